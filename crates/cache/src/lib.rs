@@ -3,10 +3,13 @@
 //! What comes in are keys (a command less what does not matter to its answer), answers with what they depend on ([`Scope`]), and
 //! every change of a document, told by the store ([`store::Watch`]). What goes out are answers that are still right.
 //!
-//! In reading order: [`scope`] (what an answer depends on, and whether a change matters to it, with [`changed`]), [`ways`], [`filed`], [`listed`] and [`intervals`] (which
-//! answers a change may matter to, found without asking each; [`locked`] bounds what is evaluated there), [`recent`] (changes under way and just over, which answers being made may have missed),
-//! [`directory`] (the same for several parts of the cache), [`queues`] (what goes when memory is full), [`shard`] (one part of the cache, behind one lock), [`cache`] (the whole), [`figures`]; and
-//! [`rules`], by which somebody leaves collections out.
+//! In reading order: [`scope`] (what an answer depends on, and whether a change matters to it, with
+//! [`changed`]), [`ways`], [`filed`], [`listed`] and [`intervals`] (which answers a change may
+//! matter to, found without asking each; [`locked`] bounds what is evaluated there), [`recent`]
+//! (changes under way and just over, which answers being made may have missed), [`directory`] (the
+//! same for several parts of the cache), [`queues`] (what goes when memory is full), [`shard`] (one
+//! part of the cache, behind one lock), [`cache`] (the whole), [`figures`]; and [`rules`], by which
+//! somebody leaves collections out.
 //!
 //! An answer is right when it is what the store would give at some moment between the question and the reply. So, for a
 //! change that matters to it: it is gone before the change can be seen, and one that was made while the change was on its way is not kept.

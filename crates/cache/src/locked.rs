@@ -1,5 +1,5 @@
-//! Work under the lock of a shard or a directory. It is not suspended, as others of the thread would wait for the lock for good; so what is evaluated
-//! there is bounded.
+//! Work under the lock of a shard or a directory. It is not suspended, as others of the thread
+//! would wait for the lock for good; so what is evaluated there is bounded.
 
 /// Steps after which an evaluation is given up: some hundred microseconds.
 const STEPS_MAX: u64 = 10_000;

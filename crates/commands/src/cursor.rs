@@ -228,8 +228,8 @@ impl Cursors {
         expired
     }
 
-    /// Has the cursors time out that were opened without a session over a connection that has ended: no client can use them
-    /// but one that was told their ids.
+    /// Has the cursors time out that were opened without a session over a connection that has
+    /// ended: no client can use them but one that was told their ids.
     pub fn connection_ended(&self, connection_id: u64) {
         let holder = Holder::Connection(connection_id);
         if self.quotas.has(holder) {
@@ -372,7 +372,8 @@ impl CheckedOut<'_> {
         self.reader.as_deref_mut()
     }
 
-    /// Notes that the cursor holds so much more than before, or less. Fails with 146 if that is too much.
+    /// Notes that the cursor holds so much more than before, or less. Fails with 146 if that is too
+    /// much.
     pub fn recharge(&self, by: i64) -> Result<()> {
         let mut shard = self.cursors.shard(self.id);
         shard.get_mut(&self.id).map_or(Ok(()), |entry| entry.charge.change(by))

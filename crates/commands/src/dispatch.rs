@@ -134,7 +134,8 @@ impl<'a> Call<'a> {
         writer.append("help", &*format!("help for: {} {}", self.spec.name, self.spec.help));
     }
 
-    /// Returns the bytes that the command holds beside the reply that is being written; `None` where they are not counted.
+    /// Returns the bytes that the command holds beside the reply that is being written; `None`
+    /// where they are not counted.
     pub fn held_beside(&self, reply: &DocWriter<'_>) -> Option<i64> {
         let reply_growth = reply.capacity() as i64 - self.reply_capacity as i64;
         Some(steps::memory::held()? - reply_growth)
@@ -188,7 +189,8 @@ pub enum AtOnce {
 /// Kept replies from this size on are sent from where they lie; smaller ones are copied, which is cheaper.
 const SENT_AS_KEPT_BYTES: usize = 16 << 10;
 
-/// What takes more work than that is not done at once: there it could not be suspended. A few milliseconds.
+/// What takes more work than that is not done at once: there it could not be suspended. A few
+/// milliseconds.
 const STEPS_AT_ONCE_MAX: u64 = 50_000;
 
 /// Carries out a request that has nothing to wait for, as [`run`] does but without a future; most requests are like that, and
@@ -463,8 +465,8 @@ async fn carry_out(
     }
 }
 
-/// Whether a command that is killed or over time brings its work to an end itself, as what it leaves behind depends on that.
-/// Any other is given up wherever it waits.
+/// Whether a command that is killed or over time brings its work to an end itself, as what it
+/// leaves behind depends on that. Any other is given up wherever it waits.
 fn ends_by_itself(spec: &Spec, body: Doc<'_>) -> bool {
     match spec.access {
         Access::Write => true,

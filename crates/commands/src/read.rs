@@ -36,7 +36,8 @@ use store::{DocumentStore, Namespace, Plan, Position, Query, ScanEnd};
 /// What a blocking stage (sort, group) may hold in memory, as in MongoDB.
 pub const BLOCKING_BYTES_MAX: usize = 100 * 1024 * 1024;
 
-/// The same, and no more than a part of what a request may hold, so that it goes to disk before it is ended.
+/// The same, and no more than a part of what a request may hold, so that it goes to disk before it
+/// is ended.
 pub fn blocking_bytes_max() -> usize {
     let request = usize::try_from(steps::memory::limits().request).unwrap_or(usize::MAX);
     BLOCKING_BYTES_MAX.min(request / 3)

@@ -279,8 +279,8 @@ impl Worker {
         &self.shared.statistics
     }
 
-    /// Ends what is under way for a connection and was only to be read to its client, which has hung up. Writes go on, as in
-    /// MongoDB.
+    /// Ends what is under way for a connection and was only to be read to its client, which has
+    /// hung up. Writes go on, as in MongoDB.
     pub fn stop_reads_of(&self, connection_id: u64) {
         let operations = self.shared.operations.list();
         let own = operations.iter().filter(|operation| operation.identity.connection_id == connection_id);

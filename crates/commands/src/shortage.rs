@@ -6,14 +6,15 @@ use mongo_wire::Request;
 use std::time::Duration;
 use steps::memory::{self, Exceeded};
 
-/// How long a request waits for memory before it is refused: by then, clients that do not read their replies are disconnected.
+/// How long a request waits for memory before it is refused: by then, clients that do not read
+/// their replies are disconnected.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// How often one that waits looks.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Commands that may come to hold much. The others go on while memory is short; some of them, such as `killCursors` and
-/// `getMore`, make room.
+/// Commands that may come to hold much. The others go on while memory is short; some of them, such
+/// as `killCursors` and `getMore`, make room.
 const HUNGRY: &[&[u8]] = &[
     b"aggregate",
     b"count",
@@ -70,7 +71,8 @@ pub fn is_there() -> bool {
     memory::is_short()
 }
 
-/// Waits a moment for memory. Fails with 462 if there still is none: drivers may send the request again, later.
+/// Waits a moment for memory. Fails with 462 if there still is none: drivers may send the request
+/// again, later.
 pub async fn wait() -> Result<(), Error> {
     let until = tokio::time::Instant::now() + PATIENCE;
     while memory::is_short() {

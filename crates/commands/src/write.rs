@@ -151,7 +151,8 @@ pub async fn carry_out<S: Statement>(
     Ok(Outcomes { statements: all, retried: outcome.retried })
 }
 
-/// Has the store carry out a batch, which is stopped where the command is killed or its time is over.
+/// Has the store carry out a batch, which is stopped where the command is killed or its time is
+/// over.
 pub async fn write(call: &Call<'_>, batch: WriteBatch) -> Result<BatchOutcome> {
     let progress = batch.progress.clone();
     call.running.stopping(&progress, call.worker.store.write(batch)).await

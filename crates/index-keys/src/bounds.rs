@@ -85,7 +85,8 @@ impl Bounds {
     }
 }
 
-/// Bounds for all of the conditions, by twos: one after the other would go through the ranges of all before it each time.
+/// Bounds for all of the conditions, by twos: one after the other would go through the ranges of
+/// all before it each time.
 pub fn all_of(mut all: Vec<Bounds>) -> Option<Bounds> {
     while all.len() > 1 {
         let mut rest = std::mem::take(&mut all).into_iter();

@@ -23,7 +23,8 @@ use tokio::time::Instant;
 /// that announces 48 MB and sends a header gets no more than this.
 const GROWTH_BYTES_MIN: usize = 256 * 1024;
 
-/// How often it is looked whether a client that has sent a part of a message, or has a reply to read, keeps others waiting.
+/// How often it is looked whether a client that has sent a part of a message, or has a reply to
+/// read, keeps others waiting.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// How long a client may not read its reply while memory is short.

@@ -1,10 +1,12 @@
 //! Room for large messages of which a part has come.
 //!
-//! A message's bytes are held from the first one on, and a client may take its time to send the last. So a large message is read
-//! on only when there is room for all of it: in the process's memory, and in the part of it that unfinished messages may take.
+//! A message's bytes are held from the first one on, and a client may take its time to send the
+//! last. So a large message is read on only when there is room for all of it: in the process's
+//! memory, and in the part of it that unfinished messages may take.
 //!
-//! While a message waits for room, clients that have stopped sending are disconnected. The message that came last gets room
-//! first: were it the first, a client would wait for all those before it that never finish theirs.
+//! While a message waits for room, clients that have stopped sending are disconnected. The message
+//! that came last gets room first: were it the first, a client would wait for all those before it
+//! that never finish theirs.
 
 use commands::shortage;
 use std::sync::{Mutex, MutexGuard};
@@ -15,7 +17,8 @@ use tokio::time::Instant;
 /// Messages up to this size need no room.
 pub(crate) const SMALL_BYTES: usize = 256 * 1024;
 
-/// Unfinished messages may take this part of the process's memory, and no less than one of the largest takes.
+/// Unfinished messages may take this part of the process's memory, and no less than one of the
+/// largest takes.
 const PART: i64 = 4;
 const BYTES_MIN: usize = 64 << 20;
 
@@ -25,8 +28,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long a client may pause within a message while another message waits for room.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// While another message waits, a client must have sent so many bytes for each second since its message began, but for the first
-/// seconds.
+/// While another message waits, a client must have sent so many bytes for each second since its
+/// message began, but for the first seconds.
 const BYTES_PER_SECOND_MIN: u64 = 64 * 1024;
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -65,7 +68,8 @@ impl Incoming {
         Incoming { bytes_max: part.max(BYTES_MIN), state: Mutex::default() }
     }
 
-    /// Waits until there is room for a message of so many bytes; `None` if there is none for so long.
+    /// Waits until there is room for a message of so many bytes; `None` if there is none for so
+    /// long.
     pub async fn room_for(&self, bytes: usize, patience: Duration) -> Option<Room<'_>> {
         let until = Instant::now() + patience;
         let room = self.place_for(bytes.min(self.bytes_max), until).await?;
@@ -115,7 +119,8 @@ impl Incoming {
         }
     }
 
-    /// Whether a client that has sent so much of a message, and has paused for so long, is disconnected in favour of others.
+    /// Whether a client that has sent so much of a message, and has paused for so long, is
+    /// disconnected in favour of others.
     pub fn is_too_slow(&self, began: Instant, received: usize, pause: Duration) -> bool {
         let elapsed = began.elapsed();
         let is_slow = elapsed >= GRACE && (received as u64) < BYTES_PER_SECOND_MIN.saturating_mul(elapsed.as_secs());

@@ -107,14 +107,15 @@ impl Stream {
         Ok(())
     }
 
-    /// Waits until the other side has hung up, or has closed its half of the connection. Reads nothing, so that what it has sent
-    /// before stays where it is.
+    /// Waits until the other side has hung up, or has closed its half of the connection. Reads
+    /// nothing, so that what it has sent before stays where it is.
     pub async fn hung_up(&self) {
         while let Ok(ready) = self.ready(Interest::READABLE).await {
             if ready.is_read_closed() {
                 return;
             }
-            // As long as there is something to read, the socket is ready, and nothing tells of more.
+            // As long as there is something to read, the socket is ready, and nothing tells of
+            // more.
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }

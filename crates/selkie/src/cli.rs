@@ -53,7 +53,8 @@ pub struct ServeArgs {
     /// Keep documents in this MariaDB server: mysql://user:password@host:3306
     #[arg(long, value_name = "URL")]
     pub mariadb: Option<String>,
-    /// What this gateway is called on the MariaDB server [default: the host's name and the addresses of --listen]
+    /// What this gateway is called on the MariaDB server [default: the host's name and the
+    /// addresses of --listen]
     #[arg(long, value_name = "NAME")]
     pub gateway_name: Option<String>,
     /// Keep documents in a MariaDB within this process, whose data is in this directory (if it was built in)

@@ -43,8 +43,8 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// What is held back for when the system gives no more memory: enough for requests to end. Pages that nothing was written to take
-/// address space alone.
+/// What is held back for when the system gives no more memory: enough for requests to end. Pages
+/// that nothing was written to take address space alone.
 const RESERVE: Layout = match Layout::from_size_align(32 << 20, 4096) {
     Ok(layout) => layout,
     Err(_) => panic!("this is a layout"),
@@ -59,7 +59,8 @@ pub fn reserve() {
     RESERVED.store(reserved, Ordering::Release);
 }
 
-/// Allocates, and where the system refuses, once more from the reserve. A program that gets no memory is aborted.
+/// Allocates, and where the system refuses, once more from the reserve. A program that gets no
+/// memory is aborted.
 #[inline]
 fn or_again(allocate: impl Fn() -> *mut u8) -> *mut u8 {
     let pointer = allocate();
@@ -73,7 +74,8 @@ fn again(allocate: &dyn Fn() -> *mut u8) -> *mut u8 {
     steps::memory::ran_out();
     let reserved = RESERVED.swap(null_mut(), Ordering::AcqRel);
     if !reserved.is_null() {
-        // SAFETY: it was allocated with this layout, and whoever swaps it out is the only one that has it.
+        // SAFETY: it was allocated with this layout, and whoever swaps it out is the only one that
+        // has it.
         unsafe { MiMalloc.dealloc(reserved, RESERVE) };
     }
     give_back();

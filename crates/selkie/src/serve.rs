@@ -25,8 +25,8 @@ use tokio::sync::Semaphore;
 /// How long connecting to MariaDB may take for an SQL client.
 const SQL_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// SQL clients that may have connected and not logged in yet, each of which takes one of MariaDB's connections; and how long that
-/// may take, as in MariaDB (`connect_timeout`).
+/// SQL clients that may have connected and not logged in yet, each of which takes one of MariaDB's
+/// connections; and how long that may take, as in MariaDB (`connect_timeout`).
 const SQL_LOGINS_MAX: usize = 24;
 const SQL_LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -97,7 +97,8 @@ impl Service for Both {
     }
 }
 
-/// What statements of SQL clients change beside the tables that they name; `None` without such clients.
+/// What statements of SQL clients change beside the tables that they name; `None` without such
+/// clients.
 fn definitions(config: &Config) -> anyhow::Result<Option<Arc<Known>>> {
     let Store::MariaDb(url) = &config.store else { return Ok(None) };
     if config.sql_listen.is_empty() {
@@ -415,8 +416,8 @@ fn raise_open_files_limit() {
     }
 }
 
-/// A name that no other gateway has and that stays when this one is started again: nobody else listens to these addresses of the
-/// host.
+/// A name that no other gateway has and that stays when this one is started again: nobody else
+/// listens to these addresses of the host.
 fn default_gateway_name(config: &Config) -> String {
     let host = rustix::system::uname();
     let addresses = config.listen.iter().map(|address| format!(" {address}")).collect::<String>();

@@ -5,9 +5,11 @@
 //! depends on nothing but rows is answered from memory while that is right, and what changes rows is announced to all who keep answers
 //! before the server hears of it.
 //!
-//! In reading order: [`peer`] (a socket and its packets), [`login`], [`answer`] (where an answer ends and what it says),
-//! [`statement`] (what a statement does, by its [`tokens`] and the names in [`functions`]), [`reach`] (what it changes besides), [`execution`] (what a prepared one is executed with), [`rules`], [`settings`] and [`rights`] (what else an answer
-//! depends on), [`pending`] (writes under way), [`session`] (the loop).
+//! In reading order: [`peer`] (a socket and its packets), [`login`], [`answer`] (where an answer
+//! ends and what it says), [`statement`] (what a statement does, by its [`tokens`] and the names in
+//! [`functions`]), [`reach`] (what it changes besides), [`execution`] (what a prepared one is
+//! executed with), [`rules`], [`settings`] and [`rights`] (what else an answer depends on),
+//! [`pending`] (writes under way), [`session`] (the loop).
 
 mod answer;
 mod bounded_parse;
@@ -47,7 +49,8 @@ pub struct Kept(Box<[u8]>);
 pub struct SqlService {
     pub backend: Backend,
     pub connect_timeout: Duration,
-    /// Connections that have not logged in yet, which there may be so many of: each takes one of the server's.
+    /// Connections that have not logged in yet, which there may be so many of: each takes one of
+    /// the server's.
     pub logins: Arc<Semaphore>,
     /// How long a login may take, and waiting for others to end.
     pub login_timeout: Duration,

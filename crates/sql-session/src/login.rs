@@ -69,7 +69,8 @@ pub async fn authenticate(client: &mut Peer, server: &mut Peer) -> io::Result<Op
     }
 }
 
-/// Takes out of a greeting what is not to be used; gives the session's number. `None` where it is none, but an error.
+/// Takes out of a greeting what is not to be used; gives the session's number. `None` where it is
+/// none, but an error.
 fn mask_greeting(packet: &mut [u8]) -> Option<u64> {
     let payload = packet.get_mut(4..)?;
     if *payload.first()? != 10 {

@@ -111,7 +111,8 @@ impl Known {
         self.lock().clear();
     }
 
-    /// One table's definition may have changed, but for its triggers: those count as any definition.
+    /// One table's definition may have changed, but for its triggers: those count as any
+    /// definition.
     fn forget_one(&self, table: &Namespace) {
         self.generation.fetch_add(1, Ordering::SeqCst);
         self.lock().remove(table);

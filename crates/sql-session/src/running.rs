@@ -1,4 +1,5 @@
-//! Statements whose client has left: MariaDB does not notice that while it executes one, so it is told to end it.
+//! Statements whose client has left: MariaDB does not notice that while it executes one, so it is
+//! told to end it.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;

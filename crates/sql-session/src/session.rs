@@ -490,7 +490,8 @@ fn leaves(kind: &Kind, sql: &[u8], has_warnings: bool) -> Leaves {
         Kind::Write(tables) if statement::may_find_rows(sql, tables) => Leaves::PerhapsFoundRows,
         Kind::Write(_) => Leaves::FoundRows,
         Kind::Settings | Kind::OneShot | Kind::Transaction => Leaves::FoundRowsAndWarnings,
-        // Most kinds of SHOW select rows. Before SHOW WARNINGS nothing may be asked that would take those away.
+        // Most kinds of SHOW select rows. Before SHOW WARNINGS nothing may be asked that would take
+        // those away.
         Kind::Show if !has_warnings => Leaves::PerhapsFoundRows,
         Kind::Show | Kind::Calls | Kind::Unknown => Leaves::All,
     }

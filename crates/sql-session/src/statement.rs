@@ -26,7 +26,8 @@ pub enum Kind {
     Show,
     /// Changes how the session reads statements or tables: SET, USE.
     Settings,
-    /// Sets a characteristic of the next transaction alone, which the session's settings do not show.
+    /// Sets a characteristic of the next transaction alone, which the session's settings do not
+    /// show.
     OneShot,
     /// Begins or ends a transaction.
     Transaction,
@@ -116,7 +117,8 @@ pub fn ends_transaction(sql: &[u8]) -> bool {
     upper.trim_ascii_start().starts_with(b"COMMIT") || upper.trim_ascii_start().starts_with(b"ROLLBACK") && !has(b"TO")
 }
 
-/// Returns whether a write may change what FOUND_ROWS() gives: one that selects rows, as INSERT … SELECT does, or that joins tables.
+/// Returns whether a write may change what FOUND_ROWS() gives: one that selects rows, as INSERT …
+/// SELECT does, or that joins tables.
 pub fn may_find_rows(sql: &[u8], tables: &[Table]) -> bool {
     let upper = sql.to_ascii_uppercase();
     let has = |word: &[u8]| memchr::memmem::find(&upper, word).is_some();

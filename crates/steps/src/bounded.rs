@@ -16,8 +16,9 @@ impl fmt::Display for TooLong {
 
 impl std::error::Error for TooLong {}
 
-/// Carries out `work`, and gives it up after about so many steps, by unwinding its stack. The work must be pure, or what it has
-/// done so far must be undone by the caller. Panics of the work are passed on.
+/// Carries out `work`, and gives it up after about so many steps, by unwinding its stack. The work
+/// must be pure, or what it has done so far must be undone by the caller. Panics of the work are
+/// passed on.
 pub fn bounded<T>(steps: u64, work: impl FnOnce() -> T) -> Result<T, TooLong> {
     // The next look takes off those that were counted before.
     let limit = steps.saturating_add(u64::from(STEPS_PER_LOOK - LEFT.get()));

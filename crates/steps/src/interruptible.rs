@@ -12,13 +12,15 @@ use std::task::{Context, Poll};
 #[derive(Clone, Copy)]
 pub(crate) struct Current(*const Yielder<(), ()>);
 
-/// Drives a future on a stack of its own, where [`crate::step`] suspends a poll that takes too long. The future then counts as
-/// pending and is woken at once, so that its thread's other tasks have their turn.
+/// Drives a future on a stack of its own, where [`crate::step`] suspends a poll that takes too
+/// long. The future then counts as pending and is woken at once, so that its thread's other tasks
+/// have their turn.
 ///
-/// Before it goes on, `check` is asked. Where that fails, the future never goes on: its stack is unwound, which runs all
-/// destructors, and the error is the outcome.
+/// Before it goes on, `check` is asked. Where that fails, the future never goes on: its stack is
+/// unwound, which runs all destructors, and the error is the outcome.
 pub struct Interruptible<F: Future, C> {
-    /// A poll in the middle. It uses the future, so it comes first: fields are dropped in this order.
+    /// A poll in the middle. It uses the future, so it comes first: fields are dropped in this
+    /// order.
     suspended: Option<Coroutine<(), (), Poll<F::Output>, DefaultStack>>,
     future: F,
     check: C,
@@ -42,13 +44,14 @@ impl<F: Future + Unpin, C> Interruptible<F, C> {
         let waker = context.waker().clone();
         let poll = move |yielder: &Yielder<(), ()>, ()| {
             MODE.set(Mode::Suspends { began: None, coroutine: Current(yielder) });
-            // SAFETY: the future stays where it is while the coroutine lives: `Interruptible` is pinned from its first poll on,
-            // drops the coroutine before the future, and uses the future nowhere else.
+            // SAFETY: the future stays where it is while the coroutine lives: `Interruptible` is
+            // pinned from its first poll on, drops the coroutine before the future, and uses the
+            // future nowhere else.
             let future = unsafe { &mut *future };
             Pin::new(future).poll(&mut Context::from_waker(&waker))
         };
-        // SAFETY: what the closure borrows outlives the coroutine, as said above; the coroutine never leaves its thread, as it
-        // is not `Send`.
+        // SAFETY: what the closure borrows outlives the coroutine, as said above; the coroutine
+        // never leaves its thread, as it is not `Send`.
         unsafe { Coroutine::with_stack_unchecked(stack, poll) }
     }
 }
@@ -104,7 +107,8 @@ where
                     return Poll::Ready(Err(error));
                 }
                 self.suspended = Some(coroutine);
-                // Woken behind a look at what has arrived, where `wake_by_ref` would let that wait for dozens of slices.
+                // Woken behind a look at what has arrived, where `wake_by_ref` would let that wait
+                // for dozens of slices.
                 let _ = pin!(tokio::task::yield_now()).poll(context);
                 Poll::Pending
             }

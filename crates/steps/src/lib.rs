@@ -1,6 +1,7 @@
 //! Divides long work, so that no request keeps others of its thread waiting.
 //!
-//! Code that goes through data calls [`step`] once for each piece of it. What comes of that depends on where the code runs:
+//! Code that goes through data calls [`step`] once for each piece of it. What comes of that depends
+//! on where the code runs:
 //!
 //! - In a future that an [`Interruptible`] drives, the work is suspended once it has taken longer than [`SLICE`]. Others of the
 //!   thread have their turn, and it goes on where it was, or never: work that is to end is unwound instead.
@@ -23,7 +24,8 @@ use std::time::{Duration, Instant};
 /// How long work goes on before others have their turn.
 pub const SLICE: Duration = Duration::from_millis(5);
 
-/// Steps between two looks at the clock. A step is some ten nanoseconds of work, up to a microsecond.
+/// Steps between two looks at the clock. A step is some ten nanoseconds of work, up to a
+/// microsecond.
 const STEPS_PER_LOOK: u32 = 1024;
 
 /// What becomes of work that has taken many steps.
@@ -45,8 +47,9 @@ thread_local! {
     static TAKEN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Counts one step of work: a document, an element, a comparison, some ten bytes of text. May suspend or give up the work, so
-/// nothing may be held that others of the thread need: no lock, no borrow of what they share, no unfinished statement.
+/// Counts one step of work: a document, an element, a comparison, some ten bytes of text. May
+/// suspend or give up the work, so nothing may be held that others of the thread need: no lock, no
+/// borrow of what they share, no unfinished statement.
 #[inline]
 pub fn step() {
     LEFT.with(|left| match left.get() {
@@ -81,8 +84,8 @@ pub fn taken() -> u64 {
     TAKEN.get().wrapping_add(u64::from(STEPS_PER_LOOK - LEFT.get()))
 }
 
-/// Carries out work that is not to be suspended or given up in the middle, because it holds what others of the thread need. It
-/// must be short.
+/// Carries out work that is not to be suspended or given up in the middle, because it holds what
+/// others of the thread need. It must be short.
 pub fn unbroken<T>(work: impl FnOnce() -> T) -> T {
     let _restored = Restored(MODE.replace(Mode::Free));
     work()

@@ -1,12 +1,14 @@
 //! Memory: how much the process and each request hold, and how much they may.
 //!
-//! The program's allocator calls [`allocated`] and [`freed`]. They count on the thread that calls, without an atomic: a thread's
-//! balance is added to the process's total once it has changed by [`FLUSH_BYTES`]. What a request holds is by how much the
-//! balance of its thread has changed during its polls. Memory that another thread frees stays on the request's account, so the
-//! figure is an upper bound; the process's total is exact but for what threads have not added yet.
+//! The program's allocator calls [`allocated`] and [`freed`]. They count on the thread that calls,
+//! without an atomic: a thread's balance is added to the process's total once it has changed by
+//! [`FLUSH_BYTES`]. What a request holds is by how much the balance of its thread has changed
+//! during its polls. Memory that another thread frees stays on the request's account, so the figure
+//! is an upper bound; the process's total is exact but for what threads have not added yet.
 //!
-//! A request may hold [`Limits::request`], and no more than what the process has left of its own limit. So when memory gets
-//! short, the requests that hold most end first, and small ones go on: each may hold [`Limits::floor`] whatever happens.
+//! A request may hold [`Limits::request`], and no more than what the process has left of its own
+//! limit. So when memory gets short, the requests that hold most end first, and small ones go on:
+//! each may hold [`Limits::floor`] whatever happens.
 
 use crate::{LEFT, MODE, Mode, TAKEN};
 use std::cell::Cell;
@@ -109,7 +111,8 @@ pub fn set_limits(limits: Limits) {
     REQUEST_MAX.store(limits.request, Relaxed);
 }
 
-/// Lowers the process's limit, as the system gives no more memory: seven eighths of what is held now.
+/// Lowers the process's limit, as the system gives no more memory: seven eighths of what is held
+/// now.
 pub fn ran_out() {
     PROCESS_MAX.fetch_min(live() / 8 * 7, Relaxed);
     if BASE.get().is_some() {

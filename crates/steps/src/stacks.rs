@@ -1,10 +1,12 @@
-//! The stacks that coroutines run on. Most polls end without being suspended, so a thread needs one, over and over.
+//! The stacks that coroutines run on. Most polls end without being suspended, so a thread needs
+//! one, over and over.
 
 use corosensei::stack::DefaultStack;
 use std::cell::RefCell;
 use std::io;
 
-/// As large as a worker's own: deeply nested expressions are evaluated here. The system gives memory only to what is touched.
+/// As large as a worker's own: deeply nested expressions are evaluated here. The system gives
+/// memory only to what is touched.
 const STACK_BYTES: usize = 16 << 20;
 
 /// Stacks that a thread keeps for later.

@@ -30,8 +30,8 @@ const ENDS_WITHIN: Duration = Duration::from_secs(1);
 const HOW_FAR: &str = "SELECT CAST(LEAST(1000, (GREATEST(stage, 1) - 1 + progress / 100) / GREATEST(max_stage, 1) * 1000) AS UNSIGNED) \
                        FROM information_schema.PROCESSLIST WHERE id = ?";
 
-/// Does work that ends by itself where it is to stop, while it builds. Where it waits for something else, such as a table that is
-/// locked, it is given up a little later.
+/// Does work that ends by itself where it is to stop, while it builds. Where it waits for something
+/// else, such as a table that is locked, it is given up a little later.
 pub(crate) async fn until_stopped<T>(progress: &Progress, work: impl Future<Output = Result<T>>) -> Result<T> {
     let mut work = pin!(work);
     let mut grace: Option<Pin<Box<tokio::time::Sleep>>> = None;

@@ -136,7 +136,8 @@ async fn move_table(
     if source.schema != schema {
         multikey::drop_all(connection, source, &source.indexes).await?;
     }
-    // A gateway that drains still, and has not heard of the new name, would read documents of who has the old one next.
+    // A gateway that drains still, and has not heard of the new name, would read documents of who
+    // has the old one next.
     keyed::drop_all(connection, source, &source.indexes).await?;
     let target = format!("{}.{}", quote(schema), quote(name));
     let Some(replaced) = replaced else {

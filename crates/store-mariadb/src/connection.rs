@@ -81,7 +81,8 @@ impl Connection {
         by_transport!(&self.transport, transport => transport.session())
     }
 
-    /// The number of the server's session, if closing the connection would not end what it executes.
+    /// The number of the server's session, if closing the connection would not end what it
+    /// executes.
     pub fn session_in_flight(&self) -> Option<u64> {
         match &self.transport {
             Transport::Protocol(transport) => transport.session_in_flight(),

@@ -143,8 +143,8 @@ async fn examine(place: &Place, options: &Options) -> Result<Facts> {
         Some(error) => return Err(error.clone().into()),
         None => {}
     }
-    // A server for SQL clients gets it with the first write of a MongoDB client. Elsewhere it is made now: once the binary log
-    // is followed, a commit may wait for the follower.
+    // A server for SQL clients gets it with the first write of a MongoDB client. Elsewhere it is
+    // made now: once the binary log is followed, a commit may wait for the follower.
     if !options.has_sql_clients || own_schema::exists(&mut connection).await? {
         own_schema::create_if_allowed(&mut connection).await?;
     }

@@ -69,7 +69,8 @@ impl Failure {
         let message = String::from_utf8_lossy(packet.message).into_owned();
         match packet.code {
             sql::CONNECTION_KILLED | sql::SHUTDOWN => Failure::Lost(message),
-            // It was sent behind a preparation that was refused, as when the table is being renamed.
+            // It was sent behind a preparation that was refused, as when the table is being
+            // renamed.
             sql::UNKNOWN_STATEMENT => Failure::Sql { code: sql::NEEDS_PREPARING, message },
             code => Failure::Sql { code, message },
         }
@@ -159,7 +160,8 @@ impl From<Failure> for Error {
     fn from(failure: Failure) -> Error {
         let code = match &failure {
             Failure::Other(error) => return error.clone(),
-            // As a router that does not reach a shard. Of 91 drivers conclude that the gateway itself is going down.
+            // As a router that does not reach a shard. Of 91 drivers conclude that the gateway
+            // itself is going down.
             Failure::Lost(_) => Code::HOST_UNREACHABLE,
             Failure::Full(_) => Code::NETWORK_INTERFACE_EXCEEDED_TIME_LIMIT,
             Failure::Sql { code, .. } => match *code {

@@ -1,12 +1,14 @@
 //! Which sessions on the server belong to this gateway, so that none of them outlives it unnoticed.
 //!
-//! When a gateway's process dies, MariaDB goes on with what it has received: a statement, and those that were sent behind it.
-//! They may take effect after the gateway has started again, although their clients were never told so. So each session
-//! holds a named lock that says whose it is, and a gateway that starts kills the sessions of its predecessor, and waits until
-//! they are gone, before it serves. That needs no rights: a user sees its locks and kills its sessions.
+//! When a gateway's process dies, MariaDB goes on with what it has received: a statement, and those
+//! that were sent behind it. They may take effect after the gateway has started again, although
+//! their clients were never told so. So each session holds a named lock that says whose it is, and
+//! a gateway that starts kills the sessions of its predecessor, and waits until they are gone,
+//! before it serves. That needs no rights: a user sees its locks and kills its sessions.
 //!
-//! One more session does nothing but hold the lock of the gateway's name. It executes nothing, so it ends with the process. While it
-//! is there, another gateway of that name is running, and no session is touched.
+//! One more session does nothing but hold the lock of the gateway's name. It executes nothing, so
+//! it ends with the process. While it is there, another gateway of that name is running, and no
+//! session is touched.
 
 use crate::connection::{Connection, Event, establish};
 use crate::failure::Result;
@@ -54,7 +56,8 @@ impl Gateway {
         Gateway { name, next: AtomicU64::new(0) }
     }
 
-    /// Takes the name on the server, once the sessions of an earlier process of that name are gone. A thread holds it from then on.
+    /// Takes the name on the server, once the sessions of an earlier process of that name are gone.
+    /// A thread holds it from then on.
     pub fn begin(place: &Place, name: &str, connect_timeout: Duration) -> Arc<Gateway> {
         let gateway = Gateway::new(name);
         let (sender, receiver) = mpsc::channel();

@@ -64,7 +64,8 @@ async fn all_there(
     Ok(nothing_new.then_some(CreateIndexesOutcome { indexes_before, indexes_after, created_collection: false }))
 }
 
-/// The indexes of these names that are being made, or that a gateway had begun to make when it was killed.
+/// The indexes of these names that are being made, or that a gateway had begun to make when it was
+/// killed.
 fn unfinished(table: &Table, specs: &[IndexSpec]) -> Vec<Index> {
     let is_meant = |index: &&Index| index.is_unfinished() && specs.iter().any(|spec| spec.name == index.spec.name);
     table.indexes.iter().filter(is_meant).cloned().collect()

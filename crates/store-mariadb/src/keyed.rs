@@ -228,8 +228,8 @@ async fn make_each<'i>(
     Ok(())
 }
 
-/// Whether every key of every document is claimed. Others drain beside a build, and leave out keys that are taken: those
-/// documents are noted again, to be refused or to have their claims.
+/// Whether every key of every document is claimed. Others drain beside a build, and leave out keys
+/// that are taken: those documents are noted again, to be refused or to have their claims.
 async fn are_claimed(connection: &mut Connection, table: &Table, keys: &KeyTable) -> Result<bool> {
     match claims::note_unclaimed(connection, table, keys).await {
         Err(failure) if failure.is_contention() => {
@@ -305,7 +305,8 @@ async fn drop_tables(connection: &mut Connection, schema: &str, keys: &KeyTable)
 pub(crate) async fn drop_all(connection: &mut Connection, table: &Table, indexes: &[Index]) -> Result<()> {
     for index in indexes {
         let Some(keys) = &index.keys else { continue };
-        // Whoever comes after a gateway that is killed in between still knows what to claim, and what to drop.
+        // Whoever comes after a gateway that is killed in between still knows what to claim, and
+        // what to drop.
         let begun = KeyTable { ready: false, filled: false, ..keys.clone() };
         remember(connection, table, index, Some(&begun)).await?;
         drop_tables(connection, &table.schema, keys).await?;

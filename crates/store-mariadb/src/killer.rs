@@ -1,8 +1,9 @@
 //! Ends statements on the server that nobody waits for any more.
 //!
-//! MariaDB does not notice that a client has left while it executes a statement: it goes on, holds its locks, and executes what
-//! else it has received. So whoever gives up a connection has its session killed, over a connection that belongs to a thread
-//! of its own: it needs no place in a pool, and no worker's time. A user may kill its own sessions without further rights.
+//! MariaDB does not notice that a client has left while it executes a statement: it goes on, holds
+//! its locks, and executes what else it has received. So whoever gives up a connection has its
+//! session killed, over a connection that belongs to a thread of its own: it needs no place in a
+//! pool, and no worker's time. A user may kill its own sessions without further rights.
 
 use crate::connection::{Connection, Event, establish};
 use crate::failure::Failure;
@@ -16,10 +17,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 /// The connection is kept for so long after it was last used.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// A server that does not answer for so long is given up; it is likely not to execute anything either.
+/// A server that does not answer for so long is given up; it is likely not to execute anything
+/// either.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long to wait before another attempt where the server takes no connection; and how many there are.
+/// How long to wait before another attempt where the server takes no connection; and how many there
+/// are.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 const ATTEMPTS_MAX: usize = 50;
 
@@ -33,9 +36,10 @@ const NO_SUCH_THREAD: u16 = 1094;
 const UPTIME: &str =
     "SELECT CAST(VARIABLE_VALUE AS UNSIGNED) FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'UPTIME'";
 
-/// Whether a session may be killed. MariaDB (10.11) writes the files of a table's triggers one after the other, and a session that is
-/// killed meanwhile may leave them such that nobody can read the table or its schema again (1343). Whoever waits for a lock has not begun.
-/// One that does nothing ends by itself, for its connection is closed; or it goes on with what it has received.
+/// Whether a session may be killed. MariaDB (10.11) writes the files of a table's triggers one
+/// after the other, and a session that is killed meanwhile may leave them such that nobody can read
+/// the table or its schema again (1343). Whoever waits for a lock has not begun. One that does
+/// nothing ends by itself, for its connection is closed; or it goes on with what it has received.
 const MAY_BE_KILLED: &str = "SELECT COALESCE(COMMAND <> 'Sleep' AND \
      (STATE LIKE 'Waiting for%lock' OR INFO NOT REGEXP '^(DROP|CREATE|RENAME) '), 0) FROM information_schema.PROCESSLIST WHERE ID = ?";
 
@@ -93,7 +97,8 @@ impl Killer {
 
     fn send(&self, order: Order) {
         let orders = self.orders.get_or_init(|| start(self.place.clone()));
-        // Where the thread could not be started, the server ends the session when it next writes to the closed connection.
+        // Where the thread could not be started, the server ends the session when it next writes to
+        // the closed connection.
         let _ = orders.send((order, Instant::now()));
     }
 }
@@ -153,7 +158,8 @@ async fn carry_out(place: &Place, mut orders: UnboundedReceiver<(Order, Instant)
     }
 }
 
-/// A connection, and when the server had begun to run at the latest; `None` for one that runs in this process.
+/// A connection, and when the server had begun to run at the latest; `None` for one that runs in
+/// this process.
 type Link = (Connection, Option<Instant>);
 
 /// Connects. A server that was started anew gives numbers of sessions to others.

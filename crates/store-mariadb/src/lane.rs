@@ -4,8 +4,9 @@
 //! under load a lookup costs a fraction of a system call. There is no task behind it. Whoever waits for an answer drives the connection
 //! for all, and hands that over when its own answer has come; each ticket keeps the waker for it.
 //!
-//! A statement here waits for no lock, because all others would wait with it: one that meets a lock fails, and is executed on a
-//! connection of its own. A connection that has not answered for a while is closed when a session gives up waiting for it.
+//! A statement here waits for no lock, because all others would wait with it: one that meets a lock
+//! fails, and is executed on a connection of its own. A connection that has not answered for a
+//! while is closed when a session gives up waiting for it.
 
 use crate::connection::Event;
 use crate::failure::{Failure, Result, sql};
@@ -108,7 +109,8 @@ impl Lane {
         self.state.borrow().waiting.iter().any(|other| Rc::ptr_eq(other, ticket))
     }
 
-    /// Gives the connection up, which does not answer; those that wait for it try again in another way.
+    /// Gives the connection up, which does not answer; those that wait for it try again in another
+    /// way.
     fn close(&self) {
         let (lease, waiting) = {
             let mut state = self.state.borrow_mut();

@@ -4,9 +4,13 @@
 //! server, and documents in the JSON spelling of [`document::json`]. Content is never cached here: each read asks the server. No value
 //! ever becomes part of a statement's text; names do through [`names::quote`] alone.
 //!
-//! In reading order: `options` (the URL), `connection`, `pool` (with `shares` and `killer`) and `lane` (pipelined connections of one worker), `names` and `id_text` (what
-//! collections and ids are called), `table` and `catalog` (the shape of tables), `ddl` (changing it), `key` (the order of values), `index` (with `partial`) and `multikey`, `plan`, `planner`,
-//! `pushdown` and `scan` (reading), `write` (inserting, updating, deleting), and `own_schema` (what is remembered beside the collections), `gateway` (whose sessions on the server are whose). What others write is told by [`binlog`].
+//! In reading order: `options` (the URL), `connection`, `pool` (with `shares` and `killer`) and
+//! `lane` (pipelined connections of one worker), `names` and `id_text` (what collections and ids
+//! are called), `table` and `catalog` (the shape of tables), `ddl` (changing it), `key` (the order
+//! of values), `index` (with `partial`) and `multikey`, `plan`, `planner`, `pushdown` and `scan`
+//! (reading), `write` (inserting, updating, deleting), and `own_schema` (what is remembered beside
+//! the collections), `gateway` (whose sessions on the server are whose). What others write is told
+//! by [`binlog`].
 
 mod ahead;
 pub mod binlog;

@@ -23,8 +23,8 @@ pub struct Options {
     pub results: Option<Arc<Cache<ResultSet>>>,
     /// Where transactions of this process are noted, for who follows the binary log.
     pub own_writes: Option<Arc<OwnWrites>>,
-    /// What the gateway is called, which no other one on the server is and it is again when it is started again. Without a name,
-    /// sessions of a process that was killed are left alone.
+    /// What the gateway is called, which no other one on the server is and it is again when it is
+    /// started again. Without a name, sessions of a process that was killed are left alone.
     pub gateway: Option<String>,
     /// Documents may be all that the process does not serve: a server that does not suit them is refused when some are to be
     /// written, not at the start.

@@ -219,7 +219,8 @@ pub(crate) async fn rename_collection(
     (to_schema, to_table): (&str, &str),
     collection: &str,
 ) -> Result<()> {
-    // The new name was free, so a record of it is one that a change given up in the middle has left.
+    // The new name was free, so a record of it is one that a change given up in the middle has
+    // left.
     forget_collection(connection, to_schema, to_table).await?;
     let sql = "UPDATE selkie.collections SET schema_name = ?, table_name = ?, collection = ? \
                WHERE schema_name = ? AND table_name = ?";
@@ -246,7 +247,8 @@ pub(crate) async fn remember_values(
     execute(connection, &sql.into(), &[values, schema, name, sql_name]).await.map(drop)
 }
 
-/// As [`remember_values`], where what is remembered begins with `before`. What others have changed meanwhile stays.
+/// As [`remember_values`], where what is remembered begins with `before`. What others have changed
+/// meanwhile stays.
 pub(crate) async fn update_values(
     connection: &mut Connection,
     table: &Table,

@@ -1,9 +1,11 @@
 //! Partial indexes: which documents they have, as SQL, and which queries may use them.
 //!
-//! Ranges of keys decide comparisons and `$in` with values; the JSON text decides `$exists: true` and most of `$type`. They may be put
-//! together with `$and` and `$or`. What else a filter demands is left undecided: the index then has the documents that do not meet it,
-//! too. So it has those whose key does not tell, arrays among them. That costs room and gives no wrong answer; but a unique index must
-//! not have documents that its filter leaves out, so gateways compute its keys where its filter is undecided ([`crate::keyed::claims`]).
+//! Ranges of keys decide comparisons and `$in` with values; the JSON text decides `$exists: true`
+//! and most of `$type`. They may be put together with `$and` and `$or`. What else a filter demands
+//! is left undecided: the index then has the documents that do not meet it, too. So it has those
+//! whose key does not tell, arrays among them. That costs room and gives no wrong answer; but a
+//! unique index must not have documents that its filter leaves out, so gateways compute its keys
+//! where its filter is undecided ([`crate::keyed::claims`]).
 
 use crate::key;
 use crate::names::quote;

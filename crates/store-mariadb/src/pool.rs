@@ -1,4 +1,5 @@
-//! A worker's connections: opened on demand, bounded in number, shared fairly, used one at a time, closed when idle.
+//! A worker's connections: opened on demand, bounded in number, shared fairly, used one at a time,
+//! closed when idle.
 
 use crate::connection::{Connection, establish};
 use crate::failure::{Failure, Result};
@@ -28,8 +29,8 @@ pub(crate) struct Pool {
     /// The connections that may be open, by who uses them.
     shares: RefCell<Shares>,
     hasher: RandomState,
-    /// Sessions of which a statement is being killed. Another one may be executed by the time when the server comes to it, so that none
-    /// is used again.
+    /// Sessions of which a statement is being killed. Another one may be executed by the time when
+    /// the server comes to it, so that none is used again.
     doomed: RefCell<AHashSet<u64>>,
 }
 
@@ -41,13 +42,15 @@ impl Pool {
         Rc::new(Pool { place, options, killer, gateway, idle, shares, hasher, doomed })
     }
 
-    /// Ends what a session executes; it belongs to a connection on loan, which nobody else gets after that.
+    /// Ends what a session executes; it belongs to a connection on loan, which nobody else gets
+    /// after that.
     pub fn kill_query(&self, session: u64) {
         self.doomed.borrow_mut().insert(session);
         self.killer.kill_query(session);
     }
 
-    /// A connection that nobody else uses until it is dropped, for work that has one already, or for all collections.
+    /// A connection that nobody else uses until it is dropped, for work that has one already, or
+    /// for all collections.
     ///
     /// Fails with 202 if none comes free in time.
     pub async fn lease(self: &Rc<Self>) -> Result<Lease> {
@@ -59,7 +62,8 @@ impl Pool {
         self.lease_by(Some(self.hasher.hash_one(namespace))).await
     }
 
-    /// As [`Pool::lease`], for questions about all collections or many: together they get one collection's share.
+    /// As [`Pool::lease`], for questions about all collections or many: together they get one
+    /// collection's share.
     pub async fn lease_for_catalog(self: &Rc<Self>) -> Result<Lease> {
         self.lease_by(Some(0)).await
     }
@@ -86,7 +90,8 @@ impl Pool {
         }
     }
 
-    /// As [`Pool::lease_for`], but surely opened now: for a second try after a connection proved dead.
+    /// As [`Pool::lease_for`], but surely opened now: for a second try after a connection proved
+    /// dead.
     pub async fn lease_fresh_for(self: &Rc<Self>, namespace: &Namespace) -> Result<Lease> {
         // Where one has died, the others that lay idle are likely to have died with it.
         self.idle.borrow_mut().clear();
@@ -146,7 +151,8 @@ impl Pool {
     fn give_back(&self, connection: Connection) {
         let is_doomed = self.is_doomed(connection.session());
         if !connection.is_idle() {
-            // The server goes on with what is in flight, and would do so with the connection closed.
+            // The server goes on with what is in flight, and would do so with the connection
+            // closed.
             match connection.session_in_flight() {
                 Some(session) if connection.locks > 0 => self.killer.kill_definer(session),
                 Some(session) => self.killer.kill_session(session),
@@ -170,7 +176,8 @@ fn none_free(message: String) -> Failure {
     Error::new(Code::NETWORK_INTERFACE_EXCEEDED_TIME_LIMIT, message).into()
 }
 
-/// A request for a connection in the queue. Dropped at the moment when it is met, it gives back what it got.
+/// A request for a connection in the queue. Dropped at the moment when it is met, it gives back
+/// what it got.
 struct Waiting<'p> {
     pool: &'p Rc<Pool>,
     group: Group,
@@ -198,8 +205,8 @@ impl Drop for Share {
     }
 }
 
-/// A connection on loan. Dropping it gives it back, or closes it when an answer is still due or a transaction open; what it
-/// executes is then killed on the server.
+/// A connection on loan. Dropping it gives it back, or closes it when an answer is still due or a
+/// transaction open; what it executes is then killed on the server.
 pub(crate) struct Lease {
     connection: Option<Connection>,
     pool: Rc<Pool>,

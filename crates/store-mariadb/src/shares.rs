@@ -1,8 +1,9 @@
 //! Fair shares of a bounded number of connections: no collection can take all of them.
 //!
-//! A collection gets one more connection only while it has fewer than are free, with a few set aside. So a single one holds at
-//! most half, a second one half of the rest, and so on: a table that a SQL client has locked leaves connections for the others.
-//! Requests that name no collection take from all that are free: they belong to work that holds a connection already.
+//! A collection gets one more connection only while it has fewer than are free, with a few set
+//! aside. So a single one holds at most half, a second one half of the rest, and so on: a table
+//! that a SQL client has locked leaves connections for the others. Requests that name no collection
+//! take from all that are free: they belong to work that holds a connection already.
 
 use ahash::AHashMap;
 use std::collections::VecDeque;

@@ -1,10 +1,12 @@
 //! Writing: batches of statements, each carried out atomically per document and recorded where it may be retried.
 //!
-//! An update or delete reads, decides here, and writes on the condition that the row is still what was read: nobody waits for a lock
-//! while the gateway thinks, and no change is lost, however many gateways and SQL clients write at the same time. A statement that
-//! finds its row changed starts over. Deletes, `$set`s and `$push`es of which the server can see all by itself are one statement, without a
-//! look. In reading order: [`insert`] (and [`halves`]), [`change`] (updates and deletes), [`ledger`] (retryable writes), [`transact`] (what
-//! they have in common), [`refusal`] (errors of unique indexes), [`settling`] (batches that are to stop).
+//! An update or delete reads, decides here, and writes on the condition that the row is still what
+//! was read: nobody waits for a lock while the gateway thinks, and no change is lost, however many
+//! gateways and SQL clients write at the same time. A statement that finds its row changed starts
+//! over. Deletes, `$set`s and `$push`es of which the server can see all by itself are one
+//! statement, without a look. In reading order: [`insert`] (and [`halves`]), [`change`] (updates
+//! and deletes), [`ledger`] (retryable writes), [`transact`] (what they have in common),
+//! [`refusal`] (errors of unique indexes), [`settling`] (batches that are to stop).
 
 mod change;
 mod halves;
@@ -72,7 +74,8 @@ struct Options {
     bypass_validation: bool,
 }
 
-/// The session has gone on, so none of the batch may be carried out; or there is no connection for it.
+/// The session has gone on, so none of the batch may be carried out; or there is no connection for
+/// it.
 const WHOLE_BATCH: [error::Code; 2] =
     [error::Code::TRANSACTION_TOO_OLD, error::Code::NETWORK_INTERFACE_EXCEEDED_TIME_LIMIT];
 

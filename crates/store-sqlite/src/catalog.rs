@@ -74,7 +74,8 @@ pub struct Index {
     /// Documents are committed of which there are no entries yet: whoever reads by the index asks for them first.
     /// Shared as `multikey` is.
     pub late: Arc<AtomicBool>,
-    /// Entries are missing since an earlier process died, and could not be made yet. Shared as `multikey` is.
+    /// Entries are missing since an earlier process died, and could not be made yet. Shared as
+    /// `multikey` is.
     pub behind: Arc<AtomicBool>,
     pub sql: IndexSql,
     /// How a plan by it is told of in a line.

@@ -1,7 +1,8 @@
 //! How connections to the file are opened, and the tables every file has.
 //!
-//! The VFS is our own over `unix-excl` (see [`files`]): the first connection takes the file for this process alone, and the index of the write-ahead log
-//! lives on the heap. Beginning and ending a read then costs no system call.
+//! The VFS is our own over `unix-excl` (see [`files`]): the first connection takes the file for
+//! this process alone, and the index of the write-ahead log lives on the heap. Beginning and ending
+//! a read then costs no system call.
 
 use crate::engine::Options;
 use crate::files;
@@ -15,7 +16,8 @@ const STATEMENTS_CACHED: usize = 512;
 /// Written to the file's header, so that the file is told from other SQLite files ("SLKI").
 const APPLICATION_ID: i64 = 0x534C_4B49;
 
-/// The layout of the file; a file with a greater number was made by a newer Selkie. Since the third one pages carry checksums.
+/// The layout of the file; a file with a greater number was made by a newer Selkie. Since the third
+/// one pages carry checksums.
 pub const FORMAT: i64 = 3;
 
 /// The last layout without checksums.

@@ -39,7 +39,8 @@ pub struct Options {
     pub log_bytes_max: u64,
     /// Go on without commits that a damaged write-ahead log has lost.
     pub accept_lost_writes: bool,
-    /// Files up to this size that were made without checksums get them at the start, for which they are written anew.
+    /// Files up to this size that were made without checksums get them at the start, for which they
+    /// are written anew.
     pub add_checksums_up_to: u64,
 }
 
@@ -176,7 +177,8 @@ pub fn open(directory: &Path, options: Options) -> Result<Arc<dyn Engine>> {
     Ok(Arc::new(SqliteEngine { shared, writer, threads }))
 }
 
-/// Adds checksums to a file of an earlier version where that does not take long, and says so where it does.
+/// Adds checksums to a file of an earlier version where that does not take long, and says so where
+/// it does.
 fn gain_checksums(path: &Path, options: &Options) -> Result<()> {
     let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     if bytes > options.add_checksums_up_to {

@@ -11,7 +11,8 @@ pub enum Failure {
     Refused(Error),
     /// SQLite failed: the transaction it happened in is lost.
     Engine(rusqlite::Error),
-    /// The writer does not carry it out, because others would wait for it too long: it is left to the worker.
+    /// The writer does not carry it out, because others would wait for it too long: it is left to
+    /// the worker.
     TakesLong(Long),
 }
 

@@ -1,8 +1,10 @@
-//! The database's files beneath SQLite: checksums of pages, their identity, failed syncs, damage to the write-ahead log.
+//! The database's files beneath SQLite: checksums of pages, their identity, failed syncs, damage to
+//! the write-ahead log.
 //!
-//! [`vfs`] passes SQLite's reads and writes on to its own VFS and looks at each: [`checksum`] is written with a page and
-//! verified when the page is read. [`mark`] records beside the log how far it was written and synced, so that [`wal`] can tell
-//! at the next start whether commits are missing. [`health`] ends writing once a write could be lost.
+//! [`vfs`] passes SQLite's reads and writes on to its own VFS and looks at each: [`checksum`] is
+//! written with a page and verified when the page is read. [`mark`] records beside the log how far
+//! it was written and synced, so that [`wal`] can tell at the next start whether commits are
+//! missing. [`health`] ends writing once a write could be lost.
 
 pub mod checksum;
 pub mod health;
@@ -28,7 +30,8 @@ pub use vfs::{VFS, register, reserve_bytes};
 /// Damaged pages that are logged one by one.
 const LOGGED_MAX: usize = 1000;
 
-/// The bytes of a log's header, and of the header of each frame (SQLite's file format, section 4.1).
+/// The bytes of a log's header, and of the header of each frame (SQLite's file format, section
+/// 4.1).
 pub const LOG_HEADER_BYTES: u64 = 32;
 pub const FRAME_HEADER_BYTES: u64 = 24;
 
@@ -92,8 +95,8 @@ impl FileState {
         }
     }
 
-    /// Registers the state of a file that is about to be opened. Files that are new, or whose first page carries a checksum,
-    /// are read and written with checksums.
+    /// Registers the state of a file that is about to be opened. Files that are new, or whose first
+    /// page carries a checksum, are read and written with checksums.
     pub fn register(path: &Path, page_bytes: usize) -> std::io::Result<Arc<FileState>> {
         let path = match path.parent().map(Path::canonicalize) {
             Some(Ok(folder)) => folder.join(path.file_name().unwrap_or_default()),

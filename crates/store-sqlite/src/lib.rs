@@ -12,12 +12,14 @@
 //! - writing: [`writer`] is one thread that commits what all workers send in groups, [`sync`] makes it durable and keeps the
 //!   write-ahead log short.
 //!
-//! Beneath both: [`catalog`] (collections and indexes, shared as snapshots), [`index_keys`] (documents and conditions to index keys), [`multikey`] (where arrays are),
-//! [`connection`] (how files are opened), [`files`] (what is looked at beneath SQLite), [`failure`] (SQLite's errors in MongoDB's terms).
+//! Beneath both: [`catalog`] (collections and indexes, shared as snapshots), [`index_keys`]
+//! (documents and conditions to index keys), [`multikey`] (where arrays are), [`connection`] (how
+//! files are opened), [`files`] (what is looked at beneath SQLite), [`failure`] (SQLite's errors in
+//! MongoDB's terms).
 //!
-//! What this crate never does: decide whether a document matches (that is `query`'s), or hold a statement open across an
-//! `await`, which would pin a snapshot of the log. Work on a document may be suspended in the middle, so a read has its connection
-//! for itself ([`readers`]).
+//! What this crate never does: decide whether a document matches (that is `query`'s), or hold a
+//! statement open across an `await`, which would pin a snapshot of the log. Work on a document may
+//! be suspended in the middle, so a read has its connection for itself ([`readers`]).
 
 mod catalog;
 mod connection;

@@ -1,8 +1,9 @@
 //! The connections that a worker reads by.
 //!
-//! One serves nearly all reads. Work on a document may be suspended while its statement is unfinished ([`steps::step`]); that pins
-//! the connection to what the file held when the statement began. So a read takes a connection for itself, and others
-//! of the worker take or open another one meanwhile.
+//! One serves nearly all reads. Work on a document may be suspended while its statement is
+//! unfinished ([`steps::step`]); that pins the connection to what the file held when the statement
+//! began. So a read takes a connection for itself, and others of the worker take or open another
+//! one meanwhile.
 
 use crate::failure::Attempt;
 use error::Result;
@@ -36,7 +37,8 @@ impl<C> Readers<C> {
         Readers { free: RefCell::new(vec![Rc::new(connection)]) }
     }
 
-    /// Takes a connection that nobody uses, or one that `open` makes; it is given back when the lease is dropped.
+    /// Takes a connection that nobody uses, or one that `open` makes; it is given back when the
+    /// lease is dropped.
     #[inline]
     pub fn take(&self, open: impl FnOnce() -> Attempt<C>) -> Result<Lease<'_, C>> {
         let free = self.free.borrow_mut().pop();

@@ -124,8 +124,8 @@ struct Log {
 }
 
 impl Log {
-    /// Syncs the log. After a failure nothing is synced any more: the system may call it a success, and it means nothing
-    /// for what could not be written before.
+    /// Syncs the log. After a failure nothing is synced any more: the system may call it a success,
+    /// and it means nothing for what could not be written before.
     fn sync(&mut self) -> Result<(), Error> {
         self.files.health.check_now()?;
         let committed = self.files.before_sync();

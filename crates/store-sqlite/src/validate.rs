@@ -31,7 +31,8 @@ pub async fn on_its_own_thread(shared: Arc<Shared>, collection: Arc<Collection>)
     answer.await.map_err(|_| Error::internal("validation ended without an answer"))?
 }
 
-/// Reads everything of a collection. What cannot be read is a finding, and ends no more than the part in which it is.
+/// Reads everything of a collection. What cannot be read is a finding, and ends no more than the
+/// part in which it is.
 pub fn validate(connection: &Connection, collection: &Collection) -> Attempt<Validation> {
     let snapshot = connection.unchecked_transaction()?;
     let mut findings = Vec::new();

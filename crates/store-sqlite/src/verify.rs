@@ -1,4 +1,5 @@
-//! `selkie verify`: reads everything in a data directory that no server uses, and says what is damaged.
+//! `selkie verify`: reads everything in a data directory that no server uses, and says what is
+//! damaged.
 //!
 //! Nothing is written: the log is read with the file, and stays as it is.
 
@@ -32,7 +33,8 @@ pub struct Report {
     pub checked: bool,
 }
 
-/// Gives each finding as a sentence. Fails where there is nothing to read, or a server uses the directory.
+/// Gives each finding as a sentence. Fails where there is nothing to read, or a server uses the
+/// directory.
 pub fn verify(directory: &Path, tell: &mut dyn FnMut(&str)) -> Result<Report> {
     let path = directory.join(FILE_NAME);
     let refuse = |error: &dyn std::fmt::Display| {
@@ -70,7 +72,8 @@ pub fn verify(directory: &Path, tell: &mut dyn FnMut(&str)) -> Result<Report> {
 
 type Find<'f> = dyn FnMut(&mut Report, &str) + 'f;
 
-/// Verifies the checksum of each page, whether something is stored in it or not; but for those that are in the log.
+/// Verifies the checksum of each page, whether something is stored in it or not; but for those that
+/// are in the log.
 fn check_pages(
     path: &Path,
     page_bytes: usize,
@@ -141,7 +144,8 @@ fn check_collections(path: &Path, report: &mut Report, find: &mut Find<'_>) -> R
     Ok(())
 }
 
-/// Writes the file in a data directory that no server uses anew, with checksums. Does nothing where it has some.
+/// Writes the file in a data directory that no server uses anew, with checksums. Does nothing where
+/// it has some.
 pub fn add_checksums(directory: &Path) -> Result<()> {
     let _lock = engine::lock_directory(directory)?;
     let path = directory.join(FILE_NAME);

@@ -7,12 +7,14 @@
 //! Two kinds of failure are told apart: a statement that is refused (a duplicate key) is part of its batch's outcome and
 //! disturbs nothing else; when SQLite fails, the transaction is rolled back and each batch of the group is tried on its own.
 //!
-//! No job holds the writer for long. A batch is carried out in parts, and others have their turn in between ([`part`]). What takes
-//! long by itself, a search or the work on a document, is left to the worker that sent it, which sends the changes that it comes
-//! to, each on the condition that the document is still the same ([`conditional`]). An index build lets others in ([`breath`]).
+//! No job holds the writer for long. A batch is carried out in parts, and others have their turn in
+//! between ([`part`]). What takes long by itself, a search or the work on a document, is left to
+//! the worker that sent it, which sends the changes that it comes to, each on the condition that
+//! the document is still the same ([`conditional`]). An index build lets others in ([`breath`]).
 //!
-//! [`queue`] is how jobs come in; [`batch`] carries out insert, update and delete; [`rows`] keeps documents and index entries in step, but for those
-//! that [`late`] gathers and [`left`] makes again after a crash; [`definition`] creates and drops, [`build`] makes indexes; [`retry`]
+//! [`queue`] is how jobs come in; [`batch`] carries out insert, update and delete; [`rows`] keeps
+//! documents and index entries in step, but for those that [`late`] gathers and [`left`] makes
+//! again after a crash; [`definition`] creates and drops, [`build`] makes indexes; [`retry`]
 //! remembers outcomes; [`cleaning`] does what can wait.
 
 pub mod batch;

@@ -1,5 +1,6 @@
-//! Batches that are carried out in parts and beside the writer, many at once: whatever way each statement takes, what comes of all
-//! of them is what some order of the statements gives, and each is carried out once.
+//! Batches that are carried out in parts and beside the writer, many at once: whatever way each
+//! statement takes, what comes of all of them is what some order of the statements gives, and each
+//! is carried out once.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -67,7 +68,8 @@ fn fill(store: &Rc<dyn DocumentStore>) {
     runtime().block_on(store.create_indexes(&namespace(), vec![index])).unwrap();
 }
 
-/// Appends a number to a document's log and counts it, in one of the ways that a statement may take.
+/// Appends a number to a document's log and counts it, in one of the ways that a statement may
+/// take.
 fn append(number: i32, chance: u32) -> UpdateStatement {
     let id = (chance % CHANGED) as i32;
     let by_id = doc! { "_id": id };
@@ -149,7 +151,8 @@ fn statements_at_once_are_as_some_order_of_them() {
     let engine = open_at(directory.path());
     let store = engine.clone().open().unwrap();
     fill(&store);
-    // Two threads send the batches of session 0, as a client does that sends one again while the first is under way.
+    // Two threads send the batches of session 0, as a client does that sends one again while the
+    // first is under way.
     let sessions = [0, 0, 1, 2, 3];
     let barrier = Barrier::new(2);
     let (images, counted) = std::thread::scope(|scope| {

@@ -189,8 +189,8 @@ pub fn append_ranges(texts: impl Iterator<Item = String>, array: &mut ArrayWrite
     }
 }
 
-/// Leaves out of a plan's stages what would make them too large, as MongoDB does: the bounds of indexes, and the stages behind those that
-/// fill the room.
+/// Leaves out of a plan's stages what would make them too large, as MongoDB does: the bounds of
+/// indexes, and the stages behind those that fill the room.
 pub fn bounded(stages: DocBuf) -> DocBuf {
     if stages.as_bytes().len() <= STAGES_BYTES_MAX {
         return stages;

@@ -226,8 +226,8 @@ impl Watcher {
         (!changes.is_empty()).then(|| watch.announce(changes))
     }
 
-    /// Does what changes documents, announced. What `note` notes holds whether it succeeds or fails; when it is `lost`, or the
-    /// future is dropped in the middle, nobody knows.
+    /// Does what changes documents, announced. What `note` notes holds whether it succeeds or
+    /// fails; when it is `lost`, or the future is dropped in the middle, nobody knows.
     pub async fn around<T, E>(
         &self,
         note: impl FnOnce(&mut Changes, &dyn Watch),

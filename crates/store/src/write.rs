@@ -21,8 +21,9 @@ pub struct WriteBatch {
     /// Present on retryable writes: a batch with the same key is answered with its first outcome.
     pub retry: Option<RetryKey>,
     pub statements: Statements,
-    /// Told to stop when the command is killed or its time is over. The batch then fails with that reason; documents that were
-    /// changed before stay changed, and a retryable write goes on behind them when it is sent again.
+    /// Told to stop when the command is killed or its time is over. The batch then fails with that
+    /// reason; documents that were changed before stay changed, and a retryable write goes on
+    /// behind them when it is sent again.
     pub progress: Arc<Progress>,
 }
 

@@ -382,8 +382,8 @@ fn note_last(call: &Call<'_>, sort: Sort, last: Option<Doc<'_>>) {
     }
 }
 
-/// Enters a read that goes on into the registry; gives its cursor's id. `cursor` is being written in the reply. A client that
-/// wants no reply would not learn the id, and gets no cursor.
+/// Enters a read that goes on into the registry; gives its cursor's id. `cursor` is being written
+/// in the reply. A client that wants no reply would not learn the id, and gets no cursor.
 pub fn keep_cursor(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -419,7 +419,8 @@ fn enter_cursor(
 /// What a cursor holds at least: itself, its plan and its entry.
 const CURSOR_BYTES_MIN: i64 = 4096;
 
-/// About what a cursor holds whose memory was not measured: it has no documents, and a parsed filter takes about twice its text.
+/// About what a cursor holds whose memory was not measured: it has no documents, and a parsed
+/// filter takes about twice its text.
 fn size_without_figures(call: &Call<'_>) -> i64 {
     call.request.body().size() as i64 * 2
 }

@@ -1,4 +1,5 @@
-//! How many cursors there may be, and how much memory they may hold: in all, and for each logical session.
+//! How many cursors there may be, and how much memory they may hold: in all, and for each logical
+//! session.
 
 use crate::logical_session::LogicalSessionId;
 use error::{Code, Error, Result};
@@ -59,7 +60,8 @@ impl Quotas {
         Arc::new(Quotas { limits, bytes: AtomicI64::new(0), count: AtomicI64::new(0), shares: Mutex::default() })
     }
 
-    /// Makes room for one cursor more. Fails with 146 if that would be one too many, or too many bytes.
+    /// Makes room for one cursor more. Fails with 146 if that would be one too many, or too many
+    /// bytes.
     pub fn charge(self: &Arc<Self>, holder: Holder, bytes: i64) -> Result<Charge> {
         let mut shares = self.lock();
         let share = shares.get(&holder).copied().unwrap_or_default();
@@ -123,7 +125,8 @@ impl Quotas {
 }
 
 impl Charge {
-    /// Notes that the cursor holds so much more, or less. Fails with 146 if that is too much; then nothing has changed.
+    /// Notes that the cursor holds so much more, or less. Fails with 146 if that is too much; then
+    /// nothing has changed.
     pub fn change(&mut self, by: i64) -> Result<()> {
         let by = by.max(-self.bytes);
         let quotas = self.quotas.clone();

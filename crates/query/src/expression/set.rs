@@ -124,8 +124,8 @@ fn difference<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation
     Ok(to_array(kept.values().map(ValueBuf::as_value)))
 }
 
-/// What the server finds wrong with an argument that is constant, those before it being right, while it prepares a query, where it has codes of
-/// its own.
+/// What the server finds wrong with an argument that is constant, those before it being right,
+/// while it prepares a query, where it has codes of its own.
 pub(super) fn check_constant(name: &str, arguments: &[Expr], index: usize) -> Result<()> {
     let wrong = |argument: &Expr| match argument {
         Expr::Literal(value) if value.as_value().kind() != Kind::Array => Some(value.as_value().kind().alias()),

@@ -7,7 +7,8 @@ use error::Result;
 use std::sync::Arc;
 use steps::Counted;
 
-/// Values of which one has to be equal, or regular expressions of which one has to match. Cheap to clone.
+/// Values of which one has to be equal, or regular expressions of which one has to match. Cheap to
+/// clone.
 #[derive(Clone, Debug, Default)]
 pub struct InList {
     values: Arc<[ValueBuf]>,

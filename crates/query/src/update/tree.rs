@@ -23,7 +23,8 @@ pub(super) enum Node {
 /// Changes below named fields (or array positions).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fields {
-    /// By [`compare_names`], which is the order in which new fields are added; while the tree is built, as they come.
+    /// By [`compare_names`], which is the order in which new fields are added; while the tree is
+    /// built, as they come.
     pub children: Vec<(Box<str>, Node)>,
     /// Where children are, while the tree is built.
     places: NameIndex,

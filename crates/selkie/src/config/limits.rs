@@ -1,4 +1,5 @@
-//! Limits: how much memory, how many cursors and connections. The default of the memory's depends on the machine.
+//! Limits: how much memory, how many cursors and connections. The default of the memory's depends
+//! on the machine.
 
 use super::{ConfigError, Setting, parameter};
 use std::time::Duration;
@@ -47,7 +48,8 @@ impl Written {
         }
     }
 
-    /// Brings in the defaults. `cache_bytes`: what cached replies and result sets may take of the process's memory.
+    /// Brings in the defaults. `cache_bytes`: what cached replies and result sets may take of the
+    /// process's memory.
     pub fn resolve(self, cache_bytes: usize) -> Result<Limits, ConfigError> {
         let process = self.memory_mb.as_ref().map_or_else(default_memory, |setting| setting.value * MIB);
         let cache_bytes = i64::try_from(cache_bytes).unwrap_or(i64::MAX);
@@ -84,8 +86,9 @@ impl Written {
     }
 }
 
-/// Half of the machine's memory, and no more than part of what the process may take of it: three quarters of its control
-/// group's, and half of its address space but for what threads, stacks and files take of that.
+/// Half of the machine's memory, and no more than part of what the process may take of it: three
+/// quarters of its control group's, and half of its address space but for what threads, stacks and
+/// files take of that.
 fn default_memory() -> i64 {
     let machine = commands::host::memory_bytes() / 2;
     let group = commands::host::control_group_memory_max().map(|max| max / 4 * 3);

@@ -118,8 +118,8 @@ impl Session {
             let effect = self.effect_of_reading(tables, false).await?;
             self.announce(effect);
         }
-        // By which rights the answer was made is asked at once behind it: they may have come and gone
-        // since they were looked at.
+        // By which rights the answer was made is asked at once behind it: they may have come and
+        // gone since they were looked at.
         let asked = Instant::now();
         let mut packets = packet;
         if scope.is_some() {
@@ -161,7 +161,8 @@ impl Session {
         Ok(())
     }
 
-    /// What an answer made from these tables depends on; `None` where one of them is not just a table.
+    /// What an answer made from these tables depends on; `None` where one of them is not just a
+    /// table.
     async fn scope(&mut self, settings: &Settings, tables: &[Table]) -> io::Result<Option<Scope>> {
         let namespaces = pending::namespaces(tables, Some(settings));
         let Some(namespaces) = namespaces.filter(|tables| self.service.rules.allow_tables(tables)) else {
@@ -198,7 +199,8 @@ impl Session {
         Ok(self.settings.clone())
     }
 
-    /// Asks the server a question of this program's own, for the packets of its answer; `None` where it refuses.
+    /// Asks the server a question of this program's own, for the packets of its answer; `None`
+    /// where it refuses.
     pub async fn ask(&mut self, question: &str) -> io::Result<Option<Vec<u8>>> {
         self.server.send(&query_packet(question)).await?;
         self.take_answer().await

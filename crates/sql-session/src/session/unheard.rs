@@ -85,7 +85,8 @@ impl Unheard {
 }
 
 impl Session {
-    /// Brings the server up to what the client has been answered, as far as the next statement needs.
+    /// Brings the server up to what the client has been answered, as far as the next statement
+    /// needs.
     pub async fn catch_up(&mut self, leaves: Leaves, asks: Asks) -> io::Result<()> {
         let keeps_warnings = matches!(leaves, Leaves::Warnings | Leaves::FoundRowsAndWarnings) && self.has_warnings;
         let keeps_found_rows = matches!(leaves, Leaves::FoundRows | Leaves::FoundRowsAndWarnings | Leaves::All);

@@ -65,8 +65,9 @@ impl Columns {
 
     /// Those of a table; none where there is no table, or none that can be opened just now.
     ///
-    /// Columns and keys are two questions, and each may wait for a change of the table. Between them it may be dropped and made anew.
-    /// So what is told has to agree with the definition, or the keys of another moment would be believed for as long as it stays.
+    /// Columns and keys are two questions, and each may wait for a change of the table. Between
+    /// them it may be dropped and made anew. So what is told has to agree with the definition, or
+    /// the keys of another moment would be believed for as long as it stays.
     pub async fn of(&self, connection: &mut Connection, schema: &str, table: &str) -> Result<Rc<Described>> {
         let quoted = quoted(schema, table);
         let (mut definition, mut described);
@@ -194,7 +195,8 @@ fn names_of<'n>(columns: impl Iterator<Item = &'n [u8]>, mut keys: Vec<&'n [u8]>
     hash.finalize().into()
 }
 
-/// The names of the columns and keys, but for the primary one, that a definition shows: each on a line of its own.
+/// The names of the columns and keys, but for the primary one, that a definition shows: each on a
+/// line of its own.
 fn names_shown(text: &[u8]) -> Names {
     let (mut columns, mut keys) = (Vec::new(), Vec::new());
     for line in text.split(|byte| *byte == b'\n') {

@@ -94,8 +94,8 @@ impl Protocol {
         self.session
     }
 
-    /// The number of the server's session, if it may be executing something. Of a connection that was lost the server may have been, too,
-    /// and another may give the number to somebody else.
+    /// The number of the server's session, if it may be executing something. Of a connection that
+    /// was lost the server may have been, too, and another may give the number to somebody else.
     pub fn session_in_flight(&self) -> Option<u64> {
         (!self.expected.is_empty() && !self.broken).then_some(self.session)
     }

@@ -92,7 +92,8 @@ impl Statements {
         self.last_begun = None;
     }
 
-    /// Why preparing was refused, if it was: of each execution that was sent behind it. The statement may be tried again.
+    /// Why preparing was refused, if it was: of each execution that was sent behind it. The
+    /// statement may be tried again.
     pub fn refusal(&self, sql: &Arc<str>) -> Option<Failure> {
         match &self.known.get(sql)?.preparation {
             Preparation::Refused(failure) => Some(failure.clone()),

@@ -56,8 +56,8 @@ pub(super) fn definition(table: &Table, index: &Index, keys: &KeyTable) -> Strin
     )
 }
 
-/// Has what others have written drained, in transactions of its own, so that what is left is the caller's. False: others
-/// are still draining some of it, and keys may be claimed that are free.
+/// Has what others have written drained, in transactions of its own, so that what is left is the
+/// caller's. False: others are still draining some of it, and keys may be claimed that are free.
 pub(crate) async fn settle(connection: &mut Connection, table: &Table) -> Result<bool> {
     let mut settled = true;
     for (index, keys) in claimed(table) {
@@ -72,8 +72,9 @@ pub(crate) async fn settle(connection: &mut Connection, table: &Table) -> Result
     Ok(settled)
 }
 
-/// Returns what became of a write that was refused and rolled back: where others have written meanwhile, or their keys are still being
-/// drained, the key may be free, or taken by a document that is not the caller's. The write is then to be tried again.
+/// Returns what became of a write that was refused and rolled back: where others have written
+/// meanwhile, or their keys are still being drained, the key may be free, or taken by a document
+/// that is not the caller's. The write is then to be tried again.
 pub(crate) async fn weigh(connection: &mut Connection, table: &Table, settled: bool, failure: Failure) -> Failure {
     if failure.sql_code() != Some(sql::DUPLICATE_ENTRY) {
         return failure;
@@ -112,7 +113,8 @@ async fn finds(connection: &mut Connection, sql: &str) -> Result<bool> {
     Ok(any)
 }
 
-/// Notes the documents of which a key is not claimed, when all who drain are through. Returns whether there is anything to drain.
+/// Notes the documents of which a key is not claimed, when all who drain are through. Returns
+/// whether there is anything to drain.
 pub(super) async fn note_unclaimed(connection: &mut Connection, table: &Table, keys: &KeyTable) -> Result<bool> {
     let (own, pending, claims) = (keys.keys(table), keys.pending(table), keys.claims(table));
     if finds(connection, &format!("SELECT seq FROM {pending} LIMIT 1 LOCK IN SHARE MODE")).await? {

@@ -131,8 +131,9 @@ pub(super) async fn drain(
     connection.finish().await?;
     // What is read behind a lock is to be what is there then, and no gaps are to be locked.
     connection.queue_query("SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
-    // The table is opened before notes are locked. Behind them it would wait for a change of its definition, which waits for
-    // writers, which wait for the notes: MariaDB sees no deadlock there.
+    // The table is opened before notes are locked. Behind them it would wait for a change of its
+    // definition, which waits for writers, which wait for the notes: MariaDB sees no deadlock
+    // there.
     connection.queue_query(&format!("DO (SELECT 1 FROM {} LIMIT 0)", table.quoted));
     let (isolated, opened) = (connection.finish().await, connection.finish().await);
     isolated?;

@@ -1,9 +1,10 @@
 //! Ending a batch whose command is killed or over time.
 //!
-//! Most of a batch's time can be cut short by dropping its future: what is read is nobody's loss, and a transaction that is
-//! not committed yet is rolled back when its session is killed. Only a statement that is a transaction by itself, and a
-//! `COMMIT`, may take effect after that. So their answer is waited for, after the server was asked to end them. A server that
-//! does not answer at all leaves the outcome unknown, as a network error does.
+//! Most of a batch's time can be cut short by dropping its future: what is read is nobody's loss,
+//! and a transaction that is not committed yet is rolled back when its session is killed. Only a
+//! statement that is a transaction by itself, and a `COMMIT`, may take effect after that. So their
+//! answer is waited for, after the server was asked to end them. A server that does not answer at
+//! all leaves the outcome unknown, as a network error does.
 
 use error::Result;
 use std::cell::Cell;
@@ -38,7 +39,8 @@ impl Drop for Reset<'_> {
     }
 }
 
-/// Carries a batch out until its command is to stop; then fails with the reason, unless the batch comes to its end in time.
+/// Carries a batch out until its command is to stop; then fails with the reason, unless the batch
+/// comes to its end in time.
 pub(in crate::write) async fn until_stopped<T>(
     kill: impl Fn(u64),
     progress: &Progress,

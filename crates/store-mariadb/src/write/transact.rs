@@ -126,8 +126,8 @@ pub(crate) async fn roll_back(connection: &mut Connection) -> Result<()> {
     end(connection, "ROLLBACK").await
 }
 
-/// Where this fails, or the session cannot be set as before, the connection stays marked as altered, and is closed rather than
-/// used again.
+/// Where this fails, or the session cannot be set as before, the connection stays marked as
+/// altered, and is closed rather than used again.
 async fn end(connection: &mut Connection, how: &str) -> Result<()> {
     connection.queue_query(how);
     connection.queue_query("SET autocommit = 1");

@@ -80,7 +80,8 @@ fn load_collections(
     Ok(collections)
 }
 
-/// Numbers and names of all collections: from the table, or else from the index on names, which has its own pages.
+/// Numbers and names of all collections: from the table, or else from the index on names, which has
+/// its own pages.
 fn names(connection: &Connection, damage: &mut Damage) -> Result<Vec<(i64, String, String)>> {
     let read = |way: &str| {
         let mut statement = connection.prepare(&format!("SELECT id, database, name FROM collections {way}"))?;

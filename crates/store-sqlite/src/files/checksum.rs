@@ -1,8 +1,9 @@
 //! The checksum at the end of each page.
 //!
-//! SQLite leaves so many bytes of each page alone as the file's header says. In them is a CRC-32C of the page's number and of
-//! all bytes before, which the processor computes at some 20 GB/s, and a tag that tells a page with a wrong checksum from one
-//! that never had any. The number is in it so that a page written to another's place is found, too.
+//! SQLite leaves so many bytes of each page alone as the file's header says. In them is a CRC-32C
+//! of the page's number and of all bytes before, which the processor computes at some 20 GB/s, and
+//! a tag that tells a page with a wrong checksum from one that never had any. The number is in it
+//! so that a page written to another's place is found, too.
 
 /// Bytes at the end of each page.
 pub const TRAILER_BYTES: usize = 8;

@@ -1,6 +1,7 @@
 //! Whether what is written now would still be there at the next start.
 //!
-//! Once it would not, no write is acknowledged any more until Selkie is started again; reads go on. The reasons:
+//! Once it would not, no write is acknowledged any more until Selkie is started again; reads go on.
+//! The reasons:
 //!
 //! - A sync failed. The system may have dropped the pages that it could not write and calls the next sync a success, so
 //!   that success means nothing.

@@ -1,8 +1,10 @@
-//! A record beside the write-ahead log of how far it was written, synced and moved into the database file.
+//! A record beside the write-ahead log of how far it was written, synced and moved into the
+//! database file.
 //!
-//! SQLite takes a log to end where its chain of checksums breaks, and cannot tell a damaged frame from a commit that
-//! never was finished. The record can. It is written after each commit and not synced: after a crash of the process it is what it
-//! was, after one of the machine its figure for synced commits may be too small, never too great.
+//! SQLite takes a log to end where its chain of checksums breaks, and cannot tell a damaged frame
+//! from a commit that never was finished. The record can. It is written after each commit and not
+//! synced: after a crash of the process it is what it was, after one of the machine its figure for
+//! synced commits may be too small, never too great.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -56,7 +58,8 @@ impl MarkFile {
         Ok(MarkFile { file, boot: boot_id() })
     }
 
-    /// Writes the record. A failure is no reason to stop: the record is then behind, which hides damage and invents none.
+    /// Writes the record. A failure is no reason to stop: the record is then behind, which hides
+    /// damage and invents none.
     pub fn write(&mut self, mark: &Mark, sync: bool) {
         let written = self.file.write_all_at(&encode(mark, &self.boot), 0);
         if let Err(error) = written.and_then(|()| if sync { self.file.sync_data() } else { Ok(()) }) {

@@ -11,9 +11,11 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Looks for damage that SQLite would pass over, and returns the file's state, by which its pages are verified from now on.
+/// Looks for damage that SQLite would pass over, and returns the file's state, by which its pages
+/// are verified from now on.
 ///
-/// Fails with a sentence for the operator: acknowledged writes would be lost, or the file's first page is damaged.
+/// Fails with a sentence for the operator: acknowledged writes would be lost, or the file's first
+/// page is damaged.
 pub fn before_opening(path: &Path, options: &Options) -> Result<Arc<FileState>> {
     let refuse = |error: std::io::Error| {
         Error::new(Code::OPERATION_FAILED, format!("cannot read the database in {}: {error}", path.display()))
@@ -73,7 +75,8 @@ fn go_on_without(path: &Path, options: &Options, inspection: &Inspection, damage
     Ok(())
 }
 
-/// Gives a file that was cut short its length again, so that SQLite opens it: the pages that are missing are found by their checksums.
+/// Gives a file that was cut short its length again, so that SQLite opens it: the pages that are
+/// missing are found by their checksums.
 fn mend_length(path: &Path, page_bytes: usize) -> std::io::Result<()> {
     let mut header = [0; 100];
     let mut file = File::options().read(true).write(true).open(path)?;
@@ -87,7 +90,8 @@ fn mend_length(path: &Path, page_bytes: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Writes a file that has no checksums anew, with checksums. The old file stays until the new one is whole and on disk.
+/// Writes a file that has no checksums anew, with checksums. The old file stays until the new one
+/// is whole and on disk.
 pub fn add_checksums(path: &Path, options: &Options) -> Result<()> {
     let made = path.with_extension("with-checksums");
     let fail = |error: &dyn std::fmt::Display| {

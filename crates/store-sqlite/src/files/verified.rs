@@ -1,8 +1,8 @@
 //! Which pages were verified a moment ago.
 //!
-//! SQLite reads pages of large documents past its cache, and mapped pages each time that it uses them. A checksum takes
-//! 160 ns, some of these reads hardly more. What the system has given whole it still has in memory seconds later, so
-//! a page is verified once in a while.
+//! SQLite reads pages of large documents past its cache, and mapped pages each time that it uses
+//! them. A checksum takes 160 ns, some of these reads hardly more. What the system has given whole
+//! it still has in memory seconds later, so a page is verified once in a while.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

@@ -1,7 +1,8 @@
 //! A VFS that stands between SQLite and `unix-excl`.
 //!
-//! A file is opened by the other VFS, in the same memory; then its table of methods is exchanged for ours, whose functions
-//! call those they have replaced. What is ours of a file, [`Extra`], is behind what is the other VFS's.
+//! A file is opened by the other VFS, in the same memory; then its table of methods is exchanged
+//! for ours, whose functions call those they have replaced. What is ours of a file, [`Extra`], is
+//! behind what is the other VFS's.
 
 use super::{FRAME_HEADER_BYTES, FileState, LOG_HEADER_BYTES, checksum, state_of};
 use checksum::Trailer;
@@ -39,7 +40,8 @@ struct Extra {
 pub fn register() -> bool {
     static DONE: OnceLock<bool> = OnceLock::new();
     *DONE.get_or_init(|| {
-        // SAFETY: SQLite's list of VFS is behind its own lock, and the entries live as long as the process.
+        // SAFETY: SQLite's list of VFS is behind its own lock, and the entries live as long as the
+        // process.
         unsafe {
             if ffi::sqlite3_initialize() != ffi::SQLITE_OK {
                 return false;
@@ -99,7 +101,8 @@ unsafe extern "C" fn open(
     out_flags: *mut c_int,
 ) -> c_int {
     let below = BELOW.load(Ordering::Acquire);
-    // SAFETY: SQLite gives what the VFS beneath expects; its memory is the first part of the file's, and the rest is ours.
+    // SAFETY: SQLite gives what the VFS beneath expects; its memory is the first part of the
+    // file's, and the rest is ours.
     unsafe {
         let Some(open) = (*below).xOpen else { return ffi::SQLITE_CANTOPEN };
         let code = open(below, name, file, flags, out_flags);
@@ -129,8 +132,8 @@ unsafe extern "C" fn delete(_vfs: *mut ffi::sqlite3_vfs, name: *const c_char, sy
     }
 }
 
-/// Returns the table of methods that replaces another one. All databases have the same one beneath, and all logs, which
-/// are not locked.
+/// Returns the table of methods that replaces another one. All databases have the same one beneath,
+/// and all logs, which are not locked.
 fn methods_over(kind: Kind, methods: &ffi::sqlite3_io_methods) -> &'static ffi::sqlite3_io_methods {
     static DATABASES: OnceLock<ffi::sqlite3_io_methods> = OnceLock::new();
     static LOGS: OnceLock<ffi::sqlite3_io_methods> = OnceLock::new();
@@ -257,7 +260,8 @@ fn verify(extra: &Extra, page: &[u8], start: u64) -> c_int {
 
 // SAFETY: only SQLite calls it, with what its interface of a VFS promises.
 unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, from: *const c_void, amount: c_int, offset: i64) -> c_int {
-    // SAFETY: SQLite gives a buffer of so many bytes. It does not use the bytes at a page's end, which it was told to leave alone.
+    // SAFETY: SQLite gives a buffer of so many bytes. It does not use the bytes at a page's end,
+    // which it was told to leave alone.
     unsafe {
         let extra = extra(file);
         let Some(write) = (*extra.methods).xWrite else { return ffi::SQLITE_IOERR_WRITE };
@@ -268,7 +272,8 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, from: *const c_void, am
                 if start == 0 && checksum::is_sqlite(bytes) {
                     match bytes.get(20) == Some(&(checksum::TRAILER_BYTES as u8)) {
                         true => extra.state.set_checked(length),
-                        // There is no room for checksums, which would be written over what is stored.
+                        // There is no room for checksums, which would be written over what is
+                        // stored.
                         false if extra.state.is_checked() => return ffi::SQLITE_IOERR_WRITE,
                         false => {}
                     }
@@ -321,7 +326,8 @@ unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: i64) -> c_int 
     unsafe {
         let extra = extra(file);
         if extra.kind == Kind::Log && size == 0 {
-            // On disk before the log is emptied, so that an empty log is never taken for a lost one.
+            // On disk before the log is emptied, so that an empty log is never taken for a lost
+            // one.
             extra.state.log().begin([0; 8], 0);
         }
         (*extra.methods).xTruncate.map_or(ffi::SQLITE_IOERR_TRUNCATE, |truncate| truncate(file, size))

@@ -1,8 +1,8 @@
 //! Damage to the write-ahead log, looked for before SQLite reads the log.
 //!
-//! SQLite takes the log to end with the last commit before the first frame whose checksum is wrong, and drops what is behind
-//! without a word. That is right where a commit was interrupted. Where commits are behind, or [`mark`] says that there were
-//! some, acknowledged writes would be lost.
+//! SQLite takes the log to end with the last commit before the first frame whose checksum is wrong,
+//! and drops what is behind without a word. That is right where a commit was interrupted. Where
+//! commits are behind, or [`mark`] says that there were some, acknowledged writes would be lost.
 
 use super::mark::{self, Left};
 use super::{FRAME_HEADER_BYTES, LOG_HEADER_BYTES};
@@ -158,8 +158,9 @@ fn checksum((mut first, mut second): (u32, u32), bytes: &[u8], big_endian: bool)
     (first, second)
 }
 
-/// Puts a copy of a damaged log beside it, and where the database file is ahead of what is whole in the log, takes the log away:
-/// its older pages would be laid over newer ones. Returns the copy's path.
+/// Puts a copy of a damaged log beside it, and where the database file is ahead of what is whole in
+/// the log, takes the log away: its older pages would be laid over newer ones. Returns the copy's
+/// path.
 pub fn set_aside(database: &Path, inspection: &Inspection) -> std::io::Result<Option<PathBuf>> {
     let log = path(database);
     if !log.exists() {

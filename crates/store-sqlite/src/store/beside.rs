@@ -1,8 +1,10 @@
-//! Statements that would hold the writer for too long are carried out here, on the worker that has them.
+//! Statements that would hold the writer for too long are carried out here, on the worker that has
+//! them.
 //!
-//! Documents are found by a scan as of any read, evaluated, and sent to the writer as changes on the condition that they are still
-//! the same. A document that somebody else has changed meanwhile is read and evaluated again. So several such statements do not wait
-//! for one another, and one of them can be divided, killed and timed like any read.
+//! Documents are found by a scan as of any read, evaluated, and sent to the writer as changes on
+//! the condition that they are still the same. A document that somebody else has changed meanwhile
+//! is read and evaluated again. So several such statements do not wait for one another, and one of
+//! them can be divided, killed and timed like any read.
 
 mod search;
 
@@ -29,12 +31,14 @@ use store::{
 /// How long documents are evaluated before others of the worker have their turn.
 const SLICE: Duration = Duration::from_millis(1);
 
-/// How many documents are changed by one message to the writer, how large they are together, and how long they are gathered.
+/// How many documents are changed by one message to the writer, how large they are together, and
+/// how long they are gathered.
 const CHANGES_MAX: usize = 64;
 const CHANGES_BYTES_MAX: usize = 256 << 10;
 const CHANGES_TIME_MAX: Duration = Duration::from_millis(20);
 
-/// A statement that took less than this is followed by one that the writer is asked to carry out again.
+/// A statement that took less than this is followed by one that the writer is asked to carry out
+/// again.
 const BRIEF: Duration = Duration::from_millis(5);
 
 /// Why a statement has no outcome.
@@ -411,7 +415,8 @@ impl Statement<'_> {
         Ok(outcome)
     }
 
-    /// The documents that a statement about many is to change, and what has been done of it. No collection: nothing is left to do.
+    /// The documents that a statement about many is to change, and what has been done of it. No
+    /// collection: nothing is left to do.
     async fn begin(
         &self,
         target: Target<'_>,
@@ -419,7 +424,8 @@ impl Statement<'_> {
         looked: &mut Looked,
     ) -> Step<(Option<Arc<Collection>>, Begun)> {
         if let Some(begun) = begun {
-            // Where it was dropped, or another one has its name, what was done of it is all there is to do.
+            // Where it was dropped, or another one has its name, what was done of it is all there
+            // is to do.
             let collection = self.collection().filter(|collection| collection.id == begun.collection);
             return Ok((collection, begun));
         }

@@ -82,7 +82,8 @@ enum Carried {
 }
 
 impl Writer {
-    /// Carries out statements in the running transaction, from this one on, until nothing is left or the part is over.
+    /// Carries out statements in the running transaction, from this one on, until nothing is left
+    /// or the part is over.
     pub(super) fn carry_out(&mut self, batch: &WriteBatch, from: usize) -> Attempt<Part> {
         match &batch.statements {
             Statements::Insert(documents) => self.insert(batch, from, documents),
@@ -182,7 +183,8 @@ impl Writer {
         Ok(Carried::Done(outcome))
     }
 
-    /// Changes documents one by one. Gives what is left once others have waited long enough or a document takes long.
+    /// Changes documents one by one. Gives what is left once others have waited long enough or a
+    /// document takes long.
     fn change_each(
         &mut self,
         collection: &Collection,

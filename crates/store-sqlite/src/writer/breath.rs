@@ -1,7 +1,7 @@
 //! Letting others in while an index is built.
 //!
-//! Every few milliseconds a build takes breath: what it has done so far is committed, batches that wait are carried out, and it
-//! goes on in a new transaction.
+//! Every few milliseconds a build takes breath: what it has done so far is committed, batches that
+//! wait are carried out, and it goes on in a new transaction.
 
 use super::queue::Job;
 use super::{GROUP_TIME_MAX, Writer};

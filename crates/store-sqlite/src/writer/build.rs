@@ -56,7 +56,8 @@ impl Writer {
         }
     }
 
-    /// The build of an index of this collection. A small one may be made in the middle of another collection's.
+    /// The build of an index of this collection. A small one may be made in the middle of another
+    /// collection's.
     fn build_of(&mut self, collection: &Collection) -> Option<&mut Build> {
         self.build.as_mut().filter(|build| build.collection == collection.id)
     }

@@ -1,7 +1,8 @@
 //! Changes that a worker has evaluated, because that takes longer than the writer may be held.
 //!
-//! Each says what the document was when it was evaluated. Where that is not so any more nothing is changed, and the worker evaluates
-//! again. Several workers evaluate at the same time, and none of them waits for another.
+//! Each says what the document was when it was evaluated. Where that is not so any more nothing is
+//! changed, and the worker evaluates again. Several workers evaluate at the same time, and none of
+//! them waits for another.
 
 use super::rows::{Entries, Old};
 use super::{GROUP_TIME_MAX, Writer};
@@ -32,7 +33,8 @@ pub struct Conditional {
 /// What a retryable write records.
 pub struct Record {
     pub key: RetryKey,
-    /// Which statement of the batch it is. Nothing is changed where another attempt has carried it out.
+    /// Which statement of the batch it is. Nothing is changed where another attempt has carried it
+    /// out.
     pub statement: usize,
     /// The outcomes up to this statement's, as [`super::retry::encode`] has them.
     pub outcomes: DocBuf,
@@ -74,8 +76,9 @@ pub enum Applied {
     Outdated,
     /// Another attempt is ahead with these outcomes: nothing was changed.
     Recorded(BatchOutcome),
-    /// What became of the first changes. Nothing behind a refused one is changed. All are given back, because memory counts as
-    /// the request's until its own thread frees it. So is the record.
+    /// What became of the first changes. Nothing behind a refused one is changed. All are given
+    /// back, because memory counts as the request's until its own thread frees it. So is the
+    /// record.
     InPart(Vec<Changed>, Vec<Change>, Option<Record>),
 }
 

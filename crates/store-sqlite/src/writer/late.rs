@@ -4,10 +4,11 @@
 //! touched is written to the log whole. So the entries of large batches are gathered over many of them, and entered in the
 //! indexes' order: all at once when there are enough or somebody is about to look, and bit by bit when nothing else comes in.
 //!
-//! Nothing is lost meanwhile. The documents are committed before they are acknowledged, and a row of the table `late` says since
-//! which of them entries are missing; after a crash they are made of the documents ([`left`](super::left)). Nobody
-//! sees the gap: whoever reads by an index, or changes one of these documents, has the entries entered first. What a unique index
-//! has to say does not wait, nor do those who write and read in turns, who would gain nothing.
+//! Nothing is lost meanwhile. The documents are committed before they are acknowledged, and a row
+//! of the table `late` says since which of them entries are missing; after a crash they are made of
+//! the documents ([`left`](super::left)). Nobody sees the gap: whoever reads by an index, or
+//! changes one of these documents, has the entries entered first. What a unique index has to say
+//! does not wait, nor do those who write and read in turns, who would gain nothing.
 
 mod list;
 
@@ -231,7 +232,8 @@ impl Writer {
         self.keep_log_short();
     }
 
-    /// Entries cannot be entered: it is tried again, for a disk may not be full for ever. Until then no query goes by these indexes.
+    /// Entries cannot be entered: it is tried again, for a disk may not be full for ever. Until
+    /// then no query goes by these indexes.
     fn put_off_late(&mut self, failure: Failure) {
         if self.late_failed_at.replace(Instant::now()).is_none() {
             let error = Error::from(failure);

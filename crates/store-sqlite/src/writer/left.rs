@@ -1,7 +1,8 @@
 //! Index entries that an earlier process had deferred when it died.
 //!
-//! They are made of the documents at the start. Where that fails (the disk is full, a page is damaged) the server starts all
-//! the same: indexes that lack entries are not used for reading until they have them, which is tried again and again.
+//! They are made of the documents at the start. Where that fails (the disk is full, a page is
+//! damaged) the server starts all the same: indexes that lack entries are not used for reading
+//! until they have them, which is tried again and again.
 
 use super::Writer;
 use crate::catalog::Collection;
@@ -40,7 +41,8 @@ impl Left {
 }
 
 impl Writer {
-    /// Makes the entries that an earlier process had gathered when it died, or has indexes that lack some not be used.
+    /// Makes the entries that an earlier process had gathered when it died, or has indexes that
+    /// lack some not be used.
     pub(super) fn enter_what_a_crash_left(&mut self) -> Attempt<()> {
         self.left.collections = match self.read_left() {
             Err(Failure::Engine(error)) if is_damage(&error) => {

@@ -1,8 +1,10 @@
-//! Batches in parts: the writer carries out statements until others wait for it too long, commits, and goes on later.
+//! Batches in parts: the writer carries out statements until others wait for it too long, commits,
+//! and goes on later.
 //!
-//! What a batch has done is committed with the record of a retryable write, so a part is whole and a crash between two of them
-//! loses nothing: the batch that is sent again goes on behind the last part ([`super::retry`]). MongoDB yields at the same
-//! places: each document changes atomically, a batch does not.
+//! What a batch has done is committed with the record of a retryable write, so a part is whole and
+//! a crash between two of them loses nothing: the batch that is sent again goes on behind the last
+//! part ([`super::retry`]). MongoDB yields at the same places: each document changes atomically, a
+//! batch does not.
 
 use super::queue::Write;
 use super::{GROUP_BATCHES_MAX, GROUP_TIME_MAX, Writer};
@@ -53,7 +55,8 @@ pub struct Begun {
 
 /// What the writer has done of a batch in the running transaction.
 pub(super) struct Part {
-    /// The outcomes that an earlier attempt has recorded, in the place of those that the batch came with.
+    /// The outcomes that an earlier attempt has recorded, in the place of those that the batch came
+    /// with.
     pub recorded: Option<BatchOutcome>,
     /// The outcomes of the statements behind.
     pub outcome: BatchOutcome,
@@ -129,7 +132,8 @@ impl Writer {
         }
     }
 
-    /// Carries out a part of a batch in a transaction of its own. Deletions are tried again where the disk is full.
+    /// Carries out a part of a batch in a transaction of its own. Deletions are tried again where
+    /// the disk is full.
     fn run_alone(&mut self, write: &Write) -> Part {
         self.reserve.met_full_disk = false;
         let part = self.run_alone_once(write);
@@ -159,7 +163,8 @@ impl Writer {
         }
     }
 
-    /// Answers batches after their commit, those that want the disk once it has them; takes back those that go on.
+    /// Answers batches after their commit, those that want the disk once it has them; takes back
+    /// those that go on.
     fn settle(&mut self, parts: impl IntoIterator<Item = (Write, Part)>) {
         let mut waiting: Vec<sync::Acknowledge> = Vec::new();
         for (mut write, part) in parts {
@@ -199,7 +204,8 @@ impl Writer {
         }
     }
 
-    /// Carries out a part of a batch in the running transaction. An error comes from SQLite and ends the transaction.
+    /// Carries out a part of a batch in the running transaction. An error comes from SQLite and
+    /// ends the transaction.
     fn execute(&mut self, write: &Write) -> Attempt<Part> {
         match self.execute_part(write) {
             Err(Failure::Refused(error)) => Ok(Part::ending(End::Refused(error))),

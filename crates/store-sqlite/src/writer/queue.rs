@@ -29,7 +29,8 @@ pub struct Write {
     claim: Claim,
 }
 
-/// Says which of the two has a batch that waits: the writer, which carries it out, or the worker, which withdraws it.
+/// Says which of the two has a batch that waits: the writer, which carries it out, or the worker,
+/// which withdraws it.
 #[derive(Clone, Default)]
 struct Claim(Arc<AtomicBool>);
 
@@ -102,7 +103,8 @@ pub struct WriterHandle {
 /// The writer's end of the queue.
 pub struct Queue {
     jobs: mpsc::Receiver<Job>,
-    /// Jobs that have been received and not begun, or not finished; they come before all that is still to be received.
+    /// Jobs that have been received and not begun, or not finished; they come before all that is
+    /// still to be received.
     received: VecDeque<Job>,
     /// An index build of this collection is letting others in.
     building: Option<Namespace>,
@@ -125,7 +127,8 @@ pub fn open() -> Result<(WriterHandle, Queue)> {
 }
 
 impl WriterHandle {
-    /// Carries out a batch, behind what has been done of it. What the writer has done is durable as asked for when this returns.
+    /// Carries out a batch, behind what has been done of it. What the writer has done is durable as
+    /// asked for when this returns.
     ///
     /// A batch that is told to stop while it waits is withdrawn.
     pub async fn write(&self, rest: Rest) -> Result<Settled> {
@@ -151,7 +154,8 @@ impl WriterHandle {
         answer.await.map_err(|_| stopped())?
     }
 
-    /// Runs a change to the catalog on the writer and gives its answer. One that is told to stop while it waits is withdrawn.
+    /// Runs a change to the catalog on the writer and gives its answer. One that is told to stop
+    /// while it waits is withdrawn.
     pub async fn define<T: Send + 'static>(
         &self,
         scope: Scope,
@@ -271,7 +275,8 @@ impl Queue {
         }
     }
 
-    /// The next job that may be carried out in the middle of the index build, past all that may not.
+    /// The next job that may be carried out in the middle of the index build, past all that may
+    /// not.
     pub fn next_between(&mut self) -> Option<Job> {
         self.receive();
         loop {

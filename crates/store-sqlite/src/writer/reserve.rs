@@ -1,8 +1,9 @@
 //! Disk space set aside for the day that the disk is full.
 //!
-//! Deleting takes space first: changed pages go to the log. So a file of some size lies beside the database. When the disk is
-//! full and a client deletes, the file goes and the deletion is tried again. From then on what would only fill the disk once more is
-//! refused, until there is room for the file.
+//! Deleting takes space first: changed pages go to the log. So a file of some size lies beside the
+//! database. When the disk is full and a client deletes, the file goes and the deletion is tried
+//! again. From then on what would only fill the disk once more is refused, until there is room for
+//! the file.
 
 use super::Writer;
 use crate::failure::{Attempt, Failure};

@@ -1,8 +1,8 @@
 //! Retryable writes: the outcome of a session's last write, so that sending it again does not carry it out again.
 //!
-//! Outcomes are written in the transaction that carries out their statements: either both are there after a crash or neither. A
-//! batch that is carried out in parts has what was done so far recorded with each of them, and goes on behind when it is sent
-//! again.
+//! Outcomes are written in the transaction that carries out their statements: either both are there
+//! after a crash or neither. A batch that is carried out in parts has what was done so far recorded
+//! with each of them, and goes on behind when it is sent again.
 
 use super::Writer;
 use crate::failure::Attempt;
@@ -16,10 +16,11 @@ use store::{BatchOutcome, RetryKey, StatementOutcome};
 pub const KEPT_SECONDS: i64 = 30 * 60;
 
 impl Writer {
-    /// The recorded outcomes of this very write, where they are more than so many. Error 225 when the session has written something
-    /// newer since.
+    /// The recorded outcomes of this very write, where they are more than so many. Error 225 when
+    /// the session has written something newer since.
     ///
-    /// Less is recorded than has been done where statements had no effect that they share a transaction with.
+    /// Less is recorded than has been done where statements had no effect that they share a
+    /// transaction with.
     pub(super) fn recorded_beyond(&self, key: &RetryKey, done: usize) -> Attempt<Option<BatchOutcome>> {
         let sql = "SELECT txn_number, outcome FROM retryable_writes WHERE session = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;
@@ -76,7 +77,8 @@ fn too_old(key: &RetryKey, number: i64) -> Error {
     Error::new(Code::TRANSACTION_TOO_OLD, message)
 }
 
-/// Outcomes as a document: their number, and an array of statements, equal neighbors counted rather than repeated.
+/// Outcomes as a document: their number, and an array of statements, equal neighbors counted rather
+/// than repeated.
 pub fn encode(outcomes: [&[Outcome]; 2]) -> DocBuf {
     let mut all = outcomes.into_iter().flatten().peekable();
     DocBuf::build(|writer| {

@@ -222,8 +222,9 @@ impl Several {
     }
 }
 
-/// Puts a value where it belongs by its key, if it is among the first ones, or the last (`greatest`); gives the bytes by which memory grew. The one
-/// that gives way is the first of the smallest, or the last of the greatest.
+/// Puts a value where it belongs by its key, if it is among the first ones, or the last
+/// (`greatest`); gives the bytes by which memory grew. The one that gives way is the first of the
+/// smallest, or the last of the greatest.
 pub(super) fn rank(
     limit: usize,
     values: &mut BTreeMap<(Vec<u8>, u64), ValueBuf>,

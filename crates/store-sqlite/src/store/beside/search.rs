@@ -11,7 +11,8 @@ use std::sync::Arc;
 use store::{DocumentStore, Flow, Looked, Progress, Sink, StoredDoc};
 
 impl Statement<'_> {
-    /// The document that a statement about one is to change. `candidate`: one that was found before, and has changed since.
+    /// The document that a statement about one is to change. `candidate`: one that was found
+    /// before, and has changed since.
     pub(super) async fn find_one(
         &self,
         target: Target<'_>,
