@@ -9,7 +9,7 @@ use crate::shard::{Flight, Found, New, Shard};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use store::{Announced, Changes, Namespace, Watch};
+use store::{ChangeObserver, Changes, InFlightWrite, Namespace};
 use tokio::sync::watch;
 
 /// How much is kept and for how long.
@@ -169,7 +169,7 @@ impl<A: Send + Sync + 'static> Cache<A> {
         }
         if is_news && forgets {
             let mut changes = Changes::default();
-            changes.anything(&Namespace::new("", ""));
+            changes.add_unspecified(&Namespace::new("", ""));
             self.recent.settle(self.note(changes));
         }
         self.blind.store(blind, Ordering::SeqCst);
@@ -337,18 +337,18 @@ struct Noted<A: Send + Sync + 'static> {
 /// A cache as stores know it.
 pub struct Watching<A>(pub Arc<Cache<A>>);
 
-impl<A: Send + Sync + 'static> Watch for Watching<A> {
+impl<A: Send + Sync + 'static> ChangeObserver for Watching<A> {
     fn wants_images(&self, namespace: &Namespace) -> bool {
         self.0.directories.iter().any(|directory| directory.knows(namespace))
     }
 
-    fn announce(&self, changes: Changes) -> Box<dyn Announced> {
+    fn begin_write(&self, changes: Changes) -> Box<dyn InFlightWrite> {
         Box::new(Noted { cache: self.0.clone(), number: self.0.note(changes) })
     }
 }
 
-impl<A: Send + Sync + 'static> Announced for Noted<A> {
-    fn lose(self: Box<Self>) {
+impl<A: Send + Sync + 'static> InFlightWrite for Noted<A> {
+    fn outcome_unknown(self: Box<Self>) {
         // What is lost is not settled when it is dropped.
         self.cache.recent.lose(self.number);
     }

@@ -91,7 +91,7 @@ impl Directory {
                     filed.of_images(before, after, changed, found);
                 }
                 Change::Id(id) => filed.of_id(id.as_value(), found),
-                Change::Anything => filed.all(found),
+                Change::Unspecified => filed.all(found),
             }
         }
         drop(collections);

@@ -1,7 +1,7 @@
 //! Answers that have been given before, kept for as long as they are right.
 //!
 //! What comes in are keys (a command less what does not matter to its answer), answers with what they depend on ([`Scope`]), and
-//! every change of a document, told by the store ([`store::Watch`]). What goes out are answers that are still right.
+//! every change of a document, told by the store ([`store::ChangeObserver`]). What goes out are answers that are still right.
 //!
 //! In reading order: [`scope`] (what an answer depends on, and whether a change matters to it, with
 //! [`changed`]), [`ways`], [`filed`], [`listed`] and [`intervals`] (which answers a change may

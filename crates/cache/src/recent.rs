@@ -115,7 +115,7 @@ impl Recent {
         let settled = remembered.settled.iter().rev().take_while(|(settled, _)| *settled >= time);
         let all = settled.map(|(_, announcement)| announcement);
         let all = all.chain(remembered.under_way.iter().map(|one| &one.announcement));
-        let is_news = |one: &&Announcement| one.number > before && !one.changes.are_seen_by(moment);
+        let is_news = |one: &&Announcement| one.number > before && !one.changes.are_visible_to(moment);
         let missed: SmallVec<[Arc<Changes>; 8]> = all.filter(is_news).map(|one| one.changes.clone()).collect();
         drop(remembered);
         let matters =
@@ -135,7 +135,7 @@ mod tests {
 
     fn changes(collection: &str) -> Arc<Changes> {
         let mut changes = Changes::default();
-        changes.anything(&Namespace::new("d", collection));
+        changes.add_unspecified(&Namespace::new("d", collection));
         changes.into()
     }
 

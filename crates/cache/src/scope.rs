@@ -72,7 +72,7 @@ impl Scope {
                 Reach::Matching { predicate, .. } => crate::ways::may_match_id(predicate, id.as_value()),
                 Reach::Everything => true,
             },
-            Change::Anything => true,
+            Change::Unspecified => true,
         }
     }
 

@@ -291,7 +291,7 @@ impl<A> Shard<A> {
             true => slot.scope.is_affected_at_home(change, changed),
             false => slot.scope.is_affected(namespace, change),
         };
-        if !changes.are_seen_by(slot.started) && is_affected() {
+        if !changes.are_visible_to(slot.started) && is_affected() {
             self.remove(number, Reason::Changed);
         }
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use store::{Changes, Namespace, Watch};
+use store::{ChangeObserver, Changes, Namespace};
 
 fn settings(bytes: usize) -> Settings {
     Settings {
@@ -46,8 +46,8 @@ fn keep(cache: &Arc<Cache<u64>>, key: &str, scope: Scope) -> Result<(), Refusal>
 
 fn change(cache: &Arc<Cache<u64>>, before: Option<Doc<'_>>, after: Option<Doc<'_>>) {
     let mut changes = Changes::default();
-    changes.document(&namespace(), before, after);
-    drop(Watching(cache.clone()).announce(changes));
+    changes.add_document(&namespace(), before, after);
+    drop(Watching(cache.clone()).begin_write(changes));
 }
 
 fn has(cache: &Arc<Cache<u64>>, key: &str) -> bool {
@@ -107,8 +107,8 @@ fn an_answer_that_a_change_overtook_is_not_kept() {
     };
     let (one, two) = (fill("one"), fill("two"));
     let mut changes = Changes::default();
-    changes.document(&namespace(), None, Some(doc! { "_id": 1 }.as_doc()));
-    let under_way = Watching(cache.clone()).announce(changes);
+    changes.add_document(&namespace(), None, Some(doc! { "_id": 1 }.as_doc()));
+    let under_way = Watching(cache.clone()).begin_write(changes);
     let during = fill("during");
     let id = |id: i32| scope(&doc! { "_id": id }, Answer::Documents);
     assert_eq!(one.finish(Arc::new(0), 1, id(1), 0), Err(Refusal::Overtaken));
@@ -128,9 +128,9 @@ fn a_change_told_late_leaves_answers_that_have_seen_it() {
     keep(&cache, "after", id(1)).unwrap();
     let Begun::Fill(being_made) = cache.begin(b"being made", 0, false) else { panic!() };
     let mut changes = Changes::default();
-    changes.document(&namespace(), None, Some(doc! { "_id": 1 }.as_doc()));
-    changes.set_seen_since(moment);
-    drop(Watching(cache.clone()).announce(changes));
+    changes.add_document(&namespace(), None, Some(doc! { "_id": 1 }.as_doc()));
+    changes.set_visible_since(moment);
+    drop(Watching(cache.clone()).begin_write(changes));
     assert!(!has(&cache, "before") && has(&cache, "after"));
     assert_eq!(being_made.finish(Arc::new(0), 1, id(1), 0), Ok(()));
 }
@@ -368,8 +368,8 @@ proptest! {
         let cache = Cache::<u64>::new(settings(1 << 20));
         keep(&cache, "k", Scope::matching(namespace(), predicate.clone(), Answer::Documents)).unwrap();
         let mut changes = Changes::default();
-        changes.id(&namespace(), document.as_doc().get("_id").unwrap());
-        drop(Watching(cache.clone()).announce(changes));
+        changes.add_id(&namespace(), document.as_doc().get("_id").unwrap());
+        drop(Watching(cache.clone()).begin_write(changes));
         prop_assert!(!has(&cache, "k") || !predicate.matches(document.as_doc()).unwrap());
     }
 }
@@ -470,8 +470,8 @@ fn stale_reads(settings: Settings, time: Duration) -> u64 {
                 let (before, after) = (doc! { "_id": id, "v": version }, doc! { "_id": id, "v": version + 1 });
                 version += 1;
                 let mut changes = Changes::default();
-                changes.document(&namespace(), Some(before.as_doc()), Some(after.as_doc()));
-                let announced = Watching(cache.clone()).announce(changes);
+                changes.add_document(&namespace(), Some(before.as_doc()), Some(after.as_doc()));
+                let announced = Watching(cache.clone()).begin_write(changes);
                 stored.lock().unwrap().insert(id, version as u64);
                 drop(announced);
                 acknowledged[id as usize].store(version as u64, Ordering::SeqCst);

@@ -22,7 +22,7 @@ use query::Predicate;
 use shared_cache::Shared;
 use std::cell::RefCell;
 use std::sync::Arc;
-use store::{Announced, Changes, Namespace, Plan, Position, Watch};
+use store::{ChangeObserver, Changes, InFlightWrite, Namespace, Plan, Position};
 
 /// What a kept answer takes beside its bytes.
 const KEPT_OVERHEAD_BYTES: usize = 224;
@@ -135,10 +135,10 @@ pub enum Looked {
 
 impl Answers {
     /// While what is returned is held, nothing about the collection is given or kept; what was kept is forgotten.
-    pub fn forget(&self, namespace: &Namespace) -> Box<dyn Announced> {
+    pub fn forget(&self, namespace: &Namespace) -> Box<dyn InFlightWrite> {
         let mut changes = Changes::default();
-        changes.anything(namespace);
-        Watching(self.cache.clone()).announce(changes)
+        changes.add_unspecified(namespace);
+        Watching(self.cache.clone()).begin_write(changes)
     }
 
     /// The reply to a command, if it is kept: all of it, or the beginning, behind which a cursor is to be opened.

@@ -18,7 +18,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Engine, Namespace, Watch};
+use store::{ChangeObserver, Engine, Namespace};
 use store_mariadb::{ForeignWrites, Killer, MariaDbEngine, OwnWrites, ResultSet, TableDefinition, TableDefinitions};
 use tokio::sync::Semaphore;
 
@@ -252,12 +252,14 @@ impl Caches {
     }
 
     /// All who are told of changes.
-    fn watch(&self) -> Arc<dyn Watch> {
-        let replies = self.replies.clone().map(|cache| Arc::new(cache::Watching(cache)) as Arc<dyn Watch>);
-        let results = self.results.clone().map(|cache| Arc::new(cache::Watching(cache)) as Arc<dyn Watch>);
-        let sql = self.sql.clone().map(|cache| Arc::new(cache::Watching(cache)) as Arc<dyn Watch>);
+    fn watch(&self) -> Arc<dyn ChangeObserver> {
+        let replies = self.replies.clone().map(|cache| Arc::new(cache::Watching(cache)) as Arc<dyn ChangeObserver>);
+        let results = self.results.clone().map(|cache| Arc::new(cache::Watching(cache)) as Arc<dyn ChangeObserver>);
+        let sql = self.sql.clone().map(|cache| Arc::new(cache::Watching(cache)) as Arc<dyn ChangeObserver>);
         let shared = self.shared.as_ref().map(|shared| Arc::new(shared_cache::Watching(shared.view.clone())) as Arc<_>);
-        Arc::new(store::watch::All(replies.into_iter().chain(results).chain(sql).chain(shared).collect()))
+        Arc::new(store::change_observer::ChangeObservers(
+            replies.into_iter().chain(results).chain(sql).chain(shared).collect(),
+        ))
     }
 
     /// Notices what others write in MariaDB, as long as what is given lives. Until that is so, nothing is kept.
@@ -286,8 +288,9 @@ impl Caches {
             }
             set_blind(noticed.is_err());
         });
-        let forgetting = definitions.map(|known| Arc::new(Forgetting(known.clone())) as Arc<dyn Watch>);
-        let watch = Arc::new(store::watch::All(forgetting.into_iter().chain([self.watch()]).collect()));
+        let forgetting = definitions.map(|known| Arc::new(Forgetting(known.clone())) as Arc<dyn ChangeObserver>);
+        let watch =
+            Arc::new(store::change_observer::ChangeObservers(forgetting.into_iter().chain([self.watch()]).collect()));
         let foreign_writes = ForeignWrites::follow(url, strict, watch, own_writes.clone(), tell);
         let foreign_writes = foreign_writes.map_err(|error| {
             let message = error.message();
@@ -303,7 +306,7 @@ impl Caches {
     /// Has the store tell them of what changes.
     fn begin(self, config: &Config, engine: &dyn Engine) -> commands::answers::Caches {
         if self.own_writes.is_some() {
-            engine.watch(self.watch());
+            engine.observe_changes(self.watch());
         }
         let Cache { only, except, commands, listeners, .. } = config.cache.clone();
         let uses = |mode: CacheMode| Uses { replies: mode.keeps_replies(), rows: mode.keeps_rows() };

@@ -9,8 +9,8 @@ use ahash::AHashMap;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use store::watch::{LogPlace, Teller};
-use store::{Announced, Changes, Namespace, Watch};
+use store::change_observer::{ChangeOrigin, LogPosition};
+use store::{ChangeObserver, Changes, InFlightWrite, Namespace};
 
 /// A place in the log: the last transaction's number, for each domain.
 pub type Position = BTreeMap<u32, u64>;
@@ -106,7 +106,7 @@ impl View {
     }
 }
 
-fn raise(position: &mut Position, place: LogPlace) {
+fn raise(position: &mut Position, place: LogPosition) {
     let number = position.entry(place.domain).or_default();
     *number = place.sequence.max(*number);
 }
@@ -114,30 +114,30 @@ fn raise(position: &mut Position, place: LogPlace) {
 /// A view as stores know it.
 pub struct Watching(pub Arc<View>);
 
-impl Watch for Watching {
+impl ChangeObserver for Watching {
     fn wants_images(&self, _: &Namespace) -> bool {
         false
     }
 
-    fn announce(&self, changes: Changes) -> Box<dyn Announced> {
+    fn begin_write(&self, changes: Changes) -> Box<dyn InFlightWrite> {
         let mut known = self.0.known();
         let mut own = Vec::new();
         for (namespace, _) in changes.iter() {
-            match changes.teller() {
-                Teller::Writer if own.contains(namespace) => {}
-                Teller::Writer => {
+            match changes.origin() {
+                ChangeOrigin::Writer if own.contains(namespace) => {}
+                ChangeOrigin::Writer => {
                     known.own.entry(namespace.clone()).or_default().under_way += 1;
                     own.push(namespace.clone());
                 }
-                Teller::Log(Some(place)) => raise(known.changed.entry(namespace.clone()).or_default(), place),
-                Teller::Log(None) => known.is_lost = true,
+                ChangeOrigin::Log(Some(place)) => raise(known.changed.entry(namespace.clone()).or_default(), place),
+                ChangeOrigin::Log(None) => known.is_lost = true,
             }
         }
         drop(known);
         Box::new(Noted { view: self.0.clone(), own })
     }
 
-    fn log_begins(&self, log: &str, position: &[LogPlace]) {
+    fn log_started(&self, log: &str, position: &[LogPosition]) {
         let mut known = self.0.known();
         let read: Position = position.iter().map(|place| (place.domain, place.sequence)).collect();
         let (own, is_blind) = (std::mem::take(&mut known.own), known.is_blind);
@@ -145,7 +145,7 @@ impl Watch for Watching {
         *known = Known { log: Some(log.into()), since: read.clone(), read, changed, own, is_blind, is_lost: false };
     }
 
-    fn log_read(&self, position: &[LogPlace]) {
+    fn log_advanced(&self, position: &[LogPosition]) {
         let mut known = self.0.known();
         for place in position {
             // Numbers that go back tell nothing of what has been read.
@@ -161,8 +161,8 @@ struct Noted {
     own: Vec<Namespace>,
 }
 
-impl Announced for Noted {
-    fn lose(mut self: Box<Self>) {
+impl InFlightWrite for Noted {
+    fn outcome_unknown(mut self: Box<Self>) {
         let own = std::mem::take(&mut self.own);
         self.view.settle(&own, Instant::now() + LOST_FOR);
     }
@@ -178,8 +178,8 @@ impl Drop for Noted {
 mod tests {
     use super::*;
 
-    fn place(domain: u32, sequence: u64) -> LogPlace {
-        LogPlace { domain, sequence }
+    fn place(domain: u32, sequence: u64) -> LogPosition {
+        LogPosition { domain, sequence }
     }
 
     fn position(places: &[(u32, u64)]) -> Position {
@@ -195,15 +195,15 @@ mod tests {
         let view = Arc::new(View::default());
         view.set_behind(|| Some(Duration::ZERO));
         let watching = Watching(view.clone());
-        watching.log_begins("log", &[place(0, 10)]);
+        watching.log_started("log", &[place(0, 10)]);
         (view, watching)
     }
 
-    fn told(watching: &Watching, namespace: &Namespace, by: Option<LogPlace>) {
+    fn told(watching: &Watching, namespace: &Namespace, by: Option<LogPosition>) {
         let mut changes = Changes::default();
-        changes.anything(namespace);
-        changes.set_told_by_log(by);
-        drop(watching.announce(changes));
+        changes.add_unspecified(namespace);
+        changes.set_read_from_log(by);
+        drop(watching.begin_write(changes));
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
         assert!(!view.accepts(&collection(), &position(&[(1, 10)])), "another log");
         told(&watching, &Namespace::new("d", "c"), Some(place(0, 12)));
         told(&watching, &Namespace::new("d", "other"), Some(place(0, 14)));
-        watching.log_read(&[place(0, 14)]);
+        watching.log_advanced(&[place(0, 14)]);
         assert_eq!(view.position(), Some(position(&[(0, 14)])));
         assert!(!view.accepts(&collection(), &position(&[(0, 11)])));
         assert!(view.accepts(&collection(), &position(&[(0, 12)])));
@@ -232,11 +232,11 @@ mod tests {
         let asked = behind.clone();
         view.set_behind(move || Some(*asked.lock().unwrap()));
         let watching = Watching(view.clone());
-        watching.log_begins("log", &[place(0, 10)]);
+        watching.log_started("log", &[place(0, 10)]);
         let reply = position(&[(0, 10)]);
         let mut changes = Changes::default();
-        changes.anything(&collection()[0]);
-        let under_way = watching.announce(changes.clone());
+        changes.add_unspecified(&collection()[0]);
+        let under_way = watching.begin_write(changes.clone());
         *behind.lock().unwrap() = Duration::ZERO;
         assert!(!view.accepts(&collection(), &reply));
         drop(under_way);
@@ -245,7 +245,7 @@ mod tests {
         *behind.lock().unwrap() = Duration::ZERO;
         std::thread::sleep(Duration::from_millis(2));
         assert!(view.accepts(&collection(), &reply), "it has changed nothing, for the log does not tell of it");
-        watching.announce(changes).lose();
+        watching.begin_write(changes).outcome_unknown();
         assert!(!view.accepts(&collection(), &reply));
     }
 
@@ -257,9 +257,9 @@ mod tests {
         assert!(!view.accepts(&collection(), &reply) && view.position().is_none());
         view.set_blind(false);
         assert!(view.accepts(&collection(), &reply));
-        watching.log_read(&[place(0, 9)]);
+        watching.log_advanced(&[place(0, 9)]);
         assert!(!view.accepts(&collection(), &reply), "numbers go back");
-        watching.log_begins("log", &[place(0, 10)]);
+        watching.log_started("log", &[place(0, 10)]);
         assert!(view.accepts(&collection(), &reply));
         told(&watching, &collection()[0], None);
         assert!(!view.accepts(&collection(), &reply) && view.position().is_none());

@@ -38,7 +38,7 @@ use selkie_runtime::Connection;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use store::Watch;
+use store::ChangeObserver;
 use tokio::sync::Semaphore;
 
 /// An answer that is kept: its packets.
@@ -63,7 +63,7 @@ pub struct SqlService {
     /// Whether clients get them, by the number of the listener that they came to; they do, for listeners beyond.
     pub listeners: Vec<bool>,
     /// Who is told of changes, if anybody keeps answers.
-    pub watch: Option<Arc<dyn Watch>>,
+    pub watch: Option<Arc<dyn ChangeObserver>>,
     /// What statements change beside the tables that they name.
     pub definitions: Arc<Known>,
     /// What clients may do.

@@ -3,12 +3,12 @@
 use crate::settings::Settings;
 use crate::statement::Table;
 use std::sync::Arc;
-use store::{Announced, Changes, Namespace, Watch};
+use store::{ChangeObserver, Changes, InFlightWrite, Namespace};
 
 /// What a session has announced. What is still here when it is dropped may have happened or not.
 #[derive(Default)]
 pub struct Pending {
-    announced: Vec<Box<dyn Announced>>,
+    announced: Vec<Box<dyn InFlightWrite>>,
     changes: Changes,
     /// Definitions may change, too.
     defines: bool,
@@ -20,29 +20,29 @@ impl Pending {
     }
 
     /// Announces that anything may happen to tables; to everything, where they are not known.
-    pub fn announce(&mut self, watch: &Arc<dyn Watch>, tables: Option<Vec<Namespace>>) {
+    pub fn announce(&mut self, watch: &Arc<dyn ChangeObserver>, tables: Option<Vec<Namespace>>) {
         let everything = || vec![Namespace::new("", "")];
         let mut changes = Changes::default();
         for namespace in tables.unwrap_or_else(everything) {
-            // Announced is announced until it is settled.
+            // InFlightWrite is announced until it is settled.
             if !self.changes.covers(&namespace) {
-                changes.anything(&namespace);
-                self.changes.anything(&namespace);
+                changes.add_unspecified(&namespace);
+                self.changes.add_unspecified(&namespace);
             }
         }
         if !changes.is_empty() {
-            self.announced.push(watch.announce(changes));
+            self.announced.push(watch.begin_write(changes));
         }
     }
 
     /// When the changes will be seen is not known.
     pub fn lose(&mut self) {
-        self.announced.drain(..).for_each(Announced::lose);
+        self.announced.drain(..).for_each(InFlightWrite::outcome_unknown);
         self.changes = Changes::default();
     }
 
     /// Announces that anything may happen, to definitions too.
-    pub fn announce_definitions(&mut self, watch: &Arc<dyn Watch>) {
+    pub fn announce_definitions(&mut self, watch: &Arc<dyn ChangeObserver>) {
         self.defines = true;
         self.announce(watch, None);
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use store::{Announced, Changes, Namespace, Watch};
+use store::{ChangeObserver, Changes, InFlightWrite, Namespace};
 
 /// A table's definition, as far as it tells what else changes with the table.
 #[derive(Clone, Debug)]
@@ -175,20 +175,20 @@ pub struct Forgetting(pub Arc<Known>);
 
 struct Nothing;
 
-impl Announced for Nothing {
-    fn lose(self: Box<Self>) {}
+impl InFlightWrite for Nothing {
+    fn outcome_unknown(self: Box<Self>) {}
 }
 
-impl Watch for Forgetting {
+impl ChangeObserver for Forgetting {
     fn wants_images(&self, _: &Namespace) -> bool {
         false
     }
 
-    fn announce(&self, _: Changes) -> Box<dyn Announced> {
+    fn begin_write(&self, _: Changes) -> Box<dyn InFlightWrite> {
         Box::new(Nothing)
     }
 
-    fn redefined(&self, namespace: &Namespace) {
+    fn definition_changed(&self, namespace: &Namespace) {
         match namespace.database.is_empty() || namespace.collection.is_empty() {
             true => self.0.forget(),
             false => self.0.forget_one(namespace),

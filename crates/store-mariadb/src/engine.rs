@@ -13,7 +13,7 @@ use mariadb_wire::row::TextRow;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use store::{DocumentStore, Engine, Watch, Watcher};
+use store::{ChangeObserver, DocumentStore, Engine, ObserverSlot};
 
 /// MariaDB in this process needs a large stack.
 const STACK_BYTES: usize = 16 << 20;
@@ -38,7 +38,7 @@ pub struct MariaDbEngine {
     /// Counts changes of collections' options, for the workers' catalogs to notice.
     changes: Arc<AtomicU64>,
     /// Who keeps answers.
-    watcher: Arc<Watcher>,
+    change_observer: Arc<ObserverSlot>,
 }
 
 /// What was found out at the start.
@@ -93,7 +93,7 @@ impl MariaDbEngine {
             options,
             facts,
             changes: Arc::default(),
-            watcher: Arc::default(),
+            change_observer: Arc::default(),
         }))
     }
 }
@@ -166,12 +166,12 @@ impl Engine for MariaDbEngine {
             (self.killer.clone(), self.gateway.clone()),
             Catalog::new(self.facts.ignores_case, self.changes.clone()),
             &self.facts,
-            self.watcher.clone(),
+            self.change_observer.clone(),
         ))
     }
 
-    fn watch(&self, watch: Arc<dyn Watch>) {
-        self.watcher.set(watch);
+    fn observe_changes(&self, observer: Arc<dyn ChangeObserver>) {
+        self.change_observer.set(observer);
     }
 
     fn close(&self) {

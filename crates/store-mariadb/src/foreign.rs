@@ -6,8 +6,8 @@ use crate::multikey;
 use crate::names;
 use crate::own_writes::OwnWrites;
 use crate::spelling;
-use ::store::watch::LogPlace;
-use ::store::{Changes, Namespace, Watch};
+use ::store::change_observer::LogPosition;
+use ::store::{ChangeObserver, Changes, Namespace};
 use document::Doc;
 use mariadb_wire::binlog::Gtid;
 use std::sync::Arc;
@@ -22,18 +22,18 @@ pub struct ForeignWrites {
 pub type Tell = Box<dyn Fn(Result<(), &str>) + Send>;
 
 impl ForeignWrites {
-    /// Has `watch` told of what others write in the MariaDB server at `url`. `strict`: the server lets them wait until it has been.
+    /// Has `observer` told of what others write in the MariaDB server at `url`. `strict`: the server lets them wait until it has been.
     ///
     /// Errors say in one sentence what to configure (72), or that the server is not to be had (6, 18).
     pub fn follow(
         url: &str,
         strict: bool,
-        watch: Arc<dyn Watch>,
+        observer: Arc<dyn ChangeObserver>,
         own_writes: Arc<OwnWrites>,
         tell: Tell,
     ) -> error::Result<ForeignWrites> {
         let options = FollowOptions { semi_sync: strict, ..FollowOptions::default() };
-        let receiver = Announcer { watch, own_writes, tell, strict };
+        let receiver = Announcer { observer, own_writes, tell, strict };
         Ok(ForeignWrites { follower: Follower::start(url, options, Box::new(receiver))? })
     }
 
@@ -45,7 +45,7 @@ impl ForeignWrites {
 }
 
 struct Announcer {
-    watch: Arc<dyn Watch>,
+    observer: Arc<dyn ChangeObserver>,
     own_writes: Arc<OwnWrites>,
     tell: Tell,
     /// It is not enough to be told: writers have to wait until we are.
@@ -56,27 +56,27 @@ impl Receiver for Announcer {
     fn changes(&mut self, transactions: &[Transaction]) {
         for transaction in transactions {
             let mut changes = Changes::default();
-            changes.set_told_by_log(transaction.gtid.as_ref().map(place));
+            changes.set_read_from_log(transaction.gtid.as_ref().map(place));
             let id = transaction.gtid.map(|gtid| (gtid.domain, gtid.server, gtid.sequence));
             // What this process wrote was announced before it was written; here comes what the server has made of it (triggers), and
             // whoever has asked since has seen that.
             if let Some(acknowledged) = id.and_then(|id| self.own_writes.take(id)) {
-                changes.set_seen_since(acknowledged);
+                changes.set_visible_since(acknowledged);
             }
             transaction.changes.iter().for_each(|change| self.note(change, &mut changes));
             if !changes.is_empty() {
                 // Everybody sees them already, so that they are settled as soon as they are announced.
-                drop(self.watch.announce(changes));
+                drop(self.observer.begin_write(changes));
             }
         }
     }
 
     fn begins(&mut self, log: &str, position: &[Gtid]) {
-        self.watch.log_begins(log, &places(position));
+        self.observer.log_started(log, &places(position));
     }
 
     fn reached(&mut self, position: &[Gtid]) {
-        self.watch.log_read(&places(position));
+        self.observer.log_advanced(&places(position));
     }
 
     fn state(&mut self, state: &State) {
@@ -103,12 +103,12 @@ impl Announcer {
                     return;
                 }
                 let (mut before, mut after) = (Vec::new(), Vec::new());
-                let known = self.watch.wants_images(&namespace)
+                let known = self.observer.wants_images(&namespace)
                     && read(row.before.as_ref(), &mut before)
                     && read(row.after.as_ref(), &mut after);
                 match known {
-                    true => changes.document(&namespace, Doc::from_bytes(&before), Doc::from_bytes(&after)),
-                    false => changes.anything(&namespace),
+                    true => changes.add_document(&namespace, Doc::from_bytes(&before), Doc::from_bytes(&after)),
+                    false => changes.add_unspecified(&namespace),
                 }
             }
             binlog::Change::Table(table) => self.note_definition(&namespace(table), changes),
@@ -121,8 +121,8 @@ impl Announcer {
 impl Announcer {
     /// Notes a change that may be one of a definition.
     fn note_definition(&self, namespace: &Namespace, changes: &mut Changes) {
-        self.watch.redefined(namespace);
-        changes.anything(namespace);
+        self.observer.definition_changed(namespace);
+        changes.add_unspecified(namespace);
     }
 }
 
@@ -131,11 +131,11 @@ fn is_beside_documents(table: &str) -> bool {
     multikey::is_name(table) || keyed::is_name(table)
 }
 
-fn place(gtid: &Gtid) -> LogPlace {
-    LogPlace { domain: gtid.domain, sequence: gtid.sequence }
+fn place(gtid: &Gtid) -> LogPosition {
+    LogPosition { domain: gtid.domain, sequence: gtid.sequence }
 }
 
-fn places(position: &[Gtid]) -> Vec<LogPlace> {
+fn places(position: &[Gtid]) -> Vec<LogPosition> {
     position.iter().map(place).collect()
 }
 

@@ -20,9 +20,9 @@ use crate::results::ResultSet;
 use crate::table::Table;
 use crate::{build, collections, count, databases, explain, figures, indexes, keyed, sample, scan, write};
 use ::store::{
-    BatchOutcome, Changes, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats,
-    DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, RoughSize, ScanEnd, Sink,
-    Validation, Watch, Watcher, WriteBatch, rules,
+    BatchOutcome, ChangeObserver, Changes, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo,
+    DatabaseStats, DocumentStore, IndexSelection, IndexSpec, Namespace, ObserverSlot, Plan, Position, Progress, Query,
+    RoughSize, ScanEnd, Sink, Validation, WriteBatch, rules,
 };
 use ahash::AHashSet;
 use cache::Cache;
@@ -61,7 +61,7 @@ pub(crate) struct MariaDbStore {
     /// Rows that are kept.
     pub results: Option<Arc<Cache<ResultSet>>>,
     /// Who is told of what is written here.
-    pub watcher: Arc<Watcher>,
+    pub change_observer: Arc<ObserverSlot>,
     /// Tables of keys that are being brought up to date in the background, by their names.
     pub draining: Rc<RefCell<AHashSet<String>>>,
     /// Memory for the rows that come along with a plan.
@@ -75,7 +75,7 @@ impl MariaDbStore {
         (killer, gateway): (Arc<Killer>, Option<Arc<Gateway>>),
         catalog: Catalog,
         facts: &Facts,
-        watcher: Arc<Watcher>,
+        change_observer: Arc<ObserverSlot>,
     ) -> Rc<MariaDbStore> {
         let results = options.results.clone();
         let pool = Pool::new(place, options, killer, gateway);
@@ -92,7 +92,7 @@ impl MariaDbStore {
             tidied: Cell::new(Instant::now()),
             no_triggers: RefCell::default(),
             results,
-            watcher,
+            change_observer,
             draining: Rc::default(),
             spare: Cell::default(),
         })
@@ -100,15 +100,17 @@ impl MariaDbStore {
 
     /// Does what changes collections, of whose documents nothing is known.
     async fn redefining<T>(&self, namespaces: &[&Namespace], work: impl Future<Output = Result<T>>) -> Result<T> {
-        let note = |changes: &mut Changes, _: &dyn Watch| namespaces.iter().for_each(|name| changes.anything(name));
-        self.watcher.around(note, Failure::is_lost, work).await
+        let note = |changes: &mut Changes, _: &dyn ChangeObserver| {
+            namespaces.iter().for_each(|name| changes.add_unspecified(name))
+        };
+        self.change_observer.observe_write(note, Failure::is_lost, work).await
     }
 
     /// Does what changes a collection's indexes, which takes long and leaves answers as they are but for their order and for what
     /// is refused.
     async fn indexing<T>(&self, namespace: &Namespace, work: impl Future<Output = Result<T>>) -> Result<T> {
         let outcome = work.await;
-        drop(self.watcher.announce_anything(namespace));
+        drop(self.change_observer.begin_unspecified_write(namespace));
         outcome
     }
 

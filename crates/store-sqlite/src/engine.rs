@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use store::{DocumentStore, Engine, Watch, Watcher};
+use store::{ChangeObserver, DocumentStore, Engine, ObserverSlot};
 
 /// The file in the data directory that holds all databases.
 pub const FILE_NAME: &str = "selkie.sqlite";
@@ -71,7 +71,7 @@ pub struct Shared {
     /// The writer is about to begin the log anew, for which no read may be under way.
     reads_wait: AtomicBool,
     /// Who keeps answers.
-    pub watcher: Watcher,
+    pub change_observer: ObserverSlot,
 }
 
 impl Shared {
@@ -167,7 +167,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Arc<dyn Engine>> {
         catalog: RwLock::new(catalog),
         version: AtomicU64::new(0),
         reads_wait: AtomicBool::new(false),
-        watcher: Watcher::default(),
+        change_observer: ObserverSlot::default(),
     });
     let checkpointer = Checkpointer::start(&shared).map_err(engine_error)?;
     let syncer = Syncer::start(shared.files.clone()).map_err(|error| refuse("open the log in", &error))?;
@@ -230,8 +230,8 @@ impl Engine for SqliteEngine {
         Ok(Rc::new(SqliteStore::open(self.shared.clone(), self.writer.clone())?))
     }
 
-    fn watch(&self, watch: Arc<dyn Watch>) {
-        self.shared.watcher.set(watch);
+    fn observe_changes(&self, observer: Arc<dyn ChangeObserver>) {
+        self.shared.change_observer.set(observer);
     }
 
     fn close(&self) {

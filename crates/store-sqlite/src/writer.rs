@@ -267,7 +267,12 @@ impl Writer {
             connection::note_escaped_names(&self.connection)?;
         }
         let changes = std::mem::take(&mut self.changes);
-        let announced = self.shared.watcher.get().filter(|_| !changes.is_empty()).map(|watch| watch.announce(changes));
+        let announced = self
+            .shared
+            .change_observer
+            .get()
+            .filter(|_| !changes.is_empty())
+            .map(|observer| observer.begin_write(changes));
         self.connection.prepare_cached("COMMIT")?.execute([])?;
         self.shared.files.note_committed();
         self.escaped_names_noted = escaped_names;
@@ -339,17 +344,17 @@ impl Writer {
     /// Notes a change of a document, if anybody keeps answers.
     fn note_change(&mut self, collection: &Collection, before: Option<Doc<'_>>, after: Option<Doc<'_>>) {
         let namespace = &collection.namespace;
-        match self.shared.watcher.get().filter(|_| !self.changes.covers(namespace)) {
-            Some(watch) if watch.wants_images(namespace) => self.changes.document(namespace, before, after),
-            Some(_) => self.changes.anything(namespace),
+        match self.shared.change_observer.get().filter(|_| !self.changes.covers(namespace)) {
+            Some(observer) if observer.wants_images(namespace) => self.changes.add_document(namespace, before, after),
+            Some(_) => self.changes.add_unspecified(namespace),
             None => {}
         }
     }
 
     /// Notes that a collection changes in whatever way, if anybody keeps answers.
     fn note_any_change(&mut self, namespace: &Namespace) {
-        if self.shared.watcher.get().is_some() {
-            self.changes.anything(namespace);
+        if self.shared.change_observer.get().is_some() {
+            self.changes.add_unspecified(namespace);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What every document store offers, whatever it keeps documents in.
 //!
 //! In reading order: [`namespace`], [`read`] (plans, scans, sinks), [`write`] (batches of statements and their outcomes),
-//! [`watch`] (who is told of changes),
+//! [`change_observer`] (changes reported to the caches),
 //! [`catalog`] (collections, indexes, figures), [`index_kind`], [`views`], [`index_rules`] and [`duplicate`] (what all stores refuse in the same words),
 //! and [`DocumentStore`], the contract itself.
 //!
@@ -9,6 +9,7 @@
 //! [`DocumentStore`] from it, which never leaves that thread.
 
 pub mod catalog;
+pub mod change_observer;
 pub mod duplicate;
 pub mod examined;
 pub mod explain;
@@ -28,13 +29,13 @@ pub mod testing;
 pub mod type_bracket;
 pub mod validator;
 pub mod views;
-pub mod watch;
 pub mod write;
 
 pub use catalog::{
     CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, IndexSelection, IndexSpec,
     RoughSize, Validation,
 };
+pub use change_observer::{Change, ChangeObserver, Changes, InFlightWrite, ObserverSlot};
 pub use examined::{Examined, Tally};
 pub use explain::{Explained, PlanSummary};
 pub use index_kind::{FieldKind, IndexKind};
@@ -45,7 +46,6 @@ pub use read::{
 };
 pub use rules::{Cap, Rules};
 pub use validator::Validator;
-pub use watch::{Announced, Change, Changes, Watch, Watcher};
 pub use write::{
     BatchOutcome, DeleteStatement, Looked, RetryKey, ReturnImage, StatementOutcome, Statements, UpdateStatement,
     WriteBatch,
@@ -62,8 +62,8 @@ pub trait Engine: Send + Sync {
     /// Opens the half that lives on the calling worker thread, inside its tokio runtime.
     fn open(self: Arc<Self>) -> Result<Rc<dyn DocumentStore>>;
 
-    /// Has `watch` told of every change from now on. Called before the first worker opens its half.
-    fn watch(&self, watch: Arc<dyn Watch>);
+    /// Reports every change to `observer` from now on. Called before the first worker opens its half.
+    fn observe_changes(&self, observer: Arc<dyn ChangeObserver>);
 
     /// Writes down what is pending and closes; called once, after the last worker has stopped.
     fn close(&self);

@@ -11,7 +11,7 @@ use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::{Predicate, Projection, Sort};
 use std::collections::BTreeSet;
-use store::{Announced, CollectionInfo, Namespace};
+use store::{CollectionInfo, InFlightWrite, Namespace};
 
 /// `planCacheClear`
 pub async fn clear(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
@@ -64,7 +64,7 @@ pub async fn set_filter(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Resu
 }
 
 /// Replies that are kept stand in the order of the indexes that they were read by.
-fn forget_answers(call: &Call<'_>, collection: &CollectionInfo) -> Option<Box<dyn Announced>> {
+fn forget_answers(call: &Call<'_>, collection: &CollectionInfo) -> Option<Box<dyn InFlightWrite>> {
     let answers = call.worker.server.answers.as_ref()?;
     Some(answers.forget(&Namespace::new(call.database(), &collection.name)))
 }

@@ -26,8 +26,8 @@ use query::{MatchDetails, Predicate, Sort};
 use std::cell::RefCell;
 use std::sync::Arc;
 use store::{
-    Changes, DeleteStatement, Flow, Looked, Namespace, Plan, Query, ReturnImage, StatementOutcome, UpdateStatement,
-    Validator, Watch,
+    ChangeObserver, Changes, DeleteStatement, Flow, Looked, Namespace, Plan, Query, ReturnImage, StatementOutcome,
+    UpdateStatement, Validator,
 };
 use unseen::Unseen;
 
@@ -406,16 +406,16 @@ impl<C: Change> Running<'_, C> {
         after: Option<Doc<'_>>,
         writing: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let note = |changes: &mut Changes, watch: &dyn Watch| match watch.wants_images(self.namespace) {
-            true => changes.document(self.namespace, before, after),
-            false => changes.anything(self.namespace),
+        let note = |changes: &mut Changes, observer: &dyn ChangeObserver| match observer.wants_images(self.namespace) {
+            true => changes.add_document(self.namespace, before, after),
+            false => changes.add_unspecified(self.namespace),
         };
-        self.store.watcher.around(note, Failure::is_lost, writing).await
+        self.store.change_observer.observe_write(note, Failure::is_lost, writing).await
     }
 
     async fn announced_anything<T>(&self, writing: impl Future<Output = Result<T>>) -> Result<T> {
-        let note = |changes: &mut Changes, _: &dyn Watch| changes.anything(self.namespace);
-        self.store.watcher.around(note, Failure::is_lost, writing).await
+        let note = |changes: &mut Changes, _: &dyn ChangeObserver| changes.add_unspecified(self.namespace);
+        self.store.change_observer.observe_write(note, Failure::is_lost, writing).await
     }
 
     /// The `_id` that is all there is to the filter.
@@ -505,14 +505,14 @@ impl<C: Change> Running<'_, C> {
         } else {
             return Ok(None);
         }
-        let note = |changes: &mut Changes, _: &dyn Watch| match self.named_id() {
-            Some(id) => changes.id(self.namespace, id),
-            None => changes.anything(self.namespace),
+        let note = |changes: &mut Changes, _: &dyn ChangeObserver| match self.named_id() {
+            Some(id) => changes.add_id(self.namespace, id),
+            None => changes.add_unspecified(self.namespace),
         };
         // Queued statements are sent when their answers are waited for.
         let session = lease.session();
         let deleting = self.settling.during(session, lease.finish());
-        let matched = self.store.watcher.around(note, Failure::is_lost, deleting).await?.affected_rows;
+        let matched = self.store.change_observer.observe_write(note, Failure::is_lost, deleting).await?.affected_rows;
         Ok(Some(StatementOutcome { matched, ..StatementOutcome::default() }))
     }
 }

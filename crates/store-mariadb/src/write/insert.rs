@@ -16,7 +16,7 @@ use document::Doc;
 use error::{Code, Error};
 use mariadb_wire::{ColumnType, Param, com_stmt_bulk_execute};
 use std::ops::Range;
-use store::{Changes, Namespace, StatementOutcome, Watch};
+use store::{ChangeObserver, Changes, Namespace, StatementOutcome};
 
 /// Bytes of JSON that one command carries. The server begins with a command when it has come whole: with many small ones it inserts
 /// while the next ones are being spelled. One this large travels in a socket's buffer.
@@ -51,15 +51,15 @@ pub(super) async fn insert(
         let packet_bytes_max = store.packet_bytes_max;
         let ordered = options.ordered;
         let batch = Batch { namespace, table: &table, documents, refused: &refused, ordered, packet_bytes_max };
-        let note = |changes: &mut Changes, watch: &dyn Watch| {
-            if table.cap().is_some() || !watch.wants_images(namespace) {
-                return changes.anything(namespace);
+        let note = |changes: &mut Changes, observer: &dyn ChangeObserver| {
+            if table.cap().is_some() || !observer.wants_images(namespace) {
+                return changes.add_unspecified(namespace);
             }
             let all = documents.iter().filter_map(|document| Doc::from_bytes(document));
-            all.for_each(|document| changes.document(namespace, None, Some(document)));
+            all.for_each(|document| changes.add_document(namespace, None, Some(document)));
         };
         let inserting = batch.insert(&mut lease, store, ledger);
-        let outcome = store.watcher.around(note, Failure::is_lost, inserting).await;
+        let outcome = store.change_observer.observe_write(note, Failure::is_lost, inserting).await;
         match outcome {
             Err(failure) if failure.is_missing_table() => store.catalog.forget(namespace),
             Err(failure) if failure.is_contention() => back_off(attempt).await,

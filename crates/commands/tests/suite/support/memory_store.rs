@@ -20,7 +20,7 @@ impl Engine for MemoryEngine {
         Ok(Rc::new(MemoryStore::default()))
     }
 
-    fn watch(&self, _watch: Arc<dyn Watch>) {}
+    fn observe_changes(&self, _observer: Arc<dyn ChangeObserver>) {}
 
     fn close(&self) {}
 

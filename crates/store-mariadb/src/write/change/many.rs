@@ -18,7 +18,7 @@ use error::{Code, Error};
 use mariadb_wire::Param;
 use query::MatchDetails;
 use std::sync::Arc;
-use store::{Changes, Flow, Namespace, Position, ScanEnd, StatementOutcome, Watch};
+use store::{ChangeObserver, Changes, Flow, Namespace, Position, ScanEnd, StatementOutcome};
 
 /// Documents of one transaction of a statement that changes many.
 const PAGE_DOCUMENTS: usize = 500;
@@ -116,10 +116,10 @@ impl<C: Change> Running<'_, C> {
                 pending.iter().for_each(|one| one.queue(connection, table));
                 Ok(pending.len())
             });
-        let note = |changes: &mut Changes, watch: &dyn Watch| {
-            pending.iter().for_each(|one| one.note(self.namespace, changes, watch));
+        let note = |changes: &mut Changes, observer: &dyn ChangeObserver| {
+            pending.iter().for_each(|one| one.note(self.namespace, changes, observer));
         };
-        let wrote = self.store.watcher.around(note, Failure::is_lost, writing).await;
+        let wrote = self.store.change_observer.observe_write(note, Failure::is_lost, writing).await;
         let affected = match wrote {
             Ok(Wrote::Done(affected)) => affected,
             Err(failure) if failure.is_lost() => return Err(failure),
@@ -161,13 +161,14 @@ impl<C: Change> Running<'_, C> {
                 outcome.matched += 1;
                 return Ok(());
             };
-            let note = |changes: &mut Changes, watch: &dyn Watch| one.note(self.namespace, changes, watch);
+            let note =
+                |changes: &mut Changes, observer: &dyn ChangeObserver| one.note(self.namespace, changes, observer);
             let mut unrecorded = Ledger::new(None, self.settling.clone());
             let writing = write(connection, table, &mut unrecorded, Vec::new(), true, false, async |connection| {
                 one.queue(connection, table);
                 Ok(1)
             });
-            match self.store.watcher.around(note, Failure::is_lost, writing).await {
+            match self.store.change_observer.observe_write(note, Failure::is_lost, writing).await {
                 Ok(Wrote::Done(_)) => {
                     outcome.matched += 1;
                     outcome.modified += u64::from(one.replacement.is_some());
@@ -197,15 +198,15 @@ struct Pending {
 }
 
 impl Pending {
-    fn note(&self, namespace: &Namespace, changes: &mut Changes, watch: &dyn Watch) {
+    fn note(&self, namespace: &Namespace, changes: &mut Changes, observer: &dyn ChangeObserver) {
         let mut before = Vec::new();
         let known = !changes.covers(namespace)
-            && watch.wants_images(namespace)
+            && observer.wants_images(namespace)
             && spelling::read(&self.json, &mut before).is_ok();
         let after = self.replacement.as_ref().map(|(_, document)| document.as_doc());
         match Doc::from_bytes(&before).filter(|_| known) {
-            Some(before) => changes.document(namespace, Some(before), after),
-            None => changes.anything(namespace),
+            Some(before) => changes.add_document(namespace, Some(before), after),
+            None => changes.add_unspecified(namespace),
         }
     }
 

@@ -24,7 +24,7 @@ use document::{Doc, DocBuf};
 use mariadb_wire::{ColumnType, Param, com_stmt_bulk_execute};
 use read::{Named, Read};
 use std::cell::RefCell;
-use store::{Changes, Namespace, StatementOutcome, Watch};
+use store::{ChangeObserver, Changes, Namespace, StatementOutcome};
 
 /// Statements of one run.
 const STATEMENTS_MAX: usize = 250;
@@ -212,17 +212,17 @@ impl Run {
             Err(failure) if !failure.is_lost() => return Ok(false),
             outcome => outcome?,
         }
-        let note = |changes: &mut Changes, watch: &dyn Watch| match watch.wants_images(namespace) {
+        let note = |changes: &mut Changes, observer: &dyn ChangeObserver| match observer.wants_images(namespace) {
             true => writes.iter().for_each(|write| {
                 let before = write.row.as_ref().and_then(|row| Doc::from_bytes(&row.bson));
-                changes.document(namespace, before, Some(write.after.as_doc()));
+                changes.add_document(namespace, before, Some(write.after.as_doc()));
             }),
-            false => changes.anything(namespace),
+            false => changes.add_unspecified(namespace),
         };
         let writing = write(&mut lease, table, ledger, outcomes, false, false, async |connection| {
             Ok(queue(connection, table, &writes))
         });
-        match store.watcher.around(note, Failure::is_lost, writing).await {
+        match store.change_observer.observe_write(note, Failure::is_lost, writing).await {
             Ok(Wrote::Done(_)) => Ok(true),
             Ok(Wrote::Recorded) => ledger.adopt(&mut lease).await,
             Err(failure) if failure.is_lost() => Err(failure),

@@ -81,7 +81,7 @@ impl<C: Change> Running<'_, C> {
             && self.validator(table).is_none()
             && plan.facts().exact
             && table.indexes.iter().all(is_for_all)
-            && !self.store.watcher.get().is_some_and(|watch| watch.wants_images(self.namespace))
+            && !self.store.change_observer.get().is_some_and(|observer| observer.wants_images(self.namespace))
             && match unseen {
                 Unseen::Push(pushed) => suits(pushed.path, pushed.levels, true),
                 Unseen::Set(fields) => fields.iter().all(|set| {
