@@ -1,11 +1,12 @@
-//! `$text`: which words a text has, what a search asks for, and how well a document answers it.
+//! `$text`: the words of a text, the operand of a search, and the score of a document.
 //!
-//! In reading order: [`language`] (names; stop words and stems), [`characters`] (delimiters, case, diacritics), [`words`] (a text
-//! becomes terms), [`definition`] (what a text index says), [`fields`] (which texts of a document it covers), [`score`]
-//! (how much each term weighs in a document), [`search`] (the operand of `$text`), [`matching`] (documents against it).
+//! In reading order: [`language`] (names; stop words and stems), [`characters`] (delimiters, case,
+//! diacritics), [`words`] (from a text to terms), [`definition`] (the definition of a text index),
+//! [`fields`] (the texts of a document that it covers), [`score`] (the weight of each term in a
+//! document), [`search`] (the operand of `$text`), [`matching`] (documents against it).
 //!
-//! Semantics are those of text indexes of version 3, and of those before where an index says so:
-//! <https://www.mongodb.com/docs/manual/core/index-text/>.
+//! Semantics are those of text indexes of version 3, and of earlier versions for indexes that have
+//! one: <https://www.mongodb.com/docs/manual/core/index-text/>.
 
 pub mod characters;
 pub mod definition;

@@ -1,13 +1,16 @@
 //! Geometry: shapes in documents and in queries, on the plane and on the sphere.
 //!
-//! What comes in are GeoJSON objects and legacy pairs; what goes out is whether one shape lies within another or meets it, and
-//! how far points are from one another. Shapes on the sphere have great circles for edges; orientation and crossings are S2's,
-//! as on a MongoDB server. Shapes on the plane know points alone.
+//! Input is GeoJSON objects and legacy pairs. The results are whether one shape contains or
+//! intersects another, and the distances between points. Edges of shapes on the sphere are great
+//! circles; orientation and crossings are computed as by S2 in a MongoDB server. The only shapes on
+//! the plane are points.
 //!
-//! In reading order: [`parse`] (from BSON), [`flat`] (the plane); for the sphere `predicates`, `ring`, `polygon`, `line` and
-//! [`sphere`]; [`Region`] (what `$geoWithin` and `$geoIntersects` ask).
+//! In reading order: [`parse`] (from BSON), [`flat`] (the plane); for the sphere `predicates`,
+//! `ring`, `polygon`, `line` and [`sphere`]; [`Region`] (the operand of `$geoWithin` and
+//! `$geoIntersects`).
 //!
-//! Source: <https://www.mongodb.com/docs/manual/geospatial-queries/>; where it is silent, what a 6.0 server does.
+//! Source: <https://www.mongodb.com/docs/manual/geospatial-queries/>; where it is silent, the
+//! behavior of a 6.0 server.
 
 mod bounds;
 pub mod cover;
@@ -31,10 +34,10 @@ pub(crate) use operator::parse_operator;
 use s2::point::Point;
 use s2::r3::vector::Vector;
 
-/// Mean radius of the Earth as MongoDB has it.
+/// Mean radius of the Earth, with MongoDB's value.
 pub const EARTH_RADIUS_METERS: f64 = 6_378_100.0;
 
-/// A position as written: longitude and latitude in degrees, or coordinates on the plane.
+/// A position as given: longitude and latitude in degrees, or coordinates on the plane.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Position {
     pub x: f64,
@@ -46,8 +49,8 @@ impl Position {
         self.x.abs() <= 180.0 && self.y.abs() <= 90.0
     }
 
-    /// Returns the point on the sphere. A degree is a rounded number of radians here, as in MongoDB: with another rounding,
-    /// what lies on an edge would be beside it.
+    /// Returns the point on the sphere. As in MongoDB, degrees are converted with a rounded factor:
+    /// with another rounding, a point on an edge would be beside it.
     pub fn to_point(self) -> Point {
         const DEGREE: f64 = std::f64::consts::PI / 180.0;
         let (latitude, longitude) = (self.y * DEGREE, self.x * DEGREE);
@@ -56,20 +59,20 @@ impl Position {
     }
 }
 
-/// A shape on the sphere, collections taken apart.
+/// A shape on the sphere; a collection is split into its members.
 #[derive(Clone, Debug, Default)]
 pub struct Shape {
     pub(crate) points: Vec<Point>,
     pub(crate) lines: Vec<line::Line>,
     pub(crate) polygons: Vec<polygon::Polygon>,
-    /// A polygon of a query that is taken as it is wound.
+    /// A polygon of a query whose winding order decides which side is inside.
     pub(crate) wound: Option<Box<polygon::WoundPolygon>>,
 }
 
-/// What a document's value is compared with.
+/// The operand that a document's value is compared with.
 #[derive(Clone, Debug)]
 pub enum Region {
-    /// `$geoWithin` on the plane, which points alone can lie within.
+    /// `$geoWithin` on the plane, which matches points only.
     Flat(flat::Area),
     /// `$centerSphere`.
     Cap(sphere::Cap),
@@ -80,7 +83,8 @@ pub enum Region {
 }
 
 impl Region {
-    /// Whether the condition holds for a value; it does not for what is no shape.
+    /// Returns whether the condition holds for a value. It does not hold for values that are no
+    /// shape.
     pub(crate) fn holds_for(&self, value: Value<'_>) -> bool {
         match self {
             Region::Flat(area) => parse::stored_position(value).is_some_and(|position| area.contains(position)),

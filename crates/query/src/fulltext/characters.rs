@@ -1,11 +1,11 @@
-//! Characters: which of them end a word, which differ in case alone, and what is left of one without its diacritics.
+//! Characters: delimiters, case folding, and removal of diacritics.
 
 mod tables;
 
 use icu_normalizer::{ComposingNormalizer, DecomposingNormalizer};
 use std::borrow::Cow;
 
-/// What case folding takes the letters i for.
+/// How case folding treats the letter i.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Folding {
     Usual,
@@ -13,10 +13,11 @@ pub enum Folding {
     Turkish,
 }
 
-/// Not a character of any text: it marks the order of bytes.
+/// The byte order mark, which is not part of a text.
 pub const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Code points that got a lower case after version 3 of text indexes was made, whose letters fold no more.
+/// Ranges of code points that got a lower case after version 3 of text indexes was made. Their
+/// letters do not fold.
 const LATER_LETTERS: [(u32, u32); 12] = [
     (0x1c80, 0x1cbf),
     (0x2c2f, 0x2c2f),
@@ -32,10 +33,10 @@ const LATER_LETTERS: [(u32, u32); 12] = [
     (0x1e900, 0x1e943),
 ];
 
-/// Letters that Unicode has taken apart since then.
+/// Letters that got a decomposition in Unicode since then.
 const LATER_COMPOSITIONS: [char; 2] = ['\u{105c9}', '\u{105e4}'];
 
-/// Letters that fold although they are in lower case already.
+/// Lower-case letters that fold to others.
 const VARIANTS: [(char, char); 14] = [
     ('µ', 'μ'),
     ('ſ', 's'),
@@ -53,7 +54,7 @@ const VARIANTS: [(char, char); 14] = [
     ('ẞ', 'ß'),
 ];
 
-/// Whether a word ends here. In English texts an apostrophe is part of its word.
+/// Returns whether a character is a delimiter. In English texts an apostrophe is part of its word.
 pub fn is_delimiter(character: char, apostrophes_join: bool) -> bool {
     match character {
         '\'' => !apostrophes_join,
@@ -62,7 +63,7 @@ pub fn is_delimiter(character: char, apostrophes_join: bool) -> bool {
     }
 }
 
-/// The text with its letters in one case.
+/// Folds the letters of a text to one case.
 pub fn fold(text: &str, folding: Folding) -> String {
     text.chars().map(|character| folded(character, folding)).collect()
 }
@@ -72,7 +73,7 @@ fn folded(character: char, folding: Folding) -> char {
         'I' if folding == Folding::Turkish => 'ı',
         'İ' if folding == Folding::Turkish => 'i',
         '\0'..='\x7f' => character.to_ascii_lowercase(),
-        // Cherokee letters fold to the ones that were there first, which are upper case now.
+        // Cherokee letters fold to those that existed first, which are upper case now.
         '\u{13a0}'..='\u{13f5}' => character,
         '\u{13f8}'..='\u{13fd}' => moved(character, 0x13f8, 0x13f0),
         '\u{ab70}'..='\u{abbf}' => moved(character, 0xab70, 0x13a0),
@@ -96,7 +97,7 @@ fn lower(character: char) -> char {
     }
 }
 
-/// The text without diacritics: marks are left out, letters lose theirs.
+/// Removes the diacritics of a text: marks are dropped, letters replaced by their base letter.
 pub fn strip_diacritics(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
@@ -104,7 +105,8 @@ pub fn strip_diacritics(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().filter_map(stripped).collect())
 }
 
-/// The letter without its diacritics, where that is one letter again; `None` for a mark that stands alone.
+/// Returns the base letter of a letter with diacritics, if it is a single one; `None` for a
+/// combining mark.
 fn stripped(character: char) -> Option<char> {
     if character.is_ascii() || LATER_COMPOSITIONS.contains(&character) {
         return Some(character);

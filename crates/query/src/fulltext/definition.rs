@@ -1,4 +1,4 @@
-//! What a text index says about documents: which fields with which weights, in which language.
+//! The definition of a text index: fields, their weights, and the language.
 
 use super::Language;
 use crate::predicate::number::truncated;
@@ -9,10 +9,10 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The name among weights that stands for every field.
+/// The name among weights that covers every field.
 pub const WILDCARD: &str = "$**";
 
-/// The field of a key pattern in whose place the terms stand, and the one in whose place their scores do.
+/// The fields of a key pattern that represent the terms and their scores.
 pub const TERMS_FIELD: &str = "_fts";
 pub const SCORES_FIELD: &str = "_ftsx";
 
@@ -25,37 +25,38 @@ pub struct TextIndex {
     pub name: Box<str>,
     /// Weights of the fields that have one of their own.
     pub(super) weights: BTreeMap<Box<str>, f64>,
-    /// Every field is covered.
+    /// Whether every field is covered.
     pub(super) wildcard: bool,
     pub default_language: Language,
     default_language_name: Box<str>,
     pub(super) has_short_name: bool,
     pub(super) language_override: Box<str>,
-    /// Fields before the terms, for which a query has to give values.
+    /// Fields before the terms. A query must give a value for each of them.
     pub prefix: Vec<Box<str>>,
-    /// Only documents that match are in the index (`partialFilterExpression`).
+    /// `partialFilterExpression`: the index contains only documents that match.
     pub(crate) partial: Option<Predicate>,
     /// `textIndexVersion`
     pub version: i64,
-    /// It is not to be used, so that no search can be answered.
+    /// Whether the index is hidden. A search with a hidden index fails.
     pub hidden: bool,
-    /// Fields that other indexes begin with: what may stand in an `$or` beside a search.
+    /// Fields that other indexes begin with: they may be used in an `$or` beside a search.
     pub(crate) indexed: Vec<Box<str>>,
-    /// Fields behind the scores.
+    /// Fields after the scores.
     pub suffix: Vec<Box<str>>,
 }
 
 /// The text indexes of the collections that a command reads.
 #[derive(Clone, Debug, Default)]
 pub struct TextIndexes {
-    /// By collection; none where the command does not search by words.
+    /// By collection; `None` if the command has no text search.
     by_collection: Option<Arc<BTreeMap<Box<str>, Arc<TextIndex>>>>,
-    /// The one of the collection that is being read.
+    /// The index of the collection that is being read.
     current: Option<Arc<TextIndex>>,
 }
 
 impl TextIndexes {
-    /// Indexes by which every `$text` parses, for what is not carried out now.
+    /// Returns an index with which every `$text` parses, for pipelines that are parsed but not
+    /// executed.
     pub fn of_anything() -> TextIndexes {
         TextIndexes { by_collection: None, current: Some(Arc::new(TextIndex::of_anything())) }
     }
@@ -65,7 +66,7 @@ impl TextIndexes {
         Arc::make_mut(indexes).insert(collection.into(), index);
     }
 
-    /// The same indexes, for what reads another collection.
+    /// Returns the same indexes, for a stage that reads another collection.
     #[must_use]
     pub fn within(&self, collection: &str) -> TextIndexes {
         let current = self.by_collection.as_ref().and_then(|indexes| indexes.get(collection)).cloned();
@@ -96,7 +97,7 @@ impl TextIndex {
         }
     }
 
-    /// The one among a collection's indexes that is a text index, given all their specifications.
+    /// Returns the text index among a collection's indexes, given all their specifications.
     pub fn among<'s>(specs: impl Iterator<Item = Doc<'s>> + Clone) -> Option<TextIndex> {
         let mut index = specs.clone().find_map(TextIndex::from_spec)?;
         let leading = |spec: Doc<'s>| Some(spec.get("key")?.as_document()?.first()?.key());
@@ -104,13 +105,15 @@ impl TextIndex {
         Some(index)
     }
 
-    /// Errors: what the index cannot hold of a document (see [`TextIndex::any_field`] and [`TextIndex::around`]).
+    /// Fails if the index cannot contain the document (see [`TextIndex::any_field`] and
+    /// [`TextIndex::around`]).
     pub fn check(&self, document: Doc<'_>) -> Result<()> {
         self.around(document)?;
         self.any_field(document, &mut |_| false).map(drop)
     }
 
-    /// The values before and behind the terms in a document's keys: null for fields that are missing. Error 201 for arrays.
+    /// Returns the values before and after the terms in a document's keys, null for missing fields.
+    /// Fails with 201 if a value is an array.
     pub fn around<'d>(&self, document: Doc<'d>) -> Result<(Values<'d>, Values<'d>)> {
         let values = |paths: &[Box<str>]| paths.iter().map(|path| self.plain(document, path)).collect::<Result<_>>();
         Ok((values(&self.prefix)?, values(&self.suffix)?))
@@ -132,7 +135,8 @@ impl TextIndex {
         Ok(current)
     }
 
-    /// Reads a specification as `listIndexes` shows it; `None` when that is no text index.
+    /// Parses a specification in the form of `listIndexes`; returns `None` if it is not a text
+    /// index.
     pub fn from_spec(spec: Doc<'_>) -> Option<TextIndex> {
         let partial = spec.get("partialFilterExpression").and_then(Value::as_document);
         let partial = partial.map(|filter| Predicate::parse(filter, &Context::at(0))).transpose().ok()?;
@@ -166,7 +170,7 @@ impl TextIndex {
         })
     }
 
-    /// The default language in the words of whoever made the index.
+    /// Returns the default language by the name given in the specification.
     pub fn default_language_name(&self) -> &str {
         &self.default_language_name
     }

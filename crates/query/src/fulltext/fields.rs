@@ -6,7 +6,7 @@ use document::{Doc, Kind, Value};
 use error::{Code, Error, Result};
 use std::ops::Bound;
 
-/// A text that is covered.
+/// A covered text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Field<'d> {
     pub text: &'d str,
@@ -18,8 +18,11 @@ pub struct Field<'d> {
 const DEFAULT_WEIGHT: f64 = 1.0;
 
 impl TextIndex {
-    /// Gives every text to `visit`, in the document's order, until it answers true; gives whether it did. Errors 17261 and
-    /// 17262: (a part of) the document is in a language that is none, so that the index cannot hold it; 28755: a text is not UTF-8.
+    /// Passes every text to `visit`, in the document's order, until it returns true. Returns
+    /// whether it did.
+    ///
+    /// Fails with 17261 or 17262 if (a part of) the document has an unknown language, so that the
+    /// index cannot contain it, and with 28755 if a text is not UTF-8.
     pub fn any_field<'d>(&self, document: Doc<'d>, visit: &mut dyn FnMut(Field<'d>) -> bool) -> Result<bool> {
         let own = document.get(&self.language_override).and_then(Value::as_str).filter(|name| !name.is_empty());
         let language_name = own.unwrap_or(if self.has_short_name { "en" } else { "english" });
@@ -31,9 +34,10 @@ impl TextIndex {
 struct Walk<'w, 'd> {
     index: &'w TextIndex,
     visit: &'w mut dyn FnMut(Field<'d>) -> bool,
-    /// The dotted name of what is being walked; elements of arrays have their array's.
+    /// The dotted path of the current value; elements of arrays have their array's.
     path: String,
-    /// The language in the words of the document, or of the index; in version 1 it is one for the whole document.
+    /// The language as named in the document, or in the index; in version 1 there is one for the
+    /// whole document.
     language_name: &'d str,
 }
 
@@ -64,7 +68,7 @@ impl<'d> Walk<'_, 'd> {
     fn value(&mut self, value: Value<'d>, language: Language, in_array: bool) -> Result<bool> {
         let wildcard = self.index.wildcard;
         match value {
-            // What is behind a NUL is not seen.
+            // Text after a NUL is ignored.
             Value::String(text) => match self.index.weights.get(self.path.as_str()) {
                 None if !wildcard => Ok(false),
                 own => {
@@ -79,7 +83,7 @@ impl<'d> Walk<'_, 'd> {
                 Err(Error::new(Code(28755), "text contains invalid UTF-8"))
             }
             Value::Document(document) if wildcard || self.covers_below() => self.document(document, language, false),
-            // An array directly in an array is looked into by indexes over everything alone.
+            // Only wildcard indexes descend into an array that is an element of an array.
             Value::Array(array) if wildcard || !in_array && self.covers_elements() => {
                 self.document(array, language, true)
             }
@@ -87,7 +91,7 @@ impl<'d> Walk<'_, 'd> {
         }
     }
 
-    /// Whether the index covers a field below this document.
+    /// Returns whether the index covers a field below this document.
     fn covers_below(&self) -> bool {
         let from = format!("{}.", self.path);
         self.index
@@ -97,8 +101,9 @@ impl<'d> Walk<'_, 'd> {
             .is_some_and(|(name, _)| name.starts_with(&from))
     }
 
-    /// Whether the index covers this array's elements or fields below them, as far as the first name tells that is not
-    /// before the array's: with `a-b` and `a.b` covered, an array `a` is not looked into.
+    /// Returns whether the index covers this array's elements or fields below them. Only the first
+    /// name that does not sort before the array's is examined: with `a-b` and `a.b` covered, the
+    /// elements of an array `a` are not visited.
     fn covers_elements(&self) -> bool {
         let path = self.path.as_str();
         let first = self.index.weights.range::<str, _>((Bound::Included(path), Bound::Unbounded)).next();

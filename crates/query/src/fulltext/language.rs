@@ -1,9 +1,10 @@
-//! The languages of text indexes: under which names they go, and what they do to words.
+//! The languages of text indexes: their names, stop words and stemmers.
 
 use super::{stem, stop_words};
 use std::borrow::Cow;
 
-/// A language that words are stemmed by; [`Language::None`] leaves them as they are and has no stop words.
+/// A language whose stemmer is applied to words; [`Language::None`] has neither a stemmer nor stop
+/// words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     None,
@@ -45,23 +46,24 @@ const NAMES: [(&str, &str, Language); 16] = [
 ];
 
 impl Language {
-    /// The language of that name, in whatever case.
+    /// Returns the language of that name, ignoring case.
     pub fn named(name: &str) -> Option<Language> {
         let matches = |candidate: &str| candidate.eq_ignore_ascii_case(name);
         NAMES.iter().find(|(long, short, _)| matches(long) || matches(short)).map(|&(_, _, language)| language)
     }
 
-    /// The language of that name; none for a name that is not known, as in indexes of version 1.
+    /// Returns the language of that name, or [`Language::None`] if the name is unknown, as in
+    /// indexes of version 1.
     pub fn named_or_none(name: &str) -> Language {
         Language::named(name).unwrap_or(Language::None)
     }
 
-    /// Whether a word, in lower case, is too common to be looked for.
+    /// Returns whether a word, in lower case, is a stop word.
     pub fn is_stop_word(self, word: &str) -> bool {
         stop_words::of(self).is_some_and(|words| words.contains(word))
     }
 
-    /// The stem of a word.
+    /// Returns the stem of a word.
     pub fn stem(self, word: &str) -> Cow<'_, str> {
         stem::stem(self, word)
     }

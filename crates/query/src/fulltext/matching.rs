@@ -1,4 +1,4 @@
-//! Documents against a search: whether they match, and how well.
+//! Matching documents against a search, and scoring them.
 
 use super::TextSearch;
 use super::fields::Field;
@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use steps::Counted;
 
 impl TextSearch {
-    /// Whether the document has one of the terms, all of the phrases and nothing that is negated. What the index cannot
-    /// hold (its language is none) does not match.
+    /// Returns whether the document has one of the terms, all of the phrases and no negated term or
+    /// phrase. A document that the index cannot contain (its language is unknown) does not match.
     pub fn matches(&self, document: Doc<'_>) -> Result<bool> {
         let found = self.has_term(document)
             && !self.has_one_of(&self.negated_terms, document)
@@ -23,7 +23,7 @@ impl TextSearch {
         }
     }
 
-    /// `$meta: "textScore"`: the sum of the scores of the terms that the document has.
+    /// Returns `$meta: "textScore"`: the sum of the scores of the search's terms in the document.
     pub fn score(&self, document: Doc<'_>) -> f64 {
         let mut scores: BTreeMap<&str, f64> = BTreeMap::new();
         let walked = self.index.any_field(document, &mut |field| {
@@ -38,8 +38,8 @@ impl TextSearch {
         if walked.is_ok() { scores.values().sum() } else { 0.0 }
     }
 
-    /// Whether the index has one of the terms for the document, and the document has it with the case and the diacritics that
-    /// are asked for.
+    /// Returns whether the index has one of the terms for the document, and the document has it in
+    /// the case and diacritics that the search requires.
     fn has_term(&self, document: Doc<'_>) -> bool {
         let indexed = |field: Field<'_>| {
             terms(field.text, field.rules, Sensitivity::default()).any(|term| self.terms.contains(&term))
@@ -49,7 +49,7 @@ impl TextSearch {
             && (!self.sensitivity.any() || self.has_one_of(&self.exact_terms, document))
     }
 
-    /// Whether one of these words is in the document, be it a stop word there.
+    /// Returns whether the document contains one of these words, even as a stop word.
     fn has_one_of(&self, words: &BTreeSet<String>, document: Doc<'_>) -> bool {
         !words.is_empty()
             && self.any(document, |field| {

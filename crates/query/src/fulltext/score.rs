@@ -1,4 +1,4 @@
-//! How much each term weighs in a document.
+//! The score of each term in a document.
 
 use super::TextIndex;
 use super::fields::Field;
@@ -12,16 +12,17 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Default)]
 struct Occurrences {
     count: f64,
-    /// Every occurrence counts half of what the one before counted.
+    /// Weighted count: every occurrence counts half as much as the one before.
     frequency: f64,
     divisor: f64,
 }
 
-/// How much a term that is all of a text weighs more.
+/// Bonus of a term that is the whole text.
 const WHOLE_TEXT: f64 = 0.1;
 
 impl TextIndex {
-    /// The terms of a document and their scores, in order. Errors: see [`TextIndex::any_field`].
+    /// Returns the terms of a document and their scores, in order. Fails like
+    /// [`TextIndex::any_field`].
     pub fn scores(&self, document: Doc<'_>) -> Result<BTreeMap<String, f64>> {
         let mut scores = BTreeMap::new();
         self.any_field(document, &mut |field| {
@@ -32,7 +33,7 @@ impl TextIndex {
     }
 }
 
-/// Gives the score of each of a text's terms.
+/// Passes the score of each of a text's terms to `add`.
 pub(super) fn add_scores(field: Field<'_>, add: &mut dyn FnMut(String, f64)) {
     let mut found: HashMap<String, Occurrences, ahash::RandomState> = HashMap::default();
     let mut words = 0_u32;

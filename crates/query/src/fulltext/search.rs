@@ -1,7 +1,8 @@
 //! The operand of `$text`: `{$search: …, $language: …, $caseSensitive: …, $diacriticSensitive: …}`.
 //!
-//! The search string is words, "phrases", and either of them behind a `-` that begins a word. The words of phrases are
-//! searched for like others; the phrase has to be there besides.
+//! The search string consists of words and "phrases"; a `-` at the beginning of a word negates
+//! either. The words of phrases are searched for like others; the document must also contain the
+//! phrase itself.
 
 use super::words::{Rules, Sensitivity, terms};
 use super::{Language, TextIndex};
@@ -11,17 +12,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use steps::Counted;
 
-/// A parsed `$text`, against the index that answers it.
+/// A parsed `$text`, with the index that executes it.
 #[derive(Clone, Debug)]
 pub struct TextSearch {
     pub index: Arc<TextIndex>,
     pub text: String,
-    /// The language in the words of whoever asks.
+    /// The language as named in the search.
     pub language_name: String,
     pub(super) sensitivity: Sensitivity,
-    /// What the index is asked for: terms in its own form, of which a document has to have one.
+    /// The terms to look up in the index, in its own form. A document must have one of them.
     pub terms: BTreeSet<String>,
-    /// The same words as `terms`, with the case and diacritics that make a difference.
+    /// The same words as `terms`, with case and diacritics preserved if the search is sensitive to
+    /// them.
     pub exact_terms: BTreeSet<String>,
     pub negated_terms: BTreeSet<String>,
     pub phrases: Vec<String>,
@@ -29,7 +31,8 @@ pub struct TextSearch {
 }
 
 impl TextSearch {
-    /// Parses the operand, against the collection's index. Error 27 where it has none, and nothing is wrong with the operand.
+    /// Parses the operand, against the collection's index. Fails with 27 if the operand is valid
+    /// but there is no index.
     pub fn parse(operand: Value<'_>, index: Option<&Arc<TextIndex>>) -> Result<TextSearch> {
         let Value::Document(operand) = operand else {
             return Err(Error::bad_value("$text expects an object"));
@@ -83,7 +86,7 @@ impl TextSearch {
             steps::step();
             match token.what {
                 What::Words(words) => {
-                    // A minus that stands alone negates nothing.
+                    // A minus between spaces negates nothing.
                     reading.negated &= !token.after_space || reading.phrase_from.is_some();
                     reading.words(words, &mut wanted, &mut unwanted);
                 }
@@ -106,7 +109,7 @@ impl TextSearch {
         self.negated_terms.extend(terms(&unwanted, rules, self.sensitivity));
     }
 
-    /// What was made of the search string, for `explain`.
+    /// Writes the parsed search for `explain`.
     pub fn describe(&self, writer: &mut DocWriter<'_>) {
         let mut list = |name: &str, texts: &mut dyn Iterator<Item = &String>| {
             let mut array = writer.array(name);
@@ -118,7 +121,7 @@ impl TextSearch {
         list("negatedPhrases", &mut self.negated_phrases.iter());
     }
 
-    /// Whether it comes to this: the document has one of the terms.
+    /// Returns whether the search matches exactly the documents that have one of the terms.
     pub fn is_of_terms_alone(&self) -> bool {
         !self.sensitivity.any()
             && self.negated_terms.is_empty()
@@ -135,23 +138,23 @@ impl TextSearch {
     }
 }
 
-/// Error 291: the index cannot answer.
+/// Returns error 291: the index cannot execute the search.
 pub(crate) fn unanswerable(reason: &str) -> Error {
     let message = format!("error processing query: planner returned error :: caused by :: {reason}");
     Error::new(Code::NO_QUERY_EXECUTION_PLANS, message)
 }
 
-/// Where in a search string the reader stands.
+/// The state of the parser of a search string.
 #[derive(Default)]
 struct Reading {
     negated: bool,
-    /// Where the phrase that is open begins.
+    /// The start of the open phrase.
     phrase_from: Option<usize>,
 }
 
 impl Reading {
     fn words(&mut self, words: &str, wanted: &mut String, unwanted: &mut String) {
-        // The words of a negated phrase may well be in a document that matches.
+        // The words of a negated phrase may occur in a matching document.
         if !(self.negated && self.phrase_from.is_some()) {
             let sentence = if self.negated { unwanted } else { wanted };
             sentence.push_str(words);
@@ -175,7 +178,7 @@ enum What<'s> {
     Quote,
 }
 
-/// The parts of a search string: `-`, `"`, and what stands between them and white space.
+/// The tokens of a search string: `-`, `"`, and the text between them and white space.
 struct Tokens<'s> {
     text: &'s str,
     position: usize,

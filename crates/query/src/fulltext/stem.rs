@@ -1,14 +1,15 @@
-//! Stems by Snowball, in the edition that text indexes of version 3 have.
+//! Stems by Snowball, in the edition that text indexes of version 3 use.
 //!
-//! The library at hand has a later edition, which differs for two languages: Hungarian, whose long vowels ő and ű the older one
-//! knows as õ and û (as Latin-1 had them), and Portuguese, where it has four Spanish endings in place of Portuguese ones.
-//! A word is put into the later edition's letters before, and back afterwards.
+//! The available library implements a later edition, which differs for two languages. In Hungarian
+//! the older edition has õ and û (as in Latin-1) for the long vowels ő and ű. In Portuguese it has
+//! four Spanish endings in place of Portuguese ones. A word is converted to the letters of the
+//! later edition before stemming, and back afterwards.
 
 use super::Language;
 use rust_stemmers::{Algorithm, Stemmer};
 use std::borrow::Cow;
 
-/// Letters that no ending has: consonants to every algorithm.
+/// Letters that occur in no ending: every algorithm takes them for consonants.
 const ASIDE: [char; 2] = ['\u{e000}', '\u{e001}'];
 
 pub(super) fn stem(language: Language, word: &str) -> Cow<'_, str> {
@@ -59,9 +60,10 @@ fn exchange(word: &str, from: [char; 4], to: [char; 4]) -> String {
 }
 
 fn portuguese(word: &str) -> Cow<'_, str> {
-    /// Endings of the older edition, and what it puts in their place.
+    /// Endings of the older edition, and their replacements.
     const OLDER: [(&str, &str); 4] = [("logía", "log"), ("logías", "log"), ("ución", "u"), ("uciones", "u")];
-    /// Endings that the later edition knows and the older one does not: with a letter that makes them none.
+    /// Endings of the later edition that the older one does not have, each masked by a letter of
+    /// [`ASIDE`].
     const UNKNOWN: [(&str, &str, char); 4] = [
         ("logia", "\u{e000}ogia", 'l'),
         ("logias", "\u{e000}ogias", 'l'),
@@ -83,7 +85,8 @@ fn portuguese(word: &str) -> Cow<'_, str> {
     stemmer.stem(word)
 }
 
-/// Whether what stands behind `start` lies in the region that Snowball calls R2: twice behind a vowel and a consonant.
+/// Returns whether the text after `start` is in the region that Snowball calls R2: after the second
+/// pair of a vowel and a consonant.
 fn ends_late(start: &str) -> bool {
     // A nasal vowel counts as a vowel and a consonant.
     let is_vowel = |letter| "aeiouáéíóúâêôãõ".contains(letter);

@@ -1,5 +1,5 @@
-//! The words that are too common to be looked for, per language. The lists are part of what an index of version 3 is, so they do
-//! not follow those that others publish.
+//! The stop words of each language. The lists are part of version 3 of text indexes, so they do not
+//! follow lists published elsewhere.
 
 use super::Language;
 use hashbrown::HashSet;

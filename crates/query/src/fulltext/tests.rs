@@ -1,4 +1,4 @@
-//! What a 6.0 server answers, as tables.
+//! Results of a 6.0 server, as tables.
 
 use super::words::{Rules, Sensitivity, terms};
 use super::{Language, TextIndex, TextIndexes, TextSearch};

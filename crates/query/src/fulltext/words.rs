@@ -1,9 +1,10 @@
-//! From a text to its terms: words are cut at delimiters, stop words left out, the rest folded, stemmed and stripped of diacritics.
+//! From a text to its terms: split at delimiters, drop stop words, fold, stem and remove
+//! diacritics.
 
 use super::Language;
 use super::characters::{self, BYTE_ORDER_MARK, Folding};
 
-/// What makes a difference between two terms besides their letters.
+/// Whether case and diacritics distinguish terms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sensitivity {
     pub case: bool,
@@ -16,24 +17,26 @@ impl Sensitivity {
     }
 }
 
-/// How a text is taken apart.
+/// Rules for splitting a text into terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     pub language: Language,
-    /// As by indexes before version 3, to which only ASCII has delimiters and case, and nothing has diacritics.
+    /// Whether only ASCII has delimiters and case, and nothing has diacritics, as in indexes before
+    /// version 3.
     pub is_ascii: bool,
-    /// Whether the language has stop words: version 1 knows them by its long name alone.
+    /// Whether the language has stop words: version 1 knows a language's stop words by its long
+    /// name only.
     pub has_stop_words: bool,
 }
 
 impl Rules {
-    /// The rules of indexes of this version for a language by this name.
+    /// Returns the rules of an index version for a language of this name.
     pub fn of_version(version: i64, language: Language, name: &str) -> Rules {
         Rules { language, is_ascii: version < 3, has_stop_words: version > 1 || name.len() > 2 }
     }
 }
 
-/// The terms of a text, in order.
+/// An iterator over the terms of a text, in order.
 pub struct Terms<'t> {
     rest: &'t str,
     rules: Rules,
@@ -41,12 +44,12 @@ pub struct Terms<'t> {
     with_stop_words: bool,
 }
 
-/// The words of a text as [`terms`] has them, stop words among them.
+/// Returns the words of a text like [`terms`], including stop words.
 pub fn all_terms(text: &str, rules: Rules, sensitivity: Sensitivity) -> Terms<'_> {
     Terms { rest: text, rules, sensitivity, with_stop_words: true }
 }
 
-/// The terms of a text in that language.
+/// Returns the terms of a text in that language.
 pub fn terms(text: &str, rules: Rules, sensitivity: Sensitivity) -> Terms<'_> {
     Terms { rest: text, rules, sensitivity, with_stop_words: false }
 }
@@ -82,7 +85,7 @@ impl<'t> Terms<'t> {
         Some(word)
     }
 
-    /// `None` for a stop word.
+    /// Returns the term of a word, or `None` for a stop word.
     fn term(&self, word: &str) -> Option<String> {
         if self.rules.is_ascii {
             let folded = word.to_ascii_lowercase();
@@ -98,7 +101,7 @@ impl<'t> Terms<'t> {
         }
         steps::steps(word.len() / 8);
         let folded = characters::fold(word, folding(self.rules.language));
-        // Stop words have diacritics, and so have the endings that stemming looks for.
+        // Stop words contain diacritics, and so do the endings that the stemmer removes.
         if !self.with_stop_words && self.rules.language.is_stop_word(&folded) {
             return None;
         }
@@ -111,7 +114,8 @@ impl<'t> Terms<'t> {
     }
 }
 
-/// The text as phrases are looked for in it: whole, with its delimiters and stop words.
+/// Returns a text in the form in which phrases are searched: whole, with its delimiters and stop
+/// words.
 pub fn phrase_form(text: &str, rules: Rules, sensitivity: Sensitivity) -> String {
     if rules.is_ascii {
         return if sensitivity.case { text.to_owned() } else { text.to_ascii_lowercase() };
@@ -126,7 +130,7 @@ pub fn phrase_form(text: &str, rules: Rules, sensitivity: Sensitivity) -> String
     if sensitivity.diacritics { text } else { characters::strip_diacritics(&text).into_owned() }
 }
 
-/// Whether a word ends here, by indexes before version 3.
+/// Returns whether a character is a delimiter in indexes before version 3.
 fn is_ascii_delimiter(character: char, apostrophes_join: bool) -> bool {
     match character {
         '\'' => !apostrophes_join,

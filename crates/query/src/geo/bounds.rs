@@ -1,7 +1,8 @@
 //! Rectangles of latitude and longitude around shapes.
 //!
-//! They are more than a shortcut: shapes whose rectangles do not contain or meet one another do not either, whatever their
-//! corners say. So they are computed as S2 in MongoDB 6.0 does, without a margin for rounding.
+//! They are more than a shortcut. If the rectangles of two shapes do not contain or meet one
+//! another, the shapes count as disjoint, whatever their corners say. So rectangles are computed as
+//! in the S2 of MongoDB 6.0, without a margin for rounding.
 
 use super::predicates::robust_cross;
 use s2::cell::Cell;
@@ -11,7 +12,7 @@ use s2::r3::vector::Vector;
 use s2::s1;
 use std::f64::consts::{FRAC_PI_2, PI};
 
-/// Latitudes and longitudes in radians.
+/// A rectangle of latitudes and longitudes, in radians.
 #[derive(Clone, Debug)]
 pub(crate) struct Bounds {
     pub low: f64,
@@ -57,7 +58,7 @@ impl Bounds {
                 true => self.high = self.high.max(latitude),
                 false => self.low = self.low.min(-latitude),
             }
-            // Rounding does not tell on which side of the pole it goes by.
+            // Because of rounding, the side of the pole on which the edge passes is unknown.
             if latitude >= FRAC_PI_2 - 1e-15 {
                 self.longitudes = s1::interval::FULL;
             }

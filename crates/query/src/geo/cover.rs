@@ -1,7 +1,7 @@
-//! Covering a region by cells of a quadtree: what an index over places is searched by.
+//! Covering a region by cells of a quadtree, for scans of a geospatial index.
 //!
-//! Cells are S2's on the sphere ([`on_sphere`]) and the squares of a [`Grid`] on the plane. What is covered lies in the cells
-//! altogether; the cells may hold more.
+//! Cells are S2's on the sphere ([`on_sphere`]) and the squares of a [`Grid`] on the plane. A
+//! covering contains the whole region, and may contain more.
 
 use super::flat;
 use super::near::{Metric, Near};
@@ -17,29 +17,30 @@ use s2::point::Point;
 use std::collections::VecDeque;
 use steps::Counted;
 
-/// Cells of a covering: more are more exact, and more to look up.
+/// Maximal number of cells in a covering: more cells are more exact, and cost more lookups.
 const CELLS_MAX: usize = 20;
 
-/// Cells of a thin ring's covering: so few as above would hold most of what it goes around.
+/// Maximal number of cells in the covering of a thin ring. [`CELLS_MAX`] cells would contain most
+/// of the area inside the ring.
 const RING_CELLS_MAX: usize = 400;
 
-/// How many cells a ring is worth: about as many as go around it side by side.
+/// Returns the number of cells to use for a ring: about as many as fit around it side by side.
 fn ring_cells(inner: f64, outer: f64) -> usize {
     let around = std::f64::consts::TAU * outer / (outer - inner).max(f64::MIN_POSITIVE);
     CELLS_MAX.saturating_add(around as usize).min(RING_CELLS_MAX)
 }
 
-/// Angles that rounding, and what counts as lying on an edge, may cost.
+/// Margin in radians for rounding, and for points that count as being on an edge.
 const MARGIN_RADIANS: f64 = 1e-9;
 
-/// Numbers of cells from the first to the last, both included.
+/// A range of cell numbers, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CellRange {
     pub first: u64,
     pub last: u64,
 }
 
-/// How much of a cell a region takes up.
+/// How far a region overlaps a cell.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Overlap {
     None,
@@ -47,7 +48,8 @@ enum Overlap {
     Whole,
 }
 
-/// The cells that cover a region, found by cutting the largest ones into four as long as there are not too many.
+/// Returns the cells that cover a region: cuts the largest cells into four until there would be too
+/// many.
 fn cover<C: Copy>(
     cells_max: usize,
     roots: impl IntoIterator<Item = C>,
@@ -78,7 +80,7 @@ fn cover<C: Copy>(
 
 // --- the sphere
 
-/// What is looked for on the sphere.
+/// The region to cover on the sphere.
 enum Sought<'s> {
     Ring { center: Point, inner: f64, outer: f64 },
     Shape(&'s Shape),
@@ -86,7 +88,8 @@ enum Sought<'s> {
 }
 
 impl Sought<'_> {
-    /// How far a point is outside, and how far from the border inside, in radians.
+    /// Returns the distance from the region to a point outside it, and from the border to a point
+    /// inside it, in radians.
     fn outside_and_inside(&self, point: Point) -> (f64, f64) {
         match self {
             Sought::Ring { center, inner, outer } => {
@@ -128,9 +131,10 @@ fn depth(polygons: &[Polygon], wound: Option<&WoundPolygon>, point: Point) -> f6
     depths.chain(wound.map(|wound| wound.depth(point))).fold(0.0, f64::max)
 }
 
-/// The cells that a value in a document is filed under: the finest there are for points, a covering for what is larger.
+/// Returns the cells that an index stores for a value in a document: the finest cells for points, a
+/// covering for larger shapes.
 ///
-/// Errors: what is wrong with a value that is no shape.
+/// Fails with the reason if the value is no shape.
 pub fn filed_cells(value: Value<'_>, finest: u8) -> Result<Vec<u64>> {
     let shape = stored_shape_or_reason(value)?;
     let mut cells: Vec<u64> = shape.points.iter().counted().map(|point| CellID::from(*point).0).collect();
@@ -146,7 +150,8 @@ pub fn filed_cells(value: Value<'_>, finest: u8) -> Result<Vec<u64>> {
     Ok(cells)
 }
 
-/// Where shapes may be filed that meet a covering: in its cells, and in those that contain them.
+/// Returns the ranges in which an index may store shapes that meet a covering: its cells, and the
+/// cells that contain them.
 fn sphere_ranges(covering: &[CellID]) -> Vec<CellRange> {
     let mut ranges: Vec<CellRange> = covering
         .iter()
@@ -157,7 +162,7 @@ fn sphere_ranges(covering: &[CellID]) -> Vec<CellRange> {
         .collect();
     ranges.sort_unstable();
     ranges.dedup();
-    // Containing cells may lie within the range of another cell of the covering.
+    // A containing cell may be inside the range of another cell of the covering.
     let mut apart: Vec<CellRange> = Vec::with_capacity(ranges.len());
     for range in ranges {
         match apart.last_mut() {
@@ -168,7 +173,8 @@ fn sphere_ranges(covering: &[CellID]) -> Vec<CellRange> {
     apart
 }
 
-/// The ranges of an index over the sphere that hold whatever meets a region; `None` for one on the plane.
+/// Returns the ranges of an index over the sphere that contain all shapes that meet a region;
+/// `None` for a region on the plane.
 pub fn on_sphere(region: &Region) -> Option<Vec<CellRange>> {
     let sought = match region {
         Region::Flat(_) => return None,
@@ -179,7 +185,8 @@ pub fn on_sphere(region: &Region) -> Option<Vec<CellRange>> {
     Some(sphere_ranges(&sought.cells(CELLS_MAX, 30)))
 }
 
-/// The ranges of an index over the plane that hold whatever lies within a region; `None` for one that points alone do not lie in.
+/// Returns the ranges of an index over the plane that contain all points within a region; `None`
+/// for a region that can contain other shapes than points.
 pub fn on_plane(region: &Region, grid: &Grid) -> Option<Vec<CellRange>> {
     match region {
         Region::Flat(area) => Some(grid.area(area)),
@@ -192,14 +199,16 @@ pub fn on_plane(region: &Region, grid: &Grid) -> Option<Vec<CellRange>> {
 }
 
 impl Near {
-    /// The ranges of an index over the sphere that hold all places from one distance to another.
+    /// Returns the ranges of an index over the sphere that contain all locations between two
+    /// distances.
     pub fn ring_on_sphere(&self, inner: f64, outer: f64) -> Vec<CellRange> {
         let (inner, outer) = (inner / EARTH_RADIUS_METERS, outer / EARTH_RADIUS_METERS);
         let cells = ring_cells(inner, outer);
         sphere_ranges(&Sought::Ring { center: self.center.to_point(), inner, outer }.cells(cells, 30))
     }
 
-    /// The squares of an index over the plane that hold all places from one distance to another.
+    /// Returns the ranges of an index over the plane that contain all locations between two
+    /// distances.
     pub fn ring_on_plane(&self, grid: &Grid, inner: f64, outer: f64) -> Vec<CellRange> {
         let center = self.center;
         match self.metric {
@@ -222,18 +231,19 @@ pub struct Grid {
     pub max: f64,
 }
 
-/// A cell of a grid: the places whose leading bits are these.
+/// A cell of a grid: the positions whose leading bits are `prefix`.
 #[derive(Clone, Copy)]
 struct Square {
     low: Position,
     high: Position,
-    /// The bits of both coordinates by turns, in front.
+    /// The leading bits of both coordinates, interleaved.
     prefix: u64,
     level: u8,
 }
 
 impl Square {
-    /// From a place to the nearest and to the farthest point of the square.
+    /// Returns the distances from a position to the nearest and to the farthest point of the
+    /// square.
     fn distances(&self, from: Position) -> (f64, f64) {
         let gap = |low: f64, high: f64, at: f64| (low - at).max(at - high).max(0.0);
         let reach = |low: f64, high: f64, at: f64| (at - low).abs().max((high - at).abs());
@@ -252,7 +262,7 @@ impl Square {
 }
 
 impl Grid {
-    /// The cell of a place; `None` outside of the grid.
+    /// Returns the cell of a position; `None` outside the grid.
     pub fn cell(&self, at: Position) -> Option<u64> {
         let inside = |coordinate: f64| self.min <= coordinate && coordinate <= self.max;
         if !inside(at.x) || !inside(at.y) {
@@ -266,7 +276,7 @@ impl Grid {
         Some(spread(scaled(at.x) & kept) << 1 | spread(scaled(at.y) & kept))
     }
 
-    /// The ranges that hold all places within an area.
+    /// Returns the ranges that contain all positions within an area.
     pub fn area(&self, area: &flat::Area) -> Vec<CellRange> {
         let (low, high) = match area {
             flat::Area::Box { low, high } => (*low, *high),
@@ -294,7 +304,8 @@ impl Grid {
         self.rectangle(low, high)
     }
 
-    /// The ranges that hold all places, taken as longitude and latitude, within an angle of a point.
+    /// Returns the ranges that contain all positions, taken as longitude and latitude, within an
+    /// angle of a point.
     pub fn cap(&self, center: Position, radians: f64) -> Vec<CellRange> {
         let degrees = radians.to_degrees() + 1e-6;
         let (low, high) = (center.y - degrees, center.y + degrees);
@@ -318,7 +329,7 @@ impl Grid {
     fn ranges(&self, cells_max: usize, overlap: &dyn Fn(Square) -> Overlap) -> Vec<CellRange> {
         let (low, high) = (Position { x: self.min, y: self.min }, Position { x: self.max, y: self.max });
         let root = Square { low, high, prefix: 0, level: 0 };
-        // Rounding may put a place into the neighboring cell.
+        // Rounding may move a position to the neighboring cell.
         let margin = (self.max - self.min) * 1e-9;
         let wider = |square: Square| Square {
             low: Position { x: square.low.x - margin, y: square.low.y - margin },
@@ -354,7 +365,7 @@ impl Grid {
     }
 }
 
-/// Puts a zero in front of every bit.
+/// Inserts a zero in front of every bit.
 fn spread(bits: u32) -> u64 {
     (0..32).fold(0, |spread, bit| spread | u64::from(bits >> bit & 1) << (2 * bit))
 }
@@ -369,7 +380,7 @@ mod tests {
         ranges.iter().any(|range| range.first <= cell && cell <= range.last)
     }
 
-    /// Places on a spiral around a center, from near to far.
+    /// Returns positions on a spiral around a center, from near to far.
     fn around(center: Position, step: f64) -> impl Iterator<Item = Position> {
         (0..400).map(move |turn| {
             let (angle, radius) = (f64::from(turn), step * f64::from(turn));

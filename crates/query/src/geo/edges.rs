@@ -1,18 +1,19 @@
-//! An index over a chain of edges: which of them come near another edge, and which is the closest to a point.
+//! An index over a chain of edges: finds the edges near another edge, and the edge closest to a
+//! point.
 //!
-//! Neighbors in a chain are neighbors on the sphere. So boxes around four edges each, around four boxes each, and so on, are
-//! a tree that needs no sorting, and a search looks into few of them. Comparing all edges with one another took 23 s for
-//! a polygon of 20,000 corners.
+//! Neighbors in a chain are neighbors on the sphere. So boxes around four edges each, around four
+//! boxes each, and so on, form a tree without sorting, and a search visits few of them. Comparing
+//! all edges with one another took 23 s for a polygon of 20,000 corners.
 
 use s2::point::Point;
 use s2::r3::vector::Vector;
 use std::ops::ControlFlow;
 use steps::Counted;
 
-/// Edges in a box, and boxes in a larger one.
+/// Number of edges in a box, and of boxes in a larger one.
 const FANOUT: usize = 4;
 
-/// As far as rounding moves a point.
+/// Upper bound of the distance by which rounding moves a point.
 const MARGIN: f64 = 1e-14;
 
 /// A box in space around a part of the chain.
@@ -53,7 +54,7 @@ impl Extent {
         (0..3).all(|axis| self.low[axis] <= other.high[axis] && other.low[axis] <= self.high[axis])
     }
 
-    /// Whether a plane through the center of the sphere goes through the box.
+    /// Returns whether a plane through the center of the sphere cuts the box.
     fn is_cut_by(&self, normal: [f64; 3]) -> bool {
         let (mut middle, mut reach) = (0.0, MARGIN);
         for (part, (low, high)) in normal.into_iter().zip(self.low.into_iter().zip(self.high)) {
@@ -63,22 +64,22 @@ impl Extent {
         middle.abs() <= reach
     }
 
-    /// Returns the distance of a point in a straight line.
+    /// Returns the straight-line distance to a point.
     fn distance(&self, point: [f64; 3]) -> f64 {
         let gap = |axis: usize| (self.low[axis] - point[axis]).max(point[axis] - self.high[axis]).max(0.0);
         (gap(0).powi(2) + gap(1).powi(2) + gap(2).powi(2)).sqrt()
     }
 }
 
-/// Boxes around the edges of a chain.
+/// A tree of boxes around the edges of a chain.
 #[derive(Clone, Debug)]
 pub(crate) struct EdgeIndex {
     edges: usize,
-    /// Boxes of boxes; those around edges come first, and the last level has one.
+    /// The levels of the tree: the first one has boxes around edges, the last one a single box.
     levels: Vec<Vec<Extent>>,
 }
 
-/// An edge that others are looked for at.
+/// The edge whose neighborhood is searched.
 struct Probe {
     extent: Extent,
     normal: Option<[f64; 3]>,
@@ -175,7 +176,7 @@ mod tests {
     use crate::geo::predicates::{Crosser, Crossing};
     use crate::geo::sphere::angle_to_edge;
 
-    /// A star with many points around a place.
+    /// Returns a star with many points around a position.
     fn star(x: f64, y: f64, radius: f64, corners: u32) -> Vec<(Point, Point)> {
         let corner = |number: u32| {
             let angle = f64::from(number % corners) * std::f64::consts::TAU / f64::from(corners);

@@ -1,4 +1,4 @@
-//! Areas on the plane: boxes, polygons, circles. Their borders belong to them.
+//! Areas on the plane: boxes, polygons, circles. They include their borders.
 
 use super::Position;
 
@@ -19,8 +19,8 @@ impl Area {
     }
 }
 
-/// Whether two positions are no farther apart than a radius. Along an axis the radius is added to the lower one, so that rounding
-/// does not leave out what is as far away as the radius says.
+/// Returns whether two positions are no farther apart than a radius. Along an axis the radius is
+/// added to the lower coordinate, so that rounding does not exclude a point exactly at the radius.
 fn is_within(center: Position, at: Position, radius: f64) -> bool {
     let reaches = |a: f64, b: f64| a.max(b) <= a.min(b) + radius;
     let (x, y) = (at.x - center.x, at.y - center.y);
@@ -33,8 +33,9 @@ fn is_within(center: Position, at: Position, radius: f64) -> bool {
     }
 }
 
-/// By the number of edges that a ray to the right crosses. Corners and points of level and upright edges are inside; a point
-/// on a slanted edge counts as lying to its left.
+/// Returns whether a position is inside, by counting the edges that a ray to the right crosses.
+/// Corners and points of horizontal and vertical edges are inside; a point on a slanted edge counts
+/// as being to its left.
 fn is_inside(corners: &[Position], at: Position) -> bool {
     let mut inside = false;
     let next = corners.iter().cycle().skip(1);

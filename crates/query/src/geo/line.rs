@@ -1,4 +1,4 @@
-//! Lines on the sphere: what they cross, and whether one runs along another.
+//! Lines on the sphere: which edges they cross, and whether one runs along another.
 
 use super::bounds::Bounds;
 use super::edges::EdgeIndex;
@@ -13,10 +13,10 @@ use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use steps::Counted;
 
-/// Lines with fewer edges are gone through edge by edge.
+/// Lines with fewer edges are searched without an index.
 const INDEXED_FROM: usize = 24;
 
-/// As far as a line may be from one that it runs along.
+/// Greatest distance between a line and one that runs along it.
 const ALONG_RADIANS: f64 = 1e-10 * PI / 180.0;
 
 /// A chain of edges.
@@ -45,7 +45,7 @@ impl Line {
         Some((*self.points.get(number)?, *self.points.get(number + 1)?))
     }
 
-    /// Whether an edge crosses the line or has a corner in common with it.
+    /// Returns whether an edge crosses the line or shares a corner with it.
     fn is_met_by(&self, a: Point, b: Point) -> bool {
         let crosser = Crosser::new(a, b);
         let meets = |(c, d): (Point, Point)| crosser.crossing(c, d) != Crossing::None;
@@ -73,14 +73,14 @@ impl Line {
         self.bounds.intersects(&other.bounds) && other.edges().any(|(a, b)| self.is_met_by(a, b))
     }
 
-    /// Whether the line has a point in common with a cell.
+    /// Returns whether the line shares a point with a cell.
     pub fn meets_cell(&self, cell: &PointCell) -> bool {
         self.points.iter().counted().any(|point| cell.holds(*point))
             || cell.ring().edges().any(|(a, b)| self.is_met_by(a, b))
     }
 }
 
-/// Returns where two edges that cross do so.
+/// Returns the point in which two crossing edges intersect.
 pub(crate) fn intersection((a, b): (Point, Point), (c, d): (Point, Point)) -> Point {
     let normal = |a: Point, b: Point| Point(robust_cross(a, b).normalize());
     let (first, second) = (normal(a, b), normal(c, d));
@@ -91,7 +91,7 @@ pub(crate) fn intersection((a, b): (Point, Point), (c, d): (Point, Point)) -> Po
     if is_ordered(a, point, b, first) && is_ordered(c, point, d, second) {
         return point;
     }
-    // Of two nearly parallel edges, the closest end that lies on both.
+    // For two nearly parallel edges, the closest end that is on both.
     let mut closest: Option<(f64, Point)> = None;
     for (end, from, to, normal) in [(a, c, d, second), (b, c, d, second), (c, a, b, first), (d, a, b, first)] {
         let distance = (point.0 - end.0).norm2();
@@ -104,17 +104,17 @@ pub(crate) fn intersection((a, b): (Point, Point), (c, d): (Point, Point)) -> Po
     closest.map_or(point, |(_, end)| end)
 }
 
-/// How far two lines have been followed beside one another.
+/// How far two lines have been followed side by side.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Progress {
-    /// Edges of the covering and of the covered line.
+    /// The current edges of the covering and of the covered line.
     over: usize,
     under: usize,
-    /// Whether the covered line's edge has been followed from its beginning.
+    /// Whether the covered line's edge has been followed from its start.
     from_corner: bool,
 }
 
-/// Whether one line runs along another from its beginning to its end, but for rounding.
+/// Returns whether one line runs along another from its start to its end, allowing for rounding.
 pub(crate) fn nearly_covers(line: &[Point], covered: &[Point]) -> bool {
     let next = |line: &[Point], number: usize| {
         let rest = line.get(number + 1..).unwrap_or_default();
@@ -156,7 +156,7 @@ pub(crate) fn nearly_covers(line: &[Point], covered: &[Point]) -> bool {
     false
 }
 
-/// Whether every point of the edge `b` is close to the edge `a`.
+/// Returns whether every point of the edge `b` is close to the edge `a`.
 fn is_along((a0, a1): (Point, Point), (b0, b1): (Point, Point)) -> bool {
     let mut across = Point(robust_cross(a0, a1).normalize());
     let near = |point: Point| super::sphere::closest_point_with(point, a0, a1, across.0);

@@ -1,7 +1,8 @@
 //! `$near` and `$nearSphere`: documents in the order of their distance from a point.
 //!
-//! Distances are MongoDB's to the last bit: on the sphere an angle between unit vectors times the Earth's radius, on the plane the length
-//! of the difference. Lines and areas are as far away as their closest point.
+//! Distances equal MongoDB's to the last bit. On the sphere a distance is the angle between unit
+//! vectors times the Earth's radius, on the plane the length of the difference. The distance of a
+//! line or area is that of its closest point.
 
 use super::parse::{position_of, stored_position, stored_shape, strict_pair};
 use super::sphere::distance_to_edges;
@@ -16,18 +17,18 @@ use std::f64::consts::PI;
 use std::ops::ControlFlow;
 use steps::Counted;
 
-/// What a query by distance asks for.
+/// A condition that sorts documents by distance.
 #[derive(Clone, Debug)]
 pub struct Near {
     pub path: Path,
     pub center: Position,
     pub metric: Metric,
-    /// The least and the greatest distance that is wanted, in meters on the sphere.
+    /// The least and the greatest distance that match, in meters on the sphere.
     pub min: f64,
     pub max: f64,
-    /// The point was given as GeoJSON, so that only an index over the sphere will do.
+    /// Whether the point was given as GeoJSON, which requires an index over the sphere.
     pub is_geo_json: bool,
-    /// Distances are shown as angles.
+    /// Whether distances are returned as angles.
     pub in_radians: bool,
 }
 
@@ -37,27 +38,27 @@ pub enum Metric {
     Sphere,
 }
 
-/// How far a document is from the point, and which of its places it is.
+/// A document's distance from the point, and the value that has it.
 #[derive(Clone, Copy, Debug)]
 pub struct Nearest<'d> {
-    /// In meters, or the plane's own unit.
+    /// In meters on the sphere, in the coordinates' unit on the plane.
     pub distance: f64,
     pub place: Value<'d>,
 }
 
-/// The operators by which documents are asked for in the order of their distance.
+/// Returns whether an operator sorts documents by distance.
 pub(crate) fn is_near(operator: &str) -> bool {
     matches!(operator, "$near" | "$nearSphere" | "$geoNear")
 }
 
-/// How a point is spelled.
+/// A query's point, and the form in which it was given.
 #[derive(Clone, Copy)]
 pub(crate) struct Given {
     pub position: Position,
     pub is_geo_json: bool,
 }
 
-/// The parts of a condition, as they are read.
+/// The parts of a condition while it is parsed.
 struct Parts {
     given: Option<Given>,
     sphere: bool,
@@ -72,9 +73,10 @@ impl Default for Parts {
 }
 
 impl Near {
-    /// Parses the operators behind a field, of which the first is one by distance.
+    /// Parses the operators of a field, the first of which sorts by distance.
     ///
-    /// Errors: 2 mostly; 16893 to 16896, 18522 and 34413 in the form with a legacy point.
+    /// Fails with 2 in most cases; in the form with a legacy point also with 16893 to 16896, 18522
+    /// and 34413.
     pub(crate) fn parse(field: &str, operators: Doc<'_>) -> Result<Near> {
         let parts = match Parts::legacy(operators)? {
             Some(parts) => parts,
@@ -84,7 +86,7 @@ impl Near {
         Near::of(Path::new(field), given, parts.sphere, (parts.min, parts.max))
     }
 
-    /// Error 2 for a point that the sphere does not have.
+    /// Builds the condition. Fails with 2 if the point is not on the sphere.
     pub(crate) fn of(path: Path, given: Given, sphere: bool, (min, max): (f64, f64)) -> Result<Near> {
         let Given { position, is_geo_json } = given;
         let on_sphere = sphere || is_geo_json;
@@ -104,7 +106,7 @@ impl Near {
         Ok(Near { path, center: position, metric, min, max, is_geo_json, in_radians })
     }
 
-    /// The nearest of a document's places, if one is as near, and as far, as wanted.
+    /// Returns the nearest of a document's locations within the limits, or `None`.
     pub fn nearest<'d>(&self, document: Doc<'d>) -> Option<Nearest<'d>> {
         let mut nearest: Option<Nearest<'d>> = None;
         let mut consider = |value: Value<'d>| {
@@ -126,7 +128,7 @@ impl Near {
         nearest.filter(|nearest| self.min <= nearest.distance && nearest.distance <= self.max)
     }
 
-    /// As results show it.
+    /// Converts a distance to the unit of results.
     pub fn shown(&self, distance: f64) -> f64 {
         if self.in_radians { distance / EARTH_RADIUS_METERS } else { distance }
     }
@@ -142,7 +144,7 @@ impl Near {
         }
     }
 
-    /// As MongoDB's messages spell the condition.
+    /// Returns the condition as quoted in MongoDB's messages.
     pub fn spelled(&self) -> String {
         let unit = if self.in_radians { EARTH_RADIUS_METERS } else { 1.0 };
         let max = if self.max >= PI * EARTH_RADIUS_METERS { f64::MAX } else { self.max / unit };
@@ -151,7 +153,7 @@ impl Near {
     }
 }
 
-/// The least angle between a point and a shape, in radians.
+/// Returns the least angle between a point and a shape, in radians.
 pub(crate) fn angle(center: Point, shape: &Shape) -> f64 {
     let points = shape.points.iter().counted().map(|point| center.distance(point).rad());
     let lines = shape.lines.iter().counted().map(|line| distance_to_edges(center, line.edges()));
@@ -161,7 +163,7 @@ pub(crate) fn angle(center: Point, shape: &Shape) -> f64 {
 }
 
 impl Parts {
-    /// `{$near: [x, y], $maxDistance: …}`; `None` where there is no point of this form.
+    /// Parses `{$near: [x, y], $maxDistance: …}`; returns `None` if there is no point of this form.
     fn legacy(operators: Doc<'_>) -> Result<Option<Parts>> {
         let mut parts = Parts::default();
         for operator in operators.elements().counted() {
@@ -189,7 +191,7 @@ impl Parts {
         Ok(parts.given.is_some().then_some(parts))
     }
 
-    /// `{$near: {$geometry: …, $maxDistance: …}}`
+    /// Parses `{$near: {$geometry: …, $maxDistance: …}}`.
     fn geo_json(operators: Doc<'_>) -> Result<Parts> {
         let mut elements = operators.elements();
         let first = elements.next();
@@ -233,7 +235,7 @@ fn invalid(argument: &str) -> String {
     format!("invalid argument in geo near query: {argument}")
 }
 
-/// A point as queries have it: two numbers, or GeoJSON.
+/// Parses a query's point: two numbers, or GeoJSON.
 pub(crate) fn query_point(value: Value<'_>) -> Result<Given> {
     let (Value::Array(object) | Value::Document(object)) = value else {
         return Err(Error::bad_value("Point must be an array or object"));
@@ -250,7 +252,7 @@ pub(crate) fn query_point(value: Value<'_>) -> Result<Given> {
     Ok(Given { position, is_geo_json: true })
 }
 
-/// `[x, y, greatest distance]`
+/// Parses `[x, y, greatest distance]`.
 fn with_max_distance(point: Doc<'_>) -> Option<(Position, f64)> {
     let mut numbers = point.values().map(|value| Number::from_value(value).map(Number::to_f64));
     let (x, y, max) = (numbers.next()??, numbers.next()??, numbers.next()??);

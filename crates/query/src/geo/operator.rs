@@ -10,15 +10,15 @@ use document::{Doc, Element, Value};
 use error::{Error, Result};
 use steps::Counted;
 
-/// What the operand describes.
+/// The kind of region that an operand describes.
 enum Described {
     Region(Region),
     Shape(super::Shape),
-    /// A pair of numbers that the sphere does not have.
+    /// A pair of numbers that is not on the sphere.
     Nowhere,
 }
 
-/// Parses `$geoWithin`, `$within` and `$geoIntersects`. Errors: 2, as all of them.
+/// Parses `$geoWithin`, `$within` and `$geoIntersects`. All errors have code 2.
 pub(crate) fn parse_operator(element: Element<'_>) -> Result<Region> {
     let Value::Document(operand) = element.value() else { return Err(Error::bad_value("geometry must be an object")) };
     let mut described = None;
@@ -33,12 +33,12 @@ pub(crate) fn parse_operator(element: Element<'_>) -> Result<Region> {
     };
     match described {
         Described::Region(region) if within => Ok(region),
-        // A circle is taken, and never met.
+        // `$geoIntersects` accepts a circle, and matches nothing.
         Described::Region(Region::Cap(_)) => Ok(Region::Intersects(Box::new(Target::new(super::Shape::default())))),
         Described::Region(_) => refuse("$geoIntersect"),
         Described::Nowhere => refuse(if within { "$within" } else { "$geoIntersect" }),
         Described::Shape(shape) if !within => Ok(Region::Intersects(Box::new(Target::new(shape)))),
-        // What else a collection has is passed over.
+        // Other members of a collection are ignored.
         Described::Shape(shape) if !shape.polygons.is_empty() || shape.wound.is_some() => {
             Ok(Region::Within(Box::new(Area { polygons: shape.polygons, wound: shape.wound })))
         }

@@ -1,6 +1,6 @@
 //! From BSON to shapes: GeoJSON and legacy pairs.
 //!
-//! A value in a document that is no shape matches nothing; one in a query is an error 2.
+//! A value in a document that is no shape matches nothing; in a query it fails with 2.
 
 use super::line::Line;
 use super::polygon::{Defect, Polygon, WoundPolygon};
@@ -13,14 +13,15 @@ use error::{Error, Result};
 use s2::point::Point;
 use steps::Counted;
 
-/// A reference system in which rings are taken as they are wound: their inside may be the larger side.
+/// A coordinate reference system in which the winding order decides which side of a ring is inside.
+/// The inside may be the larger side.
 const STRICT_WINDING: &str = "urn:x-mongodb:crs:strictwinding:EPSG:4326";
 
 fn refuse<T>(message: impl Into<String>) -> Result<T> {
     Err(Error::bad_value(message))
 }
 
-/// The position that a value in a document is, as the plane has it: a pair, or a GeoJSON point.
+/// Returns a stored value's position on the plane, if it is a pair or a GeoJSON point.
 pub(crate) fn stored_position(value: Value<'_>) -> Option<Position> {
     let Value::Document(document) = value else { return legacy(value).ok() };
     match document.get("type") {
@@ -32,19 +33,20 @@ pub(crate) fn stored_position(value: Value<'_>) -> Option<Position> {
     }
 }
 
-/// The shape that a value in a document is, on the sphere.
+/// Returns a stored value's shape on the sphere, if it has one.
 pub(crate) fn stored_shape(value: Value<'_>) -> Option<Shape> {
     if let Value::Document(document) = value
         && matches!(document.get("type"), Some(Value::String(_)))
     {
-        // What counts as it is wound is compared with nothing.
+        // Stored polygons with strict winding match nothing.
         return shape(document).ok().filter(|shape| shape.wound.is_none());
     }
     let position = legacy(value).ok().filter(|position| position.is_on_sphere())?;
     Some(Shape { points: vec![position.to_point()], ..Shape::default() })
 }
 
-/// As [`stored_shape`], with what is wrong where the value is no shape: what an index over places tells of it.
+/// Like [`stored_shape`], but fails with the reason if the value is no shape. Index builds report
+/// it.
 pub(crate) fn stored_shape_or_reason(value: Value<'_>) -> Result<Shape> {
     let (Value::Array(object) | Value::Document(object)) = value else {
         return refuse("geo element must be an array or object");
@@ -69,7 +71,7 @@ pub(crate) fn stored_shape_or_reason(value: Value<'_>) -> Result<Shape> {
 const NOT_NUMERIC: &str = "Point must only contain numeric elements";
 const NOT_FINITE: &str = "Point coordinates must be finite numbers";
 
-/// The first two parts of an array or a document, which are numbers.
+/// Returns the first two members of an array or a document, which must be numbers.
 fn two_numbers(value: Value<'_>) -> Result<Position> {
     let (Value::Array(pair) | Value::Document(pair)) = value else {
         return refuse("Point must be an array or object");
@@ -88,12 +90,13 @@ fn finite(position: Position) -> Result<Position> {
     }
 }
 
-/// Two numbers in an array or a document; more may follow.
+/// Parses two numbers in an array or a document; more may follow.
 pub(crate) fn legacy(value: Value<'_>) -> Result<Position> {
     finite(two_numbers(value)?)
 }
 
-/// The shape behind `$geometry`: GeoJSON, or a pair of numbers; `None` for a pair that the sphere does not have.
+/// Parses the operand of `$geometry`: GeoJSON, or a pair of numbers. Returns `None` for a pair that
+/// is not on the sphere.
 pub(crate) fn queried_shape(value: Value<'_>) -> Result<Option<Shape>> {
     match value {
         Value::Document(object) if !is_pair(value, object) => shape(object).map(Some),
@@ -104,12 +107,12 @@ pub(crate) fn queried_shape(value: Value<'_>) -> Result<Option<Shape>> {
     }
 }
 
-/// Whether a value is read as two numbers.
+/// Returns whether a value is parsed as two numbers.
 pub(crate) fn is_pair(value: Value<'_>, object: Doc<'_>) -> bool {
     matches!(value, Value::Array(_)) || object.first().is_some_and(|first| first.kind.is_number())
 }
 
-/// Two numbers and no more, as the operands of `$geoWithin` have them.
+/// Parses exactly two numbers, as in the operands of `$geoWithin`.
 pub(crate) fn strict_pair(value: Value<'_>) -> Result<Position> {
     let position = two_numbers(value)?;
     match value {
@@ -139,7 +142,7 @@ pub(crate) fn on_sphere(position: Position) -> Result<Point> {
     refuse(format!("longitude/latitude is out of bounds, lng: {x} lat: {y}"))
 }
 
-/// A GeoJSON object.
+/// Parses a GeoJSON object.
 pub(crate) fn shape(object: Doc<'_>) -> Result<Shape> {
     let mut found = Shape::default();
     add_shape(object, &mut found, false)?;
@@ -152,7 +155,7 @@ fn add_shape(object: Doc<'_>, found: &mut Shape, is_part: bool) -> Result<()> {
         refuse(format!("{word} GeoJSON type: {}", text::document(object)))
     };
     let Some(Value::String(kind)) = object.get("type") else { return unknown() };
-    // A collection's own reference system is not looked at.
+    // A collection's own reference system is ignored.
     let strict = kind != "GeometryCollection" && is_strict(object)?;
     if strict && kind != "Polygon" {
         return refuse("Strict winding order is only supported by polygon");
@@ -215,7 +218,7 @@ fn add_shape(object: Doc<'_>, found: &mut Shape, is_part: bool) -> Result<()> {
     Ok(())
 }
 
-/// Whether rings count as they are wound.
+/// Returns whether an object's reference system has strict winding.
 pub(crate) fn is_strict(object: Doc<'_>) -> Result<bool> {
     let name = match object.get("crs") {
         None => return Ok(false),
@@ -236,7 +239,7 @@ pub(crate) fn is_strict(object: Doc<'_>) -> Result<bool> {
     }
 }
 
-/// The coordinates of several positions.
+/// Parses an array of positions. Returns also the array, for messages.
 fn coordinates(value: Option<Value<'_>>) -> Result<(Doc<'_>, Vec<Point>)> {
     let Some(Value::Array(positions)) = value else {
         return refuse("GeoJSON coordinates must be an array of coordinates");
@@ -258,7 +261,8 @@ fn line(value: Option<Value<'_>>) -> Result<Line> {
     Ok(Line::new(points))
 }
 
-/// Checks the rings of a polygon in MongoDB's order: each of them by itself, then as holes, then all of them together.
+/// Parses a polygon and checks its rings in MongoDB's order: each of them by itself, then as holes,
+/// then all of them together.
 fn polygon(coordinates: Doc<'_>) -> Result<Polygon> {
     let found = || text::value(Value::Array(coordinates));
     let mut rings: Vec<Ring> = Vec::new();
@@ -291,7 +295,7 @@ fn polygon(coordinates: Doc<'_>) -> Result<Polygon> {
     }
 }
 
-/// A polygon that is taken as it is wound: one ring.
+/// Parses a polygon with strict winding: one ring.
 fn wound_polygon(coordinates: Doc<'_>) -> Result<WoundPolygon> {
     let mut rings = coordinates.values();
     match (rings.next(), rings.next()) {
@@ -303,7 +307,7 @@ fn wound_polygon(coordinates: Doc<'_>) -> Result<WoundPolygon> {
     }
 }
 
-/// `shown` is what messages quote.
+/// Parses a ring. `shown` is the value that messages quote.
 fn ring(value: Value<'_>, shown: Value<'_>) -> Result<Ring> {
     let (_, mut corners) = coordinates(Some(value))?;
     let found = || text::value(shown);

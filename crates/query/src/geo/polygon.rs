@@ -1,4 +1,4 @@
-//! Areas on the sphere: an outline with holes, and single rings that are taken as they are wound.
+//! Areas on the sphere: an outline with holes, and single rings with strict winding.
 
 use super::bounds::Bounds;
 use super::line::Line;
@@ -10,13 +10,13 @@ use s2::point::Point;
 use std::ops::ControlFlow;
 use steps::Counted;
 
-/// An outline, which comes first, and holes in it.
+/// An area on the sphere. The first ring is the outline, the others are holes.
 #[derive(Clone, Debug)]
 pub(crate) struct Polygon {
     rings: Vec<Ring>,
 }
 
-/// What makes rings no polygon.
+/// The reason why rings are not a valid polygon.
 pub(crate) enum Defect {
     Invalid(String),
     SharedCorners { hole: usize },
@@ -24,13 +24,13 @@ pub(crate) enum Defect {
 }
 
 impl Polygon {
-    /// Takes at least one ring; all of them have the smaller part of the sphere inside.
+    /// Builds a polygon from at least one ring. The inside of each ring must be its smaller side.
     pub fn new(rings: Vec<Ring>) -> Polygon {
         Polygon { rings }
     }
 
-    /// Returns why rings make no polygon: their edges cross or coincide, or holes are nested or share two corners with the
-    /// outline.
+    /// Returns why rings are not a valid polygon: their edges cross or coincide, or holes are
+    /// nested or share two corners with the outline.
     pub fn defect(&self) -> Option<Defect> {
         if self.rings.len() < 2 {
             return None;
@@ -113,7 +113,7 @@ impl Polygon {
         }
     }
 
-    /// Whether an odd number of rings contains one; `None` if edges cross.
+    /// Returns whether an odd number of rings contains one; `None` if edges cross.
     fn contains_or_crosses(&self, other: &Ring) -> Option<bool> {
         self.rings.iter().counted().try_fold(false, |inside, ring| Some(inside ^ ring.contains_or_crosses(other)?))
     }
@@ -143,7 +143,7 @@ impl Polygon {
         meets(&self.rings, other.first()) || meets(other, self.outline())
     }
 
-    /// Returns the parts of a line that lie inside, or outside if `outside` is set.
+    /// Returns the parts of a line that are inside, or outside if `outside` is set.
     pub fn clip(&self, line: &Line, outside: bool) -> Vec<Vec<Point>> {
         let Some(first) = line.points().first() else { return Vec::new() };
         let mut parts = Parts::default();
@@ -170,7 +170,7 @@ impl Polygon {
         parts.finish()
     }
 
-    /// Returns where an edge goes in or out: how far along the edge, and the point.
+    /// Returns the points at which an edge enters or leaves, each with its position along the edge.
     fn cuts(&self, a: Point, b: Point) -> Vec<(f64, Point)> {
         let mut cuts = Vec::new();
         let crosser = Crosser::new(a, b);
@@ -199,7 +199,7 @@ impl Polygon {
 
     pub fn contains_line(&self, line: &Line) -> bool {
         match &self.clip(line, false)[..] {
-            // Most lines come back as they are.
+            // Clipping returns most contained lines unchanged.
             [part] => part == line.points() || super::line::nearly_covers(part, line.points()),
             _ => false,
         }
@@ -209,12 +209,12 @@ impl Polygon {
         !self.clip(line, false).is_empty()
     }
 
-    /// How far away a point is, in radians; nothing where it is inside.
+    /// Returns the distance to a point in radians, 0 for a point inside.
     pub fn distance(&self, point: Point) -> f64 {
         if self.contains(point) { 0.0 } else { self.distance_to_edges(point) }
     }
 
-    /// How far inside a point is; nothing where it is outside.
+    /// Returns the depth of a point inside in radians, 0 for a point outside.
     pub fn depth(&self, point: Point) -> f64 {
         if self.contains(point) { self.distance_to_edges(point) } else { 0.0 }
     }
@@ -237,7 +237,8 @@ impl Polygon {
     }
 }
 
-/// Whether an odd number of rings contains an outline, or one of them meets it without either containing the other.
+/// Returns whether an odd number of rings contains an outline, or one of them intersects it without
+/// either containing the other.
 fn meets_outline(rings: &[Ring], outline: &Ring) -> bool {
     let mut inside = false;
     for ring in rings {
@@ -251,7 +252,7 @@ fn meets_outline(rings: &[Ring], outline: &Ring) -> bool {
     inside
 }
 
-/// Parts of a line, of which those that follow one another are joined.
+/// Parts of a line; adjoining parts are joined.
 #[derive(Default)]
 struct Parts {
     done: Vec<Vec<Point>>,
@@ -259,7 +260,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Points closer together than this are one.
+    /// Points closer together than this count as one.
     const MERGED_RADIANS: f64 = 1.5e-15;
 
     fn add(&mut self, from: Point, to: Point) {
@@ -285,7 +286,7 @@ impl Parts {
     }
 }
 
-/// A single ring of which the inside is to the left, though it may be the larger part of the sphere.
+/// A single ring whose inside is to its left, even if that is the larger part of the sphere.
 #[derive(Clone, Debug)]
 pub(crate) struct WoundPolygon {
     ring: Ring,
@@ -333,12 +334,12 @@ impl WoundPolygon {
         }
     }
 
-    /// How far away a point is, in radians; nothing where it is inside.
+    /// Returns the distance to a point in radians, 0 for a point inside.
     pub fn distance(&self, point: Point) -> f64 {
         if self.ring.contains(point) { 0.0 } else { self.smaller.distance_to_edges(point) }
     }
 
-    /// How far inside a point is; nothing where it is outside.
+    /// Returns the depth of a point inside in radians, 0 for a point outside.
     pub fn depth(&self, point: Point) -> f64 {
         if self.ring.contains(point) { self.smaller.distance_to_edges(point) } else { 0.0 }
     }

@@ -1,8 +1,9 @@
 //! Orientation and crossings of edges on the sphere.
 //!
-//! The arithmetic is that of the S2 version in MongoDB 6.0, operation by operation: three points on one great circle get
-//! the orientation that rounding gives them, and what shares a corner or lies on an edge is decided by that sign. The
-//! predicates of the crate `s2` are newer and answer otherwise there.
+//! The arithmetic is that of the S2 version in MongoDB 6.0, operation by operation. Three points on
+//! one great circle get the orientation that rounding gives them, and that sign decides cases with
+//! shared corners or points on edges. The predicates of the crate `s2` are newer and answer
+//! otherwise there.
 
 use s2::point::Point;
 use s2::r3::vector::Vector;
@@ -11,7 +12,7 @@ use std::cmp::Ordering;
 /// Determinants below this may have the wrong sign.
 const DETERMINANT_ERROR: f64 = 0.8e-15;
 
-/// Returns the point that containment is counted from. No edge is expected to go through it.
+/// Returns the reference point for containment. No edge is expected to go through it.
 pub(crate) fn origin() -> Point {
     Point(Vector { x: 0.00457, y: 1.0, z: 0.0321 }.normalize())
 }
@@ -26,12 +27,13 @@ fn is_less(a: Point, b: Point) -> bool {
     compare(a, b) == Ordering::Less
 }
 
-/// Returns 1 if three points run counterclockwise, -1 if clockwise, and 0 if two of them are the same.
+/// Returns 1 if three points run counterclockwise, -1 if clockwise, and 0 if two of them are the
+/// same.
 pub(crate) fn orientation(a: Point, b: Point, c: Point) -> i8 {
     orientation_with(a, b, c, a.0.cross(&b.0))
 }
 
-/// As [`orientation`], with the cross product of the first two points.
+/// Like [`orientation`], with the cross product of the first two points given.
 fn orientation_with(a: Point, b: Point, c: Point, cross: Vector) -> i8 {
     let determinant = cross.dot(&c.0);
     if determinant > DETERMINANT_ERROR {
@@ -47,13 +49,15 @@ fn sign(number: f64) -> i8 {
     i8::from(number > 0.0) - i8::from(number < 0.0)
 }
 
-/// Returns the sum or the difference of two vectors, whichever is shorter, and the sign that the second one got.
+/// Returns the sum or the difference of two vectors, whichever is shorter, and the sign of the
+/// second one in it.
 fn shorter(a: Vector, b: Vector) -> (Vector, f64) {
     let sign = if a.dot(&b) > 0.0 { -1.0 } else { 1.0 };
     (a + b * sign, sign)
 }
 
-/// Decides by the differences of the points, with the corner opposite to the longest edge as the origin.
+/// Decides by the differences of the points, with the corner opposite to the longest edge as the
+/// origin.
 fn nearly_collinear(a: Point, b: Point, c: Point) -> i8 {
     if a == b || b == c || c == a {
         return 0;
@@ -76,7 +80,7 @@ fn nearly_collinear(a: Point, b: Point, c: Point) -> i8 {
     if sign(determinant) != 0 {
         return sign(determinant);
     }
-    // No difference is left: the planes of the axes decide, one after the other.
+    // All differences are zero: the planes of the axes decide, one after the other.
     let on_plane = |project: fn(Point) -> (f64, f64)| turn_on_plane(project(a), project(b), project(c));
     let planes: [fn(Point) -> (f64, f64); 3] =
         [|point| (point.0.y, point.0.z), |point| (point.0.z, point.0.x), |point| (point.0.x, point.0.y)];
@@ -100,8 +104,8 @@ fn edge_on_plane(a: (f64, f64), b: (f64, f64)) -> i8 {
     }
 }
 
-/// Whether three directions from a point follow one another counterclockwise. It holds where `b` is one of the others, and
-/// does not where `a` and `c` alone are the same.
+/// Returns whether three directions from a point follow one another counterclockwise. True if `b`
+/// equals one of the others; false if only `a` and `c` are equal.
 pub(crate) fn is_ordered(a: Point, b: Point, c: Point, around: Point) -> bool {
     let holding = u8::from(orientation(b, around, a) >= 0)
         + u8::from(orientation(c, around, b) >= 0)
@@ -109,13 +113,13 @@ pub(crate) fn is_ordered(a: Point, b: Point, c: Point, around: Point) -> bool {
     holding >= 2
 }
 
-/// How two edges meet.
+/// The way in which two edges meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Crossing {
     None,
-    /// They have a corner in common.
+    /// They share a corner.
     Corner,
-    /// They cross inside.
+    /// They cross between their corners.
     Proper,
 }
 
@@ -141,8 +145,8 @@ impl Crosser {
         orientation_with(self.a, self.b, point, self.cross)
     }
 
-    /// As [`crossing`](Crosser::crossing), for a chain of edges: `acb` is the opposite of the side of `c`. Also returns that
-    /// of `d`, for the next edge.
+    /// Like [`crossing`](Crosser::crossing), for a chain of edges: `acb` is the opposite of the
+    /// side of `c`. Also returns that of `d`, for the next edge.
     pub fn crossing_from(&self, acb: i8, c: Point, d: Point) -> (Crossing, i8) {
         let bda = self.side(d);
         let crossing = if bda == -acb && bda != 0 {
@@ -160,7 +164,8 @@ impl Crosser {
         (crossing, -bda)
     }
 
-    /// Whether the edge from `c` to `d` counts as crossed when what a chain of edges contains is found by counting.
+    /// Returns whether the edge from `c` to `d` counts as crossed when containment is determined by
+    /// counting crossings.
     pub fn counts(&self, crossing: Crossing, c: Point, d: Point) -> bool {
         match crossing {
             Crossing::None => false,
@@ -170,8 +175,8 @@ impl Crosser {
     }
 }
 
-/// Whether two edges with a corner in common cross there: the first one is met later when one turns around that corner,
-/// beginning at a fixed direction.
+/// Returns whether two edges with a shared corner cross there: the first one is met later when
+/// turning around that corner from a fixed direction.
 pub(crate) fn crosses_at_corner(a: Point, b: Point, c: Point, d: Point) -> bool {
     let from = |corner: Point| Point(corner.0.ortho());
     if a == b || c == d {
@@ -185,12 +190,12 @@ pub(crate) fn crosses_at_corner(a: Point, b: Point, c: Point, d: Point) -> bool 
     } else if b == d {
         is_ordered(from(b), c, a, b)
     } else {
-        // The sign of three points in one line can be wrong, so that no corner is shared after all.
+        // Three collinear points may get a wrong sign, so that no corner is shared after all.
         false
     }
 }
 
-/// What lies to the left of two edges that meet in a corner.
+/// The area to the left of two edges that meet in a corner.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wedge {
     pub from: Point,
@@ -198,7 +203,7 @@ pub(crate) struct Wedge {
     pub to: Point,
 }
 
-/// How two wedges with the same corner lie to one another.
+/// The relation of two wedges with the same corner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WedgeRelation {
     Equal,
@@ -243,7 +248,8 @@ impl Wedge {
     }
 }
 
-/// Returns a vector orthogonal to two points, exact also where they are close to one another or opposite.
+/// Returns a vector orthogonal to two points. It is exact also if they are close together or
+/// opposite.
 pub(crate) fn robust_cross(a: Point, b: Point) -> Vector {
     let cross = (b.0 + a.0).cross(&(b.0 - a.0));
     match cross.x == 0.0 && cross.y == 0.0 && cross.z == 0.0 {
@@ -252,7 +258,7 @@ pub(crate) fn robust_cross(a: Point, b: Point) -> Vector {
     }
 }
 
-/// Whether three vectors run counterclockwise, as far as rounding shows.
+/// Returns whether three vectors run counterclockwise, within rounding.
 pub(crate) fn turns_left(a: Vector, b: Vector, c: Vector) -> bool {
     c.cross(&a).dot(&b) > 0.0
 }

@@ -1,7 +1,8 @@
-//! Closed chains of edges, and how two of them lie to one another.
+//! Closed chains of edges, and the relations between two of them.
 //!
-//! What two rings with common corners or edges contain and meet is found as in the S2 version of MongoDB 6.0: no edge may
-//! cross another, and at each common corner the sides that are inside are compared.
+//! Containment and intersection of rings with shared corners or edges are determined as in the S2
+//! version of MongoDB 6.0: no edge may cross another, and the wedges inside are compared at each
+//! shared corner.
 
 use super::bounds::Bounds;
 use super::edges::EdgeIndex;
@@ -19,10 +20,10 @@ use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use steps::Counted;
 
-/// Rings with fewer corners are gone through edge by edge.
+/// Rings with fewer corners are searched without an index.
 const INDEXED_FROM: usize = 24;
 
-/// The coordinates of a point, in a form that can be hashed.
+/// The coordinates of a point as a hashable key.
 type PointKey = [u64; 3];
 
 pub(crate) fn point_key(point: Point) -> PointKey {
@@ -30,11 +31,12 @@ pub(crate) fn point_key(point: Point) -> PointKey {
     [point.0.x, point.0.y, point.0.z].map(|coordinate| (coordinate + 0.0).to_bits())
 }
 
-/// A closed loop of three corners or more, the first of which is not repeated at the end. Its inside is to the left.
+/// A closed loop of three corners or more, the first of which is not repeated at the end. Its
+/// inside is to the left.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring {
     corners: Vec<Point>,
-    /// Whether the fixed point that containment is counted from lies inside.
+    /// Whether the reference point for containment is inside.
     origin_inside: bool,
     bounds: Bounds,
     index: OnceLock<EdgeIndex>,
@@ -50,7 +52,7 @@ impl Ring {
             index: OnceLock::new(),
             numbers: OnceLock::new(),
         };
-        // Containment is counted from a guess, which one corner shows to be right or wrong.
+        // Start with a guess; one corner shows whether it is right.
         let inside = is_ordered(Point(ring.corner(1).0.ortho()), ring.corner(0), ring.corner(2), ring.corner(1));
         ring.origin_inside = inside != ring.contains(ring.corner(1));
         ring.find_bounds();
@@ -78,7 +80,7 @@ impl Ring {
         &self.corners
     }
 
-    /// Returns a corner; numbers go on at the first one after the last.
+    /// Returns a corner; numbers wrap around after the last.
     pub fn corner(&self, number: usize) -> Point {
         self.corners[number % self.corners.len()]
     }
@@ -96,7 +98,7 @@ impl Ring {
     }
 
     pub fn index(&self) -> &EdgeIndex {
-        // What others may wait for is made by itself: making it may be suspended.
+        // No lock is held while building the index, because the build may be suspended.
         match self.index.get() {
             Some(index) => index,
             None => {
@@ -118,7 +120,7 @@ impl Ring {
         }
     }
 
-    /// Whether the area to the left is not the larger part of the sphere.
+    /// Returns whether the area to the left is not the larger part of the sphere.
     pub fn is_smaller_side(&self) -> bool {
         self.bounds.longitudes.len() < PI || self.turning() >= -1e-14
     }
@@ -137,8 +139,8 @@ impl Ring {
         }
     }
 
-    /// Returns the sum of the angles by which the edges turn left, added up in an order that does not depend on the
-    /// corner that the ring begins with.
+    /// Returns the sum of the angles by which the edges turn left. The order of additions does not
+    /// depend on the corner that the ring starts with.
     fn turning(&self) -> f64 {
         let count = self.len();
         let first = (1..count).counted().fold(0, |first, number| {
@@ -202,12 +204,12 @@ impl Ring {
         self.find(point).is_some()
     }
 
-    /// Whether a corner of another ring is inside, or is a corner of both.
+    /// Returns whether a corner of another ring is inside, or is a corner of both.
     fn holds_corner(&self, point: Point) -> bool {
         self.contains(point) || self.has_corner(point)
     }
 
-    /// Whether a point lies inside and is no corner.
+    /// Returns whether a point is inside and is no corner.
     fn holds_inside(&self, point: Point) -> bool {
         self.contains(point) && !self.has_corner(point)
     }
@@ -216,8 +218,8 @@ impl Ring {
         Wedge { from: self.corner(before), corner: self.corner(before + 1), to: self.corner(before + 2) }
     }
 
-    /// Whether the edges of two rings cross. At each common corner a pair of wedges is looked at, until `done` says that no
-    /// more need be.
+    /// Returns whether the edges of two rings cross. Passes a pair of wedges at each shared corner
+    /// to `done`, until it returns true.
     fn crosses(&self, other: &Ring, done: &mut impl FnMut(Wedge, Wedge) -> bool) -> bool {
         let found = (0..other.len()).counted().try_for_each(|number| {
             let (a, b) = other.edge(number);
@@ -271,7 +273,8 @@ impl Ring {
         crosses || meets || other.bounds.contains(&self.bounds) && other.holds_inside(self.corner(0))
     }
 
-    /// Returns whether a ring lies inside, given that neither covers the other's outside; `None` if their edges cross.
+    /// Returns whether a ring is inside, given that neither covers the other's outside; `None` if
+    /// their edges cross.
     pub fn contains_or_crosses(&self, other: &Ring) -> Option<bool> {
         if !self.bounds.intersects(&other.bounds) {
             return Some(false);
@@ -294,7 +297,7 @@ impl Ring {
         Some(!apart && !smaller && self.bounds.contains(&other.bounds) && self.holds_corner(other.corner(0)))
     }
 
-    /// Whether a ring lies inside, given that the two do not cross and have no edge in common.
+    /// Returns whether a ring is inside, given that the two do not cross and share no edge.
     pub fn contains_nested(&self, other: &Ring) -> bool {
         if !self.bounds.contains(&other.bounds) {
             return false;
@@ -305,12 +308,12 @@ impl Ring {
         }
     }
 
-    /// Whether a ring has a point in common with a cell.
+    /// Returns whether a ring shares a point with a cell.
     pub fn meets_cell(&self, cell: &PointCell) -> bool {
         self.bounds.intersects(&cell.bounds) && cell.ring().intersects_ring(self)
     }
 
-    /// Returns what is wrong with the corners: one of them twice, or edges that cross.
+    /// Describes the defect of the corners, if any: a duplicate, or edges that cross.
     pub fn defect(&self) -> Option<String> {
         let mut numbers = AHashMap::with_capacity(self.len());
         for (number, corner) in self.corners.iter().counted().enumerate() {
@@ -346,7 +349,8 @@ fn turn_angle(a: Point, b: Point, c: Point) -> f64 {
     if orientation(a, b, c) > 0 { angle } else { -angle }
 }
 
-/// The smallest cell around a point, which stands for the point where edges and corners count as well.
+/// The smallest cell around a point. It represents the point in tests that include edges and
+/// corners.
 #[derive(Clone, Debug)]
 pub(crate) struct PointCell {
     cell: Cell,
@@ -370,12 +374,12 @@ impl PointCell {
         }
     }
 
-    /// Whether both points have the same cell.
+    /// Returns whether both points have the same cell.
     pub fn is_same(&self, other: &PointCell) -> bool {
         self.cell.id == other.cell.id
     }
 
-    /// Whether a point lies in the cell, its edges included.
+    /// Returns whether a point is in the cell or on its edges.
     pub fn holds(&self, point: Point) -> bool {
         let Vector { x, y, z } = point.0;
         let (in_front, u, v) = match self.cell.face() {

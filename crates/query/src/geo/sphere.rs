@@ -1,4 +1,5 @@
-//! Conditions on the sphere: what lies within a circle or polygons, and what meets a shape; and distances.
+//! Conditions on the sphere: containment in a circle or in polygons, intersection with a shape; and
+//! distances.
 
 use super::Shape;
 use super::line::Line;
@@ -10,21 +11,21 @@ use s2::r3::vector::Vector;
 use std::f64::consts::PI;
 use steps::Counted;
 
-/// All points that are no farther from a center than an angle.
+/// All points within an angle of a center.
 #[derive(Clone, Debug)]
 pub struct Cap {
     pub(crate) center: Point,
     pub(crate) radians: f64,
 }
 
-/// Polygons that something may lie within.
+/// The polygons of a `$geoWithin`.
 #[derive(Clone, Debug)]
 pub struct Area {
     pub(crate) polygons: Vec<Polygon>,
     pub(crate) wound: Option<Box<WoundPolygon>>,
 }
 
-/// A shape that something may meet.
+/// The shape of a `$geoIntersects`.
 #[derive(Clone, Debug)]
 pub struct Target {
     pub(crate) shape: Shape,
@@ -32,7 +33,7 @@ pub struct Target {
 }
 
 impl Cap {
-    /// How far the circle reaches down from its center, in radii of the sphere.
+    /// Returns the height of the cap, in radii of the sphere.
     fn height(&self) -> f64 {
         let half = (0.5 * self.radians).sin();
         if self.radians >= PI { 2.0 } else { 2.0 * half * half }
@@ -40,7 +41,7 @@ impl Cap {
 
     pub(crate) fn contains(&self, shape: &Shape) -> bool {
         let height = self.height();
-        // Lines and polygons must keep away from the middle of what the circle leaves out.
+        // Lines and polygons must not reach the center of the cap's complement.
         let opposite = Point(self.center.0 * -1.0);
         let reach = if height >= 2.0 { -1.0 } else { 2.0 * (0.5 * (2.0 - height)).sqrt().asin() };
         shape.points.iter().counted().all(|point| (self.center.0 - point.0).norm2() <= 2.0 * height)
@@ -110,8 +111,9 @@ impl Target {
     }
 }
 
-/// The angle between a point and the closest point of some edges, in radians. (Which edge is the closest is found by a measure that is
-/// cheaper than the angle, as in S2, so that the last bit is the same.)
+/// Returns the angle between a point and the closest point of some edges, in radians. The closest
+/// edge is found by a measure that is cheaper than the angle, as in S2, so that the last bit is the
+/// same.
 pub(crate) fn distance_to_edges(point: Point, edges: impl Iterator<Item = (Point, Point)>) -> f64 {
     let mut closest: Option<(f64, Point, Point)> = None;
     for (a, b) in edges {
@@ -124,7 +126,7 @@ pub(crate) fn distance_to_edges(point: Point, edges: impl Iterator<Item = (Point
     closest.map_or(f64::INFINITY, |(_, a, b)| point.distance(&closest_point(point, a, b)).rad())
 }
 
-/// Returns the angle between a point and an edge in radians, exact for small ones.
+/// Returns the angle between a point and an edge in radians; exact for small angles.
 pub(crate) fn angle_to_edge(point: Point, a: Point, b: Point) -> f64 {
     let normal = robust_cross(a, b);
     if turns_left(normal, a.0, point.0) && turns_left(point.0, b.0, normal) {
@@ -139,7 +141,7 @@ pub(crate) fn closest_point(point: Point, a: Point, b: Point) -> Point {
     closest_point_with(point, a, b, robust_cross(a, b))
 }
 
-/// As [`closest_point`], with a vector orthogonal to the edge.
+/// Like [`closest_point`], with a vector orthogonal to the edge given.
 pub(crate) fn closest_point_with(point: Point, a: Point, b: Point, normal: Vector) -> Point {
     let along = point.0.dot(&normal) / normal.norm2();
     let projected = point.0 - normal * along;

@@ -1,7 +1,7 @@
 use crate::shorthand::document as doc;
 use crate::{Context, Predicate};
 
-/// Checks which of the values match, as a server has it.
+/// Checks which of the values match, as on a MongoDB server.
 fn check(operator: &str, matching: &[&str], others: &[&str]) {
     let filter = format!("{{'g': {operator}}}");
     let predicate =
@@ -87,7 +87,7 @@ fn refusals() {
     }
 }
 
-/// A polygon of one ring, as text.
+/// Returns a polygon of one ring as text.
 fn polygon(corners: &str) -> String {
     format!("{{'type': 'Polygon', 'coordinates': [{corners}]}}")
 }
@@ -153,7 +153,7 @@ fn rings_that_make_no_polygon() {
         let filter = doc(&format!("{{'g': {operator}}}"));
         let error = Predicate::parse(filter.as_doc(), &Context::at(0)).expect_err(holes);
         assert!(error.code().0 == 2 && error.message().starts_with(message), "{}", error.message());
-        // Where it is stored, it is no shape.
+        // As a stored value it is no shape.
         let stored = polygon(&format!("{square}, {holes}"));
         check("{'$geoWithin': {'$centerSphere': [[0, 0], 1]}}", &[&polygon(square)], &[&stored]);
     }

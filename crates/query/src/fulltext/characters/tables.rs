@@ -1,8 +1,9 @@
-//! Ranges of code points (first and last), in order. They are fixed with the version of the index, whatever Unicode has added
-//! since.
+//! Ranges of code points (first and last), in order. They are fixed with the version of the index,
+//! whatever Unicode has added since.
 
-/// What ends a word: white space, quotation marks, dashes, punctuation that ends something, and the characters of patterns
-/// (Unicode 8: White_Space, Quotation_Mark, Dash, Hyphen, Terminal_Punctuation, Pattern_Syntax).
+/// Delimiters: white space, quotation marks, dashes, terminal punctuation, and the characters of
+/// patterns (Unicode 8: White_Space, Quotation_Mark, Dash, Hyphen, Terminal_Punctuation,
+/// Pattern_Syntax).
 #[rustfmt::skip]
 pub(super) const DELIMITERS: [(u32, u32); 117] = [
     (0x9, 0xd), (0x20, 0x2f), (0x3a, 0x40), (0x5b, 0x5e), (0x60, 0x60), (0x7b, 0x7e), (0x85, 0x85), (0xa0, 0xa7),
@@ -26,7 +27,7 @@ pub(super) const DELIMITERS: [(u32, u32); 117] = [
     0x16af5), (0x16b37, 0x16b39), (0x16b44, 0x16b44), (0x1bc9f, 0x1bc9f), (0x1da87, 0x1da8a),
 ];
 
-/// What is left out where diacritics make no difference.
+/// Characters that are removed if diacritics are ignored.
 #[rustfmt::skip]
 pub(super) const DIACRITICS: [(u32, u32); 144] = [
     (0xa8, 0xa8), (0xaf, 0xaf), (0xb4, 0xb4), (0xb7, 0xb8), (0x2b0, 0x34e), (0x350, 0x357), (0x35d, 0x362), (0x374,
