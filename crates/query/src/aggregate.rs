@@ -1,14 +1,16 @@
 //! Aggregation pipelines: parsed once, then fed with documents.
 //!
-//! What comes in are the stages as a client sends them, then documents as borrowed bytes; what comes out are documents. Stages
-//! that only look at a document or drop it pass the borrowed bytes along: `$match` → `$group` never copies a document.
+//! Input is the stages as a client sends them, then documents as borrowed bytes; output is
+//! documents. Stages that only read a document or drop it pass the borrowed bytes along: `$match` →
+//! `$group` never copies a document.
 //!
-//! In reading order: `parse` (from BSON to [`Stage`]s), `optimize` (their order, and what a store can do of them), `steps` (a run:
-//! documents through the stages), one module per larger stage. A stage that reads or writes another collection is a
-//! [`foreign::Foreign`], which the caller carries out between two runs ([`Pipeline::into_parts`]).
+//! In reading order: `parse` (from BSON to [`Stage`]s), `optimize` (their order, and the part that
+//! a store can execute), `steps` (a run: documents through the stages), one module per larger
+//! stage. A stage that reads or writes another collection is a [`foreign::Foreign`], which the
+//! caller executes between two runs ([`Pipeline::into_parts`]).
 //!
-//! Source: <https://www.mongodb.com/docs/manual/reference/operator/aggregation-pipeline/>; where it is silent, what a 6.0
-//! server does.
+//! Source: <https://www.mongodb.com/docs/manual/reference/operator/aggregation-pipeline/>; where it
+//! is silent, the behavior of a 6.0 server.
 
 mod accumulate;
 mod add_fields;
@@ -61,17 +63,17 @@ pub use unpack_bucket::UNPACK_BUCKET;
 #[derive(Clone, Debug)]
 pub struct Pipeline {
     stages: Vec<Stage>,
-    /// Which metadata its stages read.
+    /// The metadata that its stages read.
     needs: Needs,
-    /// The only fields of documents that come in which its stages read, where they do not read all.
+    /// The only fields of input documents that its stages read; `None` if they may read any.
     fields: Option<Fields>,
 }
 
-/// One stage. Cheap to clone: a run shares what was parsed.
+/// One stage. Cheap to clone: runs share the parsed parts.
 #[derive(Clone, Debug)]
 pub(crate) enum Stage {
     Match(Arc<Predicate>),
-    /// Ends after `limit` documents, where a `$limit` behind it says so.
+    /// Ends after `limit` documents, if a `$limit` follows.
     Sort {
         sort: Sort,
         limit: Option<u64>,
@@ -92,50 +94,52 @@ pub(crate) enum Stage {
     SetWindowFields(Arc<window::SetWindowFields>),
     Facet(Facets),
     Foreign(Arc<Foreign>),
-    /// First, or not at all.
+    /// Allowed only as the first stage.
     GeoNear(Arc<geo_near::GeoNear>),
 }
 
-/// What the front of a pipeline asks of the store; the rest of the pipeline no longer contains it.
+/// The front of a pipeline that a store can execute; the rest of the pipeline no longer contains
+/// it.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// The leading `$match` stages.
     pub predicate: Predicate,
-    /// A `$sort` right behind them.
+    /// A `$sort` directly after them.
     pub sort: Option<Sort>,
-    /// How many documents the pipeline can use at the most, where a `$limit` right behind says so.
+    /// Maximal number of documents that the pipeline uses, if a `$limit` directly after says so.
     pub limit: Option<u64>,
-    /// Which metadata of the documents the pipeline reads.
+    /// The metadata of the documents that the pipeline reads.
     pub needs: Needs,
-    /// The only fields that the pipeline and what is asked for here read, where they do not read all.
+    /// The only fields that the pipeline and this source read; `None` if they may read any.
     pub fields: Option<Fields>,
 }
 
 /// The pipelines of a `$facet`, by name.
 pub type Facets = Arc<Vec<(Box<str>, Pipeline)>>;
 
-/// A stretch of a pipeline.
+/// A section of a pipeline.
 #[derive(Clone, Debug)]
 pub enum Part {
-    /// Stages that need nothing but their input.
+    /// Stages that need only their input.
     Local(Pipeline),
     /// A stage that needs other collections.
     Foreign(Arc<Foreign>),
-    /// A `$facet` whose pipelines do; their results go into one document ([`facet_document`]).
+    /// A `$facet` whose pipelines need other collections; their results are combined into one
+    /// document ([`facet_document`]).
     Facets(Facets),
 }
 
 impl Pipeline {
-    /// `stages`: the command's `pipeline` (an array).
+    /// Parses the command's `pipeline`, an array of stages.
     ///
-    /// Errors: 40323 and 40324 for what is no stage, 9 for more than 1,000 stages, 40601 and 40602 for stages in the wrong place,
-    /// and each stage's own.
+    /// Fails with 40323 and 40324 for an invalid stage, 9 for more than 1,000 stages, 40601 and
+    /// 40602 for stages in the wrong place, and like each stage.
     pub fn parse(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
         glance::check(stages)?;
         Self::parse_whole(stages, context)
     }
 
-    /// Parses a command's pipeline that has been [`glance`]d at.
+    /// Parses a command's pipeline that [`glance`] has checked.
     pub fn parse_seen(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
         let led = geo_near::led_by_idle_stages(stages);
         Self::parse_whole(led.as_ref().map_or(stages, DocBuf::as_doc), context)
@@ -152,7 +156,8 @@ impl Pipeline {
         Ok(pipeline)
     }
 
-    /// Parses a pipeline that works on another's documents, or on one document. It may ask for any metadata.
+    /// Parses a pipeline whose input is another's documents, or one document. It may read any
+    /// metadata.
     fn parse_inside(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
         glance::check(stages)?;
         Self::parse_stages(stages, context)
@@ -167,14 +172,14 @@ impl Pipeline {
         Ok(Pipeline { stages, needs, fields })
     }
 
-    /// A pipeline without stages.
+    /// Returns a pipeline without stages.
     pub fn empty() -> Pipeline {
         Pipeline { stages: Vec::new(), needs: Needs::NONE, fields: None }
     }
 
-    /// The pipeline with a `$match` in front of it.
+    /// Returns the pipeline with a `$match` in front of it.
     pub fn behind_match(mut self, predicate: Predicate) -> Pipeline {
-        // The condition may read others.
+        // The condition may read other fields.
         self.fields = None;
         let predicate = match self.stages.first_mut() {
             Some(Stage::GeoNear(source)) => {
@@ -192,40 +197,42 @@ impl Pipeline {
         self
     }
 
-    /// Takes a leading `$match` off.
+    /// Removes a leading `$match` and returns its condition.
     fn take_match(&mut self) -> Option<Predicate> {
         let Some(Stage::Match(first)) = self.stages.first() else { return None };
         let first = first.as_ref().clone();
         self.stages.remove(0);
-        // The condition may read others.
+        // The condition may read other fields.
         self.fields = None;
         Some(first)
     }
 
-    /// Whether the pipeline begins with a `$geoNear` that does not name the field of the places.
+    /// Returns whether the pipeline begins with a `$geoNear` that does not name the field of the
+    /// locations.
     pub fn lacks_place(&self) -> bool {
         matches!(self.stages.first(), Some(Stage::GeoNear(source)) if source.lacks_key())
     }
 
-    /// Names the field that a leading `$geoNear` looks for places in.
+    /// Sets the field in which a leading `$geoNear` reads locations.
     pub fn set_place(&mut self, path: &str) {
         if let Some(Stage::GeoNear(source)) = self.stages.first_mut() {
             Arc::make_mut(source).set_key(path);
         }
     }
 
-    /// Takes off the front what a store can be asked for.
+    /// Splits off the front that a store can execute.
     pub fn into_source(self) -> (Source, Pipeline) {
         optimize::split_source(self)
     }
 
-    /// No stages left: documents pass through unchanged, and the caller may skip the pipeline altogether.
+    /// Returns whether no stages are left: documents pass through unchanged, and the caller may
+    /// skip the pipeline altogether.
     pub fn is_identity(&self) -> bool {
         self.stages.is_empty()
     }
 
-    /// Whether there is a stage that needs other collections; if so, [`Pipeline::into_parts`] takes the pipeline apart
-    /// around them.
+    /// Returns whether a stage needs other collections; [`Pipeline::into_parts`] then splits the
+    /// pipeline around such stages.
     pub fn has_foreign(&self) -> bool {
         self.stages.iter().any(|stage| match stage {
             Stage::Foreign(_) => true,
@@ -234,8 +241,8 @@ impl Pipeline {
         })
     }
 
-    /// The pipeline as stretches that run by themselves, and the stages in between that do not. Two foreign stages may
-    /// stand side by side; a local part is never empty.
+    /// Splits the pipeline into parts that run by themselves, and the stages in between that do
+    /// not. Two foreign stages may be adjacent; a local part is never empty.
     pub fn into_parts(self) -> Vec<Part> {
         let mut parts = Vec::new();
         for stage in self.stages {
@@ -253,14 +260,15 @@ impl Pipeline {
         parts
     }
 
-    /// Begins a run. Past the budget's memory, blocking stages go on on disk, or fail with error 292.
+    /// Begins a run. Past the budget's memory, blocking stages continue on disk, or fail with 292.
     pub fn start(&self, budget: impl Into<Budget>) -> Execution {
         let sections = steps::sections(&self.stages, &budget.into());
         Execution { sections, ending: steps::Ending::default(), ready: VecDeque::new() }
     }
 }
 
-/// The metadata that the first stage gives to documents: a text search, or a search by distance.
+/// Returns the metadata that the first stage adds to documents: those of a text search, or of a
+/// search by distance.
 fn available(stages: Doc<'_>) -> Needs {
     let first = stages.values().next().and_then(Value::as_document).and_then(Doc::first);
     match first.map(|stage| (stage.key(), stage.value())) {
@@ -270,31 +278,31 @@ fn available(stages: Doc<'_>) -> Needs {
     }
 }
 
-/// Error 2: nothing is sorted where the key is asked for that it was sorted by.
+/// Returns error 2: the sort key was requested where nothing is sorted.
 pub fn no_sort_key() -> Error {
     Error::bad_value("cannot use sortKey $meta projection without a sort")
 }
 
-/// Whether a pipeline wants more documents.
+/// Whether a pipeline accepts more documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
     More,
-    /// No further document can change the outcome (`$limit` reached).
+    /// No further document can change the result (`$limit` reached).
     Enough,
 }
 
-/// What a run that gives out documents is to do next.
+/// Whether a run that returns documents continues or pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     Go,
-    /// Others want their turn; the run goes on when it is asked again.
+    /// Yield to other tasks; the caller resumes the run later.
     Pause,
 }
 
-/// Asked between documents; an error ends the run.
+/// Called between documents; an error ends the run.
 pub type Pacer<'p> = dyn FnMut() -> Result<Pace> + 'p;
 
-/// A run of a pipeline: documents are pushed in, results queue up to be taken out.
+/// A run of a pipeline: documents are pushed in, results are queued until they are popped.
 pub struct Execution {
     sections: Vec<Section>,
     ending: steps::Ending,
@@ -306,43 +314,43 @@ impl Execution {
         steps::push(&mut self.sections, item.into(), &mut self.ready)
     }
 
-    /// Whether nothing but the number of documents matters.
+    /// Returns whether only the number of documents matters.
     pub fn counts(&self) -> bool {
         steps::counts(&self.sections)
     }
 
-    /// As pushing so many documents, where nothing else matters.
+    /// Pushes this many documents, if only their number matters.
     pub fn push_number(&mut self, number: u64) -> Result<()> {
         steps::push_number(&mut self.sections, number)
     }
 
-    /// How many documents it chooses by chance, whatever they are, before it does anything else with them.
+    /// Returns how many documents the run draws at random before it does anything else with them.
     pub fn samples(&self) -> Option<usize> {
         steps::samples(&self.sections)
     }
 
-    /// The input is over: blocking stages give out what they hold, until `wanted` results are ready or `pace` asks for a pause. True
-    /// when that was all.
+    /// Ends the input: blocking stages return the documents they hold, until `wanted` results are
+    /// ready or `pace` requests a pause. Returns true once all are returned.
     pub fn advance(&mut self, wanted: usize, pace: &mut Pacer<'_>) -> Result<bool> {
         steps::advance(&mut self.sections, &mut self.ending, &mut self.ready, wanted, pace)
     }
 
-    /// The input is over: blocking stages give out all they hold.
+    /// Ends the input: blocking stages return all documents they hold.
     pub fn finish(&mut self) -> Result<()> {
         self.advance(usize::MAX, &mut || Ok(Pace::Go)).map(drop)
     }
 
-    /// The next result, if one is ready.
+    /// Returns the next result, if one is ready.
     pub fn pop(&mut self) -> Option<DocBuf> {
         self.pop_item().map(ItemBuf::into_document)
     }
 
-    /// The next result with its metadata, if one is ready.
+    /// Returns the next result with its metadata, if one is ready.
     pub fn pop_item(&mut self) -> Option<ItemBuf> {
         self.ready.pop_front()
     }
 
-    /// How many results are ready.
+    /// Returns the number of results that are ready.
     pub fn ready(&self) -> usize {
         self.ready.len()
     }

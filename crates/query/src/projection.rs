@@ -1,12 +1,14 @@
-//! The `projection` of a command, parsed: which fields a document is returned with.
+//! The `projection` of a command: which fields of a document are returned.
 //!
-//! A projection is a tree of paths that is walked once beside the document; what it keeps is copied as bytes. In reading
-//! order: [`parse`](mod@parse) (from the specification to the tree), [`tree`], [`apply`] (the walk).
+//! A projection is a tree of paths that is walked once beside the document; the included parts are
+//! copied as bytes. In reading order: [`parse`](mod@parse) (from the specification to the tree),
+//! [`tree`], [`apply`] (the walk).
 //!
-//! The stages `$project` and `$unset` are projections too, without what only `find` has: `$slice` by its
-//! short form, `$elemMatch` and the positional `$`.
+//! The stages `$project` and `$unset` are projections too, without the features of `find`: the
+//! short form of `$slice`, `$elemMatch` and the positional `$`.
 //!
-//! Source: <https://www.mongodb.com/docs/manual/reference/operator/projection/>; where it is silent, what a 6.0 server does.
+//! Source: <https://www.mongodb.com/docs/manual/reference/operator/projection/>; where it is
+//! silent, the behavior of a 6.0 server.
 
 mod apply;
 mod parse;
@@ -29,26 +31,28 @@ use tree::{Action, Fields, Mode};
 pub struct Projection {
     mode: Mode,
     root: Fields,
-    /// The filter that the positional operator refers to, its conditions as they are written: of several that hold, the last one says where.
+    /// The filter that the positional operator refers to, with its conditions in the order given:
+    /// if several match an array element, the last one determines the position.
     positional: Option<Arc<Predicate>>,
     needs: Needs,
-    /// Gives the key of the index that was read, and of the specification metadata alone (`returnKey`).
+    /// Whether the index key is returned, and of the specification metadata only (`returnKey`).
     gives_key: bool,
-    /// Appends the record's number (`showRecordId`).
+    /// Whether the record's number is appended (`showRecordId`).
     numbers: bool,
 }
 
 impl Projection {
-    /// Parses the projection of a `find` or `findAndModify`. `filter` stands beside it: the positional operator `$` refers to it. It has been
-    /// parsed before.
+    /// Parses the projection of a `find` or `findAndModify`. The positional operator `$` refers to
+    /// `filter`, the command's filter, which must have been parsed before.
     ///
-    /// Errors: 31253 and 31254 for a mixture of inclusion and exclusion, 31249 and 31250 for paths in each other's way, and
-    /// the errors of expressions.
+    /// Fails with 31253 and 31254 for a mixture of inclusion and exclusion, 31249 and 31250 for
+    /// conflicting paths, and like expressions.
     pub fn parse(spec: Doc<'_>, filter: Doc<'_>, context: &Context) -> Result<Projection> {
         parse::Parser::find(context, filter).parse(spec)
     }
 
-    /// Parses the operand of a `$project` stage. Errors: as [`Projection::parse`], and 51272 for an empty one.
+    /// Parses the operand of a `$project` stage. Fails like [`Projection::parse`], and with 51272
+    /// for an empty one.
     pub fn parse_stage(spec: Doc<'_>, context: &Context) -> Result<Projection> {
         if spec.is_empty() {
             return Err(Error::new(Code(51272), "projection specification must have at least one field"));
@@ -56,46 +60,48 @@ impl Projection {
         parse::Parser::stage(context).parse(spec)
     }
 
-    /// Gives, instead of the document, the key by which an index had it (`returnKey`).
+    /// Returns a projection to the key of the index that was read (`returnKey`).
     #[must_use]
     pub fn into_index_key(self) -> Projection {
         let needs = self.needs.and(Needs::of(Meta::IndexKey));
         Projection { gives_key: true, numbers: false, positional: None, needs, ..self }
     }
 
-    /// Whether documents give way to their keys.
+    /// Returns whether documents are replaced by their index keys.
     pub fn gives_key(&self) -> bool {
         self.gives_key
     }
 
-    /// Gives the record's number behind the document's fields (`showRecordId`).
+    /// Returns a projection that appends the record's number to the document's fields
+    /// (`showRecordId`).
     #[must_use]
     pub fn with_record_id(self) -> Projection {
         let needs = self.needs.and(Needs::of(Meta::RecordId));
         Projection { numbers: true, needs, ..self }
     }
 
-    /// Whether documents come out as they go in.
+    /// Returns whether documents are returned unchanged.
     pub fn is_identity(&self) -> bool {
         self.mode == Mode::Exclude && self.root.is_empty() && !self.gives_key && !self.numbers
     }
 
-    /// Which metadata (`$meta`) it reads.
+    /// Returns the metadata (`$meta`) that the projection reads.
     pub fn needs(&self) -> Needs {
         self.needs
     }
 
-    /// Whether it keeps only what it names.
+    /// Returns whether only named fields are included.
     pub fn is_inclusion(&self) -> bool {
         self.mode == Mode::Include
     }
 
-    /// Whether it has the positional operator, and looks at the document that was matched.
+    /// Returns whether the projection has the positional operator, which reads the matched
+    /// document.
     pub fn is_positional(&self) -> bool {
         self.positional.is_some()
     }
 
-    /// The paths that are read of a document where it is not read whole.
+    /// Returns the paths that are read of a document; `None` if it is read whole.
     pub fn paths(&self) -> Option<BTreeSet<String>> {
         if self.mode == Mode::Exclude || self.is_positional() {
             return None;
@@ -112,7 +118,7 @@ impl Projection {
         paths
     }
 
-    /// What the projection, as a stage, makes of paths.
+    /// Returns the effect of the projection, as a stage, on paths.
     pub(crate) fn changes(&self) -> Changes {
         let (mut changes, mut kept) = (Changes::default(), Vec::new());
         self.root.each_path(&mut |path, action| match action {
@@ -129,7 +135,8 @@ impl Projection {
         changes
     }
 
-    /// Whether MongoDB's second engine takes it in, as a stage ([`crate::expression::second_engine`]).
+    /// Returns whether MongoDB's second engine accepts the projection as a stage
+    /// ([`crate::expression::second_engine`]).
     pub(crate) fn is_known_to_second_engine(&self) -> bool {
         let mut known = self.mode == Mode::Include && self.needs == Needs::NONE;
         self.root.each_path(&mut |_, action| {
@@ -146,9 +153,10 @@ impl Projection {
         self.root.each_expression_mut(&mut Expression::enter_second_engine);
     }
 
-    /// Writes the projected document at the end of `out`. On an error `out` may hold part of it.
+    /// Appends the projected document to `out`. After an error `out` may contain part of it.
     ///
-    /// Errors: those of expressions; 51246 and 51247 where the positional operator finds no element.
+    /// Fails like expressions, and with 51246 and 51247 if the positional operator finds no
+    /// element.
     pub fn apply<'d>(&self, item: impl Into<Item<'d>>, out: &mut Vec<u8>) -> Result<()> {
         let root = item.into();
         let mut details = MatchDetails::default();

@@ -1,8 +1,10 @@
-//! The `sort` of a command, parsed, and sorting itself.
+//! The `sort` of a command: parsing, sort keys and the blocking sort.
 //!
-//! In reading order: [`Sort`] (the specification), `keys` (from a document to the bytes it sorts by), [`Sorter`] (the blocking sort).
+//! In reading order: [`Sort`] (the specification), `keys` (from a document to its sort key),
+//! [`Sorter`] (the blocking sort).
 //!
-//! Source: <https://www.mongodb.com/docs/manual/reference/method/cursor.sort/>; where it is silent, what a 6.0 server does.
+//! Source: <https://www.mongodb.com/docs/manual/reference/method/cursor.sort/>; where it is silent,
+//! the behavior of a 6.0 server.
 
 mod keys;
 mod range;
@@ -26,38 +28,38 @@ pub use range::KeyRange;
 use range::Within;
 pub use sorter::{Sorted, Sorter};
 
-/// How many fields a sort may have.
+/// Maximal number of fields of a sort.
 const PARTS_MAX: usize = 32;
 
-/// The name that stands for the order in which the store keeps documents.
+/// The name of the order in which the store keeps documents.
 const NATURAL: &str = "$natural";
 
 #[derive(Clone, Debug, Default)]
 pub struct Sort {
     parts: Vec<SortPart>,
     collation: Collation,
-    /// Documents come out with what they were sorted by (`{$meta: "sortKey"}`).
+    /// Whether documents are returned with their sort key (`{$meta: "sortKey"}`).
     shows_key: bool,
-    /// By distance: what counts before the parts, of which there are none then.
+    /// The condition by whose distances documents are sorted first; `parts` is then empty.
     near: Option<Arc<Near>>,
-    /// The keys that count, where not all of a document's do.
+    /// The range of keys that count; `None` if all of a document's do.
     within: Option<Arc<Within>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortPart {
-    /// Where this is metadata, a name that no field has, so that no store takes it for one.
+    /// For metadata, a name that no field has, so that no store takes it for one.
     pub path: Path,
     pub ascending: bool,
-    /// `{$meta: "textScore"}`: what the document is sorted by instead of a field.
+    /// `{$meta: "textScore"}`: the metadata that documents are sorted by instead of a field.
     pub meta: Option<Meta>,
 }
 
 impl Sort {
     /// Parses the `sort` of a command; the empty document is no sort.
     ///
-    /// Errors: 15974 and 15975 for what is no direction, 2 for `$natural` beside other fields, those of field paths
-    /// (40352, 40353, 15998, 16410), and for `$meta`.
+    /// Fails with 15974 and 15975 for an invalid direction, 2 for `$natural` beside other fields,
+    /// and like field paths (40352, 40353, 15998, 16410) and `$meta`.
     pub fn parse(spec: Doc<'_>, context: &Context) -> Result<Sort> {
         if let Some(natural) = spec.element(NATURAL) {
             if spec.elements().count() > 1 {
@@ -71,7 +73,8 @@ impl Sort {
         Self::parse_fields(spec, context)
     }
 
-    /// Parses the operand of a `$sort` stage, which must name a field. Errors: as [`Sort::parse`], and 15976.
+    /// Parses the operand of a `$sort` stage, which must name a field. Fails like [`Sort::parse`],
+    /// and with 15976.
     pub fn parse_stage(spec: Doc<'_>, context: &Context) -> Result<Sort> {
         if spec.is_empty() {
             return Err(Error::new(Code(15976), "$sort stage must have at least one sort key"));
@@ -88,17 +91,18 @@ impl Sort {
         Ok(Sort { parts, collation: context.collation.clone(), ..Sort::default() })
     }
 
-    /// The order of documents that are asked for by their distance: the nearest first.
+    /// Returns the order by distance, the nearest document first.
     pub fn by_distance(near: Arc<Near>) -> Sort {
         Sort { near: Some(near), ..Sort::default() }
     }
 
-    /// Whether this is the order of distances.
+    /// Returns whether this is an order by distance.
     pub fn is_by_distance(&self) -> bool {
         self.near.is_some()
     }
 
-    /// The same order among documents that are sorted by this field first: in the direction that it is given here, or else upwards.
+    /// Returns the same order, preceded by this field: in the direction that the sort has for it,
+    /// or else ascending.
     pub(crate) fn led_by(&self, path: &str) -> Sort {
         let own = self.parts.iter().find(|part| part.path == path).cloned();
         let lead = own.unwrap_or_else(|| SortPart { path: Path::new(path), ascending: true, meta: None });
@@ -106,41 +110,43 @@ impl Sort {
         Sort { parts: [lead].into_iter().chain(rest).collect(), ..self.clone() }
     }
 
-    /// Lets documents come out with what they were sorted by (`{$meta: "sortKey"}`).
+    /// Makes the sort return documents with their sort key (`{$meta: "sortKey"}`).
     pub fn show_keys(&mut self) {
         self.shows_key = true;
     }
 
-    /// The fields to sort by; none where any order will do. The natural order is one part with the path `$natural`.
+    /// Returns the fields to sort by; none if the order does not matter. The natural order is one
+    /// part with the path `$natural`.
     pub fn parts(&self) -> &[SortPart] {
         &self.parts
     }
 
-    /// `$natural`: the order in which the store keeps documents; true is forward.
+    /// Returns the direction of `$natural`, the order in which the store keeps documents; true is
+    /// forward.
     pub fn natural(&self) -> Option<bool> {
         self.parts.first().filter(|part| part.path == NATURAL).map(|part| part.ascending)
     }
 
-    /// Which metadata documents are sorted by; a store that has none cannot sort so.
+    /// Returns the metadata that documents are sorted by. A store that has none cannot sort by it.
     pub fn needs(&self) -> Needs {
         let metas = self.parts.iter().filter_map(|part| part.meta);
         metas.fold(Needs::NONE, |needs, meta| needs.and(Needs::of(meta)))
     }
 
-    /// How strings compare; what orders by their bytes gives this order only if it is simple.
+    /// Returns the collation of strings. Only if it is simple, an order by bytes equals this order.
     pub fn collation(&self) -> &Collation {
         &self.collation
     }
 
-    /// Whether any order will do.
+    /// Returns whether the order does not matter.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty() && self.near.is_none()
     }
 
     /// Appends the document's sort key: byte strings that compare (memcmp) as the documents sort.
     ///
-    /// An array sorts by its smallest element, or the largest where the order is descending. Error 2 for two arrays side
-    /// by side.
+    /// An array sorts by its smallest element, or by the largest if the order is descending. Fails
+    /// with 2 for parallel arrays.
     #[inline]
     pub fn key<'d>(&self, item: impl Into<Item<'d>>, out: &mut Vec<u8>) -> Result<()> {
         let item = item.into();
@@ -152,7 +158,8 @@ impl Sort {
         keys::append(self, item, out)
     }
 
-    /// The same for a document that has been found by a search: what that thinks of it may be sorted by.
+    /// Like [`Sort::key`], for a document found by a search. `details` is the metadata that it may
+    /// be sorted by.
     pub fn key_of_match(&self, document: Doc<'_>, details: &MatchDetails, out: &mut Vec<u8>) -> Result<()> {
         let mut metadata = MetadataBuf::default();
         if let Some(score) = details.text_score {
@@ -161,7 +168,8 @@ impl Sort {
         self.key(Item { document, metadata: metadata.as_metadata() }, out)
     }
 
-    /// Notes what the document is sorted by (`{$meta: "sortKey"}`). Errors: as [`Sort::key`].
+    /// Records the document's sort key in `metadata` (`{$meta: "sortKey"}`). Fails like
+    /// [`Sort::key`].
     pub fn show_key(&self, document: Doc<'_>, metadata: &mut MetadataBuf) -> Result<()> {
         let mut bytes = Vec::new();
         let item = Item { document, metadata: metadata.as_metadata() };
@@ -170,8 +178,8 @@ impl Sort {
         Ok(())
     }
 
-    /// Appends the values that the document is sorted by, a string in the spelling that the collation compares.
-    /// Errors: as [`Sort::key`].
+    /// Appends the values of the document's sort key, a string in the form that the collation
+    /// compares. Fails like [`Sort::key`].
     fn values(&self, item: Item<'_>, out: &mut ArrayWriter<'_>) -> Result<()> {
         if self.natural().is_some() || self.near.is_some() { Ok(()) } else { keys::append_values(self, item, out) }
     }
@@ -201,7 +209,7 @@ fn parse_part(element: Element<'_>, context: &Context) -> Result<SortPart> {
     Ok(SortPart { path: Path::new(name), ascending, meta: None })
 }
 
-/// `{$meta: "textScore"}` in the place of a direction.
+/// Parses `{$meta: "textScore"}`, which may replace a direction.
 fn parse_meta(operator: Doc<'_>) -> Result<Meta> {
     let Some(("$meta", operand)) = operator.first().map(|first| (first.key(), first.value())) else {
         return Err(Error::new(Code(17312), "$meta is the only expression supported by $sort right now"));

@@ -1,10 +1,12 @@
-//! The `u` of an update, parsed: operators, a replacement or a pipeline, and applying it to a document.
+//! The `u` of an update: parses operators, a replacement or a pipeline, and applies it to a
+//! document.
 //!
-//! Operators become one tree of paths ([`tree`]) that is walked once beside the document ([`apply`]); what no operator touches
-//! is copied as bytes. In reading order: [`parse`], [`tree`], [`apply`], [`operator`] with one module per larger operator,
-//! [`replace`], [`upsert`].
+//! Operators form one tree of paths ([`tree`]) that is walked once beside the document ([`apply`]);
+//! fields that no operator touches are copied as bytes. In reading order: [`parse`], [`tree`],
+//! [`apply`], [`operator`] with one module per larger operator, [`replace`], [`upsert`].
 //!
-//! Source: <https://www.mongodb.com/docs/manual/reference/operator/update/>; where it is silent, what a 6.0 server does.
+//! Source: <https://www.mongodb.com/docs/manual/reference/operator/update/>; where it is silent,
+//! the behavior of a 6.0 server.
 
 mod add_to_set;
 mod apply;
@@ -59,7 +61,7 @@ struct Operators {
     uses_match: bool,
 }
 
-/// A field of the document that is given a value, for stores that can do it themselves.
+/// A top-level field and its new value, for stores that can set it themselves.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldSet<'u> {
     pub field: &'u str,
@@ -68,27 +70,27 @@ pub struct FieldSet<'u> {
     pub levels: usize,
 }
 
-/// What applying an update came to.
+/// The outcome of applying an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Applied {
-    /// The document is as it was (`nModified` does not count it); nothing was written.
+    /// The document did not change (`nModified` does not count it); nothing was written.
     Unchanged,
     /// The new document was written.
     Changed,
 }
 
 impl Update {
-    /// `update`: the statement's `u` (document or array), `array_filters`: its `arrayFilters` (an array), if any.
+    /// Parses a statement's `u` (document or array) with its `arrayFilters`, if any.
     ///
-    /// Errors: 9 for an unknown operator, 40 for operators that contradict each other, 2, 14, 52 and 56 for bad arguments
-    /// and paths.
+    /// Fails with 9 for an unknown operator, 40 for operators that contradict each other, and 2,
+    /// 14, 52 and 56 for bad arguments and paths.
     pub fn parse(update: Value<'_>, array_filters: Option<Doc<'_>>, context: &Context) -> Result<Update> {
         let kind = match update {
             Value::Document(spec) if spec.first().is_some_and(|first| first.key_bytes().starts_with(b"$")) => {
                 Kind::Operators(parse::operators(spec, array_filters, context)?)
             }
             Value::Document(replacement) => {
-                // They mean nothing here, and are checked all the same.
+                // Array filters have no effect here, but are checked.
                 ArrayFilters::parse(array_filters.unwrap_or(Doc::EMPTY), context)?;
                 Kind::Replacement(Replacement::new(replacement))
             }
@@ -102,12 +104,14 @@ impl Update {
         Ok(Update { kind, now_ms: context.now_ms })
     }
 
-    /// Whether this is a whole document rather than operators or a pipeline; such an update cannot be `multi`.
+    /// Returns whether this is a whole document rather than operators or a pipeline; such an update
+    /// cannot be `multi`.
     pub fn is_replacement(&self) -> bool {
         matches!(self.kind, Kind::Replacement(_))
     }
 
-    /// The `$push` on a field of the document that is all there is to the update, if it is one that a store can carry out.
+    /// Returns the `$push` on a top-level field, if the update consists of it only and a store can
+    /// execute it.
     pub fn only_push(&self) -> Option<Pushed<'_>> {
         match self.only_fields()? {
             [(name, Node::Leaf(Operator::Push(push)))] if is_plain(name) => push.pushed(name),
@@ -115,8 +119,8 @@ impl Update {
         }
     }
 
-    /// The fields of the document that `$set` gives values, in the order in which new ones are added; `None` where there is more to
-    /// the update, or nothing.
+    /// Returns the top-level fields that `$set` assigns, in the order in which new ones are added;
+    /// `None` if the update has other parts, or is empty.
     pub fn only_set(&self) -> Option<Vec<FieldSet<'_>>> {
         let fields = self.only_fields().filter(|fields| !fields.is_empty())?;
         let set = fields.iter().map(|(name, node)| match node {
@@ -135,15 +139,17 @@ impl Update {
         }
     }
 
-    /// Whether [`Update::apply`] wants details from [`Predicate::matches_with`].
+    /// Returns whether [`Update::apply`] requires details from [`Predicate::matches_with`].
     pub fn needs_match_details(&self) -> bool {
         matches!(&self.kind, Kind::Operators(operators) if operators.uses_match)
     }
 
-    /// Writes the updated document at the end of `out`, `_id` unchanged. On an error `out` may hold part of it.
+    /// Appends the updated document to `out`, with `_id` unchanged. After an error `out` may
+    /// contain part of it.
     ///
-    /// Errors: 66 (`_id` would change), 28 (no such path possible), 14 and 2 (an operator does not fit the value), 17419 and
-    /// 10334 (too large), 15 (too deep), and those of conditions in `$pull` and `arrayFilters`.
+    /// Fails with 66 (`_id` would change), 28 (the path cannot be created), 14 and 2 (an operator
+    /// does not apply to the value), 17419 and 10334 (too large), 15 (too deep), and like
+    /// conditions in `$pull` and `arrayFilters`.
     pub fn apply(&self, document: Doc<'_>, details: &MatchDetails, out: &mut Vec<u8>) -> Result<Applied> {
         let start = out.len();
         let changed = match &self.kind {
@@ -164,10 +170,11 @@ impl Update {
         Ok(Applied::Changed)
     }
 
-    /// Writes the document an upsert inserts: the predicate's equalities, then the update, `$setOnInsert` included.
-    /// `new_id` gives the `_id` where neither names one.
+    /// Writes the document that an upsert inserts: the predicate's equalities, then the update,
+    /// including `$setOnInsert`. `new_id` is the `_id` if neither contains one.
     ///
-    /// Errors: those of [`Update::apply`], and 54, 111 and 224 for filters that no document can be made from.
+    /// Fails like [`Update::apply`], and with 54, 111 and 224 for filters that no document can be
+    /// built from.
     pub fn upsert(&self, predicate: &Predicate, new_id: ObjectId, out: &mut Vec<u8>) -> Result<()> {
         let mut document = Vec::new();
         upsert::document_of(predicate, self.is_replacement(), &mut document)?;
@@ -194,12 +201,13 @@ impl Update {
     }
 }
 
-/// Whether it is a field's name, and not that of the `_id`.
+/// Returns whether a path is a field's name other than `_id`.
 fn is_plain(name: &str) -> bool {
     !name.starts_with('$') && name != "_id"
 }
 
-/// Writes what a pipeline makes of the document, the `_id` kept and first; `false` where that is the document as it was.
+/// Writes the result of a pipeline, with the `_id` preserved and first; returns `false` if the
+/// document is unchanged.
 fn transform(transformation: &Transformation, document: Doc<'_>, inserting: bool, out: &mut Vec<u8>) -> Result<bool> {
     let mut transformed = Vec::new();
     transformation.apply(document, &mut transformed)?;

@@ -1,6 +1,6 @@
-//! Accumulators: what `$group` and its relatives compute per group.
+//! Accumulators: the values that `$group` and its relatives compute per group.
 //!
-//! An [`Accumulator`] is the specification, a [`State`] what it has come to in one group.
+//! An [`Accumulator`] is the specification, a [`State`] its intermediate result in one group.
 
 mod collect;
 pub(crate) mod spill;
@@ -20,7 +20,7 @@ use steps::Counted;
 use top::Ranked;
 pub(crate) use top::Top;
 
-/// How much one group's state may come to, whether the stage goes on on disk or not.
+/// Maximal size of one group's state, whether the stage may use the disk or not.
 const STATE_BYTES_MAX: usize = 100 * 1024 * 1024;
 
 const CANNOT_SPILL: &str = "cannot spill to disk";
@@ -28,7 +28,7 @@ const SPILLED: &str = "spilling to disk cannot reduce memory consumption any fur
 
 #[derive(Debug)]
 pub(crate) enum Accumulator {
-    /// `$sum` of a constant, `$count` among them.
+    /// `$sum` of a constant, and `$count`.
     SumConstant(Number),
     Sum(Operand),
     Average(Operand),
@@ -50,7 +50,7 @@ pub(crate) enum Accumulator {
     Top(Top),
 }
 
-/// Which values replace the one so far.
+/// Which values replace the current one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     /// Those that compare to it this way.
@@ -58,16 +58,16 @@ pub(crate) struct Wanted {
     engine: Engine,
 }
 
-/// Which of MongoDB's engines is followed ([`crate::expression::second_engine`]).
+/// Which of MongoDB's engines is emulated ([`crate::expression::second_engine`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Engine {
     #[default]
     First,
-    /// Of values that compare equal the last counts, and errors have other codes.
+    /// The last of several equal values is retained, and errors have other codes.
     Second,
 }
 
-/// What an accumulator has come to in one group.
+/// The intermediate result of an accumulator in one group.
 #[derive(Debug)]
 pub(crate) enum State {
     Sum(Sum),
@@ -92,7 +92,7 @@ pub(crate) enum State {
         limit: usize,
         kept: Kept,
         bytes: usize,
-        /// Nothing that may come would change it.
+        /// No further value would change it.
         over: bool,
     },
     Top {
@@ -104,12 +104,12 @@ pub(crate) enum State {
 }
 
 impl Accumulator {
-    /// The accumulator that counts documents.
+    /// Returns the accumulator that counts documents.
     pub fn count() -> Accumulator {
         Accumulator::SumConstant(Number::Int32(1))
     }
 
-    /// Whether it is [`Accumulator::count`].
+    /// Returns whether it is [`Accumulator::count`].
     pub fn is_count(&self) -> bool {
         matches!(self, Accumulator::SumConstant(Number::Int32(1)))
     }
@@ -157,7 +157,7 @@ impl Accumulator {
         Ok(make(Operand::parse(argument, context)?, context.collation.clone()))
     }
 
-    /// What makes an accumulator of its operand, for those that have but one.
+    /// Returns the constructor of an accumulator that has exactly one operand.
     pub fn maker(operator: &str) -> Option<fn(Operand, Collation) -> Accumulator> {
         Some(match operator {
             "$sum" => |operand, _| Accumulator::Sum(operand),
@@ -175,7 +175,7 @@ impl Accumulator {
         })
     }
 
-    /// Whether the number of values it keeps depends on the group's key.
+    /// Returns whether the number of values it retains depends on the group's key.
     pub fn reads_key(&self) -> bool {
         match self {
             Accumulator::Several(several) => several.limit_expression().reads_document(),
@@ -184,7 +184,7 @@ impl Accumulator {
         }
     }
 
-    /// The one operand of those that have but one.
+    /// Returns the operand of an accumulator that has exactly one.
     pub fn operand_mut(&mut self) -> Option<&mut Operand> {
         match self {
             Accumulator::Sum(operand)
@@ -200,7 +200,7 @@ impl Accumulator {
         }
     }
 
-    /// As [`Accumulator::operand_mut`], to look at.
+    /// Like [`Accumulator::operand_mut`], for reading.
     pub fn operand(&self) -> Option<&Operand> {
         match self {
             Accumulator::Sum(operand)
@@ -216,7 +216,7 @@ impl Accumulator {
         }
     }
 
-    /// Whether MongoDB's second engine has it, and knows all that it asks for.
+    /// Returns whether MongoDB's second engine has the accumulator and everything it uses.
     pub fn is_known_to_second_engine(&self) -> bool {
         match self.operand() {
             Some(operand) => operand.is_known_to_second_engine(),
@@ -238,7 +238,7 @@ impl Accumulator {
         }
     }
 
-    /// The state of a new group with this key.
+    /// Returns the state of a new group with this key.
     pub fn begin(&self, key: Value<'_>) -> Result<State> {
         Ok(match self {
             Accumulator::SumConstant(_) | Accumulator::Sum(_) => State::Sum(Sum::default()),
@@ -257,7 +257,8 @@ impl Accumulator {
         })
     }
 
-    /// Takes a document in; gives the bytes by which the state grew. Error 146 where one state has grown past all bounds.
+    /// Adds a document and returns the bytes by which the state grew. Fails with 146 if a state
+    /// exceeds [`STATE_BYTES_MAX`].
     #[inline]
     pub fn add(&self, state: &mut State, row: &Row<'_>) -> Result<isize> {
         match (self, state) {
@@ -271,7 +272,7 @@ impl Accumulator {
             (Accumulator::Extreme(operand, wanted, collation), State::One(best)) => {
                 return Ok(take_extreme(&operand.evaluate_in(row)?, *wanted, collation, best));
             }
-            // The second engine computes it all the same, and may fail.
+            // The second engine computes it nevertheless, and may fail.
             (Accumulator::First(operand, Engine::Second), State::One(Some(_))) => drop(operand.evaluate_in(row)?),
             (Accumulator::First(..), State::One(Some(_))) => {}
             (Accumulator::First(operand, _) | Accumulator::Last(operand), State::One(held)) => {
@@ -291,7 +292,8 @@ impl Accumulator {
         Ok(0)
     }
 
-    /// The operand that [`Accumulator::add`] does not look at any more, where the first values are all there.
+    /// Returns the operand that [`Accumulator::add`] no longer reads, because all first values have
+    /// arrived.
     pub fn unread_input(&self, state: &State) -> Option<&Operand> {
         match (self, state) {
             (Accumulator::Several(several), State::Several { over: true, .. }) => Some(several.input()),
@@ -299,7 +301,7 @@ impl Accumulator {
         }
     }
 
-    /// [`Accumulator::add`] for those that keep many values.
+    /// [`Accumulator::add`] for accumulators that retain many values.
     fn collect(&self, state: &mut State, row: &Row<'_>) -> Result<isize> {
         let grown = match (self, state) {
             (Accumulator::Push(operand), State::Array { bytes, count }) => {
@@ -325,7 +327,7 @@ impl Accumulator {
             }
             (Accumulator::Several(_), State::Several { over: true, .. }) => 0,
             (Accumulator::Several(several), State::Several { limit, kept, bytes, over }) => {
-                // MongoDB computes one value more than it keeps of the first ones.
+                // MongoDB computes one value more than it retains of the first ones.
                 *over = matches!(several.which(), Which::First) && kept.len() >= *limit;
                 let grown = several.add(*limit, kept, row.item())?;
                 *bytes = bytes.saturating_add_signed(grown);
@@ -344,7 +346,7 @@ impl Accumulator {
         Ok(grown)
     }
 
-    /// Error 146 where what one group keeps is larger than what a stage may hold in all.
+    /// Fails with 146 if the state of one group is larger than a stage may hold in all.
     fn check_size(&self, bytes: usize) -> Result<()> {
         if bytes <= STATE_BYTES_MAX {
             return Ok(());
@@ -400,7 +402,7 @@ impl Accumulator {
     }
 }
 
-/// Adds the operand's value, if it is a number, and says whether it is.
+/// Adds the operand's value if it is a number; returns whether it is.
 #[inline]
 fn add_number(operand: &Operand, row: &Row<'_>, sum: &mut Sum) -> Result<bool> {
     if let Some(number) = operand.int32_in(row) {
@@ -439,7 +441,7 @@ fn take_extreme(
     }
 }
 
-/// Puts a value in the place of another; gives the bytes by which it is larger.
+/// Replaces a value and returns the bytes by which the new one is larger.
 fn replace(held: &mut Option<ValueBuf>, value: Value<'_>) -> isize {
     let before = held.as_ref().map_or(0, |held| held.raw_value().len());
     let new = value.to_owned();
@@ -464,7 +466,7 @@ fn merge_object(merged: &mut Merged, value: Option<Value<'_>>) -> Result<isize> 
     }
 }
 
-/// What is wrong with an `$accumulator` besides being made of scripts.
+/// Checks an `$accumulator`, apart from the fact that scripts are not supported.
 fn check_scripts(spec: document::Doc<'_>) -> Result<()> {
     for (name, value) in spec.iter().counted() {
         match (name, value) {

@@ -1,4 +1,4 @@
-//! `$addFields` and `$set`: fields computed from the document, put into it.
+//! `$addFields` and `$set`: add fields computed from the document to it.
 
 use super::field_tree::{FieldTree, PathSet};
 use super::optimize::Changes;
@@ -14,7 +14,7 @@ pub(crate) struct AddFields {
 }
 
 impl AddFields {
-    /// `stage` is the name the client used.
+    /// Parses the stage. `stage` is the name that the client used.
     pub fn parse(stage: &str, spec: Value<'_>, context: &Context) -> Result<AddFields> {
         let Value::Document(spec) = spec else {
             let kind = spec.kind().alias();
@@ -34,7 +34,7 @@ impl AddFields {
         Ok(AddFields { fields })
     }
 
-    /// What the stage makes of paths.
+    /// Returns the effect of the stage on paths.
     pub fn changes(&self) -> Changes {
         let mut changes = Changes::default();
         self.fields.each_path(&mut |path, expression| match expression.as_field() {
@@ -56,7 +56,7 @@ impl AddFields {
     }
 }
 
-/// The paths of a specification, which have to fit together before any value is looked at.
+/// The paths of a specification. Conflicts between them are reported before any value is parsed.
 struct Paths<'p> {
     spec: Doc<'p>,
     found: Vec<(String, Value<'p>)>,
@@ -117,7 +117,8 @@ impl<'p> Paths<'p> {
     }
 }
 
-/// Writes `document` with `value` at a path; `None` removes what is there. What is no document on the way gives way to one.
+/// Writes `document` with `value` at a path; `None` removes the field. Values on the path that are
+/// no documents are replaced by one.
 pub(super) fn set_path(document: Doc<'_>, path: &[Box<str>], value: Option<Value<'_>>, writer: &mut DocWriter<'_>) {
     let Some((name, rest)) = path.split_first() else { return };
     let mut found = false;

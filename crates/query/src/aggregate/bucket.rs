@@ -1,4 +1,4 @@
-//! `$bucket`: a `$group` by the boundaries that values fall between.
+//! `$bucket`: a `$group` by the boundaries between which values fall.
 
 use super::Stage;
 use super::group::Group;
@@ -13,14 +13,14 @@ use steps::Counted;
 
 #[derive(Debug)]
 pub(crate) struct Boundaries {
-    /// In ascending order; two at the least.
+    /// In ascending order; at least two.
     values: Vec<ValueBuf>,
     default: Option<ValueBuf>,
     collation: Collation,
 }
 
 impl Boundaries {
-    /// The key of the bucket that takes `value`: its lower boundary, or the default.
+    /// Returns the key of the bucket of `value`: its lower boundary, or the default.
     pub fn bucket(&self, value: Value<'_>) -> Result<Value<'_>> {
         let above = self.values.partition_point(|boundary| self.collation.compare(boundary.as_value(), value).is_le());
         if above > 0 && above < self.values.len() {
@@ -33,7 +33,7 @@ impl Boundaries {
     }
 }
 
-/// The two stages that a `$bucket` comes to: groups, in the order of their boundaries.
+/// Translates a `$bucket` into two stages: groups, and a sort by their boundaries.
 pub(super) fn parse(spec: Value<'_>, context: &Context) -> Result<[Stage; 2]> {
     let Value::Document(spec) = spec else {
         let kind = spec.kind().alias();
@@ -138,7 +138,7 @@ fn parse_boundaries(value: Value<'_>, context: &Context) -> Result<Vec<ValueBuf>
     Ok(values)
 }
 
-/// The default must lie outside of the boundaries, or it would name a bucket of its own.
+/// Fails if the default is inside the boundaries, where it would be the key of another bucket.
 fn check_default(boundaries: &Boundaries) -> Result<()> {
     let Some(default) = &boundaries.default else { return Ok(()) };
     let (Some(low), Some(high)) = (boundaries.values.first(), boundaries.values.last()) else { return Ok(()) };

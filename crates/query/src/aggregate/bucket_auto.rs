@@ -91,7 +91,7 @@ fn parse_number(value: Value<'_>) -> Result<i32> {
     Ok(count)
 }
 
-/// The documents of a run, sorted by the values they are put into buckets by.
+/// The documents of a run, sorted by the values that determine their buckets.
 pub(super) struct Buckets {
     spec: Arc<BucketAuto>,
     sorter: Sorter,
@@ -131,16 +131,16 @@ impl Hold for Buckets {
     }
 }
 
-/// Buckets that are given out, one after the other.
+/// The finished buckets, returned one after the other.
 struct Given {
     spec: Arc<BucketAuto>,
     sorted: Sorted,
-    /// The first document behind the bucket at hand, with its value.
+    /// The first document after the current bucket, with its value.
     ahead: Option<(ValueBuf, ItemBuf)>,
-    /// How many documents a bucket takes, and no more than it must.
+    /// Number of documents in a bucket, unless equal values require more.
     size: u64,
     given: usize,
-    /// The upper end of the bucket before.
+    /// The upper boundary of the previous bucket.
     max: Option<ValueBuf>,
 }
 
@@ -163,7 +163,7 @@ impl Bucket {
 }
 
 impl Given {
-    /// The next document, if it passes `wanted` by its value.
+    /// Returns the next document if its value passes `wanted`.
     fn next_if(&mut self, wanted: impl FnOnce(Value<'_>) -> bool) -> Result<Option<(ValueBuf, ItemBuf)>> {
         if self.ahead.is_none()
             && let Some(document) = self.sorted.take_next()?
@@ -204,7 +204,8 @@ impl Given {
         Ok(Some(bucket))
     }
 
-    /// Takes in what belongs to the bucket as well, and puts its upper end where the next bucket begins.
+    /// Adds the documents that belong to the bucket as well, and sets its upper boundary to the
+    /// start of the next bucket.
     fn settle_max(&mut self, bucket: &mut Bucket, pace: &mut Pacer<'_>) -> Result<()> {
         let spec = self.spec.clone();
         let Some(granularity) = &spec.granularity else {

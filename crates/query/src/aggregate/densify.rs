@@ -1,7 +1,7 @@
-//! `$densify`: documents in the gaps between others.
+//! `$densify`: adds documents in the gaps between others.
 //!
-//! The input is sorted by the field; between two documents come new ones, a step apart from the first value on (or from the lower
-//! bound). Partitions have gaps of their own.
+//! The input is sorted by the field. Between two documents new ones are added, a step apart from
+//! the first value on (or from the lower bound). Each partition has gaps of its own.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/operator/aggregation/densify/>
 
@@ -27,20 +27,20 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use steps::Counted;
 
-/// How many documents one stage may make.
+/// Maximal number of documents that one stage generates.
 const GENERATED_MAX: u64 = 500_000;
 
 #[derive(Debug)]
 pub(crate) struct Densify {
     field: Path,
     partition: Vec<Path>,
-    /// What the paths of `partition` give, arrays on the way among them.
+    /// The values at the paths of `partition`, including arrays on the way.
     partition_values: Vec<Expression>,
     step: ValueBuf,
     unit: Option<Unit>,
     bounds: Bounds,
     sort: Sort,
-    /// How the values that tell partitions apart compare.
+    /// The collation by which partitions are distinguished.
     collation: Collation,
 }
 
@@ -50,7 +50,7 @@ enum Bounds {
     Full,
     /// From the smallest to the largest value of the partition.
     Partition,
-    /// From a value to one that is not reached.
+    /// From a value (inclusive) to another (exclusive).
     Explicit(ValueBuf, ValueBuf),
 }
 
@@ -59,7 +59,8 @@ impl Densify {
         parse::stage(spec, context)
     }
 
-    /// The document's value, `None` where it takes no part; error 5733201 and 6053600 for what is no such value.
+    /// Returns the document's value, `None` if it has none. Fails with 5733201 and 6053600 for a
+    /// value of another type.
     fn value<'d>(&self, document: Doc<'d>) -> Result<Option<Value<'d>>> {
         let value = match self.field.get(document) {
             None | Some(Value::Null | Value::Undefined) => return Ok(None),
@@ -82,14 +83,14 @@ impl Densify {
         }
     }
 
-    /// Whether nothing is filled in behind this value, in no partition.
+    /// Returns whether no partition has gaps to fill after this value.
     fn is_past_bounds(&self, value: Value<'_>) -> bool {
         let Bounds::Explicit(lower, upper) = &self.bounds else { return false };
         let is_lower = compare(value, lower.as_value()) == Ordering::Equal;
         self.partition.is_empty() && !is_lower && compare(value, upper.as_value()) != Ordering::Less
     }
 
-    /// The values that keep a document's partition apart, and a key for them.
+    /// Returns the values that identify a document's partition, and a key for them.
     fn partition_of(&self, document: Doc<'_>) -> Result<(Vec<Option<ValueBuf>>, Vec<u8>)> {
         let (mut fields, mut key) = (Vec::new(), Vec::new());
         for expression in &self.partition_values {
@@ -109,7 +110,7 @@ impl Densify {
         let step = self.step.as_value();
         match (value, self.unit) {
             (Value::DateTime(moment), Some(unit)) => self.moved(moment, unit, 1),
-            // Of a double that is added to a decimal 15 digits count, where `$add` takes all of them.
+            // A double added to a decimal is rounded to 15 digits, where `$add` uses all of them.
             _ if is_decimal(value) || is_decimal(step) => match (Number::from_value(value), Number::from_value(step)) {
                 (Some(value), Some(step)) => {
                     let sum = decimal::add(value.to_decimal(), step.to_decimal());
@@ -121,7 +122,8 @@ impl Densify {
         }
     }
 
-    /// A step back and a step ahead again: a number gets the type that the step gives it, a day that is in no other month is lost.
+    /// Returns the value moved one step back and one forward: a number gets the type that the step
+    /// gives it, a day missing in the other month is lost.
     fn back_and_ahead(&self, value: Value<'_>) -> Result<ValueBuf> {
         let before = match (value, self.unit) {
             (Value::DateTime(moment), Some(unit)) => self.moved(moment, unit, -1)?,
@@ -130,7 +132,7 @@ impl Densify {
         self.next_step(before.as_value())
     }
 
-    /// A moment some steps away. Error 5166406 where there is none.
+    /// Returns a moment some steps away. Fails with 5166406 if it cannot be represented.
     fn moved(&self, moment: i64, unit: Unit, steps: i64) -> Result<ValueBuf> {
         let amount = exact(self.step.as_value()).unwrap_or(1).saturating_mul(steps);
         let overflow = || Error::new(Code(5166406), "dateAdd overflowed");
@@ -181,39 +183,41 @@ impl Hold for Gathered {
     }
 }
 
-/// Where a partition has got to.
+/// The state of a partition.
 struct Partition {
-    /// The values that keep it apart, as new documents have them.
+    /// The values that identify it, as written to new documents.
     fields: Vec<Option<ValueBuf>>,
-    /// The same as the document spells them that gaps are filled in front of: a collation takes several spellings for one.
+    /// The same values in the document before which gaps are filled: a collation takes several
+    /// strings as equal.
     fields_ahead: Vec<Option<ValueBuf>>,
     /// The next value of its grid.
     next: ValueBuf,
-    /// Nothing of its grid has been passed yet.
+    /// Whether no value of its grid has been passed yet.
     fresh: bool,
 }
 
 struct Dense {
     stage: Arc<Densify>,
     sorted: Sorted,
-    /// The document in front of which gaps are being filled, with its partition.
+    /// The document before which gaps are being filled, with its partition.
     held: Option<(ItemBuf, usize)>,
     partitions: Vec<Partition>,
     known: HashMap<Vec<u8>, usize>,
-    /// What the partitions come to, and how much that may be.
+    /// The memory of the partitions, in bytes, and its limit.
     memory_bytes: usize,
     memory_bytes_max: usize,
     first: Option<ValueBuf>,
     last: Option<ValueBuf>,
     /// After the last document: the partition that is being filled up.
     ending: Option<usize>,
-    /// The upper bound has been passed: no value is looked at any more.
+    /// Whether the upper bound has been passed, so that no value is examined any more.
     passed: bool,
     generated: u64,
 }
 
 impl Dense {
-    /// The number of the document's partition, which may be new. Error 6007200 where they are too many.
+    /// Returns the number of the document's partition, which may be new. Fails with 6007200 if
+    /// there are too many.
     fn partition(&mut self, document: Doc<'_>, value: Value<'_>) -> Result<usize> {
         let (fields, key) = self.stage.partition_of(document)?;
         if let Some(index) = self.known.get(&key) {
@@ -240,13 +244,13 @@ impl Dense {
         Ok(self.partitions.len() - 1)
     }
 
-    /// A document in the gap below a value, if there is one left; the grid moves past it.
+    /// Returns a document for the gap below a value, if one is left, and advances the grid.
     fn fill_below(&mut self, index: usize, value: Value<'_>) -> Result<Option<DocBuf>> {
         let Some(partition) = self.partitions.get_mut(index) else { return Ok(None) };
         if let Bounds::Explicit(lower, _) = &self.stage.bounds
             && compare(value, lower.as_value()) == Ordering::Equal
         {
-            // The last of those that stand on the lower bound decides.
+            // The last of the documents on the lower bound decides.
             partition.next = self.stage.next_step(value)?;
             partition.fresh = false;
             return Ok(None);
@@ -261,7 +265,7 @@ impl Dense {
         if order == Ordering::Greater || !in_bounds {
             return Ok(None);
         }
-        // Of values that are equal, a document's own goes on: its type decides.
+        // Of equal values, the document's own continues: its type decides.
         let reached = if order == Ordering::Equal { value } else { partition.next.as_value() };
         let next = self.stage.next_step(reached)?;
         let value = std::mem::replace(&mut partition.next, next);
@@ -272,12 +276,12 @@ impl Dense {
         self.generate(index, value.as_value()).map(Some)
     }
 
-    /// A document behind the last one, if the partition's bounds reach that far.
+    /// Returns a document after the last one, if the partition's bounds reach that far.
     fn fill_up(&mut self, index: usize) -> Result<Option<DocBuf>> {
         let Some(partition) = self.partitions.get_mut(index) else { return Ok(None) };
         let order = |limit: &ValueBuf| compare(partition.next.as_value(), limit.as_value());
         let goes_on = match (&self.stage.bounds, &self.last) {
-            // Bounds that are one have a place where there are no documents at all.
+            // Bounds that coincide get a document if there are no documents at all.
             (Bounds::Explicit(_, upper), last) => partition.fresh && last.is_none() || order(upper) == Ordering::Less,
             (Bounds::Full, Some(last)) if !self.stage.partition.is_empty() => order(last) != Ordering::Greater,
             _ => false,
@@ -320,7 +324,8 @@ impl Dense {
         Ok(with_field(&document, stage.field.as_str(), Some(value)))
     }
 
-    /// Takes up the next document; false at the end of them. One without a value is given to `take` at once.
+    /// Takes up the next document; returns false at their end. A document without a value is passed
+    /// to `take` at once.
     fn take_up(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Option<Demand>>> {
         let Some(document) = self.sorted.take_next()? else { return Ok(None) };
         let stage = self.stage.clone();
@@ -338,7 +343,8 @@ impl Dense {
     }
 }
 
-/// The document with a value put at a path; where there is none, the documents on the way alone.
+/// Returns the document with a value inserted at a path; without a value, it inserts only the
+/// documents on the path.
 fn with_field(document: &DocBuf, path: &str, value: Option<Value<'_>>) -> DocBuf {
     fn write(document: Doc<'_>, path: &str, value: Option<Value<'_>>, writer: &mut DocWriter<'_>) {
         let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));

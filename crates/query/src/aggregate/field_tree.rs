@@ -1,7 +1,7 @@
-//! Fields to put into documents, as a tree of names.
+//! Fields to add to documents, as a tree of names.
 //!
-//! Fields keep their order in the document; new ones come behind, in the order of the specification. On the way to a field,
-//! arrays are entered element by element, and what is no document gives way to one.
+//! Existing fields keep their order; new ones follow, in the order of the specification. Arrays on
+//! a path are traversed element by element; values that are no documents are replaced by one.
 
 use crate::name_index::NameIndex;
 use document::{ArrayWriter, Doc, DocWriter, Value};
@@ -29,7 +29,7 @@ impl<L> Default for FieldTree<L> {
 }
 
 impl<L> FieldTree<L> {
-    /// Puts a leaf at a path with which none before is in conflict.
+    /// Inserts a leaf at a path that conflicts with no other.
     pub fn insert(&mut self, path: &str, leaf: L) {
         steps::step();
         let Some((name, rest)) = path.split_once('.') else {
@@ -55,7 +55,7 @@ impl<L> FieldTree<L> {
         self.places.place(name, self.fields.iter().map(|(name, _)| &**name))
     }
 
-    /// Each leaf with its dotted path.
+    /// Passes each leaf with its dotted path to `take`.
     pub fn each_path(&self, take: &mut dyn FnMut(&str, &L)) {
         for (name, node) in &self.fields {
             steps::step();
@@ -66,7 +66,8 @@ impl<L> FieldTree<L> {
         }
     }
 
-    /// Writes the elements of `document` with the fields put in; `write` writes a leaf under a name, or nothing.
+    /// Writes the elements of `document` with the fields added; `write` writes a leaf under a name,
+    /// or nothing.
     pub fn apply<F>(&self, document: Doc<'_>, writer: &mut DocWriter<'_>, write: &mut F) -> Result<()>
     where
         F: FnMut(&L, &str, &mut DocWriter<'_>) -> Result<()>,
@@ -96,8 +97,8 @@ impl<L> FieldTree<L> {
         Ok(())
     }
 
-    /// The first failure of `compute` in the order of the specification, which is the one that MongoDB meets; [`Self::apply`]
-    /// goes by the order of the document.
+    /// Returns the first failure of `compute` in the order of the specification, which MongoDB
+    /// reports; [`Self::apply`] has the order of the document.
     pub fn first_failure(&self, document: Doc<'_>, compute: &mut dyn FnMut(&L) -> Result<()>) -> Result<()> {
         self.fields.iter().counted().try_for_each(|(name, node)| match node {
             Node::Leaf(leaf) => compute(leaf),
@@ -148,17 +149,17 @@ impl<L> Node<L> {
     }
 }
 
-/// Paths of which none is another one or leads through it.
+/// A set of paths, none of which is equal to another or a prefix of it.
 #[derive(Default)]
 pub(super) struct PathSet {
-    /// The place of each path in the order of insertion.
+    /// The index of each path in the order of insertion.
     whole: HashMap<Box<str>, usize>,
-    /// What leads to paths, with the place of the first of these.
+    /// The proper prefixes of paths, each with the index of its first path.
     above: HashMap<Box<str>, usize>,
 }
 
 impl PathSet {
-    /// Adds a path; where it collides with others, gives the place of the first of them instead.
+    /// Adds a path. If it conflicts with others, returns the index of the first of them instead.
     pub fn insert(&mut self, path: &str) -> Option<usize> {
         steps::step();
         let ways = || path.match_indices('.').map(|(end, _)| &path[..end]);
@@ -175,7 +176,7 @@ impl PathSet {
     }
 }
 
-/// Whether two dotted paths are the same, or one leads through the other.
+/// Returns whether two dotted paths are equal, or one is a prefix of the other.
 pub(super) fn collide(a: &str, b: &str) -> bool {
     let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
     long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

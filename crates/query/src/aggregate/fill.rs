@@ -1,4 +1,5 @@
-//! `$fill`: what is null or missing, from neighbors or by an expression. It comes to other stages.
+//! `$fill`: fills null and missing fields, from neighbors or by an expression. It is translated
+//! into other stages.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/operator/aggregation/fill/>
 
@@ -11,7 +12,7 @@ use error::{Code, Error, Result};
 use std::sync::Arc;
 use steps::Counted;
 
-/// The stages that a `$fill` comes to.
+/// Returns the stages that a `$fill` is translated into.
 pub(super) fn parse(spec: Value<'_>, context: &Context) -> Result<Vec<Stage>> {
     let Value::Document(spec) = spec else {
         let kind = spec.kind().alias();
@@ -84,7 +85,7 @@ fn object<'v>(name: &str, value: Value<'v>) -> Result<Doc<'v>> {
     value.as_document().ok_or_else(|| wrong_type(name, value, "object"))
 }
 
-/// The names as an object of expressions.
+/// Returns the names as an object of expressions.
 fn partition_by_fields(value: Value<'_>) -> Result<DocBuf> {
     if value.kind() == Kind::Null {
         return Err(Error::new(Code(10065), "invalid parameter: expected an object (partitionByFields)"));
@@ -101,7 +102,7 @@ fn partition_by_fields(value: Value<'_>) -> Result<DocBuf> {
 enum Method<'v> {
     Window(&'static str),
     Value(Value<'v>),
-    /// An empty specification is allowed, and asks for nothing.
+    /// An empty specification is allowed, and has no effect.
     Nothing,
 }
 
@@ -135,7 +136,7 @@ fn with_argument(function: &str, path: &str) -> DocBuf {
     DocBuf::build(|writer| writer.append(function, format!("${path}").as_str()))
 }
 
-/// `{$ifNull: ["$path", value]}`
+/// Returns `{$ifNull: ["$path", value]}`.
 fn default_of(path: &str, value: Value<'_>) -> DocBuf {
     DocBuf::build(|writer| {
         let mut arguments = writer.array("$ifNull");

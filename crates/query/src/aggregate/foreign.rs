@@ -1,8 +1,10 @@
-//! Stages that read or write other collections. They are described here and carried out by the caller, who has the stores.
+//! Stages that read or write other collections. They are described here and executed by the caller,
+//! who has the stores.
 //!
-//! [`Lookup`]: for each document of the input, ask [`Lookup::query`] what to look for in [`Lookup::collection`], and
-//! give what was found to [`Lookup::join`]. [`UnionWith`]: behind the input come the results of another pipeline. [`Out`] and [`Merge`]: the
-//! input is written to a collection.
+//! [`Lookup`]: for each input document, [`Lookup::query`] returns the query for
+//! [`Lookup::collection`], and [`Lookup::join`] adds its results to the document. [`UnionWith`]:
+//! the input is followed by the results of another pipeline. [`Out`] and [`Merge`]: the input is
+//! written to a collection.
 
 mod graph_lookup;
 mod join_table;
@@ -22,7 +24,7 @@ pub use join_table::JoinTable;
 pub use lookup::{Lookup, MATCHES_BYTES_MAX};
 pub use write::{Merge, Out, WhenMatched, WhenNotMatched};
 
-/// The collection that `from` names.
+/// Parses the name of the collection in `from`.
 pub(super) fn source<'v>(stage: &str, from: Value<'v>) -> Result<&'v str> {
     match from {
         Value::String(collection) => Ok(collection),
@@ -70,18 +72,18 @@ pub enum Foreign {
 pub struct UnionWith {
     /// The collection, in the same database.
     pub collection: String,
-    /// Documents that the pipeline begins with instead (`$documents`).
+    /// Documents that replace the collection as the pipeline's input (`$documents`).
     pub documents: Option<Vec<DocBuf>>,
-    /// What the documents go through.
+    /// The pipeline over the documents.
     pub pipeline: Pipeline,
-    /// What the pipeline finds out about its documents beside their fields.
+    /// The metadata that the pipeline computes for its documents.
     gives: Needs,
-    /// What the stages right behind this one ask for, and its own documents do not have.
+    /// The metadata that the following stages read and the pipeline's documents do not have.
     pub lacking: Option<Meta>,
 }
 
 impl Foreign {
-    /// The stage's name, `$` included.
+    /// Returns the stage's name, including `$`.
     pub fn name(&self) -> &'static str {
         match self {
             Foreign::Lookup(_) => "$lookup",
@@ -92,7 +94,7 @@ impl Foreign {
         }
     }
 
-    /// Whether the stage writes what comes in, and gives nothing.
+    /// Returns whether the stage writes its input, and returns nothing.
     pub fn writes(&self) -> bool {
         matches!(self, Foreign::Out(_) | Foreign::Merge(_))
     }
@@ -109,7 +111,8 @@ impl Foreign {
 }
 
 impl UnionWith {
-    /// Notes what a stage asks for that is carried out within the other pipeline, too.
+    /// Records the metadata read by a following stage, which is executed within the other pipeline,
+    /// too.
     pub(super) fn ask(&mut self, asked: Needs) {
         self.lacking = self.lacking.or_else(|| asked.lacking(self.gives));
         self.pipeline.needs = self.pipeline.needs.and(asked);
@@ -164,7 +167,7 @@ impl UnionWith {
     }
 }
 
-/// The operand of a leading `$documents`, and the stages behind it.
+/// Returns the operand of a leading `$documents`, and the stages after it.
 fn split_documents<'v>(stages: Doc<'v>) -> (Option<Value<'v>>, DocBuf) {
     let first = stages.values().next().and_then(Value::as_document).and_then(Doc::first);
     let documents = first.filter(|first| first.key() == "$documents").map(|first| first.value());
@@ -175,8 +178,8 @@ fn split_documents<'v>(stages: Doc<'v>) -> (Option<Value<'v>>, DocBuf) {
     (documents, DocBuf::from_vec(bytes).unwrap_or_default())
 }
 
-/// The documents that the operand of `$documents` comes to. Errors: 5858203 where that is no array, 40228 for elements that are
-/// no documents.
+/// Evaluates the operand of `$documents`. Fails with 5858203 if the result is no array, and with
+/// 40228 for elements that are no documents.
 pub fn documents_of(operand: Value<'_>, context: &Context) -> Result<Vec<DocBuf>> {
     let expression = Expression::parse(operand, context)?;
     let evaluated = expression.evaluate(Doc::EMPTY)?;
@@ -200,7 +203,7 @@ pub fn documents_of(operand: Value<'_>, context: &Context) -> Result<Vec<DocBuf>
         .collect()
 }
 
-/// A pipeline inside of a stage, which may not write.
+/// Parses the pipeline of a stage, which may not write.
 fn sub_pipeline(stage: &str, stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
     for inner in stages.values().counted() {
         let name = inner.as_document().and_then(Doc::first).map_or("", |first| first.key());
@@ -215,10 +218,10 @@ fn sub_pipeline(stage: &str, stages: Doc<'_>, context: &Context) -> Result<Pipel
     Pipeline::parse(stages, &context)
 }
 
-/// How deep pipelines may stand within one another.
+/// Maximal depth of nested pipelines.
 const NESTED_PIPELINES_MAX: usize = 20;
 
-/// Error 232 for a pipeline that stands within too many others.
+/// Fails with 232 for a pipeline inside too many others.
 pub fn check_nesting(pipelines_around: usize) -> Result<()> {
     if pipelines_around <= NESTED_PIPELINES_MAX {
         return Ok(());
@@ -227,7 +230,7 @@ pub fn check_nesting(pipelines_around: usize) -> Result<()> {
     Err(Error::new(Code(232), message))
 }
 
-/// A stage names no collection, and its pipeline makes no documents.
+/// Returns the error for a stage that names no collection and whose pipeline has no `$documents`.
 pub(super) fn without_source(stage: &str) -> Error {
     let message =
         format!("{stage} stage without explicit collection must have a pipeline with $documents as first stage");

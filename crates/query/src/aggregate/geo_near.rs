@@ -1,7 +1,7 @@
-//! `$geoNear`: where a pipeline's documents come from when they are asked for by their distance.
+//! `$geoNear`: a pipeline over documents in the order of their distance.
 //!
-//! The stage is a source, with the condition and the order that `$near` has in a filter, and behind it stages that write down what is known
-//! of each document: how far away it is, and which of its places that is.
+//! The stage is translated into a source, with the condition and the order of a `$near` in a
+//! filter, and stages that write the distance of each document and the location that has it.
 
 use super::Stage;
 use super::add_fields::AddFields;
@@ -19,11 +19,12 @@ use std::sync::Arc;
 pub struct GeoNear {
     filter: Predicate,
     near: Near,
-    /// Whether the stage names the field that holds the places; else it is for the collection's indexes to say.
+    /// Whether the stage names the field of the locations; otherwise the collection's indexes
+    /// determine it.
     has_key: bool,
 }
 
-/// The stage's fields as they are read.
+/// The stage's fields while they are parsed.
 #[derive(Default)]
 struct Fields<'a> {
     near: Option<Value<'a>>,
@@ -44,7 +45,7 @@ const GONE: [(&str, i32, &str); 3] = [
     ("start", 50856, "$geoNear no longer supports the 'start' argument."),
 ];
 
-/// Parses the stage, into the source and what stands behind it.
+/// Parses the stage, into the source and the stages that follow it.
 pub(super) fn parse(spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>) -> Result<()> {
     let (Value::Document(spec) | Value::Array(spec)) = spec else {
         return Err(Error::new(Code(10065), "invalid parameter: expected an object ($geoNear)"));
@@ -87,7 +88,7 @@ pub(super) fn parse(spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>)
     Ok(())
 }
 
-/// A stage that puts something into a field.
+/// Returns a stage that sets a field.
 fn put(path: &str, expression: &DocBuf, context: &Context) -> Result<Stage> {
     let mut fields = DocBuf::new();
     fields.append(path, expression);
@@ -128,7 +129,7 @@ fn no_distance_field() -> Error {
 }
 
 fn point(value: Value<'_>, context: &Context) -> Result<ValueBuf> {
-    // Whatever it is part of: this has to be known.
+    // Constants must be known at once, whatever the expression is part of.
     let expression = Expression::parse(value, &Context { folding: Folding::AtOnce, ..context.clone() })?;
     if !expression.is_constant() {
         return Err(Error::new(Code(5860402), "$geoNear requires a constant near argument"));
@@ -168,8 +169,9 @@ fn number(field: Element<'_>) -> Result<f64> {
     }
 }
 
-/// Returns the pipeline without the stages in front of its `$geoNear`, if those let all documents through: a MongoDB server
-/// drops them before it looks where the stage is. Two `$match` in a row become one that it keeps.
+/// Returns the pipeline without the stages in front of its `$geoNear`, if those pass all documents.
+/// A MongoDB server drops them before it checks the stage's position. It keeps two adjacent
+/// `$match`, which become one.
 pub(super) fn led_by_idle_stages(pipeline: Doc<'_>) -> Option<DocBuf> {
     let mut idle = 0;
     let mut last = "";
@@ -191,7 +193,7 @@ pub(super) fn led_by_idle_stages(pipeline: Doc<'_>) -> Option<DocBuf> {
 }
 
 impl GeoNear {
-    /// Whether the field of the places is still to be named.
+    /// Returns whether the field of the locations is still unknown.
     pub(super) fn lacks_key(&self) -> bool {
         !self.has_key
     }
@@ -201,7 +203,7 @@ impl GeoNear {
         self.has_key = true;
     }
 
-    /// Another condition on its documents.
+    /// Adds a condition on its documents.
     pub(super) fn restrict(&mut self, predicate: Predicate) {
         self.filter = self.filter.clone().and(predicate);
     }

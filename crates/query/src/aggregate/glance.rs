@@ -1,5 +1,6 @@
-//! The first look at a pipeline, before any of its stages is parsed: whether there are such stages, and which collections they
-//! read and write. MongoDB tells of mistakes in these first, wherever they stand.
+//! The first check of a pipeline, before any of its stages is parsed: that the stages exist, and
+//! the collections they read and write are named. MongoDB reports errors of these first, wherever
+//! they occur.
 
 use super::foreign::{Merge, Out, source, without_source};
 use super::parse::{facet_pipelines, refuse};
@@ -42,7 +43,8 @@ const STAGES: &[&str] = &[
     super::unpack_bucket::UNPACK_BUCKET,
 ];
 
-/// Errors: 14 and 40323 for what is no stage, 40324 for one that is not known, 73 for no name of a collection.
+/// Checks a pipeline. Fails with 14 and 40323 for an invalid stage, 40324 for an unknown one, and
+/// 73 for an invalid name of a collection.
 pub fn check(pipeline: Doc<'_>) -> Result<()> {
     pipeline.values().counted().try_for_each(|stage| {
         let Value::Document(stage) = stage else {
@@ -87,7 +89,7 @@ fn check_stage(name: &str, spec: Value<'_>) -> Result<()> {
     }
 }
 
-/// A pipeline inside of a stage, which begins with a collection or with documents of its own.
+/// Checks the pipeline of a stage, which begins with a collection or with documents of its own.
 fn check_inner(stage: &str, collection: Option<Value<'_>>, stages: Doc<'_>) -> Result<()> {
     let first = stages.values().next().and_then(Value::as_document).and_then(Doc::first);
     if collection.is_none() && first.is_none_or(|first| first.key() != "$documents") {

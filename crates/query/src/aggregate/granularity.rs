@@ -1,4 +1,4 @@
-//! Series of preferred numbers that `$bucketAuto` rounds its boundaries to.
+//! Series of preferred numbers to which `$bucketAuto` rounds its boundaries.
 //!
 //! Sources: Renard series (ISO 3), E series (IEC 60063), 1-2-5 and the powers of two.
 
@@ -19,7 +19,7 @@ const R40: &[u16] = &[
     100, 106, 112, 118, 125, 132, 140, 150, 160, 170, 180, 190, 200, 212, 224, 236, 250, 265, 280, 300, 315, 335, 355,
     375, 400, 425, 450, 475, 500, 530, 560, 600, 630, 670, 710, 750, 800, 850, 900, 950,
 ];
-/// The server's R80 has the numbers between those of R40 alone.
+/// The server's R80 contains only the numbers between those of R40.
 const R80: &[u16] = &[
     103, 109, 115, 122, 128, 136, 145, 155, 165, 175, 185, 195, 206, 218, 230, 243, 258, 272, 290, 307, 325, 345, 365,
     387, 412, 437, 462, 487, 515, 545, 580, 615, 650, 690, 730, 775, 825, 875, 925, 975,
@@ -56,7 +56,7 @@ impl Granularity {
         Ok(Granularity { numbers })
     }
 
-    /// The next larger number of the series, never the number itself.
+    /// Returns the next larger number of the series, never the number itself.
     pub fn round_up(&self, number: f64) -> f64 {
         let (Some(&first), Some(&last)) = (self.numbers.first(), self.numbers.last()) else {
             return if number == 0.0 { 0.0 } else { (number.log2().floor() + 1.0).exp2() };
@@ -81,7 +81,7 @@ impl Granularity {
         self.numbers.iter().map(|candidate| candidate * scale).find(|&candidate| number < candidate).unwrap_or(number)
     }
 
-    /// The next smaller number of the series, never the number itself.
+    /// Returns the next smaller number of the series, never the number itself.
     pub fn round_down(&self, number: f64) -> f64 {
         let (Some(&first), Some(&last)) = (self.numbers.first(), self.numbers.last()) else {
             return if number == 0.0 { 0.0 } else { (number.log2().ceil() - 1.0).exp2() };
@@ -112,7 +112,7 @@ impl Granularity {
     }
 }
 
-/// An E series of three digits, which follows its formula but for one number.
+/// Returns an E series of three digits, which follows its formula but for one number.
 fn computed(steps: u32) -> Vec<f64> {
     let number = |step: u32| (10f64.powf(f64::from(step) / f64::from(steps)) * 100.0).round();
     (0..steps).map(|step| if steps == 192 && number(step) == 919.0 { 920.0 } else { number(step) }).collect()

@@ -1,4 +1,4 @@
-//! `$group`: documents by a key, and what accumulates per key.
+//! `$group`: groups documents by a key, and accumulates values per key.
 
 use super::accumulate::{Accumulator, Engine, State, hash_of, spill};
 use super::bucket::Boundaries;
@@ -14,7 +14,7 @@ use hashbrown::HashTable;
 use std::sync::Arc;
 use steps::Counted;
 
-/// What a group costs besides its key and its states, roughly.
+/// Approximate overhead of a group besides its key and its states, in bytes.
 const GROUP_BYTES: usize = 64;
 
 #[derive(Debug)]
@@ -23,17 +23,18 @@ pub(crate) struct Group {
     fields: Vec<(Box<str>, Accumulator)>,
     collation: Collation,
     numbering: Numbering,
-    /// Paths of the key that hold what a field held: new path, old name.
+    /// Paths of the key that have the value of a field: new path, old name.
     renames: Vec<(String, String)>,
 }
 
-/// What documents are grouped by.
+/// The key of the groups.
 #[derive(Debug)]
 enum Key {
-    /// One group for all, and whether MongoDB's second engine knows what it was computed by.
+    /// One group for all, and whether MongoDB's second engine has all operators that computed the
+    /// key.
     Constant(ValueBuf, bool),
     Computed(Operand),
-    /// `$bucket`: the lower boundary that a value falls behind.
+    /// `$bucket`: the lower boundary of the bucket.
     Bucket(Operand, Boundaries, Engine),
 }
 
@@ -82,7 +83,7 @@ impl Group {
         }))
     }
 
-    /// The stage that `$bucket` comes to.
+    /// Returns the stage that `$bucket` is translated into.
     pub fn by_boundaries(
         group_by: Value<'_>,
         boundaries: Boundaries,
@@ -94,7 +95,7 @@ impl Group {
         Ok(Group::new(key, fields, context))
     }
 
-    /// The stage that `$sortByCount` comes to.
+    /// Returns the stage that `$sortByCount` is translated into.
     pub fn counting(by: Value<'_>, context: &Context) -> Result<Group> {
         let fields = vec![("count".into(), Accumulator::count())];
         let mut renames = Vec::new();
@@ -102,7 +103,7 @@ impl Group {
         Ok(Group { renames, ..Group::new(Self::parse_key(by, context)?, fields, context) })
     }
 
-    /// Whether MongoDB's second engine knows all that it asks for.
+    /// Returns whether MongoDB's second engine has everything that the stage uses.
     pub fn is_known_to_second_engine(&self) -> bool {
         let key = match &self.key {
             Key::Constant(_, known) => *known,
@@ -111,7 +112,7 @@ impl Group {
         key && self.fields.iter().all(|(_, accumulator)| accumulator.is_known_to_second_engine())
     }
 
-    /// Whether anything that it computes depends on the documents.
+    /// Returns whether a value that the stage computes depends on the documents.
     pub fn reads_documents(&self) -> bool {
         let key = match &self.key {
             Key::Constant(..) => false,
@@ -137,7 +138,7 @@ impl Group {
     }
 }
 
-/// Parts of a key that are nothing but a field of the top level.
+/// Finds the parts of a key that are plain top-level fields.
 fn find_renames(path: &str, key: Value<'_>, renames: &mut Vec<(String, String)>) {
     match key {
         Value::String(field) => {
@@ -151,7 +152,8 @@ fn find_renames(path: &str, key: Value<'_>, renames: &mut Vec<(String, String)>)
     }
 }
 
-/// A key document of one field keeps the field where its value is missing, with null; one of several drops it.
+/// Returns the null document of a key with one field: it keeps the field if its value is missing; a
+/// key of several fields drops it.
 fn only_field(key: Value<'_>) -> Option<DocBuf> {
     let key = key.as_document()?;
     let only = key.first().filter(|only| !only.key().starts_with('$') && key.elements().nth(1).is_none())?;
@@ -163,7 +165,7 @@ fn only_field(key: Value<'_>) -> Option<DocBuf> {
     }))
 }
 
-/// Refuses `{_id: {a: 1}}`, which looks like a projection.
+/// Fails for `{_id: {a: 1}}`, which looks like a projection.
 fn check_key(value: Value<'_>) -> Result<()> {
     let Value::Document(fields) = value else { return Ok(()) };
     if fields.first().is_some_and(|first| first.key().starts_with('$')) {
@@ -214,24 +216,24 @@ pub(super) struct Groups {
     group: Arc<Group>,
     found: Found,
     budget: Budget,
-    /// Groups that went to disk, sorted by their keys.
+    /// Groups that were written to disk, sorted by their keys.
     runs: Option<Runs>,
 }
 
-/// The keys that came up, with their states.
+/// The keys found so far, with their states.
 struct Found {
     /// Positions in `keys`.
     table: HashTable<u32>,
     hasher: ahash::RandomState,
     /// As first seen: of 1 and 1.0, which are one key, the first to come.
     keys: Vec<ValueBuf>,
-    /// One after the other, as many per key as there are accumulators.
+    /// Consecutive, as many per key as there are accumulators.
     states: Vec<State>,
     memory_bytes: usize,
 }
 
 impl Found {
-    /// The position of a string that is known by these very bytes.
+    /// Returns the position of a string key with exactly these bytes.
     fn known_text(&self, text: &[u8], group: &Group) -> Option<usize> {
         if !group.collation.is_simple() {
             return None;
@@ -240,7 +242,7 @@ impl Found {
         self.table.find(self.hasher.hash_one(text), is_text).map(|&index| index as usize)
     }
 
-    /// The position of a key, which becomes a new group if it is not known.
+    /// Returns the position of a key; adds a new group if it is unknown.
     fn find(&mut self, key: Value<'_>, group: &Group) -> Result<usize> {
         let collation = &group.collation;
         let hash = hash_key(&self.hasher, key, collation);
@@ -264,7 +266,7 @@ impl Found {
     }
 }
 
-/// As [`hash_of`], with a short way for the most frequent kind of key.
+/// Like [`hash_of`], with a fast path for the most frequent type of key.
 fn hash_key(hasher: &ahash::RandomState, key: Value<'_>, collation: &Collation) -> u64 {
     match key {
         Value::String(text) | Value::Symbol(text) if collation.is_simple() => hasher.hash_one(text.as_bytes()),
@@ -272,7 +274,7 @@ fn hash_key(hasher: &ahash::RandomState, key: Value<'_>, collation: &Collation) 
     }
 }
 
-/// Whether two keys are strings of the same bytes, which no collation tells apart.
+/// Returns whether two keys are strings of the same bytes, which are equal in every collation.
 fn is_same_text(known: &ValueBuf, key: Value<'_>) -> bool {
     matches!(key, Value::String(text) if is_text(known, text.as_bytes()))
 }
@@ -288,7 +290,7 @@ impl Groups {
         Groups { group, found: Found::new(), budget, runs: None }
     }
 
-    /// Writes the groups so far to disk as a sorted run, and begins anew.
+    /// Writes the groups so far to disk as a sorted run, and empties the table.
     fn spill(&mut self) -> Result<()> {
         let Some(disk) = self.budget.disk.as_deref() else {
             return Err(Error::new(
@@ -414,7 +416,7 @@ impl Hold for Groups {
     }
 }
 
-/// The groups, in the order in which they came up.
+/// The groups, in the order of their first documents.
 struct Given {
     group: Arc<Group>,
     keys: std::vec::IntoIter<ValueBuf>,

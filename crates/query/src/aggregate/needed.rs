@@ -1,8 +1,9 @@
-//! Which fields of the documents that come in a pipeline reads at all: the others need not be decoded, carried or sorted along.
+//! The fields of input documents that a pipeline reads: the others need not be decoded, carried or
+//! sorted along.
 //!
-//! Read off the stages as sent, up to the first that makes documents of its own (`$group`, an including `$project`): the names of the
-//! top level that filters, expressions and paths mention. Naming too many does no harm; where a stage may read anything, all
-//! fields count as read.
+//! They are derived from the stages as sent, up to the first that makes documents of its own
+//! (`$group`, an including `$project`): the top-level names in filters, expressions and paths. A
+//! superset does no harm; if a stage may read anything, all fields count as read.
 
 use crate::name_index::NameIndex;
 use document::{Doc, Value};
@@ -11,10 +12,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use steps::Counted;
 
-/// Up to so many fields, each is looked for in a document.
+/// Up to this number of fields, each is searched for in a document.
 const SOUGHT_MAX: usize = 16;
 
-/// Names of fields of the top level.
+/// Names of top-level fields.
 #[derive(Clone, Debug)]
 pub struct Fields(Arc<Inner>);
 
@@ -42,24 +43,24 @@ impl Fields {
         self.0.names.iter().map(|name| &**name)
     }
 
-    /// How many there are.
+    /// Returns the number of fields.
     pub fn count(&self) -> usize {
         self.0.names.len()
     }
 
-    /// Which one it is, counted from zero.
+    /// Returns the index of a field, counted from zero.
     #[inline]
     pub fn place(&self, name: &[u8]) -> Option<usize> {
         self.0.places.place(name, self.names())
     }
 
-    /// Whether the document has all of them.
+    /// Returns whether the document has all of them.
     pub fn are_in(&self, document: Doc<'_>) -> bool {
         let few = || self.names().all(|field| document.element(field).is_some());
         self.count() <= SOUGHT_MAX && few() || self.count() > SOUGHT_MAX && self.are_many_in(document)
     }
 
-    /// Looks at each of the document's fields, rather than for each name.
+    /// Examines each of the document's fields, rather than searching for each name.
     fn are_many_in(&self, document: Doc<'_>) -> bool {
         let mut is_found = vec![false; self.count()];
         let mut missing = self.count();
@@ -71,7 +72,7 @@ impl Fields {
         missing == 0
     }
 
-    /// The fields that a filter and an order read; `None` where they may read any.
+    /// Returns the fields that a filter and a sort read; `None` if they may read any.
     pub fn compared(filter: Doc<'_>, order: Doc<'_>) -> Option<Fields> {
         let mut names = Names::default();
         names.filter(filter)?;
@@ -79,7 +80,7 @@ impl Fields {
         Some(names.settled())
     }
 
-    /// The fields that a find reads; `None` where it may read any.
+    /// Returns the fields that a find reads; `None` if it may read any.
     pub fn found(filter: Doc<'_>, order: Doc<'_>, projection: Doc<'_>) -> Option<Fields> {
         let mut names = Names::default();
         names.filter(filter)?;
@@ -87,19 +88,20 @@ impl Fields {
         names.projection(projection)?.then(|| names.settled())
     }
 
-    /// The document with these fields alone, at the end of `out`.
+    /// Appends the document with these fields only to `out`.
     pub fn trim(&self, document: Doc<'_>, out: &mut Vec<u8>) {
         let mut writer = document::DocWriter::begin(out);
         let read = document.elements().counted().filter(|element| self.contains(element.key_bytes()));
         read.for_each(|element| writer.append_element(element));
     }
 
-    /// The fields that a pipeline reads; `None` where it may read any.
+    /// Returns the fields that a pipeline reads; `None` if it may read any.
     pub(super) fn of(stages: Doc<'_>) -> Option<Fields> {
         Self::named(Names::default(), stages)
     }
 
-    /// The dotted paths that a pipeline reads, those within others' too; `None` where it may read any.
+    /// Returns the dotted paths that a pipeline reads, including nested ones; `None` if it may read
+    /// any.
     pub fn paths(stages: Doc<'_>) -> Option<BTreeSet<String>> {
         let names = Names { whole: true, ..Names::default() };
         Some(Self::named(names, stages)?.names().map(str::to_owned).collect())
@@ -140,7 +142,7 @@ impl Fields {
     }
 }
 
-/// Whether a projection keeps only what it names; `None` where that is not plain to see.
+/// Returns whether a projection is an inclusion; `None` if that is not obvious.
 fn includes(spec: Doc<'_>) -> Option<bool> {
     let mut includes = None;
     for element in spec.elements().counted().filter(|element| element.key() != "_id") {
@@ -161,7 +163,7 @@ fn includes(spec: Doc<'_>) -> Option<bool> {
 struct Names {
     names: Vec<Box<str>>,
     known: HashSet<Box<str>>,
-    /// Paths are kept as they are.
+    /// Whether whole paths are recorded, rather than their first names.
     whole: bool,
 }
 
@@ -174,7 +176,8 @@ impl Names {
         }
     }
 
-    /// What fields within others are set in: an expression is computed for each element of an array, for none of an empty one.
+    /// Records the parents of nested fields that are set: an expression is computed for each
+    /// element of an array, and for none of an empty one.
     fn surroundings(&mut self, fields: Value<'_>) {
         let of_fields = |value: Value<'_>| {
             let first = value.as_document().and_then(Doc::first);
@@ -212,7 +215,8 @@ impl Names {
         })
     }
 
-    /// Whether it makes documents of what it names.
+    /// Records the paths of a projection. Returns whether its documents consist of the named fields
+    /// only.
     fn projection(&mut self, spec: Doc<'_>) -> Option<bool> {
         let includes = includes(spec)?;
         if includes {
@@ -228,7 +232,8 @@ impl Names {
         Some(includes)
     }
 
-    /// Every string that may be a path. Operators that name fields in another way may read any.
+    /// Records every string that may be a path. Returns `None` for operators that name fields in
+    /// another way.
     fn expression(&mut self, expression: Value<'_>) -> Option<()> {
         steps::step();
         match expression {

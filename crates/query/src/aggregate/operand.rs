@@ -1,7 +1,7 @@
 //! Operands of accumulators, and the document they are computed from.
 //!
-//! Most operands are fields of the top level. A stage with several of them numbers them when it is parsed ([`Numbering`]), and
-//! looks them all up in one walk through each document ([`Row::gather`]).
+//! Most operands are top-level fields. A stage with several of them numbers them when it is parsed
+//! ([`Numbering`]), and finds them all in one walk through each document ([`Row::gather`]).
 
 use crate::expression::Evaluated;
 use crate::expression::number::Number;
@@ -9,13 +9,13 @@ use crate::{Context, Expression, Item};
 use document::{Element, Kind, Name, Value};
 use error::Result;
 
-/// How many fields are looked up in one walk; any more, one by one.
+/// Maximal number of fields found in one walk; further ones are looked up separately.
 const GATHERED_MAX: usize = 8;
 
-/// An expression, with a short way for the most frequent kind.
+/// An expression, with a fast path for the most frequent kind.
 #[derive(Debug)]
 pub(super) enum Operand {
-    /// A field of the top level, and its number, where the stage numbers them.
+    /// A top-level field, and its number if the stage numbers its fields.
     Field(Box<str>, Option<usize>),
     Expression(Expression),
 }
@@ -58,7 +58,7 @@ impl Operand {
         }
     }
 
-    /// As [`Operand::evaluate`], of a document whose fields may have been gathered.
+    /// Like [`Operand::evaluate`], for a document whose fields may have been gathered.
     #[inline]
     pub fn evaluate_in<'s>(&'s self, row: &Row<'s>) -> Result<Evaluated<'s>> {
         match self {
@@ -69,14 +69,14 @@ impl Operand {
         }
     }
 
-    /// The bytes of the value's text, where a gathered field holds a string.
+    /// Returns the bytes of the value's text, if a gathered field is a string.
     #[inline]
     pub fn text_in<'s>(&'s self, row: &Row<'s>) -> Option<&'s [u8]> {
         let Operand::Field(name, number) = self else { return None };
         row.field(name, *number).and_then(Element::text_bytes)
     }
 
-    /// The value, where it is that of a field and an int32.
+    /// Returns the value, if it is that of a field and an int32.
     #[inline]
     pub fn int32_in(&self, row: &Row<'_>) -> Option<i32> {
         let Operand::Field(name, number) = self else { return None };
@@ -84,7 +84,7 @@ impl Operand {
         (element.kind == Kind::Int32).then(|| element.raw_value().first_chunk().copied().map(i32::from_le_bytes))?
     }
 
-    /// The value, where it is a number.
+    /// Returns the value, if it is a number.
     #[inline]
     pub fn number_in(&self, row: &Row<'_>) -> Result<Option<Number>> {
         match self {
@@ -94,14 +94,14 @@ impl Operand {
     }
 }
 
-/// The fields of the top level that a stage's operands read, each once.
+/// The top-level fields that a stage's operands read, without duplicates.
 #[derive(Debug, Default)]
 pub(super) struct Numbering {
     names: Vec<Name>,
 }
 
 impl Numbering {
-    /// Gives the operand's field a number, if the operand is a field.
+    /// Assigns a number to the operand's field, if the operand is a field.
     pub fn number(&mut self, operand: &mut Operand) {
         let Operand::Field(name, number) = operand else { return };
         *number = self.names.iter().position(|known| known.as_str() == &**name);
@@ -118,17 +118,17 @@ pub(super) type Gathered<'d> = [Option<Element<'d>>; GATHERED_MAX];
 /// A document on its way into accumulators.
 pub(super) struct Row<'d> {
     item: Item<'d>,
-    /// Its numbered fields, where they have been gathered.
+    /// Its numbered fields, if they have been gathered.
     fields: Option<&'d Gathered<'d>>,
 }
 
 impl<'d> Row<'d> {
-    /// A document whose fields are looked up one by one.
+    /// Returns a document whose fields are looked up one by one.
     pub fn of(item: Item<'d>) -> Row<'d> {
         Row { item, fields: None }
     }
 
-    /// Looks up the numbered fields. They are kept in `fields`, which begins empty.
+    /// Finds the numbered fields and stores them in `fields`, which must be empty.
     #[inline]
     pub fn gather(item: Item<'d>, numbering: &Numbering, fields: &'d mut Gathered<'d>) -> Row<'d> {
         item.document.gather(&numbering.names, fields);
@@ -163,7 +163,7 @@ mod tests {
         let mut numbering = Numbering::default();
         operands.iter_mut().for_each(|operand| numbering.number(operand));
         assert_eq!(numbering.names.len(), 5);
-        // Of two fields of one name the first counts.
+        // Of two fields with one name the first counts.
         let document = doc! { "long nam": 0, "long name": 1, "a": &doc! { "b": 2 }, "b": 3_i64, "b": 4, "c": 5 };
         let mut fields = Gathered::default();
         let row = Row::gather(document.as_doc().into(), &numbering, &mut fields);

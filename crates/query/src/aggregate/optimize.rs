@@ -1,6 +1,7 @@
-//! The order of stages, where another order gives the same result for less work, and what a store can do of a pipeline.
+//! Reorders stages if another order has the same result with less work, and splits off the part
+//! that a store can execute.
 //!
-//! MongoDB rearranges in the same way, and it shows: in which error is met first.
+//! MongoDB reorders in the same way, which shows in the error that is found first.
 
 mod before_redact;
 mod changes;
@@ -17,13 +18,15 @@ use changes::is_within;
 use hashbrown::HashMap;
 use std::sync::Arc;
 
-/// Rearranges a pipeline without changing what it gives:
+/// Reorders a pipeline without changing its results:
 ///
-/// - the parts of a `$match` move in front of stages that do not write what they read, each as far as it can;
-/// - neighboring `$match` stages become one, of neighboring `$sort` stages the last remains;
-/// - `$skip` and `$limit` move in front of stages that make one document of one, `$lookup` among them;
-/// - `$sort` moves in front of `$unwind` and `$lookup`, where it is by other fields;
-/// - `$sort` learns of a `$limit` behind it, and keeps no more documents than that.
+/// - the parts of a `$match` move in front of stages that do not write the fields they read, each
+///   as far as it can;
+/// - adjacent `$match` stages become one, of adjacent `$sort` stages the last remains;
+/// - `$skip` and `$limit` move in front of stages that map one document to one, including
+///   `$lookup`;
+/// - `$sort` moves in front of `$unwind` and `$lookup` if it is by other fields;
+/// - `$sort` is limited by a `$limit` after it, and retains no more documents than that.
 pub(super) fn rearrange(stages: &mut Vec<Stage>) {
     let mut arranged = Vec::with_capacity(stages.len());
     stages.drain(..).for_each(|stage| append(&mut arranged, stage));
@@ -38,7 +41,7 @@ pub(super) fn rearrange(stages: &mut Vec<Stage>) {
 
 fn append(arranged: &mut Vec<Stage>, stage: Stage) {
     match stage {
-        // It keeps what comes in.
+        // It passes all documents.
         Stage::Match(predicate) if predicate.matches_everything() && !arranged.is_empty() => {}
         Stage::Match(predicate) => append_match(arranged, predicate.root().clone()),
         Stage::Skip(0) => {}
@@ -47,7 +50,7 @@ fn append(arranged: &mut Vec<Stage>, stage: Stage) {
             let mut at = arranged.len() - transformations;
             let behind_limit = at > 0 && matches!(arranged[at - 1], Stage::Limit(_));
             if behind_limit && matches!(stage, Stage::Skip(_)) && !is_source(arranged) {
-                // In MongoDB it is the limit that stays behind; so what is skipped is computed.
+                // In MongoDB the limit does not move here, so the skipped documents are computed.
                 at = arranged.len();
             }
             arranged.insert(at, stage);
@@ -64,14 +67,14 @@ fn append(arranged: &mut Vec<Stage>, stage: Stage) {
     }
 }
 
-/// Whether a limit behind these stages is one of what a collection is asked for.
+/// Returns whether a limit after these stages applies to the documents read from a collection.
 fn is_source(stages: &[Stage]) -> bool {
     let rest = if let [Stage::Match(_), rest @ ..] = stages { rest } else { stages };
     let rest = if let [Stage::Sort { .. }, rest @ ..] = rest { rest } else { rest };
     rest.iter().all(|stage| matches!(stage, Stage::Skip(_) | Stage::Limit(_)) || keeps_number(stage))
 }
 
-/// Whether the order of what comes in is lost on a stage.
+/// Returns whether a stage discards the order of its input.
 fn sorts_anew(stage: &Stage) -> bool {
     match stage {
         Stage::Sort { .. } | Stage::Densify(_) => true,
@@ -80,13 +83,14 @@ fn sorts_anew(stage: &Stage) -> bool {
     }
 }
 
-/// Before which stages documents can be sorted as well: unwinds and joins that write other fields.
+/// Returns the position before which documents can be sorted as well: in front of unwinds and joins
+/// that write other fields.
 fn place_of_sort(stages: &[Stage], sort: &Stage) -> usize {
     let Stage::Sort { sort, .. } = sort else { return stages.len() };
     let mut at = stages.len();
     while let [before @ .., last] = &stages[..at] {
         let written = match last {
-            // A join and what it takes in stay one.
+            // A join and the unwind that it absorbs stay together.
             Stage::Unwind(unwind) if before.last().is_some_and(|join| is_absorbed(join, unwind)) => break,
             Stage::Unwind(unwind) => unwind.written(),
             Stage::Foreign(foreign) => match &**foreign {
@@ -108,7 +112,7 @@ pub(super) fn makes_one_of_one(stage: &Stage) -> bool {
     matches!(stage, Stage::AddFields(_) | Stage::Project(_) | Stage::ReplaceRoot(_))
 }
 
-/// Whether the stage gives as many documents as it gets, each of one of them.
+/// Returns whether the stage returns one document for each input document.
 fn keeps_number(stage: &Stage) -> bool {
     match stage {
         Stage::Foreign(foreign) => matches!(**foreign, Foreign::Lookup(_)),
@@ -116,14 +120,14 @@ fn keeps_number(stage: &Stage) -> bool {
     }
 }
 
-/// Puts in a `$match`, taken apart where only some of it can move on.
+/// Appends a `$match`; splits it if only a part of it can move on.
 fn append_match(arranged: &mut Vec<Stage>, root: Node) {
     let mut moving = conditions(root);
     let mut at = arranged.len();
     while at > 0 {
         steps::steps(1 + moving.len());
         if let Stage::Match(before) = &arranged[at - 1] {
-            // In the order of the stages, other than a conjunction within a conjunction.
+            // In the order of the stages, unlike a conjunction within a conjunction.
             moving = by_field(conditions(before.root().clone())).into_iter().chain(by_field(moving)).collect();
             arranged.remove(at - 1);
             at -= 1;
@@ -145,7 +149,8 @@ fn append_match(arranged: &mut Vec<Stage>, root: Node) {
             return;
         }
         let Some(mut changes) = Changes::of(&arranged[at - 1]) else { break };
-        // Of a sort MongoDB leaves behind what it leaves behind any stage. That is told by an expression that fails for a document.
+        // Like every stage, a sort stays behind some conditions in MongoDB. It shows if an
+        // expression fails for a document.
         changes.none &= !moving.iter().any(has_expression);
         if matches!(arranged[at - 1], Stage::Group(_)) && moving.iter().any(asks_for_existence_of_id) {
             break;
@@ -166,16 +171,17 @@ fn append_match(arranged: &mut Vec<Stage>, root: Node) {
 fn conditions(root: Node) -> Vec<Node> {
     match root {
         Node::And(parts) => parts,
-        // What it says of fields that have to be there can be tested apart.
+        // Its conditions on required fields can be tested separately.
         Node::Schema(schema) => schema.conditions(),
         other => vec![other],
     }
 }
 
-/// What a `$match` asks of one field is a conjunction of its own to the one that it is joined with.
+/// Combines the conditions of a `$match` on one field into a conjunction of their own, like the one
+/// that they are joined with.
 fn by_field(parts: Vec<Node>) -> Vec<Node> {
     let mut conditions: Vec<Node> = Vec::with_capacity(parts.len());
-    // Where the first condition on each path is.
+    // The index of the first condition on each path.
     let mut places: HashMap<Box<str>, usize> = HashMap::new();
     for part in parts {
         steps::step();
@@ -198,7 +204,8 @@ fn by_field(parts: Vec<Node>) -> Vec<Node> {
     conditions
 }
 
-/// Of a group's key MongoDB tests after the grouping whether there is one.
+/// Returns whether a condition tests for the existence of the group's key, which MongoDB tests
+/// after the grouping.
 fn asks_for_existence_of_id(condition: &Node) -> bool {
     fn is_about_existence(test: &Test) -> bool {
         match test {
@@ -215,7 +222,7 @@ fn asks_for_existence_of_id(condition: &Node) -> bool {
     }
 }
 
-/// A `$unionWith` whose own documents are tested as those that come in are.
+/// Returns a `$unionWith` whose own documents are filtered like the input.
 fn matched_within(stage: &Stage, conditions: &[Node]) -> Option<Stage> {
     let Stage::Foreign(foreign) = stage else { return None };
     let Foreign::UnionWith(union) = &**foreign else { return None };
@@ -229,7 +236,8 @@ fn matching(mut all: Vec<Node>) -> Stage {
     Stage::Match(Arc::new(Predicate::all_of(all)))
 }
 
-/// The conditions that can be tested before a stage, as they read there, and those that cannot.
+/// Splits conditions into those that can be tested before a stage, in their form there, and the
+/// rest.
 fn split(conditions: &[Node], changes: &Changes) -> (Vec<Node>, Vec<Node>) {
     let (mut free, mut bound) = (Vec::new(), Vec::new());
     for condition in conditions {
@@ -260,7 +268,8 @@ fn split(conditions: &[Node], changes: &Changes) -> (Vec<Node>, Vec<Node>) {
     (free, bound)
 }
 
-/// How many documents the stages can use at the most: a `$limit`, perhaps behind `$skip`s.
+/// Returns the maximal number of documents that the stages use: that of a `$limit`, perhaps after
+/// `$skip`s.
 fn limit_behind(stages: &[Stage]) -> Option<u64> {
     let mut skipped = 0u64;
     for stage in stages {
@@ -273,9 +282,9 @@ fn limit_behind(stages: &[Stage]) -> Option<u64> {
     None
 }
 
-/// Takes off the front what a store can be asked for.
+/// Splits off the front that a store can execute.
 pub(super) fn split_source(Pipeline { mut stages, needs, fields }: Pipeline) -> (Source, Pipeline) {
-    // Records are known by their numbers only to a projection that stands in front of everything.
+    // Record numbers are visible only to a projection that is the first stage.
     let numbered = leading_inclusion(&stages).is_some_and(|needs| needs.contains(Meta::RecordId));
     let needs = if numbered { needs } else { needs.without(Needs::of(Meta::RecordId)) };
     let mut predicate = Predicate::everything();
@@ -296,14 +305,15 @@ pub(super) fn split_source(Pipeline { mut stages, needs, fields }: Pipeline) -> 
         stages.remove(0);
     }
     let limit = limit_behind(&stages);
-    // Skips stay: the limit in front of them already counts what they drop.
+    // Skips stay: the limit in front of them already includes the documents that they drop.
     if let (Some(_), Some(index)) = (limit, stages.iter().position(|stage| matches!(stage, Stage::Limit(_)))) {
         stages.remove(index);
     }
     (Source { predicate, sort, limit, needs, fields }, Pipeline { stages, needs, fields: None })
 }
 
-/// What a projection reads that comes first, behind a `$match` at the most, and keeps only what it names.
+/// Returns the metadata read by an inclusion that is the first stage, or the first after a
+/// `$match`.
 pub(super) fn leading_inclusion(stages: &[Stage]) -> Option<Needs> {
     match stages {
         [Stage::Match(_), Stage::Project(project), ..] | [Stage::Project(project), ..] => project.inclusion_needs(),
@@ -311,7 +321,7 @@ pub(super) fn leading_inclusion(stages: &[Stage]) -> Option<Needs> {
     }
 }
 
-/// Lets the stages that make metadata write down what is asked for.
+/// Makes the stages that produce metadata record the requested ones.
 pub(super) fn show_metadata(stages: &mut [Stage], needs: Needs) {
     for stage in stages {
         match stage {

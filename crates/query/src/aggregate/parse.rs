@@ -21,10 +21,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use steps::Counted;
 
-/// How many stages a pipeline may have.
+/// Maximal number of stages in a pipeline.
 const STAGES_MAX: usize = 1000;
 
-/// Stages that stand first or not at all.
+/// Stages that are allowed only as the first one.
 const FIRST_ONLY: &[&str] = &[
     "$changeStream",
     "$collStats",
@@ -38,10 +38,10 @@ const FIRST_ONLY: &[&str] = &[
     "$planCacheStats",
 ];
 
-/// Stages that stand last or not at all.
+/// Stages that are allowed only as the last one.
 const LAST_ONLY: &[&str] = &["$out", "$merge"];
 
-/// Stages that a MongoDB server gives to itself alone.
+/// Stages that only a MongoDB server itself uses.
 const INTERNAL: &[&str] = &[
     "$_addReshardingResumeId",
     "$_internalBoundedSort",
@@ -61,12 +61,12 @@ const INTERNAL: &[&str] = &[
     "$setVariableFromSubPipeline",
 ];
 
-/// Where the stages can be that list sessions.
+/// The error for stages that list sessions in the wrong namespace.
 pub const SESSIONS_NAMESPACE: &str = "$listSessions may only be run against config.system.sessions";
 pub const LOCAL_SESSIONS_NAMESPACE: &str =
     "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection";
 
-/// The stages, and which metadata they ask for of the documents that come in.
+/// Parses the stages, and determines the metadata that they read of the input documents.
 pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<Stage>, Needs)> {
     let count = pipeline.elements().counted().count();
     if count > STAGES_MAX {
@@ -87,7 +87,7 @@ pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<Stage>
             }
             _ => parsed?,
         }
-        // What stands behind a stage that makes new documents knows only what cannot be had without asking for it.
+        // After a stage that makes new documents, only metadata that need no request are available.
         let asked = context.requests.take();
         needs = needs.and(if anew { asked.of_searches() } else { asked });
         ask_union(&mut stages, asked);
@@ -98,7 +98,8 @@ pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<Stage>
     Ok((stages, needs))
 }
 
-/// A stage that makes one document of one is carried out on both sides of a `$unionWith` right before it.
+/// Passes requests for metadata to a `$unionWith`: stages that map one document to one are executed
+/// on both its sides.
 fn ask_union(stages: &mut [Stage], asked: Needs) {
     let [before @ .., last] = stages else { return };
     if !optimize::makes_one_of_one(last) || asked.is_empty() {
@@ -112,12 +113,13 @@ fn ask_union(stages: &mut [Stage], asked: Needs) {
     }
 }
 
-/// A search by words is answered by an index, which only documents of a collection are in.
+/// Returns the error for a text search that is not first: it requires an index, which contains only
+/// documents of a collection.
 fn text_not_first() -> Error {
     Error::new(Code(17313), "$match with $text is only allowed as the first pipeline stage")
 }
 
-/// Whether the stage's documents are others than those that came in.
+/// Returns whether the stage's documents are others than those of its input.
 fn makes_anew(name: &str) -> bool {
     matches!(name, "$group" | "$bucket" | "$bucketAuto" | "$sortByCount" | "$count" | "$facet")
 }
@@ -195,7 +197,7 @@ fn parse(name: &str, spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>
     Ok(())
 }
 
-/// A `$match` looks at documents before anything is known beside their fields.
+/// Parses the filter of a `$match`, which cannot read metadata.
 fn parse_filter(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
     let around = context.requests.take();
     let predicate = Predicate::parse_as_written(filter, context)?;
@@ -204,12 +206,13 @@ fn parse_filter(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
     Ok(predicate)
 }
 
-/// There is no oplog that changes could be read from.
+/// Returns the error for change streams: there is no oplog to read changes from.
 pub fn no_change_streams() -> Error {
     Error::new(Code(40573), "The $changeStream stage is only supported on replica sets")
 }
 
-/// What a stage is answered with that does not run in a pipeline over a collection, or that does not exist.
+/// Returns the error for a stage that does not exist or does not run in a pipeline over a
+/// collection.
 pub(super) fn refuse(name: &str) -> Error {
     match name {
         "$changeStream" => no_change_streams(),
@@ -238,7 +241,7 @@ pub(super) fn refuse(name: &str) -> Error {
     }
 }
 
-/// The argument of `$limit` and `$skip`.
+/// Parses the argument of `$limit` and `$skip`.
 fn count(name: &str, code: i32, spec: Value<'_>) -> Result<u64> {
     let refuse = |expected: &str| {
         let found = text::element(name, spec);
@@ -274,7 +277,7 @@ fn count_name(spec: Value<'_>) -> Result<Cow<'_, str>> {
     Ok(name)
 }
 
-/// Stages that a facet may not have.
+/// Stages that are not allowed in a facet.
 const NOT_IN_FACETS: &[&str] = &[
     "$facet",
     "$out",
@@ -287,7 +290,7 @@ const NOT_IN_FACETS: &[&str] = &[
     "$planCacheStats",
 ];
 
-/// The pipelines that the operand of `$facet` has. Errors: 40169 to 40171, and those of their names.
+/// Returns the pipelines of a `$facet`. Fails with 40169 to 40171, and for invalid names.
 pub(super) fn facet_pipelines(spec: Value<'_>) -> Result<Vec<(&str, Doc<'_>)>> {
     let Some(spec) = spec.as_document().filter(|spec| !spec.is_empty()) else {
         let found = text::element("$facet", spec);
@@ -330,7 +333,7 @@ fn facet(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
     let misplaced = misplaced_in_facet(stages)
         .map(|name| Error::new(Code(40600), format!("{name} is not allowed to be used within a $facet stage")));
     let pipeline = match (Pipeline::parse_inside(stages, context), misplaced) {
-        // What is wrong with a stage itself comes before where it stands.
+        // Errors of a stage itself are reported before its wrong position.
         (Ok(_), Some(misplaced)) => return Err(misplaced),
         (Err(error), Some(misplaced)) if is_about_place(&error) => return Err(misplaced),
         (Err(error), _) if error.code() == Code::INDEX_NOT_FOUND && first.is_some_and(|it| it.key() == "$match") => {
@@ -347,7 +350,7 @@ fn facet(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
     Ok(pipeline)
 }
 
-/// The first stage that no facet may have, or whose own pipeline has one.
+/// Returns the first stage that is not allowed in a facet, or whose own pipeline has one.
 fn misplaced_in_facet(stages: Doc<'_>) -> Option<&str> {
     stages
         .values()

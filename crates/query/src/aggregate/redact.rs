@@ -1,4 +1,4 @@
-//! `$redact`: keeps, drops or looks into documents, level by level.
+//! `$redact`: keeps, drops or descends into documents, level by level.
 
 use crate::expression::display;
 use crate::{Context, Expression, Item};
@@ -21,7 +21,7 @@ impl Redact {
         Ok(Redact { expression: Expression::parse_with(spec, context, &VARIABLES)? })
     }
 
-    /// Writes what is left of the document; `false` where nothing is.
+    /// Writes the rest of the document; returns `false` if nothing is left.
     pub fn apply(&self, item: Item<'_>, out: &mut Vec<u8>) -> Result<bool> {
         let document = item.document;
         let variables = [DESCEND, KEEP, PRUNE].map(|text| Some(Value::String(text)));

@@ -1,4 +1,4 @@
-//! `$project`, `$unset` and `$replaceRoot`: other documents in place of the ones that come in.
+//! `$project`, `$unset` and `$replaceRoot`: replace each document by another.
 
 use super::optimize::Changes;
 use super::steps::{LEVELS_MAX, too_deep};
@@ -14,7 +14,8 @@ pub(crate) struct Project {
     projection: Projection,
 }
 
-/// Error 15 for an expression with more levels than a document may have, written out with arguments in arrays.
+/// Fails with 15 for an expression with more levels than a document may have, written out with
+/// arguments in arrays.
 fn check_levels(fields: Doc<'_>) -> Result<()> {
     fields.values().counted().try_for_each(|value| match value {
         Value::Document(inner) if !inner.first().is_some_and(|first| first.key_bytes().starts_with(b"$")) => {
@@ -57,7 +58,7 @@ impl Project {
         Ok(Project { projection: projection.map_err(|error| error.context("Invalid $project :: caused by :: "))? })
     }
 
-    /// `$unset`: one path, or an array of them.
+    /// Parses `$unset`: one path, or an array of them.
     pub fn parse_unset(spec: Value<'_>, context: &Context) -> Result<Project> {
         let mut paths = Vec::new();
         match spec {
@@ -81,17 +82,18 @@ impl Project {
         Ok(Project { projection: projection.map_err(|error| error.context("Invalid $unset :: caused by :: "))? })
     }
 
-    /// What the stage makes of paths.
+    /// Returns the effect of the stage on paths.
     pub fn changes(&self) -> Changes {
         self.projection.changes()
     }
 
-    /// Whether it keeps only what it names, and which metadata it reads.
+    /// Returns the metadata that the stage reads, if it is an inclusion.
     pub fn inclusion_needs(&self) -> Option<Needs> {
         self.projection.is_inclusion().then(|| self.projection.needs())
     }
 
-    /// Whether MongoDB's second engine takes it in: it keeps only what it names, and asks for nothing that is not known there.
+    /// Returns whether MongoDB's second engine accepts the stage: an inclusion that uses only its
+    /// operators.
     pub fn is_known_to_second_engine(&self) -> bool {
         self.projection.is_known_to_second_engine()
     }
@@ -108,14 +110,15 @@ impl Project {
 #[derive(Debug)]
 pub(crate) struct ReplaceRoot {
     expression: Expression,
-    /// The expression in the words of the error message.
+    /// The name of the expression in the error message.
     subject: &'static str,
-    /// The top-level fields that the expression reads, for the error message; `None` where that is the whole document.
+    /// The top-level fields that the expression reads, for the error message; `None` if it reads
+    /// the whole document.
     reads: Option<Vec<String>>,
 }
 
 impl ReplaceRoot {
-    /// `$replaceRoot`.
+    /// Parses `$replaceRoot`.
     pub fn parse(spec: Value<'_>, context: &Context) -> Result<ReplaceRoot> {
         let Value::Document(spec) = spec else {
             let kind = spec.kind().alias();
@@ -132,7 +135,7 @@ impl ReplaceRoot {
         Self::new(root, "'newRoot' expression ", context)
     }
 
-    /// `$replaceWith`.
+    /// Parses `$replaceWith`.
     pub fn parse_with(root: Value<'_>, context: &Context) -> Result<ReplaceRoot> {
         Self::new(root, "'replacement document' ", context)
     }
@@ -148,7 +151,7 @@ impl ReplaceRoot {
         self.expression.evaluate(item)
     }
 
-    /// What to say about a root that is no document.
+    /// Returns the error for a root that is no document.
     pub fn refuse(&self, root: Option<Value<'_>>, document: Doc<'_>) -> Error {
         let found = root.map_or_else(|| "MISSING".to_owned(), display);
         let kind = root.map_or("missing", |root| root.kind().alias());
@@ -192,7 +195,8 @@ fn note_fields(expression: Value<'_>, reads: &mut Option<Vec<String>>) {
     }
 }
 
-/// Whether a stage's argument is written as an expression: a `$`-prefixed path or an operator.
+/// Returns whether a stage's argument is written as an expression: a `$`-prefixed path or an
+/// operator.
 pub(super) fn is_expression(value: Value<'_>) -> bool {
     match value {
         Value::String(path) => path.starts_with('$'),
@@ -202,7 +206,7 @@ pub(super) fn is_expression(value: Value<'_>) -> bool {
     }
 }
 
-/// `value` as error messages quote it.
+/// Returns `value` as quoted in error messages.
 pub(super) fn quoted(value: Value<'_>) -> String {
     text::value(value).to_string()
 }

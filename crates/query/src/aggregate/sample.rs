@@ -34,11 +34,12 @@ pub(super) fn parse(spec: Value<'_>) -> Result<u64> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub size: u64,
-    /// The numbers drawn are asked for (`{$meta: "randVal"}`).
+    /// Whether the numbers drawn are requested (`{$meta: "randVal"}`).
     pub shows_numbers: bool,
 }
 
-/// Draws a number per document; the smallest numbers win, and their order is the order of the result.
+/// Draws a number per document; the smallest numbers win, and their order is the order of the
+/// result.
 pub(super) struct Sampler {
     size: usize,
     shows_numbers: bool,
@@ -76,7 +77,7 @@ impl Hold for Sampler {
     }
 }
 
-/// Notes the number as one between 0 and 1, of which the largest comes first.
+/// Records the number scaled to between 0 and 1, the largest first.
 fn show_number(number: u64, item: Item<'_>) -> ItemBuf {
     let mut metadata = MetadataBuf::default();
     metadata.begin(item.metadata);

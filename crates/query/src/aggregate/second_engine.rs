@@ -1,5 +1,6 @@
-//! Which stages MongoDB 6.0 runs in its second engine ([`crate::expression::second_engine`]): `$group` and joins at the front of a
-//! pipeline, behind what a collection is asked for, up to the first stage that the engine does not know.
+//! The stages that MongoDB 6.0 runs in its second engine ([`crate::expression::second_engine`]):
+//! `$group` and joins at the front of a pipeline, after the part that a collection executes, up to
+//! the first stage that the engine does not support.
 
 use super::foreign::Foreign;
 use super::{Pipeline, Stage};
@@ -7,7 +8,7 @@ use crate::predicate::{Node, Test};
 use std::sync::Arc;
 
 impl Pipeline {
-    /// Lets the second engine have what it would have of a pipeline over a collection.
+    /// Marks the stages that the second engine would execute in a pipeline over a collection.
     #[must_use]
     pub fn in_second_engine(mut self) -> Pipeline {
         let Some(source) = source(&self.stages) else { return self };
@@ -35,14 +36,15 @@ impl Pipeline {
     }
 }
 
-/// Nothing but a pipeline's stages holds what has just been parsed.
+/// Changes a value that was just parsed, so that the pipeline's stages have its only reference.
 fn change<T>(shared: &mut Arc<T>, change: fn(&mut T)) {
     if let Some(only) = Arc::get_mut(shared) {
         change(only);
     }
 }
 
-/// How many stages the collection is asked for; `None` where the engine does not know what they ask.
+/// Returns the number of stages that the collection executes; `None` if the engine does not support
+/// them.
 fn source(stages: &[Stage]) -> Option<usize> {
     let mut at = 0;
     if let Some(Stage::Match(predicate)) = stages.first() {
@@ -64,7 +66,8 @@ fn source(stages: &[Stage]) -> Option<usize> {
     Some(at)
 }
 
-/// Whether nothing but the number of documents matters: MongoDB reads empty ones then, with its first engine.
+/// Returns whether only the number of documents matters: MongoDB then reads empty ones, with its
+/// first engine.
 fn reads_nothing(stages: &[Stage]) -> bool {
     let reads = |stage: &Stage| match stage {
         Stage::Group(group) => Some(group.reads_documents()),
@@ -82,7 +85,7 @@ fn is_known(stage: &Stage) -> bool {
     }
 }
 
-/// Whether a join and the `$unwind` behind it are one stage.
+/// Returns whether a join and the `$unwind` after it are one stage.
 pub(super) fn is_absorbed(join: &Stage, unwind: &super::unwind::Unwind) -> bool {
     let Stage::Foreign(foreign) = join else { return false };
     matches!(&**foreign, Foreign::Lookup(lookup) if unwind.written().first() == Some(&lookup.target()))

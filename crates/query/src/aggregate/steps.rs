@@ -1,4 +1,5 @@
-//! A run: documents go through the stages one by one, each stage handing them to the next as borrowed bytes.
+//! A run: documents pass the stages one by one; each stage passes them to the next as borrowed
+//! bytes.
 
 use super::bucket_auto::Buckets;
 use super::densify::Gathered;
@@ -18,26 +19,27 @@ use error::{Code, Error, Result};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Stages call each other as deep as the section is long; a longer pipeline copies documents into a queue in between.
+/// Stages call each other, so the stack is as deep as the section is long; a longer pipeline copies
+/// documents into a queue in between.
 const SECTION_STEPS_MAX: usize = 50;
 
-/// How large a document may be between two stages; what comes out at the end is smaller ([`check_size`]).
+/// Maximal size of a document between two stages; results are smaller ([`check_size`]).
 const BETWEEN_STAGES_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// How many levels of documents and arrays there may be.
+/// Maximal number of levels of documents and arrays.
 pub(super) const LEVELS_MAX: usize = 200;
 
-/// How large the document of a `$facet` may be.
+/// Maximal size of the document of a `$facet`.
 const FACET_BYTES_MAX: usize = 100 * 1024 * 1024;
 
-/// Some consecutive stages of a run.
+/// Consecutive stages of a run.
 pub(super) struct Section {
     steps: Vec<Step>,
     /// Results on their way to the next section.
     passed_on: VecDeque<ItemBuf>,
 }
 
-/// A stage at work.
+/// The state of a stage in a run.
 enum Step {
     Match(Arc<Predicate>),
     Limit {
@@ -57,9 +59,9 @@ enum Step {
         count: u64,
     },
     Facet(Vec<Facet>),
-    /// Takes all its input in before it gives anything out.
+    /// Consumes all its input before it returns documents.
     Hold(Box<dyn Hold>),
-    /// Gives out what it held.
+    /// Returns the documents of a stage that consumed its input.
     Give(Box<dyn Give>),
     /// A stage that does not run here.
     Refused(&'static str),
@@ -69,32 +71,32 @@ enum Step {
 pub(super) trait Hold: Send {
     fn push(&mut self, item: Item<'_>) -> Result<Demand>;
 
-    /// Whether nothing but the number of documents matters.
+    /// Returns whether only the number of documents matters.
     fn counts(&self) -> bool {
         false
     }
 
-    /// As pushing so many documents, for a stage that counts.
+    /// Pushes this many documents to a stage that counts.
     fn push_number(&mut self, _: u64) -> Result<()> {
         Ok(())
     }
 
-    /// How many documents it chooses by chance.
+    /// Returns how many documents the stage draws at random.
     fn samples(&self) -> Option<usize> {
         None
     }
 
-    /// The input is over.
+    /// Ends the input.
     fn finish(self: Box<Self>) -> Result<Box<dyn Give>>;
 }
 
-/// Takes a document that is given out.
+/// Consumer of a stage's documents.
 pub(super) type Take<'t> = dyn FnMut(Item<'_>) -> Result<Demand> + 't;
 
-/// Documents that are given out one by one.
+/// A source of documents, one by one.
 pub(super) trait Give: Send {
-    /// Shows the next document to `take` and gives what that wants; `None` when there is none left. Where one document comes of
-    /// many, `pace` is asked along the way.
+    /// Passes the next document to `take` and returns its demand; `None` if none is left. Calls
+    /// `pace` along the way if one document is computed from many.
     fn give(&mut self, take: &mut Take<'_>, pace: &mut Pacer<'_>) -> Result<Option<Demand>>;
 }
 
@@ -132,7 +134,8 @@ struct Facet {
     results: VecDeque<DocBuf>,
     bytes: usize,
     enough: bool,
-    /// What went wrong in it. The stages in front of all facets come first, then one facet after the other.
+    /// Its failure. Failures of the stages before all facets come first, then those of one facet
+    /// after the other.
     failure: Option<Error>,
 }
 
@@ -187,7 +190,7 @@ impl Step {
     }
 }
 
-/// Whether nothing but the number of documents matters that are pushed.
+/// Returns whether only the number of pushed documents matters.
 pub(super) fn counts(sections: &[Section]) -> bool {
     match sections.first().and_then(|section| section.steps.first()) {
         Some(Step::Count { .. }) => true,
@@ -196,7 +199,7 @@ pub(super) fn counts(sections: &[Section]) -> bool {
     }
 }
 
-/// How many documents are chosen by chance before anything else is done.
+/// Returns how many documents are drawn at random before anything else is done.
 pub(super) fn samples(sections: &[Section]) -> Option<usize> {
     match sections.first()?.steps.first()? {
         Step::Hold(holder) => holder.samples(),
@@ -204,7 +207,7 @@ pub(super) fn samples(sections: &[Section]) -> Option<usize> {
     }
 }
 
-/// As pushing so many documents, where nothing else matters.
+/// Pushes this many documents, if only their number matters.
 pub(super) fn push_number(sections: &mut [Section], number: u64) -> Result<()> {
     match sections.first_mut().and_then(|section| section.steps.first_mut()) {
         Some(Step::Count { count, .. }) => *count += number,
@@ -249,15 +252,15 @@ fn pass_on(sections: &mut [Section], ready: &mut VecDeque<ItemBuf>) -> Result<De
     Ok(demand)
 }
 
-/// How far the end of the input has come: the stage whose turn it is to give out what it holds.
+/// The progress of ending the input: the stage that currently returns the documents it holds.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
     section: usize,
     step: usize,
 }
 
-/// Ends the input: each stage in turn gives out what it holds, until `wanted` results are ready or `pace` asks for a pause. True when
-/// that was all.
+/// Ends the input: the stages return the documents they hold, one stage after the other, until
+/// `wanted` results are ready or `pace` requests a pause. Returns true once all are returned.
 pub(super) fn advance(
     sections: &mut [Section],
     ending: &mut Ending,
@@ -273,7 +276,7 @@ pub(super) fn advance(
         let last = ending.section + 1 == sections.len();
         let Some(section) = sections.get_mut(ending.section) else { return Ok(true) };
         let out = if last { &mut *ready } else { &mut section.passed_on };
-        // What is on its way to the next section counts too, lest it pile up there.
+        // Documents on their way to the next section count too, so that they do not pile up there.
         if out.len() >= wanted {
             return Ok(false);
         }
@@ -288,7 +291,7 @@ pub(super) fn advance(
     }
 }
 
-/// Gives a document to the first of `steps`, and what comes of it to those behind.
+/// Passes a document to the first of `steps`, and its results to the following ones.
 fn feed(steps: &mut [Step], item: Item<'_>, out: &mut VecDeque<ItemBuf>) -> Result<Demand> {
     ::steps::step();
     let Some((step, rest)) = steps.split_first_mut() else {
@@ -352,7 +355,8 @@ fn feed(steps: &mut [Step], item: Item<'_>, out: &mut VecDeque<ItemBuf>) -> Resu
     }
 }
 
-/// The document that a stage has written. Error 10334 where it is too large even for other stages.
+/// Returns the document that a stage has written. Fails with 10334 if it is too large even between
+/// stages.
 fn written(scratch: &[u8]) -> Result<Doc<'_>> {
     check_room(scratch.len())?;
     let document = Doc::from_bytes(scratch).unwrap_or(Doc::EMPTY);
@@ -360,7 +364,7 @@ fn written(scratch: &[u8]) -> Result<Doc<'_>> {
     Ok(document)
 }
 
-/// Error 15 for a document that is nested too deep for a client, and for what walks through it here.
+/// Fails with 15 for a document that is nested too deep for a client, or for recursion here.
 fn check_depth(document: Doc<'_>) -> Result<()> {
     if !document::validate::is_deeper_than(document, LEVELS_MAX) {
         return Ok(());
@@ -374,7 +378,7 @@ pub(super) fn too_deep() -> Error {
     Error::new(Code(15), message)
 }
 
-/// Error 10334 for a document that would be too large even between stages.
+/// Fails with 10334 for a document that would be too large even between stages.
 pub(crate) fn check_room(bytes: usize) -> Result<()> {
     if bytes <= BETWEEN_STAGES_BYTES_MAX {
         return Ok(());
@@ -408,7 +412,7 @@ fn replace_root(
 }
 
 fn push_facets(facets: &mut [Facet], item: Item<'_>) -> Result<Demand> {
-    // Once one has failed, what is in front of them may still fail first.
+    // Once one has failed, those in front of it may still fail first.
     let failed = facets.iter().any(|facet| facet.failure.is_some());
     let mut demand = if failed { Demand::More } else { Demand::Enough };
     for facet in facets.iter_mut().filter(|facet| !facet.enough) {
@@ -431,7 +435,7 @@ fn push_facets(facets: &mut [Facet], item: Item<'_>) -> Result<Demand> {
 }
 
 impl Facet {
-    /// Moves results over; a facet's results become one array in one document.
+    /// Moves the results; a facet's results become one array in one document.
     fn collect(&mut self) -> Result<()> {
         while let Some(document) = self.execution.pop() {
             ::steps::step();
@@ -443,7 +447,8 @@ impl Facet {
     }
 }
 
-/// Lets a stage give out one of the documents it holds; false when nothing is left, or nobody wants more.
+/// Makes a stage return one of the documents it holds; returns false if nothing is left, or no more
+/// are needed.
 fn give_one(step: &mut Step, rest: &mut [Step], out: &mut VecDeque<ItemBuf>, pace: &mut Pacer<'_>) -> Result<bool> {
     if matches!(step, Step::Hold(_)) {
         let holder = std::mem::replace(step, Step::Limit { left: 0 });
@@ -457,7 +462,7 @@ fn give_one(step: &mut Step, rest: &mut [Step], out: &mut VecDeque<ItemBuf>, pac
             if demand == Some(Demand::More) {
                 return Ok(true);
             }
-            // Lets go of what it held.
+            // Frees the documents that it held.
             *step = Step::Limit { left: 0 };
         }
         Step::Count { name, count } if *count > 0 => {
@@ -477,7 +482,7 @@ fn give_one(step: &mut Step, rest: &mut [Step], out: &mut VecDeque<ItemBuf>, pac
     Ok(false)
 }
 
-/// Ends the facets' input; `None` where `pace` asks for a pause before the last of them is over.
+/// Ends the facets' input; returns `None` if `pace` requests a pause before all are finished.
 fn finish_facets(facets: &mut [Facet], pace: &mut Pacer<'_>) -> Result<Option<DocBuf>> {
     for facet in facets.iter_mut() {
         if let Some(failure) = facet.failure.take() {
@@ -494,7 +499,7 @@ fn finish_facets(facets: &mut [Facet], pace: &mut Pacer<'_>) -> Result<Option<Do
     facet_document(&results).map(Some)
 }
 
-/// Error 4031700 where a facet's results are too many for one document.
+/// Fails with 4031700 if a facet's results are too large for one document.
 pub fn check_facet_size(bytes: usize) -> Result<()> {
     if bytes <= FACET_BYTES_MAX {
         return Ok(());
@@ -504,7 +509,7 @@ pub fn check_facet_size(bytes: usize) -> Result<()> {
     Err(Error::new(Code(4031700), message))
 }
 
-/// The document that a `$facet` gives: each pipeline's results under its name.
+/// Returns the document of a `$facet`: each pipeline's results under its name.
 pub fn facet_document(results: &[(&str, Vec<DocBuf>)]) -> Result<DocBuf> {
     let document = DocBuf::build(|writer: &mut DocWriter<'_>| {
         for (name, documents) in results {
@@ -521,7 +526,7 @@ pub fn facet_document(results: &[(&str, Vec<DocBuf>)]) -> Result<DocBuf> {
     Ok(document)
 }
 
-/// Error 10334 or 15 for a result that no reply could hold.
+/// Fails with 10334 or 15 for a result that no reply could contain.
 pub fn check_size(document: Doc<'_>) -> Result<()> {
     check_depth(document)?;
     if document.size() > document::DOCUMENT_BYTES_MAX_INTERNAL { Err(too_large(document)) } else { Ok(()) }

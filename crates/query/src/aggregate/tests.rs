@@ -1,4 +1,5 @@
-//! Pipelines over a few documents: what comes out, or the error. All expectations were read off a 6.0 server.
+//! Pipelines over a few documents, with their results or errors. All expectations were read off a
+//! 6.0 server.
 
 use super::{Demand, Part, Pipeline};
 use crate::Context;
@@ -403,7 +404,7 @@ fn groups_on_disk_come_to_what_they_come_to_in_memory() {
     assert_eq!(run_with(crate::spill::testing::small(60_000)), expected);
 }
 
-/// The results of a pipeline over 400 documents, in whatever memory is given.
+/// Returns the results of a pipeline over 400 documents, with the given memory.
 fn run_within(stages: &str, budget: impl Into<crate::spill::Budget>) -> Result<Vec<document::DocBuf>> {
     let pipeline = parse(stages)?;
     let mut execution = pipeline.start(budget);
@@ -471,7 +472,8 @@ fn what_stages_may_not_hold() {
     );
 }
 
-/// A value larger than documents are between stages is refused where it comes up, whatever happens to it later.
+/// A value larger than documents may be between stages is rejected when it is computed, whatever
+/// happens to it later.
 #[test]
 fn documents_do_not_grow_without_bound() {
     let doubling = "{$set: {x: ['$$ROOT', '$$ROOT']}}, ".repeat(40);

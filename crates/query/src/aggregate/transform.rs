@@ -1,4 +1,4 @@
-//! Pipelines of stages that make one document of one: the form of update that is a pipeline.
+//! Pipelines of stages that map one document to one: the form of update that is a pipeline.
 
 use super::{Pipeline, Stage};
 use crate::Context;
@@ -15,14 +15,15 @@ pub(crate) struct Transformation {
 }
 
 impl Transformation {
-    /// Errors: those of [`Pipeline::parse`], and 72 for stages that do more than change a document.
+    /// Parses the pipeline. Fails like [`Pipeline::parse`], and with 72 for stages that do more
+    /// than change a document.
     pub fn parse(stages: Doc<'_>, context: &Context) -> Result<Transformation> {
         let context = Context { folding: Folding::Never, ..context.clone() };
         let pipeline = Pipeline::parse_inside(stages, &context)?;
         let names = stages.values().filter_map(Value::as_document).filter_map(Doc::first);
         match names.map(|stage| stage.key()).find(|name| !ALLOWED.contains(name)) {
             Some(name) => {
-                // Told of is the first of the stages that it stands for.
+                // The error names the first of the stages that it is translated into.
                 let name = match name {
                     "$count" | "$sortByCount" | "$bucket" => "$group",
                     "$densify" | "$setWindowFields" => "$sort",
@@ -35,7 +36,7 @@ impl Transformation {
         }
     }
 
-    /// Writes what becomes of the document at the end of `out`.
+    /// Appends the changed document to `out`.
     pub fn apply(&self, document: Doc<'_>, out: &mut Vec<u8>) -> Result<()> {
         let mut current = document.as_bytes().to_vec();
         let mut next = Vec::with_capacity(current.len() + 64);

@@ -1,6 +1,7 @@
 //! `$_internalUnpackBucket`: the measurements in a bucket of a time-series collection.
 //!
-//! A bucket keeps what its measurements have in common under `meta`, and their other fields by columns: `data: {field: {"0": …}}`.
+//! A bucket stores the common part of its measurements in `meta`, and their other fields by
+//! columns: `data: {field: {"0": …}}`.
 
 use super::Demand;
 use document::{Doc, DocWriter, Value};
@@ -36,7 +37,7 @@ impl UnpackBucket {
         Ok(UnpackBucket { time_field, meta_field: text("metaField", 5346505)? })
     }
 
-    /// Gives each measurement of a bucket.
+    /// Passes each measurement of a bucket to a closure.
     pub(super) fn each(
         &self,
         bucket: Doc<'_>,

@@ -1,4 +1,4 @@
-//! `$unwind`: a document per element of an array.
+//! `$unwind`: one document per element of an array.
 
 use super::Demand;
 use super::add_fields::set_path;
@@ -10,9 +10,9 @@ use std::borrow::Cow;
 #[derive(Debug)]
 pub(crate) struct Unwind {
     path: Vec<Box<str>>,
-    /// Where the element's position goes.
+    /// The path of the element's position.
     index: Option<Vec<Box<str>>>,
-    /// Keep documents that have no element there.
+    /// Whether documents without an element are retained.
     preserve: bool,
 }
 
@@ -49,12 +49,12 @@ impl Unwind {
         Ok(Unwind { path: components(bare)?, index: index.map(|index| components(&index)).transpose()?, preserve })
     }
 
-    /// The paths that the stage writes to.
+    /// Returns the paths that the stage writes to.
     pub fn written(&self) -> Vec<String> {
         std::iter::once(&self.path).chain(&self.index).map(|path| path.join(".")).collect()
     }
 
-    /// Gives each document that comes of `document` to `next`, as long as it wants more.
+    /// Passes each document made from `document` to `next`, as long as it accepts more.
     pub fn each(
         &self,
         document: Doc<'_>,
@@ -65,7 +65,7 @@ impl Unwind {
             Some(Value::Array(array)) if !array.is_empty() => {
                 for (index, value) in (0_i64..).zip(array.values()) {
                     steps::step();
-                    // All else is copied for each element.
+                    // The rest of the document is copied for each element.
                     steps::bytes(document.size() - array.size());
                     if self.write(document, Some(value), Some(index), scratch, next)? == Demand::Enough {
                         return Ok(Demand::Enough);
@@ -73,7 +73,8 @@ impl Unwind {
                 }
                 Ok(Demand::More)
             }
-            // Where the position goes to the same place, it takes that place rather than the last.
+            // If the position is written to the same path, it takes that position rather than the
+            // last.
             Some(Value::Array(_))
                 if self.preserve && self.index.as_ref().is_some_and(|index| index.starts_with(&self.path)) =>
             {
@@ -90,7 +91,7 @@ impl Unwind {
         }
     }
 
-    /// The value at the path; arrays on the way are not entered.
+    /// Returns the value at the path; does not descend into arrays.
     fn find<'d>(&self, document: Doc<'d>) -> Option<Value<'d>> {
         self.path.iter().try_fold(Value::Document(document), |value, name| value.as_document()?.get(name))
     }

@@ -1,9 +1,11 @@
 //! `$setWindowFields`: fields computed from a document's neighbors.
 //!
-//! The input is sorted by partition and then as the stage says; each partition is held while its documents are
-//! given out, on disk where memory does not suffice. In reading
-//! order: this file (the stage and its run), `parse` (output fields), `partition` (its documents), `bounds` (which neighbors a window takes in), `run` (the
-//! functions at work), `removable` and `ordered` (what they compute while windows move), `fill` (gaps between known values).
+//! The input is sorted by partition and then by the stage's sort. Each partition is held while its
+//! documents are returned, on disk if memory does not suffice.
+//!
+//! In reading order: this file (the stage and its run), `parse` (output fields), `partition` (its
+//! documents), `bounds` (the neighbors in a window), `run` (evaluation of the functions),
+//! `removable` and `ordered` (their state while windows move), `fill` (gaps between known values).
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/operator/aggregation/setWindowFields/>
 
@@ -33,16 +35,17 @@ use steps::Counted;
 #[derive(Debug)]
 pub(crate) struct SetWindowFields {
     partition: Option<Expression>,
-    /// What documents are sorted by as they come in: where partitions are kept apart by a field, by that first.
+    /// The order of the input: by the field of the partitions first, if they are distinguished by a
+    /// field.
     order: Sort,
-    /// The order begins with what partitions are kept apart by.
+    /// Whether the order begins with the field of the partitions.
     order_has_partition: bool,
     sort: Option<Sort>,
     collation: Collation,
-    /// The one field that is sorted by, where it is one.
+    /// The field that is sorted by, if there is exactly one.
     sort_by: Option<Expression>,
     functions: Vec<Function>,
-    /// Where the functions' values go, by their position.
+    /// The paths of the functions' values, by their index.
     fields: FieldTree<usize>,
 }
 
@@ -51,7 +54,7 @@ impl SetWindowFields {
         parse::stage(spec, context)
     }
 
-    /// Whether documents are sorted for it as they come in, by fields that they have by then.
+    /// Returns whether the stage sorts its input by fields that it already has.
     pub fn sorts_anew(&self) -> bool {
         match &self.partition {
             Some(_) => self.order_has_partition,
@@ -59,8 +62,8 @@ impl SetWindowFields {
         }
     }
 
-    /// Writes what is sorted by before all else: the value that documents are kept apart by, where that is no field. An array is sorted by its
-    /// smallest element; error 2 where another one is sorted by beside it.
+    /// Writes the value that precedes the sort key: that of the partition, unless it is a field. An
+    /// array is sorted by its smallest element; fails with 2 for parallel arrays.
     fn write_lead(&self, document: Item<'_>, out: &mut Vec<u8>) -> Result<()> {
         let Some(partition) = self.partition.as_ref().filter(|_| !self.order_has_partition) else { return Ok(()) };
         let evaluated = partition.evaluate(document)?;
@@ -79,7 +82,7 @@ impl SetWindowFields {
         Ok(())
     }
 
-    /// Writes the value that the documents of a partition share. Error 14 for an array.
+    /// Writes the value that the documents of a partition share. Fails with 14 for an array.
     fn write_partition(&self, document: Item<'_>, out: &mut Vec<u8>) -> Result<()> {
         let Some(partition) = &self.partition else { return Ok(()) };
         let evaluated = partition.evaluate(document)?;
@@ -93,7 +96,7 @@ impl SetWindowFields {
     }
 }
 
-/// Whether there is an array on this path.
+/// Returns whether the path crosses an array.
 fn meets_array(document: Doc<'_>, path: &str) -> bool {
     let mut value = Value::Document(document);
     for name in path.split('.') {
@@ -145,14 +148,15 @@ impl Hold for Partitions {
     }
 }
 
-/// A partition's documents on their way out.
+/// A partition whose documents are being returned.
 struct Windows {
     stage: Arc<SetWindowFields>,
     budget: Budget,
     sorted: Sorted,
     /// The first document of the next partition, with its partition.
     ahead: Option<(Vec<u8>, ItemBuf)>,
-    /// What is wrong with the document behind those of the partition: told when that is asked for.
+    /// The error of the document after those of the partition, reported when that document is
+    /// requested.
     failure: Option<Error>,
     partition: Partition,
     row: usize,
@@ -161,7 +165,7 @@ struct Windows {
 }
 
 impl Windows {
-    /// Reads the next partition; false when there is none.
+    /// Reads the next partition; returns false if there is none.
     fn load(&mut self, pace: &mut Pacer<'_>) -> Result<bool> {
         self.partition.clear();
         self.row = 0;
@@ -202,7 +206,7 @@ impl Windows {
     }
 }
 
-/// The functions alone hold too much.
+/// Returns the error for functions whose state alone exceeds the limit.
 fn too_large(bytes: usize, budget: &Budget) -> Error {
     let max = budget.memory_bytes_max;
     let message =
@@ -221,7 +225,7 @@ impl Give for Windows {
         let mut bytes = 0;
         for (run, function) in self.runs.iter_mut().zip(&stage.functions) {
             steps::step();
-            // What is wrong with the documents that it takes in before the failure is told first.
+            // Errors of the documents added before the failure are reported first.
             values.push(run.next(function, stage, &self.partition, row)?);
             if is_past(function.looks_to(row))
                 && let Some(failure) = self.failure.take()
@@ -230,7 +234,7 @@ impl Give for Windows {
             }
             bytes += run.memory_bytes();
         }
-        // The next document is looked at before this one is given.
+        // The next document is read before this one is returned.
         if is_past(Some(row + 1))
             && let Some(failure) = self.failure.take()
         {

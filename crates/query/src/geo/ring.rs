@@ -98,7 +98,8 @@ impl Ring {
     }
 
     pub fn index(&self) -> &EdgeIndex {
-        // No lock is held while building the index, because the build may be suspended.
+        // Built outside `get_or_init`, because other threads wait inside and the build may be
+        // suspended.
         match self.index.get() {
             Some(index) => index,
             None => {

@@ -1,7 +1,8 @@
 //! The walk of a projection's tree beside a document.
 //!
-//! Fields come out in the document's order, computed ones behind them in the order of the specification; where a level keeps
-//! what it does not name, a computed field takes the place of the one it replaces.
+//! Fields are written in the document's order, computed ones after them in the order of the
+//! specification. At a level that includes unnamed fields, a computed field takes the position of
+//! the one it replaces.
 
 use super::tree::{Action, Field, Fields, Mode};
 use crate::metadata::Item;
@@ -10,7 +11,7 @@ use error::{Code, Error, Result};
 use hashbrown::HashSet;
 use steps::Counted;
 
-/// What the walk needs to know besides the place it has reached.
+/// Context of the walk that is the same at every level.
 pub(super) struct Walk<'d> {
     pub mode: Mode,
     /// The whole document, which expressions refer to.
@@ -19,7 +20,8 @@ pub(super) struct Walk<'d> {
 }
 
 impl Walk<'_> {
-    /// Projects the fields of one document. `pick`: the first array on the positional operator's path is still to come.
+    /// Projects the fields of one document. `pick`: the first array on the positional operator's
+    /// path has not been reached yet.
     pub fn document(&self, fields: &Fields, document: Doc<'_>, pick: bool, out: &mut DocWriter<'_>) -> Result<()> {
         let mut written = fields.computes.then(HashSet::new);
         for element in document.elements() {
@@ -43,7 +45,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Writes what becomes of one field; tells whether its place is taken.
+    /// Writes the projection of one field; returns whether its position is taken.
     fn field(&self, field: &Field, element: Element<'_>, pick: bool, out: &mut DocWriter<'_>) -> Result<bool> {
         match &field.action {
             Action::Keep if pick && element.kind == Kind::Array => {
@@ -59,7 +61,8 @@ impl Walk<'_> {
                 kept.for_each(|element| array.push_raw(element.kind, element.raw_value()));
             }
             Action::Slice(_) => out.append_element(element),
-            // Computed fields take their place here only where the fields around them stay.
+            // Computed fields take the position of a field only at levels that include unnamed
+            // fields.
             Action::Compute(_) | Action::ElementMatch(_) if self.mode == Mode::Include => return Ok(false),
             Action::Compute(expression) => expression.evaluate_into(self.root, out, element.key())?,
             Action::ElementMatch(_) => self.element_match(field, element, out)?,
@@ -102,7 +105,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Appends the computed fields that have no place yet.
+    /// Appends the computed fields that have no position yet.
     pub fn computed(&self, fields: &Fields, written: &HashSet<*const Field>, out: &mut DocWriter<'_>) -> Result<()> {
         for field in fields.iter().counted().filter(|field| !written.contains(&std::ptr::from_ref(*field))) {
             match &field.action {
@@ -121,7 +124,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Appends what `$elemMatch` finds, on a level without other computed fields.
+    /// Appends the elements found by `$elemMatch`, on a level without other computed fields.
     fn element_matches(&self, fields: &Fields, document: Doc<'_>, out: &mut DocWriter<'_>) -> Result<()> {
         for field in fields.iter().counted().filter(|field| matches!(field.action, Action::ElementMatch(_))) {
             if let Some(element) = document.element(&field.name) {
@@ -144,7 +147,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The element that the positional operator stands for.
+    /// Returns the element that the positional operator selects.
     fn picked<'d>(&self, array: Doc<'d>) -> Result<Element<'d>> {
         let index = self.array_index.ok_or_else(|| {
             let message = "positional operator '.$' couldn't find a matching element in the array";

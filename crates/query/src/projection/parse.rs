@@ -12,25 +12,26 @@ use steps::Counted;
 
 pub(super) struct Parser<'c> {
     context: &'c Context,
-    /// Whether the forms that only `find` has are known.
+    /// Whether the forms specific to `find` are accepted.
     is_find: bool,
-    /// Unknown until a field says which it is.
+    /// Unknown until a field determines it.
     mode: Option<Mode>,
-    /// What a plain `_id: 0` or `_id: 1` says.
+    /// The value of a plain `_id: 0` or `_id: 1`.
     id: Option<bool>,
     root: Fields,
     has_slice: bool,
     has_element_match: bool,
-    /// The filter that the positional operator refers to, once that has come.
+    /// The filter that the positional operator refers to, once the operator has occurred.
     positional: Option<Arc<Predicate>>,
     has_meta: bool,
-    /// What stands beside the projection.
+    /// The command's filter.
     filter: Doc<'c>,
-    /// The first constant expression that fails. What is wrong with the specification itself comes first.
+    /// The first failure of a constant expression. Errors of the specification itself are reported
+    /// first.
     failure: Option<Error>,
 }
 
-/// A field's value as a switch.
+/// Returns a field's value as a boolean, if it is one or a number.
 fn switch(value: Value<'_>) -> Option<bool> {
     (value.kind().is_number() || value.kind() == Kind::Boolean).then(|| value.is_truthy())
 }
@@ -39,7 +40,8 @@ fn is_operator(document: Doc<'_>) -> bool {
     document.first().is_some_and(|first| first.key_bytes().starts_with(b"$"))
 }
 
-/// What a filter may not have that the positional operator refers to. Conditions by distance are refused where it is parsed.
+/// Fails if the positional operator cannot refer to a filter. Conditions by distance are rejected
+/// when the filter is parsed.
 fn check_filter(filter: Doc<'_>) -> Result<()> {
     for element in filter.elements().counted() {
         match element.key_bytes() {
@@ -59,7 +61,7 @@ fn check_filter(filter: Doc<'_>) -> Result<()> {
 }
 
 impl<'c> Parser<'c> {
-    /// For the projection of a find with this filter.
+    /// Returns a parser for the projection of a find with this filter.
     pub fn find(context: &'c Context, filter: Doc<'c>) -> Self {
         Parser { is_find: true, filter, ..Self::stage(context) }
     }
@@ -121,11 +123,11 @@ impl<'c> Parser<'c> {
         }
     }
 
-    /// Parses one field within `prefix`, which is as before when this returns without an error.
+    /// Parses one field within `prefix`, which is unchanged if this returns without an error.
     fn parse_field<'v>(&mut self, prefix: &mut Vec<&'v str>, element: Element<'v>) -> Result<()> {
         let (name, positional) = self.split_positional(element.key())?;
         if let Err(error) = check_field_path(name) {
-            // What is wrong with the value is told first.
+            // Errors of the value are reported first.
             match element.value() {
                 Value::Document(inner) if inner.is_empty() => return Err(empty_projection()),
                 Value::String(_) | Value::Array(_) => drop(Expression::parse(element.value(), self.context)?),
@@ -162,7 +164,7 @@ impl<'c> Parser<'c> {
         Ok(())
     }
 
-    /// Takes the `.$` off a name that ends in it.
+    /// Removes the suffix `.$` of a name.
     fn split_positional<'v>(&self, name: &'v str) -> Result<(&'v str, bool)> {
         if name.contains(".$.") {
             return Err(Error::new(
@@ -222,7 +224,8 @@ impl<'c> Parser<'c> {
         Ok(())
     }
 
-    /// Puts an action into the tree. A plain `_id: 0` or `_id: 1` is not there yet, but in the way.
+    /// Inserts an action into the tree. A plain `_id: 0` or `_id: 1` is not in the tree yet, but
+    /// conflicts.
     fn insert(&mut self, path: &[&str], action: Action, positional: bool) -> Result<()> {
         match path {
             ["_id"] if self.id.is_some() => Err(Error::new(Code(31250), "Path collision at _id")),
@@ -246,14 +249,14 @@ impl<'c> Parser<'c> {
         }
     }
 
-    /// Metadata goes with inclusions and exclusions alike.
+    /// Parses `$meta`, which is allowed in inclusions and exclusions alike.
     fn parse_meta(&mut self, path: &[&str], operator: Doc<'_>) -> Result<()> {
         let expression = self.expression(Value::Document(operator))?;
         self.has_meta = true;
         self.insert(path, Action::Compute(expression), false)
     }
 
-    /// What is no `$slice` of the short form may still be the expression of that name.
+    /// Parses `$slice`. An operand not of the short form may be the expression of that name.
     fn parse_slice(&mut self, path: &[&str], operator: Doc<'_>, operand: Value<'_>) -> Result<()> {
         let complaint = match Slice::parse(operand) {
             Ok(slice) => match self.insert(path, Action::Slice(slice), false) {
@@ -299,7 +302,7 @@ impl<'c> Parser<'c> {
         self.insert(path, Action::ElementMatch(predicate), false)
     }
 
-    /// A computed field makes an inclusion.
+    /// Adds a computed field, which makes the projection an inclusion.
     fn compute(&mut self, path: &[&str], value: Value<'_>) -> Result<()> {
         let is_exclusion = self.mode == Some(Mode::Exclude);
         check_expression_name(value)?;
@@ -341,7 +344,7 @@ fn empty_projection() -> Error {
     Error::new(Code(51270), "An empty sub-projection is not a valid value. Found empty object at path")
 }
 
-/// A document that begins with an operator holds nothing else.
+/// Fails if a document that begins with an operator has other fields.
 fn check_single(operator: Doc<'_>) -> Result<()> {
     match operator.elements().counted().count() {
         1 => Ok(()),

@@ -1,17 +1,18 @@
-//! `$slice` in the form that only `find` has: a count, or `[skip, count]`.
+//! `$slice` in the form specific to `find`: a count, or `[skip, count]`.
 
 use document::{Doc, Element, Value};
 use steps::Counted;
 
-/// Which elements of an array stay.
+/// The range of an array's elements to return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slice {
-    /// Counted from the end where negative.
+    /// Counted from the end if negative.
     skip: i32,
     count: i32,
 }
 
-/// Why an operand is not of this form: a code and a message, which end up inside of another message.
+/// The reason why an operand is not of this form: a code and a message, which is embedded in
+/// another message.
 pub(super) type Complaint = (i32, &'static str);
 
 impl Slice {
@@ -39,7 +40,7 @@ impl Slice {
         Ok(Slice { skip, count })
     }
 
-    /// The elements that stay.
+    /// Returns the elements of the slice.
     pub fn elements<'d>(&self, array: Doc<'d>) -> impl Iterator<Item = Element<'d>> + use<'d> {
         let skip = match usize::try_from(self.skip) {
             Ok(skip) => skip,
@@ -49,7 +50,7 @@ impl Slice {
     }
 }
 
-/// A number cut to a whole one within 32 bits.
+/// Returns a number truncated to an integer and clamped to 32 bits.
 fn clamped(value: Value<'_>) -> Option<i32> {
     Some(match value {
         Value::Int32(number) => number,

@@ -7,12 +7,12 @@ use document::{Doc, Value};
 use error::{Code, Error, Result};
 use steps::Counted;
 
-/// What happens to fields that the tree does not name.
+/// The treatment of fields that the tree does not name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// They are left out.
+    /// They are excluded.
     Include,
-    /// They stay.
+    /// They are included.
     #[default]
     Exclude,
 }
@@ -22,7 +22,8 @@ pub(super) enum Mode {
 pub(super) struct Fields {
     fields: Vec<Field>,
     places: NameIndex,
-    /// Something within is computed, so that the level appears even where the document has none.
+    /// Whether a field below is computed, so that the level is created even if the document has
+    /// none.
     pub computes: bool,
 }
 
@@ -30,7 +31,8 @@ pub(super) struct Fields {
 pub(super) struct Field {
     pub name: Box<str>,
     pub action: Action,
-    /// On the path of the positional operator: the first array here is cut to the element found.
+    /// Whether this is on the path of the positional operator: the first array here is reduced to
+    /// the matching element.
     pub positional: bool,
 }
 
@@ -41,11 +43,13 @@ pub(super) enum Action {
     Inside(Fields),
     Compute(Expression),
     Slice(Slice),
-    /// The first element that matches; the predicate applies to a document that holds the array alone.
+    /// The first element that matches; the predicate applies to a document that contains the array
+    /// only.
     ElementMatch(Predicate),
 }
 
-/// Components a path may have, all levels together. Keeps the tree's depth, and so recursion, within bounds.
+/// Maximal number of components of a path, all levels together. It bounds the tree's depth, and so
+/// recursion.
 const COMPONENTS_MAX: usize = 200;
 
 impl Fields {
@@ -67,7 +71,7 @@ impl Fields {
         self.places.place(name, self.fields.iter().map(|field| &*field.name))
     }
 
-    /// Each action with its dotted path.
+    /// Passes each action with its dotted path to `take`.
     pub fn each_path(&self, take: &mut dyn FnMut(&str, &Action)) {
         for field in &self.fields {
             steps::step();
@@ -91,7 +95,7 @@ impl Fields {
         }
     }
 
-    /// Whether something other than a level of fields is at a path.
+    /// Returns whether a path has an action other than a level of fields.
     pub fn has_leaf(&self, path: &[&str]) -> bool {
         let Some((name, rest)) = path.split_first() else { return false };
         match self.find(name.as_bytes()).map(|field| &field.action) {
@@ -101,8 +105,8 @@ impl Fields {
         }
     }
 
-    /// The first failure of an expression in the order of the specification, which is the one that MongoDB meets; the walk
-    /// beside a document goes by the order of the document.
+    /// Returns the first failure of an expression in the order of the specification, which MongoDB
+    /// reports. The walk beside a document has the order of the document.
     pub fn first_failure(&self, document: Doc<'_>, root: Item<'_>) -> Result<()> {
         self.fields.iter().counted().try_for_each(|field| match &field.action {
             Action::Compute(expression) => expression.evaluate(root).map(drop),
@@ -121,7 +125,7 @@ impl Fields {
         }
     }
 
-    /// Puts an action at a path. Errors: 31249 and 31250 where another path is in the way.
+    /// Inserts an action at a path. Fails with 31249 and 31250 if another path conflicts.
     pub fn insert(&mut self, path: &[&str], action: Action, positional: bool) -> Result<()> {
         if path.len() > COMPONENTS_MAX {
             return Err(Error::new(Code::OVERFLOW, "FieldPath is too long"));
@@ -145,7 +149,8 @@ impl Fields {
         match &mut field.action {
             Action::Inside(fields) => fields.insert_at(path, at + 1, action, positional),
             _ => {
-                // However deep they meet, MongoDB tells of all behind the first name.
+                // At whatever depth the paths conflict, MongoDB reports all components after the
+                // first.
                 let (whole, rest) = (path.join("."), path[1..].join("."));
                 Err(Error::new(Code(31249), format!("Path collision at {whole} remaining portion {rest}")))
             }

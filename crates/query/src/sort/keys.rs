@@ -1,8 +1,9 @@
 //! From a document to its sort key.
 //!
-//! A document has one key per element of the array it sorts by, and sorts by the first of them in the order asked for.
-//! With several fields the elements of an array that the fields share are taken together: by `{a.b: 1, a.c: 1}` the
-//! document `{a: [{b: 1, c: 9}, {b: 2, c: 1}]}` sorts as (1, 9). Two arrays side by side have no such order.
+//! A document has one key per element of the array it sorts by, and sorts by the first of them in
+//! the requested order. With several fields, an array element that they share contributes to all of
+//! them: by `{a.b: 1, a.c: 1}` the document `{a: [{b: 1, c: 9}, {b: 2, c: 1}]}` sorts as (1, 9).
+//! Parallel arrays have no such order.
 
 use super::range::Within;
 use super::{Sort, SortPart};
@@ -53,7 +54,7 @@ pub(super) fn append_values(sort: &Sort, item: Item<'_>, out: &mut ArrayWriter<'
     Ok(())
 }
 
-/// The values of the document's key; none where no key of the document counts.
+/// Returns the values of the document's key; none if no key of the document counts.
 pub(super) fn values(sort: &Sort, item: Item<'_>) -> Result<SmallVec<[ValueBuf; 4]>> {
     let mut keys = Keys::new(sort, item.metadata);
     keys.best_values = Some(SmallVec::new());
@@ -61,7 +62,7 @@ pub(super) fn values(sort: &Sort, item: Item<'_>) -> Result<SmallVec<[ValueBuf; 
     Ok(keys.best_values.unwrap_or_default())
 }
 
-/// What a document is sorted by, where that is no array's element.
+/// Returns the value that a document is sorted by, unless the path crosses an array.
 fn scalar<'d>(part: &SortPart, item: Item<'d>) -> Option<Value<'d>> {
     if let Some(meta) = part.meta {
         return Some(item.metadata.get(meta).unwrap_or(Value::Null));
@@ -69,7 +70,7 @@ fn scalar<'d>(part: &SortPart, item: Item<'d>) -> Option<Value<'d>> {
     scalar_at(&part.path, item.document)
 }
 
-/// The value at a path that meets no array.
+/// Returns the value at a path that crosses no array.
 fn scalar_at<'d>(path: &Path, document: Doc<'d>) -> Option<Value<'d>> {
     let mut components = path.components();
     let mut value = Value::Document(document);
@@ -85,7 +86,7 @@ fn scalar_at<'d>(path: &Path, document: Doc<'d>) -> Option<Value<'d>> {
 
 fn append_single(part: &SortPart, collation: &Collation, document: Doc<'_>, out: &mut Vec<u8>) {
     if part.path == "_id" {
-        // As in the index of that name, an array is a value like any other.
+        // As in the index on `_id`, an array is a value like any other.
         return encode(document.get("_id"), part.ascending, collation, out);
     }
     if let Some(value) = scalar_at(&part.path, document) {
@@ -117,14 +118,14 @@ pub(super) fn encode(value: Option<Value<'_>>, ascending: bool, collation: &Coll
     }
 }
 
-/// Where one field of a compound sort stands while arrays are taken apart.
+/// The state of one field of a compound sort while arrays are expanded.
 #[derive(Clone, Copy)]
 enum Field<'d> {
-    /// Its components from here on are to be looked up in this value.
+    /// The components from this index on remain to be looked up in this value.
     Pending(Value<'d>, usize),
-    /// The same in an element that a number in the path has picked.
+    /// The same in an element that a number in the path selected.
     Picked(Value<'d>, usize),
-    /// It has come to an array, with these components left.
+    /// The path has reached an array, with the components from this index on left.
     AtArray(Doc<'d>, usize),
     Found(Value<'d>),
 }
@@ -149,7 +150,7 @@ struct Keys<'p> {
     metadata: Metadata<'p>,
     within: Option<&'p Within>,
     best: Vec<u8>,
-    /// The values in `best`, where they are asked for.
+    /// The values of `best`, if requested.
     best_values: Option<SmallVec<[ValueBuf; 4]>>,
     candidate: Vec<u8>,
 }
@@ -167,10 +168,10 @@ impl<'p> Keys<'p> {
         }
     }
 
-    /// Goes on with all pending fields.
+    /// Resolves all pending fields, and expands the next array.
     fn generate<'d>(&mut self, mut fields: Fields<'d>) -> Result<()> {
         let mut array: Option<Doc<'d>> = None;
-        // An array that was picked by its position stays whole.
+        // An array that was selected by its position is not expanded.
         let mut whole = false;
         for (field, part) in fields.iter_mut().zip(self.parts) {
             if part.meta.is_some() {
@@ -194,7 +195,7 @@ impl<'p> Keys<'p> {
         }
     }
 
-    /// Goes on in one element of the array, or with none where it is empty.
+    /// Continues with one element of the array, or with none if it is empty.
     fn enter<'d>(&mut self, element: Option<Value<'d>>, whole: bool, fields: &Fields<'d>) -> Result<()> {
         let inside = fields
             .iter()
@@ -230,7 +231,7 @@ impl<'p> Keys<'p> {
     }
 }
 
-/// The value that a part of the sort has come to.
+/// Returns the value that a part of the sort has reached.
 fn found<'v>(field: Field<'v>, part: &SortPart, metadata: Metadata<'v>) -> Option<Value<'v>> {
     match (field, part.meta) {
         (_, Some(meta)) => metadata.get(meta),
@@ -239,9 +240,10 @@ fn found<'v>(field: Field<'v>, part: &SortPart, metadata: Metadata<'v>) -> Optio
     }
 }
 
-/// Where a field stands inside of an array of which `element` is in hand.
+/// Returns a field's state inside an array whose current element is `element`.
 ///
-/// Error 16746 where a number in the path is both a position in the array and the name of a field of the element.
+/// Fails with 16746 if a number in the path is both an index of the array and the name of a field
+/// of the element.
 fn inside_array<'d>(path: &Path, array: Doc<'d>, element: Option<Value<'d>>, at: usize) -> Result<Field<'d>> {
     let Some(name) = path.components().nth(at) else {
         return Ok(Field::Found(element.unwrap_or(Value::Undefined)));
@@ -258,7 +260,7 @@ fn inside_array<'d>(path: &Path, array: Doc<'d>, element: Option<Value<'d>>, at:
     }
     Ok(match picked {
         Some(picked) => Field::Picked(picked, at + 1),
-        // What is in an array directly inside of an array is not looked at.
+        // An array directly inside an array is not expanded.
         None => Field::Pending(inner.map_or(Value::Null, Value::Document), at),
     })
 }

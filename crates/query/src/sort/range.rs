@@ -1,4 +1,4 @@
-//! A stretch of an index, as `min` and `max` of a `find` give it.
+//! A range of an index, as given by `min` and `max` of a `find`.
 
 use super::{Sort, SortPart, keys};
 use document::path::Path;
@@ -6,7 +6,7 @@ use document::{Collation, Doc, DocBuf, Value};
 use error::Result;
 use std::sync::Arc;
 
-/// The keys from `low` (with it) to `high` (without it), in the bytes of [`Sort::key`].
+/// The keys from `low` (inclusive) to `high` (exclusive), in the bytes of [`Sort::key`].
 #[derive(Debug)]
 pub(crate) struct Within {
     low: Vec<u8>,
@@ -19,7 +19,7 @@ impl Within {
     }
 }
 
-/// Documents that have a key in a stretch of an index, in the order of those keys.
+/// Documents that have a key in a range of an index, in the order of those keys.
 #[derive(Clone, Debug)]
 pub struct KeyRange {
     order: Sort,
@@ -28,12 +28,13 @@ pub struct KeyRange {
     max: Option<DocBuf>,
 }
 
-/// An end of a stretch: a value, and whether it belongs to it.
+/// An end of a range: a value, and whether it is included.
 pub type End<'v> = Option<(Value<'v>, bool)>;
 
 impl KeyRange {
-    /// `order`: that of the index ([`Sort::of_index`]); `min` and `max` have its fields. Without them it begins with the first key that there
-    /// can be, and ends before the last one, so that MaxKey does not belong to it.
+    /// Builds a range in `order`, that of the index ([`Sort::of_index`]). `min` and `max` have the
+    /// fields of `order`. Without them the range begins with the first possible key and ends before
+    /// the last one, so that MaxKey is excluded.
     pub fn new(order: Sort, min: Option<Doc<'_>>, max: Option<Doc<'_>>) -> KeyRange {
         let key = |values: &mut dyn Iterator<Item = Value<'_>>| {
             let mut key = Vec::new();
@@ -53,32 +54,33 @@ impl KeyRange {
         KeyRange { order, within, min: min.map(Doc::to_owned), max: max.map(Doc::to_owned) }
     }
 
-    /// Whether `max` is not behind `min`, so that there is nothing in between.
+    /// Returns whether `max` is not after `min`, so that the range is empty.
     pub fn is_empty(&self) -> bool {
         self.within.low >= self.within.high
     }
 
-    /// The order of the keys; a document stands where its first key in the range does.
+    /// Returns the order of the keys; a document is sorted by its first key in the range.
     pub fn order(&self) -> &Sort {
         &self.order
     }
 
-    /// The first key that belongs to the range.
+    /// Returns the first key inside the range.
     pub fn low(&self) -> &[u8] {
         &self.within.low
     }
 
-    /// The first key that does not belong to it any more.
+    /// Returns the first key after the range.
     pub fn high(&self) -> &[u8] {
         &self.within.high
     }
 
-    /// Between which values that field of a key lies, the lower one first, if all fields before it are the same at both ends of the range.
+    /// Returns the bounds of a field of the keys, the lower one first, if all fields before it are
+    /// equal at both ends of the range.
     pub fn ends(&self, field: usize) -> (End<'_>, End<'_>) {
         let (Some(part), is_last) = (self.order.parts.get(field), field + 1 == self.order.parts.len()) else {
             return (None, None);
         };
-        // Behind a value of `max` there may be lower ones in the fields to come.
+        // After a value of `max` the fields to come may have lower ones.
         let first = self.min.as_ref().and_then(|min| min.as_doc().values().nth(field)).map(|value| (value, true));
         let last = self.max.as_ref().and_then(|max| max.as_doc().values().nth(field)).map(|value| (value, !is_last));
         if part.ascending { (first, last) } else { (last, first) }
@@ -92,7 +94,8 @@ impl KeyRange {
 }
 
 impl Sort {
-    /// The order of an index's keys, or the one against it; `None` for an index that has none.
+    /// Returns the order of an index's keys, or the reverse one; `None` for an index without an
+    /// order.
     pub fn of_index(pattern: Doc<'_>, collation: Collation, forward: bool) -> Option<Sort> {
         let part = |(name, direction): (&str, Value<'_>)| {
             let ascending = crate::predicate::number::truncated(direction)? >= 0;
@@ -101,7 +104,7 @@ impl Sort {
         Some(Sort { parts: pattern.iter().map(part).collect::<Option<_>>()?, collation, ..Sort::default() })
     }
 
-    /// The document's first key in this order, under the names of its fields.
+    /// Returns the document's first key in this order, with the names of its fields.
     pub fn index_key(&self, document: Doc<'_>) -> Result<DocBuf> {
         let values = keys::values(self, document.into())?;
         Ok(DocBuf::build(|writer| {

@@ -1,4 +1,4 @@
-//! The blocking sort: in memory as long as that suffices, in sorted runs on disk where it may.
+//! The blocking sort: in memory while that suffices, in sorted runs on disk if allowed.
 
 use super::Sort;
 use crate::metadata::{Item, ItemBuf, MetadataBuf};
@@ -7,10 +7,10 @@ use document::Doc;
 use error::{Code, Error, Result};
 use std::collections::BinaryHeap;
 
-/// Keys and documents are kept in pieces of this size, so that growing never copies them.
+/// Keys and documents are stored in pieces of this size, so that growth never copies them.
 const PIECE_BYTES: usize = 1024 * 1024;
 
-/// A blocking sort: takes documents one by one, gives them back in order. Stable.
+/// A blocking, stable sort: accepts documents one by one and returns them in order.
 #[derive(Debug)]
 pub struct Sorter {
     sort: Sort,
@@ -19,9 +19,9 @@ pub struct Sorter {
     memory_bytes: usize,
     kept: Kept,
     runs: Option<Runs>,
-    /// The key of the document in hand.
+    /// The key of the current document.
     key: Vec<u8>,
-    /// Its metadata, where the key belongs to them.
+    /// Its metadata, if the key is part of them.
     metadata: MetadataBuf,
     count: u64,
 }
@@ -29,11 +29,11 @@ pub struct Sorter {
 #[derive(Debug)]
 enum Kept {
     All(Heap),
-    /// The first ones so far, the last of them on top.
+    /// The first `limit` documents so far, the last of them on top.
     First(BinaryHeap<Owned>),
 }
 
-/// A document with its key; the number in the order of arrival keeps the sort stable.
+/// A document with its key; `number`, the order of arrival, keeps the sort stable.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Owned {
     key: Box<[u8]>,
@@ -55,10 +55,10 @@ struct Heap {
     places: Vec<Place>,
 }
 
-/// Where a key, and the document behind it, are.
+/// The location of a key, and of the document after it.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// The key's first bytes, which mostly decide.
+    /// The key's first bytes, which decide most comparisons.
     prefix: u64,
     piece: u32,
     offset: u32,
@@ -67,7 +67,7 @@ struct Place {
 }
 
 impl Heap {
-    /// Gives the bytes by which memory grew.
+    /// Appends a document and returns the bytes by which memory grew.
     fn push(&mut self, key: &[u8], item: Item<'_>) -> usize {
         let (document, metadata) = (item.document.as_bytes(), item.metadata_bytes());
         let bytes = key.len() + document.len() + metadata.len();
@@ -115,7 +115,7 @@ impl Heap {
     }
 }
 
-/// The first eight bytes as a number that compares as they do.
+/// Returns the first eight bytes as a number that compares as they do.
 fn prefix(key: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let count = key.len().min(8);
@@ -124,8 +124,8 @@ fn prefix(key: &[u8]) -> u64 {
 }
 
 impl Sorter {
-    /// `limit`: how many documents will be asked for at the most, so that no more are kept; 0 keeps all, as `None`.
-    /// Past the budget's memory, [`Sorter::push`] writes a sorted run to disk, or fails with error 292.
+    /// Returns a sorter that retains the first `limit` documents; with 0 or `None`, all of them.
+    /// Past the budget's memory, [`Sorter::push`] writes a sorted run to disk, or fails with 292.
     pub fn new(sort: Sort, limit: Option<usize>, budget: impl Into<Budget>) -> Sorter {
         let limit = limit.filter(|limit| *limit > 0);
         let kept = if limit.is_some() { Kept::First(BinaryHeap::new()) } else { Kept::All(Heap::default()) };
@@ -155,12 +155,13 @@ impl Sorter {
         Ok(())
     }
 
-    /// Whether it keeps any document, as it has not found as many yet as it is to keep.
+    /// Returns whether every document is retained, because fewer than `limit` have arrived.
     pub fn has_use_for_any(&self) -> bool {
         matches!(&self.kept, Kept::First(first) if first.len() < self.limit)
     }
 
-    /// Whether a document with these fields would be kept, all of those by which it is sorted being among them.
+    /// Returns whether a document with these fields would be retained. They must include all fields
+    /// that it is sorted by.
     pub fn has_use_for(&mut self, document: Doc<'_>) -> Result<bool> {
         let Kept::First(first) = &self.kept else { return Ok(true) };
         if first.len() < self.limit {
@@ -171,7 +172,7 @@ impl Sorter {
         Ok(first.peek().is_none_or(|last| *self.key < *last.key))
     }
 
-    /// As [`Sorter::push`]; `lead` writes what documents are sorted by before the sort's own key.
+    /// Like [`Sorter::push`]; `lead` writes a key that sorts before the sort's own key.
     pub(crate) fn push_behind<'d>(
         &mut self,
         item: impl Into<Item<'d>>,
@@ -186,7 +187,7 @@ impl Sorter {
             Kept::All(heap) => self.memory_bytes += heap.push(&self.key, item),
             Kept::First(first) => {
                 if first.len() >= self.limit {
-                    // Of equal keys the one that came first stays.
+                    // Of equal keys the first to arrive is retained.
                     match first.peek() {
                         Some(last) if *self.key < *last.key => {}
                         _ => return Ok(()),
@@ -203,7 +204,7 @@ impl Sorter {
         if self.memory_bytes > self.budget.memory_bytes_max { self.spill() } else { Ok(()) }
     }
 
-    /// Writes what is in memory to disk as a sorted run.
+    /// Writes the documents in memory to disk as a sorted run.
     fn spill(&mut self) -> Result<()> {
         let Some(disk) = self.budget.disk.as_deref() else {
             return Err(memory_exceeded(self.budget.memory_bytes_max));
@@ -234,7 +235,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// The documents in order.
+    /// Returns the documents in order.
     pub fn finish(mut self) -> Result<Sorted> {
         if self.runs.is_some() {
             self.spill()?;
@@ -251,7 +252,7 @@ impl Sorter {
     }
 }
 
-/// What a sort gives, document by document.
+/// The documents of a finished sort, in order.
 #[derive(Debug)]
 pub struct Sorted {
     source: Source,
@@ -266,12 +267,12 @@ enum Source {
 }
 
 impl Sorted {
-    /// The next document; `None` behind the last.
+    /// Returns the next document; `None` after the last.
     pub fn take_next(&mut self) -> Result<Option<ItemBuf>> {
         Ok(self.next_keyed()?.map(|(_, item)| item))
     }
 
-    /// The next document, with the key that it was sorted by.
+    /// Returns the next document, with its sort key.
     pub(crate) fn next_keyed(&mut self) -> Result<Option<(Vec<u8>, ItemBuf)>> {
         if self.left == 0 {
             return Ok(None);
@@ -296,7 +297,7 @@ impl Sorted {
         Ok(Some((key, ItemBuf::from_vec(item))))
     }
 
-    /// Shows the next document without copying it.
+    /// Passes the next document to `look` without copying it.
     pub fn next_with<T>(&mut self, look: impl FnOnce(Item<'_>) -> T) -> Result<Option<T>> {
         if self.left == 0 {
             return Ok(None);
@@ -316,7 +317,7 @@ impl Sorted {
     }
 }
 
-/// What a sort says when it may hold no more.
+/// Returns the error for an exceeded memory limit.
 fn memory_exceeded(memory_bytes_max: usize) -> Error {
     let message =
         format!("Sort exceeded memory limit of {memory_bytes_max} bytes, but did not opt in to external sorting.");

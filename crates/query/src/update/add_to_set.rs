@@ -1,4 +1,4 @@
-//! `$addToSet`: adds values that an array does not have yet.
+//! `$addToSet`: appends values that an array does not contain yet.
 
 use super::apply::header;
 use super::place::{Place, levels};

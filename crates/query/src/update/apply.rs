@@ -1,5 +1,5 @@
-//! Walks the tree of operators beside the document: what no operator touches is copied as bytes, in runs as long as
-//! possible.
+//! Walks the tree of operators beside the document. Fields that no operator touches are copied as
+//! bytes, in runs as long as possible.
 
 use super::operator::Operator;
 use super::place::{Place, Run};
@@ -10,20 +10,20 @@ use error::{Code, Error, Result};
 use smallvec::SmallVec;
 use steps::Counted;
 
-/// How many nulls a `$set` behind the end of an array may have to fill in.
+/// Maximal number of nulls that a `$set` past the end of an array may add.
 const PADDING_MAX: usize = 1_500_000;
 
-/// Up to this many branches a search runs through them; more are searched by halves.
+/// Up to this many branches are searched linearly; more are searched by bisection.
 const LINEAR_SEARCH_MAX: usize = 8;
 
-/// What became of an element.
+/// The outcome of changing an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// As it was; nothing was written.
+    /// Unchanged; nothing was written.
     Kept,
     /// The new element was written.
     Changed,
-    /// It is gone; nothing was written.
+    /// Removed; nothing was written.
     Removed,
 }
 
@@ -36,10 +36,11 @@ struct Branch<'n> {
 
 type Branches<'n> = SmallVec<[Branch<'n>; 6]>;
 
-/// Writes the changed document to the end of `out`; `false` where nothing changes, and nothing is written.
+/// Appends the changed document to `out`. Returns `false`, and writes nothing, if nothing changes.
 ///
-/// The walk follows the document, so of several errors it may meet another one first than a walk along the tree would. Which one
-/// is reported is for the tree to say: an update that fails is walked again that way.
+/// The walk follows the document, so with several errors it may find another one first than a walk
+/// along the tree would. MongoDB reports the first in the tree's order, so a failed update is
+/// walked again in that order.
 pub(super) fn change_root(tree: &Fields, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
     change_fields(tree, run.root, None, run, out).map_err(|error| {
         let run = Run { along_tree: true, ..*run };
@@ -62,7 +63,7 @@ fn change_fields(
     change_document(&mut branches, document, place, run, out)
 }
 
-/// Goes through the branches in the tree's order for the sake of their errors; what they write is dropped.
+/// Applies the branches in the tree's order to find their first error; discards the output.
 fn try_along_tree(
     branches: &Branches<'_>,
     document: Doc<'_>,
@@ -72,7 +73,7 @@ fn try_along_tree(
     let (mut dropped, mut changed) = (Vec::new(), false);
     for branch in branches {
         steps::step();
-        // Fields that are passed over.
+        // Account for the fields that are skipped.
         steps::bytes(document.size() / 16);
         let place = Place::below(place, branch.name, false);
         changed |= match document.element(branch.name) {
@@ -93,8 +94,8 @@ fn try_along_tree(
     Ok(changed)
 }
 
-/// Refuses a new element in place of the document's `_id`: one that got new fields, for changes to those it has are refused
-/// where they happen.
+/// Fails if the document's `_id` would be replaced by one with new fields. Changes to its existing
+/// fields are rejected elsewhere, when they are applied.
 fn check_id(place: &Place<'_>, written: &[u8], run: &Run<'_>) -> Result<()> {
     if place.parent.is_some() || place.name != "_id" || run.id_open {
         return Ok(());
@@ -107,7 +108,7 @@ fn check_id(place: &Place<'_>, written: &[u8], run: &Run<'_>) -> Result<()> {
     ))
 }
 
-/// The children that apply, `$` put in its place among them.
+/// Returns the children that apply, including the one of `$`, in order.
 fn branches<'n>(
     fields: &'n Fields,
     place: Option<&Place<'_>>,
@@ -171,7 +172,7 @@ fn change_document(
     Ok(close(out, start, changed))
 }
 
-/// Finds the branch for a key, the first time the key comes up.
+/// Returns the branch of a key, the first time the key occurs.
 fn find<'b, 'n>(branches: &'b mut Branches<'n>, key: &[u8]) -> Option<&'b mut Branch<'n>> {
     if branches.len() <= LINEAR_SEARCH_MAX {
         return branches.iter_mut().find(|branch| branch.name.as_bytes() == key && !branch.done);
@@ -180,7 +181,8 @@ fn find<'b, 'n>(branches: &'b mut Branches<'n>, key: &[u8]) -> Option<&'b mut Br
     Some(&mut branches[index]).filter(|branch| !branch.done)
 }
 
-/// Ends a document or array begun at `start`, or takes it back where nothing in it changed.
+/// Closes a document or array begun at `start`, or truncates `out` to it if nothing in it changed.
+/// Returns `changed`.
 fn close(out: &mut Vec<u8>, start: usize, changed: bool) -> bool {
     if !changed {
         out.truncate(start);
@@ -278,15 +280,15 @@ fn change_leaf(
     Ok(outcome)
 }
 
-/// Fields of the top level may not begin with `$`.
+/// Fails if a top-level field begins with `$`.
 fn check_name(place: &Place<'_>, run: &Run<'_>) -> Result<()> {
     let name = place.root_name();
     if name.starts_with('$') && !run.inserting { Err(super::replace::dollar_field(name)) } else { Ok(()) }
 }
 
-// --- what does not exist yet
+// --- fields that do not exist yet
 
-/// Writes the element `name`, if there is something in `node` that makes one.
+/// Writes the element `name`, if an operator in `node` creates one. Returns whether it did.
 fn create(node: &Node, name: &str, place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
     let start = out.len();
     let created = match node {
@@ -314,7 +316,7 @@ fn create(node: &Node, name: &str, place: &Place<'_>, run: &Run<'_>, out: &mut V
     Ok(created)
 }
 
-/// Says what happens to a branch below something that can have no field `name`: an error, for most operators.
+/// Reports a branch below a value that can have no field `name`. Most operators fail.
 fn refuse_branch(node: &Node, name: &str, parent: &Place<'_>, value: Value<'_>, run: &Run<'_>) -> Result<()> {
     refuse_below(node, name, &Place::below(Some(parent), name, false), parent, value, run)
 }
@@ -346,7 +348,7 @@ fn refuse_below(
 
 // --- arrays
 
-/// Changes elements of an array by their positions; positions behind its end are filled up with nulls.
+/// Changes elements of an array by position; fills positions past its end with nulls.
 fn change_positions(
     fields: &Fields,
     array: Doc<'_>,
@@ -375,7 +377,8 @@ fn change_positions(
     let start = out.len();
     let mut changed = change_array(&now, array, place, run, out)?;
     if !again.is_empty() {
-        // Two spellings of one position (`1` and `01`): the second change sees the first one's result.
+        // Two encodings of one position (`1` and `01`): the second change applies to the result of
+        // the first.
         let first: Vec<u8> = if changed { out.split_off(start) } else { array.as_bytes().to_vec() };
         let again_changed = change_array(&again, Doc::from_bytes(&first).unwrap_or(array), place, run, out)?;
         if changed && !again_changed {
@@ -386,7 +389,7 @@ fn change_positions(
     Ok(changed)
 }
 
-/// As [`try_along_tree`], for an array.
+/// Like [`try_along_tree`], for an array.
 fn try_positions_along_tree(branches: &Branches<'_>, array: Doc<'_>, place: &Place<'_>, run: &Run<'_>) -> Result<bool> {
     let (mut dropped, mut changed) = (Vec::new(), false);
     let length = array.elements().counted().count();
@@ -455,7 +458,8 @@ fn change_array(
         let before = out.len();
         let place = Place::below(Some(place), branch.name, true);
         let mut key = itoa::Buffer::new();
-        // Whether there will be an element is known once it is made: make it, then move it behind the padding.
+        // Only creating the element shows whether there is one: create it, then move it after the
+        // padding.
         if create(branch.node, key.format(index), &place, run, out)? {
             let element = out.split_off(before);
             pad(length, index, out)?;
@@ -484,7 +488,7 @@ fn pad(from: usize, to: usize, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Changes the elements of an array that the filters of `$[identifier]` take.
+/// Changes the elements of an array that match the filters of `$[identifier]`.
 fn change_filtered(
     elements: &Elements,
     array: Doc<'_>,

@@ -1,5 +1,5 @@
-//! `$inc` and `$mul`: the wider of the two number types wins; an int32 that overflows becomes an int64, an int64 that
-//! overflows is an error.
+//! `$inc` and `$mul`. The result has the wider of the two number types. An int32 that overflows
+//! becomes an int64; an int64 that overflows is an error.
 
 use super::operator::write;
 use super::place::{Place, Run};
@@ -32,7 +32,7 @@ impl Arithmetic {
         Ok(Arithmetic { operation, operand: operand.to_owned() })
     }
 
-    /// What stands where nothing was: the increment, or a zero of the factor's type.
+    /// Returns the value of a new field: the increment, or a zero of the factor's type.
     pub fn initial(&self) -> ValueBuf {
         match self.operation {
             Operation::Increment => self.operand.clone(),
@@ -61,7 +61,7 @@ impl Arithmetic {
             ))
         })?;
         write(element.key_bytes(), result, out);
-        // What is no number differs from itself, as far as MongoDB counts changes.
+        // MongoDB counts NaN as different from itself, and so as a change.
         let is_nan = Number::from_value(result).is_some_and(|number| number.to_f64().is_nan());
         Ok(result.kind() != element.kind || !equal(result, current) || is_nan)
     }
@@ -70,7 +70,7 @@ impl Arithmetic {
         if self.operation == Operation::Increment { "$inc" } else { "$mul" }
     }
 
-    /// The result, or `None` where it does not fit an int64.
+    /// Returns the result, or `None` if it overflows an int64.
     fn combine(&self, current: Value<'_>) -> Option<Value<'static>> {
         let increment = self.operation == Operation::Increment;
         let operand = self.operand.as_value();

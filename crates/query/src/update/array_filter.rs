@@ -1,4 +1,4 @@
-//! `arrayFilters`: which elements `$[identifier]` means.
+//! `arrayFilters`: which elements `$[identifier]` selects.
 
 use super::pull::wrap;
 use crate::name_index::NameIndex;
@@ -7,7 +7,7 @@ use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
 use steps::Counted;
 
-/// The filters of an update, no two of the same identifier.
+/// The filters of an update, with distinct identifiers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ArrayFilters {
     filters: Vec<ArrayFilter>,
@@ -48,17 +48,17 @@ impl ArrayFilters {
         self.filters.len()
     }
 
-    /// The identifier of the filter at a place.
+    /// Returns the identifier of the filter at an index.
     pub fn identifier(&self, place: usize) -> &str {
         self.filters.get(place).map_or("", |filter| &filter.identifier)
     }
 
-    /// Where the filter of an identifier is.
+    /// Returns the index of the filter of an identifier.
     pub fn place(&self, identifier: &str) -> Option<usize> {
         self.places.place(identifier.as_bytes(), self.filters.iter().map(|filter| &*filter.identifier))
     }
 
-    /// Whether `$[identifier]` means this element; the empty identifier means all.
+    /// Returns whether `$[identifier]` selects this element; the empty identifier selects all.
     pub fn take(&self, identifier: &str, element: Element<'_>, scratch: &mut Vec<u8>) -> Result<bool> {
         if identifier.is_empty() {
             return Ok(true);
@@ -97,7 +97,7 @@ fn parse_one(filter: Doc<'_>, context: &Context) -> Result<ArrayFilter> {
     Ok(ArrayFilter { identifier: identifier.into(), predicate })
 }
 
-/// The one field that all conditions start from.
+/// Finds the field that all conditions start from; fails if they start from several.
 fn find_identifier<'f>(filter: Doc<'f>, found: &mut Option<&'f str>) -> Result<()> {
     for (name, value) in filter.iter().counted() {
         if name.starts_with('$') {
@@ -123,7 +123,8 @@ fn find_identifier<'f>(filter: Doc<'f>, found: &mut Option<&'f str>) -> Result<(
     Ok(())
 }
 
-/// Whether a condition is one that nothing meets; MongoDB does not look for a field there.
+/// Returns whether a condition is an empty `$all`, which matches nothing; MongoDB does not look for
+/// a field there.
 fn is_nothing(condition: Doc<'_>) -> bool {
     let is_empty = |value: Value<'_>| value.as_array().is_some_and(Doc::is_empty);
     !condition.is_empty()

@@ -23,7 +23,7 @@ enum Integer {
 
 #[derive(Clone, Debug)]
 pub(super) struct Bit {
-    /// In their order; each works on the result of the one before.
+    /// The operations in order; each applies to the result of the one before.
     steps: Vec<(Operation, Integer)>,
 }
 
@@ -46,7 +46,7 @@ impl Bit {
         Ok(Bit { steps })
     }
 
-    /// What stands where nothing was: the steps applied to 0.
+    /// Returns the value of a new field: the operations applied to 0.
     pub fn initial(&self) -> Value<'static> {
         self.apply(Integer::Narrow(0))
     }
@@ -123,7 +123,7 @@ impl Integer {
             Operation::Xor => a ^ b,
         };
         match (self, operand) {
-            // Sign extension makes the result of two narrow numbers narrow again.
+            // Sign extension makes the result of two 32-bit numbers a 32-bit one again.
             (Integer::Narrow(_), Integer::Narrow(_)) => Integer::Narrow(result as i32),
             _ => Integer::Wide(result),
         }

@@ -1,4 +1,4 @@
-//! The operators at the leaves of the tree: what each makes of the value at its path, or of there being none.
+//! The operators at the leaves of the tree: how each changes the value at its path, or creates it.
 
 use super::add_to_set::AddToSet;
 use super::apply::{Outcome, header};
@@ -26,11 +26,11 @@ pub(super) enum Operator {
         operand: Operand,
         collation: Collation,
     },
-    /// Stands at the target and fetches from `source`.
+    /// `$rename` at its target; the value is read from `source`.
     Rename {
         source: Box<str>,
     },
-    /// Stands at the source, and removes it.
+    /// `$rename` at its source, which it removes.
     RenameSource,
     CurrentDate,
     CurrentTimestamp,
@@ -103,7 +103,7 @@ impl Operator {
         Ok(if changed { Outcome::Changed } else { Outcome::Kept })
     }
 
-    /// Writes an element where there is none; `false` for operators that only change what is there.
+    /// Writes a new element; returns `false` for operators that only change existing ones.
     pub fn create(&self, key: &str, place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
         let key = key.as_bytes();
         match self {
@@ -122,8 +122,8 @@ impl Operator {
         Ok(true)
     }
 
-    /// What the operator says where its path cannot exist: `value`, at `parent`, can have no field `name`.
-    /// `place` is the operator's own path.
+    /// Reports that the path cannot exist: `value`, at `parent`, can have no field `name`. `place`
+    /// is the operator's own path.
     pub fn refuse_path(
         &self,
         name: &str,
@@ -164,13 +164,14 @@ impl Operator {
     }
 }
 
-/// The moment as a timestamp. Increments begin at 1; the millisecond keeps later ones larger within a second.
+/// Returns the moment as a timestamp. Increments begin at 1; the milliseconds order those within a
+/// second.
 pub(super) fn timestamp(now_ms: i64) -> Value<'static> {
     let time = u32::try_from(now_ms.div_euclid(1000)).unwrap_or(0);
     Value::Timestamp { time, increment: now_ms.rem_euclid(1000) as u32 + 1 }
 }
 
-/// `$pop`: takes the first or the last element off an array.
+/// `$pop`: removes the first or the last element of an array.
 fn pop(first: bool, element: Element<'_>, place: &Place<'_>, out: &mut Vec<u8>) -> Result<bool> {
     let Value::Array(array) = element.value() else {
         let kind = element.kind.alias();

@@ -152,7 +152,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether the first path leads to the second.
+/// Returns whether the first path is a proper prefix of the second.
 fn is_above(above: &str, below: &str) -> bool {
     below.strip_prefix(above).is_some_and(|rest| rest.starts_with('.'))
 }

@@ -1,4 +1,5 @@
-//! Where in the document a change happens, and in which surroundings: what operators need for their checks and messages.
+//! The position in the document at which a change is applied, with the context that operators need
+//! for checks and messages.
 
 use super::array_filter::ArrayFilters;
 use document::{DEPTH_STORED_MAX, Doc, Kind, Value};
@@ -8,22 +9,22 @@ use steps::Counted;
 
 /// One application of an update to one document.
 pub(super) struct Run<'r> {
-    /// The document as it was.
+    /// The document before the update.
     pub root: Doc<'r>,
-    /// The array position that made the document match, in digits: what `$` stands for.
+    /// The array index that made the document match, in digits: the value of `$`.
     pub matched: Option<&'r str>,
-    /// `$setOnInsert` takes part.
+    /// Whether `$setOnInsert` applies.
     pub inserting: bool,
-    /// The `_id` is not settled yet (an upsert whose filter names none).
+    /// Whether the `_id` is not determined yet (an upsert whose filter contains none).
     pub id_open: bool,
-    /// Take branches in the tree's order; only errors are of interest.
+    /// Whether to apply branches in the tree's order, to find the first error.
     pub along_tree: bool,
     pub now_ms: i64,
     pub filters: &'r ArrayFilters,
 }
 
 impl Run<'_> {
-    /// `{_id: 1}`, as messages name the document.
+    /// Returns `{_id: 1}`, as messages name the document.
     pub fn id_text(&self) -> String {
         match self.root.get("_id") {
             Some(id) => format!("{{_id: {}}}", crate::text::value(id)),
@@ -32,14 +33,14 @@ impl Run<'_> {
     }
 }
 
-/// A path into the document, as a chain on the stack.
+/// A path into the document, as a linked list on the stack.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'p> {
     pub parent: Option<&'p Place<'p>>,
     pub name: &'p str,
     /// Levels of nesting above: 1 for a top-level field.
     pub depth: usize,
-    /// What holds this place is an array.
+    /// Whether the parent is an array.
     pub in_array: bool,
 }
 
@@ -48,17 +49,17 @@ impl<'p> Place<'p> {
         Place { parent, name, depth: parent.map_or(1, |parent| parent.depth + 1), in_array }
     }
 
-    /// The top-level field that this place is in.
+    /// Returns the name of the top-level field on the path.
     pub fn root_name(&self) -> &'p str {
         self.chain().last().map_or("", |place| place.name)
     }
 
-    /// This place and those above it.
+    /// Returns an iterator over this place and its ancestors.
     pub fn chain(&self) -> impl Iterator<Item = Place<'p>> {
         std::iter::successors(Some(*self), |place| place.parent.copied())
     }
 
-    /// Refuses a value with this many levels of its own where the document would become too deep.
+    /// Fails if a value with this many levels of its own would nest the document too deep.
     pub fn check_depth(&self, levels: usize) -> Result<()> {
         if self.depth + levels > DEPTH_STORED_MAX { Err(too_deep()) } else { Ok(()) }
     }
@@ -68,7 +69,7 @@ pub(super) fn too_deep() -> Error {
     Error::new(Code::OVERFLOW, format!("Document exceeds maximum nesting depth of {DEPTH_STORED_MAX}"))
 }
 
-/// The dotted path.
+/// Formats the dotted path.
 impl fmt::Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(parent) = self.parent {
@@ -78,7 +79,7 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// Levels of nesting of a value: 0 for a scalar, and for what holds nothing.
+/// Returns the levels of nesting of a value: 0 for a scalar, and for an empty document or array.
 pub(super) fn levels(value: Value<'_>) -> usize {
     match value {
         Value::Document(nested) | Value::Array(nested) | Value::CodeWithScope { scope: nested, .. } => {
@@ -92,9 +93,9 @@ pub(super) fn levels(value: Value<'_>) -> usize {
     }
 }
 
-/// Refuses a whole document that nests too deep.
+/// Fails if a whole document nests too deep.
 pub(super) fn check_document_depth(document: Doc<'_>) -> Result<()> {
-    /// Type, a name, length and the zero at the end: less does not make a level.
+    /// Least size of a level: type, a name, length and the zero at the end.
     const LEVEL_BYTES_MIN: usize = 7;
     let may_be_deep = document.size() / LEVEL_BYTES_MIN > DEPTH_STORED_MAX;
     if may_be_deep && levels(Value::Document(document)) > DEPTH_STORED_MAX { Err(too_deep()) } else { Ok(()) }

@@ -1,4 +1,4 @@
-//! What holds for every update of every document.
+//! Properties of every update of every document.
 
 use super::{Applied, Update};
 use crate::{Context, MatchDetails};
@@ -46,7 +46,8 @@ fn array_of(elements: &[ValueBuf]) -> ValueBuf {
     Value::Array(Doc::from_bytes(&bytes).unwrap()).to_owned()
 }
 
-/// What a list becomes, step by step as the manual has it: the values at the position, in order, and what is left of it.
+/// Models `$push` on a list, step by step as in the manual: insert the values at the position, in
+/// order, then slice.
 fn pushed(
     list: &[ValueBuf],
     each: &[ValueBuf],

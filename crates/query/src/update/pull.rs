@@ -1,4 +1,4 @@
-//! `$pull` and `$pullAll`: take elements out of an array, by value or by condition.
+//! `$pull` and `$pullAll`: remove elements of an array, by value or by condition.
 
 use super::apply::header;
 use crate::unique::Unique;
@@ -13,12 +13,12 @@ pub(super) enum Pull {
     Values(Unique),
     /// Elements that are documents and match.
     Documents(Predicate),
-    /// Elements that match as the value of the field with the empty name.
+    /// Elements that match as the value of a field with the empty name.
     Wrapped(Predicate),
 }
 
 impl Pull {
-    /// `$pullAll`'s argument.
+    /// Parses `$pullAll`'s argument.
     pub fn parse_all(argument: Value<'_>, context: &Context) -> Result<Self> {
         match argument {
             Value::Array(values) => Ok(Pull::Values(Unique::of(values.values().counted(), &context.collation))),
@@ -29,7 +29,7 @@ impl Pull {
         }
     }
 
-    /// `$pull`'s argument.
+    /// Parses `$pull`'s argument.
     pub fn parse(argument: Value<'_>, context: &Context) -> Result<Self> {
         match argument {
             Value::Document(condition) if !is_value_condition(condition) => {
@@ -79,13 +79,14 @@ impl Pull {
     }
 }
 
-/// Whether a condition is about the element itself (`{$gte: 5}`) rather than about its fields.
+/// Returns whether a condition applies to the element itself (`{$gte: 5}`) rather than to its
+/// fields.
 fn is_value_condition(condition: Doc<'_>) -> bool {
     const LOGICAL: &[&str] = &["$and", "$or", "$nor", "$not", "$expr", "$comment", "$where", "$text", "$jsonSchema"];
     condition.first().is_some_and(|first| first.key().starts_with('$') && !LOGICAL.contains(&first.key()))
 }
 
-/// `{ name: value }`, in `scratch`.
+/// Writes `{ name: value }` to `scratch` and returns it.
 pub(super) fn wrap<'s>(name: &str, value: Value<'_>, scratch: &'s mut Vec<u8>) -> Doc<'s> {
     scratch.clear();
     DocWriter::begin(scratch).append(name, value);

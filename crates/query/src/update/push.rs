@@ -18,17 +18,17 @@ pub(super) struct Push {
     collation: Collation,
 }
 
-/// How elements of an array are sorted: `$sort`'s argument.
+/// The order of `$sort`, by whole elements or by their fields.
 #[derive(Clone, Debug)]
 pub(crate) enum ElementOrder {
     Whole { ascending: bool },
     Fields(Vec<(Box<str>, bool)>),
 }
 
-/// What a `$push` that does not sort does to one array, for stores that can do it themselves.
+/// The effect on one array of a `$push` without `$sort`, for stores that can execute it themselves.
 #[derive(Clone, Copy, Debug)]
 pub struct Pushed<'u> {
-    /// The field with the array.
+    /// The field of the array.
     pub path: &'u str,
     values: &'u [ValueBuf],
     /// Levels of documents and arrays within the values.
@@ -38,14 +38,15 @@ pub struct Pushed<'u> {
 }
 
 impl<'u> Pushed<'u> {
-    /// The values, of which there is at least one.
+    /// Returns the values; there is at least one.
     pub fn values(&self) -> impl ExactSizeIterator<Item = Value<'u>> + use<'u> {
         self.values.iter().map(ValueBuf::as_value)
     }
 }
 
 impl Push {
-    /// `None` where elements are sorted or there are no values: whether anything changes is then a question of what the elements are.
+    /// Returns the operation for a store; `None` with `$sort` or without values, because the
+    /// elements then decide whether anything changes.
     pub fn pushed<'u>(&'u self, path: &'u str) -> Option<Pushed<'u>> {
         let Push { values, levels, position, slice, order, collation: _ } = self;
         let told = order.is_none() && !values.is_empty();
@@ -130,7 +131,7 @@ impl Push {
         self.position.is_none_or(|position| usize::try_from(position).is_ok_and(|position| position >= count))
     }
 
-    /// Writes the array that comes of pushing onto `array`.
+    /// Writes `array` with the values pushed.
     fn write(&self, array: Doc<'_>, out: &mut Vec<u8>) {
         match &self.order {
             None => self.splice(array, out),
@@ -138,7 +139,8 @@ impl Push {
         }
     }
 
-    /// Elements that stay get the keys of their new places; what they are is copied as it is.
+    /// Writes `array` with the values inserted. Elements that remain get new keys; their values are
+    /// copied unchanged.
     fn splice(&self, array: Doc<'_>, out: &mut Vec<u8>) {
         let count = array.elements().counted().count();
         let position = self.position_in(count);
@@ -168,7 +170,7 @@ impl Push {
         values[self.kept_of(values.len())].iter().for_each(|&value| writer.push(value));
     }
 
-    /// Where in an array of `count` elements the values come.
+    /// Returns the index at which the values are inserted into an array of `count` elements.
     fn position_in(&self, count: usize) -> usize {
         match self.position {
             None => count,
@@ -177,7 +179,7 @@ impl Push {
         }
     }
 
-    /// Which of `count` elements stay.
+    /// Returns the range of `count` elements that `$slice` retains.
     fn kept_of(&self, count: usize) -> Range<usize> {
         match self.slice {
             None => 0..count,
@@ -191,7 +193,8 @@ fn magnitude(number: i64) -> usize {
     usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX)
 }
 
-/// Writes `array`, which has `count` elements, with more behind them: the old ones are copied as one run of bytes.
+/// Writes `array`, which has `count` elements, followed by more values. The old elements are copied
+/// as one run of bytes.
 pub(super) fn extend_array<'v>(
     array: Doc<'_>,
     count: usize,
@@ -212,7 +215,7 @@ pub(super) fn extend_array<'v>(
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-/// A whole number, of whatever number type.
+/// Returns a whole number of any number type.
 pub(crate) fn integer(value: Value<'_>) -> Option<i64> {
     match value {
         Value::Int32(number) => Some(number.into()),
@@ -224,7 +227,7 @@ pub(crate) fn integer(value: Value<'_>) -> Option<i64> {
 }
 
 impl ElementOrder {
-    /// Errors: 2.
+    /// Parses `$sort`'s argument. Fails with 2.
     pub fn parse(argument: Value<'_>) -> Result<Self> {
         match argument {
             Value::Document(spec) if spec.is_empty() => {
@@ -284,7 +287,8 @@ fn parse_part(path: &str, direction: Value<'_>) -> Result<(Box<str>, bool)> {
     Ok((path.into(), integer(direction) == Some(1)))
 }
 
-/// The value an element is sorted by: the one at the path, through documents and array positions. Only documents have one.
+/// Returns the value that an element is sorted by: the one at the path, through documents and array
+/// positions. Only documents have one.
 fn sort_value<'a>(element: Value<'a>, path: &str) -> Option<Value<'a>> {
     let mut names = path.split('.');
     let first = element.as_document().zip(names.next()).and_then(|(document, name)| document.get(name));

@@ -1,4 +1,4 @@
-//! `$rename`: the value at one path moves to another. Neither may run through an array.
+//! `$rename`: moves the value at one path to another. Neither path may cross an array.
 
 use super::operator::write as write_element;
 use super::place::{Place, Run, levels};
@@ -8,7 +8,7 @@ use document::Value;
 use error::{Code, Error, Result};
 use steps::Counted;
 
-/// Writes the source's value under `key`; `false` where there is no source.
+/// Writes the source's value under `key`; returns `false` if there is no source.
 pub(super) fn write(source: &str, key: &[u8], place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
     let Some(value) = find(source, run)? else {
         return Ok(false);
@@ -21,12 +21,12 @@ pub(super) fn write(source: &str, key: &[u8], place: &Place<'_>, run: &Run<'_>, 
     Ok(true)
 }
 
-/// The value that is to be moved.
+/// Returns the value to move.
 pub(super) fn find<'r>(source: &str, run: &Run<'r>) -> Result<Option<Value<'r>>> {
     let mut value = Value::Document(run.root);
     let mut array = None;
     let mut parent = "";
-    // Fields that are passed over.
+    // Account for the fields that are skipped.
     steps::bytes(run.root.size() / 16);
     for name in source.split('.') {
         let below = match value {

@@ -13,9 +13,9 @@ pub(super) struct Replacement {
     /// All fields but `_id`.
     fields: DocBuf,
     id: Option<ValueBuf>,
-    /// A field of the top level that no replacement may have.
+    /// A top-level field that no replacement may have.
     dollar_field: Option<Box<str>>,
-    /// A field of the top level is `Timestamp(0, 0)`, which stands for now.
+    /// Whether a top-level field is `Timestamp(0, 0)`, which is replaced by the current time.
     has_zero_timestamp: bool,
 }
 
@@ -31,14 +31,16 @@ impl Replacement {
         }
     }
 
-    /// Writes the document that is inserted where there is none. That may have fields with `$` in front, as inserted ones may.
+    /// Writes the document of an upsert. Like inserted documents, it may have fields that begin
+    /// with `$`.
     pub fn insert(&self, base: Doc<'_>, now_ms: i64, out: &mut Vec<u8>) -> Result<bool> {
         check_new_id(base.get("_id"), self.id.as_ref().map(ValueBuf::as_value))?;
         let inserted = Replacement { dollar_field: None, ..self.clone() };
         inserted.apply(base, now_ms, out)
     }
 
-    /// Writes the new document, `_id` first; `false` where the replacement, `_id` included, is the old one to the byte.
+    /// Writes the new document, `_id` first; returns `false` if the replacement, `_id` included,
+    /// equals the old document byte by byte.
     pub fn apply(&self, old: Doc<'_>, now_ms: i64, out: &mut Vec<u8>) -> Result<bool> {
         if let Some(name) = &self.dollar_field {
             return Err(dollar_field(name));
@@ -85,7 +87,8 @@ fn array_id() -> Error {
     )
 }
 
-/// Refuses an array as the `_id` of a new document, and another than the filter says (`old`), before what may not be an `_id`.
+/// Checks the `_id` of a new document: fails if it is an array, if it differs from the filter's
+/// (`old`), and then like [`check_id`].
 pub(super) fn check_new_id(old: Option<Value<'_>>, new: Option<Value<'_>>) -> Result<()> {
     match (old, new) {
         (_, Some(Value::Array(_))) | (Some(Value::Array(_)), None) => Err(array_id()),
@@ -94,7 +97,7 @@ pub(super) fn check_new_id(old: Option<Value<'_>>, new: Option<Value<'_>>) -> Re
     }
 }
 
-/// Refuses an `_id` other than the old one, and what may not be an `_id`.
+/// Fails if the `_id` differs from the old one, and like [`check_id`].
 pub(super) fn check_same_id(old: Option<Value<'_>>, new: Option<Value<'_>>) -> Result<()> {
     let (Some(old), Some(new)) = (old, new) else {
         return Ok(());
@@ -113,7 +116,7 @@ fn altered_id(new: Value<'_>) -> Error {
     Error::new(Code::IMMUTABLE_FIELD, message)
 }
 
-/// Refuses what may not be an `_id`.
+/// Fails if a value is not allowed as an `_id`.
 pub(super) fn check_id(id: Value<'_>) -> Result<()> {
     match id {
         Value::Array(_) | Value::Regex { .. } | Value::IllFormed { kind: Kind::Regex, .. } | Value::Undefined => {
@@ -149,7 +152,7 @@ pub(super) fn dollar_field(name: &str) -> Error {
     )
 }
 
-/// Writes `document` with its `_id` first; `id` where it has none.
+/// Writes `document` with its `_id` first; adds `id` if it has none.
 pub(super) fn with_id_first(document: Doc<'_>, id: Value<'_>, out: &mut Vec<u8>) {
     let mut writer = DocWriter::begin(out);
     writer.append("_id", document.get("_id").unwrap_or(id));

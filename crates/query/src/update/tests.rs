@@ -1,4 +1,5 @@
-//! Update by update: what it makes of a document, or the error. All expectations were read off a 6.0 server.
+//! Updates and the document or error that each results in. All expectations were read off a 6.0
+//! server.
 
 use super::{Applied, Update};
 use crate::shorthand::{document, value};
@@ -16,7 +17,7 @@ struct Case<'c> {
 }
 
 impl Case<'_> {
-    /// The new document, `None` where nothing changes.
+    /// Returns the new document, `None` if nothing changes.
     fn run(&self) -> Result<Option<DocBuf>> {
         let context = Context::at(NOW_MS);
         let update = value(self.update);
@@ -443,7 +444,7 @@ fn pipelines() {
     check_error("{_id: 1}", "[{$set: {_id: [1]}}]", 53, "The '_id' value cannot be of type array");
 }
 
-/// Compared each with each, these take minutes.
+/// With quadratic comparisons, these take minutes.
 #[test]
 fn long_lists() {
     let list = |range: std::ops::Range<i32>| range.map(|number| format!("'s{number}'")).collect::<Vec<_>>().join(", ");

@@ -1,19 +1,21 @@
-//! The operators of an update, grouped by the paths they change: one tree, walked once beside the document.
+//! The operators of an update, grouped by the paths they change: one tree, walked once beside the
+//! document.
 //!
-//! Two operators on one path, or one above the other, are error 40.
+//! Two operators on one path, or on a path and a prefix of it, fail with 40.
 
 use super::operator::Operator;
 use crate::name_index::NameIndex;
 use error::{Code, Error, Result};
 use std::cmp::Ordering;
 
-/// More components than a document may have levels; deeper paths can neither be found nor made.
+/// Maximal number of components of a path. Documents have fewer levels, so deeper paths can be
+/// neither found nor created.
 const COMPONENTS_MAX: usize = 255;
 
-/// What happens at one place of the document.
+/// The change at one place of the document.
 #[derive(Clone, Debug)]
 pub(super) enum Node {
-    /// Nothing: only while the tree is built.
+    /// No operator; only while the tree is built.
     Vacant,
     Leaf(Operator),
     Fields(Fields),
@@ -23,20 +25,20 @@ pub(super) enum Node {
 /// Changes below named fields (or array positions).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fields {
-    /// By [`compare_names`], which is the order in which new fields are added; while the tree is
-    /// built, as they come.
+    /// In the order of [`compare_names`], in which new fields are added; in order of insertion
+    /// while the tree is built.
     pub children: Vec<(Box<str>, Node)>,
-    /// Where children are, while the tree is built.
+    /// Indices of children by name, while the tree is built.
     places: NameIndex,
-    /// What is below `$`: the position that made the document match.
+    /// Changes below `$`: the position that made the document match.
     pub positional: Option<Box<Node>>,
 }
 
-/// Changes below `$[identifier]`, by identifier; the empty one stands for all elements.
+/// Changes below `$[identifier]`, by identifier; the empty one selects all elements.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Elements {
     pub filtered: Vec<(Box<str>, Node)>,
-    /// Where identifiers are, while the tree is built.
+    /// Indices of the filters by identifier, while the tree is built.
     places: NameIndex,
 }
 
@@ -61,12 +63,12 @@ pub(super) fn component(name: &str) -> Component<'_> {
     }
 }
 
-/// The order of new fields: numbers by value, everything else by bytes.
+/// Compares names in the order of new fields: numbers by value, all others by bytes.
 pub(super) fn compare_names(a: &str, b: &str) -> Ordering {
     compare_name_bytes(a.as_bytes(), b.as_bytes())
 }
 
-/// [`compare_names`] on the bytes of keys.
+/// Like [`compare_names`], on the bytes of keys.
 pub(super) fn compare_name_bytes(a: &[u8], b: &[u8]) -> Ordering {
     if !is_digits(a) || !is_digits(b) {
         return a.cmp(b);
@@ -84,12 +86,12 @@ fn without_leading_zeros(digits: &[u8]) -> &[u8] {
     &digits[zeros..]
 }
 
-/// The array position that a component names, if it does.
+/// Returns the array index that a component denotes, if any.
 pub(super) fn array_index(name: &str) -> Option<usize> {
     is_digits(name.as_bytes()).then(|| name.parse::<u32>().ok())?.and_then(|index| usize::try_from(index).ok())
 }
 
-/// Hangs `operator` into the tree at `path`, whose components from byte `from` on are below `node`.
+/// Inserts `operator` at `path`, whose components from byte `from` on are below `node`.
 pub(super) fn insert(node: &mut Node, path: &str, from: usize, operator: Operator) -> Result<()> {
     steps::step();
     if from > path.len() {
@@ -143,7 +145,7 @@ impl Fields {
         child(&mut self.children, &mut self.places, name)
     }
 
-    /// Puts the children in order, here and below: the tree is built.
+    /// Sorts the children of all levels; call it once the tree is complete.
     pub fn settle(&mut self) {
         settle(&mut self.children, &mut self.places, compare_names);
         if let Some(positional) = &mut self.positional {
@@ -168,7 +170,7 @@ impl Node {
     }
 }
 
-/// The node of a name, which is vacant where there was none.
+/// Returns the node of a name; adds a vacant one if there was none.
 fn child<'n>(children: &'n mut Branches, places: &mut NameIndex, name: &str) -> &'n mut Node {
     let known = places.place(name.as_bytes(), children.iter().map(|(known, _)| &**known));
     let index = known.unwrap_or_else(|| {
@@ -188,8 +190,8 @@ fn settle(children: &mut Branches, places: &mut NameIndex, order: fn(&str, &str)
     children.iter_mut().for_each(|(_, node)| node.settle());
 }
 
-/// What two branches come to that reach the same place (`a.$` and `a.0`, or two filters that take the same element).
-/// `at` is that place, for the message.
+/// Merges two branches that reach the same place (`a.$` and `a.0`, or two filters that select the
+/// same element). `at` is that place, for the message.
 pub(super) fn merge(a: &Node, b: &Node, at: &str) -> Result<Node> {
     let collision = || Error::new(Code::CONFLICTING_UPDATE_OPERATORS, format!("Update created a conflict at '{at}'"));
     match (a, b) {
@@ -210,7 +212,8 @@ pub(super) fn merge(a: &Node, b: &Node, at: &str) -> Result<Node> {
     }
 }
 
-/// As [`merge`], of two or more; by halves, as each merging goes through all that there is.
+/// Like [`merge`], for two or more. Merges by halves, because each merge visits both trees
+/// completely.
 pub(super) fn merge_all(nodes: &[&Node], at: &str) -> Result<Node> {
     match nodes {
         [] => Ok(Node::Vacant),
@@ -225,7 +228,7 @@ pub(super) fn merge_all(nodes: &[&Node], at: &str) -> Result<Node> {
 
 type Branches = Vec<(Box<str>, Node)>;
 
-/// Both lists are in order, and so is what they come to.
+/// Merges two sorted lists into one.
 fn merge_lists(a: &Branches, b: &Branches, order: fn(&str, &str) -> Ordering, at: &str) -> Result<Branches> {
     let mut merged = Branches::with_capacity(a.len() + b.len());
     let (mut ours, mut theirs) = (a.iter().peekable(), b.iter().peekable());
@@ -249,7 +252,8 @@ fn merge_lists(a: &Branches, b: &Branches, order: fn(&str, &str) -> Ordering, at
     }
 }
 
-/// Refuses what is no path to update: empty components, and `$` where it has nothing to refer to.
+/// Fails if a path cannot be updated: it is empty or has empty components, has too many of them,
+/// has several `$`, or begins with `$` or `$[identifier]`.
 pub(super) fn check_path(path: &str) -> Result<()> {
     if path.is_empty() {
         return Err(Error::new(Code::EMPTY_FIELD_NAME, "An empty update path is not valid."));
@@ -274,12 +278,12 @@ pub(super) fn check_path(path: &str) -> Result<()> {
     Err(Error::bad_value(format!("Cannot have {refused} in the first position in path '{path}'")))
 }
 
-/// Whether the path has a component that only a document can settle: `$` or `$[identifier]`.
+/// Returns whether the path has a component that depends on the document: `$` or `$[identifier]`.
 pub(super) fn is_dynamic(path: &str) -> bool {
     path.split('.').any(|name| !matches!(component(name), Component::Field(_)))
 }
 
-/// The identifiers of the path's `$[identifier]` components.
+/// Returns the identifiers of the path's `$[identifier]` components.
 pub(super) fn identifiers(path: &str) -> impl Iterator<Item = &str> {
     path.split('.').filter_map(|name| match component(name) {
         Component::Filtered(identifier) if !identifier.is_empty() => Some(identifier),

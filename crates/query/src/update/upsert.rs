@@ -1,4 +1,4 @@
-//! The document an upsert starts from: what the filter says must be equal.
+//! The initial document of an upsert: the fields that the filter requires to be equal to a value.
 
 use super::place::{levels, too_deep};
 use super::replace::{check_id, with_id_first};
@@ -11,7 +11,8 @@ use steps::Counted;
 
 type Equality<'p> = (&'p str, Value<'p>);
 
-/// Writes the document that the predicate's equalities make. A replacement takes the `_id` alone from it.
+/// Writes the document of the predicate's equalities. For a replacement, it contains the `_id`
+/// only.
 pub(super) fn document_of(predicate: &Predicate, only_id: bool, out: &mut Vec<u8>) -> Result<()> {
     let mut equalities = Vec::new();
     collect(predicate.root(), &mut equalities)?;
@@ -35,7 +36,7 @@ pub(super) fn document_of(predicate: &Predicate, only_id: bool, out: &mut Vec<u8
     write(&equalities, 0, 1, out)
 }
 
-/// Equalities that hold in every matching document.
+/// Collects the equalities that hold in every matching document.
 fn collect<'p>(node: &'p Node, equalities: &mut Vec<Equality<'p>>) -> Result<()> {
     match node {
         Node::And(branches) => branches.iter().counted().try_for_each(|branch| collect(branch, equalities)),
@@ -57,12 +58,12 @@ fn collect_test<'p>(path: &'p str, test: &'p Test, equalities: &mut Vec<Equality
     }
 }
 
-/// `equalities` in the order of their paths.
+/// Fails if a path occurs twice or is a prefix of another. `equalities` must be sorted by path.
 fn check_conflicts(equalities: &[Equality<'_>]) -> Result<()> {
     let mut before = HashSet::new();
     for (path, _) in equalities {
         steps::step();
-        // The shortest first, as they stand before it.
+        // The shortest prefix first, because it sorts first.
         let mut ways = path.match_indices('.').take(DEPTH_STORED_MAX).map(|(end, _)| &path[..end]);
         let conflict = match ways.find(|above| before.contains(above)) {
             Some(other) => format!("both paths '{path}' and '{other}' are matched"),
@@ -74,7 +75,8 @@ fn check_conflicts(equalities: &[Equality<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// Writes a document of the equalities, whose paths agree up to byte `from`; `depth`: its level.
+/// Writes a document of the equalities, whose paths agree up to byte `from`, at nesting level
+/// `depth`.
 fn write(equalities: &[Equality<'_>], from: usize, depth: usize, out: &mut Vec<u8>) -> Result<()> {
     if depth > DEPTH_STORED_MAX {
         return Err(too_deep());
@@ -105,7 +107,7 @@ fn write(equalities: &[Equality<'_>], from: usize, depth: usize, out: &mut Vec<u
     Ok(())
 }
 
-/// Writes the document to insert: `_id` first, `new_id` where it has none.
+/// Writes the document to insert: `_id` first, `new_id` if it has none.
 pub(super) fn write_with_id(document: Doc<'_>, new_id: ObjectId, out: &mut Vec<u8>) -> Result<()> {
     if let Some(id) = document.get("_id") {
         check_id(id)?;

@@ -1,4 +1,5 @@
-//! Accumulators that keep many values: `$push`, `$addToSet`, `$mergeObjects`, `$firstN` and its relatives.
+//! Accumulators that retain many values: `$push`, `$addToSet`, `$mergeObjects`, `$firstN` and its
+//! relatives.
 
 use crate::aggregate::operand::Operand;
 use crate::name_index::NameIndex;
@@ -9,7 +10,7 @@ use error::{Code, Error, Result};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Appends an element to an array that is not closed yet; gives the bytes by which it grew.
+/// Appends an element to an array that is not closed yet; returns the bytes by which it grew.
 pub(super) fn push(value: Value<'_>, bytes: &mut Vec<u8>, count: &mut u32) -> isize {
     let before = bytes.len();
     steps::step();
@@ -22,7 +23,7 @@ pub(super) fn push(value: Value<'_>, bytes: &mut Vec<u8>, count: &mut u32) -> is
     (bytes.len() - before) as isize
 }
 
-/// The array as it stands in a document.
+/// Closes the array.
 pub(super) fn closed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.push(0);
     let length = (bytes.len() as i32).to_le_bytes();
@@ -32,7 +33,7 @@ pub(super) fn closed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// A document that others are put over, field by field.
+/// A document that others are merged into, field by field.
 #[derive(Debug, Default)]
 pub(crate) struct Merged {
     fields: Vec<(Box<str>, ValueBuf)>,
@@ -41,7 +42,7 @@ pub(crate) struct Merged {
 }
 
 impl Merged {
-    /// Puts the fields of `document` over the ones so far; gives the bytes by which it grew.
+    /// Merges the fields of `document` over the existing ones; returns the bytes by which it grew.
     pub fn merge(&mut self, document: Doc<'_>) -> isize {
         let before = self.bytes;
         for element in document.elements() {
@@ -78,12 +79,12 @@ impl Merged {
     }
 }
 
-/// The values that are kept so far.
+/// The values retained so far.
 #[derive(Debug)]
 pub(crate) enum Kept {
-    /// In the order in which they came.
+    /// In the order of arrival.
     List(VecDeque<ValueBuf>),
-    /// By their keys; of equal values those that came first come first.
+    /// By their keys; equal values in the order of arrival.
     Ranked { values: BTreeMap<(Vec<u8>, u64), ValueBuf>, arrivals: u64 },
 }
 
@@ -95,7 +96,7 @@ impl Kept {
         }
     }
 
-    /// In an order in which they may be taken in again.
+    /// Returns the values in an order in which they can be added again.
     pub fn values(&self) -> Box<dyn DoubleEndedIterator<Item = &ValueBuf> + '_> {
         match self {
             Kept::List(values) => Box::new(values.iter()),
@@ -146,7 +147,7 @@ impl Several {
         Ok(Several { which, input, limit, collation: context.collation.clone() })
     }
 
-    /// What is kept in the beginning.
+    /// Returns the initial collection of values.
     pub fn begin(&self) -> Kept {
         match self.which {
             Which::First | Which::Last => Kept::List(VecDeque::new()),
@@ -154,7 +155,8 @@ impl Several {
         }
     }
 
-    /// The values as they are given out: of equal ones the last comes first in `$maxN`.
+    /// Returns the values in the order of the result: of equal values the last comes first in
+    /// `$maxN`.
     pub fn in_order<'v>(&self, kept: &'v Kept) -> Box<dyn Iterator<Item = &'v ValueBuf> + 'v> {
         match self.which {
             Which::Extreme(Ordering::Greater) => Box::new(kept.values().rev()),
@@ -184,7 +186,7 @@ impl Several {
         Ok(self.add_value(limit, kept, evaluated.value_or_null().to_owned()))
     }
 
-    /// Takes a value in; gives the bytes by which memory grew.
+    /// Adds a value; returns the bytes by which memory grew.
     pub fn add_value(&self, limit: usize, kept: &mut Kept, value: ValueBuf) -> isize {
         steps::step();
         match (self.which, kept) {
@@ -222,9 +224,9 @@ impl Several {
     }
 }
 
-/// Puts a value where it belongs by its key, if it is among the first ones, or the last
-/// (`greatest`); gives the bytes by which memory grew. The one that gives way is the first of the
-/// smallest, or the last of the greatest.
+/// Inserts a value by its key if it is among the first ones, or the last (`greatest`); returns the
+/// bytes by which memory grew. It replaces the first of the smallest values, or the last of the
+/// greatest.
 pub(super) fn rank(
     limit: usize,
     values: &mut BTreeMap<(Vec<u8>, u64), ValueBuf>,
@@ -233,7 +235,7 @@ pub(super) fn rank(
     value: ValueBuf,
 ) -> isize {
     let bytes = |(key, _): &(Vec<u8>, u64), value: &ValueBuf| memory_bytes(value) + key.len() as isize;
-    // As many as a tree's depth.
+    // About the depth of the tree.
     steps::steps(4);
     let full = values.len() >= limit;
     if full {
@@ -257,7 +259,7 @@ fn memory_bytes(value: &ValueBuf) -> isize {
     (size_of::<ValueBuf>() + value.raw_value().len()) as isize
 }
 
-/// The value of an `n`, which may depend on the group's key.
+/// Returns the value of an `n`, which may depend on the group's key.
 pub(super) fn evaluate_limit(limit: &Expression, key: Value<'_>) -> Result<usize> {
     let evaluated = limit.evaluate(key.as_document().unwrap_or(Doc::EMPTY))?;
     let integral = |code: i32, found: &str| {

@@ -1,4 +1,5 @@
-//! States of accumulators as bytes, for groups that go to disk, and two states of one group made one.
+//! Encodes states of accumulators as bytes, for groups that are written to disk, and merges two
+//! states of one group.
 
 use super::Unique;
 use super::collect::{self, Kept, Which};
@@ -9,7 +10,7 @@ use document::{Doc, DocBuf, Kind, ValueBuf};
 use error::Result;
 use steps::Counted;
 
-/// Appends a state's bytes; [`read`] reads them back.
+/// Appends a state's bytes, which [`read`] decodes.
 pub(crate) fn write(state: &State, out: &mut Vec<u8>) {
     match state {
         State::Sum(sum) => sum.write(out),
@@ -61,7 +62,8 @@ pub(crate) fn write(state: &State, out: &mut Vec<u8>) {
     }
 }
 
-/// Puts a state's bytes into `state`, which is a new one of the same accumulator; `None` where they are damaged.
+/// Decodes a state's bytes into `state`, a new one of the same accumulator; returns `None` if they
+/// are damaged.
 pub(crate) fn read(state: &mut State, bytes: &mut &[u8]) -> Option<()> {
     match state {
         State::Sum(sum) => *sum = Sum::read(bytes)?,
@@ -98,7 +100,7 @@ pub(crate) fn read(state: &mut State, bytes: &mut &[u8]) -> Option<()> {
                 match kept {
                     Kept::List(values) => values.push_back(value),
                     Kept::Ranked { values, arrivals } => {
-                        // They were written in the order of their arrival, as far as that counts.
+                        // They were written in the order of arrival, as far as it matters.
                         *arrivals += 1;
                         values.insert((key.to_vec(), *arrivals), value);
                     }
@@ -120,7 +122,8 @@ pub(crate) fn read(state: &mut State, bytes: &mut &[u8]) -> Option<()> {
 }
 
 impl Accumulator {
-    /// Takes in what another state of the same group has come to, whose documents came later. Error 146 as [`Accumulator::add`].
+    /// Merges another state of the same group, whose documents came later. Fails with 146 like
+    /// [`Accumulator::add`].
     pub fn merge(&self, state: &mut State, later: State) -> Result<()> {
         match (self, state, later) {
             (_, State::Sum(sum), State::Sum(later)) => sum.merge(&later),

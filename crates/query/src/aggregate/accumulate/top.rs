@@ -1,4 +1,4 @@
-//! `$top`, `$bottom`, `$topN`, `$bottomN`: values of the documents that a sort puts first or last.
+//! `$top`, `$bottom`, `$topN`, `$bottomN`: values of the documents that sort first or last.
 
 use super::collect::{self, evaluate_limit};
 use crate::aggregate::operand::Operand;
@@ -10,16 +10,17 @@ use steps::Counted;
 
 #[derive(Debug)]
 pub(crate) struct Top {
-    /// What to sort by, and whether it ascends. Arrays count as they stand, unlike in a `$sort`.
+    /// The expressions to sort by, and whether each ascends. Arrays compare as a whole, unlike in a
+    /// `$sort`.
     order: Vec<(Operand, bool)>,
     output: Operand,
-    /// `None` for the forms that give one value rather than an array.
+    /// `None` for the forms that return one value rather than an array.
     limit: Option<Expression>,
     bottom: bool,
     collation: Collation,
 }
 
-/// Kept values by their sort keys and the numbers of their documents.
+/// Retained values by their sort keys and the numbers of their documents.
 pub(crate) type Ranked = BTreeMap<(Vec<u8>, u64), ValueBuf>;
 
 impl Top {
@@ -60,7 +61,8 @@ impl Top {
         self.limit.as_ref().map_or(Ok(1), |limit| evaluate_limit(limit, key))
     }
 
-    /// The document's sort key as bytes that compare as the documents sort, and its output.
+    /// Returns the document's sort key, as bytes that compare as the documents sort, and its
+    /// output.
     pub fn keyed(&self, document: Item<'_>) -> Result<(Vec<u8>, ValueBuf)> {
         let mut key = Vec::new();
         for (operand, ascending) in &self.order {
@@ -87,31 +89,31 @@ impl Top {
         }
     }
 
-    /// What the number of values is given by, where there is one.
+    /// Returns the expression for the number of values, if there is one.
     pub fn limit_expression(&self) -> Option<&Expression> {
         self.limit.as_ref()
     }
 
-    /// Whether the last ones by the sort are wanted.
+    /// Returns whether the last documents in the order are selected.
     pub fn is_bottom(&self) -> bool {
         self.bottom
     }
 
-    /// Whether it gives an array.
+    /// Returns whether the result is an array.
     pub fn is_many(&self) -> bool {
         self.limit.is_some()
     }
 
-    /// Takes a document in, the `arrival`th of its group; gives the bytes by which the state grew.
+    /// Adds a document, number `arrival` of its group; returns the bytes by which the state grew.
     pub fn add(&self, limit: usize, arrival: u64, ranked: &mut Ranked, document: Item<'_>) -> Result<isize> {
-        // The output is computed whether it is kept or not: it may fail.
+        // The output is computed whether it is retained or not: it may fail.
         let (key, value) = self.keyed(document)?;
         Ok(self.rank(limit, ranked, (key, arrival), value))
     }
 
-    /// Puts a value where it belongs, if it is among the first; gives the bytes by which memory grew.
+    /// Inserts a value if it is among the first; returns the bytes by which memory grew.
     pub fn rank(&self, limit: usize, ranked: &mut Ranked, key: (Vec<u8>, u64), value: ValueBuf) -> isize {
-        // Of equal keys the one that came first is the first.
+        // Of equal keys the first to arrive sorts first.
         collect::rank(limit, ranked, self.bottom, key, value)
     }
 

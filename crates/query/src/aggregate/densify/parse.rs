@@ -64,7 +64,7 @@ fn wrong_type(name: &str, value: Value<'_>, expected: &str) -> Error {
     Error::type_mismatch(format!("BSON field '$densify.{name}' is the wrong type '{kind}', expected type '{expected}'"))
 }
 
-/// What the server says of null in the place of a list.
+/// Returns the server's error for null in place of a list.
 fn not_an_object(name: &str) -> Error {
     Error::new(Code(10065), format!("invalid parameter: expected an object ({name})"))
 }

@@ -1,7 +1,8 @@
 //! `$graphLookup`: documents that are reached from the input by following a field.
 //!
-//! The caller searches breadth first: it begins with [`GraphLookup::start`], asks [`GraphLookup::predicate`] what to look for, and
-//! takes what was found in with [`Search::reach`], until the search wants nothing more.
+//! The caller searches breadth first. It begins with [`GraphLookup::start`], gets each query from
+//! [`GraphLookup::predicate`], and passes the results to [`Search::reach`], until the search has no
+//! further query.
 
 use super::{joined, source};
 use crate::aggregate::add_fields::set_path;
@@ -24,20 +25,20 @@ pub struct GraphLookup {
     depth_max: Option<i64>,
     depth_field: Option<Vec<Box<str>>>,
     restriction: Predicate,
-    /// A constant of the restriction that cannot be computed: told of with the first search.
+    /// The failure of a constant in the restriction, reported with the first search.
     failure: Option<Error>,
     context: Context,
 }
 
-/// A search from one document of the input.
+/// A search from one input document.
 #[derive(Debug)]
 pub struct Search<'g> {
     lookup: &'g GraphLookup,
-    /// Values to look for next.
+    /// The values to search for next.
     frontier: Vec<ValueBuf>,
-    /// Values that have been looked for, or will be, as keys.
+    /// The values searched for so far or next, as keys.
     sought: HashSet<Vec<u8>>,
-    /// The `_id`s of what was found, as keys.
+    /// The `_id`s of the results, as keys.
     seen: HashSet<Vec<u8>>,
     found: Vec<DocBuf>,
     depth: i64,
@@ -45,7 +46,7 @@ pub struct Search<'g> {
 }
 
 impl GraphLookup {
-    /// The path that the stage writes to.
+    /// Returns the path that the stage writes to.
     pub(crate) fn target(&self) -> String {
         self.target.join(".")
     }
@@ -61,7 +62,7 @@ impl GraphLookup {
             Error::failed_to_parse(format!("missing 'from' option to $graphLookup stage specification: {spec}"))
         })?;
         let from = source("$graphLookup", from)?;
-        // No constant of it is computed before there is a document.
+        // Its constants are not computed before there is a document.
         let unfolded = &Context { folding: Folding::Never, ..context.clone() };
         let (mut start, mut depth_max, mut restriction, mut failure) = (None, None, None, None);
         let (mut target, mut connect_from, mut connect_to, mut depth_field) = (None, None, None, None);
@@ -110,12 +111,12 @@ impl GraphLookup {
         })
     }
 
-    /// The collection to search, in the same database.
+    /// Returns the collection to search, in the same database.
     pub fn collection(&self) -> &str {
         &self.collection
     }
 
-    /// Begins a search for one document of the input.
+    /// Begins a search for one input document.
     pub fn start(&self, item: Item<'_>) -> Result<Search<'_>> {
         let mut search = Search {
             lookup: self,
@@ -135,7 +136,8 @@ impl GraphLookup {
         Ok(search)
     }
 
-    /// The condition that a document's field has one of the values, and the search's restriction.
+    /// Returns the condition that a document's field has one of the values, combined with the
+    /// search's restriction.
     fn predicate(&self, values: &[ValueBuf]) -> Result<Predicate> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
@@ -152,7 +154,7 @@ impl GraphLookup {
         Ok(Predicate::parse(filter.as_doc(), &self.context)?.and(self.restriction.clone()))
     }
 
-    /// The input document with what was found.
+    /// Returns the input document with the results.
     pub fn join(&self, document: Doc<'_>, found: &[DocBuf]) -> DocBuf {
         let mut bytes = Vec::new();
         let mut array = ArrayWriter::begin(&mut bytes);
@@ -184,7 +186,7 @@ impl Search<'_> {
         }
     }
 
-    /// What to look for next; `None` when the search is over.
+    /// Returns the next query; `None` when the search is finished.
     pub fn next_predicate(&mut self) -> Result<Option<Predicate>> {
         if self.frontier.is_empty() {
             return Ok(None);
@@ -193,7 +195,8 @@ impl Search<'_> {
         self.lookup.predicate(&values).map(Some)
     }
 
-    /// Takes in what was found at the depth at hand, and goes on to the next. Error 40099 past `memory_bytes_max`.
+    /// Adds the results at the current depth, and advances to the next. Fails with 40099 past
+    /// `memory_bytes_max`.
     pub fn reach<'d>(&mut self, found: impl Iterator<Item = Doc<'d>>, memory_bytes_max: usize) -> Result<()> {
         for document in found {
             steps::step();
@@ -222,7 +225,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Error 40099: the search holds too much.
+    /// Returns error 40099: the search exceeds its memory limit.
     pub fn too_much() -> Error {
         Error::new(Code(40099), "$graphLookup reached maximum memory consumption")
     }
@@ -241,7 +244,7 @@ impl Search<'_> {
         values.iter().counted().for_each(|value| self.seek(value.as_value()));
     }
 
-    /// What was found.
+    /// Returns the results.
     pub fn finish(self) -> Vec<DocBuf> {
         self.found
     }

@@ -1,4 +1,4 @@
-//! A collection in memory, by the values of the field that a `$lookup` joins on.
+//! A collection in memory, indexed by the values of the field that a `$lookup` joins on.
 
 use super::Lookup;
 use document::path::{End, Path};
@@ -7,8 +7,8 @@ use hashbrown::HashMap;
 use std::ops::ControlFlow;
 use steps::Counted;
 
-/// Documents by the values of a field, array elements apart. What it gives for a value holds all documents that match, and
-/// perhaps others.
+/// Documents by the values of a field, with array elements indexed separately. The candidates for a
+/// value include all documents that match, and perhaps others.
 #[derive(Debug)]
 pub struct JoinTable {
     documents: Vec<DocBuf>,
@@ -32,7 +32,7 @@ impl JoinTable {
         JoinTable { documents, places }
     }
 
-    /// The documents that may be partners of `document`, in their order.
+    /// Returns the documents that may match `document`, in their order.
     pub fn candidates(&self, lookup: &Lookup, document: Doc<'_>) -> impl Iterator<Item = Doc<'_>> {
         let mut numbers: Vec<u32> = Vec::new();
         let mut key = Vec::new();
@@ -52,12 +52,12 @@ impl JoinTable {
     }
 }
 
-/// The keys of all values that an equality with the field may mean.
+/// Visits the keys of all values of the field that an equality may match.
 fn keys(path: &Path, document: Doc<'_>, collation: &Collation, visit: &mut impl FnMut(&Vec<u8>)) {
     let mut key = Vec::new();
     let mut take = |value: Value<'_>| {
         key.clear();
-        // Undefined and missing are what null finds.
+        // Null matches undefined and missing values.
         let value = if matches!(value, Value::Undefined) { Value::Null } else { value };
         collation.encode_key(value, &mut key);
         visit(&key);

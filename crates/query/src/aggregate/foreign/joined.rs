@@ -1,13 +1,13 @@
-//! The values that a `$lookup` joins a document on, and by which a `$graphLookup` goes on.
+//! The values on which a `$lookup` joins a document, and which a `$graphLookup` follows.
 
 use document::path::position;
 use document::{Doc, Value};
 use steps::Counted;
 
-/// Visits what a dotted path leads to, the elements of an array at its end one by one.
+/// Visits the values at a dotted path, and the elements of an array at its end one by one.
 ///
-/// Numbers pick elements of the arrays that they directly follow. Other arrays on the way stand for their documents; what has
-/// no such field is passed over.
+/// Numbers select elements of the arrays that they directly follow. Of other arrays on the path all
+/// documents are visited; values without such a field are skipped.
 pub(super) fn visit<'d>(document: Doc<'d>, path: &[&str], take: &mut impl FnMut(Value<'d>)) {
     let Some((name, mut rest)) = path.split_first() else { return };
     let mut reached = document.get(name);

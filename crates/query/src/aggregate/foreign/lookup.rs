@@ -1,4 +1,4 @@
-//! `$lookup`: documents of another collection beside each document of the input.
+//! `$lookup`: adds documents of another collection to each input document.
 
 use super::{documents_of, joined, source, split_documents, sub_pipeline, without_source};
 use crate::aggregate::Pipeline;
@@ -16,28 +16,29 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use steps::Counted;
 
-/// How much may be found for one document.
+/// Maximal size of the matches of one document.
 pub const MATCHES_BYTES_MAX: usize = 100 * 1024 * 1024;
 
-/// Partners of several documents are looked for at once where those have no more values than this.
+/// Matches of several documents are queried together if those have no more values than this.
 const VALUES_TOGETHER_MAX: usize = 1000;
 
 #[derive(Debug)]
 pub struct Lookup {
     collection: String,
-    /// Where the array of matches goes.
+    /// The path to which the array of matches is written.
     target: Vec<Box<str>>,
     fields: Option<Fields>,
     /// `let`: variables for the pipeline, computed from the input document.
     variables: Vec<(Box<str>, Expression)>,
-    /// The operand of a leading `$documents`, which stand in for the collection.
+    /// The operand of a leading `$documents`, which replaces the collection.
     documents: Option<ValueBuf>,
     has_pipeline: bool,
-    /// The fields on the way to the target go behind all others, as MongoDB's second engine has it.
+    /// Whether the fields on the path to the target are moved after all others, as in MongoDB's
+    /// second engine.
     appends: bool,
-    /// The rest of `pipeline`, as sent: it is parsed per document where it may read variables.
+    /// The rest of `pipeline`, as sent: if it may read variables, it is parsed for each document.
     stages: ValueBuf,
-    /// The pipeline, where it reads no variables.
+    /// The parsed pipeline, if it reads no variables.
     pipeline: Option<Pipeline>,
     context: Context,
 }
@@ -51,7 +52,7 @@ struct Fields {
 }
 
 impl Lookup {
-    /// The path that the stage writes to.
+    /// Returns the path that the stage writes to.
     pub(crate) fn target(&self) -> String {
         self.target.join(".")
     }
@@ -99,7 +100,8 @@ impl Lookup {
         if fields.is_none() && stages.is_none() {
             return Err(neither());
         }
-        // A condition on fields stands between a view's stages and those of the pipeline, so that the view is read as it is.
+        // A condition on fields is inserted between a view's stages and those of the pipeline, so
+        // the view is not merged into the pipeline.
         let (from, rest) = if fields.is_none() { context.views.resolve(from, rest.as_doc()) } else { (from, rest) };
         let mut lookup = Lookup {
             collection: from.to_owned(),
@@ -111,20 +113,20 @@ impl Lookup {
             appends: false,
             stages: Value::Array(rest.as_doc()).to_owned(),
             pipeline: None,
-            // What is parsed per document is told of with the document.
+            // Errors of the part that is parsed per document are reported with the document.
             context: Context {
                 folding: Folding::AtOnce,
                 text_indexes: context.text_indexes.within(from),
                 ..context.clone()
             },
         };
-        // The fields' condition stands in front of the pipeline.
+        // The condition on fields precedes the pipeline.
         if lookup.fields.is_some() && searches_by_words(rest.as_doc()) {
             let message = "$match with $text is only allowed as the first pipeline stage";
             return Err(Error::new(Code(17313), message));
         }
-        // Errors of the pipeline are errors of the command, not of a document; but constants are computed with a document,
-        // if there ever is one.
+        // Errors of the pipeline are errors of the command, not of a document. But constants are
+        // computed with the first document, if there is one.
         let unfolded = Context { folding: Folding::Never, ..lookup.context_without_values() };
         sub_pipeline("$lookup", rest.as_doc(), &unfolded)?;
         if lookup.variables.is_empty() {
@@ -133,7 +135,7 @@ impl Lookup {
         Ok(lookup)
     }
 
-    /// The command's context, in which the variables of `let` are known.
+    /// Returns the command's context, with the variables of `let` declared.
     fn context_without_values(&self) -> Context {
         let mut context = self.context.clone();
         context.variables = self.outer_variables().into();
@@ -141,7 +143,7 @@ impl Lookup {
         context
     }
 
-    /// The command's variables but for those that `let` hides.
+    /// Returns the command's variables that `let` does not hide.
     fn outer_variables(&self) -> DocBuf {
         let inner: HashSet<&str> = self.variables.iter().counted().map(|(name, _)| &**name).collect();
         let outer = self.context.variables.as_doc().elements().counted();
@@ -150,13 +152,13 @@ impl Lookup {
         })
     }
 
-    /// The collection to look in, in the same database.
+    /// Returns the collection to query, in the same database.
     pub fn collection(&self) -> &str {
         &self.collection
     }
 
-    /// What to look for, for one document of the input: a condition on the collection, and what goes on with the
-    /// documents that meet it.
+    /// Returns the query for one input document: a condition on the collection, and a pipeline for
+    /// the documents that match.
     pub fn query(&self, item: Item<'_>) -> Result<(Predicate, Pipeline)> {
         let context = self.context_for(item)?;
         let predicate = match &self.fields {
@@ -166,10 +168,11 @@ impl Lookup {
         let within = Context { pipelines_around: context.pipelines_around + 1, ..context };
         let mut pipeline = match &self.pipeline {
             Some(pipeline) => pipeline.clone(),
-            // Once more, and as much within others as the first time.
+            // Parsed again, with the same limit on nesting as the first time.
             None => Pipeline::parse(self.stages.as_value().as_array().unwrap_or(Doc::EMPTY), &within)?,
         };
-        // Conditions on either side are tested in the order of their kinds, not as they were written.
+        // Conditions from both sides are tested in the order of their kinds, not as they were
+        // written.
         let predicate = match self.fields.as_ref().and_then(|_| pipeline.take_match()) {
             Some(first) => predicate.and(first).arranged(),
             None => predicate,
@@ -177,20 +180,22 @@ impl Lookup {
         Ok((predicate, pipeline))
     }
 
-    /// Whether partners are told by the fields alone.
+    /// Returns whether the matches are determined by the fields only.
     pub fn is_by_fields(&self) -> bool {
         self.fields.is_some() && !self.has_pipeline
     }
 
-    /// What the partners of all these documents meet, and perhaps others. `None` where it takes more than the fields to say so, or the
-    /// values are not such as a list may have, or too many.
+    /// Returns a condition that the matches of all these documents meet, and perhaps others. `None`
+    /// if it depends on more than the fields, or if the values are too many or not allowed in a
+    /// list.
     pub fn query_for_all<'d>(&self, documents: impl Iterator<Item = Doc<'d>>) -> Result<Option<Predicate>> {
         let Some(fields) = self.fields.as_ref().filter(|_| self.is_by_fields()) else { return Ok(None) };
         let (mut known, mut key) = (HashSet::<Vec<u8>, ahash::RandomState>::default(), Vec::new());
         let mut bytes = Vec::new();
         let mut list = ArrayWriter::begin(&mut bytes);
         for value in documents.counted().flat_map(|document| fields.values(document)) {
-            // A list takes regular expressions for patterns and refuses documents that look like operators.
+            // A list takes regular expressions as patterns and rejects documents that look like
+            // operators.
             let is_refused = match value {
                 Value::Document(document) => document.first().is_some_and(|first| first.key().starts_with('$')),
                 value => matches!(value.kind(), Kind::Regex | Kind::Undefined),
@@ -213,18 +218,19 @@ impl Lookup {
         Predicate::parse(filter.as_doc(), &self.context).map(Some)
     }
 
-    /// The documents to look in instead of a collection, where the pipeline gives them.
+    /// Returns the documents to search instead of a collection, if the pipeline provides them.
     pub fn given(&self, item: Item<'_>) -> Result<Option<Vec<DocBuf>>> {
         let Some(operand) = &self.documents else { return Ok(None) };
         documents_of(operand.as_value(), &self.context_for(item)?).map(Some)
     }
 
-    /// Whether [`Lookup::given`] gives documents.
+    /// Returns whether [`Lookup::given`] returns documents.
     pub fn gives_documents(&self) -> bool {
         self.documents.is_some()
     }
 
-    /// Whether MongoDB's second engine has it: fields of a collection that are no positions in arrays, and nothing else.
+    /// Returns whether MongoDB's second engine executes it: a join on fields that are no array
+    /// positions, and nothing else.
     pub(crate) fn is_known_to_second_engine(&self) -> bool {
         let Some(fields) = &self.fields else { return false };
         let has_position = fields.local.has_position() || fields.foreign_path.has_position();
@@ -235,7 +241,7 @@ impl Lookup {
         self.appends = true;
     }
 
-    /// Whether what is found depends on the document.
+    /// Returns whether the matches depend on the document.
     pub fn is_correlated(&self) -> bool {
         self.fields.is_some() || !self.variables.is_empty()
     }
@@ -253,12 +259,12 @@ impl Lookup {
         &self.context.collation
     }
 
-    /// The values that the foreign field is to equal, one of them.
+    /// Returns the values one of which the foreign field must equal.
     pub(super) fn local_values<'d>(&self, document: Doc<'d>) -> Vec<Value<'d>> {
         self.fields.as_ref().map_or_else(Vec::new, |fields| fields.values(document))
     }
 
-    /// Error 4568: what was found for one document is too much.
+    /// Returns error 4568: the matches of one document are too large.
     pub fn too_many(&self) -> Error {
         let message = format!(
             "Total size of documents in {} matching pipeline's $lookup stage exceeds {MATCHES_BYTES_MAX} bytes",
@@ -267,9 +273,9 @@ impl Lookup {
         Error::new(Code(4568), message)
     }
 
-    /// The input document with what was found.
+    /// Returns the input document with its matches.
     ///
-    /// Error 4568 where that would be too large for a document.
+    /// Fails with 4568 if it would be too large for a document.
     pub fn join<'m>(&self, document: Doc<'_>, matches: impl Iterator<Item = Doc<'m>>) -> Result<DocBuf> {
         let mut bytes = Vec::new();
         let mut array = ArrayWriter::begin(&mut bytes);
@@ -294,7 +300,7 @@ impl Lookup {
         Ok(DocBuf::from_vec(joined).unwrap_or_default())
     }
 
-    /// The command's context with the variables that this document gives.
+    /// Returns the command's context with the variables computed from this document.
     fn context_for(&self, item: Item<'_>) -> Result<Context> {
         let mut context = self.context.clone();
         if self.variables.is_empty() {
@@ -317,7 +323,8 @@ impl Lookup {
     }
 }
 
-/// Writes `document` with `value` at the end of a path, each field on the way behind all others of its document.
+/// Writes `document` with `value` at the end of a path, each field on the path after all others of
+/// its document.
 fn append_path(document: Doc<'_>, path: &[Box<str>], value: Value<'_>, writer: &mut DocWriter<'_>) {
     let Some((name, rest)) = path.split_first() else { return };
     let mut current = None;
@@ -337,7 +344,7 @@ fn append_path(document: Doc<'_>, path: &[Box<str>], value: Value<'_>, writer: &
 }
 
 impl Fields {
-    /// The local field's value, or its elements.
+    /// Returns the local field's value, or its elements.
     fn values<'d>(&self, document: Doc<'d>) -> Vec<Value<'d>> {
         let mut values: Vec<Value<'d>> = Vec::new();
         let local: SmallVec<[&str; 4]> = self.local.components().collect();
@@ -348,9 +355,9 @@ impl Fields {
         values
     }
 
-    /// The condition that the foreign field equals the local one, or one of its elements.
+    /// Returns the condition that the foreign field equals the local one, or one of its elements.
     fn filter(&self, document: Doc<'_>) -> DocBuf {
-        // Regular expressions are values here, which `$in` would take for patterns.
+        // Regular expressions are values here, which `$in` would take as patterns.
         let mut bytes = Vec::new();
         let mut array = ArrayWriter::begin(&mut bytes);
         for value in self.values(document) {
@@ -377,7 +384,7 @@ fn string<'v>(name: &str, value: Value<'v>) -> Result<Cow<'v, str>> {
     })
 }
 
-/// Whether a pipeline begins with a search by words.
+/// Returns whether a pipeline begins with a text search.
 fn searches_by_words(stages: Doc<'_>) -> bool {
     let first = stages.values().next().and_then(Value::as_document).and_then(Doc::first);
     let filter = first.filter(|stage| stage.key() == "$match").and_then(|stage| stage.value().as_document());
@@ -409,7 +416,7 @@ fn parse_variables(value: Value<'_>, context: &Context) -> Result<Vec<(Box<str>,
         let message = format!("$lookup argument '{found}' must be an object, is type {kind}");
         return Err(Error::failed_to_parse(message));
     };
-    // What is constant here is computed with a document, as everything else.
+    // Constants are computed with a document, like the rest.
     let context = &Context { folding: Folding::Never, ..context.clone() };
     spec.iter()
         .map(|(name, value)| {

@@ -1,4 +1,4 @@
-//! `$out` and `$merge`: what comes out of the pipeline goes into a collection.
+//! `$out` and `$merge`: write the results of the pipeline to a collection.
 
 use super::{sub_pipeline, unknown_field, wrong_type};
 use crate::aggregate::{Pipeline, glance};
@@ -40,7 +40,7 @@ impl Out {
     }
 }
 
-/// `{db, coll}`.
+/// Parses `{db, coll}`.
 fn target(stage: &str, spec: Doc<'_>) -> Result<(Option<String>, String)> {
     let (mut database, mut collection) = (None, None);
     for (name, value) in spec.iter() {
@@ -62,34 +62,35 @@ fn missing(field: &str) -> Error {
     Error::new(Code(40414), format!("BSON field '{field}' is missing but a required field"))
 }
 
-/// `$merge`: the results go into a collection beside what it holds.
+/// `$merge`: the results are merged into a collection.
 #[derive(Debug)]
 pub struct Merge {
     /// `None` is the database of the command.
     pub database: Option<String>,
     pub collection: String,
-    /// The fields that tell whether two documents are the same one. There must be a unique index on them.
+    /// The fields that identify a document. There must be a unique index on them.
     pub on: Vec<String>,
     pub when_matched: WhenMatched,
     pub when_not_matched: WhenNotMatched,
-    /// How the values of those fields compare.
+    /// The collation of those fields.
     pub collation: Collation,
     /// Whether the fields were named.
     pub names_fields: bool,
-    /// What is wrong with the variables and with the pipeline that sees them, which is told after what is wrong with the fields.
+    /// The error of the variables and of the pipeline that reads them, reported after errors of the
+    /// fields.
     pub refusal: Option<Error>,
 }
 
-/// What happens to a document that is there.
+/// The action for a document that exists.
 #[derive(Debug)]
 pub enum WhenMatched {
     Replace,
     KeepExisting,
-    /// The new fields go over the old ones.
+    /// The new fields replace the old ones.
     Merge,
     Fail,
-    /// The old document goes through a pipeline, which sees the new one in variables (`$$new`) and, behind these, those of
-    /// the command.
+    /// A pipeline is applied to the old document. It reads the new one in variables (`$$new`),
+    /// followed by those of the command.
     Pipeline {
         stages: ValueBuf,
         variables: Vec<(String, Expression)>,
@@ -97,7 +98,7 @@ pub enum WhenMatched {
     },
 }
 
-/// What happens to a document that is not there.
+/// The action for a document that does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenNotMatched {
     Insert,
@@ -116,7 +117,7 @@ impl Merge {
         Ok(merge)
     }
 
-    /// The stage before anything is read.
+    /// Returns the default stage.
     fn of(collation: &Collation) -> Merge {
         Merge {
             database: None,
@@ -161,7 +162,7 @@ impl Merge {
         Ok(())
     }
 
-    /// Reads the fields of a specification in their order; gives what `let` and `on` say.
+    /// Parses the fields of a specification in their order; returns the values of `let` and `on`.
     fn read_fields<'a>(&mut self, spec: Doc<'a>) -> Result<(Option<Doc<'a>>, Option<Vec<String>>)> {
         let (mut named, mut on_fields) = (None, None);
         for (name, value) in spec.iter().counted() {
@@ -189,7 +190,8 @@ impl Merge {
         match (&mut self.when_matched, mode) {
             (WhenMatched::Pipeline { variables: slot, stages, around }, _) => {
                 let mut variables = named.map_or(Ok(Vec::new()), |named| parse_variables(named, context))?;
-                // Where variables are named and nothing is inserted, the new document is not sent along.
+                // If variables are named and nothing is inserted, the new document is not sent
+                // along.
                 let is_sent = named.is_none() || self.when_not_matched == WhenNotMatched::Insert;
                 if is_sent && variables.iter().all(|(name, _)| name != "new") {
                     variables.push(("new".to_owned(), Expression::parse(Value::String("$$ROOT"), context)?));
@@ -213,7 +215,7 @@ impl Merge {
         Ok(())
     }
 
-    /// What is wrong with the fields of a specification one by one, and with the names of the stages among them.
+    /// Checks the fields of a specification one by one, and the names of the stages in it.
     pub(in crate::aggregate) fn check_fields(spec: Value<'_>) -> Result<()> {
         match spec {
             Value::String(_) => Ok(()),
@@ -239,10 +241,10 @@ fn parse_variables(spec: Doc<'_>, context: &Context) -> Result<Vec<(String, Expr
         let message = "'let' may not define a value for the reserved 'new' variable other than '$$ROOT'";
         return Err(Error::new(Code(51273), message));
     }
-    // Constants are computed when there is a document.
+    // Constants are computed once there is a document.
     let context = Context { folding: Folding::Never, ..context.clone() };
     let mut variables: Vec<(String, Expression)> = Vec::new();
-    // Of several with one name the last one counts, where it stands.
+    // Of several fields with one name the last one counts, in its own position.
     let places = spec.elements().counted().enumerate().map(|(place, element)| (element.key(), place));
     let last: HashMap<&str, usize> = places.collect();
     for (place, (name, value)) in spec.iter().counted().enumerate() {

@@ -1,14 +1,16 @@
-//! What of a condition can be tested before a `$redact` as well, which takes documents within documents away.
+//! The part of a condition that can be tested before a `$redact` as well, which removes nested
+//! documents.
 //!
-//! The conditions are those that MongoDB asks of values which cannot come of something being gone: none on documents, arrays
-//! and nulls. They are tested again behind the stage.
+//! It consists of conditions on values that cannot result from a removal: none on documents, arrays
+//! and nulls. They are tested again after the stage.
 
 use crate::predicate::{Node, Test};
 use document::path::position;
 use document::{Value, ValueBuf};
 use steps::Counted;
 
-/// The part of a condition that a document meets which meets it behind a `$redact`.
+/// Returns the part of a condition that holds before a `$redact` whenever the condition holds after
+/// it.
 pub(super) fn safe_part(condition: &Node) -> Option<Node> {
     steps::step();
     match condition {
@@ -17,7 +19,7 @@ pub(super) fn safe_part(condition: &Node) -> Option<Node> {
             if safe.len() > 1 { Some(Node::And(safe)) } else { safe.pop() }
         }
         Node::Or(parts) => parts.iter().map(safe_part).collect::<Option<Vec<_>>>().map(Node::Or),
-        // Positions change where elements go.
+        // Positions change if elements are removed.
         Node::Path { path, .. } if path.components().any(|name| position(name).is_some()) => None,
         Node::Path { path, test } => Some(Node::Path { path: path.clone(), test: safe_test(test)? }),
         _ => None,

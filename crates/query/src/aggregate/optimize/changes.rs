@@ -1,4 +1,4 @@
-//! Which paths a stage changes, so that it is known what can be tested before it.
+//! The paths that a stage changes, which determine the conditions that can be tested before it.
 
 use crate::aggregate::Stage;
 use crate::aggregate::foreign::Foreign;
@@ -7,29 +7,30 @@ use document::path::{Path, position};
 use std::sync::Arc;
 use steps::Counted;
 
-/// More paths than these are not compared with those of each condition.
+/// With more paths than this, conditions are not compared with them.
 const PATHS_MAX: usize = 256;
 
-/// What a stage makes of the paths of a document. The number of documents may change, too.
+/// The effect of a stage on the paths of a document. The number of documents may change, too.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// Paths that hold something else afterwards.
+    /// Paths whose values change.
     pub written: Vec<String>,
-    /// The only paths that are left, if not all are.
+    /// The only paths that remain; `None` if all do.
     pub kept: Option<Vec<String>>,
-    /// Whether documents stay what they are.
+    /// Whether documents do not change.
     pub none: bool,
-    /// Paths that hold what a top-level field held before: new path, old name.
+    /// Paths that have the value of a former top-level field: new path, old name.
     pub renamed: Vec<(String, String)>,
 }
 
 impl Changes {
-    /// `None` for a stage that nothing can be tested before.
+    /// Returns the changes of a stage; `None` if no condition can be tested before it.
     pub fn of(stage: &Stage) -> Option<Changes> {
         Some(match stage {
             Stage::Sort { .. } => Changes { none: true, ..Changes::default() },
             Stage::AddFields(fields) => fields.changes(),
-            // MongoDB does so as well, and then of null and of missing, which are one key, sees only the one it asks for.
+            // MongoDB does so as well. Null and missing are one key; it then sees only the one that
+            // the condition selects.
             Stage::Group(group) => {
                 Changes { kept: Some(Vec::new()), renamed: group.renames().to_vec(), ..Changes::default() }
             }
@@ -44,7 +45,7 @@ impl Changes {
         })
     }
 
-    /// A condition as it reads before the stage, if it can be tested there.
+    /// Returns the form that a condition has before the stage, if it can be tested there.
     pub fn undone(&self, condition: &Node) -> Option<Node> {
         steps::step();
         if self.none {
@@ -78,7 +79,7 @@ impl Changes {
         }
     }
 
-    /// The path before the stage of what has another one behind it.
+    /// Returns the path before the stage of a path after it.
     fn old_path(&self, path: &str) -> Option<String> {
         let (new, old) = self.renamed.iter().find(|(new, _)| is_within(path, new))?;
         Some(format!("{old}{}", &path[new.len()..]))
@@ -91,14 +92,15 @@ impl Changes {
     }
 }
 
-/// What of a path names fields: a position behind them may be an element's as well as a field's.
+/// Returns the part of a path that consists of field names: a number after it may denote an
+/// element's position as well as a field.
 fn read_part(path: &Path) -> &str {
     let names = path.components().enumerate().take_while(|(at, name)| *at == 0 || position(name).is_none());
     let length = names.map(|(_, name)| name.len() + 1).sum::<usize>().saturating_sub(1);
     path.as_str().get(..length).unwrap_or(path.as_str())
 }
 
-/// Conditions that MongoDB leaves in their place.
+/// Returns whether MongoDB leaves a condition in its place.
 fn is_about_arrays(test: &Test) -> bool {
     match test {
         Test::ElementMatches(_) | Test::ElementSatisfies(_) | Test::Size(_) | Test::Never => true,
@@ -109,7 +111,7 @@ fn is_about_arrays(test: &Test) -> bool {
     }
 }
 
-/// Whether a path is the other one or leads on from it.
+/// Returns whether a path is equal to another or continues it.
 pub(super) fn is_within(path: &str, other: &str) -> bool {
     path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

@@ -1,4 +1,4 @@
-//! Which neighbors of a document its window takes in.
+//! The window of a document: the neighbors that are part of it.
 
 use super::partition::Partition;
 use crate::expression::date::calculate::Unit;
@@ -15,12 +15,13 @@ use std::ops::Range;
 pub(super) enum Bounds {
     /// By position, relative to the document; `None` is unbounded.
     Documents(Option<i64>, Option<i64>),
-    /// By the value that is sorted by, relative to the document's. `current` is the document itself, and not its equals.
+    /// By the sort value, relative to the document's. `current` is the document itself, without its
+    /// equals.
     Range(Bound<Number>, Bound<Number>, Option<Unit>),
 }
 
 impl Bounds {
-    /// `sorted` tells how many fields the stage sorts by, where it sorts.
+    /// Parses the bounds. `sorted` is the number of fields that the stage sorts by, if it sorts.
     pub fn parse(window: Option<Value<'_>>, context: &Context, sorted: Option<usize>) -> Result<Bounds> {
         let Some(window) = window else { return Ok(Bounds::Documents(None, None)) };
         let Value::Document(window) = window else {
@@ -103,7 +104,7 @@ impl Bounds {
         Ok(Bounds::Range(lower, upper, unit))
     }
 
-    /// Whether windows reach back to the partition's beginning.
+    /// Returns whether windows start at the partition's first document.
     pub fn is_open_below(&self) -> bool {
         matches!(self, Bounds::Documents(None, _) | Bounds::Range(Bound::Unbounded, ..))
     }
@@ -150,7 +151,7 @@ fn parse_bound<T>(
         Value::String(_) => Err(Error::failed_to_parse("Window bounds must be 'unbounded', 'current', or a number.")),
         value => {
             let expression = Expression::parse(value, context)?;
-            // What reads nothing and is no constant fails, and says how below.
+            // An expression that reads nothing and is no constant fails below, with its own error.
             let is_read = expression.is_never_folded() || expression.paths().is_none_or(|paths| !paths.is_empty());
             if !expression.is_constant() && is_read {
                 return Err(Error::failed_to_parse("Window bounds expression must be a constant."));
@@ -167,15 +168,16 @@ fn crossed(lower: &str, upper: &str) -> Error {
 /// The windows of a partition, from its first document on.
 #[derive(Debug)]
 pub(super) struct Windowing {
-    /// What range-based bounds are relative to, per document that has it; `None` where nothing, or more than one field, is sorted by,
-    /// or downwards.
+    /// The values that range-based bounds are relative to, one per document that has it. `None`
+    /// unless the stage sorts by exactly one field, ascending.
     values: Option<Vec<Option<ValueBuf>>>,
     start: usize,
     end: usize,
 }
 
 impl Windowing {
-    /// `sort_by`: the one field that is sorted by, ascending; range-based bounds need it.
+    /// Begins a partition. `sort_by` is the only field that is sorted by, ascending; range-based
+    /// bounds require it.
     pub fn begin(bounds: &Bounds, sort_by: Option<&Expression>, partition: &Partition) -> Result<Windowing> {
         let mut values = None;
         if let (Bounds::Range(..), Some(sort_by)) = (bounds, sort_by) {
@@ -185,8 +187,8 @@ impl Windowing {
         Ok(Windowing { values, start: 0, end: 0 })
     }
 
-    /// The window of the document at `row`. Rows are asked for one after the other: neither end ever moves back. A document whose
-    /// value no range can start from is an error in its turn, and not before.
+    /// Returns the window of the document at `row`. Rows must be passed in order: neither end ever
+    /// moves back. A document whose value cannot start a range fails at its own row, not before.
     pub fn window(&mut self, bounds: &Bounds, row: usize, count: usize) -> Result<Range<usize>> {
         match bounds {
             Bounds::Documents(lower, upper) => {
@@ -210,7 +212,7 @@ impl Windowing {
                     }
                 }
                 match upper {
-                    // As far as there are values that a range can be told of.
+                    // As far as there are values that can be compared with a range.
                     Bound::Unbounded => {
                         let rest = values.get(self.end..).unwrap_or_default().iter();
                         self.end += rest.take_while(|value| range_base(value.as_ref(), *unit).is_ok()).count();
@@ -227,7 +229,8 @@ impl Windowing {
     }
 }
 
-/// How many values in a row, from there on, are ordered so with respect to the limit. What is missing comes ahead of null.
+/// Counts the consecutive values from an index on that compare this way to the limit. Missing
+/// values sort before null.
 fn count_while(values: &[Option<ValueBuf>], from: usize, limit: Value<'_>, keep: impl Fn(Ordering) -> bool) -> usize {
     let rest = values.get(from..).unwrap_or_default();
     let is_kept =
@@ -235,7 +238,7 @@ fn count_while(values: &[Option<ValueBuf>], from: usize, limit: Value<'_>, keep:
     rest.iter().take_while(|value| is_kept(value)).count()
 }
 
-/// What a document's range starts from.
+/// Returns the value that a document's range starts from.
 fn range_base(value: Option<&ValueBuf>, unit: Option<Unit>) -> Result<Value<'_>> {
     let value = value.map(ValueBuf::as_value);
     let expected = |code: i32, what: &str| {

@@ -1,4 +1,4 @@
-//! `$linearFill`: what is missing, on the line between the known neighbors.
+//! `$linearFill`: replaces missing values by interpolation between the known neighbors.
 
 use super::Partition;
 use crate::Expression;
@@ -8,10 +8,10 @@ use document::compare::equal;
 use document::{Value, ValueBuf};
 use error::{Code, Error, Result};
 
-/// A run over one partition.
+/// The state of a run over one partition.
 #[derive(Debug, Default)]
 pub(super) struct Linear {
-    /// Where the document before stands.
+    /// The sort value of the previous document.
     before: Option<ValueBuf>,
     left: Option<(ValueBuf, ValueBuf)>,
     /// The next known point, and its row.
@@ -86,7 +86,7 @@ impl Linear {
                 return Ok(());
             }
         }
-        // Nothing comes any more: look no further for the rows behind either.
+        // No further point follows: do not search for following rows either.
         self.left = None;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Values of a moving window, kept in order.
+//! Values of a moving window, in order.
 
 use crate::aggregate::accumulate::{Several, Top, Which};
 use document::{ArrayWriter, Collation, Kind, Value, ValueBuf};
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use steps::Counted;
 
-/// Values in the order of arrival; `None` for what is missing.
+/// Values in the order of arrival; `None` for missing ones.
 #[derive(Debug, Default)]
 pub(super) struct List {
     values: VecDeque<Option<ValueBuf>>,
@@ -20,7 +20,7 @@ impl List {
         self.values.push_back(value);
     }
 
-    /// Drops what came first.
+    /// Removes the first to arrive.
     pub fn pop(&mut self) {
         if let Some(value) = self.values.pop_front() {
             self.memory_bytes = self.memory_bytes.saturating_sub(Self::bytes_of(&value));
@@ -31,29 +31,29 @@ impl List {
         size_of::<Option<ValueBuf>>() + value.as_ref().map_or(0, |value| value.raw_value().len())
     }
 
-    /// As many of the first values.
+    /// Returns this many of the first values.
     pub fn first(&self, count: usize) -> ValueBuf {
         array(self.values.iter().flatten().take(count))
     }
 
-    /// As many of the last values.
+    /// Returns this many of the last values.
     pub fn last(&self, count: usize) -> ValueBuf {
         array(self.values.range(self.values.len().saturating_sub(count)..).flatten())
     }
 }
 
-/// Values by sort key; of equal keys, those that came first come first.
+/// Values by sort key; equal keys in the order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Ordered {
     values: BTreeMap<(Vec<u8>, u64), ValueBuf>,
-    /// The keys in the order of arrival; `None` for what does not count.
+    /// The keys in the order of arrival; `None` for values that do not count.
     arrivals: VecDeque<Option<(Vec<u8>, u64)>>,
     count: u64,
     pub memory_bytes: usize,
 }
 
 impl Ordered {
-    /// Takes in a value by its own order; `None` takes a place in the window and nothing else.
+    /// Adds a value by its own order; `None` occupies a position in the window only.
     pub fn push_value(&mut self, value: Option<Value<'_>>, collation: &Collation) {
         match value {
             None => self.arrivals.push_back(None),
@@ -74,7 +74,7 @@ impl Ordered {
         self.values.insert(key, value);
     }
 
-    /// Drops what came first.
+    /// Removes the first to arrive.
     pub fn pop(&mut self) {
         let Some(Some(key)) = self.arrivals.pop_front() else { return };
         if let Some(value) = self.values.remove(&key) {
@@ -91,18 +91,18 @@ impl Ordered {
         self.values.values().next_back().cloned().unwrap_or_else(|| Value::Null.to_owned())
     }
 
-    /// Each value once.
+    /// Returns the distinct values.
     pub fn unique(&self) -> ValueBuf {
         let mut next = self.values.iter().next();
         array(std::iter::from_fn(|| {
             let ((key, _), value) = next?;
-            // A search per value, however often it is there.
+            // One search per distinct value, however often it occurs.
             next = self.values.range((Bound::Excluded((key.clone(), u64::MAX)), Bound::Unbounded)).next();
             Some(value)
         }))
     }
 
-    /// What `$minN` or `$maxN` gives.
+    /// Returns the result of `$minN` or `$maxN`.
     pub fn extremes(&self, several: &Several, limit: usize) -> ValueBuf {
         match several.which() {
             Which::Extreme(Ordering::Greater) => array(self.values.values().rev().take(limit)),
@@ -110,7 +110,7 @@ impl Ordered {
         }
     }
 
-    /// What `$top` and its relatives give.
+    /// Returns the result of `$top` and its relatives.
     pub fn top(&self, top: &Top, limit: usize) -> ValueBuf {
         match (top.is_many(), top.is_bottom()) {
             (false, false) => self.first(),

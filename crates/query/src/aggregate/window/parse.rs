@@ -14,10 +14,10 @@ use crate::{Context, Expression, Folding, Sort, text};
 use document::{Decimal128, Doc, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
 
-/// What an output field computes.
+/// The function of an output field.
 #[derive(Debug)]
 pub(super) enum Function {
-    /// Windows that only grow: what accumulates in `$group` accumulates here.
+    /// Windows that only grow: an accumulator, as in `$group`.
     Growing(Accumulator, Bounds),
     Sliding(Sliding, Bounds),
     /// The value of the window's first or last document.
@@ -48,7 +48,8 @@ pub(super) enum Function {
 }
 
 impl Function {
-    /// The last document of a partition that the one at `row` needs; `None` where that may be any.
+    /// Returns the last row of a partition that the one at `row` depends on; `None` if that may be
+    /// any.
     pub fn looks_to(&self, row: usize) -> Option<usize> {
         let ahead = match self {
             Function::Growing(_, bounds)
@@ -67,7 +68,7 @@ impl Function {
     }
 }
 
-/// What is computed over windows that documents enter and leave.
+/// Functions over windows that documents enter and leave.
 #[derive(Debug)]
 pub(super) enum Sliding {
     Count,
@@ -127,7 +128,7 @@ pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<SetWindowField
         fields.insert(path, functions.len());
         functions.push(function);
     }
-    // A constant that cannot be computed is looked at when all has been parsed.
+    // The failure of a constant is reported once all has been parsed.
     failure.map_or(Ok(()), Err)?;
     if partition.as_ref().is_some_and(Expression::is_root) {
         return Err(Error::new(Code(16409), "FieldPath::tail() called on single element path"));
@@ -135,7 +136,7 @@ pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<SetWindowField
     if let Some(Value::Array(_)) = partition.as_ref().and_then(Expression::as_literal) {
         return Err(super::array_partition());
     }
-    // A constant keeps nothing apart.
+    // A constant makes no partitions.
     let partition = partition.filter(|partition| partition.as_literal().is_none());
     let unsorted = || Sort::parse(Doc::EMPTY, context);
     let order = sort.clone().map_or_else(unsorted, Ok)?;
@@ -204,7 +205,7 @@ impl Parser<'_> {
         Operand::parse(value, self.context)
     }
 
-    /// Functions that take a window and nothing else.
+    /// Parses functions that take a window and nothing else.
     fn parse_windowed(&self, name: &str, spec: Doc<'_>, argument: Value<'_>) -> Result<Function> {
         let named = matches!(
             name,
@@ -386,7 +387,7 @@ impl Parser<'_> {
         Ok(Function::Derivative { input, unit, bounds })
     }
 
-    /// The argument of `$derivative` and `$integral`, behind their window.
+    /// Parses the argument of `$derivative` and `$integral`, given their window.
     fn parse_over_time(
         &self,
         name: &str,
@@ -459,7 +460,7 @@ const NAMES: &[&str] = &[
     "$topN",
 ];
 
-/// A unit whose length does not vary.
+/// Parses a unit of constant length.
 fn short_unit(value: Value<'_>) -> Result<Unit> {
     let name = value
         .as_str()

@@ -1,4 +1,4 @@
-//! The documents of one partition: in memory as far as that goes, the rest on disk where it may.
+//! The documents of one partition: in memory up to the budget, the rest on disk if allowed.
 
 use crate::spill::{Budget, SpillFile};
 use crate::{Item, ItemBuf};
@@ -6,7 +6,7 @@ use document::Doc;
 use error::{Code, Error, Result};
 use std::cell::RefCell;
 
-/// How much is gathered before it is written.
+/// Bytes that are gathered before they are written.
 const CHUNK_BYTES: usize = 128 * 1024;
 
 /// Documents by their position.
@@ -17,16 +17,16 @@ pub(super) struct Partition {
     spilled: Option<Spilled>,
 }
 
-/// The documents behind those in memory.
+/// The documents after those in memory.
 struct Spilled {
     file: RefCell<Box<dyn SpillFile>>,
-    /// Where each document ends.
+    /// The end of each document.
     ends: Vec<u64>,
     written: u64,
     pending: Vec<u8>,
 }
 
-/// A document of a partition, for a while.
+/// A document of a partition, borrowed or read back.
 pub(super) enum Lent<'p> {
     Held(Item<'p>),
     ReadBack(ItemBuf),
@@ -50,7 +50,8 @@ impl Partition {
         self.documents.len() + self.spilled.as_ref().map_or(0, |spilled| spilled.ends.len())
     }
 
-    /// Error 5643011 where there is no room in memory and none on disk.
+    /// Appends a document. Fails with 5643011 if memory does not suffice and the disk is not
+    /// allowed.
     pub fn push(&mut self, document: ItemBuf, budget: &Budget) -> Result<()> {
         if let Some(spilled) = &mut self.spilled {
             return spilled.push(document);
@@ -69,7 +70,7 @@ impl Partition {
         self.spilled.insert(spilled).push(document)
     }
 
-    /// All documents are there: they may be asked for.
+    /// Marks the partition as complete: its documents may be read.
     pub fn complete(&mut self) -> Result<()> {
         self.spilled.as_mut().map_or(Ok(()), Spilled::flush)
     }

@@ -1,4 +1,5 @@
-//! Figures over a moving window: values enter and leave, and what is left is as if the others had never been there.
+//! Functions over a moving window from which values can be removed: the result is as if they had
+//! never been added.
 
 use crate::expression::number::{Number, Sum};
 use crate::expression::{apply, decimal};
@@ -6,7 +7,7 @@ use document::{Decimal128, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::collections::VecDeque;
 
-/// A sum whose type is that of the widest number in the window; whole numbers are int32 where they fit.
+/// A sum whose type is the widest one in the window; integers are int32 if they fit.
 #[derive(Debug, Default)]
 pub(super) struct RemovableSum {
     sum: Sum,
@@ -44,12 +45,13 @@ impl RemovableSum {
         }
     }
 
-    /// A finite number is added, or its negation.
+    /// Adds a finite number, or subtracts it.
     fn take(&mut self, number: Number, adding: bool) {
         if adding {
             return self.sum.add(number);
         }
-        // The smallest integer has no negation: it goes in two parts, so that the sum remains one of integers.
+        // The smallest integer has no negation: it is subtracted in two parts, so that the sum
+        // remains one of integers.
         let (negated, rest) = match number {
             Number::Int32(value) => (Number::Int32(value.saturating_neg()), value == i32::MIN),
             Number::Int64(value) => (Number::Int64(value.saturating_neg()), value == i64::MIN),
@@ -97,7 +99,7 @@ fn is_finite_decimal(number: Number) -> bool {
     matches!(number, Number::Decimal(number) if decimal::is_finite(number))
 }
 
-/// An average; null over nothing.
+/// An average; null for no values.
 #[derive(Debug, Default)]
 pub(super) struct RemovableAverage {
     sum: RemovableSum,
@@ -130,7 +132,7 @@ pub(super) struct RemovableDeviation {
     sum: Sum,
     squares: Sum,
     count: i64,
-    /// Values that are not finite, which leave no figure.
+    /// Number of values that are not finite, with which the result is null.
     special: i64,
 }
 
@@ -166,7 +168,7 @@ impl RemovableDeviation {
         if count == 0 {
             return Value::Null.to_owned();
         }
-        // Rounding may leave less than nothing; a single value has no spread.
+        // Rounding may leave less than zero; a single value has no deviation.
         let squares = self.squares.total().to_f64();
         if squares < 0.0 || !sample && count == 1 {
             self.squares = Sum::default();
@@ -237,16 +239,16 @@ impl RemovableCovariance {
     }
 }
 
-/// What a pair that is not finite adds to the products; it has no part in means and count.
+/// Returns the summand of a pair that is not finite; it is left out of means and count.
 fn special_of(x: Number, y: Number) -> Option<Number> {
     let is_finite = |number: Number| number.to_f64().is_finite() || is_finite_decimal(number);
     if is_finite(x) && is_finite(y) {
         return None;
     }
     let specials = [x, y].map(|number| if is_finite(number) { 0.0 } else { number.to_f64() });
-    // Infinities of one sign stay, of both come to NaN.
+    // Infinities of one sign remain, those of both result in NaN.
     let special = specials[0] + specials[1];
-    // What is no number is a double, whatever it was read as.
+    // NaN is a double, whatever it was read as.
     Some(match (x.is_decimal() || y.is_decimal()) && !special.is_nan() {
         true => Number::Decimal(decimal::from_f64(special)),
         false => Number::Double(special),
@@ -268,7 +270,7 @@ pub(super) struct RemovableIntegral {
 }
 
 impl RemovableIntegral {
-    /// `has_unit`: places are dates, else numbers.
+    /// Adds a point. `has_unit`: positions are dates, otherwise numbers.
     pub fn add(&mut self, place: Value<'_>, value: Value<'_>, has_unit: bool) -> Result<()> {
         let is_date = matches!(place, Value::DateTime(_));
         if !(is_date || place.kind().is_number()) || !value.kind().is_number() {
@@ -295,7 +297,7 @@ impl RemovableIntegral {
         Ok(())
     }
 
-    /// Takes the first point out.
+    /// Removes the first point.
     pub fn remove(&mut self) -> Result<()> {
         let Some(point) = self.points.pop_front() else { return Ok(()) };
         if is_nan(&point) {
@@ -334,7 +336,7 @@ fn trapezoid(before: &(ValueBuf, ValueBuf), behind: &(ValueBuf, ValueBuf)) -> Re
     Ok(Number::from_value(area.as_value()).unwrap_or(Number::Int32(0)))
 }
 
-/// `$expMovingAvg`: what it has come to after the numbers so far.
+/// The state of `$expMovingAvg` after the numbers so far.
 #[derive(Debug, Default)]
 pub(super) struct MovingAverage {
     current: Option<Decimal128>,
@@ -342,7 +344,7 @@ pub(super) struct MovingAverage {
 }
 
 impl MovingAverage {
-    /// For the next partition. Where there has been a decimal, results remain decimals.
+    /// Returns the state for the next partition. After a decimal, results remain decimals.
     pub fn begin_again(&self) -> MovingAverage {
         MovingAverage { current: None, has_decimal: self.has_decimal }
     }
@@ -359,7 +361,7 @@ impl MovingAverage {
         });
     }
 
-    /// A double, unless there was a decimal.
+    /// Returns the average: a double, unless there was a decimal.
     pub fn value(&self) -> ValueBuf {
         match self.current {
             None => Value::Null.to_owned(),

@@ -1,4 +1,4 @@
-//! The functions at work on one partition, row by row.
+//! Evaluates the functions on one partition, row by row.
 
 use super::bounds::{Bounds, Windowing};
 use super::fill::Linear;
@@ -19,7 +19,7 @@ use error::{Code, Error, Result};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// What a function has come to in the partition at hand.
+/// The state of a function in the current partition.
 pub(super) enum Run {
     Idle,
     Growing { windowing: Windowing, state: State, taken: usize, value: Option<DocBuf>, memory_bytes: usize },
@@ -31,16 +31,16 @@ pub(super) enum Run {
     Carried(Option<ValueBuf>),
 }
 
-/// What a function gives for a row.
+/// The result of a function for a row.
 pub(super) enum Outcome {
     /// `None` is a missing value.
     Value(Option<ValueBuf>),
-    /// What the run holds.
+    /// The value that the run holds.
     Held,
 }
 
 impl Run {
-    /// `before`: the run over the partition before.
+    /// Begins a partition. `before` is the run over the previous one.
     pub fn begin(function: &Function, stage: &SetWindowFields, partition: &Partition, before: &Run) -> Result<Run> {
         let windowing = |bounds: &Bounds| {
             let ascending =
@@ -73,7 +73,7 @@ impl Run {
         })
     }
 
-    /// How much it holds.
+    /// Returns the memory it holds, in bytes.
     pub fn memory_bytes(&self) -> usize {
         match self {
             Run::Growing { memory_bytes, .. } => *memory_bytes,
@@ -82,7 +82,7 @@ impl Run {
         }
     }
 
-    /// The function's value at `row`; rows come one after the other.
+    /// Returns the function's value at `row`; rows must be passed in order.
     pub fn next(
         &mut self,
         function: &Function,
@@ -99,14 +99,14 @@ impl Run {
                 let lent = partition.get(index)?;
                 let row = Row::of(lent.as_item());
                 if let Some(input) = accumulator.unread_input(state) {
-                    // A window computes what it has no place for, too, and may fail over it.
+                    // A window also computes values that it has no position for, and may fail.
                     input.evaluate_in(&row)?;
                 }
                 let grown = accumulator.add(state, &row)?;
                 *memory_bytes = memory_bytes.saturating_add_signed(grown);
             }
             *taken = end.max(*taken);
-            // From here on it stays what it is.
+            // From here on the value does not change.
             if *taken == partition.len() && value.is_none() {
                 *value = Some(DocBuf::build(|writer| accumulator.write(state, "", writer)));
             }
@@ -115,7 +115,8 @@ impl Run {
         self.compute(function, stage, partition, row).map(Outcome::Value)
     }
 
-    /// Writes the value that is held ([`Outcome::Held`]) under a name; straight from where it grows, so that it is copied once.
+    /// Writes the held value ([`Outcome::Held`]) under a name, directly from its buffer, so that it
+    /// is copied once.
     pub fn write_held(&self, function: &Function, name: &str, writer: &mut DocWriter<'_>) {
         let (Function::Growing(accumulator, _), Run::Growing { state, value, .. }) = (function, self) else { return };
         match value {
@@ -124,7 +125,8 @@ impl Run {
         }
     }
 
-    /// As [`Run::next`], where the value is made for the row. `None` is a missing value.
+    /// Like [`Run::next`], for functions that compute a new value for each row. `None` is a missing
+    /// value.
     fn compute(
         &mut self,
         function: &Function,
@@ -252,7 +254,7 @@ fn derivative(
     }
 }
 
-/// What a sliding window holds.
+/// The state of a sliding window.
 pub(super) enum Held {
     Count(i64),
     Sum(RemovableSum, VecDeque<Option<Number>>),
@@ -262,11 +264,11 @@ pub(super) enum Held {
     Integral(RemovableIntegral),
     /// `$push`, `$firstN`, `$lastN`; with the limit of the latter two.
     List(List, usize),
-    /// What keeps values in order; with the limit of those that have one.
+    /// Functions that sort values; with the limit of those that have one.
     Ordered(Ordered, usize),
 }
 
-/// Where the documents that enter a window come from.
+/// The source of the documents that enter a window.
 struct Entering<'e> {
     sliding: &'e Sliding,
     stage: &'e SetWindowFields,
@@ -305,7 +307,7 @@ impl Held {
         }
     }
 
-    /// Moves the window: what comes in comes in before what goes out goes.
+    /// Moves the window: new documents are added before old ones are removed.
     fn move_to(
         &mut self,
         window: &mut Option<Range<usize>>,
