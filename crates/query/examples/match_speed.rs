@@ -1,4 +1,5 @@
-//! How many documents a second a filter looks at: `cargo run --release -p query --example match_speed`.
+//! Measures how many documents a filter tests per second: `cargo run --release -p query --example
+//! match_speed`.
 //!
 //! Counts allocations too: rejecting a document must not allocate.
 
@@ -12,11 +13,11 @@ struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: hands everything on to the system's allocator; counting does not touch the memory.
+// SAFETY: forwards all calls to the system's allocator; counting does not touch the memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
+        // SAFETY: the caller upholds the contract of `alloc`, which is the same.
         unsafe { System.alloc(layout) }
     }
 

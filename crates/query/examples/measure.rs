@@ -1,4 +1,5 @@
-//! Measures the evaluator on one thread, in CPU nanoseconds per document: `cargo run --release -p query --example measure`.
+//! Measures the evaluator on one thread, in CPU nanoseconds per document: `cargo run --release -p
+//! query --example measure`.
 
 use document::{Doc, DocBuf, ObjectId, Value, array, doc};
 use query::aggregate::Pipeline;
@@ -27,7 +28,8 @@ fn documents() -> Vec<DocBuf> {
         .collect()
 }
 
-/// CPU time of this thread so far, which a busy machine disturbs less than the clock. Linux only.
+/// Returns the CPU time of this thread, which a busy machine disturbs less than the clock. Linux
+/// only.
 fn cpu_nanoseconds() -> f64 {
     let status = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     status.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(f64::NAN)

@@ -1,4 +1,4 @@
-//! What parsing and evaluation may depend on besides their arguments.
+//! The context that parsing and evaluation depend on besides their arguments.
 
 use crate::fulltext::TextIndexes;
 use crate::metadata::Requests;
@@ -9,32 +9,34 @@ use hashbrown::HashSet;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// One command's surroundings: the moment it began, its `let` variables, how its strings compare.
+/// The context of one command: its start time, its `let` variables, its collation.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// Milliseconds since 1970-01-01 UTC at which the command began (`$$NOW`, `$currentDate`).
+    /// The start of the command in milliseconds since 1970-01-01 UTC (`$$NOW`, `$currentDate`).
     pub now_ms: i64,
-    /// Whether `$$NOW` can be read. MongoDB's `count` and `distinct` fail with 51144 where a document is asked for it.
+    /// Whether `$$NOW` is defined. In MongoDB's `count` and `distinct`, evaluating it for a
+    /// document fails with 51144.
     pub has_clock: bool,
     /// The command's `let` document: names and constant values.
     pub variables: Variables,
-    /// Inside of how many stages with pipelines of their own (`$lookup`) what is parsed stands.
+    /// The number of enclosing stages with pipelines of their own (`$lookup`).
     pub pipelines_around: usize,
-    /// Names of variables that have no value.
+    /// Names of variables without a value.
     pub missing: Arc<HashSet<Box<str>>>,
     /// The command's `collation`, or the collection's.
     pub collation: Collation,
-    /// What answers `$text`.
+    /// The indexes that execute `$text`.
     pub text_indexes: TextIndexes,
-    /// The views that stages read which read other collections.
+    /// The views that stages with other collections may read.
     pub views: Views,
     /// When constant expressions are computed.
     pub folding: Folding,
-    /// Collects which metadata (`$meta`) is asked for by what is parsed.
+    /// Collects the metadata (`$meta`) that the parsed parts read.
     pub requests: Requests,
 }
 
-/// What stands behind the names of views: a collection, and the stages that make the view of it (an array).
+/// The definitions of views by name: a collection, and the stages that compute the view from it (an
+/// array).
 #[derive(Clone, Debug, Default)]
 pub struct Views(Arc<BTreeMap<Box<str>, View>>);
 
@@ -49,12 +51,13 @@ impl Views {
         Arc::make_mut(&mut self.0).insert(name.into(), View { base: base.into(), stages });
     }
 
-    /// Whether a name is that of a view.
+    /// Returns whether a name is that of a view.
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// The collection to read under a name, and what goes on with its documents: the view's stages, then `stages`.
+    /// Returns the collection to read under a name, and the pipeline over its documents: the view's
+    /// stages, then `stages`.
     pub(crate) fn resolve<'n>(&'n self, name: &'n str, stages: Doc<'_>) -> (&'n str, DocBuf) {
         let Some(View { base, stages: made_by }) = self.0.get(name) else { return (name, stages.to_owned()) };
         let mut bytes = Vec::new();
@@ -65,15 +68,15 @@ impl Views {
     }
 }
 
-/// When constant expressions are computed, and who hears of those that cannot be.
+/// When constant expressions are computed, and how their failures are reported.
 #[derive(Clone, Debug, Default)]
 pub enum Folding {
-    /// With the expression.
+    /// While the expression is parsed.
     #[default]
     AtOnce,
-    /// When all that belongs to it has been parsed: whatever is wrong with that comes first.
+    /// After everything around it has been parsed, so that other errors are reported first.
     Later(Arc<Mutex<Option<Error>>>),
-    /// Not at all: they are computed when there is a document.
+    /// Not before there is a document.
     Never,
 }
 
@@ -82,7 +85,7 @@ impl Folding {
         !matches!(self, Folding::Never)
     }
 
-    /// Passes on what could not be computed.
+    /// Reports the failure of a constant, now or later.
     pub(crate) fn settle(&self, failure: Option<Error>) -> Result<()> {
         match (self, failure) {
             (_, None) => Ok(()),
@@ -111,14 +114,14 @@ impl Context {
         }
     }
 
-    /// Parses a pipeline with `parse`; constants that cannot be computed are told of when that is done.
+    /// Parses a pipeline with `parse`; failures of constants are reported when that has finished.
     pub(crate) fn folding_later<T>(&self, parse: impl FnOnce(&Context) -> Result<T>) -> Result<T> {
         const NOT_OPTIMIZED: &str = "Failed to optimize pipeline :: caused by :: ";
         if let Folding::Later(first) = &self.folding {
             let lock = || first.lock().unwrap_or_else(PoisonError::into_inner);
             let is_first = lock().is_none();
             let parsed = parse(self)?;
-            // It came of this pipeline, within another one.
+            // The failure is from this pipeline, inside another one.
             if let Some(failure) = lock().as_mut().filter(|_| is_first) {
                 *failure = failure.clone().context(NOT_OPTIMIZED);
             }

@@ -1,14 +1,16 @@
 //! Aggregation expressions: `{$add: ["$a", 1]}`, parsed once and evaluated per document.
 //!
-//! What comes in is an expression as a client sends it; what goes out is a value that borrows from the document where it can.
-//! Constant parts are computed before the first document, and an expression that cannot succeed is refused then, as MongoDB
-//! does ([`crate::context::Folding`] says when).
+//! Input is an expression as a client sends it; the result is a value that borrows from the
+//! document if possible. Constant parts are computed before the first document. An expression that
+//! cannot succeed fails then, as in MongoDB ([`crate::context::Folding`] determines when).
 //!
-//! In reading order: [`Evaluated`] (what evaluation gives), `parse` (from BSON to a tree), `optimize` (constants), `scope` (variables), `path` (`$a.b`),
-//! `control` and `iterate` (forms that evaluate their parts as needed), `functions` (the table of all others) and the
-//! files named after what they work on.
+//! In reading order: [`Evaluated`] (the result of evaluation), `parse` (from BSON to a tree),
+//! `optimize` (constants), `scope` (variables), `path` (`$a.b`), `control` and `iterate` (forms
+//! that evaluate their parts as needed), `functions` (the table of all others) and the files named
+//! after the values they work on.
 //!
-//! Source: <https://www.mongodb.com/docs/manual/reference/operator/aggregation/>; where it is silent, what a 6.0 server does.
+//! Source: <https://www.mongodb.com/docs/manual/reference/operator/aggregation/>; where it is
+//! silent, the behavior of a 6.0 server.
 
 mod accumulate;
 mod arguments;
@@ -60,18 +62,19 @@ pub(crate) use string::letters::count as count_letters;
 pub struct Expression {
     root: Expr,
     collation: Collation,
-    /// MongoDB's second engine knows all that was asked for, though some of it may be folded by now.
+    /// Whether MongoDB's second engine supports everything in the expression, even parts that have
+    /// been folded.
     known: bool,
     implied: implied::Implied,
 }
 
-/// The tree. Constants are folded.
+/// The tree of an expression, with constants folded.
 #[derive(Clone, Debug)]
 pub(crate) enum Expr {
-    /// `$$REMOVE`, and arguments that were not given.
+    /// `$$REMOVE`, and omitted arguments.
     Missing,
     Literal(ValueBuf),
-    /// `$a.b`, and `$$ROOT` where the path is empty.
+    /// `$a.b`; `$$ROOT` if the path is empty.
     Root(path::FieldPath),
     /// `$$name.a.b`
     Variable(scope::Variable, path::FieldPath),
@@ -81,11 +84,11 @@ pub(crate) enum Expr {
     Array(Vec<Expr>),
     Call(&'static functions::Function, Vec<Expr>),
     Form(Box<Form>),
-    /// A call or a form, with what MongoDB's second engine does otherwise.
+    /// A call or a form, with the rule by which MongoDB's second engine differs.
     InSecondEngine(Box<Expr>, &'static second_engine::Rule),
 }
 
-/// Expressions that do not just evaluate all their arguments.
+/// Expressions that do not simply evaluate all their arguments.
 #[derive(Clone, Debug)]
 pub(crate) enum Form {
     And(Vec<Expr>),
@@ -99,26 +102,27 @@ pub(crate) enum Form {
     Reduce { input: Expr, initial: Expr, body: Expr },
 }
 
-/// Operators that take any arguments.
+/// Operators that accept any arguments.
 const COMPARING: &[&str] =
     &["$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$cmp", "$not", "$isArray", "$isNumber", "$type"];
 
 impl Expression {
-    /// Parses an expression in a place that can hold any value: a document without operators is an object expression.
+    /// Parses an expression in a position that may contain any value: a document without operators
+    /// is an object expression.
     pub fn parse(value: Value<'_>, context: &Context) -> Result<Expression> {
         Self::parse_with(value, context, &[])
     }
 
-    /// As [`Expression::parse`], where variables of these names are given at each evaluation
-    /// ([`Expression::evaluate_with`]).
+    /// Like [`Expression::parse`], with variables of these names whose values are passed to each
+    /// evaluation ([`Expression::evaluate_with`]).
     pub fn parse_with(value: Value<'_>, context: &Context, variables: &[&str]) -> Result<Expression> {
         let (expression, failure) = Self::parse_apart(value, context, variables)?;
         context.folding.settle(failure)?;
         Ok(expression)
     }
 
-    /// As [`Expression::parse`]; a constant part that cannot be computed is given back as an error beside the expression,
-    /// for callers that have more to check before.
+    /// Like [`Expression::parse`]. Returns the failure of a constant part as an error beside the
+    /// expression, for callers that have more to check first.
     pub(crate) fn parse_folding(value: Value<'_>, context: &Context) -> Result<(Expression, Option<Error>)> {
         Self::parse_apart(value, context, &[])
     }
@@ -127,7 +131,8 @@ impl Expression {
         let mut root = parse::Parser::new(context, variables).parse(value)?;
         let (known, lone) = (second_engine::is_known(&root), root.lone_conditions());
         let failure = if context.folding.is_wanted() { root.optimize(&context.collation).err() } else { None };
-        // What is left of `$and` and `$or` alone is made a boolean, which the engine has no operator for.
+        // Folding converts a remaining operand of `$and` and `$or` to a boolean, for which the
+        // engine has no operator.
         let known = known && root.lone_conditions() <= lone;
         Ok((Expression { root, collation: context.collation.clone(), known, implied: Default::default() }, failure))
     }
@@ -136,17 +141,17 @@ impl Expression {
         Expression { root, collation: Collation::SIMPLE, known: true, implied: Default::default() }
     }
 
-    /// Whether there is an operator of this name (`$add`).
+    /// Returns whether an operator of this name (`$add`) exists.
     pub fn is_operator(name: &str) -> bool {
         parse::is_operator(name)
     }
 
-    /// The value of a field path such as `a.b`, written without the `$`.
+    /// Returns the expression of a field path such as `a.b`, written without the `$`.
     pub fn field(path: &str) -> Result<Expression> {
         Ok(Expression::of(Expr::Root(path::FieldPath::parse(path)?)))
     }
 
-    /// The expression that gives this value.
+    /// Returns the expression of a constant.
     pub fn literal(value: Value<'_>) -> Expression {
         Expression::of(Expr::Literal(ValueBuf::from(value)))
     }
@@ -156,7 +161,8 @@ impl Expression {
         self.root.evaluate(&Scope { root: root.into(), frame: None, collation: &self.collation })
     }
 
-    /// Evaluates with the values of the variables named when parsing, in that order; `None` is a missing value.
+    /// Evaluates with the values of the variables named when parsing, in that order; `None` is a
+    /// missing value.
     pub fn evaluate_with<'s>(
         &'s self,
         root: impl Into<Item<'s>>,
@@ -174,7 +180,7 @@ impl Expression {
         Ok(())
     }
 
-    /// The value, if it does not depend on the document.
+    /// Returns the value, if it does not depend on the document.
     pub fn as_literal(&self) -> Option<Value<'_>> {
         match &self.root {
             Expr::Literal(value) => Some(value.as_value()),
@@ -182,17 +188,18 @@ impl Expression {
         }
     }
 
-    /// Whether the value does not depend on the document.
+    /// Returns whether the value is independent of the document.
     pub fn is_constant(&self) -> bool {
         self.root.is_constant()
     }
 
-    /// Whether it has a value for every document: it compares and decides, and computes nothing.
+    /// Returns whether evaluation succeeds for every document: the expression only compares and
+    /// decides.
     pub fn never_fails(&self) -> bool {
         self.root.never_fails()
     }
 
-    /// The dotted path, if the expression is nothing but a field of the document.
+    /// Returns the dotted path, if the expression is a plain field of the document.
     pub fn as_field(&self) -> Option<String> {
         match &self.root {
             Expr::Root(path) if !path.is_empty() => Some(path.to_string()),
@@ -200,7 +207,8 @@ impl Expression {
         }
     }
 
-    /// The dotted paths that it reads; `None` where it reads the whole document or is different each time.
+    /// Returns the dotted paths that the expression reads; `None` if it reads the whole document or
+    /// varies between evaluations.
     pub(crate) fn paths(&self) -> Option<Vec<String>> {
         let (mut paths, mut known) = (Vec::new(), true);
         self.root.each(&mut |part| match part {
@@ -213,19 +221,19 @@ impl Expression {
         known.then_some(paths)
     }
 
-    /// Whether it is computed for each document anew, constant as its arguments may be.
+    /// Returns whether it is evaluated for each document, even with constant arguments.
     pub(crate) fn is_never_folded(&self) -> bool {
         matches!(&self.root, Expr::Call(function, _) if function.folding() == functions::Folding::None)
     }
 
-    /// Whether its value depends on the document.
+    /// Returns whether its value depends on the document.
     pub fn reads_document(&self) -> bool {
         let mut reads = false;
         self.root.each(&mut |part| reads |= matches!(part, Expr::Root(_) | Expr::Metadata(_)));
         reads
     }
 
-    /// Whether it is `$$ROOT`, the whole document.
+    /// Returns whether it is `$$ROOT`, the whole document.
     pub fn is_root(&self) -> bool {
         matches!(&self.root, Expr::Root(path) if path.is_empty())
     }
@@ -256,7 +264,7 @@ impl Expr {
         })
     }
 
-    /// The value of a constant, which may be a missing one; `None` for what depends on the document.
+    /// Returns the value of a constant, which may be missing; `None` if it depends on the document.
     pub(crate) fn as_constant(&self) -> Option<Option<Value<'_>>> {
         match self {
             Expr::Literal(value) => Some(Some(value.as_value())),
@@ -265,7 +273,7 @@ impl Expr {
         }
     }
 
-    /// Shows it and all its parts to `look`.
+    /// Passes the expression and all its parts to `look`.
     fn each(&self, look: &mut dyn FnMut(&Expr)) {
         steps::step();
         look(self);

@@ -1,5 +1,6 @@
-//! The number that stands for a value in a `hashed` index, and that `$toHashedIndexKey` gives: MongoDB's own, the first eight bytes
-//! of an MD5 over the value's type and bytes, numbers cut to whole ones first.
+//! The hash of a value in a `hashed` index, which `$toHashedIndexKey` returns. It is MongoDB's own:
+//! the first eight bytes of an MD5 over the value's type and bytes, with numbers truncated to
+//! integers first.
 
 use document::compare::kind_rank;
 use document::names::restore;
@@ -7,7 +8,7 @@ use document::{Collation, Doc, Kind, Value};
 use md5::{Digest, Md5};
 use steps::Counted;
 
-/// What a value stands as in an index.
+/// Returns the hash of a value.
 pub fn hash(value: Value<'_>, collation: &Collation) -> i64 {
     let mut digest = Md5::new();
     digest.update(0i32.to_le_bytes());
@@ -53,7 +54,8 @@ fn add_fields(document: Doc<'_>, collation: &Collation, digest: &mut Md5) {
     digest.update(0i32.to_le_bytes());
 }
 
-/// A number without its fraction. (Decimals are cut as well; MongoDB rounds them, and so does not find 1.5 by `NumberDecimal("1.5")`.)
+/// Truncates a number to an integer. (Decimals are truncated as well; MongoDB rounds them, and so
+/// does not find 1.5 by `NumberDecimal("1.5")`.)
 fn whole(number: Value<'_>) -> i64 {
     match number {
         Value::Int32(number) => i64::from(number),
@@ -64,7 +66,7 @@ fn whole(number: Value<'_>) -> i64 {
     }
 }
 
-/// The number that MongoDB knows a type's place in the order of types by.
+/// Returns MongoDB's number for a type in the order of types.
 fn rank(kind: Kind) -> i32 {
     match kind {
         Kind::MinKey => -1,
@@ -78,7 +80,7 @@ mod tests {
     use super::*;
     use document::{ObjectId, array, doc};
 
-    /// What a 6.0 server has in its indexes.
+    /// Hashes read from the indexes of a 6.0 server.
     #[test]
     fn hashes_are_mongodbs() {
         let check = |value: Value<'_>, expected: i64| {

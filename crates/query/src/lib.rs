@@ -1,13 +1,15 @@
 //! The query language over raw BSON: pure functions, no I/O, no async, no clock.
 //!
-//! What comes in are specifications as clients send them (a filter, a sort, a projection, an update, a pipeline) and
-//! documents as borrowed bytes; what goes out are answers and documents written at the end of a buffer. Parsing happens once per
-//! command, evaluation once per document, and a document that a predicate rejects costs no allocation.
+//! Input is specifications as clients send them (a filter, a sort, a projection, an update, a
+//! pipeline) and documents as borrowed bytes. Output is values, and documents appended to a buffer.
+//! Parsing happens once per command, evaluation once per document, and a document that a predicate
+//! rejects costs no allocation.
 //!
-//! Stores read the parsed [`predicate::Predicate`] to decide what they can do themselves (pushdown, indexes). Whatever they
-//! do, the documents they hand back must be a superset of the matching ones; the evaluator here has the last word.
+//! Stores read the parsed [`predicate::Predicate`] to decide which parts they can execute
+//! themselves (pushdown, indexes). The documents they return must be a superset of the matching
+//! ones; the evaluator here makes the final decision.
 //!
-//! Time and randomness arrive in the [`Context`].
+//! Time and randomness are passed in the [`Context`].
 
 pub mod aggregate;
 pub mod context;

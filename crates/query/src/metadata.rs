@@ -1,20 +1,23 @@
-//! What is known about a document beside its fields: how well it matched a text search, how far away it is, what it was sorted by.
+//! Metadata of a document: its score in a text search, its distance, its sort key.
 //!
-//! Expressions read it with `{$meta: "textScore"}`. It travels as a second document beside the one it is about: an [`Item`] is the
-//! two of them borrowed, an [`ItemBuf`] the two of them owned, one behind the other in the same bytes. Where a command asks for no
-//! metadata ([`Needs`]), the second document is the empty one, and costs nothing.
+//! Expressions read it with `{$meta: "textScore"}`. Metadata is stored as a second document beside
+//! the first. An [`Item`] is the two of them borrowed, an [`ItemBuf`] the two of them owned,
+//! consecutively in the same bytes. If a command reads no metadata ([`Needs`]), the second document
+//! is empty and costs nothing.
 //!
-//! Whoever finds documents writes down what the command needs ([`MetadataBuf`]); from then on the stages of a pipeline
-//! pass it along, and those that make new documents ($group and its like) drop it.
+//! The code that finds documents records the metadata that the command needs ([`MetadataBuf`]). The
+//! stages of a pipeline then pass it along, and those that make new documents (`$group` and the
+//! like) drop it.
 //!
-//! Source: <https://www.mongodb.com/docs/manual/reference/operator/aggregation/meta/>; where it is silent, what a 6.0 server does.
+//! Source: <https://www.mongodb.com/docs/manual/reference/operator/aggregation/meta/>; where it is
+//! silent, the behavior of a 6.0 server.
 
 use document::{Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// A kind of metadata, as the operand of `$meta` names it.
+/// A kind of metadata, named by the operand of `$meta`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meta {
     TextScore,
@@ -31,7 +34,7 @@ pub enum Meta {
     BucketMaxTime,
 }
 
-/// The kinds with the name `$meta` knows them by, and the words of error messages.
+/// The kinds with their names in `$meta` and in error messages.
 const KINDS: [(Meta, &str, &str); 12] = [
     (Meta::TextScore, "textScore", "text score"),
     (Meta::GeoNearDistance, "geoNearDistance", "$geoNear distance"),
@@ -48,7 +51,8 @@ const KINDS: [(Meta, &str, &str); 12] = [
 ];
 
 impl Meta {
-    /// Parses the operand of `$meta`. Errors: 17307 for what is no string, 17308 for an unknown name.
+    /// Parses the operand of `$meta`. Fails with 17307 if it is no string, and with 17308 for an
+    /// unknown name.
     pub fn parse(operand: Value<'_>) -> Result<Meta> {
         let name = operand.as_str().ok_or_else(|| Error::new(Code(17307), "$meta only supports string arguments"))?;
         let known = KINDS.iter().find(|(_, known, _)| *known == name).map(|(meta, ..)| *meta);
@@ -59,24 +63,25 @@ impl Meta {
         KINDS.iter().find(|(meta, ..)| *meta == self).map_or(("", ""), |(_, name, words)| (name, words))
     }
 
-    /// The name as `$meta` has it, under which the value is kept, too.
+    /// Returns the name in `$meta`, which is also the name of the field that stores the value.
     pub fn name(self) -> &'static str {
         self.names().0
     }
 
-    /// Metadata of Atlas Search, which is never there and may be asked for anywhere.
+    /// Returns whether this is metadata of Atlas Search, which never exists and may be read
+    /// anywhere.
     fn is_of_search(self) -> bool {
         matches!(self, Meta::SearchScore | Meta::SearchHighlights | Meta::SearchScoreDetails)
     }
 
-    /// Error 40218: this kind is asked for where nothing gives it.
+    /// Returns error 40218: this kind is read where it does not exist.
     pub fn unavailable(self) -> Error {
         let message = format!("query requires {} metadata, but it is not available", self.names().1);
         Error::new(Code(40218), message)
     }
 }
 
-/// Kinds of metadata that a command reads.
+/// A set of kinds of metadata that a command reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs(u16);
 
@@ -111,30 +116,32 @@ impl Needs {
         KINDS.iter().map(|(meta, ..)| *meta).filter(move |meta| self.contains(*meta))
     }
 
-    /// What only a text search or a search by distance gives.
+    /// Returns the kinds that only a text search or a search by distance produces.
     #[must_use]
     pub(crate) fn of_searches(self) -> Needs {
         Needs(self.0 & Needs::given_by_near().and(Needs::of(Meta::TextScore)).0)
     }
 
-    /// Error 40218 where a text score or a distance is needed that `available` does not have.
+    /// Fails with 40218 if a text score or a distance is needed that is not in `available`.
     pub fn check(self, available: Needs) -> Result<()> {
         self.lacking(available).map_or(Ok(()), |meta| Err(meta.unavailable()))
     }
 
-    /// A text score or a distance that `available` does not have.
+    /// Returns a text score or a distance that is not in `available`.
     pub(crate) fn lacking(self, available: Needs) -> Option<Meta> {
         self.of_searches().without(available).kinds().next()
     }
 
-    /// Error 40218 for what the filter of a `$match` stage asks for, which is next to nothing.
+    /// Fails with 40218 if the filter of a `$match` stage reads metadata that is not allowed there,
+    /// which is nearly all.
     pub(crate) fn check_in_match(self, filter: Doc<'_>) -> Result<()> {
         let available = Needs::given_by(filter);
         let lacking = self.without(available).kinds().find(|meta| !meta.is_of_search());
         lacking.map_or(Ok(()), |meta| Err(meta.unavailable()))
     }
 
-    /// What a filter gives to documents that match: `$text` a score, `$near` distance and point.
+    /// Returns the metadata that a filter produces for matching documents: `$text` a score, `$near`
+    /// distance and point.
     pub fn given_by(filter: Doc<'_>) -> Needs {
         let mut given = Needs::NONE;
         for (name, value) in filter.iter() {
@@ -153,7 +160,7 @@ impl Needs {
         given
     }
 
-    /// What a search by distance gives (`$near`, `$geoNear`).
+    /// Returns the metadata that a search by distance produces (`$near`, `$geoNear`).
     pub fn given_by_near() -> Needs {
         Needs::of(Meta::GeoNearDistance).and(Needs::of(Meta::GeoNearPoint))
     }
@@ -163,7 +170,7 @@ fn is_near(operator: &str) -> bool {
     matches!(operator, "$near" | "$nearSphere" | "$geoNear")
 }
 
-/// Collects, while a command is parsed, what its expressions ask for.
+/// Collects the metadata read by a command's expressions, while it is parsed.
 #[derive(Clone, Debug, Default)]
 pub struct Requests(Arc<AtomicU16>);
 
@@ -176,13 +183,13 @@ impl Requests {
         self.0.fetch_or(needs.0, Ordering::Relaxed);
     }
 
-    /// What has been asked for since the last time.
+    /// Returns the metadata collected since the last call.
     pub fn take(&self) -> Needs {
         Needs(self.0.swap(0, Ordering::Relaxed))
     }
 }
 
-/// The metadata of one document: a document whose fields are named as `$meta` names them.
+/// The metadata of one document: a document whose fields have the names used by `$meta`.
 #[derive(Clone, Copy, Debug)]
 pub struct Metadata<'a>(Doc<'a>);
 
@@ -199,12 +206,12 @@ impl<'a> Metadata<'a> {
     }
 }
 
-/// Metadata being put together, in a buffer that serves one document after the other.
+/// A builder of metadata, whose buffer is reused for one document after the other.
 #[derive(Clone, Debug, Default)]
 pub struct MetadataBuf(DocBuf);
 
 impl MetadataBuf {
-    /// Begins anew with what is known already.
+    /// Starts anew with existing metadata.
     pub fn begin(&mut self, known: Metadata<'_>) {
         let mut bytes = std::mem::take(&mut self.0).into_vec();
         bytes.clear();
@@ -212,7 +219,7 @@ impl MetadataBuf {
         self.0 = DocBuf::from_vec(bytes).unwrap_or_default();
     }
 
-    /// Sets what has not been set yet, or takes another value's place.
+    /// Sets or replaces a value.
     pub fn set<'v>(&mut self, meta: Meta, value: impl Into<Value<'v>>) {
         if self.as_metadata().get(meta).is_some() {
             self.remove(meta);
@@ -220,12 +227,13 @@ impl MetadataBuf {
         self.0.append(meta.name(), value);
     }
 
-    /// What a text search thinks of the document.
+    /// Sets the score of a text search.
     pub fn set_text_score(&mut self, score: f64) {
         self.set(Meta::TextScore, score);
     }
 
-    /// What a search by distance found: how far away, and which of the document's places.
+    /// Sets the results of a search by distance: the distance, and the location in the document
+    /// that has it.
     pub fn set_near(&mut self, distance: f64, point: Value<'_>) {
         self.set(Meta::GeoNearDistance, distance);
         self.set(Meta::GeoNearPoint, point);
@@ -241,7 +249,7 @@ impl MetadataBuf {
     }
 }
 
-/// A document on its way through a command, and what is known about it.
+/// A document on its way through a command, with its metadata.
 #[derive(Clone, Copy, Debug)]
 pub struct Item<'a> {
     pub document: Doc<'a>,
@@ -249,7 +257,7 @@ pub struct Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// Another document in the place of this one; what is known stays.
+    /// Returns another document with the same metadata.
     #[must_use]
     pub fn with<'b>(self, document: Doc<'b>) -> Item<'b>
     where
@@ -266,12 +274,12 @@ impl<'a> Item<'a> {
         ItemBuf(bytes)
     }
 
-    /// The bytes behind the document's own that [`ItemBuf`] keeps.
+    /// Returns the metadata's bytes, which [`ItemBuf`] stores after the document's own.
     pub(crate) fn metadata_bytes(self) -> &'a [u8] {
         if self.metadata.is_empty() { &[] } else { self.metadata.0.as_bytes() }
     }
 
-    /// The item in the bytes of an [`ItemBuf`].
+    /// Returns the item in the bytes of an [`ItemBuf`].
     #[inline]
     pub(crate) fn from_bytes(bytes: &'a [u8]) -> Item<'a> {
         let document = Doc::from_prefix(bytes).unwrap_or(Doc::EMPTY);
@@ -293,12 +301,12 @@ impl<'a> From<&'a DocBuf> for Item<'a> {
     }
 }
 
-/// An [`Item`] of one's own: the document's bytes, and behind them its metadata's if there are any.
+/// An owned [`Item`]: the document's bytes, followed by its metadata's if there are any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemBuf(Vec<u8>);
 
 impl ItemBuf {
-    /// A document with what is known of another one.
+    /// Returns a document with the metadata of another one.
     pub fn new(document: DocBuf, metadata: Metadata<'_>) -> ItemBuf {
         let mut bytes = document.into_vec();
         if !metadata.is_empty() {
@@ -324,12 +332,12 @@ impl ItemBuf {
         self.0
     }
 
-    /// How many bytes it holds.
+    /// Returns the size in bytes.
     pub fn size(&self) -> usize {
         self.0.len()
     }
 
-    /// The document alone.
+    /// Returns the document without its metadata.
     pub fn into_document(mut self) -> DocBuf {
         let size = self.as_doc().size();
         self.0.truncate(size);

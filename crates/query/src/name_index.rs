@@ -1,11 +1,11 @@
-//! Places of names in a list, found by hash where the list is long.
+//! Indices of names in a list, found by hash if the list is long.
 
 use hashbrown::HashMap;
 
-/// Up to so many names, comparing with each is faster than hashing.
+/// Up to this number of names, comparing with each is faster than hashing.
 const COMPARED_MAX: usize = 16;
 
-/// The places of the names of a list, which is kept elsewhere.
+/// The indices of the names of a list, which is stored elsewhere.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NameIndex(HashMap<Box<[u8]>, usize>);
 
@@ -16,7 +16,7 @@ impl NameIndex {
         self.0.insert(name.as_bytes().into(), place);
     }
 
-    /// Where a name is in the list; `names` are the list's.
+    /// Returns the index of a name; `names` are the list's.
     #[inline]
     pub fn place<'n>(&self, name: &[u8], mut names: impl Iterator<Item = &'n str>) -> Option<usize> {
         match self.0.len() <= COMPARED_MAX {

@@ -1,12 +1,15 @@
 //! The `filter` of a command, parsed: which documents match.
 //!
-//! What comes in is a filter document; [`Predicate::parse`] turns it into a tree of [`Node`]s over [`Test`]s that planners
-//! read and [`Predicate::matches`] runs over a document's bytes. A document that does not match costs no allocation.
+//! Input is a filter document. [`Predicate::parse`] turns it into a tree of [`Node`]s over
+//! [`Test`]s, which planners read and [`Predicate::matches`] evaluates on a document's bytes. A
+//! document that does not match costs no allocation.
 //!
-//! In reading order: `parse` (fields and logical operators), `operators` (what stands behind a field), `simplify` (the form that
-//! trees have), `text` (where `$text` may stand), [`document::path`] (which values a dotted path reaches), [`test`] (conditions on a value).
+//! In reading order: `parse` (fields and logical operators), `operators` (the operators of a
+//! field), `simplify` (the form that trees have), `text` (where `$text` is allowed),
+//! [`document::path`] (the values at a dotted path), [`test`] (conditions on a value).
 //!
-//! Source: <https://www.mongodb.com/docs/manual/reference/operator/query/>; where it is silent, what a 6.0 server does.
+//! Source: <https://www.mongodb.com/docs/manual/reference/operator/query/>; where it is silent, the
+//! behavior of a 6.0 server.
 
 pub mod bits;
 mod describe;
@@ -43,23 +46,23 @@ pub use schema::Schema;
 pub use test::Test;
 pub use type_set::TypeSet;
 
-/// A parsed filter. Evaluation borrows it; sharing it between threads is fine.
+/// A parsed filter. Evaluation borrows it, so threads may share it.
 #[derive(Clone, Debug)]
 pub struct Predicate {
     root: Node,
-    /// Whether `$expr` was written in it, be it where nothing could match anyway.
+    /// Whether the filter contained `$expr`, even in a part that was simplified away.
     has_expression: bool,
 }
 
-/// The tree that planners read. It is simplified: no `And` directly in an `And`, no `Or` directly in an `Or`, neither
-/// with a single branch (except for the empty `And`).
+/// The tree that planners read. It is simplified: no `And` directly in an `And`, no `Or` directly
+/// in an `Or`, neither with a single branch (except for the empty `And`).
 #[derive(Clone, Debug)]
 pub enum Node {
-    /// All of them; the empty list is "every document".
+    /// All of them; the empty list matches every document.
     And(Vec<Node>),
     Or(Vec<Node>),
     Nor(Vec<Node>),
-    /// A condition on the values a dotted path reaches.
+    /// A condition on the values at a dotted path.
     Path {
         path: Path,
         test: Test,
@@ -70,7 +73,7 @@ pub enum Node {
     Schema(Arc<Schema>),
     /// `$near` and the like; at the root, or one of the conditions there.
     Near(Arc<Near>),
-    /// A key in a stretch of an index (`min`, `max`).
+    /// A key in a range of an index (`min`, `max`).
     KeyRange(Arc<KeyRange>),
     /// `$text`.
     Text(Arc<TextSearch>),
@@ -78,22 +81,23 @@ pub enum Node {
     Never,
 }
 
-/// What a match leaves behind: for the positional operator `$`, and for `$meta`.
+/// Details of a match: for the positional operator `$`, and for `$meta`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MatchDetails {
-    /// Index of the array element that made the document match; where arrays nest, in the outermost one.
+    /// Index of the array element that made the document match; with nested arrays, in the
+    /// outermost one.
     pub array_index: Option<usize>,
-    /// How well a text search (`$text`) thinks that the document matches.
+    /// The score of a text search (`$text`).
     pub text_score: Option<f64>,
 }
 
 impl Node {
-    /// As [`Predicate::matches`], of one condition.
+    /// Like [`Predicate::matches`], for one condition.
     pub fn matches(&self, document: Doc<'_>) -> Result<bool> {
         matches_node(self, document, None)
     }
 
-    /// Whether testing a document may end in an error.
+    /// Returns whether evaluation may fail.
     pub fn may_fail(&self) -> bool {
         steps::step();
         match self {
@@ -117,39 +121,41 @@ pub(crate) fn has_expression(node: &Node) -> bool {
 }
 
 impl Predicate {
-    /// Errors: as MongoDB's, most of them 2 (BadValue).
+    /// Parses a filter. Fails with MongoDB's errors, most of them 2 (BadValue).
     pub fn parse(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
         Ok(Self::parse_as_written(filter, context)?.arranged())
     }
 
-    /// As [`Predicate::parse`], the conditions in the order of the filter: so MongoDB tests them in a `$match` that a
-    /// collection is not asked for.
+    /// Like [`Predicate::parse`], with conditions in the order of the filter. MongoDB tests them in
+    /// this order in a `$match` that is not executed by a collection.
     pub fn parse_as_written(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
         let root = parse::parse(filter, context)?;
         text::check(&root, context)?;
         Ok(Predicate { root, has_expression: parse::has_expression(filter) })
     }
 
-    /// The conditions in the order in which a collection is asked for them.
+    /// Sorts the conditions into the order in which a collection tests them.
     pub(crate) fn arranged(mut self) -> Predicate {
         simplify::arrange(&mut self.root);
         self
     }
 
-    /// The conditions in the order in which documents are asked for them that an index over these paths gives.
+    /// Sorts the conditions into the order in which documents are tested that are found by an index
+    /// on these paths.
     #[must_use]
     pub fn arranged_beside(mut self, indexed: &[&str]) -> Predicate {
         simplify::arrange_beside(&mut self.root, indexed);
         self
     }
 
-    /// The predicate that is a part of another one.
+    /// Returns a part of another predicate as a predicate.
     pub fn of(node: Node) -> Predicate {
         let has_expression = has_expression(&node);
         Predicate { root: node, has_expression }
     }
 
-    /// As [`Predicate::parse`], for the filter of a command, which may ask for documents by their distance. Elsewhere that is error 5626500.
+    /// Like [`Predicate::parse`], for the filter of a command, which may sort documents by
+    /// distance. Elsewhere that fails with 5626500.
     pub fn parse_query(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
         let root = parse::parse_query(filter, context)?;
         check_near(&root)?;
@@ -157,7 +163,7 @@ impl Predicate {
         Ok(Predicate { root, has_expression: parse::has_expression(filter) }.arranged())
     }
 
-    /// The condition by distance, if there is one.
+    /// Returns the condition by distance, if there is one.
     pub fn near(&self) -> Option<&Arc<Near>> {
         match &self.root {
             Node::Near(near) => Some(near),
@@ -169,17 +175,17 @@ impl Predicate {
         }
     }
 
-    /// The order that the condition by distance brings with it.
+    /// Returns the order that the condition by distance implies.
     pub fn own_order(&self) -> Option<Sort> {
         self.near().cloned().map(Sort::by_distance)
     }
 
-    /// Documents that this distance is asked of, too.
+    /// Adds a condition by distance.
     pub fn and_near(self, near: Near) -> Predicate {
         self.and(Predicate::of(Node::Near(Arc::new(near))))
     }
 
-    /// The predicate that every document matches.
+    /// Returns the predicate that every document matches.
     pub fn everything() -> Predicate {
         Predicate { root: Node::And(Vec::new()), has_expression: false }
     }
@@ -197,42 +203,44 @@ impl Predicate {
         &self.root
     }
 
-    /// Whether `$expr` occurs in it.
+    /// Returns whether it contains `$expr`.
     pub fn has_expression(&self) -> bool {
         self.has_expression
     }
 
-    /// The documents with a key in a stretch of an index.
+    /// Returns the predicate of documents with a key in a range of an index.
     pub fn within(range: KeyRange) -> Predicate {
         Predicate::of(Node::KeyRange(Arc::new(range)))
     }
 
-    /// All conditions at once.
+    /// Returns the conjunction of the conditions.
     pub(crate) fn all_of(conditions: Vec<Node>) -> Predicate {
         Predicate::of(simplify::and(conditions))
     }
 
-    /// Both conditions at once.
+    /// Returns the conjunction with another predicate.
     pub fn and(self, other: Predicate) -> Predicate {
         let has_expression = self.has_expression || other.has_expression;
         Predicate { root: simplify::and(vec![self.root, other.root]), has_expression }.arranged()
     }
 
-    /// Whether the document matches. Fails only where an expression (`$expr`) fails or a regular expression takes too
-    /// long.
+    /// Returns whether the document matches. Fails only if an expression (`$expr`) fails or a
+    /// regular expression takes too long.
     #[inline]
     pub fn matches(&self, document: Doc<'_>) -> Result<bool> {
         matches_node(&self.root, document, None)
     }
 
-    /// As [`Predicate::matches`], and which array element it was, for positional updates and projections.
+    /// Like [`Predicate::matches`]. Records the matching array element in `details`, for positional
+    /// updates and projections.
     pub fn matches_with(&self, document: Doc<'_>, details: &mut MatchDetails) -> Result<bool> {
         *details = MatchDetails::default();
         matches_node(&self.root, document, Some(details))
     }
 }
 
-/// Error 2 for conditions by distance that are several, or not on all documents.
+/// Fails with 2 if there are several conditions by distance, or one that does not apply to all
+/// documents.
 fn check_near(root: &Node) -> Result<()> {
     fn count(node: &Node) -> usize {
         steps::step();
@@ -271,7 +279,7 @@ pub(crate) fn matches_node(node: &Node, document: Doc<'_>, mut details: Option<&
             Ok(true)
         }
         Node::Or(branches) => {
-            // MongoDB does not remember where in a branch the document matched.
+            // MongoDB does not record the position of a match inside a branch.
             for branch in branches {
                 steps::step();
                 if matches_node(branch, document, None)? {

@@ -2,7 +2,7 @@
 
 use document::{ArrayWriter, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 
-/// Parses a document; panics on bad text.
+/// Parses a document; panics on invalid text.
 pub(crate) fn document(text: &str) -> DocBuf {
     let mut bytes = Vec::new();
     match value(text).as_value() {
@@ -12,7 +12,7 @@ pub(crate) fn document(text: &str) -> DocBuf {
     DocBuf::from_vec(bytes).unwrap()
 }
 
-/// Parses any value; panics on bad text.
+/// Parses any value; panics on invalid text.
 pub(crate) fn value(text: &str) -> ValueBuf {
     let mut parser = Parser { text, at: 0 };
     let value = parser.value();

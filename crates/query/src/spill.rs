@@ -1,32 +1,33 @@
-//! Room beyond memory for stages that hold much: sorted runs on disk, merged when they are read back.
+//! Disk space for stages that exceed their memory: sorted runs on disk, merged when they are read
+//! back.
 //!
-//! This crate does no I/O. A caller that allows the use of disk gives a [`SpillSpace`]; what is written goes through the
-//! [`SpillFile`]s it opens, and is gone when they are dropped. Without one, a stage that outgrows its memory fails with
-//! error 292.
+//! This crate does no I/O. A caller that allows the use of disk passes a [`SpillSpace`]. Data is
+//! written to the [`SpillFile`]s that it opens, and deleted when they are dropped. Without one, a
+//! stage that exceeds its memory fails with 292.
 
 use error::{Error, Result};
 use std::fmt;
 use std::sync::Arc;
 
-/// Gives out files for what does not fit into memory.
+/// A source of files for data that does not fit into memory.
 pub trait SpillSpace: fmt::Debug + Send + Sync {
     fn open(&self) -> Result<Box<dyn SpillFile>>;
 }
 
-/// A file that is written at its end and read anywhere. Its contents go when it is dropped.
+/// A file that is appended to and read at any offset. Its contents are deleted when it is dropped.
 pub trait SpillFile: Send {
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
 
-    /// Reads as many bytes as there are from `offset` on, up to the buffer's length; gives how many.
+    /// Reads the bytes from `offset` on, up to the buffer's length; returns how many were read.
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize>;
 }
 
-/// What a blocking stage may use.
+/// The resources that a blocking stage may use.
 #[derive(Clone, Default)]
 pub struct Budget {
-    /// How many bytes it may hold in memory.
+    /// Maximal number of bytes in memory.
     pub memory_bytes_max: usize,
-    /// Where it puts what is more than that, if it may.
+    /// Files for more than that; `None` if the disk is not allowed.
     pub disk: Option<Arc<dyn SpillSpace>>,
 }
 
@@ -45,16 +46,16 @@ impl fmt::Debug for Budget {
     }
 }
 
-/// How much is gathered before it is written, and read at a time.
+/// Bytes that are gathered before they are written, and read at a time.
 const CHUNK_BYTES: usize = 128 * 1024;
 
-/// Of more runs than this, neighbors are merged into one before they are read back.
+/// With more runs than this, neighbors are merged into one before they are read back.
 const RUNS_MAX: usize = 64;
 
-/// Sorted runs of entries: a key, by whose bytes a run is in order, and a value.
+/// Sorted runs of entries: a key, by whose bytes a run is ordered, and a value.
 pub(crate) struct Runs {
     file: Box<dyn SpillFile>,
-    /// Where each run begins and ends.
+    /// The start and the end of each run.
     runs: Vec<(u64, u64)>,
     written: u64,
     pending: Vec<u8>,
@@ -71,7 +72,7 @@ impl Runs {
         Ok(Runs { file: space.open()?, runs: Vec::new(), written: 0, pending: Vec::new() })
     }
 
-    /// Begins a run; the entries that are pushed from now on belong to it.
+    /// Begins a run; the following entries belong to it.
     pub fn begin(&mut self) {
         let at = self.written + self.pending.len() as u64;
         self.runs.push((at, at));
@@ -103,7 +104,8 @@ impl Runs {
         Ok(())
     }
 
-    /// Reads all runs as one in the order of their keys; of equal keys, those of earlier runs come first.
+    /// Reads all runs as one in the order of their keys; of equal keys, those of earlier runs come
+    /// first.
     pub fn merge(mut self) -> Result<Merge> {
         while self.runs.len() > RUNS_MAX {
             let mut merged = Vec::new();
@@ -138,7 +140,7 @@ impl Entry {
     }
 }
 
-/// All runs, being read back as one.
+/// All runs, merged while they are read back.
 pub(crate) struct Merge {
     file: Box<dyn SpillFile>,
     readers: Readers,
@@ -155,18 +157,19 @@ impl Merge {
         self.next_with(Entry::copy)
     }
 
-    /// Shows the next entry, its key and its value, without copying it.
+    /// Passes the key and the value of the next entry to `look`, without copying them.
     pub fn next_with<T>(&mut self, look: impl FnOnce(&[u8], &[u8]) -> T) -> Result<Option<T>> {
         self.readers.next(&mut *self.file, look)
     }
 }
 
-/// Several runs, being read back as one.
+/// Several runs, merged while they are read back.
 struct Readers {
     readers: Vec<Reader>,
-    /// Those that have a next entry, by its key from the last to the first; of equal keys, those of earlier runs come last.
+    /// The readers with a next entry, by its key in descending order; of equal keys, those of
+    /// earlier runs come last.
     order: Vec<usize>,
-    /// The entry of the last in order has been shown.
+    /// Whether the entry of the last in order has been returned.
     shown: bool,
 }
 
@@ -180,7 +183,7 @@ impl Readers {
         Ok(readers)
     }
 
-    /// Reads the next entry of a run and puts the run where it belongs.
+    /// Reads the next entry of a run and moves the run to its position in `order`.
     fn advance(&mut self, index: usize, file: &mut dyn SpillFile) -> Result<()> {
         let Some(reader) = self.readers.get_mut(index) else { return Ok(()) };
         if !reader.advance(file)? {
@@ -208,13 +211,14 @@ impl Readers {
     }
 }
 
-/// One run, being read back.
+/// One run that is being read back.
 struct Reader {
     at: u64,
     end: u64,
     buffer: Vec<u8>,
     taken: usize,
-    /// Lengths of the key and the value of the entry at hand, which end where the bytes that are left begin.
+    /// Lengths of the key and the value of the current entry, which end where the remaining bytes
+    /// begin.
     key_bytes: usize,
     value_bytes: usize,
 }
@@ -233,7 +237,7 @@ impl Reader {
         self.buffer.get(self.taken - self.value_bytes..self.taken).unwrap_or_default()
     }
 
-    /// Goes on to the next entry; false when there is none.
+    /// Advances to the next entry; returns false if there is none.
     fn advance(&mut self, file: &mut dyn SpillFile) -> Result<bool> {
         if self.taken == self.buffer.len() && self.at == self.end {
             return Ok(false);
@@ -249,7 +253,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// Reads on until so many bytes are at hand.
+    /// Reads until this many bytes are buffered.
     fn make_room(&mut self, count: usize, file: &mut dyn SpillFile) -> Result<()> {
         while self.buffer.len() - self.taken < count {
             self.fill(count, file)?;
@@ -278,7 +282,7 @@ impl Reader {
 pub(crate) mod testing {
     use super::*;
 
-    /// Files that are memory.
+    /// Files in memory.
     #[derive(Debug, Default)]
     pub struct Memory;
 
@@ -302,7 +306,7 @@ pub(crate) mod testing {
         }
     }
 
-    /// A budget that leads to disk after so many bytes.
+    /// Returns a budget that spills to disk after this many bytes.
     pub fn small(memory_bytes_max: usize) -> Budget {
         Budget { memory_bytes_max, disk: Some(Arc::new(Memory)) }
     }

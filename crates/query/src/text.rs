@@ -1,33 +1,34 @@
-//! Values as MongoDB spells them in its error messages: `{ a: 1, b: [ "x" ] }`.
+//! Values in the format of MongoDB's error messages: `{ a: 1, b: [ "x" ] }`.
 //!
-//! The spelling is neither JSON nor the shell's; clients and test suites compare messages, so it is kept, odd corners
-//! included (`1.0`, `nan.0`, strings cut after 160 bytes). Only error paths come here.
+//! The format is neither JSON nor the shell's. Clients and test suites compare messages, so it is
+//! preserved in every detail (`1.0`, `nan.0`, strings truncated to 160 bytes). It is used by error
+//! paths only.
 
 use document::{Doc, Element, Kind, Texts, Value};
 use std::fmt::{self, Display, Write};
 
-/// Strings past this many bytes are cut to [`STRING_BYTES_KEPT`].
+/// Strings longer than this are truncated to [`STRING_BYTES_KEPT`].
 const STRING_BYTES_MAX: usize = 160;
 const STRING_BYTES_KEPT: usize = 150;
 
-/// Binary values past this many bytes are cut to [`BINARY_BYTES_KEPT`].
+/// Binary values longer than this are truncated to [`BINARY_BYTES_KEPT`].
 const BINARY_BYTES_MAX: usize = 80;
 const BINARY_BYTES_KEPT: usize = 70;
 
-/// Levels after which nested values are left out, so that a message about a deep document stays short.
+/// Nested values below this level are omitted, so that a message about a deep document stays short.
 const DEPTH_MAX: usize = 200;
 
-/// A value alone: `5`, `"x"`, `{ a: 1 }`.
+/// Formats a value: `5`, `"x"`, `{ a: 1 }`.
 pub fn value(value: Value<'_>) -> impl Display + '_ {
     Spelled { value, depth: 0 }
 }
 
-/// A document: `{ a: 1 }`.
+/// Formats a document: `{ a: 1 }`.
 pub fn document(document: Doc<'_>) -> impl Display + '_ {
     value(Value::Document(document))
 }
 
-/// An element with its name: `a: 1`.
+/// Formats an element with its name: `a: 1`.
 pub fn element<'a>(name: &'a str, value: Value<'a>) -> impl Display + 'a {
     Named { name, value }
 }
@@ -76,7 +77,7 @@ impl Display for Spelled<'_> {
     }
 }
 
-/// As other values of the type, with U+FFFD in place of bytes that are not UTF-8.
+/// Formats like other values of the type, with U+FFFD in place of bytes that are not UTF-8.
 fn ill_formed(kind: Kind, value: Value<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let Some(Texts { text, options, id, scope }) = value.texts() else { return Ok(()) };
     let (text, options) = (String::from_utf8_lossy(text), String::from_utf8_lossy(options));
@@ -116,14 +117,14 @@ impl Spelled<'_> {
     }
 }
 
-/// C's `%.16g`, and `.0` behind it where there is no point.
+/// Formats like C's `%.16g`, and appends `.0` if there is no point.
 fn double(number: f64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let text = general(number, 16);
     f.write_str(&text)?;
     if text.contains('.') { Ok(()) } else { f.write_str(".0") }
 }
 
-/// C's `%.<digits>g`.
+/// Formats like C's `%.<digits>g`.
 pub fn general(number: f64, digits: usize) -> String {
     if number.is_nan() {
         return "nan".to_owned();

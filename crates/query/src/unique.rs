@@ -1,13 +1,13 @@
-//! Values of which no two are equal, found by their hash.
+//! A set of values, found by their hash.
 
 use document::{Collation, Value, ValueBuf};
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, Hasher};
 
-/// Up to so many values, comparing with each is faster than hashing.
+/// Up to this number of values, comparing with each is faster than hashing.
 const COMPARED_MAX: usize = 4;
 
-/// Values of which no two are equal, in the order they came.
+/// A set of values in the order of insertion.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unique {
     values: Vec<ValueBuf>,
@@ -30,7 +30,7 @@ impl Unique {
         unique
     }
 
-    /// Gives the bytes by which it grew.
+    /// Inserts a value; returns the bytes by which the set grew.
     pub fn insert(&mut self, value: Value<'_>) -> isize {
         steps::step();
         let collation = &self.collation;
@@ -49,7 +49,7 @@ impl Unique {
         bytes as isize
     }
 
-    /// Where among the values one equal to this is.
+    /// Returns the index of the value equal to this one.
     pub fn position(&self, value: Value<'_>) -> Option<usize> {
         steps::step();
         if self.values.len() <= COMPARED_MAX {

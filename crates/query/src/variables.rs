@@ -1,4 +1,4 @@
-//! The variables that a command's `let` or a stage binds, and their constant values.
+//! The variables bound by a command's `let` or by a stage, and their constant values.
 
 use document::{Doc, DocBuf, Kind, Value};
 use hashbrown::HashMap;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use steps::Counted;
 
-/// A document of so many bytes is looked through faster than an index over it is made.
+/// A document of up to this size is searched faster than an index over it is built.
 const SEARCHED_BYTES_MAX: usize = 512;
 
 /// Names and values. Cheap to clone.
@@ -16,7 +16,7 @@ pub struct Variables(Arc<Inner>);
 #[derive(Clone, Debug, Default)]
 struct Inner {
     document: DocBuf,
-    /// Where the value of each name is in the document, made when it is asked for.
+    /// The position of each name's value in the document, computed when first needed.
     places: OnceLock<Places>,
 }
 
@@ -27,7 +27,7 @@ impl Variables {
         self.0.document.as_doc()
     }
 
-    /// The value of a variable.
+    /// Returns the value of a variable.
     pub fn get(&self, name: &str) -> Option<Value<'_>> {
         let document = self.as_doc();
         if document.size() <= SEARCHED_BYTES_MAX {
@@ -55,7 +55,7 @@ impl Variables {
         match self.0.places.get() {
             Some(places) => places,
             None => {
-                // Made by itself: making it may be suspended while others wait for it.
+                // Computed outside the lock: it may be suspended while other threads wait.
                 let places = places_in(self.as_doc());
                 self.0.places.get_or_init(|| places)
             }

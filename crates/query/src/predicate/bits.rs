@@ -4,13 +4,14 @@ use super::number::exact;
 use document::Value;
 use steps::Counted;
 
-/// Which bits have to be what.
+/// Which bits must be set or clear.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bits {
     pub condition: BitCondition,
-    /// Positions, ascending, each once. Bit 0 is the lowest.
+    /// Positions, ascending, without duplicates. Bit 0 is the lowest.
     positions: Vec<u32>,
-    /// The same as a mask, for numbers; positions past 63 are the sign bit of a sign-extended number.
+    /// The same as a mask, for numbers; positions past 63 are the sign bit of a sign-extended
+    /// number.
     mask: u64,
 }
 
@@ -40,7 +41,8 @@ impl Bits {
     pub(crate) fn holds_for(&self, value: Value<'_>) -> bool {
         match value {
             Value::Binary { bytes, .. } => self.holds_for_bytes(bytes),
-            // A decimal is rounded, other than a double, which has to be whole; what fits no integer counts as the lowest one.
+            // A decimal is rounded, unlike a double, which must be an integer; values beyond 64
+            // bits count as the lowest integer.
             Value::Decimal128(number) => {
                 let whole = crate::expression::decimal::round(number, 0, false).to_i64_exact();
                 self.holds_for_number(whole.unwrap_or(i64::MIN) as u64)

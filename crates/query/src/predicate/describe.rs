@@ -1,18 +1,20 @@
-//! A predicate in MongoDB's words, as `explain` shows filters: `{a: {$eq: 1}}`.
+//! Predicates in the form in which `explain` shows filters: `{a: {$eq: 1}}`.
 //!
-//! What a tree does not keep as it was written (expressions, areas, schemas) is taken from the filter it was read from.
+//! Parts whose original form the tree does not retain (expressions, areas, schemas) are copied from
+//! the filter it was parsed from.
 
 use super::{BitCondition, InList, Node, Predicate, Test, TypeSet};
 use document::{ArrayWriter, Doc, DocBuf, DocWriter, Kind, Value};
 use steps::Counted;
 
 impl Predicate {
-    /// The filter with everything spelled out. `written`: the filter it was read from.
+    /// Returns the filter with all operators explicit. `written` is the filter it was parsed from.
     pub fn describe(&self, written: Doc<'_>) -> DocBuf {
         self.describe_rest(written, |_, _| false)
     }
 
-    /// The conditions that are not `met` already, of those that must all hold; empty where none is left.
+    /// Returns the conditions of the conjunction that are not yet `met`; an empty document if none
+    /// is left.
     pub fn describe_rest(&self, written: Doc<'_>, met: impl Fn(&str, &Test) -> bool) -> DocBuf {
         let is_left = |node: &&Node| match node {
             Node::Path { path, test } => !met(path.as_str(), test),
@@ -68,7 +70,7 @@ fn write(node: &Node, written: Doc<'_>, writer: &mut DocWriter<'_>) {
     }
 }
 
-/// Copies what was written under a key, however deep it stands.
+/// Copies the value of a key from the filter, at any depth.
 fn copy(key: &str, written: Doc<'_>, writer: &mut DocWriter<'_>) {
     if let Some(value) = find(key, written) {
         writer.append(key, value);

@@ -1,4 +1,4 @@
-//! The list of an `$in`: values in MongoDB's order for binary search, regular expressions beside them.
+//! The list of an `$in`: values in MongoDB's order for binary search, and regular expressions.
 
 use super::regex::Regex;
 use document::compare::kind_rank;
@@ -7,13 +7,13 @@ use error::Result;
 use std::sync::Arc;
 use steps::Counted;
 
-/// Values of which one has to be equal, or regular expressions of which one has to match. Cheap to
+/// Values one of which must be equal, and regular expressions one of which must match. Cheap to
 /// clone.
 #[derive(Clone, Debug, Default)]
 pub struct InList {
     values: Arc<[ValueBuf]>,
     regexes: Arc<[Regex]>,
-    /// Bit per [`kind_rank`], so that a value of a type that the list does not have is turned away at once.
+    /// One bit per [`kind_rank`], which rejects a value at once if the list has none of its type.
     ranks: u64,
     has_null: bool,
     collation: Collation,
@@ -34,7 +34,7 @@ impl InList {
         InList { values: values.into(), regexes: regexes.into(), ranks, has_null, collation }
     }
 
-    /// The values in the order of the list's collation, each once.
+    /// Returns the values in the order of the list's collation, without duplicates.
     pub fn values(&self) -> &[ValueBuf] {
         &self.values
     }

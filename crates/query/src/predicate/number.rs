@@ -1,9 +1,10 @@
-//! Numbers as the filter operators read them.
+//! Conversions of numbers in operands of filters.
 
 use document::Value;
 use error::{Code, Error, Result};
 
-/// The whole part of a number, towards zero; `None` for what is no number, not finite or beyond 64 bits.
+/// Returns the integral part of a number; `None` for other types, and for numbers not finite or
+/// beyond 64 bits.
 pub(crate) fn truncated(value: Value<'_>) -> Option<i64> {
     match value {
         Value::Int32(number) => Some(i64::from(number)),
@@ -14,7 +15,7 @@ pub(crate) fn truncated(value: Value<'_>) -> Option<i64> {
     }
 }
 
-/// A number that is whole and fits 64 bits, whatever its type.
+/// Returns a number of any type that is an integer and fits 64 bits.
 pub fn exact(value: Value<'_>) -> Option<i64> {
     match value {
         Value::Double(number) => truncated_double(number).filter(|whole| *whole as f64 == number),
@@ -23,7 +24,8 @@ pub fn exact(value: Value<'_>) -> Option<i64> {
     }
 }
 
-/// As [`exact`], for what an operator takes as a whole number. Errors: 31109 for doubles beyond 64 bits.
+/// Like [`exact`], for an operand that must be an integer. Fails with 31109 for doubles beyond 64
+/// bits.
 pub(crate) fn coerced(value: Value<'_>) -> Result<Option<i64>> {
     match value {
         Value::Double(number) if truncated_double(number).is_none() => {
@@ -39,8 +41,8 @@ pub(crate) fn truncated_double(number: f64) -> Option<i64> {
     (-LIMIT..LIMIT).contains(&number).then_some(number as i64)
 }
 
-/// A number as milliseconds to move a date by: doubles are cut, decimals rounded, halves to even; `None` where that does
-/// not fit 64 bits.
+/// Returns a number as milliseconds to move a date by: doubles are truncated, decimals rounded half
+/// to even; `None` beyond 64 bits.
 pub(crate) fn as_milliseconds(value: Value<'_>) -> Option<i64> {
     match value {
         Value::Decimal128(number) => crate::expression::decimal::round(number, 0, false).to_i64_exact(),

@@ -1,4 +1,4 @@
-//! From `{$gt: 1, $lt: 5}` to tests: the operators behind a field's name.
+//! From `{$gt: 1, $lt: 5}` to tests: the operators of a field.
 
 use super::Test;
 use super::bits::{BitCondition, Bits};
@@ -12,10 +12,11 @@ use document::{Doc, Element, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use steps::Counted;
 
-/// Parses the operators behind `field`, which only messages name. What `$all` asks for of several values is a conjunction of its own.
+/// Parses the operators of `field`, whose name is used in messages only. An `$all` of several
+/// values becomes a conjunction of its own.
 pub(crate) fn parse_operators(field: &str, operators: Doc<'_>, level: Level<'_>) -> Result<Vec<Test>> {
     let mut tests = Vec::new();
-    // Both of its parts are read at once, wherever they stand.
+    // Both of its parts are parsed at once, whatever their positions.
     let (mut pattern, mut has_pattern) = (None, None);
     for element in operators.elements() {
         steps::step();
@@ -33,7 +34,7 @@ pub(crate) fn parse_operators(field: &str, operators: Doc<'_>, level: Level<'_>)
     Ok(tests)
 }
 
-/// As [`parse_operators`], all tests in one list.
+/// Like [`parse_operators`], with all tests in one list.
 fn parse_tests(field: &str, operators: Doc<'_>, level: Level<'_>) -> Result<Vec<Test>> {
     let mut all = Vec::new();
     for test in parse_operators(field, operators, level)? {
@@ -100,7 +101,7 @@ fn parse_operator(
     Ok(())
 }
 
-/// The names an operator can have behind a field; `$all` refuses documents that begin with one.
+/// Returns whether a field may have this operator; `$all` rejects documents that begin with one.
 fn is_operator(name: &str) -> bool {
     matches!(
         name,
@@ -191,7 +192,7 @@ fn parse_not(field: &str, operand: Value<'_>, level: Level<'_>) -> Result<Test> 
     }
 }
 
-/// The set of types that `$type` names: a number or an alias, or an array of them.
+/// Parses the operand of `$type`: a number or an alias, or an array of them.
 pub(crate) fn parse_type(field: &str, operand: Value<'_>) -> Result<TypeSet> {
     let mut types = TypeSet::default();
     match operand {
@@ -273,7 +274,7 @@ fn parse_mod(operand: Value<'_>) -> Result<Test> {
     Ok(Test::Mod { divisor, remainder })
 }
 
-/// A whole number that is not negative, or MongoDB's complaint about it.
+/// Returns a non-negative integer, or MongoDB's message about it.
 pub(crate) fn non_negative(element: Element<'_>) -> std::result::Result<i64, String> {
     let text = || text::element(element.key(), element.value()).to_string();
     if !element.kind.is_number() {
@@ -325,7 +326,7 @@ fn parse_bit_position(element: Element<'_>) -> Result<u32> {
         .map_err(|_| failed(format!("Cannot represent {} in an int", text::element(element.key(), element.value()))))
 }
 
-/// The refusal of a pattern that is not UTF-8.
+/// Returns the error for a pattern that is not UTF-8.
 pub(super) fn ill_formed_pattern() -> Error {
     Error::new(Code(51091), "Regular expression is invalid: invalid UTF-8 string")
 }
@@ -334,7 +335,7 @@ pub(crate) fn parse_regex_value(pattern: &str, options: &str) -> Result<Test> {
     Ok(Test::Regex(Regex::new(pattern, options)?))
 }
 
-/// `$regex` and `$options`, which may stand in either order.
+/// Parses `$regex` and `$options`, in either order.
 fn parse_regex(siblings: Doc<'_>) -> Result<Test> {
     let (mut pattern, mut options, mut options_in_regex) = ("", "", false);
     for (name, value) in siblings.iter() {

@@ -14,25 +14,25 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use steps::Counted;
 
-/// How many names a path may have: as many levels as a stored document has.
+/// Maximal number of components of a path: the number of levels of a stored document.
 const PARTS_MAX: usize = 180;
 
-/// Levels of operators a filter may have, as in MongoDB.
+/// Maximal number of levels of operators in a filter, as in MongoDB.
 const DEPTH_MAX: usize = 100;
 
-/// A text of so many bytes is too long.
+/// A text of this size is too long.
 const TEXT_BYTES: usize = 16 << 20;
 
-/// Where in a filter the parser stands.
+/// The parser's position in a filter.
 #[derive(Clone, Copy)]
 pub(crate) struct Level<'c> {
     pub context: &'c Context,
-    /// The first constant expression that cannot be computed. What is wrong with the filter itself comes first.
+    /// The first failure of a constant expression. Errors of the filter itself are reported first.
     failure: &'c RefCell<Option<Error>>,
     depth: usize,
-    /// False inside of `$elemMatch`, where operators on the whole document make no sense.
+    /// False inside `$elemMatch`, where operators on the whole document are not allowed.
     whole_document: bool,
-    /// Whether it is the filter of a command, which alone may ask for documents by their distance, and by JavaScript.
+    /// Whether it is the filter of a command; only those may sort by distance or use JavaScript.
     of_command: bool,
 }
 
@@ -41,12 +41,12 @@ impl<'c> Level<'c> {
         Level { context, failure, depth: 0, whole_document: true, of_command: false }
     }
 
-    /// The error for a condition by distance behind a field, where it is not the only one there.
+    /// Returns the error for a condition by distance that is not the only one of its field.
     pub fn refuse_near(self, field: &str, operators: Doc<'_>) -> Error {
         if self.of_command {
             return Error::bad_value("geo $near must be top-level expr");
         }
-        // What is wrong with the condition comes before where it stands.
+        // Errors of the condition are reported before its wrong position.
         let message = "$geoNear, $near, and $nearSphere are not allowed in this context";
         Near::parse(field, operators).err().unwrap_or_else(|| Error::new(Code(5626500), message))
     }
@@ -58,7 +58,7 @@ impl<'c> Level<'c> {
         Ok(Level { depth: self.depth + 1, ..self })
     }
 
-    /// The test as it is, or by the command's collation where that makes a difference.
+    /// Returns the test, using the command's collation if that makes a difference.
     pub fn collated(self, test: Test) -> Test {
         let collation = &self.context.collation;
         if collation.is_simple() {
@@ -76,7 +76,7 @@ impl<'c> Level<'c> {
         if concerned { Test::Collated(Box::new(test), collation.clone()) } else { test }
     }
 
-    /// Tells of a failure that comes of `parse` as one of an expression within another.
+    /// Reports a failure in `parse` as one of an expression within another.
     fn within_expression<T>(self, parse: impl FnOnce() -> Result<T>, is_within: impl FnOnce(&T) -> bool) -> Result<T> {
         let is_first = self.failure.borrow().is_none();
         let parsed = parse()?;
@@ -104,7 +104,7 @@ pub(crate) fn parse(filter: Doc<'_>, context: &Context) -> Result<Node> {
     Ok(root)
 }
 
-/// Parses the filter of a command, which may ask for documents by their distance.
+/// Parses the filter of a command, which may sort documents by distance.
 pub(crate) fn parse_query(filter: Doc<'_>, context: &Context) -> Result<Node> {
     let failure = RefCell::new(None);
     let root = parse_filter(filter, Level { of_command: true, ..Level::top(context, &failure) })?;
@@ -112,7 +112,7 @@ pub(crate) fn parse_query(filter: Doc<'_>, context: &Context) -> Result<Node> {
     Ok(root)
 }
 
-/// Whether `$expr` is written in a filter that could be parsed.
+/// Returns whether a filter that was parsed successfully contains `$expr`.
 pub(crate) fn has_expression(filter: Doc<'_>) -> bool {
     filter.elements().counted().any(|element| match element.key_bytes() {
         b"$expr" => true,
@@ -144,7 +144,7 @@ fn parse_conditions(filter: Doc<'_>, level: Level<'_>) -> Result<Vec<Node>> {
         }
         let path = Path::new(name);
         if is_reference_field(name) {
-            // Nothing that would be an operator elsewhere is one here.
+            // Names that are operators elsewhere are none here.
             all.push(Node::Path { path, test: level.collated(Test::Equal(comparable(element.value())?)) });
             continue;
         }
@@ -172,17 +172,18 @@ fn parse_conditions(filter: Doc<'_>, level: Level<'_>) -> Result<Vec<Node>> {
     Ok(all)
 }
 
-/// Whether a document in a value's place holds operators: its first name begins with `$` and it is no DBRef.
+/// Returns whether a document as a value contains operators: its first name begins with `$` and it
+/// is no DBRef.
 pub(crate) fn is_operator_document(document: Doc<'_>) -> bool {
     document.first().is_some_and(|first| first.key_bytes().starts_with(b"$")) && !is_db_ref(document)
 }
 
-/// Whether a name with `$` is one of those that a DBRef has: a field, not an operator.
+/// Returns whether a name with `$` is one of a DBRef's: a field, not an operator.
 fn is_reference_field(name: &str) -> bool {
     matches!(name, "$ref" | "$id" | "$db")
 }
 
-/// Whether a document may stand for a part of a DBRef.
+/// Returns whether a document may be a part of a DBRef.
 pub(super) fn has_reference_field(document: Doc<'_>) -> bool {
     document.elements().counted().any(|element| is_reference_field(element.key()))
 }
@@ -191,7 +192,7 @@ fn is_db_ref(document: Doc<'_>) -> bool {
     document.element("$ref").is_some() && document.element("$id").is_some()
 }
 
-/// The operand of a comparison.
+/// Parses the operand of a comparison.
 pub(crate) fn comparable(value: Value<'_>) -> Result<ValueBuf> {
     match value {
         Value::Undefined => Err(Error::bad_value("cannot compare to undefined")),
@@ -204,7 +205,7 @@ pub(crate) fn comparable(value: Value<'_>) -> Result<ValueBuf> {
     }
 }
 
-/// Error 16493 for a text in a value that is longer than one in a document may be.
+/// Fails with 16493 for a text in a value that is longer than a document may contain.
 pub(crate) fn check_texts(value: Value<'_>) -> Result<()> {
     match value {
         Value::String(text) if text.len() >= TEXT_BYTES => {
@@ -217,7 +218,7 @@ pub(crate) fn check_texts(value: Value<'_>) -> Result<()> {
     }
 }
 
-/// Whether `$name` stands at the top of a filter rather than behind a field.
+/// Returns whether `$name` belongs to the top level of a filter rather than to a field.
 pub(crate) fn is_pathless(name: &str) -> bool {
     matches!(
         name,
@@ -281,7 +282,8 @@ fn parse_pathless(operator: &str, element: Element<'_>, level: Level<'_>, all: &
     Ok(())
 }
 
-/// There is no JavaScript: `$where` is answered as by a server that was started without it.
+/// Returns the error for JavaScript, which is not supported: `$where` fails as on a server that was
+/// started without it.
 fn refuse_script(element: Element<'_>, level: Level<'_>) -> Error {
     match element.kind {
         _ if !level.of_command => Error::bad_value("$where is not allowed in this context"),
@@ -292,7 +294,7 @@ fn refuse_script(element: Element<'_>, level: Level<'_>) -> Error {
     }
 }
 
-/// `{$sampleRate: p}` is a comparison with a random number.
+/// Parses `{$sampleRate: p}`, a comparison with a random number.
 fn parse_sample_rate(rate: Value<'_>, context: &Context) -> Result<Node> {
     if !rate.kind().is_number() {
         return Err(Error::bad_value("argument to $sampleRate must be a numeric type"));
@@ -336,7 +338,7 @@ fn parse_branches(element: Element<'_>, level: Level<'_>) -> Result<Vec<Node>> {
     level.within_expression(|| branches.values().counted().map(parse).collect(), |_| true)
 }
 
-/// `$alwaysTrue` and `$alwaysFalse` take the number 1 and nothing else.
+/// Fails unless the operand of `$alwaysTrue` or `$alwaysFalse` is the number 1.
 fn check_one(element: Element<'_>) -> Result<()> {
     let operator = element.key();
     if !element.kind.is_number() {

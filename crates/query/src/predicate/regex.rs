@@ -1,8 +1,9 @@
 //! Regular expressions: compiled once, run within limits.
 //!
-//! Patterns are those of PCRE 8, as in MongoDB, translated for PCRE2 (`dialect`). A pattern that is plain text, perhaps anchored at either end, is searched for
-//! without the engine, and where a pattern contains text, one without it does not get there. A pattern that backtracks too long
-//! on some text ends in an error, so that no client can keep a worker busy with one string.
+//! Patterns are those of PCRE 8, as in MongoDB, translated for PCRE2 (`dialect`). A pattern that is
+//! plain text, perhaps anchored at either end, is matched without the engine. A pattern that
+//! contains plain text rejects values without it before the engine runs. A pattern that backtracks
+//! too long on some text fails, so that no client can keep a worker busy with one string.
 
 mod beginning;
 mod contained;
@@ -18,14 +19,14 @@ use plain::Plain;
 use std::fmt;
 use std::sync::Arc;
 
-/// Steps of a call of the engine; what it goes through comes on top.
+/// Steps of a call of the engine, to which those of the text are added.
 const STEPS_PER_CALL: usize = 32;
 
 /// Steps of compiling a pattern, and of each of its bytes.
 const STEPS_TO_COMPILE: usize = 1000;
 const STEPS_PER_BYTE: usize = 16;
 
-/// How often the engine may backtrack on one text. PCRE's own default is ten times that.
+/// Maximal number of backtracks on one text. PCRE's own default is ten times that.
 const MATCH_LIMIT: u32 = 1_000_000;
 
 /// A pattern with its options. Cheap to clone.
@@ -43,7 +44,7 @@ enum Program {
     Contains(Finder),
     /// `^text`, `text$` or `^text$`
     Anchored(Plain),
-    /// `needle`: what a text contains that matches.
+    /// `needle`: a text that every match contains.
     Pcre { engine: pcre2::bytes::Regex, needle: Option<Finder> },
 }
 
@@ -52,7 +53,8 @@ type Finder = Box<memmem::Finder<'static>>;
 impl Regex {
     /// Compiles a pattern. `options`: letters out of `imsxu`.
     ///
-    /// Errors: 51091 for a pattern that is none, 51108 for an unknown option, 2 for a zero byte in the pattern.
+    /// Fails with 51091 for an invalid pattern, 51108 for an unknown option, and 2 for a zero byte
+    /// in the pattern.
     pub fn new(pattern: &str, options: &str) -> Result<Regex> {
         if pattern.contains('\0') {
             return Err(Error::bad_value("Regular expression cannot contain an embedded null byte"));
@@ -78,13 +80,14 @@ impl Regex {
         &self.0.options
     }
 
-    /// The text that every match begins with, if the pattern says so plainly: what an index on the field can use. Other texts do not take
-    /// the engine to its limits.
+    /// Returns the text that every match begins with, if it is obvious from the pattern: the bounds
+    /// for an index on the field. The engine does not reach its limits on other texts.
     pub fn beginning(&self) -> Option<Beginning> {
         Beginning::of(self.pattern(), self.options())
     }
 
-    /// The text that a match contains, if the pattern is nothing but text that may stand anywhere or at the end.
+    /// Returns the text that a match contains, if the pattern is plain text, not anchored or
+    /// anchored at the end only.
     pub fn substring(&self) -> Option<&str> {
         let needle = match &self.0.program {
             Program::Contains(finder) => finder.needle(),
@@ -94,7 +97,8 @@ impl Regex {
         std::str::from_utf8(needle).ok()
     }
 
-    /// Texts that whatever matches contains, as far as the pattern says so plainly; where it ignores case, in some spelling.
+    /// Returns texts that every match contains, as far as they are obvious from the pattern; if it
+    /// ignores case, in any case.
     pub fn contained_texts(&self) -> Vec<String> {
         contained::texts(self.pattern(), self.options())
     }
@@ -103,14 +107,15 @@ impl Regex {
         self.options().contains('i')
     }
 
-    /// Whether a value is a string that the pattern matches, or the same regular expression.
+    /// Returns whether a value is a string that the pattern matches, or the same regular
+    /// expression.
     pub(crate) fn matches(&self, element: Element<'_>) -> Result<bool> {
         match element.kind {
             Kind::String | Kind::Symbol => {
                 let raw = element.raw_value();
                 self.matches_text(raw.get(4..raw.len().saturating_sub(1)).unwrap_or_default())
             }
-            // A pattern is UTF-8: no pattern is one that is not.
+            // A pattern is UTF-8, so a regular expression that is not is never equal to it.
             Kind::Regex => Ok(matches!(element.value(), Value::Regex { pattern, options }
                 if pattern == self.pattern() && options == self.options())),
             _ => Ok(false),
@@ -121,7 +126,7 @@ impl Regex {
         steps::bytes(text.len());
         match &self.0.program {
             Program::Contains(finder) => Ok(finder.find(text).is_some() && is_utf8(text)),
-            // How a text begins is told by its bytes, as it is by an index.
+            // The beginning of a text is compared by its bytes, as in an index.
             Program::Anchored(plain) => Ok(plain.matches(text) && (!plain.at_end || is_utf8(text))),
             Program::Pcre { needle: Some(finder), .. } if finder.find(text).is_none() => Ok(false),
             Program::Pcre { engine, .. } => match is_match(engine, text) {
@@ -138,7 +143,7 @@ impl Regex {
         Error::new(Code(51156), format!("Error occurred while executing regular expression '{pattern}': {error}"))
     }
 
-    /// The pattern as a BSON value.
+    /// Returns the pattern as a BSON value.
     pub fn to_value(&self) -> ValueBuf {
         ValueBuf::from(Value::Regex { pattern: self.pattern(), options: self.options() })
     }
@@ -150,7 +155,7 @@ impl fmt::Debug for Regex {
     }
 }
 
-/// Asks the engine, which cannot be interrupted.
+/// Runs the engine, which cannot be interrupted.
 fn is_match(engine: &pcre2::bytes::Regex, text: &[u8]) -> std::result::Result<bool, pcre2::Error> {
     count_call(text);
     engine.is_match(text)
@@ -161,7 +166,7 @@ pub(crate) fn count_call(text: &[u8]) {
     steps::steps(STEPS_PER_CALL + text.len() / 64);
 }
 
-/// Patterns match no text that is not UTF-8.
+/// Returns whether a text is UTF-8; patterns match no other text.
 fn is_utf8(text: &[u8]) -> bool {
     text.is_ascii() || std::str::from_utf8(text).is_ok()
 }
@@ -170,7 +175,7 @@ fn finder(text: &str) -> Finder {
     Box::new(memmem::Finder::new(text).into_owned())
 }
 
-/// The longest text that a match contains, where its case counts.
+/// Returns the longest text that a match contains, unless case is ignored.
 fn needle(pattern: &str, options: &str) -> Option<Finder> {
     if options.contains('i') {
         return None;
@@ -183,8 +188,8 @@ pub(crate) fn compile(pattern: &str, options: &str) -> Result<pcre2::bytes::Rege
     build(&translated.pattern, options)
 }
 
-/// As [`compile`]. For filters the server puts parentheses around a pattern, of which a comment or a quotation at its
-/// end swallows one.
+/// Like [`compile`]. The server puts parentheses around a filter's pattern, one of which a comment
+/// or a quotation at the pattern's end swallows.
 fn compile_in_parentheses(pattern: &str, options: &str) -> Result<pcre2::bytes::Regex> {
     let translated = dialect::translate(pattern, options).map_err(invalid)?;
     if translated.is_open {
@@ -194,7 +199,8 @@ fn compile_in_parentheses(pattern: &str, options: &str) -> Result<pcre2::bytes::
 }
 
 fn build(pattern: &str, options: &str) -> Result<pcre2::bytes::Regex> {
-    // Options that are only valid at the very front of a pattern stay valid behind another one of their kind.
+    // Options that are valid only at the very front of a pattern remain valid after another one of
+    // their kind.
     let pattern = format!("(*LIMIT_MATCH={MATCH_LIMIT}){pattern}");
     steps::steps(STEPS_TO_COMPILE + STEPS_PER_BYTE * pattern.len());
     pcre2::bytes::RegexBuilder::new()
@@ -212,10 +218,10 @@ fn invalid(reason: &str) -> Error {
     Error::new(Code(51091), format!("Regular expression is invalid: {reason}"))
 }
 
-/// What the compiler says is wrong, without the position, which counts the limit in front.
+/// Returns the compiler's error message without the position, which includes the limit in front.
 fn reason(error: &pcre2::Error) -> String {
     let text = error.to_string();
-    // The server's engine, an older one, words some of them differently.
+    // The server's engine, an older one, has different messages for some errors.
     match text.rsplit_once(": ").map_or(&*text, |(_, reason)| reason) {
         "missing closing parenthesis" => "missing )".to_owned(),
         "quantifier does not follow a repeatable item" => "nothing to repeat".to_owned(),

@@ -1,8 +1,9 @@
 //! `$jsonSchema`: rules about a whole document, compiled once, checked on borrowed values.
 //!
-//! What comes in is a schema in MongoDB's dialect of JSON Schema draft 4; [`Schema::parse`] turns it into a list of [`Rule`]s, each of
-//! which says nothing about values of another type than its own (`minLength` about numbers, `required` about strings). Checking a
-//! document allocates only for `uniqueItems` and where documents are compared whatever the order of their fields.
+//! Input is a schema in MongoDB's dialect of JSON Schema draft 4. [`Schema::parse`] turns it into a
+//! list of [`Rule`]s. Each rule applies to values of its own type only (`minLength` not to numbers,
+//! `required` not to strings). Checking a document allocates only for `uniqueItems`, and for
+//! comparisons of documents that ignore the order of their fields.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/operator/query/jsonSchema/>
 
@@ -28,11 +29,12 @@ pub struct Schema {
     rules: Vec<Rule>,
 }
 
-/// What a value has to be like. Rules about a type hold for values of all others.
+/// A constraint on a value. Rules about a type hold for values of all others.
 #[derive(Clone, Debug)]
 enum Rule {
     Type(TypeSet),
-    /// `encrypt`: binary of subtype 6; with types, one whose header names one of them as the original.
+    /// `encrypt`: binary of subtype 6; with types, one whose header names one of them as the
+    /// original.
     Encrypted(Option<TypeSet>),
     // Numbers.
     Bound {
@@ -75,7 +77,7 @@ enum Rule {
     Not(Schema),
 }
 
-/// What holds for the items or properties that no other keyword is about.
+/// The rule for items or properties that no other keyword covers.
 #[derive(Clone, Debug)]
 enum Others {
     Allowed,
@@ -83,7 +85,7 @@ enum Others {
     Match(Schema),
 }
 
-/// What a document with a certain property needs.
+/// The requirements of a document with a certain property.
 #[derive(Clone, Debug)]
 enum Dependency {
     Properties(Vec<Path>),
@@ -91,12 +93,13 @@ enum Dependency {
 }
 
 impl Schema {
-    /// Errors: 9 and 14 for what is no schema, 2 and 51091 for unknown types and bad patterns.
+    /// Parses a schema. Fails with 9 and 14 for an invalid schema, 2 and 51091 for unknown types
+    /// and invalid patterns.
     pub(crate) fn parse(schema: Doc<'_>) -> Result<Schema> {
         parse::parse_top(schema)
     }
 
-    /// The schema of a document as conditions: about fields that have to be there, and a schema of the rest.
+    /// Returns a document's schema as conditions: on required fields, and a schema of the rest.
     pub(crate) fn conditions(&self) -> Vec<Node> {
         let (mut all, mut rest) = (Vec::new(), Vec::new());
         for rule in &self.rules {
@@ -112,7 +115,7 @@ impl Schema {
         all
     }
 
-    /// Whether it asks more than one thing of a document.
+    /// Returns whether it has more than one condition on a document.
     pub(crate) fn is_conjunction(&self) -> bool {
         let count = |rule: &Rule| match rule {
             Rule::Required(paths) => paths.len(),
@@ -147,7 +150,7 @@ impl Others {
 }
 
 impl Rule {
-    /// The condition on a document, where it is about nothing but what fields there are.
+    /// Returns the schema as a condition on required fields, if it has no other rules.
     fn about_existence(&self) -> Option<Node> {
         let each = |schemas: &[Schema]| schemas.iter().map(Schema::about_existence).collect::<Option<Vec<_>>>();
         let exists = |path: &Path| Node::Path { path: path.clone(), test: Test::Exists };
@@ -256,7 +259,7 @@ impl Rule {
     }
 }
 
-/// Whether the condition holds for all; stops at the first for which it does not.
+/// Returns whether the condition holds for all; stops at the first for which it does not.
 fn all<T>(items: &[T], mut condition: impl FnMut(&T) -> Result<bool>) -> Result<bool> {
     for item in items {
         steps::step();
@@ -267,7 +270,7 @@ fn all<T>(items: &[T], mut condition: impl FnMut(&T) -> Result<bool>) -> Result<
     Ok(true)
 }
 
-/// How many of the schemas hold, counted no further than `enough`.
+/// Counts the schemas that hold, up to `enough`.
 fn count_up_to(enough: usize, schemas: &[Schema], value: Value<'_>) -> Result<usize> {
     let mut count = 0;
     for schema in schemas {
@@ -302,7 +305,7 @@ fn is_allowed(
 
 fn exists(path: &Path, document: Doc<'_>) -> bool {
     steps::step();
-    // Fields that are passed over.
+    // Account for the fields that are skipped.
     steps::bytes(document.size() / 16);
     if path.component_count() == 1 {
         return document.element(path.as_str()).is_some();
@@ -314,8 +317,8 @@ fn exists(path: &Path, document: Doc<'_>) -> bool {
     visited.is_break()
 }
 
-/// Whether the schema holds for the property; `None` where there is none. A name with dots means what it means elsewhere in a
-/// filter, and one of the values is enough.
+/// Returns whether the schema holds for the property; `None` if there is none. A dotted name is a
+/// path as elsewhere in a filter; it is enough if one of the values matches.
 fn holds_at(path: &Path, schema: &Schema, document: Doc<'_>) -> Result<Option<bool>> {
     steps::bytes(document.size() / 16);
     if path.component_count() == 1 {
@@ -336,7 +339,8 @@ fn holds_at(path: &Path, schema: &Schema, document: Doc<'_>) -> Result<Option<bo
     }
 }
 
-/// Subtype 6 with a header of 18 bytes, of which the last is the type of what was encrypted.
+/// Checks for subtype 6 with a header of 18 bytes, the last of which is the type of the original
+/// value.
 fn is_encrypted(value: Value<'_>, types: Option<TypeSet>) -> bool {
     let Value::Binary { subtype: 6, bytes } = value else { return false };
     types.is_none_or(|types| {
@@ -356,7 +360,7 @@ fn is_zero(number: Decimal128) -> bool {
     number.to_i64_exact() == Some(0)
 }
 
-/// The number as a decimal; doubles as their digits say.
+/// Returns the number as a decimal; doubles by their decimal digits.
 fn decimal_of(value: Value<'_>) -> Option<Decimal128> {
     Some(match value {
         Value::Int32(number) => decimal::from_i64(number.into()),

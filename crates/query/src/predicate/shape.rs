@@ -1,11 +1,13 @@
-//! What filters have in common that differ in their values alone: a query's shape, by which index filters find it.
+//! The shape of a query: the part common to filters that differ only in their values. Index filters
+//! are looked up by it.
 //!
-//! As in MongoDB, equality and `$in` are two shapes, and so are expressions with other options; the order of conditions is none.
+//! As in MongoDB, equality and `$in` are two shapes, and so are expressions with other options. The
+//! order of conditions does not matter.
 
 use super::{Node, Predicate, Test};
 
 impl Predicate {
-    /// The same text for all filters of a shape.
+    /// Returns the same text for all filters of a shape.
     pub fn shape(&self) -> String {
         of_node(&self.root)
     }
@@ -62,7 +64,7 @@ fn of_test(path: &str, test: &Test) -> String {
         Test::ElementSatisfies(tests) => listed("values", tests.iter().map(|test| of_test("", test)).collect()),
         Test::Never => "never".to_owned(),
     };
-    // Quoted, for paths have whatever stands between parts.
+    // Quoted, because paths may contain the separators.
     format!("{kind} {path:?}")
 }
 

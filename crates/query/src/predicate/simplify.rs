@@ -1,9 +1,12 @@
-//! Brings trees into the form that planners and positional updates count on.
+//! Brings trees into the form that planners and positional updates rely on.
 //!
-//! Conjunctions inside of conjunctions and disjunctions inside of disjunctions are flattened, a branch of its own loses
-//! its shell, a disjunction of equalities on one path becomes an `$in`, and branches stand in MongoDB's order
-//! ([`arrange`]): by kind of test, then by path. The order decides which array element the positional operator `$`
-//! means (the last test of a conjunction to find one) and the order of the fields an upsert takes from its filter.
+//! Nested conjunctions and nested disjunctions are flattened, a single branch replaces its parent,
+//! and a disjunction of equalities on one path becomes an `$in`. Branches are in MongoDB's order
+//! ([`arrange`]): by kind of test, then by path.
+//!
+//! The order determines which array element the positional operator `$` selects (that of the last
+//! test of a conjunction that finds one). It also determines the order of the fields that an upsert
+//! takes from its filter.
 
 use super::parse::Level;
 use super::{InList, Node, Regex, Test};
@@ -22,16 +25,16 @@ pub(crate) fn and(branches: Vec<Node>) -> Node {
             branch => all.push(branch),
         }
     }
-    // As MongoDB does it: what was nested comes last.
+    // As in MongoDB, nested branches come last.
     all.extend(nested);
-    // Nothing is looked at beside a branch that no document satisfies.
+    // Other branches do not matter beside one that no document matches.
     if all.iter().counted().any(is_nothing) {
         return Node::Never;
     }
     shelled(all, Node::And)
 }
 
-/// Whether it is several conditions, all of which have to hold.
+/// Returns whether it is a conjunction of several conditions.
 pub(crate) fn is_conjunction(node: &Node) -> bool {
     match node {
         Node::And(_) => true,
@@ -50,7 +53,7 @@ pub(crate) fn or(branches: Vec<Node>, level: Level<'_>) -> Node {
         }
     }
     any.extend(nested);
-    // What no document satisfies is not looked at beside others.
+    // Branches that no document matches do not matter beside others.
     any.retain(|branch| {
         steps::step();
         !is_nothing(branch)
@@ -61,8 +64,8 @@ pub(crate) fn or(branches: Vec<Node>, level: Level<'_>) -> Node {
     one_list(&any, level).unwrap_or_else(|| shelled(any, Node::Or))
 }
 
-/// Merges several equalities and regular expressions on one path into one `$in`, as MongoDB does: an element that
-/// meets any of them is the one that the positional operator `$` means.
+/// Merges several equalities and regular expressions on one path into one `$in`, as MongoDB does:
+/// the positional operator `$` then selects the first element that meets any of them.
 fn one_list(branches: &[Node], level: Level<'_>) -> Option<Node> {
     let collation = &level.context.collation;
     let (mut values, mut regexes) = (Vec::new(), Vec::new());
@@ -74,7 +77,8 @@ fn one_list(branches: &[Node], level: Level<'_>) -> Option<Node> {
             return None;
         }
         match only_value(test)? {
-            // A regular expression in front has no collation, and MongoDB joins only what has the same.
+            // A regular expression in front has no collation, and MongoDB merges only tests with
+            // equal collations.
             Listed::Value(_) if values.is_empty() && !regexes.is_empty() && !collation.is_simple() => return None,
             Listed::Value(value) => values.push(value.clone()),
             Listed::Regex(regex) => regexes.push(regex.clone()),
@@ -93,7 +97,7 @@ enum Listed<'t> {
 /// Returns the only value or regular expression that a test compares with.
 fn only_value(test: &Test) -> Option<Listed<'_>> {
     match test {
-        // MongoDB leaves an equality with a regular expression, rather than a match, alone.
+        // MongoDB does not merge an equality with a regular expression, as opposed to a match.
         Test::Equal(value) if value.kind() != Kind::Regex => Some(Listed::Value(value)),
         Test::Regex(regex) => Some(Listed::Regex(regex)),
         Test::Collated(inner, _) => only_value(inner),
@@ -101,7 +105,7 @@ fn only_value(test: &Test) -> Option<Listed<'_>> {
     }
 }
 
-/// Puts branches into MongoDB's order.
+/// Sorts branches into MongoDB's order.
 pub(crate) fn arrange(node: &mut Node) {
     steps::step();
     match node {
@@ -115,8 +119,8 @@ pub(crate) fn arrange(node: &mut Node) {
     }
 }
 
-/// Puts branches into the order that MongoDB has where documents are found by an index: what the index is about, then by path, and before all paths
-/// what has none.
+/// Sorts branches into the order that MongoDB has if documents are found by an index: conditions on
+/// the index's fields, then those without a path, then the others by path.
 pub(crate) fn arrange_beside(node: &mut Node, indexed: &[&str]) {
     steps::step();
     let place = |node: &Node| match node {
@@ -173,7 +177,7 @@ fn node_rank(node: &Node) -> u8 {
         Node::And(_) => 0,
         Node::Or(_) => 1,
         Node::Path { test, .. } => test_rank(test),
-        // Of one branch MongoDB makes a `$not`.
+        // MongoDB converts one branch to a `$not`.
         Node::Nor(branches) if branches.len() == 1 => 20,
         Node::Nor(_) => 21,
         Node::Expression(_) => 24,

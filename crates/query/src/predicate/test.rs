@@ -15,8 +15,8 @@ use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use steps::Counted;
 
-/// A condition on the values at a path, with MongoDB's array semantics: it holds when it holds for one of the values,
-/// and [`Test::Not`] when its inside holds for none.
+/// A condition on the values at a path, with MongoDB's array semantics: it holds if it holds for
+/// one of the values, and [`Test::Not`] if its operand holds for none.
 #[derive(Clone, Debug)]
 pub enum Test {
     /// MongoDB's equality: numbers by value; null equals a missing field too.
@@ -27,7 +27,8 @@ pub enum Test {
     Greater(ValueBuf),
     GreaterOrEqual(ValueBuf),
     In(InList),
-    /// One of the six above where strings compare by a collation. Nothing that goes by bytes can answer it.
+    /// One of the six above with strings compared by a collation. A comparison of bytes cannot
+    /// evaluate it.
     Collated(Box<Test>, Collation),
     Regex(Regex),
     /// `$geoWithin` and `$geoIntersects`.
@@ -47,14 +48,14 @@ pub enum Test {
     /// `$elemMatch` with operators: one element satisfies all of them.
     ElementSatisfies(Vec<Test>),
     Not(Box<Test>),
-    /// All hold, each perhaps for another of the values. Occurs inside of `Not`.
+    /// All hold, each perhaps for another of the values. Occurs inside `Not`.
     And(Vec<Test>),
-    /// Nothing satisfies it (`$all: []`).
+    /// No value matches (`$all: []`).
     Never,
 }
 
 impl Test {
-    /// Whether the condition holds for the values that `path` reaches in `document`.
+    /// Returns whether the condition holds for the values at `path` in `document`.
     pub(crate) fn holds_at(&self, path: &Path, document: Doc<'_>, details: Option<&mut MatchDetails>) -> Result<bool> {
         match self {
             Test::Not(inner) => Ok(!inner.holds_at(path, document, None)?),
@@ -73,7 +74,7 @@ impl Test {
     }
 
     fn holds_for_any(&self, path: &Path, document: Doc<'_>, details: Option<&mut MatchDetails>) -> Result<bool> {
-        // Fields that are passed over.
+        // Account for the fields that are skipped.
         steps::bytes(document.size() / 16);
         let whole_arrays = matches!(self, Test::Size(_) | Test::ElementMatches(_) | Test::ElementSatisfies(_));
         let end = if whole_arrays { End::Whole } else { End::Expanded };
@@ -93,8 +94,8 @@ impl Test {
         Ok(true)
     }
 
-    /// Whether the condition holds for this one value; `None` is a missing one. `$elemMatch` leaves in `inner` the
-    /// position of the element it found.
+    /// Returns whether the condition holds for this one value; `None` is a missing one.
+    /// `$elemMatch` stores the index of the matching element in `inner`.
     pub(crate) fn holds_for(&self, element: Option<Element<'_>>, inner: &mut Option<usize>) -> Result<bool> {
         Ok(match self {
             Test::Equal(operand) => is_equal(element, operand),
@@ -133,7 +134,7 @@ impl Test {
     }
 }
 
-/// A comparison by a collation.
+/// Evaluates a comparison by a collation.
 fn holds_in(test: &Test, element: Option<Element<'_>>, collation: &Collation) -> Result<bool> {
     let (operand, order, or_equal) = match test {
         Test::Equal(operand) => {
@@ -157,7 +158,7 @@ fn holds_in(test: &Test, element: Option<Element<'_>>, collation: &Collation) ->
     }))
 }
 
-/// The document or array an element holds.
+/// Returns the document or array of an element.
 fn nested(element: Element<'_>) -> Doc<'_> {
     Doc::from_bytes(element.raw_value()).unwrap_or(Doc::EMPTY)
 }
@@ -191,7 +192,7 @@ fn position_where<'d>(
     Ok(false)
 }
 
-/// Kinds of which equal values of the same kind are equal byte for byte, and different ones differ.
+/// Returns whether values of a kind are equal if and only if their bytes are.
 fn same_kind_is_bytewise(kind: Kind) -> bool {
     !matches!(
         kind,
@@ -222,7 +223,8 @@ fn is_ordered(element: Option<Element<'_>>, operand: &ValueBuf, order: Ordering,
             let (value, operand) = (element.value(), operand.as_value());
             match compare(value, operand) {
                 Ordering::Equal => or_equal,
-                // NaN is below all numbers in the total order, but neither less nor greater than any of them here.
+                // NaN is below all numbers in the total order, but neither less nor greater than
+                // any of them here.
                 found => found == order && !is_nan(value) && !is_nan(operand),
             }
         }

@@ -169,7 +169,7 @@ fn array_index_for_the_positional_operator() {
 fn json_schema() {
     let document = "{'$jsonSchema': {'required': ['a'], 'properties': {'a': {'bsonType': 'int', 'minimum': 3}}}}";
     check_match(document, &["{'a': 3}", "{'a': 4, 'b': 1}"], &["{}", "{'a': 2}", "{'a': 3.5}", "{'a': '3'}"]);
-    // A schema of a property, documents that have it right and documents that have not.
+    // A schema of a property, with valid and invalid documents.
     let check = |schema: &str, right: &[&str], wrong: &[&str]| {
         let within = |values: &[&str]| values.iter().map(|value| format!("{{'a': {value}}}")).collect::<Vec<_>>();
         let (right, wrong) = (within(right), within(wrong));

@@ -1,4 +1,5 @@
-//! Where `$text` may stand: once, in no `$nor`, and beside nothing that says how to find documents.
+//! Checks the position of `$text`: at most once, not in a `$nor`, and not beside a hint or another
+//! condition that determines how documents are found.
 
 use super::{Node, Predicate, Test};
 use crate::Context;
@@ -10,12 +11,12 @@ use error::{Error, Result};
 use std::sync::Arc;
 
 impl Predicate {
-    /// The filter's `$text`, wherever it stands.
+    /// Returns the filter's `$text`, at any depth.
     pub fn text_search(&self) -> Option<&Arc<TextSearch>> {
         find(&self.root)
     }
 
-    /// Error 2 where a `$text` is to be found by a hint or in natural order.
+    /// Fails with 2 if a `$text` is combined with a hint or natural order.
     pub fn check_text_order(&self, hint: bool, natural: bool) -> Result<()> {
         if !(hint || natural) || self.text_search().is_none() {
             return Ok(());
@@ -38,7 +39,7 @@ fn find(node: &Node) -> Option<&Arc<TextSearch>> {
     }
 }
 
-/// Errors 2 and 291, for a search by words in a place where it cannot be answered.
+/// Fails with 2 or 291 for a text search in a position where it cannot be executed.
 pub(super) fn check(root: &Node, context: &Context) -> Result<()> {
     if context.text_indexes.current().is_none() {
         return Ok(());
@@ -58,7 +59,8 @@ fn has_near(root: &Node) -> bool {
     }
 }
 
-/// The index answers where there is an equality for each field before the terms, and branches beside the search are indexed too.
+/// The index can be used if there is an equality for each field before the terms; other branches of
+/// an `$or` must have indexes too.
 fn check_branch(node: &Node) -> Result<()> {
     match node {
         Node::Text(search) => check_prefix(search, std::slice::from_ref(node)),
@@ -92,7 +94,8 @@ fn check_prefix(search: &TextSearch, all: &[Node]) -> Result<()> {
     ))
 }
 
-/// Whether the conditions ask for nothing but documents that a partial index has, as far as they are about the same fields.
+/// Returns whether the conditions select only documents that a partial index contains, judged by
+/// conditions on the same fields.
 fn asks_for_indexed_alone(search: &TextSearch, all: &[Node]) -> bool {
     let Some(partial) = &search.index.partial else { return true };
     let demanded = match partial.root() {
@@ -111,7 +114,7 @@ fn asks_for_indexed_alone(search: &TextSearch, all: &[Node]) -> bool {
     })
 }
 
-/// The value that a condition demands of a field.
+/// Returns the value that a condition requires a field to equal.
 pub fn equality<'n>(node: &'n Node, field: &str) -> Option<&'n ValueBuf> {
     steps::step();
     let Node::Path { path, test } = node else { return None };

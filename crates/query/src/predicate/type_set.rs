@@ -1,4 +1,4 @@
-//! The set of types a `$type` asks for.
+//! The set of types of a `$type`.
 
 use document::Kind;
 
@@ -11,7 +11,7 @@ impl TypeSet {
         self.0 |= bit(kind);
     }
 
-    /// The alias `number`: all four types of numbers.
+    /// Inserts the four types of numbers, which the alias `number` denotes.
     pub fn insert_numbers(&mut self) {
         for kind in [Kind::Double, Kind::Int32, Kind::Int64, Kind::Decimal128] {
             self.insert(kind);

@@ -1,4 +1,4 @@
-//! What the cases build, and how they run it.
+//! Builders of the cases, and the functions that run them.
 
 use document::{ArrayWriter, Doc, DocBuf, DocWriter, Value, ValueBuf};
 use query::aggregate::Pipeline;
@@ -18,27 +18,27 @@ pub fn array(write: impl FnOnce(&mut ArrayWriter<'_>)) -> ValueBuf {
     ValueBuf::from_raw(document::Kind::Array, bytes)
 }
 
-/// `{name: value}`
+/// Returns `{name: value}`.
 pub fn one<'v>(name: &str, value: impl Into<Value<'v>>) -> DocBuf {
     document(|writer| writer.append(name, value))
 }
 
-/// `{outer: {name: value}}`
+/// Returns `{outer: {name: value}}`.
 pub fn two<'v>(outer: &str, name: &str, value: impl Into<Value<'v>>) -> DocBuf {
     one(outer, &one(name, value))
 }
 
-/// The numbers from the greatest to the least.
+/// Returns the numbers in descending order.
 pub fn numbers(count: usize) -> ValueBuf {
     array(|writer| (0..count).rev().for_each(|number| writer.push(number as i32)))
 }
 
-/// `[make(0), …]`
+/// Returns `[make(0), …]`.
 pub fn list(count: usize, make: impl Fn(usize) -> DocBuf) -> ValueBuf {
     array(|writer| (0..count).for_each(|number| writer.push(&make(number))))
 }
 
-/// `{f0: value, …}`, the last name first.
+/// Returns `{f0: value, …}`, the last name first.
 pub fn fields<'v, V: Into<Value<'v>>>(count: usize, value: impl Fn(usize) -> V) -> DocBuf {
     document(|writer| (0..count).rev().for_each(|number| writer.append(&format!("f{number}"), value(number))))
 }
@@ -105,7 +105,7 @@ pub fn with_text(count: usize) -> DocBuf {
     one("a", text(count).as_str())
 }
 
-/// `{operator: ["$a", "$a"]}`, or with other arguments.
+/// Returns `{operator: ["$a", "$a"]}`, or with other arguments.
 pub fn call(operator: &str, arguments: &[Value<'_>]) -> DocBuf {
     one(operator, &array(|writer| arguments.iter().for_each(|argument| writer.push(*argument))))
 }

@@ -1,10 +1,10 @@
-//! What clients can make long takes steps in proportion to its length, or to that times its
-//! logarithm: no loop over a list stands inside of a loop over a list. And it does take steps, so
-//! that it can be divided.
+//! Everything whose duration a client can influence takes steps in proportion to its length, or to
+//! that times its logarithm: no loop over a list is nested in a loop over a list. And it does count
+//! steps, so that it can be suspended.
 //!
 //! Each construct is built with a length and with twice that, and the steps of parsing and
-//! evaluating it are compared. Time that no step stands for would hide from that; [`times`] prints
-//! times, to be looked at by hand.
+//! evaluating it are compared. Time without steps would be invisible here; [`times`] prints times
+//! for inspection.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -21,7 +21,7 @@ const LENGTH: usize = 2000;
 /// Twice the length, and its logarithm.
 const FACTOR_MAX: f64 = 2.5;
 
-/// So many bytes of text may be one step.
+/// Number of bytes of text that may be one step.
 const BYTES_PER_STEP: usize = 64;
 
 type Case = (&'static str, fn(usize));
@@ -257,7 +257,7 @@ const EXPRESSIONS: &[Case] = &[
     ("$regexFindAll", |n| {
         let find = document(|writer| {
             writer.append("input", "$a");
-            // Once: the engine checks what is left of the text with each match.
+            // Once: the engine checks the rest of the text with each match.
             writer.append("regex", "([ab ]+)");
         });
         expression(&one("$regexFindAll", &find), &with_text(n));
@@ -473,8 +473,8 @@ fn steps_grow_with_the_length() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Prints how long each construct takes, and a step of it:
-/// `cargo test --release -p query --test steps -- --ignored --nocapture`.
+/// Prints the time that each construct takes, and that of a step: `cargo test --release -p query
+/// --test steps -- --ignored --nocapture`.
 #[test]
 #[ignore = "to be looked at by hand"]
 fn times() {

@@ -1,22 +1,22 @@
-//! What every text that a regular expression matches begins with.
+//! The text that every match of a regular expression begins with.
 
-/// The text in front of an anchored pattern.
+/// The literal prefix of an anchored pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beginning {
     /// Not empty.
     pub text: String,
-    /// Whether all texts that begin so match: there is nothing else to the pattern.
+    /// Whether all texts with this prefix match, because the pattern has no other parts.
     pub is_all: bool,
 }
 
 impl Beginning {
-    /// `None` for patterns that are not anchored, and those that leave open what follows.
+    /// Returns `None` for patterns that are not anchored, or have no literal prefix.
     pub(super) fn of(pattern: &str, options: &str) -> Option<Beginning> {
         let (text, is_all) = front(pattern, options)?;
         (!text.is_empty()).then_some(Beginning { text, is_all })
     }
 
-    /// The least text above all that begin so; `None`: there is none.
+    /// Returns the least text greater than all texts with this prefix, or `None` if there is none.
     pub fn end(&self) -> Option<String> {
         let mut end = self.text.clone();
         while let Some(last) = end.pop() {
@@ -38,7 +38,7 @@ fn front(pattern: &str, options: &str) -> Option<(String, bool)> {
         Some(rest) => (rest, true),
         None => (pattern.strip_prefix('^')?, false),
     };
-    // With several lines, `^` is at the beginning of each.
+    // With several lines, `^` matches at the beginning of each.
     let unknown = |option: char| !(matches!(option, 's' | 'u' | 'x') || option == 'm' && whole_text);
     if rest.contains('|') || options.contains(unknown) {
         return None;
@@ -49,7 +49,7 @@ fn front(pattern: &str, options: &str) -> Option<(String, bool)> {
     while let Some(letter) = letters.next() {
         let is_comment = letter == '#' && extended || letter == '(' && letters.as_str().starts_with("?#");
         match letter {
-            // The letter before may not be there at all, also where a comment stands between.
+            // The letter before is optional, also if a comment follows it.
             _ if is_comment || "*?{".contains(letter) => {
                 text.pop();
                 return Some((text, false));
@@ -62,7 +62,7 @@ fn front(pattern: &str, options: &str) -> Option<(String, bool)> {
                     text.push_str(quoted);
                     letters = behind.chars();
                 }
-                // An end of a quotation that does not begin means nothing.
+                // The end of a quotation without a beginning means nothing.
                 Some('E') => {}
                 Some(escaped) if !escaped.is_alphanumeric() => text.push(escaped),
                 _ => return Some((text, false)),

@@ -1,8 +1,10 @@
-//! Texts that whatever a pattern matches contains, as far as the pattern says so plainly.
+//! Texts that every match of a pattern contains, as far as they are obvious from it.
 
-/// The pieces of plain text in a pattern of which none may be missing. None where parentheses, alternatives, classes or escapes with
-/// more to them leave that open; and none of patterns that may backtrack too long on a text without the pieces, which is an error and
-/// not a text that does not match.
+/// Returns the pieces of plain text that a pattern requires. None if parentheses, alternatives,
+/// classes or other escapes leave that open.
+///
+/// Also none for patterns that may backtrack too long on a text without the pieces: such a text is
+/// an error, not one that does not match.
 pub(super) fn texts(pattern: &str, options: &str) -> Vec<String> {
     let mut pieces = Pieces::default();
     // Blanks and comments mean nothing there.
@@ -12,7 +14,7 @@ pub(super) fn texts(pattern: &str, options: &str) -> Vec<String> {
     pieces.found
 }
 
-/// So many letters that may be missing cannot take the engine to its limit.
+/// With this number of optional letters the engine cannot reach its limit.
 const OPTIONAL_MAX: usize = 8;
 
 #[derive(Default)]
@@ -31,7 +33,7 @@ impl Pieces {
                 '(' | ')' | '[' | ']' | '{' | '}' | '|' | '*' | '+' => return None,
                 '^' | '$' | '.' => self.end(),
                 '?' => {
-                    // What stands before it may be missing.
+                    // The preceding letter is optional.
                     self.piece.pop();
                     self.end();
                     self.optional += 1;
@@ -75,7 +77,7 @@ mod tests {
     }
 
     proptest! {
-        /// What matches contains all of them, but for the case of letters where that does not count.
+        /// A match contains all of them; without regard to case if the pattern ignores it.
         #[test]
         fn what_matches_contains_them(pattern in r"([abKs .*+?^$\\-]|\\[dwbAz.*]){1,8}", text in "[abkKsſK .]{0,8}", ignores_case: bool) {
             let options = if ignores_case { "i" } else { "" };

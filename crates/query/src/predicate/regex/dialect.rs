@@ -1,10 +1,12 @@
 //! Translates patterns of PCRE 8, which MongoDB uses, into those of PCRE2.
 //!
-//! PCRE2 refuses some patterns that PCRE 8 accepts (`[\w-.]`, `\i`, `[\B]`), reads others differently (`a{,3}`,
-//! `\p{Lu}` without regard to case, recursion), and has syntax that PCRE 8 refuses. The translation is text, because
-//! the engine's compatibility options cover only a part of this. Patterns without any of it stay as they are.
+//! PCRE2 rejects some patterns that PCRE 8 accepts (`[\w-.]`, `\i`, `[\B]`), reads others
+//! differently (`a{,3}`, `\p{Lu}` without regard to case, recursion), and has syntax that PCRE 8
+//! rejects. The translation is text, because the engine's compatibility options cover only a part
+//! of this. Patterns without such parts are returned unchanged.
 //!
-//! Source: pcrepattern(3) of 8.42 and pcre2compat(3); where they are silent, what a 6.0 server does.
+//! Source: pcrepattern(3) of 8.42 and pcre2compat(3); where they are silent, the behavior of a 6.0
+//! server.
 
 mod class;
 mod length;
@@ -16,7 +18,7 @@ use std::borrow::Cow;
 /// The longest name of a group.
 const NAME_MAX: usize = 32;
 
-/// What is wrong with a pattern, in the words of PCRE 8.
+/// The error of a pattern, as worded by PCRE 8.
 type Reason = &'static str;
 
 const UNKNOWN_ESCAPE: Reason = "unrecognized character follows \\";
@@ -26,13 +28,15 @@ const UNSUPPORTED_ESCAPE: Reason = "PCRE does not support \\L, \\l, \\N{name}, \
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Translated<'p> {
     pub pattern: Cow<'p, str>,
-    /// Whether the pattern ends within a comment or a quotation, which would swallow what is put behind it.
+    /// Whether the pattern ends within a comment or a quotation, which would swallow text appended
+    /// to it.
     pub is_open: bool,
 }
 
-/// Returns the pattern that means to PCRE2 what `pattern` means to PCRE 8.
+/// Returns the pattern with the same meaning in PCRE2 as `pattern` in PCRE 8.
 ///
-/// A pattern that both refuse may be returned as well. Errors: the reason why PCRE 8 alone refuses it.
+/// A pattern that both reject may be returned as well. Fails with the reason why only PCRE 8
+/// rejects it.
 pub(super) fn translate<'p>(pattern: &'p str, options: &str) -> Result<Translated<'p>, Reason> {
     let extended = options.contains('x');
     if !extended && !pattern.contains(['\\', '[', '{', '(']) {
@@ -52,7 +56,7 @@ pub(super) fn translate<'p>(pattern: &'p str, options: &str) -> Result<Translate
     Ok(Translated { pattern, is_open })
 }
 
-/// The options that change how a pattern is read, and that it may change itself.
+/// The options that change how a pattern is parsed, and that the pattern itself may change.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flags {
     caseless: bool,
@@ -65,7 +69,7 @@ struct Translator<'p> {
     rest: &'p str,
     out: String,
     flags: Flags,
-    /// Those that are open, the whole pattern first.
+    /// The open groups, the whole pattern first.
     groups: Vec<Group>,
     captures: usize,
     is_open: bool,
@@ -125,7 +129,7 @@ impl<'p> Translator<'p> {
         self.group().add(length);
     }
 
-    /// Reads what may stand behind a quantifier.
+    /// Reads the suffix of a quantifier.
     fn repeat(&mut self, times: Length) {
         self.group().repeat(times);
         if self.rest.starts_with(['?', '+']) {
@@ -139,7 +143,7 @@ impl<'p> Translator<'p> {
         self.rest = rest;
     }
 
-    /// Copies all up to and including `end`, or to the end of the pattern.
+    /// Copies everything up to and including `end`, or to the end of the pattern.
     fn copy_past(&mut self, end: &str) {
         self.copy(self.rest.find(end).map_or(self.rest.len(), |at| at + end.len()));
     }
@@ -148,7 +152,7 @@ impl<'p> Translator<'p> {
         self.rest = self.rest.get(bytes..).unwrap_or_default();
     }
 
-    /// A brace that begins a quantifier, or one that is text.
+    /// Reads a brace that begins a quantifier, or one that is text.
     fn brace(&mut self) {
         match quantifier(self.rest) {
             Some((bytes, times)) => {
@@ -219,7 +223,8 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// A backreference, an octal number, or `8` and `9`, which are text where there are not so many groups.
+    /// Reads a backreference, an octal number, or `8` and `9`, which are text if there are fewer
+    /// groups.
     fn number(&mut self) -> Result<(), Reason> {
         let digits = self.rest[1..].bytes().take_while(u8::is_ascii_digit).count();
         let number = self.rest[1..=digits].parse::<usize>().unwrap_or(usize::MAX);
@@ -244,7 +249,7 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// `\x` without a digit is a zero byte.
+    /// Reads `\x…`; without a digit it is a zero byte.
     fn hexadecimal(&mut self) -> Result<(), Reason> {
         let behind = &self.rest[2..];
         if behind.starts_with('{') {
@@ -275,7 +280,7 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// `\g` and `\k`: a group again, as text or (`\g<1>`) as a pattern.
+    /// Reads `\g` and `\k`: a group again, as text or (`\g<1>`) as a pattern.
     fn reference(&mut self, letter: char) -> Result<Length, Reason> {
         let end = match self.rest[2..].chars().next() {
             Some('{') => "}",
@@ -336,7 +341,7 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// What begins with `(?`.
+    /// Reads a group that begins with `(?`.
     fn open_special(&mut self) -> Result<(), Reason> {
         let behind = &self.rest[2..];
         match behind.as_bytes() {
@@ -366,7 +371,7 @@ impl<'p> Translator<'p> {
                 Ok(())
             }
             [b'P', b'>', ..] | [b'&' | b'R' | b'0'..=b'9', ..] | [b'+' | b'-', b'0'..=b'9', ..] => {
-                // A group that is called does not backtrack into what it has matched.
+                // A group that is called does not backtrack into the text it has matched.
                 self.out.push_str("(?>");
                 self.copy_past(")");
                 self.out.push(')');
@@ -383,7 +388,8 @@ impl<'p> Translator<'p> {
         }
     }
 
-    /// A group with a name, which begins `skipped` bytes behind the question mark and stands before `end`.
+    /// Reads a named group, whose name begins `skipped` bytes after the question mark and ends
+    /// before `end`.
     fn named(&mut self, end: &str, skipped: usize) -> Result<(), Reason> {
         let name = &self.rest[2 + skipped..];
         let length = name.find(end).unwrap_or(name.len());
@@ -395,7 +401,7 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// `(?(condition)yes|no)`
+    /// Reads `(?(condition)yes|no)`.
     fn condition(&mut self) -> Result<(), Reason> {
         let condition = &self.rest[3..];
         if condition.starts_with("VERSION") {
@@ -408,7 +414,7 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// `(?i)` and `(?i:`
+    /// Reads `(?i)` and `(?i:`.
     fn set_flags(&mut self) -> Result<(), Reason> {
         let mut flags = self.flags;
         let (mut set, mut bytes) = (true, 2);
@@ -443,12 +449,13 @@ impl<'p> Translator<'p> {
     }
 }
 
-/// The letters that PCRE 8 takes for themselves behind a backslash.
+/// Returns whether PCRE 8 takes a letter after a backslash for itself.
 fn is_text(letter: char) -> bool {
     matches!(letter, 'F' | 'I' | 'J' | 'M' | 'O' | 'T' | 'Y' | 'i' | 'j' | 'm' | 'q' | 'y')
 }
 
-/// Returns the bytes of the quantifier in braces at the beginning of a text, and how often it repeats.
+/// Returns the bytes of the quantifier in braces at the beginning of a text, and how often it
+/// repeats.
 fn quantifier(text: &str) -> Option<(usize, Length)> {
     let (inside, _) = text.strip_prefix('{')?.split_once('}')?;
     let (least, most) = inside.split_once(',').unwrap_or((inside, inside));
@@ -463,7 +470,7 @@ fn quantifier(text: &str) -> Option<(usize, Length)> {
     Some((inside.len() + 2, times))
 }
 
-/// What stands in braces behind the first letter.
+/// Returns the text in braces after the first letter.
 fn in_braces(escape: &str) -> Option<&str> {
     let behind = escape.get(1..)?.strip_prefix('{')?;
     behind.split_once('}').map(|(inside, _)| inside)

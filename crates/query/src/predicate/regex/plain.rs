@@ -1,11 +1,11 @@
-//! Patterns that are plain text, perhaps held to the beginning of what is searched, its end, or both.
+//! Patterns that are plain text, perhaps anchored at the beginning, the end, or both.
 
-/// A pattern without anything to it but text and where that has to stand.
+/// A pattern that consists of text and anchors only.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Plain {
     pub text: String,
     pub at_start: bool,
-    /// At the end, or in front of a newline that is the end.
+    /// Anchored at the end, or before a newline that is the end.
     pub at_end: bool,
 }
 
@@ -23,8 +23,8 @@ impl Plain {
     }
 }
 
-/// `None` for a pattern with more to it, and for one without text. What `.` means is of no concern to text, so the option `s` is not either;
-/// and text is Unicode whether or not `u` says so.
+/// Returns `None` for a pattern with other parts, and for one without text. The option `s` does not
+/// matter, because text has no `.`; neither does `u`, because text is Unicode anyway.
 pub(super) fn of(pattern: &str, options: &str) -> Option<Plain> {
     if options.contains(|option| !matches!(option, 's' | 'u')) {
         return None;
@@ -73,7 +73,7 @@ mod tests {
     }
 
     proptest! {
-        /// As the engine has it.
+        /// Matches like the engine.
         #[test]
         fn matches_are_the_engines(pattern in r"\^?([ab\n]|\\\.){1,3}\$?", text in "[ab.\n]{0,5}", options in "s?u?") {
             let Some(plain) = of(&pattern, &options) else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! From a schema document to rules. Keywords are read in the order in which MongoDB reads them, which decides the error
-//! where there are several.
+//! From a schema document to rules. Keywords are parsed in MongoDB's order, which determines the
+//! error if there are several.
 
 use super::unordered;
 use super::{Dependency, Others, Rule, Schema};
@@ -46,24 +46,25 @@ const KEYWORDS: [&str; 31] = [
     "uniqueItems",
 ];
 
-/// Keywords of the standard that MongoDB refuses.
+/// Keywords of the standard that MongoDB rejects.
 const UNSUPPORTED: [&str; 6] = ["$ref", "$schema", "default", "definitions", "format", "id"];
 
-/// Levels of nesting; deeper ones a command cannot carry.
+/// Levels of nesting; a command cannot contain deeper ones.
 const DEPTH_MAX: usize = 200;
 
 pub(super) fn parse_top(schema: Doc<'_>) -> Result<Schema> {
     Parser { schema, is_top: true, depth: 0 }.parse()
 }
 
-/// Steps of reading a schema: each keyword is looked for.
+/// Steps of parsing a schema: each keyword is searched for.
 const STEPS: usize = KEYWORDS.len();
 
-/// One schema document being read.
+/// The parser of one schema document.
 #[derive(Clone, Copy)]
 struct Parser<'a> {
     schema: Doc<'a>,
-    /// Whether the schema is about the whole document: rules about other types are not even compiled then.
+    /// Whether the schema applies to the whole document: rules about other types are then not
+    /// compiled.
     is_top: bool,
     depth: usize,
 }
@@ -91,12 +92,12 @@ impl<'a> Parser<'a> {
         self.schema.element(name)
     }
 
-    /// A schema for the same value.
+    /// Parses a schema for the same value.
     fn beside(self, schema: Doc<'_>) -> Result<Schema> {
         Parser { schema, is_top: self.is_top, depth: self.depth + 1 }.parse()
     }
 
-    /// A schema for something within the value.
+    /// Parses a schema for a part of the value.
     fn within(self, schema: Doc<'_>) -> Result<Schema> {
         Parser { schema, is_top: false, depth: self.depth + 1 }.parse()
     }
@@ -400,7 +401,7 @@ impl<'a> Parser<'a> {
         branches.values().map(branch).collect()
     }
 
-    /// The operand of a keyword that counts.
+    /// Parses the operand of a keyword that counts.
     fn count(self, name: &str) -> Result<Option<usize>> {
         let count = |element| non_negative(element).map(|count| count as usize).map_err(Error::failed_to_parse);
         self.keyword(name).map(count).transpose()
@@ -468,7 +469,7 @@ fn parse_type_keyword(element: Element<'_>) -> Result<TypeSet> {
     }
 }
 
-/// The types that the original of an encrypted value may have, if any are named.
+/// Parses the types that the original of an encrypted value may have, if any are named.
 fn parse_encrypt(element: Element<'_>) -> Result<Option<TypeSet>> {
     let options = document_of(element, "must be an object ")?;
     check_encryption_fields("encrypt", options)?;
@@ -524,7 +525,7 @@ fn parse_name_pattern(pattern: &str) -> Result<Regex> {
     })
 }
 
-/// The names in a list of strings, each once; the two closures say what is wrong otherwise.
+/// Parses the names in a list of strings without duplicates; the two closures build the errors.
 fn distinct_names<'a>(
     names: Doc<'a>,
     no_string: impl Fn(Element<'a>) -> Result<()>,

@@ -1,4 +1,5 @@
-//! Order and equality of values where the order of a document's fields does not count, as `enum` and `uniqueItems` have it.
+//! Order and equality of values that ignore the order of a document's fields, for `enum` and
+//! `uniqueItems`.
 
 use document::compare::kind_rank;
 use document::{Doc, Element, Value, compare};
@@ -6,7 +7,7 @@ use smallvec::SmallVec;
 use std::cmp::Ordering;
 use steps::Counted;
 
-/// Whether no two items are equal.
+/// Returns whether no two items are equal.
 pub(super) fn all_differ(array: Doc<'_>) -> bool {
     let mut items: Vec<Value<'_>> = array.values().counted().collect();
     items.sort_by(|a, b| order(*a, *b));

@@ -1,21 +1,21 @@
-//! `[…]`: classes of letters.
+//! `[…]`: character classes.
 
 use super::properties;
 use super::{Length, Reason, Translator, UNKNOWN_ESCAPE, UNSUPPORTED_ESCAPE, is_text};
 
-/// What stands before a place in a class.
+/// The member before a position in a class.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
     Letter,
-    /// One that begins a range.
+    /// A hyphen that begins a range.
     Hyphen,
     /// The end of a range.
     Range,
-    /// A set of letters, behind which a hyphen is text.
+    /// A set of letters, after which a hyphen is text.
     Set,
 }
 
-/// What a class has so far.
+/// The class as translated so far.
 #[derive(Default)]
 struct Class {
     members: String,
@@ -28,7 +28,7 @@ impl Class {
         self.members.push_str(text);
     }
 
-    /// A letter that is nothing but itself.
+    /// Adds a literal letter.
     fn letter(&mut self, letter: char) {
         if letter.is_ascii_punctuation() {
             self.members.push('\\');
@@ -57,7 +57,7 @@ impl Translator<'_> {
         }
         loop {
             let Some(letter) = self.rest.chars().next() else {
-                // A class without an end, which is an error for both.
+                // A class without an end, which both reject.
                 self.out.push_str(begin);
                 return Ok(());
             };
@@ -87,7 +87,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Skips `^` and what means nothing around it.
+    /// Skips `^` and parts around it that mean nothing.
     fn skip_negation(&mut self) -> bool {
         let mut is_negated = false;
         loop {
@@ -116,7 +116,7 @@ impl Translator<'_> {
         self.out.push_str(&written);
     }
 
-    /// `[:alpha:]`, or a bracket.
+    /// Reads `[:alpha:]`, or a bracket.
     fn posix(&mut self, class: &mut Class) -> Last {
         let rest = self.rest;
         let end = |mark: char| {

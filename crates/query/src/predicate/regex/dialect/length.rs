@@ -1,4 +1,4 @@
-//! How many letters a lookbehind looks back, which PCRE 8 wants to know of each of its branches.
+//! The length of a lookbehind, which PCRE 8 requires to be fixed in each branch.
 
 use super::{Flags, Reason};
 
@@ -40,16 +40,16 @@ enum Kind {
     Unknown,
 }
 
-/// A group that is open: the whole pattern, or what is in parentheses.
+/// An open group: the whole pattern, or a part in parentheses.
 #[derive(Debug)]
 pub(super) struct Group {
     kind: Kind,
-    /// The options outside of it.
+    /// The options outside it.
     pub outer: Flags,
-    /// Of the branches that have ended.
+    /// The length of the finished branches.
     branches: Option<Length>,
     has_variable_branch: bool,
-    /// Of the branch so far, without its last atom.
+    /// The length of the current branch, without its last atom.
     branch: Length,
     last: Length,
 }
@@ -111,7 +111,8 @@ impl Group {
         (self.branch, self.last) = (Length::Fixed(0), Length::Fixed(0));
     }
 
-    /// Returns the length of the group, which ends here. Error: a branch of a lookbehind has no fixed length.
+    /// Returns the length of the group, which ends here. Fails if a branch of a lookbehind has no
+    /// fixed length.
     pub fn end(mut self) -> Result<Length, Reason> {
         self.next_branch();
         match self.kind {

@@ -5,7 +5,7 @@ use super::Reason;
 const MALFORMED: Reason = "malformed \\P or \\p sequence";
 const UNKNOWN: Reason = "unknown property name after \\P or \\p";
 
-/// Categories that PCRE2 takes for one another without regard to case.
+/// Categories that PCRE2 treats as equal if case is ignored.
 const OF_CASE: [&str; 3] = ["Ll", "Lt", "Lu"];
 
 #[rustfmt::skip]
@@ -39,11 +39,11 @@ const SCRIPTS: [&str; 125] = [
 
 pub(super) struct Property {
     pub text: String,
-    /// Whether PCRE2 gives it another meaning without regard to case.
+    /// Whether PCRE2 gives it another meaning if case is ignored.
     pub ignores_case: bool,
 }
 
-/// Reads `\p` or `\P` with what follows, and returns how many bytes that are.
+/// Parses `\p` or `\P` with the following text, and returns their length in bytes.
 pub(super) fn read(text: &str) -> Result<(usize, Property), Reason> {
     let letter = if text.starts_with("\\P") { 'P' } else { 'p' };
     let behind = text.get(2..).unwrap_or_default();
@@ -64,7 +64,7 @@ pub(super) fn read(text: &str) -> Result<(usize, Property), Reason> {
     let text = if OTHERS.contains(&name) || OF_CASE.contains(&name) {
         format!("\\{letter}{{{name}}}")
     } else if SCRIPTS.contains(&name) {
-        // Without `sc`, PCRE2 means the letters that are used with a script, too.
+        // Without `sc`, PCRE2 includes the letters that are used with a script, too.
         format!("\\{letter}{{sc:{name}}}")
     } else {
         return Err(UNKNOWN);
