@@ -1,4 +1,5 @@
-//! `$sum`, `$avg`, `$min`, `$max` and the standard deviations over their arguments, or over the one array they are given.
+//! `$sum`, `$avg`, `$min`, `$max` and the standard deviations over their arguments, or over a
+//! single array argument.
 
 use super::Evaluated;
 use super::functions::Arity::Any;
@@ -50,7 +51,7 @@ fn extreme<'a>(arguments: &[Evaluated<'_>], wanted: Ordering, collation: &Collat
     best.map_or(Evaluated::NULL, |value| Evaluated::Value(value).detached())
 }
 
-/// The standard deviation by Welford's method; `excess` is 1 for a sample.
+/// Returns the standard deviation by Welford's method; `excess` is 1 for a sample.
 fn deviation<'a>(values: &[Value<'_>], excess: u64) -> Evaluated<'a> {
     let (mut count, mut mean, mut squares) = (0_u64, 0.0, 0.0);
     for number in values.iter().counted().filter_map(|value| Number::from_value(*value)) {

@@ -1,9 +1,10 @@
-//! Arguments that have names.
+//! Named arguments.
 
 use document::{Doc, Value};
 use error::{Error, Result};
 
-/// The values behind `names`, in their order; an unknown name becomes the error that `refuse` makes of it.
+/// Returns the values of `names`, in their order; for an unknown name, the error that `refuse`
+/// builds.
 pub(super) fn named<'v, const N: usize>(
     operand: Doc<'v>,
     names: [&str; N],

@@ -53,10 +53,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
 ];
 
-/// From where on C libraries take the square root of a number's square for the number itself.
+/// From this number on, C libraries take the square root of a number's square to be the number
+/// itself.
 const ROOT_OF_SQUARE: f64 = (1_u32 << 28) as f64;
 
-/// As C libraries compute it; `f64::asinh` rounds its last digit otherwise.
+/// Computes like C libraries; `f64::asinh` rounds its last digit otherwise.
 fn arc_hyperbolic_sine(number: f64) -> f64 {
     let (size, square) = (number.abs(), number * number);
     let result = if size > ROOT_OF_SQUARE {
@@ -69,7 +70,7 @@ fn arc_hyperbolic_sine(number: f64) -> f64 {
     result.copysign(number)
 }
 
-/// As C libraries compute it; `f64::acosh` rounds its last digit otherwise.
+/// Computes like C libraries; `f64::acosh` rounds its last digit otherwise.
 fn arc_hyperbolic_cosine(number: f64) -> f64 {
     if number >= ROOT_OF_SQUARE {
         number.ln() + std::f64::consts::LN_2
@@ -125,7 +126,7 @@ fn subtract<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Eval
         return Ok(difference(a, b).to_value().into());
     }
     match (a.value_or_null(), b.value_or_null()) {
-        // Beyond 64 bits it goes on at the other end, as the server has it.
+        // Beyond 64 bits it wraps around, as on the server.
         (Value::DateTime(a), Value::DateTime(b)) => Ok(a.wrapping_sub(b).into()),
         (Value::DateTime(a), b) if b.kind().is_number() => {
             let b = to_long(b)?;
@@ -218,7 +219,7 @@ fn remainder(a: Number, b: Number) -> Number {
     if let (Some(left), Some(right)) = (a.as_integer(), b.as_integer()) {
         return Number::integer(left.wrapping_rem(right), a.is_int32() && b.is_int32());
     }
-    // An integer by a double that is a whole number of 32 bits stays one.
+    // The remainder of an integer by a double that is an integer of 32 bits is an integer.
     match (a, exact(b.to_value()).and_then(|whole| i32::try_from(whole).ok())) {
         (Number::Int32(left), Some(right)) => Number::Int32(left.wrapping_rem(right)),
         (Number::Int64(left), Some(right)) => Number::Int64(left.wrapping_rem(right.into())),
@@ -226,7 +227,7 @@ fn remainder(a: Number, b: Number) -> Number {
     }
 }
 
-/// The number an operator with one argument works on; `None` for null.
+/// Returns the number that is the only argument of an operator; `None` for null.
 fn operand(name: &str, argument: &Evaluated<'_>) -> Result<Option<Number>> {
     if argument.is_nullish() {
         return Ok(None);
@@ -333,7 +334,8 @@ fn round_integer(name: &str, number: Number, places: i32, towards_zero: bool) ->
     }
 }
 
-/// Whether there is a logarithm; of what is no number it is none either. Decimals may be too small for a double.
+/// Returns whether the logarithm is defined; it is not for NaN. Decimals may be too small for a
+/// double.
 fn is_above_zero(number: Number) -> bool {
     match number {
         Number::Decimal(number) => match number.parts() {
@@ -345,7 +347,7 @@ fn is_above_zero(number: Number) -> bool {
     }
 }
 
-/// A function of real numbers, on doubles and on decimals.
+/// Computes a function of real numbers, on doubles or on decimals.
 fn real<'a>(
     name: &str,
     argument: &Evaluated<'_>,
@@ -367,7 +369,7 @@ fn real<'a>(
     })
 }
 
-/// An angle in another unit.
+/// Converts an angle to another unit.
 fn turn<'a>(name: &str, argument: &Evaluated<'_>, factor: f64, exact: (u128, i32)) -> Result<Evaluated<'a>> {
     Ok(match operand(name, argument)? {
         None => Evaluated::NULL,
@@ -405,7 +407,7 @@ fn logarithm<'a>(
             let found = display(Value::Double(number.to_f64()));
             Err(Error::new(Code(code), format!("{name}'s argument must be a positive number, but is {found}")))
         }
-        // Of no number at all there is no decimal logarithm.
+        // NaN has no decimal logarithm.
         Some(Number::Decimal(number)) if number.is_nan() => Ok(f64::NAN.into()),
         _ => real(name, argument, compute, exact),
     }
@@ -454,7 +456,7 @@ fn pow<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated
             .ok_or_else(|| Error::new(Code(code), format!("$pow's {what} must be numeric, not {}", value.type_name())))
     };
     let (base, exponent) = (numeric(base, 28762, "base")?, numeric(exponent, 28763, "exponent")?);
-    // Of decimals the sign counts, be it that of zero or of what is no number.
+    // For decimals the sign counts, even that of zero and NaN.
     let negative = match base.is_decimal() || exponent.is_decimal() {
         true => decimal::is_negative(exponent.to_decimal()),
         false => exponent.to_f64() < 0.0,
@@ -486,7 +488,7 @@ fn integer_power(base: i64, exponent: i64) -> Option<i64> {
     }
 }
 
-/// Where a function is defined, and how messages spell that.
+/// The domain of a function, and its notation in messages.
 #[derive(Clone, Copy)]
 struct Domain {
     contains: fn(f64) -> bool,
@@ -497,7 +499,7 @@ const FINITE: Domain = Domain { contains: |number| !number.is_infinite(), text: 
 const UNIT: Domain = Domain { contains: |number| number.is_nan() || number.abs() <= 1.0, text: "[-1,1]" };
 const FROM_ONE: Domain = Domain { contains: |number| number.is_nan() || number >= 1.0, text: "[1,inf]" };
 
-/// The number as a double; a finite decimal is a finite one, however large.
+/// Returns the number as a double; a finite decimal becomes a finite one, however large.
 fn within_doubles(number: Number) -> f64 {
     match number {
         Number::Decimal(number) if decimal::is_finite(number) => number.to_f64().clamp(f64::MIN, f64::MAX),

@@ -37,7 +37,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
 ];
 
-/// What the server finds wrong with constant arguments before it has a document, with a code of its own.
+/// Checks constant arguments before there is a document; the server has separate error codes for
+/// these.
 pub(super) fn check_constants(name: &str, arguments: &[Expr]) -> Result<()> {
     match (name, arguments.first().and_then(Expr::as_constant)) {
         ("$indexOfArray", _) if arguments.iter().all(Expr::is_constant) => Ok(()),
@@ -51,7 +52,7 @@ pub(super) fn check_constants(name: &str, arguments: &[Expr]) -> Result<()> {
     }
 }
 
-/// An array expression; missing elements become null.
+/// Evaluates an array expression; missing elements become null.
 pub(super) fn build<'s>(elements: &'s [Expr], scope: &Scope<'s>) -> Result<Evaluated<'s>> {
     Evaluated::try_array(|writer| {
         for element in elements {
@@ -62,7 +63,7 @@ pub(super) fn build<'s>(elements: &'s [Expr], scope: &Scope<'s>) -> Result<Evalu
     })
 }
 
-/// Copies an element, which may be a long one.
+/// Copies an element, which may be long.
 pub(super) fn push(writer: &mut ArrayWriter<'_>, element: Element<'_>) {
     steps::step();
     steps::bytes(element.raw_value().len());
@@ -80,7 +81,7 @@ fn size<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluate
     }
 }
 
-/// The element at a position, counted from the end where it is negative.
+/// Returns the element at a position, counted from the end if it is negative.
 fn at(array: Doc<'_>, position: i64) -> Option<Value<'_>> {
     let position = match usize::try_from(position) {
         Ok(position) => position,
@@ -107,7 +108,7 @@ fn element_at<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Ev
         return Err(Error::new(Code(28690), message));
     }
     let index = exact(index).filter(|index| i32::try_from(*index).is_ok()).ok_or_else(|| {
-        // The server spells this number as a double.
+        // The server formats this number as a double.
         let found = match index {
             Value::Int64(number) => display(Value::Double(number as f64)),
             value => display(value),
@@ -247,7 +248,7 @@ fn index_of<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation: 
     Ok(found.map_or(-1, |(index, _)| index as i32).into())
 }
 
-/// The most bytes a `$range` may build.
+/// Maximal size of a `$range`.
 const RANGE_BYTES_MAX: usize = document::DOCUMENT_BYTES_MAX_INTERNAL;
 
 fn range<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
@@ -334,7 +335,8 @@ fn parse_zip(parser: &mut Parser<'_>, _: &str, operand: Value<'_>) -> Result<Vec
     Ok(arguments)
 }
 
-/// The arguments are: whether to go on to the longest array, the number of arrays, the arrays, their defaults.
+/// Evaluates `$zip`. The arguments are: whether to use the longest length, the number of arrays,
+/// the arrays, their defaults.
 fn zip<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
     let [longest, Evaluated::Value(Value::Int32(count)), rest @ ..] = &*arguments else {
         return Ok(Evaluated::Missing);
@@ -365,7 +367,7 @@ fn zip<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated
                 steps::step();
                 match (array.get(row), defaults.get(column)) {
                     (Some(element), _) => push(&mut tuple, *element),
-                    // A default that is missing leaves its place out.
+                    // A missing default omits the element.
                     (None, Some(default)) => default.value().into_iter().for_each(|default| tuple.push(default)),
                     (None, None) => tuple.push(Value::Null),
                 }

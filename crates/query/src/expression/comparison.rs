@@ -23,7 +23,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function("$type", Exactly(1), type_name),
 ];
 
-/// The total order, with a missing value below all others but MinKey.
+/// Compares by the total order, with a missing value below all others but MinKey.
 pub(super) fn compare_evaluated(a: &Evaluated<'_>, b: &Evaluated<'_>, collation: &Collation) -> Ordering {
     match (a.value(), b.value()) {
         (Some(a), Some(b)) => collation.compare(a, b),

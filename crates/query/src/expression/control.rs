@@ -1,4 +1,5 @@
-//! Forms that decide which of their parts to evaluate: `$and`, `$or`, `$cond`, `$ifNull`, `$switch`.
+//! Forms that decide which of their parts to evaluate: `$and`, `$or`, `$cond`, `$ifNull`,
+//! `$switch`.
 
 use super::parse::Parser;
 use super::scope::Scope;
@@ -134,7 +135,7 @@ pub(super) fn condition<'s>(
     if test.evaluate(scope)?.is_truthy() { then.evaluate(scope) } else { otherwise.evaluate(scope) }
 }
 
-/// The first candidate that is there and not null, else whatever the last one is.
+/// Returns the first candidate that is neither missing nor null, otherwise the last one.
 pub(super) fn if_null<'s>(candidates: &'s [Expr], scope: &Scope<'s>) -> Result<Evaluated<'s>> {
     let mut found = Evaluated::Missing;
     for expression in candidates {

@@ -30,7 +30,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function("$toObjectId", Exactly(1), |_, arguments| short(&arguments[0], Kind::ObjectId)),
 ];
 
-/// What the messages of failed conversions have in their middle.
+/// The middle part of the messages of failed conversions.
 const WHERE: &str = "in $convert with no onError value";
 
 fn failure(message: impl Into<String>) -> Error {
@@ -57,7 +57,7 @@ fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<
 
 fn convert<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
     let [input, to, has_on_error, on_error, on_null] = arguments else { return Ok(Evaluated::Missing) };
-    // The server evaluates them in this order, and looks at the type afterwards.
+    // The server evaluates them in this order, and checks the type afterwards.
     to.look_at();
     input.look_at();
     let target = match to.value() {
@@ -74,10 +74,10 @@ fn convert<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evalu
     }
 }
 
-/// The type that `to` names, by number or alias.
+/// Returns the type that `to` names, by number or alias.
 fn target(to: Value<'_>) -> Result<Kind> {
     match to {
-        // The server counts the type of no value among the types.
+        // The server counts the type of a missing value among the types.
         Value::String("missing") => Ok(Kind::Undefined),
         Value::String(name) => (0..=255)
             .filter_map(Kind::from_byte)
@@ -167,7 +167,7 @@ fn overflow(value: Value<'_>) -> Error {
     failure(format!("Conversion would overflow target type {WHERE}: {}", display(value)))
 }
 
-/// The whole part of a number, for the integer types and dates.
+/// Returns the integral part of a number, for the integer types and dates.
 fn whole(value: Value<'_>) -> Result<i64> {
     let (nan, infinite) = match value {
         Value::Double(number) => (number.is_nan(), number.is_infinite()),
@@ -201,7 +201,7 @@ fn to_int32(value: Value<'_>) -> Result<Option<Value<'static>>> {
         Value::Int64(number) => {
             i32::try_from(number).map_err(|_| failure(format!("Conversion would overflow target type {WHERE}: ")))?
         }
-        // A fraction beyond the largest whole number is too much already.
+        // A fraction beyond the largest integer is already out of range.
         Value::Double(number) if number > f64::from(i32::MAX) || number < f64::from(i32::MIN) => {
             whole(value)?;
             return Err(overflow(value));
@@ -253,7 +253,7 @@ fn to_decimal(value: Value<'_>) -> Result<Option<Value<'static>>> {
     })))
 }
 
-/// The text of a value, for those types that have one.
+/// Returns the text of a value, for the types that convert to one.
 fn to_string(value: Value<'_>) -> Option<String> {
     Some(match value {
         Value::Boolean(flag) => flag.to_string(),

@@ -1,7 +1,8 @@
 //! Dates.
 //!
-//! In reading order: `calendar` (days, weeks, years), `zone` (time zones), `parts` (`$year` and its siblings, `$dateToParts`,
-//! `$dateFromParts`), `format` (`$dateToString`), `read` (`$dateFromString`), `calculate` (`$dateAdd`, `$dateDiff`, `$dateTrunc`).
+//! In reading order: `calendar` (days, weeks, years), `zone` (time zones), `parts` (`$year` and its
+//! siblings, `$dateToParts`, `$dateFromParts`), `format` (`$dateToString`), `read`
+//! (`$dateFromString`), `calculate` (`$dateAdd`, `$dateDiff`, `$dateTrunc`).
 
 pub(crate) mod calculate;
 mod calendar;
@@ -39,12 +40,13 @@ fn timestamp<'a>(name: &str, code: i32, argument: &Evaluated<'_>, part: fn(u32, 
     }
 }
 
-/// Whether an operator is given a time zone, or none is needed; false where it is null. Errors: 40485; for another type 40533 or 40517.
+/// Checks an operator's time zone; returns false if it is null. Fails with 40485 for an unknown
+/// zone, and with 40533 or 40517 for another type.
 pub(super) fn check_zone(operator: &str, zone: &Evaluated<'_>, is_given: bool) -> Result<bool> {
     Ok(zone::Zone::from_argument(operator, zone, is_given)?.is_some())
 }
 
-/// As [`iso_text`], for operators. Errors: 18537 beyond the year 9999 and before the year 0.
+/// Like [`iso_text`], for operators. Fails with 18537 after the year 9999 and before the year 0.
 pub(super) fn checked_iso_text(milliseconds: i64) -> Result<String> {
     match calendar::split(milliseconds).0.year {
         0..=9999 => Ok(iso_text(milliseconds)),
@@ -57,7 +59,7 @@ pub(super) fn checked_iso_text(milliseconds: i64) -> Result<String> {
     }
 }
 
-/// `2020-02-29T12:34:56.789Z`
+/// Formats a moment: `2020-02-29T12:34:56.789Z`.
 pub(super) fn iso_text(milliseconds: i64) -> String {
     let (date, time) = calendar::split(milliseconds);
     format!(
@@ -66,7 +68,8 @@ pub(super) fn iso_text(milliseconds: i64) -> String {
     )
 }
 
-/// A timestamp as string operators spell it: `Jan  1 00:00:05:1`, without the year, the increment in base 16.
+/// Formats a timestamp like string operators: `Jan  1 00:00:05:1`, without the year, the increment
+/// in base 16.
 pub(super) fn timestamp_text(seconds: u32, increment: u32) -> String {
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let (date, time) = calendar::split(i64::from(seconds) * 1000);
@@ -75,7 +78,7 @@ pub(super) fn timestamp_text(seconds: u32, increment: u32) -> String {
     format!("{month} {day:>2} {hour:02}:{minute:02}:{second:02}:{increment:x}")
 }
 
-/// The moment that a date, a timestamp or an ObjectId stands for.
+/// Returns the moment of a date, a timestamp or an ObjectId.
 fn moment(argument: &Evaluated<'_>) -> Result<i64> {
     moment_if_any(argument).ok_or_else(|| {
         let found = argument.type_name();

@@ -30,7 +30,7 @@ enum Rounding {
     Up,
 }
 
-/// A finite number while it is computed with.
+/// A finite number during a computation.
 #[derive(Clone, Copy)]
 struct Finite {
     negative: bool,
@@ -39,7 +39,8 @@ struct Finite {
 }
 
 impl Finite {
-    /// Fits the number into 34 digits; where it is exact, the exponent stays as near to `wanted` as it can.
+    /// Fits the number into 34 digits; if it is exact, the exponent is as near to `wanted` as
+    /// possible.
     fn pack(self, rounding: Rounding) -> Decimal128 {
         let Finite { negative, mut coefficient, mut exponent } = self;
         let excess = coefficient.digits().saturating_sub(DIGITS) as i32;
@@ -64,7 +65,7 @@ impl Finite {
     }
 }
 
-/// What is dropped, compared with half a unit of what is kept.
+/// The dropped digits, compared with half a unit of the last digit retained.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
     Nothing,
@@ -85,20 +86,20 @@ pub(crate) fn from_i64(number: i64) -> Decimal128 {
     Decimal128::from_parts(number < 0, u128::from(number.unsigned_abs()), 0).unwrap_or(ZERO)
 }
 
-/// A double rounded to 15 significant digits, all of which the decimal keeps, the way the server converts it: `2.5` becomes
-/// `2.50000000000000`.
+/// Converts a double like the server: rounded to 15 significant digits, all of which the decimal
+/// retains. `2.5` becomes `2.50000000000000`.
 pub(crate) fn from_f64(number: f64) -> Decimal128 {
     if number == 0.0 { parse("0e0", number) } else { parse(&format!("{number:.14e}"), number) }
 }
 
-/// A double with all its digits, as far as 34 hold them.
+/// Converts a double with all its digits, as far as 34 can represent them.
 pub(super) fn exact_from_f64(number: f64) -> Decimal128 {
     let text = format!("{number:.33e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     parse(&format!("{}e{exponent}", mantissa.trim_end_matches('0')), number)
 }
 
-/// Reads `d.ddde±x`, as formatted above.
+/// Parses `d.ddde±x`, as formatted above.
 fn parse(text: &str, number: f64) -> Decimal128 {
     if number.is_nan() {
         return NAN;
@@ -150,7 +151,7 @@ pub(crate) fn add(a: Decimal128, b: Decimal128) -> Decimal128 {
     add_finite(high, low).pack(Rounding::HalfEven)
 }
 
-/// Adds, the exponent of `high` being the larger one.
+/// Adds; the exponent of `high` must be the larger one.
 fn add_finite(high: Finite, mut low: Finite) -> Finite {
     let mut shift = (high.exponent - low.exponent) as u32;
     let room = 2 * DIGITS + 6 - high.coefficient.digits().max(1);
@@ -160,7 +161,7 @@ fn add_finite(high: Finite, mut low: Finite) -> Finite {
         return Finite { negative, ..low };
     }
     if shift > room {
-        // The low number cannot reach the digits that stay; it only decides which way they are rounded.
+        // The low number is below the retained digits; it only decides how they are rounded.
         if !low.coefficient.is_zero() {
             low.coefficient = Wide::from(1);
         }
@@ -216,7 +217,7 @@ pub(crate) fn divide(a: Decimal128, b: Decimal128) -> Decimal128 {
     let (mut quotient, rest) = left.coefficient.times_power_of_ten(shift).divided_by(right.coefficient.low());
     let mut exponent = ideal - shift as i32;
     if rest != 0 {
-        // One more digit stands for all that is left, so that rounding goes the right way.
+        // One more digit represents the whole remainder, so that rounding goes the right way.
         quotient = quotient.times_power_of_ten(1).plus(Wide::from(1));
         exponent -= 1;
         return Finite { negative, coefficient: quotient, exponent }.pack(Rounding::HalfEven);
@@ -235,7 +236,8 @@ pub(crate) fn divide(a: Decimal128, b: Decimal128) -> Decimal128 {
     Finite { negative, coefficient: quotient, exponent }.pack(Rounding::HalfEven)
 }
 
-/// The remainder of a division whose quotient is cut to a whole number; it has the dividend's sign.
+/// Returns the remainder of a division whose quotient is truncated to an integer; it has the
+/// dividend's sign.
 pub(crate) fn remainder(a: Decimal128, b: Decimal128) -> Decimal128 {
     let (left, right) = match (finite(a), finite(b)) {
         (Some(left), Some(right)) if !right.coefficient.is_zero() => (left, right),
@@ -243,7 +245,7 @@ pub(crate) fn remainder(a: Decimal128, b: Decimal128) -> Decimal128 {
         _ => return NAN,
     };
     let exponent = left.exponent.min(right.exponent);
-    // Raising the divisor past what the dividend can reach leaves the dividend as it is.
+    // A divisor beyond the dividend leaves the dividend unchanged.
     if right.exponent - exponent > DIGITS as i32 {
         return a;
     }
@@ -263,7 +265,8 @@ pub(crate) fn floor(number: Decimal128) -> Decimal128 {
     whole(number, Rounding::Down)
 }
 
-/// The server quantizes to an exponent of zero, which infinities and numbers past 34 digits cannot have: they become NaN.
+/// Rounds to an integer. The server quantizes to an exponent of zero, which infinities and numbers
+/// past 34 digits cannot have: they become NaN.
 fn whole(number: Decimal128, rounding: Rounding) -> Decimal128 {
     let rounded = round_to(number, 0, rounding);
     match rounded.parts() {
@@ -290,7 +293,8 @@ fn round_to(number: Decimal128, places: i32, rounding: Rounding) -> Decimal128 {
             coefficient.without_digits(drop as u32, |kept, rest| round_up(rounding, negative, kept, rest));
         return Finite { negative, coefficient, exponent: -places }.pack(Rounding::HalfEven);
     }
-    // The places asked for are spelled out, as far as there is room for them: 5 to two places is 5.00.
+    // The requested places are written out, as far as there is room for them: 5 to two places is
+    // 5.00.
     let room = if coefficient.is_zero() { -drop } else { (DIGITS - coefficient.digits()) as i32 };
     let raise = room.min(-drop);
     let coefficient = if coefficient.is_zero() { coefficient } else { coefficient.times_power_of_ten(raise as u32) };
@@ -309,7 +313,7 @@ mod tests {
         Decimal128::parse(text).unwrap()
     }
 
-    /// What a 6.0 server answers.
+    /// Results of a 6.0 server.
     #[test]
     fn rounding_spells_out_the_places() {
         let to = |text: &str, places| round(number(text), places, false).to_string();

@@ -1,26 +1,26 @@
-//! What evaluating an expression gives.
+//! The result of evaluating an expression.
 
 use document::{ArrayWriter, DocWriter, Kind, Value, ValueBuf};
 use std::sync::{Arc, OnceLock};
 use steps::Counted;
 
-/// A value that borrows from the document or the expression, one that was computed, or none at all.
+/// A value that borrows from the document or the expression, a computed value, or a missing one.
 #[derive(Clone, Debug)]
 pub enum Evaluated<'a> {
     Missing,
     Value(Value<'a>),
     Owned(ValueBuf),
-    /// An argument that cannot be evaluated. It fails the call when the operator looks at it, and not before: MongoDB
-    /// evaluates arguments as they are needed, so that what an operator finds wrong with the first comes before what is
-    /// wrong with the second.
+    /// An argument whose evaluation failed. It fails the call once the operator reads it, and not
+    /// before: MongoDB evaluates arguments as they are needed. So the operator's error about the
+    /// first argument precedes a failure of the second.
     Failed(Failed),
 }
 
-/// The place of an argument that cannot be evaluated.
+/// The index of an argument whose evaluation failed.
 #[derive(Clone, Debug)]
 pub struct Failed {
     pub(super) place: usize,
-    /// The first such argument of the call that was looked at.
+    /// The first failed argument of the call that was read.
     pub(super) first_seen: Arc<OnceLock<usize>>,
 }
 
@@ -31,40 +31,40 @@ impl<'a> Evaluated<'a> {
         Evaluated::Owned(ValueBuf::from(Value::String(text)))
     }
 
-    /// A string of any bytes: what was cut out of a text need not be UTF-8.
+    /// Returns a string of any bytes: a part of a text need not be UTF-8.
     pub fn string_of_bytes(text: &[u8]) -> Evaluated<'static> {
         Evaluated::Owned(ValueBuf::from_string_bytes(text))
     }
 
-    /// An array whose elements `write` pushes.
+    /// Returns an array whose elements `write` pushes.
     pub fn array(write: impl FnOnce(&mut ArrayWriter<'_>)) -> Evaluated<'static> {
         let mut bytes = Vec::new();
         write(&mut ArrayWriter::begin(&mut bytes));
         Evaluated::Owned(ValueBuf::from_raw(Kind::Array, bytes))
     }
 
-    /// As [`Evaluated::array`], where writing may fail.
+    /// Like [`Evaluated::array`], for a `write` that may fail.
     pub fn try_array<E>(write: impl FnOnce(&mut ArrayWriter<'_>) -> Result<(), E>) -> Result<Evaluated<'static>, E> {
         let mut bytes = Vec::new();
         write(&mut ArrayWriter::begin(&mut bytes))?;
         Ok(Evaluated::Owned(ValueBuf::from_raw(Kind::Array, bytes)))
     }
 
-    /// A document whose fields `write` appends.
+    /// Returns a document whose fields `write` appends.
     pub fn document(write: impl FnOnce(&mut DocWriter<'_>)) -> Evaluated<'static> {
         let mut bytes = Vec::new();
         write(&mut DocWriter::begin(&mut bytes));
         Evaluated::Owned(ValueBuf::from_raw(Kind::Document, bytes))
     }
 
-    /// As [`Evaluated::document`], where writing may fail.
+    /// Like [`Evaluated::document`], for a `write` that may fail.
     pub fn try_document<E>(write: impl FnOnce(&mut DocWriter<'_>) -> Result<(), E>) -> Result<Evaluated<'static>, E> {
         let mut bytes = Vec::new();
         write(&mut DocWriter::begin(&mut bytes))?;
         Ok(Evaluated::Owned(ValueBuf::from_raw(Kind::Document, bytes)))
     }
 
-    /// The value, `None` where it is missing.
+    /// Returns the value, `None` if it is missing.
     pub fn value(&self) -> Option<Value<'_>> {
         match self {
             Evaluated::Missing => None,
@@ -77,7 +77,7 @@ impl<'a> Evaluated<'a> {
         }
     }
 
-    /// How many bytes of text or of elements an operator may have to look at.
+    /// Returns the number of bytes of text or of elements that an operator may have to read.
     pub(super) fn size(&self) -> usize {
         match self {
             Evaluated::Owned(value) => value.raw_value().len(),
@@ -89,17 +89,17 @@ impl<'a> Evaluated<'a> {
         }
     }
 
-    /// Looks at each: the first one that cannot be evaluated fails the call.
+    /// Reads each argument: the first one whose evaluation failed fails the call.
     pub fn look_at_all(arguments: &[Evaluated<'_>]) {
         arguments.iter().counted().for_each(Evaluated::look_at);
     }
 
-    /// As [`Evaluated::value`], for what the call does not need yet.
+    /// Like [`Evaluated::value`], for a value that the call does not need yet.
     pub fn look_at(&self) {
         let _ = self.value();
     }
 
-    /// The value, null where it is missing.
+    /// Returns the value, null if it is missing.
     pub fn value_or_null(&self) -> Value<'_> {
         self.value().unwrap_or(Value::Null)
     }
@@ -108,7 +108,8 @@ impl<'a> Evaluated<'a> {
         self.value().is_none()
     }
 
-    /// Missing, null or undefined: what most operators answer with null.
+    /// Returns whether the value is missing, null or undefined, for which most operators return
+    /// null.
     pub fn is_nullish(&self) -> bool {
         matches!(self.value(), None | Some(Value::Null | Value::Undefined))
     }
@@ -117,12 +118,12 @@ impl<'a> Evaluated<'a> {
         self.value().is_some_and(Value::is_truthy)
     }
 
-    /// The type's name as error messages have it.
+    /// Returns the type's name in error messages.
     pub fn type_name(&self) -> &'static str {
         self.value().map_or("missing", |value| value.kind().alias())
     }
 
-    /// A part of the value, such as an array's element: borrowed where the whole is.
+    /// Returns a part of the value, such as an array's element: borrowed if the whole is.
     pub fn part(&self, take: impl for<'x> FnOnce(Value<'x>) -> Option<Value<'x>>) -> Evaluated<'a> {
         match self {
             Evaluated::Missing => Evaluated::Missing,
@@ -134,12 +135,12 @@ impl<'a> Evaluated<'a> {
         }
     }
 
-    /// Leaves missing in its place.
+    /// Takes the value and leaves a missing one in its place.
     pub fn take(&mut self) -> Evaluated<'a> {
         std::mem::replace(self, Evaluated::Missing)
     }
 
-    /// The same value, borrowing nothing.
+    /// Returns the same value, borrowing nothing.
     pub fn detached<'b>(self) -> Evaluated<'b> {
         match self {
             Evaluated::Missing => Evaluated::Missing,
@@ -149,7 +150,7 @@ impl<'a> Evaluated<'a> {
         }
     }
 
-    /// An owned value, `None` where it is missing.
+    /// Returns an owned value, `None` if it is missing.
     pub fn into_owned(self) -> Option<ValueBuf> {
         match self {
             Evaluated::Missing | Evaluated::Failed(_) => self.value().map(ValueBuf::from),
@@ -167,7 +168,7 @@ impl<'a> Evaluated<'a> {
         }
     }
 
-    /// Appends the value to an array, null where it is missing.
+    /// Appends the value to an array, null if it is missing.
     pub fn push_to(&self, writer: &mut ArrayWriter<'_>) {
         match self {
             Evaluated::Missing | Evaluated::Failed(_) => writer.push(self.value_or_null()),
@@ -176,7 +177,7 @@ impl<'a> Evaluated<'a> {
         }
     }
 
-    /// A copy of a value that is about to go away. Scalars need no buffer.
+    /// Copies a temporary value. Scalars need no buffer.
     fn from_temporary<'b>(value: Value<'_>) -> Evaluated<'b> {
         Evaluated::Value(match value {
             Value::Double(number) => Value::Double(number),

@@ -17,37 +17,38 @@ use std::sync::{Arc, OnceLock};
 pub(crate) struct Function {
     pub name: &'static str,
     pub arity: Arity,
-    /// False where the same arguments give another value each time.
+    /// False if the value varies between calls with the same arguments.
     pub pure: bool,
     pub evaluate: Evaluate,
 }
 
-/// Computes the value of an operator, which gets its own name for messages.
+/// Computes the value of an operator, whose own name is passed for messages.
 #[derive(Clone, Copy)]
 pub(crate) enum Evaluate {
     Plain(for<'a> fn(&'static str, &mut [Evaluated<'a>]) -> Result<Evaluated<'a>>),
-    /// For operators that compare values: strings go by the collation.
+    /// For operators that compare values: strings by the collation.
     Comparing(for<'a> fn(&'static str, &mut [Evaluated<'a>], &Collation) -> Result<Evaluated<'a>>),
 }
 
-/// How many arguments an operator takes, or how to read them where they have names.
+/// The number of arguments of an operator, or a parser for named ones.
 #[derive(Clone, Copy)]
 pub(crate) enum Arity {
     Exactly(usize),
     Between(usize, usize),
     Any,
-    /// Gives the arguments in the order that `evaluate` expects, [`Expr::Missing`] for those not given.
+    /// Returns the arguments in the order that `evaluate` expects, [`Expr::Missing`] for omitted
+    /// ones.
     Named(fn(&mut Parser<'_>, &str, Value<'_>) -> Result<Vec<Expr>>),
 }
 
-/// How much of a call is computed before there is a document.
+/// The part of a call that is computed before there is a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Folding {
-    /// The whole call, where all arguments are constants.
+    /// The whole call, if all arguments are constants.
     Full,
     /// Constant parts of its arguments.
     Arguments,
-    /// Nothing, as the server has it; what is wrong with constants is found when there is a document.
+    /// Nothing, as on the server; constants that fail do so once there is a document.
     None,
 }
 
@@ -59,7 +60,7 @@ impl Function {
         }
     }
 
-    /// What is computed beforehand where arguments are constants.
+    /// Returns the part that is computed in advance if arguments are constants.
     pub fn folding(&self) -> Folding {
         match self.name {
             "$getField" | "$setField" | "$unsetField" | "$firstN" | "$lastN" | "$minN" | "$maxN" => Folding::None,
@@ -70,17 +71,18 @@ impl Function {
         }
     }
 
-    /// Whether calls inside of calls come to the same as one call with all arguments.
+    /// Returns whether nested calls are equal to one call with all arguments.
     pub fn is_associative(&self) -> bool {
         self.is_commutative(&Collation::SIMPLE) || matches!(self.name, "$concat" | "$concatArrays")
     }
 
-    /// Whether a single argument may stand for all: an array of them.
+    /// Returns whether a single array argument may contain all arguments.
     pub fn takes_one_array(&self) -> bool {
         matches!(self.name, "$sum" | "$min" | "$max")
     }
 
-    /// Whether the order of the arguments does not matter. Of texts that a collation takes for equal, sets keep the first.
+    /// Returns whether the order of the arguments does not matter. Of texts that a collation takes
+    /// for equal, sets retain the first.
     pub fn is_commutative(&self, collation: &Collation) -> bool {
         match self.name {
             "$add" | "$multiply" | "$sum" | "$min" | "$max" => true,
@@ -127,22 +129,22 @@ pub(super) fn call_with<'s>(
     Ok(value)
 }
 
-/// What went wrong with the arguments of a call.
+/// The failures of the arguments of a call.
 #[derive(Default)]
 struct Failures {
-    /// The place of the first one that was looked at; nothing is allocated where nothing went wrong.
+    /// The index of the first one that was read; nothing is allocated without a failure.
     first_seen: Option<Arc<OnceLock<usize>>>,
     errors: Vec<(usize, Error)>,
 }
 
 impl Failures {
-    /// What stands for the argument.
+    /// Records the failure and returns its placeholder argument.
     fn keep<'a>(&mut self, place: usize, error: Error) -> Evaluated<'a> {
         self.errors.push((place, error));
         Evaluated::Failed(Failed { place, first_seen: self.first_seen.get_or_insert_default().clone() })
     }
 
-    /// The answer of an operator that would have stopped at the first failure it met.
+    /// Returns the result of an operator that would have stopped at the first failure it read.
     fn answer<'a>(self, answer: Result<Evaluated<'a>>) -> Result<Evaluated<'a>> {
         let Some(first_seen) = self.first_seen else { return answer };
         if let Ok(Evaluated::Failed(failed)) = &answer {
@@ -155,11 +157,11 @@ impl Failures {
     }
 }
 
-/// The largest value an expression may build on the way, as in MongoDB. Without a bound a few doublings in a `$reduce`
-/// would take all memory.
+/// Maximal size of a value in an expression, as in MongoDB. Without a bound a few doublings in a
+/// `$reduce` would exhaust all memory.
 const VALUE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Errors: 13548 past [`VALUE_BYTES_MAX`].
+/// Fails with 13548 past [`VALUE_BYTES_MAX`].
 pub(super) fn check_size(bytes: usize) -> Result<()> {
     if bytes <= VALUE_BYTES_MAX {
         return Ok(());
@@ -167,7 +169,7 @@ pub(super) fn check_size(bytes: usize) -> Result<()> {
     Err(Error::new(Code(13548), format!("BufBuilder attempted to grow() to {bytes} bytes, past the 64MB limit.")))
 }
 
-/// One line of the table.
+/// Returns a row of the table.
 pub(super) const fn function(
     name: &'static str,
     arity: Arity,
@@ -176,7 +178,7 @@ pub(super) const fn function(
     Function { name, arity, pure: true, evaluate: Evaluate::Plain(evaluate) }
 }
 
-/// One line of the table, for an operator that compares values.
+/// Returns a row of the table, for an operator that compares values.
 pub(super) const fn comparing(
     name: &'static str,
     arity: Arity,
@@ -216,7 +218,7 @@ static RANDOM: &[Function] = &[
     },
 ];
 
-/// `$$NOW` and `$$CLUSTER_TIME` for commands to which MongoDB does not give them.
+/// `$$NOW` and `$$CLUSTER_TIME` in commands for which MongoDB does not define them.
 pub(super) static NO_CLOCK: [Function; 2] = [
     Function {
         name: "$$NOW",
@@ -236,7 +238,7 @@ fn no_clock(name: &str) -> Error {
     Error::new(Code(51144), format!("Builtin variable '{name}' is not available"))
 }
 
-/// What there is to say to JavaScript, as by a server where it is switched off.
+/// Returns the error for JavaScript, the same as on a server that has it switched off.
 pub(crate) fn no_javascript() -> Error {
     Error::new(Code(31264), "Cannot run server-side javascript without the javascript engine enabled")
 }

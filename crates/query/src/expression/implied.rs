@@ -1,4 +1,5 @@
-//! The conditions on fields that hold where an expression does: by these, what `$expr` asks for is found in an index.
+//! Conditions on fields that an expression implies. An index can find the documents of an `$expr`
+//! by them.
 
 use super::{COMPARING, Expr, Expression, Form};
 use crate::predicate::Test;
@@ -6,7 +7,7 @@ use document::path::Path;
 use document::{Kind, ValueBuf};
 use std::sync::OnceLock;
 
-/// Worked out when it is asked for. A copy works it out again, as its paths may be changed.
+/// Computed when first needed. Not copied by a clone, whose paths may be changed.
 #[derive(Debug, Default)]
 pub(super) struct Implied(OnceLock<Box<[(Path, Test)]>>);
 
@@ -17,13 +18,14 @@ impl Clone for Implied {
 }
 
 impl Expression {
-    /// Conditions that every document meets for which this is true: the equalities of fields with constants, those of an `$and` up to
-    /// what may fail. None by another collation.
+    /// Returns conditions that hold for every document for which the expression is true: equalities
+    /// of fields with constants, and those of an `$and` before the first part that may fail. None
+    /// under a non-simple collation.
     pub fn implied(&self) -> &[(Path, Test)] {
         if let Some(implied) = self.implied.0.get() {
             return implied;
         }
-        // Worked out by itself, as that may be suspended while others wait for it.
+        // Computed outside the lock, because it may be suspended while other threads wait.
         let mut conditions = Vec::new();
         if self.collation.is_simple() {
             self.root.imply(&mut conditions);
@@ -33,11 +35,11 @@ impl Expression {
 }
 
 impl Expr {
-    /// False: what stands behind this one may not be looked at for every document.
+    /// Returns false if the following parts may not be evaluated for every document.
     fn imply(&self, conditions: &mut Vec<(Path, Test)>) -> bool {
         steps::step();
         match self {
-            // What that engine does otherwise may be to fail.
+            // The second engine may differ by failing.
             Expr::InSecondEngine(inner, _) => {
                 inner.imply(conditions);
                 false
@@ -56,7 +58,8 @@ impl Expr {
         }
     }
 
-    /// `{$eq: ["$path", value]}`, where nothing is equal to the value but what has its key: no null, which is not what is missing here.
+    /// Returns the path and value of `{$eq: ["$path", value]}`, if only values with the same key
+    /// equal it. Null is excluded, because it does not equal a missing field here.
     pub(super) fn equality(&self) -> Option<(String, &ValueBuf)> {
         let Expr::Call(function, arguments) = self else { return None };
         let (path, value) = match arguments.as_slice() {

@@ -52,7 +52,7 @@ fn parse_let(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
     Ok(Form::Let { values, body: parser.parse_inside(names, body)? })
 }
 
-/// The name given with `as`, or `this`.
+/// Returns the name given with `as`, or `this`.
 fn element_name(given: Option<Value<'_>>) -> Result<String> {
     let name = given.map_or("this".into(), |value| value.as_name().unwrap_or_default());
     check_binding(&name)?;
@@ -203,7 +203,7 @@ pub(super) fn reduce<'s>(
     };
     let mut accumulated: Evaluated<'s> = initial.evaluate(scope)?;
     for value in array.values() {
-        // It is decoded and copied for each.
+        // It is decoded and copied for each element.
         steps::bytes(accumulated.size());
         let next = {
             let values = [Some(value), accumulated.value()];

@@ -24,7 +24,7 @@ impl Number {
         })
     }
 
-    /// As [`Number::from_value`], without decoding what is none.
+    /// Like [`Number::from_value`], without decoding other types.
     #[inline]
     pub fn from_element(element: Element<'_>) -> Option<Number> {
         let raw = element.raw_value();
@@ -46,7 +46,7 @@ impl Number {
         }
     }
 
-    /// The smallest integer type that holds the number, int32 where `narrow` allows it.
+    /// Returns an integer of the smallest type that holds it; int32 only if `narrow`.
     pub fn integer(number: i64, narrow: bool) -> Number {
         match i32::try_from(number) {
             Ok(small) if narrow => Number::Int32(small),
@@ -96,11 +96,11 @@ impl Number {
     }
 }
 
-/// A running sum as `$sum`, `$avg` and `$add` compute it: integers exactly, doubles with a compensation for what rounding
-/// loses, decimals apart.
+/// A running sum as computed by `$sum`, `$avg` and `$add`: integers exactly, doubles with
+/// compensation for rounding, decimals separately.
 ///
-/// The sum has the widest type that was added: int32 and int64 become int64 where int32 overflows, a double where
-/// int64 does.
+/// The sum has the widest type that was added: int32 and int64 become int64 if int32 overflows, a
+/// double if int64 does.
 #[derive(Clone, Copy, Debug)]
 pub struct Sum {
     integers: i128,
@@ -129,7 +129,8 @@ impl Default for Sum {
 }
 
 impl Sum {
-    /// As [`Sum::add`], for what most sums are made of: without a [`Number`], which takes its way through memory.
+    /// Like [`Sum::add`], for the most frequent type. It avoids a [`Number`], which would be passed
+    /// through memory.
     #[inline]
     pub fn add_int32(&mut self, number: i32) {
         if self.widest < Widest::Double {
@@ -139,12 +140,12 @@ impl Sum {
         }
     }
 
-    /// As adding the int32 1 so many times.
+    /// Adds the int32 1 this many times.
     pub fn count(&mut self, times: u64) {
         self.integers += i128::from(times);
     }
 
-    /// Among doubles, integers are added in their turn: the order shows in the last digits.
+    /// Adds a number. Integers among doubles are added in order: it shows in the last digits.
     pub fn add(&mut self, number: Number) {
         let kind = match number {
             Number::Int32(number) => {
@@ -187,7 +188,7 @@ impl Sum {
         }
     }
 
-    /// The sum divided by `count`; a decimal where one was added, else a double.
+    /// Returns the sum divided by `count`: a decimal if one was added, otherwise a double.
     pub fn average(&self, count: u64) -> Number {
         match self.widest {
             Widest::Decimal => {
@@ -197,19 +198,19 @@ impl Sum {
         }
     }
 
-    /// The whole part of the sum, for dates; `None` where it does not fit.
+    /// Returns the sum rounded to an integer, for dates; `None` if it does not fit.
     pub(super) fn whole_total(&self) -> Option<i64> {
         match self.total() {
             Number::Int32(number) => Some(i64::from(number)),
             Number::Int64(number) => Some(number),
             Number::Double(_) if self.widest != Widest::Double => None,
-            // To the nearest whole one, halves towards zero.
+            // To the nearest integer, halves towards zero.
             Number::Double(sum) => crate::predicate::number::truncated_double((sum.abs() - 0.5).ceil().copysign(sum)),
             number => crate::predicate::number::as_milliseconds(number.to_value()),
         }
     }
 
-    /// Takes in what another sum has come to.
+    /// Adds another sum.
     pub fn merge(&mut self, other: &Sum) {
         self.integers += other.integers;
         self.doubles.merge(&other.doubles);
@@ -217,7 +218,7 @@ impl Sum {
         self.widest = self.widest.max(other.widest);
     }
 
-    /// Appends the sum's bytes; [`Sum::read`] reads them back.
+    /// Appends the sum's bytes, which [`Sum::read`] decodes.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.integers.to_le_bytes());
         for part in [self.doubles.sum, self.doubles.lost, self.doubles.special] {
@@ -227,7 +228,7 @@ impl Sum {
         out.push(self.widest as u8);
     }
 
-    /// Takes a sum off the front of `bytes`; `None` where there is none.
+    /// Reads a sum from the front of `bytes`; returns `None` if there is none.
     pub fn read(bytes: &mut &[u8]) -> Option<Sum> {
         let (integers, rest) = bytes.split_first_chunk::<16>()?;
         let (sum, rest) = rest.split_first_chunk::<8>()?;
@@ -251,7 +252,7 @@ impl Sum {
         Some(Sum { integers: i128::from_le_bytes(*integers), doubles, decimals, widest })
     }
 
-    /// What is no decimal.
+    /// Returns the sum of the integers and doubles.
     fn binary(&self) -> Compensated {
         let mut sum = self.doubles;
         if self.integers != 0 {
@@ -271,13 +272,13 @@ impl Sum {
     }
 }
 
-/// A sum of doubles with what rounding has lost of it, which goes with the next number, so that ten times 0.1 is 1. What is lost of
-/// the last ones is lost, as the server has it: 1e16 + 1 - 1e16 is 0.
+/// A sum of doubles with the rounding error, which is added to the next number, so that ten times
+/// 0.1 is 1. The errors of the last additions are lost, as on the server: 1e16 + 1 - 1e16 is 0.
 #[derive(Clone, Copy, Debug, Default)]
 struct Compensated {
     sum: f64,
     lost: f64,
-    /// What infinities and NaN come to, which compensation would spoil.
+    /// The sum of infinities and NaN, which would spoil the compensation.
     special: f64,
 }
 
@@ -288,13 +289,14 @@ impl Compensated {
         self.lost -= with_lost - number;
         let number = with_lost;
         let total = self.sum + number;
-        // What does not fit the total, exactly, whichever of the two is larger (Knuth's two-sum).
+        // The exact rounding error, whichever of the two is larger (Knuth's two-sum).
         let part = total - self.sum;
         self.lost += (self.sum - (total - part)) + (number - part);
         self.sum = total;
     }
 
-    /// Adds the lower half and then the upper one, as the server does: what was lost goes with either.
+    /// Adds the lower half and then the upper one, like the server: the previous error is added to
+    /// either.
     fn add_int64(&mut self, number: i64) {
         let low = number % (1 << 32);
         self.add(low as f64);
@@ -313,7 +315,7 @@ impl Compensated {
     }
 
     fn add_integer(&mut self, number: i128) {
-        // In two parts, each of which a double holds exactly, as long as it has 64 bits.
+        // In two parts, each of which a double represents exactly.
         let high = number / (1 << 32) * (1 << 32);
         if high != 0 {
             self.add((number - high) as f64);
@@ -330,9 +332,10 @@ impl Compensated {
     }
 }
 
-/// A number where the server wants 64 bits of it: doubles are cut, decimals rounded to the nearest, halves to even.
+/// Converts a number to 64 bits like the server: doubles are truncated, decimals rounded half to
+/// even.
 ///
-/// Errors: 31109 for a double out of range; a decimal out of range becomes the least number.
+/// Fails with 31109 for a double out of range; a decimal out of range becomes the least number.
 pub(super) fn to_long(number: Value<'_>) -> Result<i64> {
     match (as_milliseconds(number), number) {
         (Some(long), _) => Ok(long),

@@ -24,7 +24,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function("$unsetField", Named(parse_unset), set),
 ];
 
-/// An object expression; missing fields are left out.
+/// Evaluates an object expression; missing fields are omitted.
 pub(super) fn build<'s>(fields: &'s [(Box<str>, Expr)], scope: &Scope<'s>) -> Result<Evaluated<'s>> {
     Evaluated::try_document(|writer| {
         for (name, expression) in fields {
@@ -35,7 +35,7 @@ pub(super) fn build<'s>(fields: &'s [(Box<str>, Expr)], scope: &Scope<'s>) -> Re
     })
 }
 
-/// A document in the making in which a later field of the same name takes the place of an earlier one.
+/// A document under construction, in which a later field replaces an earlier one of the same name.
 #[derive(Default)]
 struct Fields<'v> {
     fields: Vec<(Cow<'v, str>, Kind, &'v [u8])>,
@@ -67,11 +67,12 @@ impl<'v> Fields<'v> {
     }
 }
 
-/// Merges the documents among `values`, later fields over earlier ones; the `$mergeObjects` accumulator does the same.
+/// Merges the documents among `values`, later fields over earlier ones; the `$mergeObjects`
+/// accumulator does the same.
 fn merge<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
     let mut fields = Fields::default();
     match &*arguments {
-        // One array stands for its elements.
+        // A single array contains the documents.
         [only] => match only.value() {
             Some(Value::Array(array)) => {
                 array.values().counted().try_for_each(|value| merge_into(&mut fields, Some(value)))?
@@ -98,7 +99,7 @@ fn merge_into<'v>(fields: &mut Fields<'v>, value: Option<Value<'v>>) -> Result<(
     Ok(())
 }
 
-/// The document an operator works on; `None` for null.
+/// Returns the document that an operator works on; `None` for null.
 fn document<'v>(name: &str, code: i32, argument: &'v Evaluated<'_>) -> Result<Option<Doc<'v>>> {
     match argument.value() {
         None | Some(Value::Null | Value::Undefined) => Ok(None),
@@ -220,7 +221,8 @@ fn object_pair(pair: Doc<'_>) -> Result<(Cow<'_, str>, Element<'_>)> {
     }
 }
 
-/// Parses the name of a field, which has to be a constant. `codes`: for a path, for a variable, for another type.
+/// Parses the name of a field, which must be a constant. `codes`: for a path, for a variable, for
+/// another type.
 fn field_name(parser: &mut Parser<'_>, name: &str, value: Value<'_>, codes: [i32; 3]) -> Result<Expr> {
     if let Value::String(text) = value
         && let Some(path) = text.strip_prefix('$')
@@ -266,7 +268,7 @@ fn parse_get(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<
         let [field, input] = named(given, ["field", "input"], |unknown| {
             Error::new(Code(3041701), format!("$getField found an unknown argument: {unknown}"))
         })?;
-        // What is wrong within the arguments is told first.
+        // Errors within the arguments are reported first.
         field.map(|field| parser.parse(field)).transpose()?;
         let input = input.map(|input| parser.parse(input)).transpose()?;
         let field = field.ok_or_else(|| Error::new(Code(3041702), "$getField requires 'field' to be specified"))?;
@@ -330,7 +332,8 @@ fn set<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evalua
     };
     let field = field.value_or_null().as_str().unwrap_or_default();
     if field.contains('\0') {
-        // MongoDB 6.0 answers with a document that no client can read; what it says elsewhere of such names is better.
+        // MongoDB 6.0 returns a document that no client can read; its message elsewhere for such
+        // names is better.
         return Err(Error::new(Code(4940400), "Key field cannot contain an embedded null byte"));
     }
     let replaced = value.value().map(ValueBuf::from);

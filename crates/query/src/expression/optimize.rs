@@ -1,7 +1,9 @@
-//! What is computed once rather than per document: parts of an expression that are the same for every document.
+//! Constant folding: parts of an expression with the same value for every document are computed
+//! once.
 //!
-//! MongoDB parses everything first and computes constants afterwards, operator by operator. Which error a client sees, and
-//! whether it sees one at all where there is no document, depends on it; so the order here is MongoDB's.
+//! MongoDB parses everything first and computes constants afterwards, operator by operator. This
+//! determines which error a client sees, and whether it sees one at all if there is no document. So
+//! the order here is MongoDB's.
 
 use super::functions::{Folding, Function};
 use super::scope::Scope;
@@ -11,7 +13,7 @@ use error::{Code, Error, Result};
 use steps::Counted;
 
 impl Expr {
-    /// Errors: those of constant parts that cannot be computed. The expression is then as good as before.
+    /// Folds the expression. Fails like its constant parts; it then remains as usable as before.
     pub(super) fn optimize(&mut self, collation: &Collation) -> Result<()> {
         steps::step();
         match self {
@@ -26,7 +28,7 @@ impl Expr {
                 Folding::Full => call(function, arguments, collation)?,
             },
             Expr::Form(form) => {
-                // What is put in its place has been optimized by now.
+                // The replacement has already been optimized.
                 if let Some(simpler) = form.optimize(collation)? {
                     *self = simpler;
                 }
@@ -44,13 +46,13 @@ impl Expr {
         Ok(())
     }
 
-    /// The value of an expression that depends on no document, as an expression.
+    /// Evaluates an expression that depends on no document, and returns the value as an expression.
     fn compute(&self, collation: &Collation) -> Result<Expr> {
         let value = self.evaluate(&Scope { root: Doc::EMPTY.into(), frame: None, collation })?;
         Ok(value.into_owned().map_or(Expr::Missing, Expr::Literal))
     }
 
-    /// Whether a constant is true; `None` for what is no constant.
+    /// Returns whether a constant is true; `None` if it is no constant.
     fn constant_truth(&self) -> Option<bool> {
         self.as_constant().map(|value| value.is_some_and(Value::is_truthy))
     }
@@ -73,7 +75,7 @@ fn call(function: &mut &'static Function, arguments: &mut Vec<Expr>, collation: 
     if function.is_associative() && !(function.takes_one_array() && arguments.len() == 1) {
         flatten(function, arguments);
         if function.is_commutative(collation) {
-            // The constants come last: which null or error is met first depends on it.
+            // Constants come last: it determines which null or error is found first.
             arguments.sort_by_key(Expr::is_constant);
         }
         join_constants(function, arguments, collation)?;
@@ -81,7 +83,7 @@ fn call(function: &mut &'static Function, arguments: &mut Vec<Expr>, collation: 
     Ok(())
 }
 
-/// Puts the arguments of calls of the same operator in the place of these.
+/// Replaces nested calls of the same operator by their arguments.
 fn flatten(function: &'static Function, arguments: &mut Vec<Expr>) {
     let is_same = |argument: &Expr| {
         matches!(argument, Expr::Call(inner, parts) if inner.name == function.name
@@ -105,7 +107,8 @@ fn flatten(function: &'static Function, arguments: &mut Vec<Expr>) {
     }
 }
 
-/// Makes one constant of each run of constant arguments. Where all are constant, the call itself is computed.
+/// Replaces each run of constant arguments by one constant. If all are constant, the call itself is
+/// computed.
 fn join_constants(function: &'static Function, arguments: &mut Vec<Expr>, collation: &Collation) -> Result<()> {
     if arguments.iter().counted().all(Expr::is_constant) {
         return Ok(());
@@ -126,7 +129,7 @@ fn join_constants(function: &'static Function, arguments: &mut Vec<Expr>, collat
     Ok(())
 }
 
-/// What a run of constant arguments comes to.
+/// Evaluates a run of constant arguments.
 fn join(function: &'static Function, mut constants: Vec<Expr>, collation: &Collation) -> Result<Option<Expr>> {
     match constants.len() {
         0 | 1 => Ok(constants.pop()),
@@ -135,7 +138,7 @@ fn join(function: &'static Function, mut constants: Vec<Expr>, collation: &Colla
 }
 
 impl Form {
-    /// What to put in the form's place, if anything.
+    /// Returns the form's replacement, if any.
     fn optimize(&mut self, collation: &Collation) -> Result<Option<Expr>> {
         match self {
             Form::And(parts) => connective(parts, collation, Form::And, true),
@@ -175,7 +178,8 @@ impl Form {
     }
 }
 
-/// `$and` (where `neutral` is true) and `$or`: a constant that decides ends it, one that does not goes.
+/// Optimizes `$and` (with `neutral` true) and `$or`: a deciding constant ends it, neutral ones are
+/// removed.
 fn connective(
     parts: &mut Vec<Expr>,
     collation: &Collation,
@@ -193,7 +197,7 @@ fn connective(
     Ok(None)
 }
 
-/// Constant nulls go; nothing behind a constant that is not null is ever looked at.
+/// Removes constant nulls; parts after a non-null constant are never evaluated.
 fn if_null(candidates: &mut Vec<Expr>, collation: &Collation) -> Result<Option<Expr>> {
     all(candidates, collation)?;
     let last = candidates.len().saturating_sub(1);
@@ -217,7 +221,7 @@ fn is_null(value: Option<Value<'_>>) -> bool {
     matches!(value, None | Some(Value::Null | Value::Undefined))
 }
 
-/// Branches that are never taken go, and a branch that always is becomes the default.
+/// Removes branches that are never taken; a branch that is always taken becomes the default.
 fn switch(branches: &mut Vec<(Expr, Expr)>, default: &mut Option<Expr>, collation: &Collation) -> Result<Option<Expr>> {
     default.iter_mut().try_for_each(|default| default.optimize(collation))?;
     let mut kept = Vec::with_capacity(branches.len());
@@ -247,7 +251,7 @@ fn switch(branches: &mut Vec<(Expr, Expr)>, default: &mut Option<Expr>, collatio
     }
 }
 
-/// The arguments of a call as they are evaluated, where they are constants.
+/// Returns an argument of a call in evaluated form, if it is a constant.
 pub(super) fn constant<'e>(argument: &'e Expr) -> Option<Evaluated<'e>> {
     argument.as_constant().map(|value| value.map_or(Evaluated::Missing, Evaluated::Value))
 }

@@ -13,7 +13,7 @@ use error::{Code, Error, Result};
 use hashbrown::{HashMap, HashSet};
 use steps::Counted;
 
-/// A parser, and the names of the variables that are in scope where it stands.
+/// A parser, and the names of the variables in scope.
 pub(crate) struct Parser<'c> {
     context: &'c Context,
     frames: Vec<Names>,
@@ -23,11 +23,11 @@ pub(crate) struct Parser<'c> {
 #[derive(Default)]
 struct Names {
     names: Vec<String>,
-    /// The last place of each name, where there are many.
+    /// The last index of each name, if there are many.
     places: HashMap<String, usize>,
 }
 
-/// Up to so many names, comparing with each is faster than hashing.
+/// Up to this number of names, comparing with each is faster than hashing.
 const COMPARED_MAX: usize = 16;
 
 impl Names {
@@ -39,7 +39,7 @@ impl Names {
         Names { names, places }
     }
 
-    /// Of several variables with one name the last one counts.
+    /// Returns the index of a variable; of several with one name the last one counts.
     fn place(&self, name: &str) -> Option<usize> {
         match self.places.is_empty() {
             true => self.names.iter().rposition(|known| known == name),
@@ -72,7 +72,8 @@ impl<'c> Parser<'c> {
         array.values().map(|value| self.parse(value)).collect()
     }
 
-    /// The arguments of an operator: an array's elements, or the one value that is no array.
+    /// Parses the arguments of an operator: an array's elements, or a single value that is no
+    /// array.
     pub fn parse_arguments(&mut self, operand: Value<'_>) -> Result<Vec<Expr>> {
         match operand {
             Value::Array(array) => self.parse_all(array),
@@ -155,7 +156,7 @@ impl<'c> Parser<'c> {
         Ok(Expr::Call(function, arguments))
     }
 
-    /// `$a.b` and `$$name.a.b`.
+    /// Parses `$a.b` and `$$name.a.b`.
     fn parse_reference(&mut self, text: &str) -> Result<Expr> {
         let Some(variable) = text.strip_prefix("$$") else {
             let path = &text[1..];
@@ -204,7 +205,7 @@ impl<'c> Parser<'c> {
             "IS_MR" | "JS_SCOPE" => {
                 Err(Error::new(Code(51144), format!("Builtin variable '$${name}' is not available")))
             }
-            // Within other pipelines it is not there, and no mistake.
+            // In nested pipelines it is missing, which is no error.
             "SEARCH_META" if self.context.pipelines_around > 0 => Ok(Expr::Missing),
             "SEARCH_META" => {
                 let message = "Can't access $$SEARCH_META without a $search stage earlier in the pipeline";
@@ -242,7 +243,7 @@ fn literal(value: Value<'_>) -> Result<Expr> {
 
 fn check_arity(function: &Function, given: usize) -> Result<()> {
     let name = match function.name {
-        // Another name of the same.
+        // An alias.
         "$substr" => "$substrBytes",
         name => name,
     };
@@ -267,12 +268,13 @@ fn check_arity(function: &Function, given: usize) -> Result<()> {
     }
 }
 
-/// A variable's name where it is read: built-in ones begin with a capital.
+/// Checks a variable's name in a reference: built-in ones begin with a capital.
 fn check_reference(name: &str) -> Result<()> {
     check_name(name, |first| first.is_ascii_alphabetic() || !first.is_ascii())
 }
 
-/// A variable's name where it is bound. `CURRENT` is the one built-in variable that can be.
+/// Checks a variable's name in a binding. `CURRENT` is the only built-in variable that can be
+/// bound.
 pub fn check_binding(name: &str) -> Result<()> {
     if name == "CURRENT" {
         return Ok(());

@@ -1,7 +1,7 @@
 //! Field paths in expressions: `$a.b`.
 //!
-//! Other than in filters, an array on the way stands for its elements and the result is an array of what was found; numbers
-//! are names, not positions.
+//! Unlike in filters, a path through an array returns an array of the values found in its elements;
+//! numbers are names, not positions.
 
 use super::Evaluated;
 use document::{ArrayWriter, Doc, Value};
@@ -14,7 +14,7 @@ use steps::Counted;
 pub(crate) struct FieldPath(Vec<Box<str>>);
 
 impl FieldPath {
-    /// Parses `a.b`. Errors: 40353, 15998, 16410, 15.
+    /// Parses `a.b`. Fails with 40353, 15998, 16410 and 15.
     pub fn parse(text: &str) -> Result<FieldPath> {
         check_field_path(text)?;
         // A variable's name is a part of it.
@@ -32,7 +32,7 @@ impl FieldPath {
         }
         match value {
             Some(Value::Document(document)) => {
-                // Fields that are passed over.
+                // Account for the fields that are skipped.
                 steps::bytes(document.size() / 16);
                 in_document(&self.0, document)
             }
@@ -42,7 +42,7 @@ impl FieldPath {
     }
 }
 
-/// How many names a path may have.
+/// Maximal number of names in a path.
 const PARTS_MAX: usize = 200;
 
 fn check_length(text: &str, most: usize) -> Result<()> {
@@ -52,7 +52,8 @@ fn check_length(text: &str, most: usize) -> Result<()> {
     }
 }
 
-/// Checks a dotted path as projections, sorts and expressions name fields. Errors: 40352, 40353, 15998, 16410, 15.
+/// Checks a dotted path of a projection, sort or expression. Fails with 40352, 40353, 15998, 16410
+/// and 15.
 pub fn check_field_path(text: &str) -> Result<()> {
     if text.is_empty() {
         return Err(Error::new(Code(40352), "FieldPath cannot be constructed with empty string"));

@@ -45,12 +45,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
 ];
 
-/// The greatest so many, in descending order. Where only some of equal values remain, that depends on what came when: a greater one
-/// takes the place of the first of the smallest, an equal one of none. Of equal values the last one comes first.
+/// Retains the `count` greatest elements, in descending order. If only some of several equal values
+/// remain, the order of arrival decides: a greater value replaces the first of the smallest, an
+/// equal one replaces none. Of equal values the last one comes first.
 fn keep_greatest(elements: &mut Vec<Element<'_>>, count: usize, collation: &Collation) {
     let mut kept: BTreeMap<(Vec<u8>, usize), Element<'_>> = BTreeMap::new();
     for (number, element) in elements.drain(..).enumerate() {
-        // As many as a tree's depth.
+        // About the depth of the tree.
         steps::steps(4);
         let mut key = Vec::new();
         collation.encode_key(element.value(), &mut key);
@@ -114,7 +115,8 @@ fn sort<'a>(_: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collat
     }))
 }
 
-/// The order is that of a `$push` with `$sort`: arrays count as they stand. Errors: 2942505.
+/// Parses an order like that of a `$push` with `$sort`: arrays compare as a whole. Fails with
+/// 2942505.
 fn element_order(by: Value<'_>) -> Result<ElementOrder> {
     ElementOrder::parse(by).map_err(|error| Error::new(Code(2942505), format!("BadValue: {}", error.message())))
 }
@@ -133,9 +135,10 @@ fn parse_count(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Resul
     Ok(vec![parser.parse(count)?, parser.parse(input)?])
 }
 
-/// The `n` of `$firstN` and its siblings, operators and accumulators alike.
+/// Checks the `n` of `$firstN` and its siblings, operators and accumulators alike.
 ///
-/// Errors: 31109 for a double out of range; 5787902, 5787903 and 5787908 for what is no positive whole number.
+/// Fails with 31109 for a double out of range; with 5787902, 5787903 and 5787908 unless it is a
+/// positive integer.
 pub fn checked_count(count: Value<'_>) -> Result<usize> {
     let found = || display(count);
     if !count.kind().is_number() {

@@ -47,7 +47,7 @@ fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<
     Ok(vec![input, pattern, options])
 }
 
-/// A constant pattern is read, and refused, before there is anything to match.
+/// Checks a constant pattern before there is a text to match.
 pub(super) fn check_constants(name: &str, arguments: &[Expr]) -> Result<()> {
     let Some(function) = FUNCTIONS.iter().find(|function| function.name == name) else { return Ok(()) };
     if let [_, pattern, options] = arguments
@@ -58,14 +58,14 @@ pub(super) fn check_constants(name: &str, arguments: &[Expr]) -> Result<()> {
     Ok(())
 }
 
-/// The text and the pattern to look for in it; `None` when one of them is null.
+/// Returns the text and the compiled pattern; `None` if one of them is null.
 fn compile<'v>(name: &str, arguments: &'v [Evaluated<'_>]) -> Result<Option<(&'v str, Regex)>> {
     let [input, pattern, options] = arguments else { return Ok(None) };
     Evaluated::look_at_all(arguments);
     let text = match input.value() {
         None | Some(Value::Null | Value::Undefined) => None,
         Some(Value::String(text)) => Some(text),
-        // Fails below, behind what is wrong with the pattern.
+        // Fails below, after errors of the pattern.
         Some(Value::IllFormed { kind: Kind::String, .. }) => Some(""),
         Some(_) => return Err(Error::new(Code(51104), format!("{name} needs 'input' to be of type string"))),
     };
@@ -126,18 +126,18 @@ fn find_all(name: &str, text: &str, pattern: &Regex, writer: &mut ArrayWriter<'_
         let part = |index| locations.get(index);
         write_match(text, pattern, &part, &mut letters, &mut writer.document());
         check_size(writer.size())?;
-        // Behind an empty match the search goes on one letter further.
+        // After an empty match the search continues one letter further.
         steps::step();
         let letter = text.get(found.end()..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
         start = if found.start() == found.end() { found.end() + letter } else { found.end() };
-        // An empty match behind the last letter is not reported.
+        // An empty match after the last letter is not reported.
         if start >= text.len() {
             return Ok(());
         }
     }
 }
 
-/// Letters counted up to a place in a text; those of later places are counted from there.
+/// Number of letters up to a position in a text; those of later positions are counted from there.
 #[derive(Default)]
 struct Letters {
     at: usize,
@@ -145,7 +145,7 @@ struct Letters {
 }
 
 impl Letters {
-    /// The letters in front of a place, which is not before the last one.
+    /// Returns the number of letters before a position, which must not be before the previous one.
     fn before(&mut self, text: &str, place: usize) -> usize {
         self.count += text.get(self.at..place).map_or(0, |text| super::count_letters(text.as_bytes()));
         self.at = place;
@@ -153,7 +153,7 @@ impl Letters {
     }
 }
 
-/// `place` gives where a group matched; group 0 is the whole.
+/// Writes the result of a match. `place` returns the position of a group; group 0 is the whole.
 fn write_match(
     text: &str,
     pattern: &Regex,

@@ -1,10 +1,11 @@
-//! Other names for the fields that an expression reads.
+//! Renaming of the fields that an expression reads.
 
 use super::path::FieldPath;
 use super::{Expr, Expression, Form, functions};
 
 impl Expression {
-    /// The expression over documents whose fields have other names: `rename` gives a path's.
+    /// Returns the expression for documents whose fields have other names: `rename` returns a
+    /// path's new name.
     pub(crate) fn renamed(&self, rename: &dyn Fn(&str) -> String) -> Expression {
         let mut renamed = self.clone();
         renamed.root.each_mut(&mut |part| {
@@ -18,7 +19,8 @@ impl Expression {
         renamed
     }
 
-    /// As the server has an expression after it wrote it out and read it again, as it does with `$expr`.
+    /// Returns the expression in the form that the server has after serializing and parsing it
+    /// again, as it does with `$expr`.
     pub(crate) fn read_again(mut self) -> Expression {
         self.root.each_mut(&mut |part| {
             if let Expr::Call(function, _) = part
@@ -32,7 +34,7 @@ impl Expression {
 }
 
 impl Expr {
-    /// Shows it and all its parts to `change`; the parts of what it was changed into.
+    /// Passes the expression and all its parts to `change`; descends into the changed expression.
     pub(super) fn each_mut(&mut self, change: &mut dyn FnMut(&mut Expr)) {
         steps::step();
         change(self);

@@ -1,22 +1,23 @@
-//! Variables. Parsing resolves names to positions; evaluation keeps the values in frames on the stack.
+//! Variables. Parsing resolves names to positions; evaluation stores the values in frames on the
+//! stack.
 
 use crate::metadata::Item;
 use document::{Collation, Value};
 
-/// Which frame, counted from the innermost, and which of its values.
+/// A frame, counted from the innermost, and the index of one of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Variable {
     pub frame: usize,
     pub index: usize,
 }
 
-/// The values that one `$let`, `$map` … binds; `None` is a missing value.
+/// The values bound by one `$let`, `$map` …; `None` is a missing value.
 pub(crate) struct Frame<'s> {
     pub values: &'s [Option<Value<'s>>],
     pub outer: Option<&'s Frame<'s>>,
 }
 
-/// What an expression can refer to.
+/// The root and the variables that an expression can refer to.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'s> {
     pub root: Item<'s>,

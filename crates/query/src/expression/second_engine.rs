@@ -1,10 +1,11 @@
-//! Expressions as MongoDB's second engine computes them.
+//! Expressions as evaluated by MongoDB's second engine.
 //!
-//! MongoDB 6.0 runs a `$group` right at the front of a pipeline in an engine of its own, if that knows all that is asked for.
-//! It has other codes for what an operator cannot do, and some operators ask for the types of their arguments in another order: null
-//! comes before what is wrong with the other arguments.
+//! MongoDB 6.0 runs a `$group` at the front of a pipeline in an engine of its own, if that supports
+//! everything in it. It has other error codes, and some operators check the types of their
+//! arguments in another order: null precedes errors of the other arguments.
 //!
-//! What an operator computes is the same, so a rule is put around a call: what is looked at before, and the errors' other codes.
+//! Operators compute the same values, so a rule is wrapped around a call: the checks before it, and
+//! the other codes of its errors.
 
 use super::date::check_zone;
 use super::functions;
@@ -15,34 +16,34 @@ use crate::expression::number::Number;
 use document::Value;
 use error::{Code, Error, Result};
 
-/// What the engine does otherwise with one operator.
+/// How the engine differs for one operator.
 #[derive(Debug)]
 pub(crate) struct Rule {
     name: &'static str,
-    /// Looks at the arguments, or changes them; a value stands for the call's.
+    /// Checks or changes the arguments; a returned value replaces the call's.
     before: Option<Before>,
     errors: &'static [Replaced],
 }
 
 type Before = for<'a> fn(&str, &mut [Evaluated<'a>]) -> Result<Option<Evaluated<'a>>>;
 
-/// A code, and the code and the message that stand for it. `~` in a message is the operator's name.
+/// A code, and the code and the message that replace it. `~` in a message is the operator's name.
 type Replaced = (i32, i32, &'static str);
 
 impl Expression {
-    /// Whether the engine knows all that the expression asks for.
+    /// Returns whether the engine supports everything in the expression.
     pub(crate) fn is_known_to_second_engine(&self) -> bool {
         self.known
     }
 
-    /// Lets the second engine compute it.
+    /// Applies the rules of the second engine.
     pub(crate) fn enter_second_engine(&mut self) {
         let is_folded = |function: &functions::Function| matches!(function.folding(), functions::Folding::Full);
         if let Expr::Call(function, arguments) = &self.root
             && is_folded(function)
             && arguments.iter().all(Expr::is_constant)
         {
-            // What is computed beforehand is so by the other one.
+            // Constants are computed by the first engine.
             return;
         }
         self.root.each_mut(&mut |part| {
@@ -63,7 +64,8 @@ impl Expression {
     }
 }
 
-/// Whether the engine knows an expression as it was written. What is folded later counts as well.
+/// Returns whether the engine supports an expression as it was written, including parts that are
+/// folded later.
 pub(super) fn is_known(root: &Expr) -> bool {
     let mut known = true;
     root.each(&mut |part| known &= is_known_part(part));
@@ -71,7 +73,7 @@ pub(super) fn is_known(root: &Expr) -> bool {
 }
 
 impl Expr {
-    /// How many `$and` and `$or` have one condition alone.
+    /// Returns the number of `$and` and `$or` with a single condition.
     pub(super) fn lone_conditions(&self) -> usize {
         let mut count = 0;
         self.each(&mut |part| {
@@ -114,7 +116,7 @@ impl Rule {
     }
 }
 
-/// The limit of a `$filter` comes first, whatever there is to be filtered.
+/// Checks the limit of a `$filter` before its input.
 fn check_limit<'s>(form: &'s Form, scope: &Scope<'s>) -> Result<()> {
     match form {
         Form::Filter { limit: Some(limit), .. } => iterate::filter_limit(&limit.evaluate(scope)?).map(drop),
@@ -123,7 +125,8 @@ fn check_limit<'s>(form: &'s Form, scope: &Scope<'s>) -> Result<()> {
 }
 
 fn replaced(name: &str, errors: &[Replaced], error: Error) -> Error {
-    // Where one code stands for what is wrong with several arguments, the quoted name of the argument tells them apart.
+    // If one code covers errors of several arguments, the quoted name of the argument distinguishes
+    // them.
     let quoted = |text: &str| text.split('\'').nth(1).filter(|name| !name.is_empty()).map(|name| format!("'{name}'"));
     let is_meant = |text: &str| quoted(text).is_none_or(|quoted| error.message().contains(&quoted));
     let same_code = || errors.iter().filter(|(classic, ..)| Code(*classic) == error.code());
@@ -133,17 +136,17 @@ fn replaced(name: &str, errors: &[Replaced], error: Error) -> Error {
     }
 }
 
-/// Error of `$mergeObjects` as an accumulator.
+/// Returns the error of `$mergeObjects` as an accumulator.
 pub(crate) fn of_merge_objects(error: Error) -> Error {
     replaced("$mergeObjects", &[(40400, 5911200, "~ only supports objects")], error)
 }
 
-/// Error of `$switch`, which `$bucket` comes to.
+/// Returns the error of the `$switch` that `$bucket` is translated into.
 pub(crate) fn of_switch(error: Error) -> Error {
     replaced("$switch", NO_BRANCH, error)
 }
 
-/// Operators that both engines have alike.
+/// Operators that are the same in both engines.
 const PLAIN: &[&str] = &["$eq", "$ne", "$isArray", "$isNumber", "$not"];
 
 const NO_BRANCH: &[Replaced] =
@@ -312,13 +315,13 @@ static RULES: &[Rule] = &[
     rule("$tsIncrement", &[(5687302, 5687401, "~ expects argument of type timestamp")]),
 ];
 
-/// Null where any argument is, whatever the others are.
+/// Returns null if any argument is null, whatever the others are.
 fn null_first<'a>(_: &str, arguments: &mut [Evaluated<'a>]) -> Result<Option<Evaluated<'a>>> {
     Evaluated::look_at_all(arguments);
     Ok(arguments.iter().any(Evaluated::is_nullish).then_some(Evaluated::NULL))
 }
 
-/// Two arguments are added in one way, any other number of them in another.
+/// Adds two arguments in one way, any other number of them in another.
 fn add<'a>(name: &str, arguments: &mut [Evaluated<'a>]) -> Result<Option<Evaluated<'a>>> {
     if let Some(null) = null_first(name, arguments)? {
         return Ok(Some(null));
@@ -351,7 +354,7 @@ fn multiply<'a>(name: &str, arguments: &mut [Evaluated<'a>]) -> Result<Option<Ev
     Ok(null)
 }
 
-/// Makes a decimal of the first argument where whole numbers come to more than 64 bits hold.
+/// Converts the first argument to a decimal if integers would overflow 64 bits.
 fn widen(arguments: &mut [Evaluated<'_>], join: fn(i64, i64) -> Option<i64>) {
     let whole = |argument: &Evaluated<'_>| match argument.value() {
         Some(Value::Int32(number)) => Some(i64::from(number)),
@@ -371,11 +374,11 @@ fn widen(arguments: &mut [Evaluated<'_>], join: fn(i64, i64) -> Option<i64>) {
     }
 }
 
-/// Nothing at all comes before MinKey here.
+/// Here a missing value sorts before MinKey.
 fn nothing_first<'a>(_: &str, arguments: &mut [Evaluated<'a>]) -> Result<Option<Evaluated<'a>>> {
     if arguments.iter().any(Evaluated::is_missing) {
         for argument in arguments.iter_mut().filter(|argument| argument.value() == Some(Value::MinKey)) {
-            // Anything else does.
+            // Any other value sorts after it.
             *argument = Evaluated::Value(Value::MaxKey);
         }
     }
@@ -393,7 +396,8 @@ fn index_of<'a>(name: &str, arguments: &mut [Evaluated<'a>]) -> Result<Option<Ev
     }
 }
 
-/// Without a text to search in nothing else is looked at, without a pattern there is no answer. Options come before the pattern.
+/// Checks the arguments of a search: with a null input the others are ignored, without a pattern the
+/// result is missing. Options are checked before the pattern.
 fn search<'a>(name: &str, arguments: &mut [Evaluated<'a>]) -> Result<Option<Evaluated<'a>>> {
     Evaluated::look_at_all(arguments);
     let [input, pattern, options] = arguments else { return Ok(None) };
@@ -447,7 +451,7 @@ fn range<'a>(name: &str, arguments: &mut [Evaluated<'a>]) -> Result<Option<Evalu
     Ok(None)
 }
 
-/// The time zone is looked at before the date.
+/// Checks the time zone before the date.
 fn day<'a>(name: &str, arguments: &mut [Evaluated<'a>]) -> Result<Option<Evaluated<'a>>> {
     Evaluated::look_at_all(arguments);
     let [_, zone, is_given] = arguments else { return Ok(None) };

@@ -8,7 +8,7 @@ use document::{Collation, Doc, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use steps::Counted;
 
-/// `$setIsSubset` of a constant set, where the server's error has a code of its own.
+/// `$setIsSubset` of a constant set, for which the server has a separate error code.
 pub(super) static SUBSET_OF_CONSTANT: Function =
     comparing("$setIsSubset", Exactly(2), |name, arguments, collation| is_subset(name, arguments, collation, 17310));
 
@@ -60,7 +60,7 @@ fn to_array<'a, 'v>(values: impl IntoIterator<Item = Value<'v>>) -> Evaluated<'a
     Evaluated::array(|writer| values.into_iter().counted().for_each(|value| writer.push(value)))
 }
 
-/// The arguments as arrays; `None` when one is null.
+/// Returns the arguments as arrays; `None` if one is null.
 fn arrays<'v>(name: &str, code: i32, arguments: &'v [Evaluated<'_>]) -> Result<Option<Vec<Doc<'v>>>> {
     let mut arrays = Vec::with_capacity(arguments.len());
     for argument in arguments {
@@ -92,7 +92,7 @@ fn intersection<'a>(
     let mut sets = arrays.into_iter().map(|array| Set::of(array, collation));
     let Some(mut common) = sets.next() else { return Ok(to_array([])) };
     for mut set in sets {
-        // Of equal values the smaller set's stay: 1 or 1.0.
+        // Of equal values (1 or 1.0) those of the smaller set are retained.
         if set.values.len() < common.values.len() {
             std::mem::swap(&mut set, &mut common);
         }
@@ -124,8 +124,8 @@ fn difference<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation
     Ok(to_array(kept.values().map(ValueBuf::as_value)))
 }
 
-/// What the server finds wrong with an argument that is constant, those before it being right,
-/// while it prepares a query, where it has codes of its own.
+/// Checks a constant argument, given that those before it are valid. The server does so while it
+/// prepares a query, with separate codes.
 pub(super) fn check_constant(name: &str, arguments: &[Expr], index: usize) -> Result<()> {
     let wrong = |argument: &Expr| match argument {
         Expr::Literal(value) if value.as_value().kind() != Kind::Array => Some(value.as_value().kind().alias()),

@@ -1,19 +1,20 @@
-//! The comparisons with constants in expressions, which an index could answer: what expressions have in common that differ in their
-//! values alone.
+//! The part of a query's shape that comes from its expressions: comparisons with constants, which
+//! an index could execute.
 //!
-//! MongoDB writes them down beside a `$expr`, and knows filters by them; all else about an expression is the same to it.
+//! MongoDB adds them as conditions beside an `$expr`, and identifies filters by them; it ignores
+//! the rest of the expression.
 
 use super::{Expr, Expression, Form};
 use document::{Kind, Value};
 
 impl Expression {
-    /// The comparisons as a text; empty where there are none.
+    /// Returns the comparisons as a text; empty if there are none.
     pub(crate) fn shape(&self) -> String {
         of(&self.root).unwrap_or_default()
     }
 
-    /// The path and the value of `{$eq: ["$path", value]}`, where nothing is equal to the value but what has its key, and nothing that a
-    /// collation has a say in.
+    /// Returns the path and the value of `{$eq: ["$path", value]}`, if only values with the same
+    /// key equal it, in every collation.
     pub fn equality(&self) -> Option<(String, Value<'_>)> {
         let (path, value) = self.root.equality().filter(|_| self.collation.is_simple())?;
         Some((path, value.as_value()))

@@ -1,4 +1,5 @@
-//! Strings. They are taken by their bytes, which need not be UTF-8; letters are told apart as MongoDB does, by their first bytes.
+//! Strings. They are processed by their bytes, which need not be UTF-8; like MongoDB, letters are
+//! separated by their first bytes.
 
 pub(super) mod letters;
 
@@ -36,7 +37,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function("$replaceAll", Named(parse_replace), |name, arguments| replace(name, arguments, usize::MAX)),
 ];
 
-/// A value as evaluation errors spell it: `"x"`, `[1, 2]`, `{a: 1}`.
+/// Formats a value as evaluation errors do: `"x"`, `[1, 2]`, `{a: 1}`.
 pub(crate) fn display(value: Value<'_>) -> String {
     let mut text = String::new();
     write_display(value, &mut text);
@@ -76,7 +77,7 @@ fn write_array(array: Doc<'_>, out: &mut String) {
     out.push(']');
 }
 
-/// The text that string operators take numbers and dates for.
+/// Returns the text of a value for string operators, which accept numbers and dates.
 pub(super) fn coerced<'v>(value: &'v Evaluated<'_>) -> Result<Cow<'v, [u8]>> {
     let text = match value.value() {
         None | Some(Value::Null | Value::Undefined) => return Ok(Cow::Borrowed(b"")),
@@ -98,7 +99,7 @@ pub(super) fn coerced<'v>(value: &'v Evaluated<'_>) -> Result<Cow<'v, [u8]>> {
     Ok(Cow::Owned(text.into_bytes()))
 }
 
-/// A double as `$toString` and string operators spell it: six significant digits.
+/// Formats a double like `$toString` and string operators: six significant digits.
 pub(super) fn double_text(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_owned();
@@ -258,7 +259,7 @@ fn string_argument<'v>(name: &str, argument: &'v Evaluated<'_>, code: i32, posit
     }
 }
 
-/// Start and end of the part of something `length` long that `$indexOf…` searches.
+/// Returns the start and the end of the part that `$indexOf…` searches, given the whole length.
 pub(super) fn search_range(name: &str, bounds: &[Evaluated<'_>], length: usize) -> Result<(usize, usize)> {
     let bound = |argument: &Evaluated<'_>, what: &str| {
         let value = argument.value_or_null();
@@ -297,7 +298,7 @@ fn index_of_letter<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> R
     let token = string_argument(name, &arguments[1], 40094, "second")?;
     let places = letters::places(text)?;
     let (start, end) = search_range(name, &arguments[2..], places.len())?;
-    // The end bounds where the token begins.
+    // The end bounds the position where the token begins.
     let found = (start..end).counted().find(|letter| {
         let here = places.get(*letter).and_then(|place| text.get(*place..));
         here.is_some_and(|here| here.starts_with(token))
@@ -335,7 +336,7 @@ fn parse_trim(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result
     Ok(vec![parser.parse(input)?, letters, given])
 }
 
-/// White space as `$trim` knows it where no letters are given.
+/// The default characters of `$trim`.
 const WHITE_SPACE: &str = "\0 \t\n\u{0b}\u{0c}\r\u{a0}\u{1680}\u{2000}\u{2001}\u{2002}\u{2003}\u{2004}\u{2005}\u{2006}\u{2007}\u{2008}\u{2009}\u{200a}";
 
 fn trim<'a>(name: &str, arguments: &[Evaluated<'_>], front: bool, back: bool) -> Result<Evaluated<'a>> {
@@ -408,7 +409,8 @@ fn replace<'a>(name: &str, arguments: &[Evaluated<'_>], count: usize) -> Result<
     Ok(Evaluated::string_of_bytes(&replaced(input, find, replacement, count)?))
 }
 
-/// The text with the first `count` occurrences of `find` replaced. An empty text is found in front of each byte, and at the end.
+/// Returns the text with the first `count` occurrences of `find` replaced. An empty text is found
+/// in front of each byte, and at the end.
 fn replaced(input: &[u8], find: &[u8], replacement: &[u8], count: usize) -> Result<Vec<u8>> {
     let mut text = Vec::with_capacity(input.len());
     let mut start = 0;

@@ -11,7 +11,7 @@ fn evaluate(expression: &str) -> Result<Option<document::ValueBuf>> {
     Ok(parsed.evaluate(document(INPUT).as_doc())?.into_owned())
 }
 
-/// Checks what expressions give for [`INPUT`]; the answers are a 6.0 server's.
+/// Checks the values of expressions for [`INPUT`]; expectations are a 6.0 server's.
 fn check_expressions(cases: &[(&str, &str)]) {
     for (expression, expected) in cases {
         let expected = if *expected == "missing" { None } else { Some(value(expected)) };

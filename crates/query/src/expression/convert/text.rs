@@ -1,14 +1,14 @@
-//! Numbers from text, as C and the server's decimal library read them.
+//! Parses numbers from text like C and the server's decimal library.
 
 use document::Decimal128;
 
-/// Why a text is no number, in the server's words.
+/// The reason why a text is no number, as worded by the server.
 type Reason = &'static str;
 
 const OUT_OF_RANGE: Reason = "Out of range";
 const NOT_WHOLE: Reason = "Did not consume whole string.";
 
-/// The digits of a decimal, and the exponents that it may have.
+/// The number of digits of a decimal, and its range of exponents.
 const DIGITS_MAX: i64 = 34;
 const EXPONENT_MIN: i64 = -6176;
 const ADJUSTED_MIN: i64 = -6143;
@@ -21,7 +21,7 @@ pub(super) fn double(text: &str) -> Result<f64, Reason> {
     if text.starts_with(|letter: char| letter.is_ascii_whitespace()) {
         return Err("Leading whitespace");
     }
-    // What else a NaN is may be told, as C tells it.
+    // A NaN may have a suffix, as in C.
     let bare = text.trim_start_matches(['+', '-']);
     if let Some(told) = bare.get(3..).filter(|_| bare.get(..3).is_some_and(|nan| nan.eq_ignore_ascii_case("nan")))
         && let Some(told) = told.strip_prefix('(').and_then(|told| told.strip_suffix(')'))
@@ -29,7 +29,7 @@ pub(super) fn double(text: &str) -> Result<f64, Reason> {
     {
         return Ok(f64::NAN);
     }
-    // The server refuses this one spelling of hexadecimal numbers.
+    // The server rejects only this prefix of hexadecimal numbers.
     if text.starts_with("0x") {
         return Err(NOT_WHOLE);
     }
@@ -41,7 +41,7 @@ pub(super) fn double(text: &str) -> Result<f64, Reason> {
         Ok(number) if number.is_infinite() && text.contains(|letter: char| letter.is_ascii_digit()) => {
             Err(OUT_OF_RANGE)
         }
-        // Smaller than doubles with all their digits are.
+        // Subnormal doubles count as out of range.
         Ok(number) if !number.is_normal() && number.is_finite() && has_digit_but_zero(text) => Err(OUT_OF_RANGE),
         Ok(number) => Ok(number),
         Err(_) => {
@@ -58,13 +58,13 @@ fn signed(text: &str) -> (bool, &str) {
     }
 }
 
-/// Whether the number is other than zero, whatever its exponent.
+/// Returns whether the number is nonzero, whatever its exponent.
 fn has_digit_but_zero(text: &str) -> bool {
     let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
     mantissa.bytes().any(|byte| matches!(byte, b'1'..=b'9'))
 }
 
-/// `1.8p3`: hexadecimal digits, and perhaps a power of two.
+/// Parses `1.8p3`: hexadecimal digits, and an optional power of two.
 fn hexadecimal(text: &str) -> Result<f64, Reason> {
     let (mantissa, power) = match text.split_once(['p', 'P']) {
         Some((mantissa, power)) => (mantissa, Some(power)),
@@ -83,7 +83,7 @@ fn hexadecimal(text: &str) -> Result<f64, Reason> {
         }
         None => 0,
     };
-    // Digits past those that a double has leave one bit, for rounding.
+    // Digits beyond a double's precision contribute one bit, for rounding.
     let mut bits: u128 = 0;
     for (at, digit) in whole.bytes().chain(fraction.bytes()).enumerate() {
         let digit = u128::from((digit as char).to_digit(16).unwrap_or(0));
@@ -99,7 +99,7 @@ fn hexadecimal(text: &str) -> Result<f64, Reason> {
     if bits == 0 {
         return Ok(0.0);
     }
-    // Two steps, for neither power alone need be a double.
+    // Two steps, because a single power might exceed the range of doubles.
     let half = exponent.clamp(-2000, 2000) / 2;
     let number = bits as f64 * 2_f64.powi(half as i32) * 2_f64.powi((exponent.clamp(-2000, 2000) - half) as i32);
     if number.is_normal() { Ok(number) } else { Err(OUT_OF_RANGE) }
@@ -109,13 +109,13 @@ fn is_hexadecimal(text: &str) -> bool {
     text.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
-/// An exponent without its sign; one that is too large for anything as such a one.
+/// Returns an exponent without its sign; saturates an exponent beyond every range.
 fn exponent_of(digits: &str) -> Option<i64> {
     let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
     is_number.then(|| digits.parse().unwrap_or(i64::MAX).min(1_000_000_000))
 }
 
-/// Reads a decimal. Digits past the 34th are dropped.
+/// Parses a decimal. Digits past the 34th are dropped.
 pub(super) fn decimal(text: &str) -> Result<Decimal128, Reason> {
     if text.is_empty() {
         return Err("Empty string");

@@ -23,7 +23,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// A unit of time, by the name it has in `$dateAdd`.
+/// A unit of time, by its name in `$dateAdd`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Counted in months: 1, 3, 12.
@@ -35,7 +35,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// How many milliseconds it has; `None` for those whose length varies, from the month on.
+    /// Returns its length in milliseconds; `None` for months and longer units, whose length varies.
     pub fn milliseconds(self) -> Option<i64> {
         match self {
             Unit::Months(_) => None,
@@ -44,7 +44,7 @@ impl Unit {
         }
     }
 
-    /// A moment this many units later, in UTC; `None` where that is no date any more.
+    /// Returns the moment this many units later, in UTC; `None` if that is out of range.
     pub fn add(self, moment: i64, amount: i64) -> Option<i64> {
         let moment = self.begin(moment);
         match self {
@@ -54,7 +54,8 @@ impl Unit {
         }
     }
 
-    /// From where the server counts on: before 1970 it loses a second where there are milliseconds, unless it counts these.
+    /// Returns the moment from which the server counts. Before 1970 it drops a second from moments
+    /// with milliseconds, unless it counts these.
     fn begin(self, moment: i64) -> i64 {
         let loses = self != Unit::Milliseconds(1) && moment < 0 && moment % 1000 != 0;
         if loses { moment.saturating_sub(1000) } else { moment }
@@ -76,7 +77,7 @@ impl Unit {
     }
 }
 
-/// The arguments become: date, unit, amount, time zone and whether there is one.
+/// Parses the arguments into: date, unit, amount, time zone and whether there is one.
 fn parse_add(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let Value::Document(operand) = operand else {
         return Err(Error::new(Code(5166400), format!("{name} expects an object as its argument")));
@@ -133,12 +134,13 @@ fn add<'a>(name: &'static str, arguments: &[Evaluated<'_>], sign: i64) -> Result
     })
 }
 
-/// `None` beyond the range of dates.
+/// Returns `None` beyond the range of dates.
 fn shifted(moment: i64, count: i64, unit_ms: i64) -> Option<i64> {
     i64::try_from(i128::from(moment) + i128::from(count) * i128::from(unit_ms)).ok()
 }
 
-/// The most units that a date is moved by: what 64 bits of milliseconds span, from end to end.
+/// Returns the maximal number of units by which a date is moved: the span of 64 bits of
+/// milliseconds.
 fn amount_max(unit_name: &str) -> u64 {
     const WEEKS: u64 = 30_500_568_904;
     const DAYS: u64 = WEEKS * 7 + 6;
@@ -158,7 +160,7 @@ fn amount_max(unit_name: &str) -> u64 {
     }
 }
 
-/// `None` beyond the range of dates.
+/// Returns `None` beyond the range of dates.
 fn add_months(local: i64, months: i64) -> Option<i64> {
     let (date, _) = calendar::split(local);
     let first = calendar::date(calendar::days(date.year, date.month + months, 1));
@@ -194,7 +196,8 @@ fn named_arguments<const N: usize>(
     Ok(arguments)
 }
 
-/// Each argument is followed by whether it was given: startDate, endDate, unit, timezone, startOfWeek.
+/// Parses the arguments into: startDate, endDate, unit, timezone, startOfWeek, each followed by
+/// whether it was given.
 fn parse_difference(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let names = ["startDate", "endDate", "unit", "timezone", "startOfWeek"];
     named_arguments(parser, name, operand, names, [(0, 5166303), (1, 5166304), (2, 5166305)], [5166301, 5166302])
@@ -213,12 +216,12 @@ fn unit(name: &str, argument: &Evaluated<'_>) -> Result<Unit> {
     }
 }
 
-/// Whether the day that weeks begin with is of any account.
+/// Returns whether the first day of the week matters.
 fn is_week(unit: &Evaluated<'_>) -> bool {
     unit.value().and_then(Value::as_str) == Some("week")
 }
 
-/// Days from Monday to the day that weeks begin with; Sunday where none is given.
+/// Returns the days from Monday to the first day of the week; Sunday is the default.
 fn start_of_week(name: &str, argument: &Evaluated<'_>, given: bool) -> Result<i64> {
     const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
     match argument.value() {
@@ -261,14 +264,15 @@ fn difference<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result
     let count = |moment: i64| count_units(unit, zone.to_local(moment), first_day);
     let counted = count(end) - count(start);
     Ok(match unit {
-        // By local time, where zones are off by parts of an hour; whole units that clocks were put forward by are none.
+        // By local time if zones differ by parts of an hour. Whole units by which clocks were moved
+        // do not count.
         Unit::Milliseconds(length) => counted - (zone.offset_ms(end) - zone.offset_ms(start)) / length,
         _ => counted,
     }
     .into())
 }
 
-/// How many units have begun up to a moment, counted from a fixed one.
+/// Returns how many units have begun up to a moment, counted from a fixed one.
 fn count_units(unit: Unit, local: i64, first_day: i64) -> i64 {
     let (date, _) = calendar::split(local);
     match unit {
@@ -280,7 +284,8 @@ fn count_units(unit: Unit, local: i64, first_day: i64) -> i64 {
     }
 }
 
-/// Each argument is followed by whether it was given: date, unit, binSize, timezone, startOfWeek.
+/// Parses the arguments into: date, unit, binSize, timezone, startOfWeek, each followed by whether
+/// it was given.
 fn parse_truncation(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let names = ["date", "unit", "binSize", "timezone", "startOfWeek"];
     named_arguments(parser, name, operand, names, [(0, 5439009), (1, 5439010), (1, 5439010)], [5439007, 5439008])
@@ -310,7 +315,7 @@ fn truncate<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<E
     }
     let out_of_range = || Error::new(Code(5439005), format!("{name} 'binSize' parameter is out of range: {size}"));
     let truncated = match unit {
-        // Hours and less are all as long; the zone says where they begin.
+        // Hours and shorter units have a constant length; the zone determines where they begin.
         Unit::Milliseconds(length) => {
             let reference = zone.to_moment(REFERENCE_DAYS * DAY_MS);
             let overflow = || Error::new(Code(5439002), "dateTrunc overflowed");
@@ -343,7 +348,8 @@ fn bin_size(name: &str, size: &Evaluated<'_>) -> Result<i64> {
 /// 2000-01-01, from which bins are counted.
 const REFERENCE_DAYS: i64 = 10_957;
 
-/// Days and longer units. Their bins are counted from 2000-01-01, or from the first day of a week on or behind it.
+/// Truncates to days and longer units. Their bins are counted from 2000-01-01, or from the first
+/// day of a week on or after it.
 fn truncated(unit: Unit, size: i64, local: i64, first_day: i64) -> Option<i64> {
     let floor = |value: i64, bin: i64| value.checked_sub(value.rem_euclid(bin));
     match unit {

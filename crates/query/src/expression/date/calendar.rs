@@ -23,7 +23,7 @@ pub(super) struct Time {
 
 pub(super) const DAY_MS: i64 = 86_400_000;
 
-/// Day and time of a moment in milliseconds since 1970.
+/// Returns the day and time of a moment in milliseconds since 1970.
 pub(super) fn split(milliseconds: i64) -> (Date, Time) {
     let (days, rest) = (milliseconds.div_euclid(DAY_MS), milliseconds.rem_euclid(DAY_MS));
     let time =
@@ -31,9 +31,10 @@ pub(super) fn split(milliseconds: i64) -> (Date, Time) {
     (date(days), time)
 }
 
-/// The date of a day counted from 1970-01-01.
+/// Returns the date of a day counted from 1970-01-01.
 pub(super) fn date(days: i64) -> Date {
-    // Years are counted from March, so that the day that comes and goes is the last of a year; eras have 400 years.
+    // Years are counted from March, so that the leap day is the last of a year; eras have 400
+    // years.
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -44,7 +45,8 @@ pub(super) fn date(days: i64) -> Date {
     Date { year: year_of_era + era * 400 + i64::from(month <= 2), month, day, days }
 }
 
-/// Days from 1970-01-01 to a date; months past December and days past the month's end run on.
+/// Returns the days from 1970-01-01 to a date; months past December and days past the month's end
+/// carry over.
 pub(super) fn days(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = (year + (month - 1).div_euclid(12), (month - 1).rem_euclid(12) + 1);
     let from_march = if month <= 2 { year - 1 } else { year };
@@ -59,39 +61,40 @@ pub(super) fn days_in_month(year: i64, month: i64) -> i64 {
 }
 
 impl Date {
-    /// 1 to 366.
+    /// Returns 1 to 366.
     pub fn day_of_year(self) -> i64 {
         self.days - days(self.year, 1, 1) + 1
     }
 
-    /// 1 (Sunday) to 7.
+    /// Returns 1 (Sunday) to 7.
     pub fn day_of_week(self) -> i64 {
         (self.days + 4).rem_euclid(7) + 1
     }
 
-    /// 1 (Monday) to 7.
+    /// Returns 1 (Monday) to 7.
     pub fn iso_day_of_week(self) -> i64 {
         (self.days + 3).rem_euclid(7) + 1
     }
 
-    /// 0 to 53; weeks begin on Sunday, days before the first one are in week 0.
+    /// Returns 0 to 53; weeks begin on Sunday, days before the first one are in week 0.
     pub fn week(self) -> i64 {
         (self.day_of_year() + 7 - self.day_of_week()) / 7
     }
 
-    /// The year that the ISO week belongs to: that of its Thursday.
+    /// Returns the year that the ISO week belongs to: that of its Thursday.
     pub fn iso_year(self) -> i64 {
         date(self.days - self.iso_day_of_week() + 4).year
     }
 
-    /// 1 to 53.
+    /// Returns 1 to 53.
     pub fn iso_week(self) -> i64 {
         let thursday = date(self.days - self.iso_day_of_week() + 4);
         (thursday.day_of_year() - 1) / 7 + 1
     }
 }
 
-/// Days from 1970-01-01 to a day of an ISO week; weeks and days past the end run on.
+/// Returns the days from 1970-01-01 to a day of an ISO week; weeks and days past the end carry
+/// over.
 pub(super) fn iso_days(year: i64, week: i64, day: i64) -> i64 {
     let january_4 = date(days(year, 1, 4));
     january_4.days - january_4.iso_day_of_week() + 1 + (week - 1) * 7 + day - 1

@@ -16,7 +16,8 @@ use std::fmt::Write;
 
 pub(super) static FUNCTIONS: &[Function] = &[function("$dateToString", Named(parse), to_string)];
 
-/// The arguments become: date, format and whether there is one, time zone and whether there is one, the value for null.
+/// Parses the arguments into: date, format and whether there is one, time zone and whether there is
+/// one, the value for null.
 fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let Value::Document(operand) = operand else {
         return Err(Error::new(Code(18629), format!("{name} only supports an object as its argument")));
@@ -60,7 +61,7 @@ fn to_string<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<
     Ok(Evaluated::string(&write(pattern.unwrap_or(default), moment(date)?, &named_zone)?))
 }
 
-/// Errors: 18535 and 18536 for what is no format.
+/// Fails with 18535 and 18536 for an invalid format.
 fn check(pattern: &str) -> Result<()> {
     let mut letters = pattern.chars();
     while let Some(letter) = letters.next() {

@@ -35,18 +35,18 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function("$dateFromParts", Named(parse_from_parts), from_parts),
 ];
 
-/// Whether an operator takes a date apart.
+/// Returns whether an operator extracts a part of a date.
 pub(super) fn is_part(operator: &str) -> bool {
     FUNCTIONS.iter().any(|function| function.name == operator) && !operator.starts_with("$date")
 }
 
-/// An argument that may be left out, and whether it was given.
+/// Parses an optional argument into its value and whether it was given.
 pub(super) fn optional(parser: &mut Parser<'_>, value: Option<Value<'_>>) -> Result<[Expr; 2]> {
     let given = Expr::Literal(ValueBuf::from(Value::Boolean(value.is_some())));
     Ok([value.map_or(Ok(Expr::Missing), |value| parser.parse(value))?, given])
 }
 
-/// A date, or `{date: …, timezone: …}`. The arguments become date, time zone and whether there is one.
+/// Parses a date, or `{date: …, timezone: …}`, into: date, time zone and whether there is one.
 fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let (date, zone) = match operand {
         Value::Document(given) if given.first().is_none_or(|first| !first.key_bytes().starts_with(b"$")) => {
@@ -73,7 +73,7 @@ fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<
     Ok(vec![date, zone, given])
 }
 
-/// The date and time in its zone; `None` when an argument is null.
+/// Returns the date and time in its zone; `None` if an argument is null.
 fn local(name: &str, arguments: &[Evaluated<'_>]) -> Result<Option<(Date, Time)>> {
     let [date, zone, given] = arguments else { return Ok(None) };
     if date.is_nullish() {
@@ -132,8 +132,8 @@ fn to_parts<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<E
 const NATURAL: [&str; 3] = ["year", "month", "day"];
 const ISO: [&str; 3] = ["isoWeekYear", "isoWeek", "isoDayOfWeek"];
 
-/// The arguments become: whether the date is an ISO one, its three parts, the four parts of the time, the time zone and
-/// whether there is one.
+/// Parses the arguments into: whether the date is an ISO one, its three parts, the four parts of
+/// the time, the time zone and whether there is one.
 fn parse_from_parts(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let Value::Document(operand) = operand else {
         return Err(Error::new(Code(40519), format!("{name} only supports an object as its argument")));
@@ -208,7 +208,7 @@ fn from_parts<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result
     Ok(Value::DateTime(zone.to_moment(local)).into())
 }
 
-/// Some parts; `None` when one of them is null.
+/// Returns the values of parts; `None` if one of them is null.
 fn numbers<const N: usize>(parts: &[Evaluated<'_>], names: [&str; N]) -> Result<Option<[i64; N]>> {
     let mut numbers = [0; N];
     for ((part, name), number) in parts.iter().zip(names).zip(&mut numbers) {

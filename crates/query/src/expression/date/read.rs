@@ -1,6 +1,6 @@
 //! `$dateFromString`: dates from text.
 //!
-//! Without a format the server takes nearly anything a person may write; see [`free`].
+//! Without a format the server accepts nearly every way of writing a date; see [`free`].
 
 mod forms;
 mod free;
@@ -21,8 +21,8 @@ use error::{Code, Error, Result};
 
 pub(super) static FUNCTIONS: &[Function] = &[function("$dateFromString", Named(parse_arguments), from_string)];
 
-/// The arguments become: text, format and whether there is one, time zone and whether there is one, whether there is a value for errors, that
-/// value, the value for null.
+/// Parses the arguments into: text, format and whether there is one, time zone and whether there is
+/// one, whether there is a value for errors, that value, the value for null.
 fn parse_arguments(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let Value::Document(operand) = operand else {
         let found = operand.kind().alias();
@@ -84,7 +84,7 @@ fn from_string<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Resul
     }
 }
 
-/// Errors: 18535 and 18536 for what is no format.
+/// Fails with 18535 and 18536 for an invalid format.
 fn check_format(format: &str) -> Result<()> {
     let mut letters = format.chars();
     while letters.by_ref().any(|letter| letter == '%') {
@@ -100,7 +100,7 @@ fn check_format(format: &str) -> Result<()> {
     Ok(())
 }
 
-/// Reads a date by what it looks like. Errors: 241.
+/// Parses a date without a format. Fails with 241.
 pub(in crate::expression) fn parse_text(text: &str) -> Result<i64> {
     parse(text, None, None)
 }
@@ -153,7 +153,7 @@ fn failure(message: String) -> Error {
     Error::new(Code::CONVERSION_FAILURE, message)
 }
 
-/// What has been read so far.
+/// The parts of a date that have been parsed so far.
 #[derive(Clone, Copy, Default)]
 struct Parts {
     year: Option<i64>,
@@ -163,7 +163,7 @@ struct Parts {
     iso_week: Option<i64>,
     iso_day: Option<i64>,
     time_ms: i64,
-    /// Less than a millisecond.
+    /// The part below a millisecond.
     microseconds: i64,
     offset_ms: Option<i64>,
     zone_at: usize,
@@ -181,13 +181,13 @@ impl Parts {
         Some(calendar::days(year, self.month?, self.day?))
     }
 
-    /// Whether the month has that day, and the day that hour.
+    /// Returns whether the month has that day, and the day that hour.
     fn exist(&self) -> bool {
         let days = self.year.zip(self.month).map_or(31, |(year, month)| calendar::days_in_month(year, month));
         self.day.is_none_or(|day| day <= days) && self.time_ms < calendar::DAY_MS
     }
 
-    /// Cuts microseconds off a moment, towards 1970.
+    /// Truncates the microseconds of a moment, towards 1970.
     fn cut(&self, moment: i64) -> i64 {
         moment + i64::from(moment < 0 && self.microseconds > 0)
     }
@@ -212,7 +212,7 @@ impl Reader<'_> {
         self.rest().starts_with(letter).then(|| self.at += letter.len_utf8())
     }
 
-    /// Between `least` and `most` digits.
+    /// Reads between `least` and `most` digits.
     fn digits(&mut self, least: usize, most: usize) -> Option<i64> {
         let count = self.rest().bytes().take(most).take_while(u8::is_ascii_digit).count();
         let number = self.rest().get(..count).filter(|_| count >= least)?.parse().ok()?;
@@ -229,7 +229,7 @@ impl Reader<'_> {
         number
     }
 
-    /// Digits behind the point of a second, so many at the most; past the third they are dropped.
+    /// Reads at most `most` digits of a second's fraction; those past the third are dropped.
     fn fraction(&mut self, most: usize) -> Option<()> {
         let count = self.rest().bytes().take_while(u8::is_ascii_digit).count().min(most);
         let digits = self.rest().get(..count.min(3)).filter(|digits| !digits.is_empty())?;
@@ -259,7 +259,8 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// As [`Self::offset`], spelled in any of the ways that a format's `%z` takes: `+1`, `+130`, `+1:30`, `GMT+1`.
+    /// Like [`Self::offset`], in any of the forms that a format's `%z` accepts: `+1`, `+130`,
+    /// `+1:30`, `GMT+1`.
     fn loose_offset(&mut self) -> Option<()> {
         let rest = self.rest().trim_start_matches(' ');
         let rest = rest.strip_prefix("GMT").filter(|rest| !rest.is_empty()).unwrap_or(rest);
@@ -270,7 +271,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// An offset in minutes: `+120`.
+    /// Reads an offset in minutes: `+120`.
     fn offset_in_minutes(&mut self) -> Option<()> {
         let _ = self.eat(' ');
         self.parts.zone_at = self.at;
@@ -282,7 +283,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// `2020-02-29T12:34:56.789Z`, which most texts look like, or nothing at all.
+    /// Reads `2020-02-29T12:34:56.789Z`, the most frequent form, or nothing at all.
     fn iso(&mut self) -> Option<()> {
         let read = self.iso_date_and_time();
         if read.is_none() {
@@ -351,13 +352,13 @@ fn signed(text: &str) -> Option<(i64, &str)> {
     text.strip_prefix('+').map(|rest| (1, rest)).or_else(|| text.strip_prefix('-').map(|rest| (-1, rest)))
 }
 
-/// Hours and minutes, told apart by a colon or by how many digits there are.
+/// Parses hours and minutes, separated by a colon or by the number of digits.
 fn loose_minutes(text: &str) -> Option<i64> {
     let (sign, rest) = signed(text)?;
     if rest.is_empty() || rest.len() > 5 || !rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b':') {
         return None;
     }
-    // What stands in front of anything else counts, as C reads numbers.
+    // Only the prefix counts, as in C.
     let number = |text: &str| {
         let digits = text.split(|letter: char| !letter.is_ascii_digit()).next().unwrap_or_default();
         digits.parse::<i64>().unwrap_or(0)

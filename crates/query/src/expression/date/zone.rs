@@ -19,7 +19,7 @@ pub(super) enum Zone {
 pub(super) const UTC: Zone = Zone::Offset(0);
 
 impl Zone {
-    /// Errors: 40485 for what is no time zone.
+    /// Parses a time zone. Fails with 40485 for an unknown one.
     pub fn parse(name: &str) -> Result<Zone> {
         let unrecognized = || Error::new(Code(40485), format!("unrecognized time zone identifier: \"{name}\""));
         if matches!(name, "UTC" | "GMT") {
@@ -34,7 +34,8 @@ impl Zone {
         TimeZone::get(name).ok().filter(|zone| known && spelled(zone)).map(Zone::Named).ok_or_else(unrecognized)
     }
 
-    /// The zone an operator is given; `None` when it is null. Errors: 40485; for another type 40533 or 40517.
+    /// Returns the zone of an operator's argument; `None` if it is null. Fails with 40485 for an
+    /// unknown zone, and with 40533 or 40517 for another type.
     pub fn from_argument(operator: &str, argument: &Evaluated<'_>, given: bool) -> Result<Option<Zone>> {
         match argument.value() {
             _ if !given => Ok(Some(UTC)),
@@ -54,7 +55,7 @@ impl Zone {
         }
     }
 
-    /// Milliseconds east of UTC at a moment.
+    /// Returns the milliseconds east of UTC at a moment.
     pub fn offset_ms(&self, milliseconds: i64) -> i64 {
         match self {
             Zone::Offset(offset) => *offset,
@@ -67,14 +68,15 @@ impl Zone {
         milliseconds.saturating_add(self.offset_ms(milliseconds))
     }
 
-    /// As [`Zone::to_moment`], where a moment is moved to a local time: clocks that show it twice have not been changed since.
+    /// Like [`Zone::to_moment`], for a moment moved to a local time. Of two moments with that local
+    /// time, it returns the one with the offset at `start`.
     pub fn to_moment_from(&self, start: i64, local: i64) -> i64 {
         let unchanged = local.saturating_sub(self.offset_ms(start));
         if self.to_local(unchanged) == local { unchanged } else { self.to_moment(local) }
     }
 
-    /// The moment at which clocks show a local time: the second one where they show it twice, and as if they had not been
-    /// changed yet where they leave it out.
+    /// Returns the moment at which clocks show a local time: the second one if they show it twice.
+    /// If they skip it, the offset before the change applies.
     pub fn to_moment(&self, local: i64) -> i64 {
         let after = local.saturating_sub(self.offset_ms(local.saturating_add(super::calendar::DAY_MS)));
         if self.to_local(after) == local {
@@ -84,7 +86,8 @@ impl Zone {
     }
 }
 
-/// The moment itself or, beyond the years that the library covers, one that many times 400 years away, when calendars repeat.
+/// Returns the moment itself or, beyond the years that the library covers, one a multiple of 400
+/// years away, after which calendars repeat.
 fn within_known_years(milliseconds: i64) -> i64 {
     const ERA_MS: i64 = 146_097 * super::calendar::DAY_MS;
     /// The years 0 and 9900.
@@ -96,7 +99,7 @@ fn within_known_years(milliseconds: i64) -> i64 {
     }
 }
 
-/// `+hh`, `+hhmm` or `+hh:mm`, in milliseconds.
+/// Parses `+hh`, `+hhmm` or `+hh:mm`; returns milliseconds.
 fn parse_offset(text: &str) -> Option<i64> {
     let sign = if text.starts_with('-') { -1 } else { 1 };
     let digits = text.get(1..)?;

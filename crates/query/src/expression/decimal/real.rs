@@ -1,7 +1,9 @@
-//! Functions of real numbers on decimals: roots, exponentials, logarithms, trigonometry, to 34 digits.
+//! Functions of real numbers on decimals: roots, exponentials, logarithms, trigonometry, to 34
+//! digits.
 //!
-//! The server's library computes most of them in binary with 113 bits and rounds to 34 digits at the end. The same is done
-//! here, on more bits in between, so that all but the last digit agree always and that one nearly always does.
+//! The server's library computes most of them in binary with 113 bits and rounds to 34 digits at
+//! the end. The same is done here, with more bits in between. So all digits but the last always
+//! agree, and the last nearly always does.
 
 use super::{DIGITS, EXPONENT_MIN, Finite, NAN, Rounding, divide, infinity, multiply};
 use crate::expression::decimal::wide::Wide;
@@ -10,20 +12,22 @@ use document::Decimal128;
 use document::decimal::Parts;
 use std::cell::RefCell;
 
-/// A function of `astro_float`: gets the precision in bits, a rounding mode and cached constants.
+/// A function of `astro_float`; its arguments are the precision in bits, a rounding mode and cached
+/// constants.
 pub(in crate::expression) type Function = fn(&BigFloat, usize, RoundingMode, &mut Consts) -> BigFloat;
 
-/// The precision to compute with, and that of the server's results.
+/// The precision of computations, and that of the server's results.
 const WORKING_BITS: usize = 256;
 const RESULT_BITS: i64 = 113;
 const NEAREST: RoundingMode = RoundingMode::ToEven;
-/// For functions of real numbers. Asked for the nearest, the library computes with more and more bits until it knows which way to
-/// round, and where the result is exact (1.5², log₂ 8) it never does. There are more bits than the result has as it is.
+/// The rounding mode of functions of real numbers. With rounding to the nearest, the library adds
+/// bits until the direction of rounding is certain, which never happens if the result is exact
+/// (1.5², log₂ 8). The working precision exceeds that of the result anyway.
 const AS_IT_COMES: RoundingMode = RoundingMode::None;
-/// Digits of a result that are looked at when it is rounded.
+/// Number of digits of a result that are used for rounding.
 const LOOKED_AT: usize = 60;
-/// Digits before the point from which on an angle is taken with all of them: of what is left of it when whole turns are taken
-/// away, the server knows every one.
+/// From this number of digits before the point on, angles are converted with all their digits:
+/// after removing whole turns, the server knows every digit of the rest.
 const DIGITS_OF_ANGLES: i32 = 20;
 
 /// π/2, and the factors between degrees and radians: 34 digits and an exponent.
@@ -37,11 +41,11 @@ thread_local! {
     static CONSTANTS: RefCell<Option<Consts>> = const { RefCell::new(None) };
 }
 
-/// How many steps computing one takes: some twenty microseconds.
+/// Steps of computing one: about twenty microseconds.
 const STEPS: usize = 2000;
 
 fn with_constants<T>(compute: impl FnOnce(&mut Consts) -> T) -> Option<T> {
-    // Before anything is borrowed that others of the thread need.
+    // Counted before borrowing the constants, which other tasks of the thread need.
     steps::steps(STEPS);
     CONSTANTS.with_borrow_mut(|constants| {
         if constants.is_none() {
@@ -51,7 +55,8 @@ fn with_constants<T>(compute: impl FnOnce(&mut Consts) -> T) -> Option<T> {
     })
 }
 
-/// Applies a function; `None` where it is better left to doubles: special values and numbers of extreme size.
+/// Applies a function; returns `None` if doubles suffice: for special values and numbers of extreme
+/// size.
 pub(in crate::expression) fn apply(number: Decimal128, function: Function) -> Option<Decimal128> {
     let argument = to_big(number)?;
     with_constants(|constants| {
@@ -60,7 +65,7 @@ pub(in crate::expression) fn apply(number: Decimal128, function: Function) -> Op
     })
 }
 
-/// As [`apply`], of an angle, of which whole turns are taken away first.
+/// Like [`apply`], for an angle, from which whole turns are removed first.
 pub(in crate::expression) fn apply_to_angle(number: Decimal128, function: Function) -> Option<Decimal128> {
     let size = size(number)?;
     if size <= DIGITS_OF_ANGLES {
@@ -76,7 +81,8 @@ pub(in crate::expression) fn apply_to_angle(number: Decimal128, function: Functi
     })
 }
 
-/// How many digits a finite number has before its point; negative where it begins with zeros behind it.
+/// Returns the number of digits before the point of a finite number; negative if zeros follow the
+/// point.
 fn size(number: Decimal128) -> Option<i32> {
     match number.parts() {
         Parts::Finite { coefficient, exponent, .. } => Some(exponent + Wide::from(coefficient).digits() as i32),
@@ -84,7 +90,7 @@ fn size(number: Decimal128) -> Option<i32> {
     }
 }
 
-/// The angle of a point from the axis of `x`.
+/// Returns the angle of a point from the axis of `x`.
 pub(crate) fn arc_tangent(y: Decimal128, x: Decimal128) -> Option<Decimal128> {
     let is_left = x.to_f64() < 0.0;
     if let (Parts::Infinity { negative }, true) = (x.parts(), super::is_finite(y)) {
@@ -128,7 +134,7 @@ fn to_big(number: Decimal128) -> Option<BigFloat> {
     with_constants(|constants| as_result(BigFloat::parse(&text, Radix::Dec, WORKING_BITS, NEAREST, constants)))
 }
 
-/// The number as the server holds it: rounded to 113 bits.
+/// Rounds to 113 bits, the server's precision.
 fn as_result(number: BigFloat) -> BigFloat {
     let fraction_bits = number.exponent().map_or(0, |exponent| RESULT_BITS - i64::from(exponent));
     match usize::try_from(fraction_bits) {
@@ -153,7 +159,7 @@ fn from_big(number: &BigFloat, constants: &mut Consts) -> Decimal128 {
         digits.iter().fold(Wide::from(0), |sum, digit| sum.times_power_of_ten(1).plus(Wide::from(u128::from(*digit))));
     let mut exponent = point - digits.len() as i32;
     let mut coefficient = coefficient;
-    // A whole number has no exponent as long as there is room for its zeros.
+    // An integer has no exponent as long as there is room for its zeros.
     while exponent > 0 && coefficient.digits() < DIGITS {
         coefficient = coefficient.times_power_of_ten(1);
         exponent -= 1;
@@ -164,14 +170,15 @@ fn from_big(number: &BigFloat, constants: &mut Consts) -> Decimal128 {
     Finite { negative: sign == Sign::Neg, coefficient, exponent }.pack(Rounding::HalfEven)
 }
 
-/// The square root: exact where it can be, with half the exponent.
+/// Returns the square root: exact if possible, with half the exponent.
 pub(crate) fn square_root(number: Decimal128) -> Option<Decimal128> {
     let Parts::Finite { negative, coefficient, exponent } = number.parts() else { return None };
     let wanted = exponent.div_euclid(2);
     if coefficient == 0 {
         return Decimal128::from_parts(negative, 0, wanted);
     }
-    // The root is that of a coefficient of an even exponent, so extreme exponents do no harm.
+    // The root is computed from a coefficient with an even exponent, so extreme exponents do no
+    // harm.
     let shifted = Decimal128::from_parts(false, coefficient, exponent - 2 * wanted)?;
     let argument = to_big_exactly(shifted)?;
     let root = with_constants(|constants| from_big(&argument.sqrt(WORKING_BITS, NEAREST), constants))?;
@@ -192,7 +199,8 @@ fn to_big_exactly(number: Decimal128) -> Option<BigFloat> {
     with_constants(|constants| BigFloat::parse(&text, Radix::Dec, WORKING_BITS, NEAREST, constants))
 }
 
-/// The logarithm to a base. The server knows the bases 2 and 10; for others it divides by the base itself, which is kept.
+/// Returns the logarithm to a base. The server has the bases 2 and 10; for others it divides by the
+/// logarithm of the base.
 pub(crate) fn logarithm(number: Decimal128, base: Decimal128) -> Option<Decimal128> {
     match base.to_i64_exact() {
         Some(2) => apply(number, BigFloat::log2),
@@ -201,7 +209,7 @@ pub(crate) fn logarithm(number: Decimal128, base: Decimal128) -> Option<Decimal1
     }
 }
 
-/// A power, with all its 34 digits spelled out.
+/// Returns a power, with all its 34 digits written out.
 pub(crate) fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
     let nearly = base.to_f64().powf(exponent.to_f64());
     if base.is_zero() && nearly == 0.0 {
@@ -219,7 +227,7 @@ pub(crate) fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
     }
 }
 
-/// The number with zeros behind its digits, so that there are 34.
+/// Appends zeros to the digits, so that there are 34.
 fn spelled_out(number: Decimal128) -> Decimal128 {
     let Parts::Finite { negative, coefficient, exponent } = number.parts() else { return number };
     let room = DIGITS.saturating_sub(Wide::from(coefficient).digits()).min((exponent - EXPONENT_MIN).max(0) as u32);
@@ -227,12 +235,12 @@ fn spelled_out(number: Decimal128) -> Decimal128 {
     Decimal128::from_parts(negative, digits, exponent - room as i32).unwrap_or(number)
 }
 
-/// Zero with an exponent.
+/// Returns zero with an exponent.
 fn nothing(exponent: i32) -> Decimal128 {
     Decimal128::from_parts(false, 0, exponent).unwrap_or(NAN)
 }
 
-/// What the server's library answers with an exponent of its own, and at infinity.
+/// Returns the results for which the server's library has special exponents, and those at infinity.
 pub(crate) fn corner(name: &str, number: Decimal128) -> Option<Decimal128> {
     let one = |negative| Decimal128::from_parts(negative, 1, 0);
     if let Parts::Infinity { negative } = number.parts() {

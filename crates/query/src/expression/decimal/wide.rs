@@ -1,4 +1,4 @@
-//! Whole numbers of 256 bits, which products of two 34-digit coefficients fit.
+//! Integers of 256 bits, large enough for products of two 34-digit coefficients.
 
 use super::Rest;
 use std::cmp::Ordering;
@@ -45,13 +45,13 @@ impl Wide {
         Wide { high, low: middle << 64 | low & MASK }
     }
 
-    /// Wraps where the sum does not fit; callers keep below 77 digits.
+    /// Adds. Wraps on overflow; callers stay below 77 digits.
     pub fn plus(self, other: Wide) -> Wide {
         let (low, carry) = self.low.overflowing_add(other.low);
         Wide { high: self.high.wrapping_add(other.high).wrapping_add(u128::from(carry)), low }
     }
 
-    /// Needs `self >= other`.
+    /// Subtracts. Requires `self >= other`.
     pub fn minus(self, other: Wide) -> Wide {
         let (low, borrow) = self.low.overflowing_sub(other.low);
         Wide { high: self.high.wrapping_sub(other.high).wrapping_sub(u128::from(borrow)), low }
@@ -64,7 +64,7 @@ impl Wide {
         })
     }
 
-    /// Quotient and remainder.
+    /// Returns quotient and remainder.
     pub fn divided_by(self, divisor: u128) -> (Wide, u128) {
         if self.high == 0 && divisor != 0 {
             return (Wide::from(self.low / divisor), self.low % divisor);
@@ -91,7 +91,7 @@ impl Wide {
         (quotient, rest)
     }
 
-    /// How many decimal digits the number has; none for zero.
+    /// Returns the number of decimal digits; 0 for zero.
     pub fn digits(self) -> u32 {
         if self.high == 0 {
             return self.low.checked_ilog10().map_or(0, |log| log + 1);
@@ -100,7 +100,8 @@ impl Wide {
         38 + quotient.digits()
     }
 
-    /// Drops digits on the right. `round_up` hears whether what is kept is odd and what is dropped.
+    /// Drops digits on the right. The arguments of `round_up` are whether the rest is odd, and the
+    /// digits dropped.
     pub fn without_digits(self, count: u32, round_up: impl FnOnce(bool, Rest) -> bool) -> Wide {
         let (mut kept, mut last, mut sticky) = (self, 0, false);
         for _ in 0..count {

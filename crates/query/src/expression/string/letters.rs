@@ -1,16 +1,17 @@
-//! Letters of text that need not be UTF-8: how long one is its first byte tells, whatever follows.
+//! Letters of text that need not be UTF-8: the first byte determines a letter's length, whatever
+//! follows.
 
 use error::{Code, Error, Result};
 
-/// Long texts are gone through in parts of this size.
+/// Long texts are processed in parts of this size.
 const PART_BYTES: usize = 64 << 10;
 
-/// Whether a byte goes on with a letter.
+/// Returns whether a byte continues a letter.
 pub(super) fn is_continuation(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
 
-/// How many letters there are: bytes that begin one.
+/// Returns the number of letters: bytes that begin one.
 pub(crate) fn count(text: &[u8]) -> usize {
     let count = |part: &[u8]| {
         steps::bytes(part.len());
@@ -19,7 +20,7 @@ pub(crate) fn count(text: &[u8]) -> usize {
     text.chunks(PART_BYTES).map(count).sum()
 }
 
-/// Bytes of a letter by its first one; `None` for a byte that begins none.
+/// Returns the length of a letter by its first byte; `None` for a byte that begins none.
 fn length(first: u8) -> Option<usize> {
     match first.leading_ones() {
         0 => Some(1),
@@ -28,8 +29,8 @@ fn length(first: u8) -> Option<usize> {
     }
 }
 
-/// The position behind a number of letters from `at` on, at the end of the text at the latest. `codes`: for a byte that goes on with a
-/// letter where one has to begin, and for one that begins none.
+/// Returns the position `letters` letters after `at`, at most the end of the text. `codes`: for a
+/// continuation byte where a letter must begin, and for a byte that begins none.
 fn behind(text: &[u8], mut at: usize, letters: usize, codes: [i32; 2]) -> Result<usize> {
     let invalid = |code| Error::new(Code(code), "$substrCP: invalid UTF-8 string");
     for _ in 0..letters {
@@ -43,14 +44,16 @@ fn behind(text: &[u8], mut at: usize, letters: usize, codes: [i32; 2]) -> Result
     Ok(at.min(text.len()))
 }
 
-/// A number of letters behind `start` others. Errors 34456 to 34459 for bytes that cannot stand where a letter begins.
+/// Returns a number of letters after `start` others. Fails with 34456 to 34459 for bytes that
+/// cannot begin a letter there.
 pub(super) fn part(text: &[u8], start: usize, letters: usize) -> Result<&[u8]> {
     let from = behind(text, 0, start, [34456, 34457])?;
     let to = behind(text, from, letters, [34458, 34459])?;
     Ok(text.get(from..to).unwrap_or_default())
 }
 
-/// Where each letter begins, for `$indexOfCP`; error 40095 for a byte that goes on with a letter where one has to begin.
+/// Returns the position of each letter, for `$indexOfCP`. Fails with 40095 for a continuation byte
+/// where a letter must begin.
 pub(super) fn places(text: &[u8]) -> Result<Vec<usize>> {
     let mut places = Vec::with_capacity(text.len());
     let mut at = 0;
@@ -65,7 +68,7 @@ pub(super) fn places(text: &[u8]) -> Result<Vec<usize>> {
     Ok(places)
 }
 
-/// The letters that `$trim` takes away; errors 50697 and 50698 for text that is not UTF-8.
+/// Returns the letters that `$trim` removes. Fails with 50697 and 50698 for text that is not UTF-8.
 pub(super) fn all<'t>(name: &str, mut text: &'t [u8]) -> Result<Vec<&'t [u8]>> {
     let invalid = |code, what: &str| {
         let message = format!("Failed to parse \"chars\" argument to {name}: Detected invalid UTF-8. {what}");
@@ -107,7 +110,7 @@ mod tests {
     }
 
     proptest! {
-        /// Of UTF-8 they are the letters that it has.
+        /// Agrees with the letters of valid UTF-8.
         #[test]
         fn letters_of_utf8(text in "[a\0é€😀]{0,8}", start in 0usize..10, length in 0usize..10) {
             prop_assert_eq!(count(text.as_bytes()), text.chars().count());

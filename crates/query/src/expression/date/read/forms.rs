@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-/// What a piece of text says.
+/// The form of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Yesterday,
@@ -48,7 +48,8 @@ pub(super) enum Form {
     Relative,
 }
 
-/// The longest form that a text begins with, and its length; of several as long as that the first.
+/// Returns the longest form that a text begins with, and its length; the first of several with that
+/// length.
 pub(super) fn longest(text: &[u8]) -> Option<(Form, usize)> {
     let mut found: Option<(Form, usize)> = None;
     for (form, pattern) in FORMS.iter() {
@@ -69,17 +70,17 @@ static FORMS: LazyLock<Vec<(Form, pcre2::bytes::Regex)>> = LazyLock::new(|| {
     compiled.collect()
 });
 
-/// Puts the parts in the places of their names, `<name>`.
+/// Replaces the names of parts, `<name>`, by the parts.
 fn spelled(pattern: &str) -> String {
     let mut spelled = pattern.to_owned();
-    // Parts consist of parts that come after them.
+    // Parts consist of parts that follow them in the list.
     for (name, part) in PARTS {
         spelled = spelled.replace(&format!("<{name}>"), &format!("(?:{part})"));
     }
     spelled
 }
 
-/// Alternatives of which one begins another come in the order of their lengths, the longest first.
+/// Alternatives, one of which is a prefix of another, are sorted by length, the longest first.
 #[rustfmt::skip]
 const PARTS: [(&str, &str); 32] = [
     ("no-year", "<month-text>[ .\\t-]*<day>(?:[,.stndrh\\t ]+|\\x00)"),
@@ -116,7 +117,7 @@ const PARTS: [(&str, &str); 32] = [
     ("week", "0[1-9]|[1-4][0-9]|5[0-3]"),
 ];
 
-/// In the order in which one of several as long goes before the others.
+/// In the order of precedence among forms of equal length.
 const PATTERNS: [(Form, &str); 56] = [
     (Form::Yesterday, "(?i:yesterday)"),
     (Form::Now, "(?i:now)"),

@@ -1,9 +1,12 @@
-//! Dates as people write them: a date, a time of day, a weekday, an offset and distances from there, in any order.
+//! Free-form dates: a date, a time of day, a weekday, an offset and relative distances, in any
+//! order.
 //!
-//! The longest form that the text begins with is read, then the longest that the rest begins with, and so on. What two
-//! pieces contradict each other in is an error, and so is what belongs to none.
+//! The longest form that the text begins with is read, then the longest that the rest begins with,
+//! and so on. Pieces that contradict each other are an error, and so is text that belongs to no
+//! piece.
 //!
-//! Source: <https://www.php.net/manual/en/datetime.formats.php>; where it is silent, what a 6.0 server does.
+//! Source: <https://www.php.net/manual/en/datetime.formats.php>; where it is silent, the behavior
+//! of a 6.0 server.
 
 use super::forms::{self, Form};
 use super::relative::{self, Relative};
@@ -30,7 +33,7 @@ const DOUBLE_TIME: &str = "Double time specification";
 const DOUBLE_ZONE: &str = "Double timezone specification";
 const DOUBLE_DATE: &str = "Double date specification";
 
-/// Reads a date. Errors: what is wrong with it, in the server's words.
+/// Parses a date. Fails with the server's message.
 pub(super) fn read(text: &str) -> Result<Parts, String> {
     let trimmed = text.trim_matches(|letter: char| matches!(letter, ' ' | '\t'..='\r'));
     if trimmed.is_empty() {
@@ -59,7 +62,7 @@ pub(super) fn read(text: &str) -> Result<Parts, String> {
     scanner.finish(trimmed.len())
 }
 
-/// The text of one piece, from which numbers and words are taken one after the other.
+/// The text of one piece, from which numbers and words are read one after the other.
 #[derive(Clone, Copy)]
 pub(super) struct Token<'t> {
     text: &'t [u8],
@@ -81,7 +84,8 @@ impl Token<'_> {
         }
     }
 
-    /// The next number, wherever it begins, of so many digits at the most, and how many it has.
+    /// Reads the next number, wherever it begins, of at most `most` digits; returns it with its
+    /// number of digits.
     fn number_with_length(&mut self, most: usize) -> Option<(i64, usize)> {
         self.skip(|letter| !letter.is_ascii_digit());
         let length = self.rest().iter().take(most).take_while(|letter| letter.is_ascii_digit()).count();
@@ -95,7 +99,7 @@ impl Token<'_> {
         self.number_with_length(most).map(|(number, _)| number)
     }
 
-    /// A year; fewer than four digits stand for one from 1970 to 2069.
+    /// Reads a year; with fewer than four digits, one from 1970 to 2069.
     fn year(&mut self, most: usize) -> Option<i64> {
         let (year, length) = self.number_with_length(most)?;
         Some(match year {
@@ -105,7 +109,7 @@ impl Token<'_> {
         })
     }
 
-    /// A number behind any number of signs.
+    /// Reads a number after any number of signs.
     pub(super) fn signed_number(&mut self, most: usize) -> Option<i64> {
         self.skip(|letter| !letter.is_ascii_digit() && !matches!(letter, b'+' | b'-'));
         let signs = self.rest().iter().take_while(|letter| matches!(letter, b'+' | b'-'));
@@ -133,7 +137,7 @@ impl Token<'_> {
         found.map_or(0, |month| month as i64 + 1)
     }
 
-    /// `th` behind a day.
+    /// Skips `th` after a day.
     fn skip_day_suffix(&mut self) {
         let suffix = self.rest().get(..2).map(|suffix| suffix.to_ascii_lowercase());
         if matches!(suffix.as_deref(), Some(b"nd" | b"rd" | b"st" | b"th")) {
@@ -141,7 +145,7 @@ impl Token<'_> {
         }
     }
 
-    /// Microseconds, behind a point or colon.
+    /// Reads microseconds, after a point or colon.
     fn fraction(&mut self) -> i64 {
         self.at += 1;
         let digits = self.rest().iter().take_while(|letter| letter.is_ascii_digit()).count();
@@ -155,7 +159,7 @@ impl Token<'_> {
     }
 }
 
-/// What the pieces so far say.
+/// The parts read from the pieces so far.
 #[derive(Default)]
 struct Scanner {
     at: usize,
@@ -168,7 +172,7 @@ struct Scanner {
     hour: i64,
     minute: i64,
     second: i64,
-    /// `None`: a tenth of a second early, as with the server, which counts from less than none there.
+    /// `None`: a tenth of a second early, like the server, which starts below zero there.
     microseconds: Option<i64>,
     has_date: bool,
     times: u8,
@@ -183,13 +187,13 @@ impl Scanner {
         self.errors.push(format!("{}: {what} '{}'", self.at, char::from(self.letter)));
     }
 
-    /// Forgets the time of day.
+    /// Discards the time of day.
     fn no_time(&mut self) {
         (self.times, self.hour, self.minute, self.second) = (0, 0, 0, 0);
         self.microseconds = Some(0);
     }
 
-    /// Whether a time of day may follow.
+    /// Returns whether a time of day may follow.
     fn begin_time(&mut self) -> bool {
         if self.times > 0 {
             self.error(DOUBLE_TIME);
@@ -412,7 +416,7 @@ impl Scanner {
         }
     }
 
-    /// A quarter past an hour, or a quarter to it.
+    /// Reads a quarter past an hour, or a quarter to it.
     fn around_hour(&mut self, mut token: Token<'_>) {
         self.no_time();
         self.times = 1;
@@ -461,7 +465,7 @@ impl Scanner {
         self.offset_of(token);
     }
 
-    /// `+02:00`, `Z`, `(EST)`, `GMT+2`
+    /// Reads `+02:00`, `Z`, `(EST)`, `GMT+2`.
     fn offset_of(&mut self, token: &mut Token<'_>) {
         if self.zone_at == 0 {
             self.zone_at = self.at;
@@ -512,7 +516,7 @@ impl Scanner {
         Ok(parts)
     }
 
-    /// Whether the month has that day. What is missing is told later.
+    /// Returns whether the month has that day. Missing parts are reported later.
     fn is_date(&self) -> bool {
         let days = self.year.zip(self.month).map_or(31, |(year, month)| match month {
             1..=12 => calendar::days_in_month(year, month),
@@ -522,7 +526,7 @@ impl Scanner {
     }
 }
 
-/// `2`, `0230`, `02:30`, in seconds; as long as that.
+/// Parses `2`, `0230`, `02:30`, as seconds.
 fn numeric_offset(digits: &[u8]) -> i64 {
     let length = digits.iter().take_while(|letter| letter.is_ascii_digit() || **letter == b':').count();
     let digits = std::str::from_utf8(digits.get(..length).unwrap_or_default()).unwrap_or_default();

@@ -3,7 +3,7 @@
 use super::Parts;
 use crate::expression::date::calendar;
 
-/// How far a text goes from the date that it names.
+/// The distance of a text from the date that it names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Relative {
     years: i64,
@@ -15,7 +15,7 @@ pub(super) struct Relative {
     pub microseconds: i64,
     weekday: Option<i64>,
     behavior: i64,
-    /// Whether the first day of the month is meant, or the last.
+    /// Whether to move to the first day of the month, or to the last.
     pub day_of_month: Option<bool>,
     /// Whether the weekday is counted from the beginning of the month, or from its end.
     from_beginning: Option<bool>,
@@ -24,7 +24,8 @@ pub(super) struct Relative {
 
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// The number that a word stands for, and how a weekday is counted from there: 1 if the day itself counts.
+/// Returns the number that a word denotes, and how a weekday is counted from there: 1 if the day
+/// itself counts.
 pub(super) fn amount(word: &str) -> (i64, i64) {
     let word = word.to_ascii_lowercase();
     let ordinals = [
@@ -41,29 +42,29 @@ pub(super) fn amount(word: &str) -> (i64, i64) {
 }
 
 impl Relative {
-    /// `Saturday`
+    /// Sets `Saturday`.
     pub fn weekday(&mut self, word: &str) {
-        // A day that works is the first of them.
+        // The first working day counts.
         self.weekday = weekday(word).or(Some(1));
         if self.behavior != 2 {
             self.behavior = 1;
         }
     }
 
-    /// `first Monday of`, `last Friday of`
+    /// Sets `first Monday of`, `last Friday of`.
     pub fn weekday_of_month(&mut self, (amount, behavior): (i64, i64), word: &str) {
         self.from_beginning = Some(amount > 0);
         self.add((amount, if amount > 0 { 1 } else { behavior }), word.as_bytes());
     }
 
-    /// `next week`
+    /// Adds `next week`.
     pub fn week(&mut self, (amount, _): (i64, i64)) {
         self.days += amount * 7;
         self.behavior = 2;
         self.weekday.get_or_insert(1);
     }
 
-    /// Adds so many of a unit. Returns whether it is a weekday.
+    /// Adds an amount of a unit. Returns whether the unit is a weekday.
     pub fn add(&mut self, (amount, behavior): (i64, i64), unit: &[u8]) -> bool {
         let unit = String::from_utf8_lossy(unit).to_lowercase();
         if let Some(weekday) = weekday(&unit) {
@@ -93,7 +94,7 @@ impl Relative {
         false
     }
 
-    /// `ago`
+    /// Negates the distance, for `ago`.
     pub fn turn_around(&mut self) {
         for field in [&mut self.years, &mut self.months, &mut self.days] {
             *field = -*field;
@@ -139,7 +140,7 @@ impl Relative {
         parts.time_ms = time.rem_euclid(calendar::DAY_MS);
     }
 
-    /// The days to a weekday: the first on or after the date, unless words say otherwise.
+    /// Returns the days to a weekday: the first on or after the date, unless words require another.
     fn to_weekday(&self, weekday: i64, days: i64) -> i64 {
         // The first of January 1970 was a Thursday.
         let current = (days + 4).rem_euclid(7);
@@ -159,9 +160,9 @@ impl Relative {
     }
 }
 
-/// The days to the one that comes so many days from Monday to Friday later.
+/// Returns the number of days until `amount` working days (Monday to Friday) later.
 fn working_days(amount: i64, days: i64) -> i64 {
-    // Days from Monday; a weekend counts as the Friday before it, or as the Monday behind it.
+    // Days from Monday; a weekend counts as the Friday before it, or as the Monday after it.
     let today = (days + 3).rem_euclid(7);
     let begin = match (today, amount > 0) {
         (0..5, _) => today,
@@ -176,7 +177,7 @@ fn working_days(amount: i64, days: i64) -> i64 {
     weeks.saturating_mul(7) + day - today
 }
 
-/// Days from Sunday, by a name or what it is cut short to.
+/// Returns the days from Sunday to a weekday, given by a name or an abbreviation.
 fn weekday(word: &str) -> Option<i64> {
     let word = word.to_ascii_lowercase();
     let at = WEEKDAYS.iter().position(|short| word.starts_with(short) && (word.len() == 3 || word.ends_with("day")))?;

@@ -1,4 +1,4 @@
-//! Time zones that go by letters.
+//! Time zones with alphabetic names.
 
 /// Seconds east of UTC, in the order of the names.
 #[rustfmt::skip]
@@ -31,14 +31,15 @@ const NAMED: [(&str, i32); 129] = [
     ("yst", -32_400), ("ywt", -28_800),
 ];
 
-/// Returns the seconds east of UTC of a name in any case: an abbreviation, or one of the letters that navies use.
+/// Returns the seconds east of UTC of a name in any case: an abbreviation, or a letter of the
+/// military zones.
 pub(super) fn seconds(name: &str) -> Option<i64> {
     let name = name.to_ascii_lowercase();
     let named = NAMED.binary_search_by(|(known, _)| known.cmp(&&*name)).ok().map(|at| i64::from(NAMED[at].1));
     named.or_else(|| military(&name).map(|hours| hours * 3600))
 }
 
-/// Hours east of UTC: A to M without J eastwards, N to Y westwards, Z for none.
+/// Returns the hours east of UTC: A to M without J eastwards, N to Y westwards, Z for none.
 fn military(name: &str) -> Option<i64> {
     let [letter @ b'a'..=b'z'] = name.as_bytes() else { return None };
     match letter {
