@@ -80,14 +80,14 @@ pub enum Key {
 }
 
 impl Transaction {
-    pub(super) fn everything() -> Transaction {
+    pub fn everything() -> Transaction {
         Transaction { gtid: None, changes: vec![Change::Everything] }
     }
 }
 
 impl Change {
     /// About how many bytes it takes.
-    pub(super) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         let image = |image: &Option<Image>| {
             image.as_ref().map_or(0, |image| match &image.doc {
                 Doc::Text(text) => text.len() + 64,

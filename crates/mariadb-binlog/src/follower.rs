@@ -1,16 +1,17 @@
 //! The follower's thread: connecting, going on after a cut, starting over where the log does not reach back.
 
-use super::changes::Transaction;
-use super::freshness::{Freshness, State};
-use super::helper::Helper;
-use super::reach::Reach;
-use super::requirements::{self, Found};
-use super::session::{self, Shared};
-use super::source::Ended;
-use super::visibility::Visibility;
-use crate::failure::{Failure, Result};
-use crate::options::{self, Target};
+use crate::changes::Transaction;
+use crate::freshness::{Freshness, State};
+use crate::log_position::{log_end, log_identity};
+use crate::reach::Reach;
+use crate::requirements::{self, Found};
+use crate::session::{self, Shared};
+use crate::source::Ended;
+use crate::visibility::Visibility;
 use error::{Code, Error};
+use mariadb_client::ServerUrl;
+use mariadb_client::TextConnection;
+use mariadb_client::{Failure, Result};
 use mariadb_wire::binlog::Gtid;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -88,7 +89,7 @@ impl Follower {
     /// Errors say in one sentence what to do: no server there (6), user or password refused (18), the server is not set up for it or the user
     /// has not the rights (72).
     pub fn start(url: &str, options: FollowOptions, receiver: Box<dyn Receiver>) -> error::Result<Follower> {
-        let target = options::parse(url)?;
+        let target = ServerUrl::parse(url)?;
         let freshness = Freshness::new();
         let (stop, stopped) = oneshot::channel();
         let (started, outcome) = mpsc::channel();
@@ -129,7 +130,7 @@ impl Drop for Follower {
 
 /// What the thread has.
 struct Run {
-    target: Target,
+    target: ServerUrl,
     server_id: u32,
     options: FollowOptions,
     receiver: Box<dyn Receiver>,
@@ -224,7 +225,7 @@ impl Run {
     /// Connects, and follows until something breaks.
     async fn attempt(&mut self) -> Result<std::convert::Infallible, Ended> {
         let patience = self.options.heartbeat * 2 + Duration::from_millis(250);
-        let mut helper = Helper::connect(&self.target, patience.max(Duration::from_secs(1))).await?;
+        let mut helper = TextConnection::connect(&self.target, patience.max(Duration::from_secs(1))).await?;
         let found = requirements::check(&mut helper, self.options.semi_sync).await?;
         if self.may_have_forgotten(&found) {
             self.reach = None;
@@ -266,10 +267,10 @@ impl Run {
     }
 
     /// From where the server is now, with everything before that unknown.
-    async fn start_over(&mut self, helper: &mut Helper) -> Result<Reach> {
+    async fn start_over(&mut self, helper: &mut TextConnection) -> Result<Reach> {
         let moment = Instant::now();
-        let position = helper.position().await?;
-        let log = helper.log().await?;
+        let position = log_end(helper).await?;
+        let log = log_identity(helper).await?;
         Visibility::settle(helper).await?;
         self.receiver.changes(&[Transaction::everything()]);
         self.receiver.begins(&log, &position);

@@ -28,7 +28,7 @@ struct Shared {
 }
 
 impl Freshness {
-    pub(super) fn new() -> Freshness {
+    pub fn new() -> Freshness {
         let now = Instant::now();
         Freshness(Arc::new(Shared {
             epoch: now,
@@ -49,13 +49,13 @@ impl Freshness {
     }
 
     /// Everything committed before `moment` has been handed on.
-    pub(super) fn advance(&self, moment: Instant) {
+    pub fn advance(&self, moment: Instant) {
         let micros = moment.saturating_duration_since(self.0.epoch).as_micros() as u64 + 1;
         self.0.as_of.fetch_max(micros, Ordering::AcqRel);
     }
 
     /// Gives whether that is news.
-    pub(super) fn set_state(&self, state: State) -> bool {
+    pub fn set_state(&self, state: State) -> bool {
         let mut current = self.0.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let is_news = *current != state;
         *current = state;

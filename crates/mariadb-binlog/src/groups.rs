@@ -3,11 +3,11 @@
 //! A group of events begins with a GTID and is committed as one. Rows are read as they come; of what cannot be read the whole table counts
 //! as changed.
 
-use super::changes::{Change, Doc, Image, Key, Row, Transaction};
-use super::statement::{Statement, classify};
-use super::tables::{Columns, Facts};
-use crate::failure::Result;
+use crate::changes::{Change, Doc, Image, Key, Row, Transaction};
+use crate::statement::{Statement, classify};
+use crate::tables::{Columns, Facts};
 use bytes::Bytes;
+use mariadb_client::Result;
 use mariadb_wire::Malformed;
 use mariadb_wire::binlog::column::Value;
 use mariadb_wire::binlog::control::Rotate;
@@ -32,7 +32,7 @@ const FLAG_IGNORABLE: u16 = 0x80;
 
 /// A transaction, and what is needed to tell when readers see it.
 #[derive(Debug)]
-pub(super) struct Group {
+pub struct Group {
     pub transaction: Transaction,
     pub place: Place,
     /// The engine does not commit it in the log's order, so that its place in the log proves nothing.
@@ -44,7 +44,7 @@ pub(super) struct Group {
 
 /// Where in the log a group ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub struct Place {
     pub file: Arc<[u8]>,
     /// As far as 32 bits go.
     pub end: u32,
@@ -52,13 +52,13 @@ pub(super) struct Place {
 
 /// A row that was changed, by which to ask whether its change is visible.
 #[derive(Clone, Debug)]
-pub(super) struct Probe {
+pub struct Probe {
     pub table: Arc<Facts>,
     pub key: Vec<Key>,
 }
 
 /// What came of an event.
-pub(super) enum Fed {
+pub enum Fed {
     Nothing,
     /// Rows of a table follow; tell [`Groups::know`] about it first.
     Unknown(TableMap),
@@ -67,7 +67,7 @@ pub(super) enum Fed {
     Definition(Group),
 }
 
-pub(super) struct Groups {
+pub struct Groups {
     format: FormatDescription,
     file: Arc<[u8]>,
     tables: HashMap<u64, (TableMap, Arc<Facts>)>,

@@ -5,7 +5,7 @@
 //! server's going away, and knows at every moment how old its knowledge is ([`Freshness`]).
 //!
 //! ```no_run
-//! use store_mariadb::binlog::*;
+//! use mariadb_binlog::*;
 //!
 //! struct Evict;
 //!
@@ -36,7 +36,7 @@ mod changes;
 mod follower;
 mod freshness;
 mod groups;
-mod helper;
+mod log_position;
 mod reach;
 mod requirements;
 mod session;
@@ -48,5 +48,4 @@ mod visibility;
 pub use changes::{Change, Doc, Image, Key, Row, TableName, Transaction};
 pub use follower::{FollowOptions, Follower, Receiver};
 pub use freshness::{Freshness, State};
-pub(crate) use helper::Helper;
 pub use mariadb_wire::binlog::Gtid;

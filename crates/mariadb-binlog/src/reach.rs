@@ -6,7 +6,7 @@ use std::time::Instant;
 
 /// How far the stream has been handed on: the last transaction of each domain.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reach {
+pub struct Reach {
     last: BTreeMap<u32, Gtid>,
     goal: Option<Goal>,
 }
@@ -28,7 +28,7 @@ const ENDS_MAX: u32 = 3;
 
 /// The server does not have what has been handed on: its log was reset, or it is another server.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Diverged;
+pub struct Diverged;
 
 impl Reach {
     pub fn at(position: &[Gtid]) -> Reach {

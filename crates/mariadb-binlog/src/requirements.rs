@@ -1,13 +1,13 @@
 //! What a server has to be set to before its binary log says what a cache needs, and what is said when it is not.
 
-use super::helper::Helper;
-use crate::failure::{Failure, Result, sql};
 use error::{Code, Error};
+use mariadb_client::TextConnection;
+use mariadb_client::{Failure, Result, server_error};
 use mariadb_wire::binlog::Checksum;
 
 /// What was found out about the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub struct Found {
     pub server_id: u64,
     /// Seconds since it started.
     pub uptime: u64,
@@ -22,7 +22,7 @@ const SETTINGS: &str = "SELECT @@global.log_bin, @@global.binlog_format, @@globa
      @@global.sync_binlog, @@global.rpl_semi_sync_master_enabled, @@global.rpl_semi_sync_master_wait_point, CURRENT_USER()";
 
 /// Errors (72): one sentence on what to configure.
-pub(super) async fn check(helper: &mut Helper, semi_sync: bool) -> Result<Found> {
+pub async fn check(helper: &mut TextConnection, semi_sync: bool) -> Result<Found> {
     let rows = helper.rows(SETTINGS).await?;
     let values: Vec<&str> = rows.iter().flatten().map(|text| text.as_deref().unwrap_or_default()).collect();
     let [log, format, image, checksum, ordered, updates, galera, server_id, sync, semi, wait_point, user] = values[..]
@@ -82,7 +82,7 @@ pub(super) async fn check(helper: &mut Helper, semi_sync: bool) -> Result<Found>
 }
 
 /// Whether the log leaves databases out, and whether we may ask.
-async fn check_log(helper: &mut Helper, user: &str) -> Result<()> {
+async fn check_log(helper: &mut TextConnection, user: &str) -> Result<()> {
     let rows = helper.rows("SHOW MASTER STATUS").await.map_err(|failure| explain(failure, user))?;
     let text = |at: usize| rows.first().and_then(|row| row.get(at).cloned().flatten()).unwrap_or_default();
     let (only, but) = (text(2), text(3));
@@ -95,13 +95,15 @@ async fn check_log(helper: &mut Helper, user: &str) -> Result<()> {
 }
 
 /// Puts missing rights in words.
-pub(super) fn explain(failure: Failure, user: &str) -> Failure {
+pub fn explain(failure: Failure, user: &str) -> Failure {
     match failure {
-        Failure::Sql { code: sql::PRIVILEGE_MISSING | sql::ACCESS_DENIED, message } => settings(format!(
-            "MariaDB user {} has no right to follow the binary log ({message}): run GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO {}",
-            account(user),
-            account(user)
-        )),
+        Failure::Sql { code: server_error::PRIVILEGE_MISSING | server_error::ACCESS_DENIED, message } => {
+            settings(format!(
+                "MariaDB user {} has no right to follow the binary log ({message}): run GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO {}",
+                account(user),
+                account(user)
+            ))
+        }
         other => other,
     }
 }
@@ -113,7 +115,7 @@ fn account(user: &str) -> String {
 }
 
 /// A status variable; `None` if the server has none of this name.
-pub(super) async fn status(helper: &mut Helper, name: &str) -> Result<Option<String>> {
+pub async fn status(helper: &mut TextConnection, name: &str) -> Result<Option<String>> {
     let rows = helper.rows(&format!("SHOW GLOBAL STATUS LIKE '{name}'")).await?;
     Ok(rows.first().and_then(|row| row.get(1).cloned().flatten()))
 }

@@ -1,17 +1,18 @@
 //! Following from a position onwards, until something breaks.
 
-use super::changes::Transaction;
-use super::follower::{FollowOptions, Receiver};
-use super::freshness::{Freshness, State};
-use super::groups::{Fed, Group, Groups};
-use super::helper::Helper;
-use super::reach::{Diverged, Reach};
-use super::requirements::{self, status};
-use super::source::{Arrived, Ended, Request, Source};
-use super::tables::Tables;
-use super::visibility::{Verdict, Visibility};
-use crate::failure::{Failure, Result};
-use crate::options::Target;
+use crate::changes::Transaction;
+use crate::follower::{FollowOptions, Receiver};
+use crate::freshness::{Freshness, State};
+use crate::groups::{Fed, Group, Groups};
+use crate::log_position::log_end;
+use crate::reach::{Diverged, Reach};
+use crate::requirements::{self, status};
+use crate::source::{Arrived, Ended, Request, Source};
+use crate::tables::Tables;
+use crate::visibility::{Verdict, Visibility};
+use mariadb_client::ServerUrl;
+use mariadb_client::TextConnection;
+use mariadb_client::{Failure, Result};
 use mariadb_wire::binlog::{Checksum, Event, Gtid, kind};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -22,8 +23,8 @@ const PENDING_BYTES_MAX: usize = 64 << 20;
 /// What could not be proved visible is handed on a second time after so long.
 const AGAIN: Duration = Duration::from_secs(1);
 
-pub(super) struct Session<'a> {
-    helper: Helper,
+pub struct Session<'a> {
+    helper: TextConnection,
     source: Source,
     groups: Groups,
     tables: Tables,
@@ -41,7 +42,7 @@ pub(super) struct Session<'a> {
 }
 
 /// Where a session writes what it learns.
-pub(super) struct Shared<'a> {
+pub struct Shared<'a> {
     pub reach: &'a mut Reach,
     pub freshness: &'a Freshness,
     pub receiver: &'a mut dyn Receiver,
@@ -49,9 +50,9 @@ pub(super) struct Shared<'a> {
 }
 
 /// Opens the stream at where `shared.reach` is.
-pub(super) async fn open<'a>(
-    target: &Target,
-    helper: Helper,
+pub async fn open<'a>(
+    target: &ServerUrl,
+    helper: TextConnection,
     server_id: u32,
     checksum: Checksum,
     shared: Shared<'a>,
@@ -209,7 +210,7 @@ impl Session<'_> {
             self.tell_if_late();
             return Ok(());
         }
-        let position: Vec<Gtid> = self.helper.position().await?;
+        let position: Vec<Gtid> = log_end(&mut self.helper).await?;
         self.reach.answer(&position).map_err(|Diverged| another_log())?;
         let strict = self.options.semi_sync && self.is_strict().await?;
         self.note_reached();

@@ -1,14 +1,14 @@
 //! The stream: a connection that has become a replica's.
 
-use crate::connection::{Protocol, connect};
-use crate::failure::{Failure, Result, sql};
-use crate::options::Target;
+use mariadb_client::ServerUrl;
+use mariadb_client::{Failure, Result, server_error};
+use mariadb_client::{Protocol, establish_protocol};
 use mariadb_wire::binlog::Checksum;
 use mariadb_wire::binlog::packet::{self, Dump};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-pub(super) struct Source {
+pub struct Source {
     connection: Protocol,
     semi_sync: bool,
     /// When anything came in, and how long nothing may come in.
@@ -17,13 +17,13 @@ pub(super) struct Source {
 }
 
 /// An event where it lies, for [`Source::event`].
-pub(super) struct Arrived {
+pub struct Arrived {
     range: Range<usize>,
     pub wants_answer: bool,
 }
 
 /// Why a stream ended.
-pub(super) enum Ended {
+pub enum Ended {
     /// The server does not have the position any more.
     Lost(String),
     Failed(Failure),
@@ -32,13 +32,13 @@ pub(super) enum Ended {
 impl From<Failure> for Ended {
     fn from(failure: Failure) -> Ended {
         match failure {
-            Failure::Sql { code: sql::BINLOG_READ, message } => Ended::Lost(message),
+            Failure::Sql { code: server_error::BINLOG_READ, message } => Ended::Lost(message),
             other => Ended::Failed(other),
         }
     }
 }
 
-pub(super) struct Request<'a> {
+pub struct Request<'a> {
     pub server_id: u32,
     /// GTIDs with commas between them.
     pub position: &'a str,
@@ -49,8 +49,8 @@ pub(super) struct Request<'a> {
 }
 
 impl Source {
-    pub async fn open(target: &Target, request: &Request<'_>, connect_timeout: Duration) -> Result<Source> {
-        let (mut connection, _) = connect(target, connect_timeout).await?;
+    pub async fn open(target: &ServerUrl, request: &Request<'_>, connect_timeout: Duration) -> Result<Source> {
+        let (mut connection, _) = establish_protocol(target, connect_timeout).await?;
         // The position is digits, dashes and commas: it was read as GTIDs and written by us.
         connection.queue_query(&format!(
             "SET @mariadb_slave_capability = 4, @master_binlog_checksum = '{}', \

@@ -3,11 +3,11 @@
 //! A handful of statements that create, change or drop one table or a database are understood; all others, those that write rows in statement
 //! format among them, may have changed anything.
 
-use super::changes::{Change, TableName};
+use crate::changes::{Change, TableName};
 
 /// What a statement does to the transaction it stands in.
 #[derive(Debug, PartialEq)]
-pub(super) enum Statement {
+pub enum Statement {
     /// Begins it, or sets or forgets a savepoint.
     Marks,
     Ends,
@@ -19,7 +19,7 @@ pub(super) enum Statement {
 }
 
 /// `database`: the default one.
-pub(super) fn classify(database: &str, sql: &[u8]) -> Statement {
+pub fn classify(database: &str, sql: &[u8]) -> Statement {
     // What is not understood in a name that is no UTF-8 has changed everything.
     let Ok(sql) = std::str::from_utf8(sql) else { return Statement::Changes(vec![Change::Everything]) };
     let mut words = Words { rest: sql };

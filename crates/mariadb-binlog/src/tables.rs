@@ -1,9 +1,9 @@
 //! What has to be known of a table to read its rows: where the document and the primary key are, and which tables change with it.
 
-use super::changes::TableName;
-use super::helper::{Helper, Texts};
-use crate::failure::{Failure, Result};
-use crate::names::quote;
+use crate::changes::TableName;
+use mariadb_client::quote;
+use mariadb_client::{Failure, Result};
+use mariadb_client::{TextConnection, TextValues};
 use mariadb_wire::Param;
 use mariadb_wire::binlog::table_map::TableMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 const DOC: &str = "doc";
 
 #[derive(Debug)]
-pub(super) struct Facts {
+pub struct Facts {
     pub name: Arc<TableName>,
     /// `None` when the table is not as it was when its rows were logged, or is gone.
     pub columns: Option<Columns>,
@@ -23,14 +23,14 @@ pub(super) struct Facts {
 }
 
 #[derive(Debug)]
-pub(super) struct Columns {
+pub struct Columns {
     pub doc: Option<usize>,
     /// The primary key, in its order.
     pub key: Vec<KeyColumn>,
 }
 
 #[derive(Debug)]
-pub(super) struct KeyColumn {
+pub struct KeyColumn {
     pub index: usize,
     pub name: String,
     pub unsigned: bool,
@@ -38,7 +38,7 @@ pub(super) struct KeyColumn {
 
 /// Looks tables up; remembers what all of them share.
 #[derive(Default)]
-pub(super) struct Tables {
+pub struct Tables {
     /// From a table to one whose rows follow it. `None`: not known, or no longer.
     cascades: Option<Vec<(TableName, TableName)>>,
 }
@@ -62,7 +62,7 @@ impl Tables {
         self.cascades = None;
     }
 
-    pub async fn facts(&mut self, map: &TableMap, helper: &mut Helper) -> Result<Facts> {
+    pub async fn facts(&mut self, map: &TableMap, helper: &mut TextConnection) -> Result<Facts> {
         let name = TableName::new(&map.database, &map.table);
         let columns = match &map.names {
             Some(names) => Some(from_event(map, names)),
@@ -74,7 +74,7 @@ impl Tables {
     }
 
     /// Tables that change with this one, directly or by others.
-    async fn dependents(&mut self, name: &TableName, helper: &mut Helper) -> Result<Vec<Arc<TableName>>> {
+    async fn dependents(&mut self, name: &TableName, helper: &mut TextConnection) -> Result<Vec<Arc<TableName>>> {
         if self.cascades.is_none() {
             self.cascades = Some(cascades(helper).await?);
         }
@@ -101,7 +101,7 @@ const IS_MERGE: &str = "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE
      AND ENGINE = 'MRG_MyISAM'";
 
 /// The tables under a MERGE table, as its CREATE TABLE has them behind `UNION=`.
-async fn merged(name: &TableName, helper: &mut Helper) -> Result<Vec<Arc<TableName>>> {
+async fn merged(name: &TableName, helper: &mut TextConnection) -> Result<Vec<Arc<TableName>>> {
     let params = [Param::Text(name.database.as_bytes()), Param::Text(name.table.as_bytes())];
     if helper.look_up(&IS_MERGE.into(), &params, 1).await?.is_empty() {
         return Ok(Vec::new());
@@ -127,7 +127,7 @@ fn union(created: &str, database: &str) -> Vec<Arc<TableName>> {
         .collect()
 }
 
-async fn cascades(helper: &mut Helper) -> Result<Vec<(TableName, TableName)>> {
+async fn cascades(helper: &mut TextConnection) -> Result<Vec<(TableName, TableName)>> {
     match helper.slow_rows(ANY_CASCADE).await {
         Ok(rows) if first(&rows) == Some("0") => return Ok(Vec::new()),
         Ok(_) | Err(Failure::Sql { .. }) => {}
@@ -160,7 +160,7 @@ fn from_event(map: &TableMap, names: &[String]) -> Columns {
 
 /// The log numbers columns; the names are those of today. A definition that has changed in between is further down in the log, and then the whole
 /// table counts as changed.
-async fn from_schema(map: &TableMap, helper: &mut Helper) -> Result<Option<Columns>> {
+async fn from_schema(map: &TableMap, helper: &mut TextConnection) -> Result<Option<Columns>> {
     let params = [Param::Text(map.database.as_bytes()), Param::Text(map.table.as_bytes())];
     let columns = helper.look_up(&COLUMNS.into(), &params, 2).await?;
     if columns.len() != map.columns.len() {
@@ -177,7 +177,7 @@ async fn from_schema(map: &TableMap, helper: &mut Helper) -> Result<Option<Colum
     Ok(key.collect::<Option<Vec<_>>>().map(|key| Columns { doc: position(DOC), key }))
 }
 
-fn first(rows: &[Texts]) -> Option<&str> {
+fn first(rows: &[TextValues]) -> Option<&str> {
     rows.first()?.first()?.as_deref()
 }
 

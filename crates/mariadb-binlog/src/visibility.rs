@@ -13,11 +13,11 @@
 //! it is exactly the end of a transaction that has come in. Where it is not (a new file and nothing since), and for XA
 //! COMMIT, which the engine does after its turn, the row is asked.
 
-use super::changes::Key;
-use super::groups::{Group, Place, Probe};
-use super::helper::Helper;
-use crate::failure::{Failure, Result};
-use crate::names::quote;
+use crate::changes::Key;
+use crate::groups::{Group, Place, Probe};
+use mariadb_client::TextConnection;
+use mariadb_client::quote;
+use mariadb_client::{Failure, Result};
 use mariadb_wire::Param;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ const SNAPSHOT: &str = "SELECT VARIABLE_VALUE FROM information_schema.SESSION_ST
 
 /// What can be said of the groups that wait.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub enum Verdict {
     /// So many in front are visible to whoever starts reading now.
     Visible(usize),
     /// So many in front are likely to be, but nothing proves it: hand them on, and again later.
@@ -49,7 +49,7 @@ pub(super) enum Verdict {
 
 /// Remembers since when the groups in front have been waiting, and positions that were ahead of what had come in.
 #[derive(Default)]
-pub(super) struct Visibility {
+pub struct Visibility {
     waiting: Option<Wait>,
     ahead: VecDeque<Place>,
 }
@@ -77,7 +77,7 @@ enum Said {
 
 impl Visibility {
     /// `groups` is not empty.
-    pub async fn judge(&mut self, groups: &VecDeque<Group>, helper: &mut Helper) -> Result<Verdict> {
+    pub async fn judge(&mut self, groups: &VecDeque<Group>, helper: &mut TextConnection) -> Result<Verdict> {
         let now = Instant::now();
         let mut wait = self.waiting.unwrap_or(Wait { since: now, vague_since: None, pause: PAUSE_MIN });
         let said = match self.ahead.iter().filter_map(|place| end_of(place, groups)).max() {
@@ -107,7 +107,7 @@ impl Visibility {
     }
 
     /// Waits until what is in the log now is visible, as far as that can be told without having seen it.
-    pub async fn settle(helper: &mut Helper) -> Result<()> {
+    pub async fn settle(helper: &mut TextConnection) -> Result<()> {
         let end = place(&helper.rows("SHOW MASTER STATUS").await?.into_iter().flatten().take(2).collect::<Vec<_>>());
         let deadline = Instant::now() + LATE_MAX;
         loop {
@@ -123,7 +123,7 @@ impl Visibility {
 }
 
 /// How far the engine has come.
-async fn snapshot(helper: &mut Helper) -> Result<Place> {
+async fn snapshot(helper: &mut TextConnection) -> Result<Place> {
     Ok(place(&helper.rows(SNAPSHOT).await?.into_iter().flatten().collect::<Vec<_>>()))
 }
 
@@ -149,7 +149,7 @@ fn said(snapshot: &Place, groups: &VecDeque<Group>) -> Said {
 }
 
 /// The first `count` are, unless the engine has not kept to the order.
-async fn visible(groups: &VecDeque<Group>, count: usize, helper: &mut Helper) -> Result<Verdict> {
+async fn visible(groups: &VecDeque<Group>, count: usize, helper: &mut TextConnection) -> Result<Verdict> {
     for group in groups.iter().take(count).filter(|group| group.out_of_order) {
         if !ask(group.probe.as_ref(), helper).await? {
             return Ok(Verdict::Likely(count));
@@ -159,7 +159,7 @@ async fn visible(groups: &VecDeque<Group>, count: usize, helper: &mut Helper) ->
 }
 
 /// The last group that has a row to ask for stands for those before it.
-async fn by_row(groups: &VecDeque<Group>, helper: &mut Helper) -> Result<Verdict> {
+async fn by_row(groups: &VecDeque<Group>, helper: &mut TextConnection) -> Result<Verdict> {
     let in_order = |group: &Group| group.probe.is_some() && !group.out_of_order;
     let Some(last) = groups.iter().rposition(in_order) else { return Ok(Verdict::Likely(groups.len())) };
     let is_visible = ask(groups.get(last).and_then(|group| group.probe.as_ref()), helper).await?;
@@ -169,7 +169,7 @@ async fn by_row(groups: &VecDeque<Group>, helper: &mut Helper) -> Result<Verdict
 
 /// Reads a row that was changed, waiting for whoever holds it. `false`: it cannot be asked for, or is held for too long (perhaps by somebody
 /// who came later).
-async fn ask(probe: Option<&Probe>, helper: &mut Helper) -> Result<bool> {
+async fn ask(probe: Option<&Probe>, helper: &mut TextConnection) -> Result<bool> {
     let Some(Probe { table, key }) = probe else { return Ok(false) };
     let Some(columns) = &table.columns else { return Ok(false) };
     let Some(params) = key.iter().map(param).collect::<Option<Vec<_>>>() else { return Ok(false) };
@@ -201,8 +201,8 @@ fn param(key: &Key) -> Option<Param<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::changes::Transaction;
     use super::*;
+    use crate::changes::Transaction;
 
     fn at(file: &str, end: u32) -> Place {
         Place { file: file.as_bytes().into(), end }

@@ -2,20 +2,12 @@
 //!
 //! Whoever queues a command takes its answer with [`Connection::next`] until [`Event::Finished`]. A connection that is given up between
 //! the two (a dropped future) is known by [`Connection::is_idle`] and is closed rather than used again. How commands get to MariaDB and
-//! rows back is the transport's: [`protocol`] to a server, `embedded` within the process.
+//! rows back is the transport's: `transport::protocol` to a server, `transport::embedded` within the process.
 
-#[cfg(feature = "embedded")]
-mod embedded;
-mod establish;
-mod protocol;
-mod statements;
-mod stream;
-
-pub(crate) use establish::{LOCK_WAIT, NO_LOCK_WAIT, connect, establish};
-pub(crate) use protocol::Protocol;
-
+use crate::event::Event;
 use crate::failure::Result;
 use crate::own_writes::OwnWrites;
+use crate::transport::{Transport, by_transport};
 use mariadb_wire::ok::{OkPacket, STATUS_IN_TRANSACTION};
 use mariadb_wire::row::BinaryRow;
 use mariadb_wire::{ColumnType, Malformed, Param};
@@ -28,15 +20,8 @@ use std::task::{Context, Poll, ready};
 /// A statement that meets a lock, of a row or of a table's definition, fails (1205).
 const WAIT_FOR_NOTHING: &str = "SET SESSION lock_wait_timeout = 0, SESSION innodb_lock_wait_timeout = 0";
 
-/// What a connection gives while an answer comes in.
-pub(crate) enum Event {
-    /// A row; [`Connection::row`] reads it, until the next event is asked for.
-    Row(Range<usize>),
-    /// The answer is over.
-    Finished(OkPacket),
-}
-
-pub(crate) struct Connection {
+/// A session on MariaDB.
+pub struct Connection {
     transport: Transport,
     /// Whether the server is in a transaction, as of the last answer.
     in_transaction: bool,
@@ -48,25 +33,8 @@ pub(crate) struct Connection {
     pub own_writes: Option<Arc<OwnWrites>>,
 }
 
-enum Transport {
-    Protocol(Protocol),
-    #[cfg(feature = "embedded")]
-    Embedded(embedded::Embedded),
-}
-
-/// Does the same with whichever transport there is.
-macro_rules! by_transport {
-    ($connection:expr, $transport:ident => $act:expr) => {
-        match $connection {
-            Transport::Protocol($transport) => $act,
-            #[cfg(feature = "embedded")]
-            Transport::Embedded($transport) => $act,
-        }
-    };
-}
-
 impl Connection {
-    fn new(transport: Transport) -> Self {
+    pub(crate) fn new(transport: Transport) -> Self {
         Connection { transport, in_transaction: false, altered: false, locks: 0, own_writes: None }
     }
 

@@ -1,9 +1,11 @@
 //! Connecting: handshake, authentication, session settings.
 
-use super::stream::Stream;
-use super::{Connection, Protocol, Transport};
-use crate::failure::{Failure, Result, sql};
-use crate::options::{Address, Place, Target};
+use crate::connection::Connection;
+use crate::failure::{Failure, Result, server_error};
+use crate::server_url::{Address, ServerLocation, ServerUrl};
+use crate::transport::Transport;
+use crate::transport::protocol::Protocol;
+use crate::transport::stream::Stream;
 use error::{Code, Error};
 use mariadb_wire::auth_switch::AuthSwitch;
 use mariadb_wire::err::ErrPacket;
@@ -55,14 +57,14 @@ const TRACKING: &str = "SESSION session_track_system_variables = 'last_gtid', SE
 const SESSION_BYTES: usize = 32 << 10;
 
 /// Statements wait for rows that others have locked, as [`SESSION`] says.
-pub(crate) const LOCK_WAIT: &str = "SET SESSION innodb_lock_wait_timeout = 20";
+pub const LOCK_WAIT: &str = "SET SESSION innodb_lock_wait_timeout = 20";
 
 /// A statement that meets a row that is locked fails (1205).
-pub(crate) const NO_LOCK_WAIT: &str = "SET SESSION innodb_lock_wait_timeout = 0";
+pub const NO_LOCK_WAIT: &str = "SET SESSION innodb_lock_wait_timeout = 0";
 
 /// What the handshake tells of the server.
 #[derive(Clone, Debug)]
-pub(crate) struct ServerFacts {
+pub struct ServerVersion {
     /// `10.11.19`.
     pub version: String,
     /// Its first two numbers.
@@ -70,25 +72,25 @@ pub(crate) struct ServerFacts {
 }
 
 /// Connects, authenticates and sets the session up.
-pub(crate) async fn establish(place: &Place, timeout: Duration) -> Result<(Connection, ServerFacts)> {
+pub async fn establish(place: &ServerLocation, timeout: Duration) -> Result<(Connection, ServerVersion)> {
     match place {
-        Place::Server(target) => {
-            let (protocol, facts) = connect(target, timeout).await?;
+        ServerLocation::Server(target) => {
+            let (protocol, facts) = establish_protocol(target, timeout).await?;
             Ok((Connection::new(Transport::Protocol(protocol)), facts))
         }
         #[cfg(feature = "embedded")]
-        Place::Embedded(database) => {
-            let mut transport = super::embedded::Embedded::open(database)?;
+        ServerLocation::Embedded(database) => {
+            let mut transport = crate::transport::embedded::Embedded::open(database)?;
             transport.run_here(SESSION)?;
             let version = database.version().split('-').next().unwrap_or_default().to_owned();
-            let facts = ServerFacts { version, series: database.series() };
+            let facts = ServerVersion { version, series: database.series() };
             Ok((Connection::new(Transport::Embedded(transport)), facts))
         }
     }
 }
 
 /// As [`establish`], of a server, for who speaks the protocol himself.
-pub(crate) async fn connect(target: &Target, timeout: Duration) -> Result<(Protocol, ServerFacts)> {
+pub async fn establish_protocol(target: &ServerUrl, timeout: Duration) -> Result<(Protocol, ServerVersion)> {
     match tokio::time::timeout(timeout, set_up(target)).await {
         Ok(outcome) => outcome,
         Err(_) => {
@@ -97,7 +99,7 @@ pub(crate) async fn connect(target: &Target, timeout: Duration) -> Result<(Proto
     }
 }
 
-async fn set_up(target: &Target) -> Result<(Protocol, ServerFacts)> {
+async fn set_up(target: &ServerUrl) -> Result<(Protocol, ServerVersion)> {
     let stream = Stream::connect(&target.address).await.map_err(|error| unreachable_server(&target.address, &error))?;
     let mut connection = Protocol::new(stream, PacketReader::new(PACKET_BYTES_MAX), WANTED);
     let facts = log_in(&mut connection, target).await?;
@@ -114,7 +116,7 @@ fn unreachable_server(address: &Address, error: &std::io::Error) -> Failure {
     Failure::Lost(format!("cannot connect to MariaDB at {address} ({error}): {hint}"))
 }
 
-async fn log_in(connection: &mut Protocol, target: &Target) -> Result<ServerFacts> {
+async fn log_in(connection: &mut Protocol, target: &ServerUrl) -> Result<ServerVersion> {
     let greeting = receive(connection).await?;
     if greeting.first() == Some(&ERR) {
         return Err(refusal(&greeting, target)?);
@@ -142,7 +144,7 @@ async fn log_in(connection: &mut Protocol, target: &Target) -> Result<ServerFact
 }
 
 /// Follows the server from plugin to plugin until it is content.
-async fn authenticate(connection: &mut Protocol, target: &Target) -> Result<()> {
+async fn authenticate(connection: &mut Protocol, target: &ServerUrl) -> Result<()> {
     // A server asks for one switch; more than a few is no server we know.
     for _ in 0..4 {
         let answer = receive(connection).await?;
@@ -171,7 +173,7 @@ async fn authenticate(connection: &mut Protocol, target: &Target) -> Result<()> 
 }
 
 /// What proves the password by this plugin; `None` for a plugin that is not supported.
-fn prove(plugin: &str, target: &Target, scramble: &[u8]) -> Option<Vec<u8>> {
+fn prove(plugin: &str, target: &ServerUrl, scramble: &[u8]) -> Option<Vec<u8>> {
     let password = target.password.as_bytes();
     match plugin {
         auth::NATIVE => Some(auth::native_password(password, scramble.get(..20).unwrap_or(scramble))),
@@ -181,7 +183,7 @@ fn prove(plugin: &str, target: &Target, scramble: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-fn check_version(handshake: &Handshake<'_>, target: &Target) -> Result<ServerFacts> {
+fn check_version(handshake: &Handshake<'_>, target: &ServerUrl) -> Result<ServerVersion> {
     let refuse = |message: String| Err(Failure::Other(Error::new(Code::UNSUPPORTED_FORMAT, message)));
     let Some((major, minor, patch)) = handshake.mariadb_version() else {
         let shown = String::from_utf8_lossy(handshake.server_version);
@@ -196,18 +198,18 @@ fn check_version(handshake: &Handshake<'_>, target: &Target) -> Result<ServerFac
             target.address
         ));
     }
-    Ok(ServerFacts { version: format!("{major}.{minor}.{patch}"), series: (major, minor) })
+    Ok(ServerVersion { version: format!("{major}.{minor}.{patch}"), series: (major, minor) })
 }
 
 /// The server does not let us in.
-fn refusal(payload: &[u8], target: &Target) -> Result<Failure> {
+fn refusal(payload: &[u8], target: &ServerUrl) -> Result<Failure> {
     let packet = ErrPacket::decode(payload)?;
     Ok(match Failure::from_packet(&packet) {
-        Failure::Sql { code: sql::ACCESS_DENIED, message } => Failure::Other(Error::new(
+        Failure::Sql { code: server_error::ACCESS_DENIED, message } => Failure::Other(Error::new(
             Code::AUTHENTICATION_FAILED,
             format!("MariaDB refuses user '{}' ({message}): check user and password in the mysql:// URL", target.user),
         )),
-        Failure::Sql { code: sql::TOO_MANY_CONNECTIONS, message } => {
+        Failure::Sql { code: server_error::TOO_MANY_CONNECTIONS, message } => {
             Failure::Full(format!("MariaDB takes no more connections ({message}): raise max_connections"))
         }
         other => other,

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// A statement or a connection failed.
 #[derive(Clone, Debug)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// The server refused a statement; the connection is as good as before.
     Sql { code: u16, message: String },
     /// The connection is gone or speaks nonsense. What it was asked to do may have happened or not.
@@ -17,11 +17,11 @@ pub(crate) enum Failure {
     Other(Error),
 }
 
-pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// Server error codes that something depends on.
 /// Source: <https://mariadb.com/kb/en/mariadb-error-codes/>
-pub(crate) mod sql {
+pub mod server_error {
     pub const SCHEMA_ACCESS_DENIED: u16 = 1044;
     pub const ACCESS_DENIED: u16 = 1045;
     pub const COLUMN_NOT_NULL: u16 = 1048;
@@ -68,10 +68,10 @@ impl Failure {
     pub fn from_packet(packet: &ErrPacket<'_>) -> Failure {
         let message = String::from_utf8_lossy(packet.message).into_owned();
         match packet.code {
-            sql::CONNECTION_KILLED | sql::SHUTDOWN => Failure::Lost(message),
+            server_error::CONNECTION_KILLED | server_error::SHUTDOWN => Failure::Lost(message),
             // It was sent behind a preparation that was refused, as when the table is being
             // renamed.
-            sql::UNKNOWN_STATEMENT => Failure::Sql { code: sql::NEEDS_PREPARING, message },
+            server_error::UNKNOWN_STATEMENT => Failure::Sql { code: server_error::NEEDS_PREPARING, message },
             code => Failure::Sql { code, message },
         }
     }
@@ -89,11 +89,11 @@ impl Failure {
         matches!(
             self.sql_code(),
             Some(
-                sql::LOCK_WAIT_TIMEOUT
-                    | sql::DEADLOCK
-                    | sql::RECORD_CHANGED
-                    | sql::DEFINITION_CHANGED
-                    | sql::NEEDS_PREPARING
+                server_error::LOCK_WAIT_TIMEOUT
+                    | server_error::DEADLOCK
+                    | server_error::RECORD_CHANGED
+                    | server_error::DEFINITION_CHANGED
+                    | server_error::NEEDS_PREPARING
             )
         )
     }
@@ -103,15 +103,15 @@ impl Failure {
         let met_another = matches!(
             self.sql_code(),
             Some(
-                sql::TABLE_EXISTS
-                    | sql::COLUMN_EXISTS
-                    | sql::KEY_EXISTS
-                    | sql::NOTHING_TO_DROP
-                    | sql::SCHEMA_EXISTS
-                    | sql::NO_SCHEMA_TO_DROP
-                    | sql::SCHEMA_NOT_EMPTY
-                    | sql::TRIGGER_EXISTS
-                    | sql::NO_SUCH_TRIGGER
+                server_error::TABLE_EXISTS
+                    | server_error::COLUMN_EXISTS
+                    | server_error::KEY_EXISTS
+                    | server_error::NOTHING_TO_DROP
+                    | server_error::SCHEMA_EXISTS
+                    | server_error::NO_SCHEMA_TO_DROP
+                    | server_error::SCHEMA_NOT_EMPTY
+                    | server_error::TRIGGER_EXISTS
+                    | server_error::NO_SUCH_TRIGGER
             )
         );
         met_another || self.is_contention() || self.is_missing_table()
@@ -119,17 +119,20 @@ impl Failure {
 
     /// Somebody has ended the statement.
     pub fn is_interrupted(&self) -> bool {
-        self.sql_code() == Some(sql::QUERY_INTERRUPTED)
+        self.sql_code() == Some(server_error::QUERY_INTERRUPTED)
     }
 
     /// The table or its schema is not there.
     pub fn is_missing_table(&self) -> bool {
-        matches!(self.sql_code(), Some(sql::NO_SUCH_TABLE | sql::UNKNOWN_SCHEMA | sql::UNKNOWN_TABLE))
+        matches!(
+            self.sql_code(),
+            Some(server_error::NO_SUCH_TABLE | server_error::UNKNOWN_SCHEMA | server_error::UNKNOWN_TABLE)
+        )
     }
 
     /// The user may not do this with the table or in the schema, be it there or not.
     pub fn is_access_denied(&self) -> bool {
-        matches!(self.sql_code(), Some(sql::SCHEMA_ACCESS_DENIED | sql::TABLE_ACCESS_DENIED))
+        matches!(self.sql_code(), Some(server_error::SCHEMA_ACCESS_DENIED | server_error::TABLE_ACCESS_DENIED))
     }
 
     /// The plan's index is there no more; another plan may do.
@@ -165,20 +168,22 @@ impl From<Failure> for Error {
             Failure::Lost(_) => Code::HOST_UNREACHABLE,
             Failure::Full(_) => Code::NETWORK_INTERFACE_EXCEEDED_TIME_LIMIT,
             Failure::Sql { code, .. } => match *code {
-                sql::SCHEMA_ACCESS_DENIED | sql::ACCESS_DENIED | sql::TABLE_ACCESS_DENIED => Code::UNAUTHORIZED,
-                sql::LOCK_WAIT_TIMEOUT
-                | sql::DEADLOCK
-                | sql::RECORD_CHANGED
-                | sql::DEFINITION_CHANGED
-                | sql::NEEDS_PREPARING => Code::WRITE_CONFLICT,
-                sql::PACKET_TOO_LARGE => Code::BSON_OBJECT_TOO_LARGE,
-                sql::QUERY_INTERRUPTED => Code::INTERRUPTED,
-                sql::TABLE_FULL | sql::DISK_FULL => Code::OUT_OF_DISK_SPACE,
-                sql::READ_ONLY => Code::NOT_WRITABLE_PRIMARY,
-                sql::TOO_MANY_CONNECTIONS => Code::SHUTDOWN_IN_PROGRESS,
-                sql::NO_SUCH_TABLE | sql::UNKNOWN_SCHEMA => Code::NAMESPACE_NOT_FOUND,
-                sql::DATA_TOO_LONG => Code::BAD_VALUE,
-                sql::CHECK_VIOLATED => Code::DOCUMENT_VALIDATION_FAILURE,
+                server_error::SCHEMA_ACCESS_DENIED
+                | server_error::ACCESS_DENIED
+                | server_error::TABLE_ACCESS_DENIED => Code::UNAUTHORIZED,
+                server_error::LOCK_WAIT_TIMEOUT
+                | server_error::DEADLOCK
+                | server_error::RECORD_CHANGED
+                | server_error::DEFINITION_CHANGED
+                | server_error::NEEDS_PREPARING => Code::WRITE_CONFLICT,
+                server_error::PACKET_TOO_LARGE => Code::BSON_OBJECT_TOO_LARGE,
+                server_error::QUERY_INTERRUPTED => Code::INTERRUPTED,
+                server_error::TABLE_FULL | server_error::DISK_FULL => Code::OUT_OF_DISK_SPACE,
+                server_error::READ_ONLY => Code::NOT_WRITABLE_PRIMARY,
+                server_error::TOO_MANY_CONNECTIONS => Code::SHUTDOWN_IN_PROGRESS,
+                server_error::NO_SUCH_TABLE | server_error::UNKNOWN_SCHEMA => Code::NAMESPACE_NOT_FOUND,
+                server_error::DATA_TOO_LONG => Code::BAD_VALUE,
+                server_error::CHECK_VIOLATED => Code::DOCUMENT_VALIDATION_FAILURE,
                 _ => Code::OPERATION_FAILED,
             },
         };

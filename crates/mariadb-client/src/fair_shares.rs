@@ -13,18 +13,18 @@ use tokio::sync::oneshot;
 const SET_ASIDE: usize = 16;
 
 /// A collection, by its hash. Two that share one share their connections.
-pub(crate) type Group = Option<u64>;
+pub type Group = Option<u64>;
 
-pub(crate) struct Shares {
+pub struct FairShares {
     total: usize,
     free: usize,
     held: AHashMap<u64, usize>,
     waiting: VecDeque<(Group, oneshot::Sender<()>)>,
 }
 
-impl Shares {
-    pub fn new(total: usize) -> Shares {
-        Shares { total, free: total, held: AHashMap::default(), waiting: VecDeque::new() }
+impl FairShares {
+    pub fn new(total: usize) -> FairShares {
+        FairShares { total, free: total, held: AHashMap::default(), waiting: VecDeque::new() }
     }
 
     pub fn free(&self) -> usize {
@@ -93,13 +93,13 @@ mod tests {
     use super::*;
 
     /// How many connections a group gets.
-    fn take_all(shares: &mut Shares, group: Group) -> usize {
+    fn take_all(shares: &mut FairShares, group: Group) -> usize {
         std::iter::from_fn(|| shares.take(group).then_some(())).count()
     }
 
     #[test]
     fn a_collection_leaves_half_for_the_others() {
-        let mut shares = Shares::new(32);
+        let mut shares = FairShares::new(32);
         assert_eq!(take_all(&mut shares, Some(1)), 15);
         assert_eq!(take_all(&mut shares, Some(2)), 8);
         assert_eq!(take_all(&mut shares, Some(3)), 4);
@@ -113,13 +113,13 @@ mod tests {
     #[test]
     fn few_connections_are_of_use_all_the_same() {
         for total in 1..4 {
-            assert!(take_all(&mut Shares::new(total), Some(1)) >= 1, "{total}");
+            assert!(take_all(&mut FairShares::new(total), Some(1)) >= 1, "{total}");
         }
     }
 
     #[test]
     fn who_waits_gets_what_comes_back_in_turn() {
-        let mut shares = Shares::new(2);
+        let mut shares = FairShares::new(2);
         assert!(shares.take(Some(1)) && shares.take(None));
         let (mut first, given_up, mut third) = (shares.wait(Some(1)), shares.wait(Some(2)), shares.wait(Some(2)));
         drop(given_up);

@@ -5,9 +5,11 @@
 //! session killed, over a connection that belongs to a thread of its own: it needs no place in a
 //! pool, and no worker's time. A user may kill its own sessions without further rights.
 
-use crate::connection::{Connection, Event, establish};
+use crate::connection::Connection;
+use crate::establish::establish;
+use crate::event::Event;
 use crate::failure::Failure;
-use crate::options::{self, Place};
+use crate::server_url::{ServerLocation, ServerUrl};
 use mariadb_wire::Param;
 use std::fmt;
 use std::sync::OnceLock;
@@ -60,7 +62,7 @@ enum Order {
 
 /// Kills sessions on a MariaDB server, from any thread and without waiting.
 pub struct Killer {
-    place: Place,
+    place: ServerLocation,
     orders: OnceLock<UnboundedSender<(Order, Instant)>>,
 }
 
@@ -73,10 +75,10 @@ impl fmt::Debug for Killer {
 impl Killer {
     /// For the server at a URL. Errors say what is wrong with it (9).
     pub fn at(url: &str) -> error::Result<Killer> {
-        Ok(Killer::new(Place::Server(options::parse(url)?)))
+        Ok(Killer::new(ServerLocation::Server(ServerUrl::parse(url)?)))
     }
 
-    pub(crate) fn new(place: Place) -> Killer {
+    pub fn new(place: ServerLocation) -> Killer {
         Killer { place, orders: OnceLock::new() }
     }
 
@@ -91,7 +93,7 @@ impl Killer {
     }
 
     /// Kills a session that changes definitions, once that does no harm.
-    pub(crate) fn kill_definer(&self, session: u64) {
+    pub fn kill_definer(&self, session: u64) {
         self.send(Order::Definer(session));
     }
 
@@ -103,7 +105,7 @@ impl Killer {
     }
 }
 
-fn start(place: Place) -> UnboundedSender<(Order, Instant)> {
+fn start(place: ServerLocation) -> UnboundedSender<(Order, Instant)> {
     let (sender, receiver) = unbounded_channel();
     let thread = std::thread::Builder::new().name("mariadb-kill".into()).stack_size(STACK_BYTES);
     let started = thread.spawn(move || {
@@ -119,7 +121,7 @@ fn start(place: Place) -> UnboundedSender<(Order, Instant)> {
     sender
 }
 
-async fn carry_out(place: &Place, mut orders: UnboundedReceiver<(Order, Instant)>) {
+async fn carry_out(place: &ServerLocation, mut orders: UnboundedReceiver<(Order, Instant)>) {
     let mut connection = None;
     loop {
         let order = match connection {
@@ -151,7 +153,7 @@ async fn carry_out(place: &Place, mut orders: UnboundedReceiver<(Order, Instant)
                 }
             }
         }
-        if place.is_here() {
+        if place.is_embedded() {
             // MariaDB in this process ends when all its connections have.
             connection = None;
         }
@@ -163,9 +165,9 @@ async fn carry_out(place: &Place, mut orders: UnboundedReceiver<(Order, Instant)
 type Link = (Connection, Option<Instant>);
 
 /// Connects. A server that was started anew gives numbers of sessions to others.
-async fn link(place: &Place) -> Result<Link, Failure> {
+async fn link(place: &ServerLocation) -> Result<Link, Failure> {
     let mut connection = establish(place, PATIENCE).await?.0;
-    if place.is_here() {
+    if place.is_embedded() {
         return Ok((connection, None));
     }
     connection.queue_execute(&UPTIME.into(), &[]);
@@ -176,7 +178,11 @@ async fn link(place: &Place) -> Result<Link, Failure> {
     Ok((connection, Instant::now().checked_sub(Duration::from_secs(uptime))))
 }
 
-async fn kill(place: &Place, connection: &mut Option<Link>, orders: &[(Order, Instant)]) -> Result<(), Failure> {
+async fn kill(
+    place: &ServerLocation,
+    connection: &mut Option<Link>,
+    orders: &[(Order, Instant)],
+) -> Result<(), Failure> {
     let (connection, began) = match connection {
         Some(connection) => connection,
         None => connection.insert(link(place).await?),

@@ -1,6 +1,7 @@
 //! Locks that MariaDB keeps by name, for all gateways: they hold as long as the connection that took them.
 
-use crate::connection::{Connection, Event};
+use crate::connection::Connection;
+use crate::event::Event;
 use crate::failure::Result;
 use error::{Code, Error};
 use mariadb_wire::Param;
@@ -9,7 +10,7 @@ use mariadb_wire::Param;
 const NO_ANSWER: u64 = 2;
 
 /// Takes a lock, for which somebody else is waited for so long; gives whether that was enough. Error 11601 where the wait was broken off.
-pub(crate) async fn take(connection: &mut Connection, name: &str, seconds_max: u32) -> Result<bool> {
+pub async fn take(connection: &mut Connection, name: &str, seconds_max: u32) -> Result<bool> {
     let sql = format!("SELECT COALESCE(GET_LOCK(?, {seconds_max}), {NO_ANSWER})");
     connection.queue_execute(&sql.into(), &[Param::Text(name.as_bytes())]);
     let mut answer = NO_ANSWER;
@@ -23,7 +24,7 @@ pub(crate) async fn take(connection: &mut Connection, name: &str, seconds_max: u
     }
 }
 
-pub(crate) async fn release(connection: &mut Connection, name: &str) -> Result<()> {
+pub async fn release(connection: &mut Connection, name: &str) -> Result<()> {
     connection.queue_execute(&"DO RELEASE_LOCK(?)".into(), &[Param::Text(name.as_bytes())]);
     connection.finish().await.map(drop)
 }

@@ -22,7 +22,7 @@ struct Remembered {
 }
 
 impl OwnWrites {
-    pub(crate) fn note(&self, id: TransactionId) {
+    pub fn note(&self, id: TransactionId) {
         let mut remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if remembered.acknowledged.insert(id, Instant::now()).is_none() {
             remembered.order.push_back(id);
@@ -35,7 +35,7 @@ impl OwnWrites {
     }
 
     /// When the transaction was acknowledged, if it is one of them; asked once.
-    pub(crate) fn take(&self, id: TransactionId) -> Option<Instant> {
+    pub fn take(&self, id: TransactionId) -> Option<Instant> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).acknowledged.remove(&id)
     }
 }

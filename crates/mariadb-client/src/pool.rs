@@ -1,33 +1,63 @@
 //! A worker's connections: opened on demand, bounded in number, shared fairly, used one at a time,
 //! closed when idle.
 
-use crate::connection::{Connection, establish};
+use crate::connection::Connection;
+use crate::establish::establish;
 use crate::failure::{Failure, Result};
-use crate::gateway::Gateway;
+use crate::fair_shares::{FairShares, Group};
 use crate::killer::Killer;
-use crate::options::{Options, Place};
-use crate::shares::{Group, Shares};
+use crate::own_writes::OwnWrites;
+use crate::server_url::ServerLocation;
+use crate::session_owner::SessionOwner;
 use ahash::{AHashSet, RandomState};
 use error::{Code, Error};
 use std::cell::RefCell;
+use std::hash::Hash;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::Namespace;
 
 /// How long to wait before another attempt where the server has too many connections.
 const AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-pub(crate) struct Pool {
-    place: Place,
-    options: Options,
+/// Limits of a worker's connections.
+#[derive(Clone)]
+pub struct PoolOptions {
+    /// Connections that one worker keeps open at the most.
+    pub connections_max: usize,
+    /// A connection unused for this long is closed.
+    pub idle_timeout: Duration,
+    /// How long an operation waits for one of the worker's connections.
+    pub lease_timeout: Duration,
+    /// How long connecting may take.
+    pub connect_timeout: Duration,
+    /// Where acknowledged transactions are recorded, for the follower of the binary log.
+    pub own_writes: Option<Arc<OwnWrites>>,
+}
+
+impl Default for PoolOptions {
+    fn default() -> Self {
+        PoolOptions {
+            connections_max: 32,
+            idle_timeout: Duration::from_secs(60),
+            lease_timeout: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(10),
+            own_writes: None,
+        }
+    }
+}
+
+/// A worker's connections.
+pub struct Pool {
+    place: ServerLocation,
+    options: PoolOptions,
     killer: Arc<Killer>,
-    gateway: Option<Arc<Gateway>>,
+    owner: Option<Arc<SessionOwner>>,
     /// The one used last is at the end, so that those not needed fall idle.
     idle: RefCell<Vec<(Connection, Instant)>>,
     /// The connections that may be open, by who uses them.
-    shares: RefCell<Shares>,
+    shares: RefCell<FairShares>,
     hasher: RandomState,
     /// Sessions of which a statement is being killed. Another one may be executed by the time when
     /// the server comes to it, so that none is used again.
@@ -35,11 +65,16 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub fn new(place: Place, options: Options, killer: Arc<Killer>, gateway: Option<Arc<Gateway>>) -> Rc<Pool> {
-        let shares = RefCell::new(Shares::new(options.connections_per_worker_max));
+    pub fn new(
+        place: ServerLocation,
+        options: PoolOptions,
+        killer: Arc<Killer>,
+        owner: Option<Arc<SessionOwner>>,
+    ) -> Rc<Pool> {
+        let shares = RefCell::new(FairShares::new(options.connections_max));
         let hasher = RandomState::new();
         let (idle, doomed) = (RefCell::default(), RefCell::default());
-        Rc::new(Pool { place, options, killer, gateway, idle, shares, hasher, doomed })
+        Rc::new(Pool { place, options, killer, owner, idle, shares, hasher, doomed })
     }
 
     /// Ends what a session executes; it belongs to a connection on loan, which nobody else gets
@@ -58,8 +93,8 @@ impl Pool {
     }
 
     /// As [`Pool::lease`], for work on a collection, which gets its share of all connections.
-    pub async fn lease_for(self: &Rc<Self>, namespace: &Namespace) -> Result<Lease> {
-        self.lease_by(Some(self.hasher.hash_one(namespace))).await
+    pub async fn lease_for(self: &Rc<Self>, group: &impl Hash) -> Result<Lease> {
+        self.lease_by(Some(self.hasher.hash_one(group))).await
     }
 
     /// As [`Pool::lease`], for questions about all collections or many: together they get one
@@ -77,8 +112,8 @@ impl Pool {
             }
             match establish(&self.place, self.options.connect_timeout).await {
                 Ok((mut connection, _)) => {
-                    if let Some(gateway) = &self.gateway {
-                        gateway.mark(&mut connection).await?;
+                    if let Some(owner) = &self.owner {
+                        owner.mark(&mut connection).await?;
                     }
                     connection.own_writes.clone_from(&self.options.own_writes);
                     return Ok(self.lend(connection, place));
@@ -92,10 +127,10 @@ impl Pool {
 
     /// As [`Pool::lease_for`], but surely opened now: for a second try after a connection proved
     /// dead.
-    pub async fn lease_fresh_for(self: &Rc<Self>, namespace: &Namespace) -> Result<Lease> {
+    pub async fn lease_fresh_for(self: &Rc<Self>, group: &impl Hash) -> Result<Lease> {
         // Where one has died, the others that lay idle are likely to have died with it.
         self.idle.borrow_mut().clear();
-        self.lease_for(namespace).await
+        self.lease_for(group).await
     }
 
     /// As [`Pool::lease`], if one is to be had without waiting: for a caller that others wait for.
@@ -108,7 +143,7 @@ impl Pool {
     pub async fn lease_at_leisure(self: &Rc<Self>) -> Option<Lease> {
         // Out on loan are the caller's own and that of the lookups.
         let free = self.shares.borrow().free();
-        let is_quiet = free > 0 && free + 2 >= self.options.connections_per_worker_max;
+        let is_quiet = free > 0 && free + 2 >= self.options.connections_max;
         if is_quiet { self.lease().await.ok() } else { None }
     }
 
@@ -122,7 +157,7 @@ impl Pool {
             Ok(Ok(())) => Ok(Share { pool: self.clone(), group }),
             _ => Err(none_free(format!(
                 "all of this worker's {} connections to MariaDB that the operation may use were busy for {} s",
-                self.options.connections_per_worker_max,
+                self.options.connections_max,
                 self.options.lease_timeout.as_secs()
             ))),
         }
@@ -207,7 +242,7 @@ impl Drop for Share {
 
 /// A connection on loan. Dropping it gives it back, or closes it when an answer is still due or a
 /// transaction open; what it executes is then killed on the server.
-pub(crate) struct Lease {
+pub struct Lease {
     connection: Option<Connection>,
     pool: Rc<Pool>,
     _share: Share,

@@ -1,52 +1,12 @@
-//! Where the server is: a `mysql://` URL, taken apart.
+//! Where MariaDB runs: a `mysql://` URL, or this process.
 
-use crate::own_writes::OwnWrites;
-use crate::results::ResultSet;
-use cache::Cache;
 use error::{Error, Result};
 use std::fmt;
 use std::path::PathBuf;
+#[cfg(feature = "embedded")]
 use std::sync::Arc;
 
-/// How many connections and how large, as a whole process or worker may use them.
-#[derive(Clone)]
-pub struct Options {
-    /// Connections that one worker keeps open at the most.
-    pub connections_per_worker_max: usize,
-    /// A connection unused for so long is closed.
-    pub idle_timeout: std::time::Duration,
-    /// How long an operation waits for one of the worker's connections.
-    pub lease_timeout: std::time::Duration,
-    /// How long connecting may take.
-    pub connect_timeout: std::time::Duration,
-    /// Where result sets are kept, if they are.
-    pub results: Option<Arc<Cache<ResultSet>>>,
-    /// Where transactions of this process are noted, for who follows the binary log.
-    pub own_writes: Option<Arc<OwnWrites>>,
-    /// What the gateway is called, which no other one on the server is and it is again when it is
-    /// started again. Without a name, sessions of a process that was killed are left alone.
-    pub gateway: Option<String>,
-    /// Documents may be all that the process does not serve: a server that does not suit them is refused when some are to be
-    /// written, not at the start.
-    pub has_sql_clients: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            connections_per_worker_max: 32,
-            idle_timeout: std::time::Duration::from_secs(60),
-            lease_timeout: std::time::Duration::from_secs(30),
-            connect_timeout: std::time::Duration::from_secs(10),
-            results: None,
-            own_writes: None,
-            gateway: None,
-            has_sql_clients: false,
-        }
-    }
-}
-
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     Tcp { host: String, port: u16 },
@@ -65,61 +25,59 @@ impl fmt::Display for Address {
 
 /// Where MariaDB runs.
 #[derive(Clone)]
-pub(crate) enum Place {
-    Server(Target),
+pub enum ServerLocation {
+    Server(ServerUrl),
     /// In this process.
     #[cfg(feature = "embedded")]
     Embedded(Arc<mariadb_embedded::Database>),
 }
 
-impl Place {
-    /// In this process.
-    pub fn is_here(&self) -> bool {
-        !matches!(self, Place::Server(_))
+impl ServerLocation {
+    /// Whether MariaDB runs in this process.
+    pub fn is_embedded(&self) -> bool {
+        !matches!(self, ServerLocation::Server(_))
     }
 }
 
+/// A server's address, and the account to log in with.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Target {
+pub struct ServerUrl {
     pub address: Address,
     pub user: String,
     pub password: String,
 }
 
 /// Leaves the password out.
-impl fmt::Debug for Target {
+impl fmt::Debug for ServerUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "mysql://{}@{}", self.user, self.address)
     }
 }
 
-/// The address in a server's URL. Errors say what is wrong with it (9).
-pub fn address(url: &str) -> Result<Address> {
-    parse(url).map(|target| target.address)
-}
-
-/// Takes `mysql://user:password@host:3306`, `mysql://user:password@localhost/?socket=/path` or
-/// `mysql://user@%2Frun%2Fmysqld%2Fmysqld.sock` apart. Messages never show the password.
-pub(crate) fn parse(url: &str) -> Result<Target> {
-    let rest = ["mysql://", "mariadb://"].iter().find_map(|scheme| url.strip_prefix(scheme)).ok_or_else(|| {
-        Error::failed_to_parse("the URL of MariaDB begins with mysql://, as in mysql://user:password@host:3306")
-    })?;
-    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    if !path.is_empty() {
-        return Err(Error::failed_to_parse(format!(
-            "the URL of MariaDB names a database, '{path}': leave it out, every MongoDB database has a schema of its own"
-        )));
+impl ServerUrl {
+    /// Parses `mysql://user:password@host:3306`, `mysql://user:password@localhost/?socket=/path` or
+    /// `mysql://user@%2Frun%2Fmysqld%2Fmysqld.sock`. Fails with 9; messages never show the password.
+    pub fn parse(url: &str) -> Result<ServerUrl> {
+        let rest = ["mysql://", "mariadb://"].iter().find_map(|scheme| url.strip_prefix(scheme)).ok_or_else(|| {
+            Error::failed_to_parse("the URL of MariaDB begins with mysql://, as in mysql://user:password@host:3306")
+        })?;
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        if !path.is_empty() {
+            return Err(Error::failed_to_parse(format!(
+                "the URL of MariaDB names a database, '{path}': leave it out, every MongoDB database has a schema of its own"
+            )));
+        }
+        let (credentials, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
+        let (user, password) = (percent_decode(user)?, percent_decode(password)?);
+        let user = if user.is_empty() { "root".to_owned() } else { user };
+        let address = match socket_parameter(query)? {
+            Some(path) => Address::Socket(path.into()),
+            None => parse_host(host)?,
+        };
+        Ok(ServerUrl { address, user, password })
     }
-    let (credentials, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
-    let (user, password) = (percent_decode(user)?, percent_decode(password)?);
-    let user = if user.is_empty() { "root".to_owned() } else { user };
-    let address = match socket_parameter(query)? {
-        Some(path) => Address::Socket(path.into()),
-        None => parse_host(host)?,
-    };
-    Ok(Target { address, user, password })
 }
 
 fn socket_parameter(query: &str) -> Result<Option<String>> {
@@ -186,7 +144,7 @@ mod tests {
     use super::*;
 
     fn check(url: &str, user: &str, password: &str, address: &str) {
-        let target = parse(url).unwrap();
+        let target = ServerUrl::parse(url).unwrap();
         assert_eq!((target.user.as_str(), target.password.as_str()), (user, password));
         assert_eq!(target.address.to_string(), address);
         assert!(password.is_empty() || !format!("{target:?}").contains(password));
@@ -211,7 +169,7 @@ mod tests {
             ("mysql://z/?sokcet=1", "sokcet"),
             ("mysql://a%zz@z", "hexadecimal"),
         ] {
-            let message = parse(url).unwrap_err().message().to_owned();
+            let message = ServerUrl::parse(url).unwrap_err().message().to_owned();
             assert!(message.contains(part), "{url}: {message}");
         }
     }

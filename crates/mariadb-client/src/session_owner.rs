@@ -10,10 +10,12 @@
 //! it ends with the process. While it is there, another gateway of that name is running, and no
 //! session is touched.
 
-use crate::connection::{Connection, Event, establish};
+use crate::connection::Connection;
+use crate::establish::establish;
+use crate::event::Event;
 use crate::failure::Result;
 use crate::named_lock;
-use crate::options::Place;
+use crate::server_url::ServerLocation;
 use mariadb_wire::Param;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -44,22 +46,22 @@ const NEVER_IDLE: &str = "SET SESSION wait_timeout = 31536000";
 const STACK_BYTES: usize = 16 << 20;
 
 /// A gateway's name on the server, and the numbers of its sessions.
-pub(crate) struct Gateway {
+pub struct SessionOwner {
     name: String,
     next: AtomicU64,
 }
 
-impl Gateway {
-    fn new(name: &str) -> Gateway {
+impl SessionOwner {
+    fn new(name: &str) -> SessionOwner {
         let hash = Sha256::digest(name);
         let name = hash.iter().take(16).fold(String::new(), |name, byte| format!("{name}{byte:02x}"));
-        Gateway { name, next: AtomicU64::new(0) }
+        SessionOwner { name, next: AtomicU64::new(0) }
     }
 
     /// Takes the name on the server, once the sessions of an earlier process of that name are gone.
     /// A thread holds it from then on.
-    pub fn begin(place: &Place, name: &str, connect_timeout: Duration) -> Arc<Gateway> {
-        let gateway = Gateway::new(name);
+    pub fn begin(place: &ServerLocation, name: &str, connect_timeout: Duration) -> Arc<SessionOwner> {
+        let gateway = SessionOwner::new(name);
         let (sender, receiver) = mpsc::channel();
         let (place, lock) = (place.clone(), gateway.name.clone());
         let thread = std::thread::Builder::new().name("mariadb-name".into()).stack_size(STACK_BYTES);
@@ -78,7 +80,7 @@ impl Gateway {
              process are not ended. Give each gateway a gateway-name of its own"
         );
         // Its sessions are not mistaken for the other's.
-        Arc::new(Gateway::new(&format!("{name} {}", rand::random::<u64>())))
+        Arc::new(SessionOwner::new(&format!("{name} {}", rand::random::<u64>())))
     }
 
     /// Marks a session as this gateway's.
@@ -100,7 +102,7 @@ fn session_prefix(name: &str) -> String {
 }
 
 /// Takes the name, tells `sender` whether that was possible, and holds it while the process lives.
-async fn hold(place: &Place, name: &str, connect_timeout: Duration, sender: &mpsc::Sender<bool>) {
+async fn hold(place: &ServerLocation, name: &str, connect_timeout: Duration, sender: &mpsc::Sender<bool>) {
     let mut is_first = true;
     loop {
         match establish(place, connect_timeout).await {
@@ -190,8 +192,8 @@ mod tests {
 
     #[test]
     fn names_of_locks_fit() {
-        let gateway = Gateway::new(&"a long name ".repeat(100));
+        let gateway = SessionOwner::new(&"a long name ".repeat(100));
         assert!(format!("{}{SLOTS}", session_prefix(&gateway.name)).len() <= 64);
-        assert_ne!(gateway.name, Gateway::new("another").name);
+        assert_ne!(gateway.name, SessionOwner::new("another").name);
     }
 }

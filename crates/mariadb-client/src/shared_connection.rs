@@ -8,13 +8,13 @@
 //! fails, and is executed on a connection of its own. A connection that has not answered for a
 //! while is closed when a session gives up waiting for it.
 
-use crate::connection::Event;
-use crate::failure::{Failure, Result, sql};
+use crate::event::Event;
+use crate::failure::{Failure, Result, server_error};
 use crate::pool::{Lease, Pool};
-use ::store::Namespace;
 use mariadb_wire::{ColumnType, Param};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::hash::Hash;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ use std::time::{Duration, Instant};
 const STUCK: Duration = Duration::from_secs(1);
 
 /// A row as it came, and the types of its columns.
-pub(crate) type Row = (Vec<u8>, Rc<[ColumnType]>);
+pub type LookupRow = (Vec<u8>, Rc<[ColumnType]>);
 
-pub(crate) struct Lane {
+pub struct SharedConnection {
     pool: Rc<Pool>,
     state: RefCell<State>,
 }
@@ -41,7 +41,7 @@ struct State {
 
 #[derive(Default)]
 struct Ticket {
-    row: Cell<Option<Row>>,
+    row: Cell<Option<LookupRow>>,
     answer: Cell<Option<Result<()>>>,
     waker: RefCell<Option<Waker>>,
 }
@@ -59,13 +59,13 @@ impl Ticket {
     }
 }
 
-impl Lane {
-    pub fn new(pool: Rc<Pool>) -> Lane {
-        Lane { pool, state: RefCell::default() }
+impl SharedConnection {
+    pub fn new(pool: Rc<Pool>) -> SharedConnection {
+        SharedConnection { pool, state: RefCell::default() }
     }
 
     /// The row that a statement is answered with, if any.
-    pub async fn lookup(&self, sql: &Arc<str>, params: &[Param<'_>]) -> Result<Option<Row>> {
+    pub async fn lookup(&self, sql: &Arc<str>, params: &[Param<'_>]) -> Result<Option<LookupRow>> {
         if !self.is_open() {
             let mut lease = self.pool.lease().await?;
             lease.be_quick().await?;
@@ -83,18 +83,18 @@ impl Lane {
         Ok(ticket.row.take())
     }
 
-    /// As [`Lane::lookup`]; a statement that meets a lock waits for it, on a connection of its own.
+    /// As [`SharedConnection::lookup`]; a statement that meets a lock waits for it, on a connection of its own.
     pub async fn lookup_patiently(
         &self,
-        namespace: &Namespace,
+        group: &impl Hash,
         sql: &Arc<str>,
         params: &[Param<'_>],
-    ) -> Result<Option<Row>> {
+    ) -> Result<Option<LookupRow>> {
         match self.lookup(sql, params).await {
-            Err(failure) if failure.is_lost() || failure.sql_code() == Some(sql::LOCK_WAIT_TIMEOUT) => {}
+            Err(failure) if failure.is_lost() || failure.sql_code() == Some(server_error::LOCK_WAIT_TIMEOUT) => {}
             outcome => return outcome,
         }
-        let mut lease = self.pool.lease_for(namespace).await?;
+        let mut lease = self.pool.lease_for(group).await?;
         lease.queue_execute(sql, params);
         let mut found = None;
         while let Event::Row(range) = lease.next().await? {
@@ -174,7 +174,7 @@ impl Lane {
 }
 
 struct Wait<'l> {
-    lane: &'l Lane,
+    lane: &'l SharedConnection,
     ticket: &'l Rc<Ticket>,
     gave_way: bool,
     since: Instant,

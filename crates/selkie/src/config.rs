@@ -17,6 +17,7 @@ pub mod value;
 
 pub use self::cache::shards;
 use commands::Topology;
+use mariadb_client::ServerUrl;
 use mongo_wire::Compressor;
 use selkie_runtime::{ListenAddress, busy_poll};
 use std::fmt;
@@ -390,7 +391,7 @@ fn resolve_sql_listen(written: &Written, store: &Store) -> Result<Vec<ListenAddr
             _ => "SQL clients are passed on to MariaDB, and documents lie in the embedded store; name a MariaDB server with mariadb",
         }));
     };
-    if let Ok(store_mariadb::Address::Socket(path)) = store_mariadb::address(url) {
+    if let Ok(mariadb_client::Address::Socket(path)) = ServerUrl::parse(url).map(|url| url.address) {
         return Err(listen.refuse(format!(
             "SQL clients cannot be passed on over the Unix socket {}: MariaDB would take each of them for the user that this process \
              runs as, whose accounts may need no password there; name the server as mysql://user:password@host:3306",

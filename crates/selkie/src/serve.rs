@@ -7,6 +7,7 @@ use commands::answers::{Answers, Kept, Rules, Uses};
 use commands::{Server, Settings, Topology};
 use document::{DocBuf, doc};
 use futures_util::future::Either;
+use mariadb_client::{Address, Killer, OwnWrites, PoolOptions, ServerUrl};
 use mongo_session::{MongoService, Patience, SessionWorker};
 use selkie_runtime::process::Listening;
 use selkie_runtime::{Connection, ListenAddress, Options, Service};
@@ -19,7 +20,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{ChangeObserver, Engine, Namespace};
-use store_mariadb::{ForeignWrites, Killer, MariaDbEngine, OwnWrites, ResultSet, TableDefinition, TableDefinitions};
+use store_mariadb::{ForeignWrites, MariaDbEngine, ResultSet, TableDefinition, TableDefinitions};
 use tokio::sync::Semaphore;
 
 /// How long connecting to MariaDB may take for an SQL client.
@@ -136,9 +137,9 @@ fn sql_service(
     definitions: Option<Arc<Known>>,
 ) -> anyhow::Result<Option<Arc<SqlService>>> {
     let backend = match &config.store {
-        Store::MariaDb(url) => match store_mariadb::address(url).map_err(sentence)? {
-            store_mariadb::Address::Tcp { host, port } => Some(Backend { host, port }),
-            store_mariadb::Address::Socket(_) => None,
+        Store::MariaDb(url) => match ServerUrl::parse(url).map_err(sentence)?.address {
+            Address::Tcp { host, port } => Some(Backend { host, port }),
+            Address::Socket(_) => None,
         },
         Store::Embedded(_) | Store::EmbeddedMariaDb(_) => None,
     };
@@ -439,13 +440,15 @@ fn open_store(config: &Config, caches: &Caches) -> anyhow::Result<Arc<dyn Engine
             let results = caches.results.clone();
             let has_sql_clients = !config.sql_listen.is_empty();
             let options = store_mariadb::Options {
-                connections_per_worker_max: config.mariadb.connections,
-                lease_timeout: config.mariadb.wait,
+                pool: PoolOptions {
+                    connections_max: config.mariadb.connections,
+                    lease_timeout: config.mariadb.wait,
+                    own_writes,
+                    ..Default::default()
+                },
                 gateway: Some(config.mariadb.gateway_name.clone().unwrap_or_else(|| default_gateway_name(config))),
                 results,
-                own_writes,
                 has_sql_clients,
-                ..Default::default()
             };
             MariaDbEngine::connect(url, options)
         }

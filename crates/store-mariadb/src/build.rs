@@ -1,11 +1,11 @@
 //! Watching MariaDB build indexes, which is one long statement: how far it is, by its own account.
 
-use crate::connection::{Connection, Event};
-use crate::failure::{Failure, Result, sql};
 use crate::figures;
 use crate::index::Index;
 use crate::store::MariaDbStore;
 use crate::table::Table;
+use mariadb_client::{Connection, Event};
+use mariadb_client::{Failure, Result, server_error};
 use mariadb_wire::Param;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -84,7 +84,7 @@ impl<'b> Build<'b> {
         let (mut told, mut asked_at, mut stopped) = (Instant::now(), Instant::now(), None);
         loop {
             if let Ok(done) = tokio::time::timeout(LOOK_EVERY, work.as_mut()).await {
-                let interrupted = |failure: &Failure| failure.sql_code() == Some(sql::QUERY_INTERRUPTED);
+                let interrupted = |failure: &Failure| failure.sql_code() == Some(server_error::QUERY_INTERRUPTED);
                 return match self.progress.check() {
                     Err(reason) if done.as_ref().is_err_and(interrupted) => Err(reason.into()),
                     _ => done,

@@ -7,9 +7,7 @@
 
 mod columns;
 
-use crate::connection::{Connection, Event};
 use crate::ddl;
-use crate::failure::{Failure, Result, sql};
 use crate::id_text;
 use crate::index::{self, Index};
 use crate::names;
@@ -19,6 +17,8 @@ use ahash::AHashMap;
 use columns::{Columns, Described};
 use document::Value;
 use error::{Code, Error};
+use mariadb_client::{Connection, Event, quote};
+use mariadb_client::{Failure, Result, server_error};
 use mariadb_wire::Param;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -219,7 +219,7 @@ impl Catalog {
         let definition = Table::definition(schema, table);
         connection.queue_query(&definition);
         let outcome = match connection.finish().await {
-            Err(failure) if failure.sql_code() == Some(sql::UNKNOWN_SCHEMA) => {
+            Err(failure) if failure.sql_code() == Some(server_error::UNKNOWN_SCHEMA) => {
                 self.create_schema(connection, schema).await?;
                 connection.queue_query(&definition);
                 connection.finish().await
@@ -231,7 +231,7 @@ impl Catalog {
                 own_schema::remember_collection(connection, schema, table, collection, options, true).await?;
                 Ok(true)
             }
-            Err(failure) if failure.sql_code() == Some(sql::TABLE_EXISTS) => Ok(false),
+            Err(failure) if failure.sql_code() == Some(server_error::TABLE_EXISTS) => Ok(false),
             Err(failure) => Err(failure),
         }
     }
@@ -254,7 +254,7 @@ impl Catalog {
         }
         connection.queue_query(&format!(
             "CREATE SCHEMA IF NOT EXISTS {} CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
-            names::quote(schema)
+            quote(schema)
         ));
         connection.finish().await.map(|_| ())
     }

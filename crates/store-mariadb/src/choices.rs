@@ -5,10 +5,10 @@
 //! remembered for each. Both are asked about again after some time, after some queries, and when one had to look at many more
 //! documents than it was said to. What is remembered goes with what is known of the table, which is forgotten when indexes change.
 
-use crate::connection::{Connection, Event};
-use crate::failure::Result;
 use crate::pushdown::Condition;
 use ahash::{AHashMap, RandomState};
+use mariadb_client::Result;
+use mariadb_client::{Connection, Event};
 use mariadb_wire::Param;
 use mariadb_wire::row::BinaryRow;
 use smallvec::SmallVec;

@@ -1,17 +1,18 @@
 //! Creating, dropping, renaming and listing collections and databases.
 
 use crate::catalog::{Look, not_a_collection};
-use crate::connection::{Connection, Event};
 use crate::ddl;
-use crate::failure::{Failure, Result};
 use crate::keyed::{self, Duplicates};
 use crate::multikey;
-use crate::names::{self, quote};
+use crate::names;
 use crate::own_schema::{self, Remembered};
 use crate::store::MariaDbStore;
 use crate::table::{Column, Table, shape};
 use document::{Doc, DocBuf};
 use error::{Code, Error};
+use mariadb_client::quote;
+use mariadb_client::{Connection, Event};
+use mariadb_client::{Failure, Result};
 use mariadb_wire::Param;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;

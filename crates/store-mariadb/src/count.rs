@@ -1,7 +1,5 @@
 //! Counting without reading: rows of the table, of ids, of an index's keys.
 
-use crate::connection::{Connection, Event};
-use crate::failure::Result;
 use crate::handlers::Watch;
 use crate::plan::{Access, Counting, IndexScan, MariaDbPlan, Rows, padded};
 use crate::pushdown::Condition;
@@ -9,6 +7,8 @@ use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::Table;
 use document::Doc;
+use mariadb_client::Result;
+use mariadb_client::{Connection, Event};
 use mariadb_wire::Param;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -5,11 +5,11 @@
 //! that have no such table, but others, which SQL clients may have made.
 
 use crate::collections::document_tables;
-use crate::connection::{Connection, Event};
-use crate::failure::Result;
 use crate::names;
 use crate::own_schema;
 use crate::store::MariaDbStore;
+use mariadb_client::Result;
+use mariadb_client::{Connection, Event};
 use std::collections::{BTreeMap, BTreeSet};
 use store::DatabaseInfo;
 

@@ -8,12 +8,12 @@
 //! Named locks belong to one server of a cluster, and SQL clients do not take them. A change that met another one
 //! all the same ([`Failure::is_lost_race`]) starts over.
 
-use crate::connection::Connection;
-use crate::failure::{Failure, Result};
-use crate::named_lock;
 use crate::store::MariaDbStore;
 use ahash::AHashMap;
 use error::{Code, Error};
+use mariadb_client::Connection;
+use mariadb_client::named_lock;
+use mariadb_client::{Failure, Result};
 use sha2::{Digest, Sha256};
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};

@@ -1,11 +1,11 @@
 //! Definitions of tables, looked up for other parts of the process with the gateway's own rights.
 
-use crate::binlog::Helper;
-use crate::failure::{Failure, Result};
-use crate::names::quote;
-use crate::options::{self, Target};
 use ::store::Namespace;
 use error::Error;
+use mariadb_client::ServerUrl;
+use mariadb_client::TextConnection;
+use mariadb_client::quote;
+use mariadb_client::{Failure, Result};
 use mariadb_wire::Param;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ struct Question {
 impl TableDefinitions {
     /// Starts the thread, which connects when it is first asked.
     pub fn start(url: &str) -> error::Result<TableDefinitions> {
-        let target = options::parse(url)?;
+        let target = ServerUrl::parse(url)?;
         let (questions, asked) = mpsc::unbounded_channel();
         std::thread::Builder::new()
             .name("definitions".into())
@@ -58,7 +58,7 @@ impl TableDefinitions {
     }
 }
 
-fn answer_all(target: &Target, mut asked: mpsc::UnboundedReceiver<Question>) {
+fn answer_all(target: &ServerUrl, mut asked: mpsc::UnboundedReceiver<Question>) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
     runtime.block_on(async {
         let mut connection: Option<Connection> = None;
@@ -96,7 +96,7 @@ const VIEW: &str = "SELECT VIEW_DEFINITION FROM information_schema.VIEWS WHERE T
 
 /// The connection, and the schemas whose definitions may be seen, with when that was found out.
 struct Connection {
-    helper: Helper,
+    helper: TextConnection,
     shown: HashMap<Box<str>, Instant>,
 }
 
@@ -104,14 +104,14 @@ struct Connection {
 const RIGHTS_FOR: Duration = Duration::from_secs(5);
 
 async fn look_up(
-    target: &Target,
+    target: &ServerUrl,
     connection: &mut Option<Connection>,
     table: &Namespace,
 ) -> Result<Option<TableDefinition>> {
     let Connection { helper, shown } = match connection {
         Some(connection) => connection,
         None => {
-            let helper = Helper::connect(target, PATIENCE).await?;
+            let helper = TextConnection::connect(target, PATIENCE).await?;
             connection.insert(Connection { helper, shown: HashMap::new() })
         }
     };

@@ -1,14 +1,15 @@
 //! The half that belongs to the process: where the server is, what it can do.
 
 use crate::catalog::Catalog;
-use crate::connection::establish;
-use crate::failure::{Failure, Result};
-use crate::gateway::Gateway;
-use crate::killer::Killer;
-use crate::options::{self, Options, Place};
+use crate::options::Options;
 use crate::own_schema;
 use crate::store::MariaDbStore;
 use error::{Code, Error};
+use mariadb_client::Killer;
+use mariadb_client::SessionOwner;
+use mariadb_client::establish;
+use mariadb_client::{Failure, Result};
+use mariadb_client::{ServerLocation, ServerUrl};
 use mariadb_wire::row::TextRow;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -28,12 +29,12 @@ const RANGES_SINCE: (u16, u16) = (10, 9);
 
 /// A MariaDB server as an engine.
 pub struct MariaDbEngine {
-    place: Place,
+    place: ServerLocation,
     options: Options,
     /// Ends what is not waited for any more.
     killer: Arc<Killer>,
     /// Whose sessions are whose.
-    gateway: Option<Arc<Gateway>>,
+    session_owner: Option<Arc<SessionOwner>>,
     facts: Facts,
     /// Counts changes of collections' options, for the workers' catalogs to notice.
     changes: Arc<AtomicU64>,
@@ -61,7 +62,7 @@ impl MariaDbEngine {
     /// Errors say in one sentence what to do: no server there (6), user or password refused (18), not MariaDB or too old (12),
     /// `max_allowed_packet` too small (72).
     pub fn connect(url: &str, options: Options) -> error::Result<Arc<dyn Engine>> {
-        Self::at(Place::Server(options::parse(url)?), options)
+        Self::at(ServerLocation::Server(ServerUrl::parse(url)?), options)
     }
 
     /// MariaDB in this process, which keeps its data in this directory. Once in a process.
@@ -71,10 +72,10 @@ impl MariaDbEngine {
     pub fn embedded(path: &std::path::Path, options: Options) -> error::Result<Arc<dyn Engine>> {
         let database = mariadb_embedded::Database::open(path);
         let database = database.map_err(|message| Error::new(Code::INVALID_OPTIONS, message))?;
-        Self::at(Place::Embedded(database), options)
+        Self::at(ServerLocation::Embedded(database), options)
     }
 
-    fn at(place: Place, options: Options) -> error::Result<Arc<dyn Engine>> {
+    fn at(place: ServerLocation, options: Options) -> error::Result<Arc<dyn Engine>> {
         // Other gateways may have written some.
         document::names::note_escaped();
         // In a thread of its own, because the caller may be inside of a runtime already.
@@ -85,11 +86,11 @@ impl MariaDbEngine {
         })?;
         let killer = Arc::new(Killer::new(place.clone()));
         let named = options.gateway.as_deref();
-        let gateway = named.map(|name| Gateway::begin(&place, name, options.connect_timeout));
+        let session_owner = named.map(|name| SessionOwner::begin(&place, name, options.pool.connect_timeout));
         Ok(Arc::new(MariaDbEngine {
             place,
             killer,
-            gateway,
+            session_owner,
             options,
             facts,
             changes: Arc::default(),
@@ -98,7 +99,7 @@ impl MariaDbEngine {
     }
 }
 
-fn examine_in_runtime(place: &Place, options: &Options) -> error::Result<Facts> {
+fn examine_in_runtime(place: &ServerLocation, options: &Options) -> error::Result<Facts> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -109,13 +110,13 @@ fn examine_in_runtime(place: &Place, options: &Options) -> error::Result<Facts> 
     })
 }
 
-async fn examine(place: &Place, options: &Options) -> Result<Facts> {
-    let (mut connection, server) = establish(place, options.connect_timeout).await?;
+async fn examine(place: &ServerLocation, options: &Options) -> Result<Facts> {
+    let (mut connection, server) = establish(place, options.pool.connect_timeout).await?;
     connection.queue_query(
         "SELECT @@max_allowed_packet, @@lower_case_table_names, @@log_bin, @@binlog_format, @@auto_increment_increment",
     );
     let mut values = Vec::new();
-    while let crate::connection::Event::Row(range) = connection.next().await? {
+    while let mariadb_client::Event::Row(range) = connection.next().await? {
         let mut row = TextRow::new(connection.raw_row(range).0);
         for _ in 0..5 {
             values.push(String::from_utf8_lossy(row.next_bytes()?.unwrap_or_default()).into_owned());
@@ -163,7 +164,7 @@ impl Engine for MariaDbEngine {
         Ok(MariaDbStore::open(
             self.place.clone(),
             self.options.clone(),
-            (self.killer.clone(), self.gateway.clone()),
+            (self.killer.clone(), self.session_owner.clone()),
             Catalog::new(self.facts.ignores_case, self.changes.clone()),
             &self.facts,
             self.change_observer.clone(),
@@ -176,7 +177,7 @@ impl Engine for MariaDbEngine {
 
     fn close(&self) {
         #[cfg(feature = "embedded")]
-        if let Place::Embedded(database) = &self.place
+        if let ServerLocation::Embedded(database) = &self.place
             && database.close() == mariadb_embedded::Closed::StillBusy
         {
             tracing::warn!("MariaDB has not ended its statements in time: it will recover when it is started again");
@@ -185,9 +186,9 @@ impl Engine for MariaDbEngine {
 
     fn describe(&self) -> String {
         match self.place {
-            Place::Server(_) => format!("MariaDB {}", self.facts.version),
+            ServerLocation::Server(_) => format!("MariaDB {}", self.facts.version),
             #[cfg(feature = "embedded")]
-            Place::Embedded(_) => format!("MariaDB {} (embedded)", self.facts.version),
+            ServerLocation::Embedded(_) => format!("MariaDB {} (embedded)", self.facts.version),
         }
     }
 }

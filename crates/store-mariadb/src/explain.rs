@@ -2,9 +2,7 @@
 
 mod bounds;
 
-use crate::connection::Event;
 use crate::count::{self, Statement};
-use crate::failure::Result;
 use crate::keyed::Keyed;
 use crate::keyed::near::Rings;
 use crate::plan::{Access, Branch, Found, IndexScan, MariaDbPlan, Merged, Rows};
@@ -12,6 +10,8 @@ use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::Table;
 use document::{Doc, DocBuf, DocWriter, Value};
+use mariadb_client::Event;
+use mariadb_client::Result;
 use query::Predicate;
 use query::fulltext::TextSearch;
 use query::predicate::{Node, Test};

@@ -2,8 +2,6 @@
 
 use crate::catalog::Look;
 use crate::collections::document_tables;
-use crate::connection::{Connection, Event};
-use crate::failure::Result;
 use crate::indexes;
 use crate::names;
 use crate::planner::{self, Order};
@@ -14,6 +12,8 @@ use crate::table::Table;
 use document::Doc;
 use index_keys::IndexShape;
 use index_keys::keys::index_keys;
+use mariadb_client::Result;
+use mariadb_client::{Connection, Event};
 use mariadb_wire::Param;
 use mariadb_wire::row::TextRow;
 use query::Predicate;

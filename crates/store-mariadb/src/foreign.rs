@@ -1,14 +1,14 @@
 //! Writes from elsewhere, as caches hear of them: what the binary log says, announced as changes of collections.
 
-use crate::binlog::{self, FollowOptions, Follower, Receiver, State, TableName, Transaction};
 use crate::keyed;
 use crate::multikey;
 use crate::names;
-use crate::own_writes::OwnWrites;
 use crate::spelling;
 use ::store::change_observer::LogPosition;
 use ::store::{ChangeObserver, Changes, Namespace};
 use document::Doc;
+use mariadb_binlog::{self as binlog, FollowOptions, Follower, Receiver, State, TableName, Transaction};
+use mariadb_client::OwnWrites;
 use mariadb_wire::binlog::Gtid;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! What MariaDB says that statements have read: the counters of the session's handler calls, before and after them.
 
-use crate::connection::{Connection, Event};
-use crate::failure::Result;
 use crate::plan::Rows;
+use mariadb_client::Result;
+use mariadb_client::{Connection, Event};
 use std::ops::Sub;
 use std::sync::Arc;
 use store::Examined;

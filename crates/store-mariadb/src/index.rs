@@ -15,12 +15,9 @@ mod columns;
 
 pub(crate) use arrays::{has_number, meets_array};
 
-use crate::connection::Connection;
-use crate::failure::{Failure, Result};
 use crate::key;
 use crate::keyed::KeyTable;
 use crate::multikey::Values;
-use crate::names::quote;
 use crate::own_schema;
 use crate::partial::Filter;
 use crate::plan::KeyColumn;
@@ -31,6 +28,9 @@ use document::{Collation, Doc, DocBuf, Value};
 use error::{Code, Error};
 use index_keys::shape::index_spec;
 use index_keys::{IndexShape, keys};
+use mariadb_client::Connection;
+use mariadb_client::quote;
+use mariadb_client::{Failure, Result};
 use mariadb_wire::Param;
 use query::fulltext::TextIndex;
 use query::predicate::Test;

@@ -3,14 +3,11 @@
 use crate::build::Build;
 use crate::catalog::Look;
 use crate::collections;
-use crate::connection::{Connection, Event};
 use crate::ddl;
-use crate::failure::{Failure, Result, sql};
 use crate::index::{self, Index, id_index};
 use crate::key;
 use crate::keyed::{self, Duplicates};
 use crate::multikey;
-use crate::names::quote;
 use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::Table;
@@ -19,6 +16,9 @@ use document::{Doc, DocBuf, Value};
 use error::{Code, Error};
 use index_keys::keys::Key;
 use index_keys::{IndexShape, keys};
+use mariadb_client::quote;
+use mariadb_client::{Connection, Event};
+use mariadb_client::{Failure, Result, server_error};
 use std::sync::Arc;
 use store::index_rules;
 use store::index_selection;
@@ -138,7 +138,8 @@ async fn make(
     let build = Build::begin(store, lease, &table, namespace, &wanted, progress).await?;
     let added = add(lease, namespace, &table, &wanted, &build).await;
     // What is there already is not to be forgotten: the next look finds it by its record.
-    let is_there = |failure: &Failure| matches!(failure.sql_code(), Some(sql::COLUMN_EXISTS | sql::KEY_EXISTS));
+    let is_there =
+        |failure: &Failure| matches!(failure.sql_code(), Some(server_error::COLUMN_EXISTS | server_error::KEY_EXISTS));
     if added.as_ref().is_err_and(|failure| !is_there(failure)) {
         index::forget(lease, &table.schema, &table.name, &wanted).await?;
     }
@@ -158,7 +159,8 @@ async fn make(
             return Err(failure);
         }
         undo(store, lease, namespace, &wanted).await?;
-        let is_duplicate = matches!(failure.sql_code(), Some(sql::DUPLICATE_ENTRY | sql::COLUMN_NOT_NULL));
+        let is_duplicate =
+            matches!(failure.sql_code(), Some(server_error::DUPLICATE_ENTRY | server_error::COLUMN_NOT_NULL));
         let told = if is_duplicate { duplicate(lease, namespace, &table, &wanted).await? } else { None };
         return Err(build_failed(lease, namespace, &table, told.unwrap_or(failure)).await?);
     }
@@ -233,7 +235,7 @@ async fn add(
         made = build.watch(connection.finish()).await;
     }
     let has_table = |index: &Index| !index.spec.unique || multikey::is_suitable(index, table);
-    if made.as_ref().is_err_and(|failure| failure.sql_code() == Some(sql::CHECK_VIOLATED))
+    if made.as_ref().is_err_and(|failure| failure.sql_code() == Some(server_error::CHECK_VIOLATED))
         && wanted.iter().all(has_table)
     {
         // Of indexes whose fields meet arrays, [`multikey`] sees to it that they are unique.
@@ -247,17 +249,22 @@ async fn add(
         made = build.watch(connection.finish()).await;
     }
     match made {
-        Err(failure) if failure.sql_code() == Some(sql::DUPLICATE_ENTRY) => {
+        Err(failure) if failure.sql_code() == Some(server_error::DUPLICATE_ENTRY) => {
             Err(duplicate(connection, namespace, table, &wanted).await?.unwrap_or(failure))
         }
-        Err(failure) if failure.sql_code() == Some(sql::CHECK_VIOLATED) => Err(index::array_in_unique().into()),
+        Err(failure) if failure.sql_code() == Some(server_error::CHECK_VIOLATED) => {
+            Err(index::array_in_unique().into())
+        }
         Err(failure) if has_no_room(&failure) => Err(no_room(&failure)),
         outcome => outcome.map(|_| wanted),
     }
 }
 
 fn has_no_room(failure: &Failure) -> bool {
-    matches!(failure.sql_code(), Some(sql::DEFINITION_TOO_LARGE | sql::ROW_TOO_LARGE | sql::TOO_MANY_KEYS))
+    matches!(
+        failure.sql_code(),
+        Some(server_error::DEFINITION_TOO_LARGE | server_error::ROW_TOO_LARGE | server_error::TOO_MANY_KEYS)
+    )
 }
 
 fn no_room(failure: &Failure) -> Failure {

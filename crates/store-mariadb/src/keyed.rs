@@ -19,14 +19,14 @@ pub(crate) mod near;
 pub(crate) use drain::{bring_up, bring_up_later};
 pub(crate) use lookup::{Keyed, of_branch, of_query, of_search};
 
-use crate::connection::Connection;
-use crate::failure::Result;
 use crate::index::Index;
-use crate::names::quote;
 use crate::own_schema;
 use crate::store::MariaDbStore;
 use crate::table::{RowKey, Table};
 use drain::{DRAINED_AT_ONCE, drain};
+use mariadb_client::Connection;
+use mariadb_client::Result;
+use mariadb_client::quote;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{IndexKind, Progress};

@@ -2,34 +2,27 @@
 //!
 //! What comes in are plans, scans and write batches of the contract in crate `store`; what goes out are prepared statements to a MariaDB
 //! server, and documents in the JSON spelling of [`document::json`]. Content is never cached here: each read asks the server. No value
-//! ever becomes part of a statement's text; names do through [`names::quote`] alone.
+//! ever becomes part of a statement's text; names do through [`quote`] alone.
 //!
-//! In reading order: `options` (the URL), `connection`, `pool` (with `shares` and `killer`) and
-//! `lane` (pipelined connections of one worker), `names` and `id_text` (what collections and ids
-//! are called), `table` and `catalog` (the shape of tables), `ddl` (changing it), `key` (the order
+//! In reading order: `names` and `id_text` (what collections and ids are called), `table` and `catalog` (the shape of tables), `ddl` (changing it), `key` (the order
 //! of values), `index` (with `partial`) and `multikey`, `plan`, `planner`, `pushdown` and `scan`
 //! (reading), `write` (inserting, updating, deleting), and `own_schema` (what is remembered beside
-//! the collections), `gateway` (whose sessions on the server are whose). What others write is told
-//! by [`binlog`].
+//! the collections).
 
 mod ahead;
-pub mod binlog;
 mod build;
 mod catalog;
 mod choices;
 mod cluster;
 mod collections;
-mod connection;
 mod count;
 mod databases;
 mod ddl;
 mod definitions;
 mod engine;
 mod explain;
-mod failure;
 mod figures;
 mod foreign;
-mod gateway;
 mod handlers;
 mod id_text;
 mod index;
@@ -37,23 +30,17 @@ mod indexes;
 mod json_path;
 mod key;
 mod keyed;
-mod killer;
-mod lane;
 mod multikey;
-mod named_lock;
 mod names;
 mod options;
 mod own_schema;
-mod own_writes;
 mod partial;
 mod plan;
 mod planner;
-mod pool;
 mod pushdown;
 mod results;
 mod sample;
 mod scan;
-mod shares;
 mod spelling;
 mod store;
 mod table;
@@ -62,7 +49,5 @@ mod write;
 pub use definitions::{TableDefinition, TableDefinitions};
 pub use engine::MariaDbEngine;
 pub use foreign::{ForeignWrites, Tell};
-pub use killer::Killer;
-pub use options::{Address, Options, address};
-pub use own_writes::OwnWrites;
+pub use options::Options;
 pub use results::ResultSet;

@@ -10,16 +10,16 @@ mod unique;
 
 pub(crate) use definition::{has_array, key_column, places, rest_within};
 
-use crate::connection::{Connection, Event};
-use crate::failure::Result;
 use crate::index::{Index, has_number, meets_array};
 use crate::key;
-use crate::named_lock;
-use crate::names::quote;
 use crate::own_schema;
 use crate::store::MariaDbStore;
 use crate::table::{RowKey, Table};
 use document::Doc;
+use mariadb_client::Result;
+use mariadb_client::named_lock;
+use mariadb_client::quote;
+use mariadb_client::{Connection, Event};
 use mariadb_wire::Param;
 use store::IndexKind;
 

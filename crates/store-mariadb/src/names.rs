@@ -1,4 +1,4 @@
-//! From databases and collections to schemas and tables, and how identifiers are quoted.
+//! From databases and collections to schemas and tables,
 //!
 //! A database is the schema of the same name, a collection the table of the same name. Names that MariaDB cannot hold (longer than 64
 //! characters, characters beyond the basic plane, upper case on a server that ignores case …) get a table name made of a hash;
@@ -25,23 +25,6 @@ const FILE_NAME_BYTES_MAX: usize = 240;
 
 /// MongoDB's limits, in bytes.
 const DATABASE_BYTES_MAX: usize = 63;
-
-/// Puts an identifier between backticks. The only way a name gets into a statement.
-pub(crate) fn quote(identifier: &str) -> String {
-    let mut quoted = String::with_capacity(identifier.len() + 2);
-    quoted.push('`');
-    for character in identifier.chars() {
-        if character == '`' {
-            quoted.push('`');
-        }
-        // MariaDB knows no way to write it; names that hold it never get here.
-        if character != '\0' {
-            quoted.push(character);
-        }
-    }
-    quoted.push('`');
-    quoted
-}
 
 pub(crate) fn is_hidden(schema: &str) -> bool {
     HIDDEN.iter().any(|hidden| schema.eq_ignore_ascii_case(hidden))
@@ -159,11 +142,5 @@ mod tests {
         }
         assert_eq!(schema("Shop", false).unwrap(), "Shop");
         assert!(schema("Shop", true).is_err());
-    }
-
-    #[test]
-    fn quoting_leaves_no_way_out() {
-        assert_eq!(quote("a`; drop table x; -- "), "`a``; drop table x; -- `");
-        assert_eq!(quote("``"), "``````");
     }
 }

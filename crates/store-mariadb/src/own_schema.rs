@@ -3,12 +3,12 @@
 //! Every gateway on the same server sees the same. Nothing here is needed to read or write documents: where the schema is missing
 //! (nothing has been written yet, or somebody dropped it), collections have no options, made-up table names stand for themselves.
 
-use crate::connection::{Connection, Event};
 use crate::ddl;
-use crate::failure::{Failure, Result};
 use crate::index::Index;
 use crate::table::Table;
 use document::DocBuf;
+use mariadb_client::{Connection, Event};
+use mariadb_client::{Failure, Result};
 use mariadb_wire::Param;
 use std::collections::BTreeSet;
 use std::sync::Arc;

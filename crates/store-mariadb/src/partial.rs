@@ -8,9 +8,9 @@
 //! where its filter is undecided ([`crate::keyed::claims`]).
 
 use crate::key;
-use crate::names::quote;
 use crate::planner::{Bounds, KeyRange};
 use document::{Doc, Kind, Value};
+use mariadb_client::quote;
 use query::predicate::{Node, Test, TypeSet};
 use query::{Context, Predicate};
 

@@ -6,15 +6,15 @@ pub(crate) use merged::{Branch, Merged, column as merged_column};
 
 use crate::ahead::Ahead;
 use crate::choices::Chosen;
-use crate::connection::Connection;
 use crate::explain;
 use crate::keyed::Keyed;
 use crate::keyed::near::Rings;
-use crate::names::quote;
 use crate::planner::{Covered, probe_value};
 use crate::pushdown::Condition;
 use crate::table::{RowKey, Table};
 use document::DocBuf;
+use mariadb_client::Connection;
+use mariadb_client::quote;
 use mariadb_wire::Param;
 use query::{Predicate, Sort};
 use std::any::Any;

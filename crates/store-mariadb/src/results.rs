@@ -4,7 +4,6 @@
 //! filter, a change matters to them only if it matters to the filter; where the gateway has to look at the rows again, filters that differ
 //! may come to the same statement, and any change of the table matters.
 
-use crate::failure::Result;
 use crate::plan::{MariaDbPlan, RowPosition, Rows};
 use crate::scan::Take;
 use crate::store::MariaDbStore;
@@ -12,6 +11,7 @@ use crate::table::Table;
 use ::store::{Flow, Position, ScanEnd};
 use cache::scope::Answer;
 use cache::{Begun, Cache, Fill, Scope};
+use mariadb_client::Result;
 use mariadb_wire::{Param, com_stmt_execute};
 use query::Predicate;
 use query::predicate::{Node, Test};

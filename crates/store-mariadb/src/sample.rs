@@ -1,13 +1,13 @@
 //! `$sample` of a small part of a collection: rows whose numbers are drawn at random.
 
-use crate::connection::Event;
-use crate::failure::Result;
 use crate::figures;
 use crate::plan::{Access, MariaDbPlan, among};
 use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::RowKey;
 use document::DocBuf;
+use mariadb_client::Event;
+use mariadb_client::Result;
 use std::sync::Arc;
 use store::sampling::Draws;
 

@@ -7,19 +7,19 @@
 //! the keys of the index that gives the order.
 
 use crate::ahead;
-use crate::connection::Event;
-use crate::failure::{Failure, Result, sql};
 use crate::handlers::Watch;
 use crate::keyed::near;
-use crate::lane;
 use crate::plan::{Access, MariaDbPlan, RowPosition, Rows, key_param};
-use crate::pool::Lease;
 use crate::results::{self, Delivered, Kept, Recording};
 use crate::spelling;
 use crate::store::MariaDbStore;
 use crate::table::{RowKey, Table};
 use document::Doc;
 use error::{Code, Error};
+use mariadb_client::Event;
+use mariadb_client::Lease;
+use mariadb_client::LookupRow;
+use mariadb_client::{Failure, Result, server_error};
 use mariadb_wire::Param;
 use mariadb_wire::row::BinaryRow;
 use query::Predicate;
@@ -115,7 +115,7 @@ pub(crate) async fn rows(
                     },
                     Kept::Nothing(recording) => recording,
                 };
-                match store.lane.lookup(&table.statements.by_id, &[Param::Text(id)]).await {
+                match store.shared_connection.lookup(&table.statements.by_id, &[Param::Text(id)]).await {
                     Ok(row) => {
                         rows.tally.add(rows.examined(u64::from(row.is_some())));
                         return lookup(row, recording, take);
@@ -124,7 +124,10 @@ pub(crate) async fn rows(
                     // Tried again below, on a connection of its own, which waits for locks.
                     Err(failure)
                         if failure.is_lost()
-                            || matches!(failure.sql_code(), Some(sql::UNKNOWN_COLUMN | sql::LOCK_WAIT_TIMEOUT)) => {}
+                            || matches!(
+                                failure.sql_code(),
+                                Some(server_error::UNKNOWN_COLUMN | server_error::LOCK_WAIT_TIMEOUT)
+                            ) => {}
                     Err(failure) => return Err(failure),
                 }
             }
@@ -265,7 +268,9 @@ pub(crate) async fn of(
             drop(lease);
             pages.read(&mut store.pool.lease_fresh_for(&plan.namespace).await?, table).await
         }
-        Err(failure) if matches!(failure.sql_code(), Some(sql::UNKNOWN_COLUMN | sql::UNKNOWN_KEY)) => {
+        Err(failure)
+            if matches!(failure.sql_code(), Some(server_error::UNKNOWN_COLUMN | server_error::UNKNOWN_KEY)) =>
+        {
             store.catalog.forget(&plan.namespace);
             if let Some(index) = &rows.index {
                 return Err(index_dropped(&index.spec.name).into());
@@ -286,7 +291,7 @@ fn index_dropped(name: &str) -> Error {
 }
 
 /// The row of one id, or none.
-fn lookup(row: Option<lane::Row>, recording: Option<Box<Recording>>, take: &mut Take<'_>) -> Result<ScanEnd> {
+fn lookup(row: Option<LookupRow>, recording: Option<Box<Recording>>, take: &mut Take<'_>) -> Result<ScanEnd> {
     let mut row = match &row {
         Some((payload, types)) => Some(BinaryRow::new(payload, types)?),
         None => None,

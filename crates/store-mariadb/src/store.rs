@@ -6,16 +6,11 @@ use crate::choices::Chosen;
 use crate::cluster;
 use crate::ddl;
 use crate::engine::Facts;
-use crate::failure::{Failure, Result};
-use crate::gateway::Gateway;
-use crate::killer::Killer;
-use crate::lane::Lane;
 use crate::names;
-use crate::options::{Options, Place};
+use crate::options::Options;
 use crate::own_schema;
 use crate::plan::MariaDbPlan;
 use crate::planner::{self, Order, Planned};
-use crate::pool::Pool;
 use crate::results::ResultSet;
 use crate::table::Table;
 use crate::{build, collections, count, databases, explain, figures, indexes, keyed, sample, scan, write};
@@ -29,6 +24,12 @@ use cache::Cache;
 use document::{Collation, Doc, DocBuf};
 use error::Error;
 use futures_util::future::LocalBoxFuture;
+use mariadb_client::Killer;
+use mariadb_client::Pool;
+use mariadb_client::ServerLocation;
+use mariadb_client::SessionOwner;
+use mariadb_client::SharedConnection;
+use mariadb_client::{Failure, Result};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub(crate) struct MariaDbStore {
     pub pool: Rc<Pool>,
     /// For lookups by id.
-    pub lane: Lane,
+    pub shared_connection: SharedConnection,
     pub catalog: Catalog,
     /// Changes of definitions that are under way or wait.
     pub definitions: ddl::Queue,
@@ -70,17 +71,17 @@ pub(crate) struct MariaDbStore {
 
 impl MariaDbStore {
     pub fn open(
-        place: Place,
+        place: ServerLocation,
         options: Options,
-        (killer, gateway): (Arc<Killer>, Option<Arc<Gateway>>),
+        (killer, session_owner): (Arc<Killer>, Option<Arc<SessionOwner>>),
         catalog: Catalog,
         facts: &Facts,
         change_observer: Arc<ObserverSlot>,
     ) -> Rc<MariaDbStore> {
         let results = options.results.clone();
-        let pool = Pool::new(place, options, killer, gateway);
+        let pool = Pool::new(place, options.pool, killer, session_owner);
         Rc::new(MariaDbStore {
-            lane: Lane::new(pool.clone()),
+            shared_connection: SharedConnection::new(pool.clone()),
             pool,
             catalog,
             definitions: ddl::Queue::default(),
@@ -184,7 +185,7 @@ impl MariaDbStore {
         // Rows that are kept are in vain to read, and those to keep have to be read while changes are being watched for.
         let keeps = self.results.is_some();
         if keeps && !plan.hopes() {
-            let odd = self.lane.lookup(probe, &[]).await?;
+            let odd = self.shared_connection.lookup(probe, &[]).await?;
             return Ok(if odd.is_none() { May::Yes } else { May::No });
         }
         let may = ahead::ask(self, plan, probe, query.limit).await;

@@ -1,13 +1,13 @@
 //! A collection's table: its shape, and the statements that read and write it.
 
 use crate::choices::Choices;
-use crate::connection::Connection;
 use crate::id_text::{self, IdForm};
 use crate::index::Index;
 use crate::key;
-use crate::names::quote;
 use crate::planner::Repeated;
 use document::{Collation, Doc};
+use mariadb_client::Connection;
+use mariadb_client::quote;
 use mariadb_wire::row::BinaryRow;
 use mariadb_wire::{Malformed, Param};
 use std::collections::BTreeSet;

@@ -16,9 +16,9 @@ mod refusal;
 mod settling;
 pub(crate) mod transact;
 
-use crate::failure::Failure;
 use crate::store::MariaDbStore;
 use ledger::Ledger;
+use mariadb_client::Failure;
 use settling::Settling;
 use std::time::{Duration, Instant};
 use store::{BatchOutcome, Statements, WriteBatch};

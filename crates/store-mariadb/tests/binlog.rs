@@ -4,11 +4,11 @@
 
 mod support;
 
+use mariadb_binlog::*;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::{Duration, Instant};
-use store_mariadb::binlog::*;
 use support::Server;
 use support::client::Client;
 

@@ -4,14 +4,12 @@
 //! other sessions go on. What is queued goes there at once and answers come back one by one. Only who asks for something that is done
 //! in a moment has it executed on his own thread ([`Embedded::stay_here`]): handing a lookup over and back takes longer than the lookup.
 
-mod runner;
-
-use super::Event;
+use super::runner::{Answer, Command, Params, Runner, Thread};
+use crate::event::Event;
 use crate::failure::{Failure, Result};
 use mariadb_embedded::{Database, Rows};
 use mariadb_wire::ok::OkPacket;
 use mariadb_wire::{ColumnType, Param};
-use runner::{Answer, Command, Params, Runner, Thread};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
@@ -21,7 +19,7 @@ use std::task::{Context, Poll};
 /// Memory for rows is used again up to this size.
 const SPARE_BYTES_MAX: usize = 1 << 20;
 
-pub(crate) struct Embedded {
+pub struct Embedded {
     place: Place,
     stays_here: bool,
     database: Arc<Database>,

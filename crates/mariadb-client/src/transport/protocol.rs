@@ -3,9 +3,9 @@
 //! Everything that takes a round trip elsewhere is pipelined here: any number of commands go out in one write, preparing a statement
 //! and executing it for the first time among them.
 
-use super::Event;
 use super::statements::Statements;
 use super::stream::Stream;
+use crate::event::Event;
 use crate::failure::{Failure, Result};
 use mariadb_wire::column_definition::ColumnDefinition;
 use mariadb_wire::ok::OkPacket;
@@ -21,15 +21,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-pub(crate) struct Protocol {
-    pub(super) stream: Stream,
-    pub(super) incoming: PacketReader,
-    pub(super) outgoing: Vec<u8>,
+pub struct Protocol {
+    pub stream: Stream,
+    pub incoming: PacketReader,
+    pub outgoing: Vec<u8>,
     /// How much of `outgoing` has been sent.
     sent: usize,
-    pub(super) capabilities: Capabilities,
+    pub capabilities: Capabilities,
     /// The number of the server's session.
-    pub(super) session: u64,
+    pub session: u64,
     statements: Statements,
     /// Answers still to come, in order.
     expected: VecDeque<Expected>,
@@ -67,7 +67,7 @@ enum Phase {
 }
 
 impl Protocol {
-    pub(super) fn new(stream: Stream, incoming: PacketReader, capabilities: Capabilities) -> Self {
+    pub fn new(stream: Stream, incoming: PacketReader, capabilities: Capabilities) -> Self {
         Protocol {
             stream,
             incoming,
@@ -342,7 +342,7 @@ impl Protocol {
         Poll::Ready(Ok(()))
     }
 
-    pub(super) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
+    pub fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
         let mut read = self.stream.poll_read(context, self.incoming.space());
         // An idle connection, or one that replicates, is waited for in another way: no request is held up.
         if let Some(awaited) = self.expected.front() {

@@ -1,6 +1,6 @@
 //! Who executes the commands of an embedded connection, one after the other, and the thread that does so.
 
-use crate::failure::{Failure, Result, sql};
+use crate::failure::{Failure, Result, server_error};
 use ahash::AHashMap;
 use mariadb_embedded::database::STACK_BYTES;
 use mariadb_embedded::{Refused, Rows, Session, StatementId};
@@ -19,7 +19,7 @@ const STATEMENTS_MAX: usize = 128;
 /// Codes of the library's client half: the connection is gone.
 const CLIENT_ERRORS: Range<u16> = 2000..3000;
 
-pub(super) enum Command {
+pub enum Command {
     Query(String),
     Execute {
         sql: Arc<str>,
@@ -35,13 +35,13 @@ pub(super) enum Command {
     },
 }
 
-pub(super) struct Answer {
+pub struct Answer {
     pub rows: Rows,
     pub outcome: Result<OkPacket>,
 }
 
 /// Parameters that are kept for later.
-pub(super) struct Params {
+pub struct Params {
     values: SmallVec<[Value; 4]>,
     bytes: Vec<u8>,
 }
@@ -83,7 +83,7 @@ impl Params {
 }
 
 /// A session and what it has prepared.
-pub(super) struct Runner {
+pub struct Runner {
     session: Session,
     statements: AHashMap<Arc<str>, Prepared>,
     clock: u64,
@@ -195,7 +195,7 @@ impl Runner {
 impl From<Refused> for Failure {
     fn from(refused: Refused) -> Failure {
         match refused.code {
-            sql::CONNECTION_KILLED | sql::SHUTDOWN => Failure::Lost(refused.message),
+            server_error::CONNECTION_KILLED | server_error::SHUTDOWN => Failure::Lost(refused.message),
             code if CLIENT_ERRORS.contains(&code) => Failure::Lost(refused.message),
             code => Failure::Sql { code, message: refused.message },
         }
@@ -203,7 +203,7 @@ impl From<Refused> for Failure {
 }
 
 /// A thread that executes what it is sent.
-pub(super) struct Thread {
+pub struct Thread {
     commands: Option<mpsc::Sender<Command>>,
     answers: Arc<Mutex<Answers>>,
     handle: JoinHandle<Box<Runner>>,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 const STATEMENTS_MAX: usize = 128;
 
 #[derive(Default)]
-pub(super) struct Statements {
+pub struct Statements {
     known: AHashMap<Arc<str>, Statement>,
     /// Asked for last; it can be executed before its id is known.
     last_begun: Option<Arc<str>>,

@@ -1,6 +1,6 @@
 //! A TCP connection or a Unix socket, as one type.
 
-use crate::options::Address;
+use crate::server_url::Address;
 use selkie_runtime::UnixStream;
 use std::io;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 #[derive(Debug)]
-pub(crate) enum Stream {
+pub enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
 }

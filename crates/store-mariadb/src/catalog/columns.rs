@@ -1,13 +1,13 @@
 //! A table's columns, which MariaDB takes milliseconds to tell: a tenth of that to show its definition, by which it is known whether
 //! they are still the same.
 
-use crate::connection::{Connection, Event};
 use crate::ddl;
-use crate::failure::{Failure, Result};
-use crate::names;
 use crate::table::{Column, Shape, shape};
 use ahash::AHashMap;
 use error::Error;
+use mariadb_client::quote;
+use mariadb_client::{Connection, Event};
+use mariadb_client::{Failure, Result};
 use mariadb_wire::Param;
 use memchr::memmem;
 use sha2::{Digest, Sha256};
@@ -226,7 +226,7 @@ fn unquoted(text: &[u8]) -> Vec<u8> {
 }
 
 fn quoted(schema: &str, table: &str) -> String {
-    format!("{}.{}", names::quote(schema), names::quote(table))
+    format!("{}.{}", quote(schema), quote(table))
 }
 
 /// The statement that makes the table as it is; `None` where the server does not show it.

@@ -6,8 +6,8 @@
 
 use crate::json_path::json_path_literal;
 use crate::key;
-use crate::names::quote;
 use crate::partial::{Filter, FilterColumns};
+use mariadb_client::quote;
 use sha2::{Digest, Sha256};
 use store::IndexSpec;
 

@@ -11,13 +11,13 @@
 
 use super::drain::{DRAINED_AT_ONCE, drain, drain_within};
 use super::{Duplicates, KEY, KeyTable};
-use crate::connection::{Connection, Event};
-use crate::failure::{Failure, Result, sql};
 use crate::index::Index;
-use crate::names::quote;
 use crate::table::Table;
 use document::Doc;
 use index_keys::{IndexShape, keys};
+use mariadb_client::quote;
+use mariadb_client::{Connection, Event};
+use mariadb_client::{Failure, Result, server_error};
 use mariadb_wire::Param;
 use sha2::{Digest, Sha256};
 
@@ -76,12 +76,12 @@ pub(crate) async fn settle(connection: &mut Connection, table: &Table) -> Result
 /// meanwhile, or their keys are still being drained, the key may be free, or taken by a document
 /// that is not the caller's. The write is then to be tried again.
 pub(crate) async fn weigh(connection: &mut Connection, table: &Table, settled: bool, failure: Failure) -> Failure {
-    if failure.sql_code() != Some(sql::DUPLICATE_ENTRY) {
+    if failure.sql_code() != Some(server_error::DUPLICATE_ENTRY) {
         return failure;
     }
     match settled && !is_pending(connection, table).await.unwrap_or(false) {
         true => failure,
-        false => Failure::Sql { code: sql::RECORD_CHANGED, message: failure.to_string() },
+        false => Failure::Sql { code: server_error::RECORD_CHANGED, message: failure.to_string() },
     }
 }
 

@@ -5,8 +5,6 @@
 //! read here is the one the note is about, or a later one; who writes it meanwhile waits for the note, and it is there again when this is done.
 
 use super::{ARRAYS, Duplicates, KEY, KEY_BYTES_MAX, KeyTable, UNKNOWN, claims};
-use crate::connection::{Connection, Event};
-use crate::failure::Result;
 use crate::index::Index;
 use crate::own_schema;
 use crate::plan::{MariaDbPlan, Rows, among, padded};
@@ -16,6 +14,8 @@ use crate::table::Table;
 use crate::write::transact;
 use document::Doc;
 use index_keys::{IndexShape, keys};
+use mariadb_client::Result;
+use mariadb_client::{Connection, Event};
 use mariadb_wire::Param;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(crate) async fn bring_up(store: &MariaDbStore, plan: &MariaDbPlan) -> Result
     let Some(table) = &plan.table else { return Ok(()) };
     for keyed in plan.all_rows().filter_map(Rows::keyed) {
         // What cannot be asked here fails where the rows are read, or is right all the same.
-        if !matches!(store.lane.lookup(&keyed.keys.probe(table), &[]).await, Ok(Some(_))) {
+        if !matches!(store.shared_connection.lookup(&keyed.keys.probe(table), &[]).await, Ok(Some(_))) {
             continue;
         }
         let of_keys = |index: &&Index| index.keys.as_ref().is_some_and(|keys| keys.name() == keyed.keys.name());

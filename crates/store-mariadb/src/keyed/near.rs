@@ -4,7 +4,6 @@
 //! reached is the distance of the last document taken, its number, and how wide the ring was.
 
 use super::lookup::places_of;
-use crate::failure::Result;
 use crate::plan::{MariaDbPlan, Rows};
 use crate::scan::{self, Take};
 use crate::spelling;
@@ -13,6 +12,7 @@ use crate::table::Table;
 use document::Doc;
 use index_keys::IndexShape;
 use index_keys::places::{self, Front};
+use mariadb_client::Result;
 use mariadb_wire::Param;
 use mariadb_wire::row::BinaryRow;
 use query::geo::Near;
@@ -141,7 +141,9 @@ async fn within(
 /// The document of a row that did not fit.
 async fn read_again(store: &MariaDbStore, namespace: &Namespace, table: &Table, seq: u64) -> Result<Option<Vec<u8>>> {
     let (sql, params) = (&table.statements.by_key, [Param::Unsigned(seq)]);
-    let Some((payload, types)) = store.lane.lookup_patiently(namespace, sql, &params).await? else { return Ok(None) };
+    let Some((payload, types)) = store.shared_connection.lookup_patiently(namespace, sql, &params).await? else {
+        return Ok(None);
+    };
     let mut row = BinaryRow::new(&payload, &types)?;
     row.next_bytes()?;
     Ok(row.next_bytes()?.map(<[u8]>::to_vec))

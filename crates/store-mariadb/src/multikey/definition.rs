@@ -8,8 +8,8 @@ use super::Values;
 use crate::index::Index;
 use crate::json_path::json_path_literal;
 use crate::key;
-use crate::names::quote;
 use crate::table::Table;
+use mariadb_client::quote;
 
 /// The column with a field's key.
 pub(crate) fn key_column(position: usize) -> String {

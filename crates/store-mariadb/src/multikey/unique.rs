@@ -14,8 +14,8 @@ use crate::id_text;
 use crate::index::Index;
 use crate::json_path::json_path_literal;
 use crate::key;
-use crate::names::quote;
 use crate::table::Table;
+use mariadb_client::quote;
 
 /// Begins the names of these tables.
 pub(super) const PREFIX: &str = "~unique~";

@@ -4,10 +4,10 @@
 //! Where keys do not tell their values (numbers, null, arrays), the server joins the document to them, row by row.
 
 use super::other_keys::has_long_documents;
-use crate::failure::Result;
 use crate::key::{NULLS, told};
 use crate::plan::{Access, KeyColumn, MariaDbPlan};
 use index_keys::covered::asked;
+use mariadb_client::Result;
 use mariadb_wire::row::BinaryRow;
 use std::sync::Arc;
 use store::Query;

@@ -10,7 +10,6 @@ use super::ledger::Ledger;
 use super::settling::Settling;
 use super::transact::{Wrote, back_off, write};
 use super::{ATTEMPTS_MAX, Options, concerns_statement, refusal};
-use crate::failure::{Failure, Result, sql};
 use crate::multikey;
 use crate::plan::{Access, MariaDbPlan, key_param};
 use crate::scan;
@@ -19,6 +18,7 @@ use crate::store::MariaDbStore;
 use crate::table::Table;
 use document::{Doc, Value, ValueBuf};
 use error::{Code, Error};
+use mariadb_client::{Failure, Result, server_error};
 use mariadb_wire::Param;
 use query::predicate::{Node, Test};
 use query::update::Applied;
@@ -481,7 +481,9 @@ impl<C: Change> Running<'_, C> {
         drop(lease);
         match wrote {
             // Somebody inserted it in between: now it may match.
-            Err(failure) if failure.sql_code() == Some(sql::DUPLICATE_ENTRY) && attempt < UPSERT_ATTEMPTS_MAX => {
+            Err(failure)
+                if failure.sql_code() == Some(server_error::DUPLICATE_ENTRY) && attempt < UPSERT_ATTEMPTS_MAX =>
+            {
                 Ok(None)
             }
             Err(failure) => Err(self.refused(failure, &table, document)),

@@ -16,10 +16,10 @@
 use super::insert::{Batch, inserted, spell};
 use super::ledger::Ledger;
 use super::transact::{self, queue_begin};
-use crate::connection::{Connection, LOCK_WAIT, NO_LOCK_WAIT};
-use crate::failure::Result;
 use bytes::Bytes;
 use futures_util::future::join;
+use mariadb_client::Result;
+use mariadb_client::{Connection, LOCK_WAIT, NO_LOCK_WAIT};
 use mariadb_wire::Param;
 use store::StatementOutcome;
 

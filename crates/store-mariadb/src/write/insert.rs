@@ -3,8 +3,6 @@
 use super::ledger::Ledger;
 use super::transact::{Wrote, back_off, commit, queue_begin_on, roll_back, write};
 use super::{ATTEMPTS_MAX, Options, concerns_statement, halves, refusal};
-use crate::connection::Connection;
-use crate::failure::{Failure, Result, sql};
 use crate::keyed::claims;
 use crate::multikey;
 use crate::spelling;
@@ -14,6 +12,8 @@ use ahash::AHashMap;
 use bytes::Bytes;
 use document::Doc;
 use error::{Code, Error};
+use mariadb_client::Connection;
+use mariadb_client::{Failure, Result, server_error};
 use mariadb_wire::{ColumnType, Param, com_stmt_bulk_execute};
 use std::ops::Range;
 use store::{ChangeObserver, Changes, Namespace, StatementOutcome};
@@ -276,7 +276,7 @@ impl Batch<'_> {
     ) -> Result<error::Result<StatementOutcome>> {
         match claims::claim(connection, self.table).await {
             Ok(()) => Ok(Ok(inserted())),
-            Err(failure) if failure.sql_code() == Some(sql::DUPLICATE_ENTRY) => {
+            Err(failure) if failure.sql_code() == Some(server_error::DUPLICATE_ENTRY) => {
                 connection.queue_query("ROLLBACK TO SAVEPOINT selkie");
                 connection.finish().await?;
                 let failure = claims::weigh(connection, self.table, settled, failure).await;

@@ -5,11 +5,11 @@
 //! goes on behind it. Recording is part of each write's transaction, so that neither exists without the other.
 
 use super::settling::Settling;
-use crate::connection::Connection;
-use crate::failure::{Failure, Result, sql};
 use crate::own_schema;
 use document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
 use error::{Code, Error};
+use mariadb_client::Connection;
+use mariadb_client::{Failure, Result, server_error};
 use mariadb_wire::Param;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -103,7 +103,7 @@ impl Ledger {
     pub fn is_recorded(&self, answer: Result<u64>) -> Result<bool> {
         match answer {
             Ok(affected) => Ok(self.recorded == 0 || affected == 1),
-            Err(failure) if failure.sql_code() == Some(sql::COLUMN_NOT_NULL) => Ok(false),
+            Err(failure) if failure.sql_code() == Some(server_error::COLUMN_NOT_NULL) => Ok(false),
             Err(failure) => Err(failure),
         }
     }

@@ -1,12 +1,12 @@
 //! What a refused write is called in MongoDB's terms.
 
-use crate::failure::{Failure, sql};
 use crate::index::{Index, array_in_unique};
 use crate::table::Table;
 use crate::{id_text, key};
 use document::{Collation, Doc, DocBuf, Value};
 use error::{Code, Error};
 use index_keys::{IndexShape, keys};
+use mariadb_client::{Failure, server_error};
 use sha2::{Digest, Sha256};
 use store::Namespace;
 use store::duplicate::duplicate_key;
@@ -14,12 +14,12 @@ use store::duplicate::duplicate_key;
 /// The error of a document that the server refused.
 pub(super) fn of(failure: Failure, namespace: &Namespace, table: &Table, document: Doc<'_>) -> Error {
     match &failure {
-        Failure::Sql { code: sql::DUPLICATE_ENTRY, message } => duplicate(message, namespace, table, document),
-        Failure::Sql { code: sql::DATA_TOO_LONG, .. } => Error::bad_value(format!(
+        Failure::Sql { code: server_error::DUPLICATE_ENTRY, message } => duplicate(message, namespace, table, document),
+        Failure::Sql { code: server_error::DATA_TOO_LONG, .. } => Error::bad_value(format!(
             "the _id is too long for the column 'id' of the table of {namespace}, which was not made by Selkie"
         )),
-        Failure::Sql { code: sql::CHECK_VIOLATED, message } if message.contains(".array") => array_in_unique(),
-        Failure::Sql { code: sql::PACKET_TOO_LARGE, .. } => too_large(),
+        Failure::Sql { code: server_error::CHECK_VIOLATED, message } if message.contains(".array") => array_in_unique(),
+        Failure::Sql { code: server_error::PACKET_TOO_LARGE, .. } => too_large(),
         _ => failure.into(),
     }
 }

@@ -1,10 +1,10 @@
 //! One write with its record, as one transaction and in few round trips.
 
 use super::ledger::Ledger;
-use crate::connection::Connection;
-use crate::failure::Result;
 use crate::keyed::claims;
 use crate::table::Table;
+use mariadb_client::Connection;
+use mariadb_client::Result;
 use std::time::Duration;
 use store::StatementOutcome;
 

@@ -2,8 +2,6 @@
 
 use super::Change;
 use super::{Decision, Running};
-use crate::connection::{Connection, Event};
-use crate::failure::{Failure, Result};
 use crate::multikey;
 use crate::plan::{MariaDbPlan, key_param};
 use crate::scan;
@@ -15,6 +13,8 @@ use crate::write::transact::{Wrote, back_off, write};
 use ahash::AHashSet;
 use document::{Doc, DocBuf};
 use error::{Code, Error};
+use mariadb_client::{Connection, Event};
+use mariadb_client::{Failure, Result};
 use mariadb_wire::Param;
 use query::MatchDetails;
 use std::sync::Arc;

@@ -9,8 +9,6 @@
 mod read;
 
 use super::{Change, Decision, Found, Running};
-use crate::connection::Connection;
-use crate::failure::{Failure, Result};
 use crate::multikey;
 use crate::plan::key_param;
 use crate::spelling;
@@ -21,6 +19,8 @@ use crate::write::transact::{Wrote, write};
 use crate::write::{Options, refusal};
 use ahash::AHashSet;
 use document::{Doc, DocBuf};
+use mariadb_client::Connection;
+use mariadb_client::{Failure, Result};
 use mariadb_wire::{ColumnType, Param, com_stmt_bulk_execute};
 use read::{Named, Read};
 use std::cell::RefCell;

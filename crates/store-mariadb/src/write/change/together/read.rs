@@ -1,13 +1,13 @@
 //! Reading the documents of many updates at once: by one query where each is `{<path>: <value>}`, else by one for each.
 
 use super::super::{Change, Found, Running};
-use crate::failure::Result;
 use crate::scan;
 use crate::table::Table;
 use ahash::{AHashMap, AHashSet};
 use document::path::Path;
 use document::{Doc, DocBuf, Value, ValueBuf, key};
 use futures_util::{StreamExt, stream};
+use mariadb_client::Result;
 use query::predicate::{Node, Test};
 use query::{Context, Predicate};
 use std::ops::ControlFlow;

@@ -1,0 +1,20 @@
+//! Queries for the identity of the server's binary log, and for its end.
+
+use mariadb_client::{Result, TextConnection, TextValues};
+use mariadb_wire::binlog::Gtid;
+
+/// Returns a text that identifies the server's log among those of other servers.
+pub async fn log_identity(connection: &mut TextConnection) -> Result<String> {
+    let rows = connection.rows("SELECT CONCAT_WS('|', @@hostname, @@port, @@server_id, @@datadir)").await?;
+    Ok(first_text(rows))
+}
+
+/// Returns the end of the server's log: it contains every transaction whose COMMIT has returned.
+pub async fn log_end(connection: &mut TextConnection) -> Result<Vec<Gtid>> {
+    let rows = connection.rows("SELECT @@global.gtid_binlog_pos").await?;
+    Ok(Gtid::parse_list(&first_text(rows))?)
+}
+
+fn first_text(rows: Vec<TextValues>) -> String {
+    rows.into_iter().flatten().next().flatten().unwrap_or_default()
+}

@@ -1,0 +1,21 @@
+//! How a process uses MariaDB as its document store.
+
+use crate::results::ResultSet;
+use cache::Cache;
+use mariadb_client::PoolOptions;
+use std::sync::Arc;
+
+/// Options of the store.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// Limits of each worker's connections.
+    pub pool: PoolOptions,
+    /// The result-set cache, if there is one.
+    pub results: Option<Arc<Cache<ResultSet>>>,
+    /// The gateway's name, unique on the server and the same after a restart. Without a name,
+    /// sessions of a process that was killed are not ended.
+    pub gateway: Option<String>,
+    /// The process also serves SQL clients: a server unsuited to documents is refused at the first
+    /// write of a document, not at the start.
+    pub has_sql_clients: bool,
+}
