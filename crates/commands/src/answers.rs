@@ -1,7 +1,7 @@
 //! The document cache: replies to commands, given again for as long as they are right.
 //!
 //! Between the session and the command: a command that only reads is looked up by what it says, less what does not matter to its answer
-//! ([`key`]). Where nothing is found, its handler says what the answer depends on ([`Making`]), and the reply is kept as it was sent.
+//! ([`key`]). Where nothing is found, its handler says what the answer depends on ([`PendingEntry`]), and the reply is kept as it was sent.
 //! A cursor that goes on is kept with its plan and its position, so that a hit goes on from there.
 
 mod body;
@@ -28,7 +28,7 @@ use store::{ChangeObserver, Changes, InFlightWrite, Namespace, Plan, Position};
 const KEPT_OVERHEAD_BYTES: usize = 224;
 
 /// A reply that is kept.
-pub struct Kept {
+pub struct CachedReply {
     /// The reply's body.
     pub body: Body,
     /// Where its cursor goes on.
@@ -37,10 +37,10 @@ pub struct Kept {
     pub has_escaped_names: bool,
 }
 
-impl Kept {
-    fn new(body: &[u8], rest: Option<Rest>) -> Arc<Kept> {
+impl CachedReply {
+    fn new(body: &[u8], rest: Option<Rest>) -> Arc<CachedReply> {
         let has_escaped_names = names::may_be_escaped() && names::has_mark(body);
-        Arc::new(Kept { body: Body::new(body), rest, has_escaped_names })
+        Arc::new(CachedReply { body: Body::new(body), rest, has_escaped_names })
     }
 
     /// Where in the body the cursor's id is: `{cursor: {firstBatch: […], id, …}, …}`.
@@ -75,7 +75,7 @@ pub struct Origin {
 
 /// The cache as commands see it.
 pub struct Answers {
-    pub cache: Arc<Cache<Kept>>,
+    pub cache: Arc<Cache<CachedReply>>,
     pub rules: Rules,
     /// Replies that are shared with other gateways, if they are.
     pub shared: Option<Arc<Shared>>,
@@ -83,22 +83,22 @@ pub struct Answers {
 
 /// Which of the caches a connection uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Uses {
+pub struct CachePolicy {
     pub replies: bool,
     /// Rows that the store keeps.
     pub rows: bool,
 }
 
-impl Uses {
-    pub const ALL: Uses = Uses { replies: true, rows: true };
-    pub const NONE: Uses = Uses { replies: false, rows: false };
+impl CachePolicy {
+    pub const ALL: CachePolicy = CachePolicy { replies: true, rows: true };
+    pub const NONE: CachePolicy = CachePolicy { replies: false, rows: false };
 }
 
 /// What is kept, on the way of a request.
 #[derive(Default)]
 pub struct Caches {
     /// What connections use by the listener that they came to; all there is, for listeners beyond.
-    pub listeners: Vec<Uses>,
+    pub listeners: Vec<CachePolicy>,
     pub answers: Option<Answers>,
     /// What the result-set cache of the store tells of itself, if there is one.
     pub results: Option<Box<dyn Fn() -> cache::Figures + Send + Sync>>,
@@ -107,8 +107,8 @@ pub struct Caches {
 }
 
 /// An answer that is being made to be kept. The handler says what it depends on; one that says nothing is not kept.
-pub struct Making {
-    fill: Fill<Kept>,
+pub struct PendingEntry {
+    fill: Fill<CachedReply>,
     key: Box<[u8]>,
     scope: Option<Scope>,
     rest: Option<Rest>,
@@ -124,12 +124,12 @@ struct Sharing {
 }
 
 /// What the cache has for a command.
-pub enum Looked {
+pub enum Lookup {
     /// The whole reply.
-    Answer(Arc<Kept>),
+    Answer(Arc<CachedReply>),
     /// The first batch; the handler opens a cursor behind it.
-    Beginning(Arc<Kept>),
-    Make(Box<Making>),
+    Beginning(Arc<CachedReply>),
+    Make(Box<PendingEntry>),
     Nothing,
 }
 
@@ -142,33 +142,33 @@ impl Answers {
     }
 
     /// The reply to a command, if it is kept: all of it, or the beginning, behind which a cursor is to be opened.
-    pub fn at_once(&self, call: &Call<'_>) -> Option<Arc<Kept>> {
+    pub fn at_once(&self, call: &Call<'_>) -> Option<Arc<CachedReply>> {
         let mut buffer = call.worker.key_buffer.borrow_mut();
         let key = self.key(call, &mut buffer)?;
         self.cache.get(key, call.now_ms)
     }
 
     /// As [`Answers::look_up`], for a command that is answered without waiting.
-    pub fn make_at_once(&self, call: &Call<'_>) -> Option<Box<Making>> {
+    pub fn make_at_once(&self, call: &Call<'_>) -> Option<Box<PendingEntry>> {
         let mut buffer = call.worker.key_buffer.borrow_mut();
         let key = self.key(call, &mut buffer)?;
         match self.cache.begin(key, call.now_ms, true) {
-            Begun::Fill(fill) => Some(Making::new(fill, key)),
+            Begun::Fill(fill) => Some(PendingEntry::new(fill, key)),
             _ => None,
         }
     }
 
     /// What there is for a command. Waits for somebody who is finding it out.
-    pub async fn look_up(&self, call: &Call<'_>) -> error::Result<Looked> {
+    pub async fn look_up(&self, call: &Call<'_>) -> error::Result<Lookup> {
         let mut key = Vec::new();
         if self.key(call, &mut key).is_none() {
-            return Ok(Looked::Nothing);
+            return Ok(Lookup::Nothing);
         }
         let mut alone = false;
         loop {
             match self.begin(call, &key, alone) {
-                Begun::Hit(kept) if kept.rest.is_some() => return Ok(Looked::Beginning(kept)),
-                Begun::Hit(kept) => return Ok(Looked::Answer(kept)),
+                Begun::Hit(kept) if kept.rest.is_some() => return Ok(Lookup::Beginning(kept)),
+                Begun::Hit(kept) => return Ok(Lookup::Answer(kept)),
                 Begun::Wait(mut flight) => {
                     // It ends when the flight does, whatever came of it.
                     let landed = async { Ok(flight.changed().await.is_ok()) };
@@ -176,16 +176,16 @@ impl Answers {
                     alone = true;
                 }
                 Begun::Fill(fill) => return Ok(self.look_up_elsewhere(call, fill, &key).await),
-                Begun::Blind => return Ok(Looked::Nothing),
+                Begun::Blind => return Ok(Lookup::Nothing),
             }
         }
     }
 
     /// What another gateway has given to a command; leave to find it out, if there is nothing.
-    async fn look_up_elsewhere(&self, call: &Call<'_>, fill: Fill<Kept>, key: &[u8]) -> Looked {
-        let Some(shared) = &self.shared else { return Looked::Make(Making::new(fill, key)) };
+    async fn look_up_elsewhere(&self, call: &Call<'_>, fill: Fill<CachedReply>, key: &[u8]) -> Lookup {
+        let Some(shared) = &self.shared else { return Lookup::Make(PendingEntry::new(fill, key)) };
         if let Some(found) = shared.get(key).await {
-            let kept = Kept::new(&found.body, None);
+            let kept = CachedReply::new(&found.body, None);
             let mut namespaces = found.namespaces.into_iter();
             if let Some(first) = namespaces.next() {
                 // What it was asked for is not taken apart here, so that any change of its collections counts.
@@ -193,13 +193,13 @@ impl Answers {
                 let bytes = kept.body.bytes_held() + KEPT_OVERHEAD_BYTES;
                 let _ = fill.finish(kept.clone(), bytes, scope, call.now_ms);
             }
-            return Looked::Answer(kept);
+            return Lookup::Answer(kept);
         }
         let sharing = shared.position().map(|position| Sharing { shared: shared.clone(), position });
-        Looked::Make(Box::new(Making { sharing, ..*Making::new(fill, key) }))
+        Lookup::Make(Box::new(PendingEntry { sharing, ..*PendingEntry::new(fill, key) }))
     }
 
-    fn begin(&self, call: &Call<'_>, key: &[u8], alone: bool) -> Begun<Kept> {
+    fn begin(&self, call: &Call<'_>, key: &[u8], alone: bool) -> Begun<CachedReply> {
         if let Some(kept) = self.cache.get(key, call.now_ms) {
             return Begun::Hit(kept);
         }
@@ -224,20 +224,20 @@ impl Answers {
     }
 
     /// Looks for the next batch of a cursor.
-    pub fn next_batch(&self, call: &Call<'_>, origin: &Origin, rest: &Rest, batch_size: u64) -> Looked {
+    pub fn next_batch(&self, call: &Call<'_>, origin: &Origin, rest: &Rest, batch_size: u64) -> Lookup {
         if !call.session.uses.get().replies {
-            return Looked::Nothing;
+            return Lookup::Nothing;
         }
         let mut key = origin.key.to_vec();
         key::write_position(rest, batch_size, &mut key);
         match self.cache.begin(&key, call.now_ms, true) {
-            Begun::Hit(kept) => Looked::Answer(kept),
+            Begun::Hit(kept) => Lookup::Answer(kept),
             Begun::Fill(fill) => {
-                let mut making = Making::new(fill, &origin.key);
+                let mut making = PendingEntry::new(fill, &origin.key);
                 making.scope = Some(origin.scope.clone());
-                Looked::Make(making)
+                Lookup::Make(making)
             }
-            Begun::Wait(_) | Begun::Blind => Looked::Nothing,
+            Begun::Wait(_) | Begun::Blind => Lookup::Nothing,
         }
     }
 }
@@ -247,21 +247,21 @@ fn is_cacheable(call: &Call<'_>) -> bool {
     call.spec.cacheable && matches!(call.request.kind, RequestKind::Msg { .. }) && !call.envelope.is_linearizable()
 }
 
-impl Making {
-    fn new(fill: Fill<Kept>, key: &[u8]) -> Box<Making> {
-        Box::new(Making { fill, key: key.into(), scope: None, rest: None, refusal: None, sharing: None })
+impl PendingEntry {
+    fn new(fill: Fill<CachedReply>, key: &[u8]) -> Box<PendingEntry> {
+        Box::new(PendingEntry { fill, key: key.into(), scope: None, rest: None, refusal: None, sharing: None })
     }
 
     /// Keeps the reply.
     pub fn finish(self, body: &[u8], now_ms: i64) {
-        let Making { fill, key, scope, rest, refusal, sharing } = self;
+        let PendingEntry { fill, key, scope, rest, refusal, sharing } = self;
         match (scope, refusal) {
             (Some(scope), None) => {
                 let rest_bytes = rest.as_ref().map_or(0, |_| 512);
                 // A cursor is this gateway's own.
                 let sharing = sharing.filter(|_| rest.is_none());
                 let namespaces = sharing.as_ref().map(|_| scope.namespaces());
-                let kept = Kept::new(body, rest);
+                let kept = CachedReply::new(body, rest);
                 let bytes = kept.body.bytes_held() + KEPT_OVERHEAD_BYTES + rest_bytes;
                 let body = kept.body.clone();
                 // Why it was not kept is counted there.
@@ -282,14 +282,14 @@ impl Making {
 
 /// The place in a [`Call`] where handlers say what their answers depend on.
 #[derive(Default)]
-pub struct Depends(RefCell<Option<Box<Making>>>);
+pub struct DependencyRecorder(RefCell<Option<Box<PendingEntry>>>);
 
-impl Depends {
-    pub fn begin(&self, making: Option<Box<Making>>) {
+impl DependencyRecorder {
+    pub fn begin(&self, making: Option<Box<PendingEntry>>) {
         *self.0.borrow_mut() = making;
     }
 
-    pub fn take(&self) -> Option<Box<Making>> {
+    pub fn take(&self) -> Option<Box<PendingEntry>> {
         self.0.borrow_mut().take()
     }
 
@@ -346,14 +346,14 @@ pub fn origin(call: &Call<'_>, namespace: &Namespace, request: &Request<'_>) -> 
 }
 
 /// Writes a kept batch into a reply's cursor, under the name it was kept by.
-pub fn write_batch(kept: &Kept, cursor: &mut DocWriter<'_>) {
+pub fn write_batch(kept: &CachedReply, cursor: &mut DocWriter<'_>) {
     if let Some(batch) = batch(kept) {
         cursor.append_element(batch);
     }
 }
 
 /// The batch of a kept reply.
-pub fn batch(kept: &Kept) -> Option<Element<'_>> {
+pub fn batch(kept: &CachedReply) -> Option<Element<'_>> {
     let cursor = Doc::from_bytes(&kept.body)?.get("cursor").and_then(Value::as_document)?;
     cursor.first()
 }

@@ -1,6 +1,6 @@
 //! From a request to its reply: look the command up, check what all share, carry it out, report how it went.
 
-use crate::answers::{self, Body, Depends, Kept, Looked};
+use crate::answers::{self, Body, CachedReply, DependencyRecorder, Lookup};
 use crate::arguments;
 use crate::between_servers;
 use crate::by_uuid;
@@ -54,9 +54,9 @@ pub struct Call<'a> {
     /// What answers `$text`, should the command have one.
     text_indexes: TextIndexes,
     /// What the answer depends on, where it is to be kept.
-    pub depends: Depends,
+    pub depends: DependencyRecorder,
     /// The answer's beginning, where that is kept and the handler has only to open a cursor behind it.
-    pub beginning: Option<Arc<Kept>>,
+    pub beginning: Option<Arc<CachedReply>>,
     /// The answer comes from a view's pipeline: MongoDB's `ok` is an int then.
     pub by_view: bool,
 }
@@ -82,7 +82,7 @@ impl<'a> Call<'a> {
             now_ms,
             reply_capacity: 0,
             text_indexes: TextIndexes::default(),
-            depends: Depends::default(),
+            depends: DependencyRecorder::default(),
             beginning: None,
             by_view: false,
         }
@@ -183,7 +183,7 @@ pub enum AtOnce {
     /// The reply's body is written.
     Written,
     /// This is the reply's body, to be sent from where it lies, and its end, if that is this reply's own.
-    Kept { body: Body, end: Vec<u8> },
+    Cached { body: Body, end: Vec<u8> },
 }
 
 /// Kept replies from this size on are sent from where they lie; smaller ones are copied, which is cheaper.
@@ -220,7 +220,7 @@ pub fn run_at_once(worker: &Worker, session: &ClientSession, request: &Request, 
             count_answer(worker, spec, &kept);
             worker.shared.usage.note(spec, body, began.elapsed(), &[]);
             if shared.len() >= SENT_AS_KEPT_BYTES && !kept.has_escaped_names {
-                return AtOnce::Kept { body: shared, end };
+                return AtOnce::Cached { body: shared, end };
             }
             reply.extend_from_slice(&shared);
             reply.extend_from_slice(&end);
@@ -316,7 +316,7 @@ pub async fn run(worker: &Worker, session: &ClientSession, request: &Request, re
 
 /// A kept reply as it is sent: its body, and the end that is not shared because it names a cursor that is opened for it. `None`
 /// if that is not to be done without waiting.
-fn parts_at_once(call: &Call<'_>, kept: &Kept) -> Option<(Body, Vec<u8>)> {
+fn parts_at_once(call: &Call<'_>, kept: &CachedReply) -> Option<(Body, Vec<u8>)> {
     if kept.rest.is_none() {
         return Some((kept.body.clone(), Vec::new()));
     }
@@ -327,7 +327,7 @@ fn parts_at_once(call: &Call<'_>, kept: &Kept) -> Option<(Body, Vec<u8>)> {
 }
 
 /// Counts what a command does whose answer was kept.
-fn count_answer(worker: &Worker, spec: &Spec, kept: &Kept) {
+fn count_answer(worker: &Worker, spec: &Spec, kept: &CachedReply) {
     let statistics = worker.statistics();
     if spec.name != "find" {
         statistics.operations_command.add(1);
@@ -416,14 +416,14 @@ async fn carry_out(
     call.text_indexes = text_indexes::mentioned(&call).await?;
     if let Some(answers) = worker.server.answers.as_ref().filter(|_| spec.cacheable && resolved.is_none()) {
         match Box::pin(answers.look_up(&call)).await? {
-            Looked::Answer(kept) => {
+            Lookup::Answer(kept) => {
                 count_answer(worker, spec, &kept);
                 reply.extend_from_slice(&kept.body);
                 return Ok(Disposition::Reply);
             }
-            Looked::Beginning(kept) => call.beginning = Some(kept),
-            Looked::Make(making) => call.depends.begin(Some(making)),
-            Looked::Nothing => {}
+            Lookup::Beginning(kept) => call.beginning = Some(kept),
+            Lookup::Make(making) => call.depends.begin(Some(making)),
+            Lookup::Nothing => {}
         }
     }
     let retryable_write = call.envelope.txn_number.is_some();

@@ -1,6 +1,6 @@
 //! What lives how long: the process, a worker thread, a client connection.
 
-use crate::answers::{Answers, Caches, Uses};
+use crate::answers::{Answers, CachePolicy, Caches};
 use crate::catalog_figures::Catalog;
 use crate::clock;
 use crate::cursor::{CursorLimits, Cursors};
@@ -70,7 +70,7 @@ pub struct Server {
     /// The document cache, if there is one.
     pub answers: Option<Answers>,
     /// What connections use of the caches, by the listener that they came to.
-    listeners: Vec<Uses>,
+    listeners: Vec<CachePolicy>,
     /// What the result-set cache tells of itself, if there is one.
     pub results: Option<Box<dyn Fn() -> cache::Figures + Send + Sync>>,
     /// The same for the answers that SQL clients get.
@@ -119,8 +119,8 @@ impl Parameters {
 
 impl Server {
     /// The caches that clients of a listener use.
-    fn uses_of(&self, listener: usize) -> Uses {
-        self.listeners.get(listener).copied().unwrap_or(Uses::ALL)
+    fn uses_of(&self, listener: usize) -> CachePolicy {
+        self.listeners.get(listener).copied().unwrap_or(CachePolicy::ALL)
     }
 
     pub fn new(settings: Settings, engine: Arc<dyn Engine>, caches: Caches) -> Arc<Server> {
@@ -352,7 +352,7 @@ pub struct ClientSession {
     /// The listener's number.
     listener: usize,
     /// From which caches answers may come, and into which they may go.
-    pub uses: Cell<Uses>,
+    pub uses: Cell<CachePolicy>,
 }
 
 impl ClientSession {
@@ -375,7 +375,7 @@ impl ClientSession {
 
     /// Says whether the caches are used, as far as the listener lets its clients.
     pub fn use_caches(&self, server: &Server, use_them: bool) {
-        self.uses.set(if use_them { server.uses_of(self.listener) } else { Uses::NONE });
+        self.uses.set(if use_them { server.uses_of(self.listener) } else { CachePolicy::NONE });
     }
 
     /// Notes that a logical session is in use. To the second: the timeout is half an hour.

@@ -47,7 +47,7 @@ pub(crate) fn respond_at_once(conversation: &Conversation, message: Message) -> 
             reply_to.finish(&mut reply, start, worker.reply_id(), false);
             Unsent::Copied { front: reply, body: Bytes::new(), end: Vec::new(), sent: 0 }
         }
-        commands::AtOnce::Kept { body, mut end } => {
+        commands::AtOnce::Cached { body, mut end } => {
             let checksum = reply_to.finish_around(&mut reply, start, worker.reply_id(), [&body, &end]);
             end.extend(checksum.into_iter().flatten());
             Unsent::kept(conversation, reply, body, end)

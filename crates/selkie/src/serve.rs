@@ -3,7 +3,7 @@
 use crate::cli::presentable_arguments;
 use crate::config::{self, Cache, CacheMode, Config, Store};
 use crate::temporary_files::TemporaryFiles;
-use commands::answers::{Answers, Kept, Rules, Uses};
+use commands::answers::{Answers, CachePolicy, CachedReply, Rules};
 use commands::{Server, Settings, Topology};
 use document::{DocBuf, doc};
 use futures_util::future::Either;
@@ -198,7 +198,7 @@ fn warn_of_open_doors(config: &Config) {
 
 /// What is kept: replies, rows, both or nothing.
 struct Caches {
-    replies: Option<Arc<cache::Cache<Kept>>>,
+    replies: Option<Arc<cache::Cache<CachedReply>>>,
     results: Option<Arc<cache::Cache<ResultSet>>>,
     /// What SQL clients are answered.
     sql: Option<Arc<cache::Cache<sql_session::Kept>>>,
@@ -310,7 +310,7 @@ impl Caches {
             engine.observe_changes(self.watch());
         }
         let Cache { only, except, commands, listeners, .. } = config.cache.clone();
-        let uses = |mode: CacheMode| Uses { replies: mode.keeps_replies(), rows: mode.keeps_rows() };
+        let uses = |mode: CacheMode| CachePolicy { replies: mode.keeps_replies(), rows: mode.keeps_rows() };
         let collections = cache::Rules { only, except };
         commands::answers::Caches {
             listeners: listeners.into_iter().map(uses).collect(),

@@ -2,7 +2,7 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/find/>
 
-use crate::answers::{self, Kept, Rest};
+use crate::answers::{self, CachedReply, Rest};
 use crate::arguments::{self, namespace_to_read, non_negative, plain_boolean, unknown_field};
 use crate::collection_uuid;
 use crate::command::{index_bounds, options, shards, views};
@@ -323,7 +323,7 @@ fn go_on(
     namespace: &Namespace,
     arguments: &Arguments<'_>,
     request: Request<'_>,
-    beginning: &Kept,
+    beginning: &CachedReply,
     reply: &mut DocWriter<'_>,
 ) -> Result<Disposition> {
     let mut cursor = reply.document("cursor");
@@ -335,7 +335,7 @@ fn go_on(
 }
 
 /// Opens a cursor behind a first batch that is kept, without waiting; gives its id.
-pub fn go_on_at_once(call: &Call<'_>, beginning: &Kept) -> Result<i64> {
+pub fn go_on_at_once(call: &Call<'_>, beginning: &CachedReply) -> Result<i64> {
     let rest = rest_of(beginning)?;
     let namespace = namespace_to_read(call.database(), call.first())?;
     let arguments = Arguments::read(call.fields())?;
@@ -348,7 +348,7 @@ fn open_behind(
     namespace: &Namespace,
     arguments: &Arguments<'_>,
     request: Request<'_>,
-    beginning: &Kept,
+    beginning: &CachedReply,
 ) -> Result<i64> {
     let rest = rest_of(beginning)?;
     if arguments.single_batch {
@@ -363,7 +363,7 @@ fn open_behind(
     enter_cursor(call, namespace, reader, arguments.no_cursor_timeout, size_without_figures(call))
 }
 
-fn rest_of(beginning: &Kept) -> Result<&Rest> {
+fn rest_of(beginning: &CachedReply) -> Result<&Rest> {
     beginning.rest.as_ref().ok_or_else(|| Error::internal("a kept answer does not go on"))
 }
 

@@ -1,6 +1,6 @@
 //! `getMore` and `killCursors`.
 
-use crate::answers::{self, Kept, Looked};
+use crate::answers::{self, CachedReply, Lookup};
 use crate::arguments::{self, is_absent, unknown_field};
 use crate::command::options::as_count;
 use crate::cursor::{self, Killed};
@@ -148,15 +148,15 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
 }
 
 /// The next batch, if it is kept; if not, and it is worth keeping, that is noted.
-fn kept_batch(call: &Call<'_>, reader: &Reader, batch_size: u64) -> Option<Arc<Kept>> {
+fn kept_batch(call: &Call<'_>, reader: &Reader, batch_size: u64) -> Option<Arc<CachedReply>> {
     let (answers, origin) = (call.worker.server.answers.as_ref()?, reader.origin.as_ref()?);
     match answers.next_batch(call, origin, &reader.rest()?, batch_size) {
-        Looked::Answer(kept) => Some(kept),
-        Looked::Make(making) => {
+        Lookup::Answer(kept) => Some(kept),
+        Lookup::Make(making) => {
             call.depends.begin(Some(making));
             None
         }
-        Looked::Beginning(_) | Looked::Nothing => None,
+        Lookup::Beginning(_) | Lookup::Nothing => None,
     }
 }
 

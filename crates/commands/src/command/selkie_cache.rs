@@ -2,7 +2,7 @@
 //!
 //! A command of Selkie's own: `{selkieCache: 1}`, `{selkieCache: 1, why: {find: "cars"}}`, `{selkieCache: 1, use: false}`.
 
-use crate::answers::{self, Uses};
+use crate::answers::{self, CachePolicy};
 use crate::arguments::{self, unknown_field};
 use crate::dispatch::Call;
 use crate::server::Server;
@@ -27,7 +27,7 @@ pub fn selkie_cache(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()
         why.append("kept", kept == "yes");
         why.append("reason", reason);
     }
-    reply.append("uses", call.session.uses.get() != Uses::NONE);
+    reply.append("uses", call.session.uses.get() != CachePolicy::NONE);
     write_figures(&call.worker.server, &mut reply.document("cache"));
     Ok(())
 }

@@ -59,7 +59,7 @@ impl Bench {
         let mut reply = Vec::new();
         let disposition = match commands::run_at_once(&self.worker, &self.session, request, &mut reply) {
             AtOnce::Written => Disposition::Reply,
-            AtOnce::Kept { body, end } => {
+            AtOnce::Cached { body, end } => {
                 reply = [&body[..], &end].concat();
                 Disposition::Reply
             }
