@@ -1,11 +1,11 @@
 //! The whole cache: its parts, the time they share, and what the store tells it.
 
-use crate::changed::Changed;
-use crate::directory::{self, Directory};
-use crate::figures::{Figures, Refusal};
-use crate::recent::Recent;
-use crate::scope::Scope;
+use crate::changed_fields::Changed;
+use crate::dependencies::Scope;
+use crate::in_flight_writes::Recent;
+use crate::key_directory::{self, Directory};
 use crate::shard::{Flight, Found, New, Shard};
+use crate::statistics::{Figures, Refusal};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -38,7 +38,7 @@ const LISTED_MAX: usize = 64;
 
 impl Settings {
     fn directories(&self) -> usize {
-        self.shards.div_ceil(directory::PARTS)
+        self.shards.div_ceil(key_directory::PARTS)
     }
 
     /// How many of those answers each directory has.
@@ -104,7 +104,7 @@ impl<A: Send + Sync + 'static> Cache<A> {
         let settings = Settings { shards: settings.shards.max(1), ..settings };
         let directories: Box<[Arc<Directory>]> = (0..settings.directories()).map(|_| Arc::default()).collect();
         let recent = Arc::new(Recent::new());
-        let shard = |part| Shard::new(part, directories[part / directory::PARTS].clone(), recent.clone());
+        let shard = |part| Shard::new(part, directories[part / key_directory::PARTS].clone(), recent.clone());
         Arc::new(Cache {
             shards: (0..settings.shards).map(|part| Mutex::new(shard(part))).collect(),
             directories,
@@ -237,11 +237,11 @@ impl<A: Send + Sync + 'static> Cache<A> {
             for (at, directory) in self.directories.iter().enumerate() {
                 directory.find(namespace, change, &changed, &mut found);
                 examined += found.len() as u64;
-                for part in found.chunk_by(|one, other| directory::part(*one) == directory::part(*other)) {
+                for part in found.chunk_by(|one, other| key_directory::part(*one) == key_directory::part(*other)) {
                     let Some(first) = part.first() else { continue };
-                    let mut shard = self.shard(at * directory::PARTS + directory::part(*first));
+                    let mut shard = self.shard(at * key_directory::PARTS + key_directory::part(*first));
                     for &number in part {
-                        shard.invalidate(directory::slot(number), (namespace, change), &changed, &changes);
+                        shard.invalidate(key_directory::slot(number), (namespace, change), &changed, &changes);
                     }
                 }
             }
@@ -257,12 +257,12 @@ impl<A: Send + Sync + 'static> Cache<A> {
     /// that somebody was given meanwhile have another turn.
     fn shed(&self, part: usize, namespace: &Namespace) {
         let listed_max = self.settings.listed_max();
-        let Some(directory) = self.directories.get(part / directory::PARTS) else { return };
+        let Some(directory) = self.directories.get(part / key_directory::PARTS) else { return };
         // After one turn of all of them none has been given since.
         for _ in 0..2 * listed_max + 2 {
             let Some(oldest) = directory.turn(namespace, listed_max) else { return };
-            let of_oldest = part / directory::PARTS * directory::PARTS + directory::part(oldest);
-            self.shard(of_oldest).shed(directory::slot(oldest), namespace);
+            let of_oldest = part / key_directory::PARTS * key_directory::PARTS + key_directory::part(oldest);
+            self.shard(of_oldest).shed(key_directory::slot(oldest), namespace);
         }
     }
 

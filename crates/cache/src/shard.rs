@@ -1,13 +1,13 @@
 //! One part of the cache, behind one lock: the answers whose keys' hashes fall to it.
 
 use crate::cache::Settings;
-use crate::changed::Changed;
-use crate::directory::{self, Directory, SLOTS_MAX};
-use crate::figures::{Figures, Refusal};
-use crate::filed::Place;
-use crate::queues::{Queues, Standing, Standings, Ticket, Verdict};
-use crate::recent::Recent;
-use crate::scope::{Reach, Scope};
+use crate::changed_fields::Changed;
+use crate::dependencies::{Reach, Scope};
+use crate::eviction_queues::{Queues, Standing, Standings, Ticket, Verdict};
+use crate::in_flight_writes::Recent;
+use crate::invalidation_index::Place;
+use crate::key_directory::{self, Directory, SLOTS_MAX};
+use crate::statistics::{Figures, Refusal};
 use ahash::AHashMap;
 use hashbrown::HashTable;
 use std::sync::Arc;
@@ -199,7 +199,7 @@ impl<A> Shard<A> {
         let is_dear = took_us * 1024 >= DEAR_US_PER_KB * bytes as u64;
         let generation = self.generations.get(number as usize).copied().unwrap_or_default();
         let standing = self.queues.enter((number, generation), hash, bytes, is_dear);
-        let place = self.directory.file(directory::number(self.part, number), &scope, settings.listed_max());
+        let place = self.directory.file(key_directory::number(self.part, number), &scope, settings.listed_max());
         // What is announced from now on finds the answer; what was announced meanwhile may have looked for it too early.
         let is_overtaken = is_overtaken(&scope);
         let listed = matches!(place, Place::List).then(|| scope.namespace.clone());
@@ -261,7 +261,7 @@ impl<A> Shard<A> {
         if let Ok(entry) = self.by_key.find_entry(slot.hash, |&other| other == number) {
             entry.remove();
         }
-        self.directory.remove(directory::number(self.part, number), &slot.scope, &slot.place);
+        self.directory.remove(key_directory::number(self.part, number), &slot.scope, &slot.place);
         self.queues.leave(slot.standing, slot.bytes);
         self.bytes -= slot.bytes;
         if let Some(generation) = self.generations.get_mut(number as usize) {

@@ -1,6 +1,6 @@
 //! The cache beside a store that is as simple as can be: a map behind a lock.
 
-use crate::scope::{Answer, Scope};
+use crate::dependencies::{Answer, Scope};
 use crate::{Begun, Cache, Refusal, Settings, Watching};
 use document::path::Path;
 use document::{Doc, DocBuf, array, doc};

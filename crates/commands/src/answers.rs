@@ -341,7 +341,7 @@ pub fn origin(call: &Call<'_>, namespace: &Namespace, request: &Request<'_>) -> 
     let mut key = Vec::new();
     key::write(&call.envelope, &mut key);
     let predicate = request.predicate.clone().unwrap_or_else(Predicate::everything);
-    let scope = Scope::matching(namespace.clone(), predicate, cache::scope::Answer::Documents);
+    let scope = Scope::matching(namespace.clone(), predicate, cache::dependencies::Answer::Documents);
     Arc::new(Origin { key: key.into(), scope })
 }
 

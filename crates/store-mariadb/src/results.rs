@@ -9,7 +9,7 @@ use crate::scan::Take;
 use crate::store::MariaDbStore;
 use crate::table::Table;
 use ::store::{Flow, Position, ScanEnd};
-use cache::scope::Answer;
+use cache::dependencies::Answer;
 use cache::{Begun, Cache, Fill, Scope};
 use mariadb_client::Result;
 use mariadb_wire::{Param, com_stmt_execute};

@@ -11,7 +11,7 @@ use crate::envelope::{WriteConcern, check_time_limit};
 use crate::index_filters;
 use crate::read::{Batch, Reader, Request};
 use crate::reply::{append_namespace, in_executor};
-use cache::scope::Answer;
+use cache::dependencies::Answer;
 use cache::{Refusal, Scope};
 use document::{Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};

@@ -8,7 +8,7 @@ use crate::dispatch::{Call, Disposition};
 use crate::index_filters;
 use crate::read::{Visit, for_each};
 use crate::table_scan;
-use cache::scope::Answer;
+use cache::dependencies::Answer;
 use cache::{Refusal, Scope};
 use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};

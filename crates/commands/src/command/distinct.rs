@@ -14,7 +14,7 @@ use crate::index_filters;
 use crate::read::{Visit, for_each};
 use crate::reply::in_executor;
 use crate::table_scan;
-use cache::scope::Answer;
+use cache::dependencies::Answer;
 use cache::{Refusal, Scope};
 use document::path::Path;
 use document::{ArrayWriter, Collation, Doc, DocWriter, Element, Value, ValueBuf, doc};

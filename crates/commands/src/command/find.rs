@@ -12,7 +12,7 @@ use crate::index_filters;
 use crate::read::{Batch, Reader, Request};
 use crate::reply::{append_namespace, in_executor};
 use crate::server::Topology;
-use cache::scope::{Answer, Reach};
+use cache::dependencies::{Answer, Reach};
 use cache::{Refusal, Scope};
 use document::{Collation, Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};

@@ -9,7 +9,7 @@ use crate::dispatch::Call;
 use crate::read;
 use crate::reply::{append_names, in_executor};
 use cache::Scope;
-use cache::scope::Answer;
+use cache::dependencies::Answer;
 use document::{Doc, DocWriter, Element, Kind, Value};
 use error::Result;
 use mongo_wire::Request;

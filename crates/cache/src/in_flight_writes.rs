@@ -1,6 +1,6 @@
 //! Changes under way and just over: what answers that are being made may have missed.
 
-use crate::scope::Scope;
+use crate::dependencies::Scope;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

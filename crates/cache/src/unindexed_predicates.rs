@@ -3,8 +3,8 @@
 //! Their filters are often alike: what an application adds to each of its questions (`deleted: {$ne: true}`) is in all of them. So a condition
 //! that several have is kept once, apart from the filters, and tested once for a change; where it fails, none of them is looked at.
 
-use crate::changed::{Changed, is_infallible};
-use crate::locked;
+use crate::bounded_evaluation;
+use crate::changed_fields::{Changed, is_infallible};
 use document::{Doc, DocBuf};
 use hashbrown::HashMap;
 use query::Predicate;
@@ -125,8 +125,9 @@ impl Listed {
 }
 
 fn holds_for_neither(node: &Node, before: Option<Doc<'_>>, after: Option<Doc<'_>>, changed: &Changed<'_>) -> bool {
-    let fails =
-        |image: Option<Doc<'_>>| image.is_none_or(|image| locked::evaluate(|| node.matches(image)) == Some(false));
+    let fails = |image: Option<Doc<'_>>| {
+        image.is_none_or(|image| bounded_evaluation::evaluate(|| node.matches(image)) == Some(false))
+    };
     fails(before) && (before.is_some() && !changed.is_read_by(node) || fails(after))
 }
 

@@ -5,10 +5,10 @@
 //! every change of the collection goes through; the list is kept short. With filters on many fields, a document's own fields say which of
 //! them are looked at.
 
-use crate::changed::Changed;
+use crate::changed_fields::Changed;
 use crate::intervals::Intervals;
-use crate::listed::Listed;
-use crate::ways::{Spot, Trigram, Under, Way, trigrams};
+use crate::invalidation_keys::{Spot, Trigram, Under, Way, trigrams};
+use crate::unindexed_predicates::Listed;
 use ahash::AHashMap;
 use document::path::{End, Path};
 use document::{Doc, Value, key};

@@ -1,7 +1,7 @@
 //! What an answer depends on, and whether a change matters to it.
 
-use crate::changed::Changed;
-use crate::locked;
+use crate::bounded_evaluation;
+use crate::changed_fields::Changed;
 use document::path::Path;
 use document::{Doc, DocBuf};
 use query::{Predicate, Sort};
@@ -69,7 +69,7 @@ impl Scope {
         match change {
             Change::Document { before, after } => self.is_affected_by(as_doc(before), as_doc(after), changed),
             Change::Id(id) => match &self.reach {
-                Reach::Matching { predicate, .. } => crate::ways::may_match_id(predicate, id.as_value()),
+                Reach::Matching { predicate, .. } => crate::invalidation_keys::may_match_id(predicate, id.as_value()),
                 Reach::Everything => true,
             },
             Change::Unspecified => true,
@@ -80,7 +80,7 @@ impl Scope {
     fn is_affected_by(&self, before: Option<Doc<'_>>, after: Option<Doc<'_>>, changed: &Changed<'_>) -> bool {
         let Reach::Matching { predicate, answer } = &self.reach else { return true };
         let matches = |document: Option<Doc<'_>>| {
-            document.map_or(Some(false), |document| locked::evaluate(|| predicate.matches(document)))
+            document.map_or(Some(false), |document| bounded_evaluation::evaluate(|| predicate.matches(document)))
         };
         if before.or(after).is_some_and(|image| changed.rules_out(predicate, image)) {
             return false;

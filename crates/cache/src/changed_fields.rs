@@ -1,7 +1,7 @@
 //! Which fields a change of a document is about, so that what asks for others is asked once and not of both images.
 
-use crate::filed::first_name;
-use crate::locked;
+use crate::bounded_evaluation;
+use crate::invalidation_index::first_name;
 use document::Doc;
 use query::Predicate;
 use query::predicate::{Node, Test};
@@ -41,7 +41,7 @@ impl<'d> Changed<'d> {
                 }
                 continue;
             }
-            match locked::evaluate(|| condition.matches(image)) {
+            match bounded_evaluation::evaluate(|| condition.matches(image)) {
                 Some(true) => {}
                 Some(false) => return true,
                 None => return false,

@@ -4,10 +4,10 @@
 //! Of the locks, a part's is taken before its directory's: who has found answers here lets go before asking the part that has them, which
 //! may have others in their places by then, and looks at what is there.
 
-use crate::changed::Changed;
-use crate::filed::{Filed, Place};
-use crate::scope::{Answer, Reach, Scope, covers};
-use crate::ways;
+use crate::changed_fields::Changed;
+use crate::dependencies::{Answer, Reach, Scope, covers};
+use crate::invalidation_index::{Filed, Place};
+use crate::invalidation_keys;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use store::{Change, Namespace};
 
@@ -46,7 +46,7 @@ impl Directory {
     pub fn file(&self, answer: u32, scope: &Scope, listed_max: usize) -> Place {
         let (ways, is_certain, predicate) = match &scope.reach {
             Reach::Matching { predicate, answer } => {
-                (ways::of(predicate), matches!(answer, Answer::Documents), Some(&**predicate))
+                (invalidation_keys::of(predicate), matches!(answer, Answer::Documents), Some(&**predicate))
             }
             Reach::Everything => (Vec::new(), false, None),
         };
