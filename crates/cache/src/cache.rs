@@ -1,11 +1,11 @@
 //! The whole cache: its parts, the time they share, and what the store tells it.
 
 use crate::changed_fields::Changed;
-use crate::dependencies::Scope;
+use crate::dependencies::Dependencies;
 use crate::in_flight_writes::Recent;
 use crate::key_directory::{self, Directory};
 use crate::shard::{Flight, Found, New, Shard};
-use crate::statistics::{Figures, Refusal};
+use crate::statistics::{NotCached, Statistics};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 /// How much is kept and for how long.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct CacheSettings {
     /// Memory for answers, keys and what they depend on.
     pub bytes: usize,
     /// Parts of the cache, each with a lock of its own.
@@ -36,7 +36,7 @@ pub struct Settings {
 /// Answers of a collection that every change is held against: each costs a write a quarter of a microsecond.
 const LISTED_MAX: usize = 64;
 
-impl Settings {
+impl CacheSettings {
     fn directories(&self) -> usize {
         self.shards.div_ceil(key_directory::PARTS)
     }
@@ -56,7 +56,7 @@ thread_local! {
 
 /// Answers of one kind.
 pub struct Cache<A> {
-    settings: Settings,
+    settings: CacheSettings,
     shards: Box<[Mutex<Shard<A>>]>,
     /// One for some parts each.
     directories: Box<[Arc<Directory>]>,
@@ -76,18 +76,18 @@ pub struct Cache<A> {
 }
 
 /// What is found for a question.
-pub enum Begun<A> {
+pub enum CacheLookup<A> {
     Hit(Arc<A>),
     /// Somebody else is asking the same: worth waiting for, and looking again then.
     Wait(watch::Receiver<()>),
     /// The caller is to ask the store.
-    Fill(Fill<A>),
+    Compute(ComputePermit<A>),
     /// The caller is to ask the store, and to keep the answer for itself.
-    Blind,
+    Bypass,
 }
 
 /// An answer that is being made. Dropped without an answer, those who wait for it go on by themselves.
-pub struct Fill<A> {
+pub struct ComputePermit<A> {
     cache: Arc<Cache<A>>,
     key: Box<[u8]>,
     hash: u64,
@@ -100,8 +100,8 @@ pub struct Fill<A> {
 }
 
 impl<A: Send + Sync + 'static> Cache<A> {
-    pub fn new(settings: Settings) -> Arc<Cache<A>> {
-        let settings = Settings { shards: settings.shards.max(1), ..settings };
+    pub fn new(settings: CacheSettings) -> Arc<Cache<A>> {
+        let settings = CacheSettings { shards: settings.shards.max(1), ..settings };
         let directories: Box<[Arc<Directory>]> = (0..settings.directories()).map(|_| Arc::default()).collect();
         let recent = Arc::new(Recent::new());
         let shard = |part| Shard::new(part, directories[part / key_directory::PARTS].clone(), recent.clone());
@@ -130,36 +130,44 @@ impl<A: Send + Sync + 'static> Cache<A> {
     }
 
     /// The answer, or leave to make it. `alone`: there is no waiting for others who make it.
-    pub fn begin(self: &Arc<Self>, key: &[u8], now_ms: i64, alone: bool) -> Begun<A> {
-        if self.is_blind() {
+    pub fn look_up(self: &Arc<Self>, key: &[u8], now_ms: i64, alone: bool) -> CacheLookup<A> {
+        if self.is_follower_lost() {
             let stale = self.get(key, now_ms);
             return stale.map_or_else(
                 || {
-                    self.refuse(Refusal::Blind);
-                    Begun::Blind
+                    self.count_not_cached(NotCached::FollowerLost);
+                    CacheLookup::Bypass
                 },
-                Begun::Hit,
+                CacheLookup::Hit,
             );
         }
         let hash = self.hasher.hash_one(key);
         let part = self.part(hash);
         let mut shard = self.shard(part);
         let flight = match shard.find(key, hash, now_ms, &self.settings) {
-            Found::Answer(answer) => return Begun::Hit(answer),
+            Found::Answer(answer) => return CacheLookup::Hit(answer),
             Found::UnderWay(_) if alone => None,
-            Found::UnderWay(flight) => return Begun::Wait(flight),
+            Found::UnderWay(flight) => return CacheLookup::Wait(flight),
             Found::Nothing if alone => None,
             Found::Nothing => shard.take_off(key, hash),
         };
         drop(shard);
         let began = self.recent.begin_read();
-        Begun::Fill(Fill { cache: self.clone(), key: key.into(), hash, part, began, started: Instant::now(), flight })
+        CacheLookup::Compute(ComputePermit {
+            cache: self.clone(),
+            key: key.into(),
+            hash,
+            part,
+            began,
+            started: Instant::now(),
+            flight,
+        })
     }
 
     /// Keeps nothing until it is told that writes from elsewhere are followed again, and forgets everything: at once, or then where some of it
     /// may be given for a while.
-    pub fn set_blind(&self, blind: bool) {
-        if blind && !self.is_blind() {
+    pub fn set_follower_lost(&self, blind: bool) {
+        if blind && !self.is_follower_lost() {
             self.blind_since_ms.store(self.clock_ms(), Ordering::SeqCst);
         }
         let forgets = !blind || self.settings.stale_ms.is_none();
@@ -178,40 +186,40 @@ impl<A: Send + Sync + 'static> Cache<A> {
     /// Whether what is kept may be given.
     fn may_give(&self) -> bool {
         let is_recent = |limit: i64| self.clock_ms() - self.blind_since_ms.load(Ordering::SeqCst) < limit;
-        !self.is_blind() || self.settings.stale_ms.is_some_and(is_recent)
+        !self.is_follower_lost() || self.settings.stale_ms.is_some_and(is_recent)
     }
 
     fn clock_ms(&self) -> i64 {
         self.born.elapsed().as_millis() as i64
     }
 
-    pub fn is_blind(&self) -> bool {
+    pub fn is_follower_lost(&self) -> bool {
         self.blind.load(Ordering::SeqCst)
     }
 
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &CacheSettings {
         &self.settings
     }
 
-    pub fn figures(&self) -> Figures {
-        let mut sum = Figures {
+    pub fn statistics(&self) -> Statistics {
+        let mut sum = Statistics {
             changes: self.changes.load(Ordering::Relaxed),
             changes_us: self.noting_ns.load(Ordering::Relaxed) / 1000,
             examined: self.examined.load(Ordering::Relaxed),
-            ..Figures::default()
+            ..Statistics::default()
         };
-        self.shards.iter().for_each(|shard| sum.add(&lock(shard).figures()));
+        self.shards.iter().for_each(|shard| sum.add(&lock(shard).statistics()));
         sum
     }
 
     /// Whether the answer to a question is kept, or why it was not when it was made last, if that is known. Counts nothing.
-    pub fn why(&self, key: &[u8], now_ms: i64) -> Result<(), Option<Refusal>> {
+    pub fn explain(&self, key: &[u8], now_ms: i64) -> Result<(), Option<NotCached>> {
         let hash = self.hasher.hash_one(key);
-        self.shard(self.part(hash)).why(key, hash, now_ms, &self.settings)
+        self.shard(self.part(hash)).explain(key, hash, now_ms, &self.settings)
     }
 
     /// Notes that an answer was not even looked for.
-    pub fn refuse(&self, why: Refusal) {
+    pub fn count_not_cached(&self, why: NotCached) {
         if let Some(shard) = self.shards.first() {
             lock(shard).count_refusal(why);
         }
@@ -278,9 +286,9 @@ impl<A: Send + Sync + 'static> Cache<A> {
     }
 }
 
-impl<A: Send + Sync + 'static> Fill<A> {
+impl<A: Send + Sync + 'static> ComputePermit<A> {
     /// Keeps the answer, if it is still right and worth it. `bytes`: what it takes in memory.
-    pub fn finish(mut self, answer: Arc<A>, bytes: usize, scope: Scope, now_ms: i64) -> Result<(), Refusal> {
+    pub fn store(mut self, answer: Arc<A>, bytes: usize, scope: Dependencies, now_ms: i64) -> Result<(), NotCached> {
         let new = New {
             key: std::mem::take(&mut self.key),
             hash: self.hash,
@@ -291,29 +299,29 @@ impl<A: Send + Sync + 'static> Fill<A> {
             started: self.started,
             now_ms,
         };
-        let listed = steps::unbroken(|| self.store(new))?;
+        let listed = steps::unbroken(|| self.insert(new))?;
         listed.into_iter().for_each(|namespace| self.cache.shed(self.part, &namespace));
         Ok(())
     }
 
-    fn store(&self, new: New<A>) -> Result<Option<Namespace>, Refusal> {
+    fn insert(&self, new: New<A>) -> Result<Option<Namespace>, NotCached> {
         let mut shard = self.cache.shard(self.part);
         if let Some(flight) = &self.flight {
             shard.land(&new.key, flight);
         }
-        if self.cache.is_blind() {
-            return Err(Refusal::Blind);
+        if self.cache.is_follower_lost() {
+            return Err(NotCached::FollowerLost);
         }
         shard.store(new, &self.cache.settings)
     }
 
     /// Gives up: the answer is not to be kept.
-    pub fn refuse(self, why: Refusal) {
+    pub fn discard(self, why: NotCached) {
         self.cache.shard(self.part).refuse(why, self.hash);
     }
 }
 
-impl<A> Drop for Fill<A> {
+impl<A> Drop for ComputePermit<A> {
     fn drop(&mut self) {
         self.cache.recent.end_read();
         if let Some(flight) = self.flight.take()
@@ -335,9 +343,9 @@ struct Noted<A: Send + Sync + 'static> {
 }
 
 /// A cache as stores know it.
-pub struct Watching<A>(pub Arc<Cache<A>>);
+pub struct CacheObserver<A>(pub Arc<Cache<A>>);
 
-impl<A: Send + Sync + 'static> ChangeObserver for Watching<A> {
+impl<A: Send + Sync + 'static> ChangeObserver for CacheObserver<A> {
     fn wants_images(&self, namespace: &Namespace) -> bool {
         self.0.directories.iter().any(|directory| directory.knows(namespace))
     }

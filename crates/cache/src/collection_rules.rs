@@ -2,14 +2,14 @@
 
 /// Patterns of namespaces: `database.collection`, `database.*`, or `*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct CollectionRules {
     /// These alone; all, where there are none.
     pub only: Vec<String>,
     /// Not these, whatever `only` says.
     pub except: Vec<String>,
 }
 
-impl Rules {
+impl CollectionRules {
     pub fn allow(&self, database: &str, collection: &str) -> bool {
         let named = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, database, collection));
         (self.only.is_empty() || named(&self.only)) && !named(&self.except)
@@ -33,9 +33,9 @@ mod tests {
     fn exceptions_go_before() {
         let rules = |only: &[&str], except: &[&str]| {
             let list = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect();
-            Rules { only: list(only), except: list(except) }
+            CollectionRules { only: list(only), except: list(except) }
         };
-        assert!(Rules::default().allow("a", "b"));
+        assert!(CollectionRules::default().allow("a", "b"));
         assert!(rules(&["a.*"], &[]).allow("a", "b"));
         assert!(!rules(&["a.*"], &[]).allow("b", "b"));
         assert!(!rules(&["a.*"], &["a.b"]).allow("a", "b"));

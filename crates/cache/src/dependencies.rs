@@ -10,45 +10,49 @@ use store::{Change, Namespace};
 
 /// What an answer was made from.
 #[derive(Clone, Debug)]
-pub struct Scope {
+pub struct Dependencies {
     pub namespace: Namespace,
     /// What is known of the documents of `namespace` that count.
-    pub reach: Reach,
+    pub documents: DocumentSet,
     /// Other collections, of which every document counts.
     pub others: Vec<Namespace>,
 }
 
 /// Which documents of a collection count.
 #[derive(Clone, Debug)]
-pub enum Reach {
+pub enum DocumentSet {
     /// Those that match.
-    Matching { predicate: Box<Predicate>, answer: Answer },
+    Matching { predicate: Box<Predicate>, aspect: Aspect },
     /// All, in whatever way.
-    Everything,
+    All,
 }
 
 /// What is said of the documents that match.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum Aspect {
     /// What is in them.
     Documents,
     /// What is in those that come first in an order: up to this sort key.
     First { sort: Box<Sort>, last: Box<[u8]> },
     /// How many there are.
-    Number,
+    Count,
     /// The values that a path leads to.
-    Values(Path),
+    DistinctValues(Path),
 }
 
-impl Scope {
+impl Dependencies {
     /// An answer made from documents that match.
-    pub fn matching(namespace: Namespace, predicate: Predicate, answer: Answer) -> Scope {
-        Scope { namespace, reach: Reach::Matching { predicate: Box::new(predicate), answer }, others: Vec::new() }
+    pub fn matching(namespace: Namespace, predicate: Predicate, aspect: Aspect) -> Dependencies {
+        Dependencies {
+            namespace,
+            documents: DocumentSet::Matching { predicate: Box::new(predicate), aspect },
+            others: Vec::new(),
+        }
     }
 
     /// An answer made from all documents of some collections.
-    pub fn everything(namespace: Namespace, others: Vec<Namespace>) -> Scope {
-        Scope { namespace, reach: Reach::Everything, others }
+    pub fn all_documents(namespace: Namespace, others: Vec<Namespace>) -> Dependencies {
+        Dependencies { namespace, documents: DocumentSet::All, others }
     }
 
     /// The collections that it is about.
@@ -68,9 +72,11 @@ impl Scope {
     pub fn is_affected_at_home(&self, change: &Change, changed: &Changed<'_>) -> bool {
         match change {
             Change::Document { before, after } => self.is_affected_by(as_doc(before), as_doc(after), changed),
-            Change::Id(id) => match &self.reach {
-                Reach::Matching { predicate, .. } => crate::invalidation_keys::may_match_id(predicate, id.as_value()),
-                Reach::Everything => true,
+            Change::Id(id) => match &self.documents {
+                DocumentSet::Matching { predicate, .. } => {
+                    crate::invalidation_keys::may_match_id(predicate, id.as_value())
+                }
+                DocumentSet::All => true,
             },
             Change::Unspecified => true,
         }
@@ -78,7 +84,7 @@ impl Scope {
 
     /// The same for a change of one document.
     fn is_affected_by(&self, before: Option<Doc<'_>>, after: Option<Doc<'_>>, changed: &Changed<'_>) -> bool {
-        let Reach::Matching { predicate, answer } = &self.reach else { return true };
+        let DocumentSet::Matching { predicate, aspect } = &self.documents else { return true };
         let matches = |document: Option<Doc<'_>>| {
             document.map_or(Some(false), |document| bounded_evaluation::evaluate(|| predicate.matches(document)))
         };
@@ -90,13 +96,13 @@ impl Scope {
         let is = if changed.matters_to(predicate) { matches(after) } else { Some(was) };
         let Some(is) = is else { return true };
         let (before, after) = (before.filter(|_| was), after.filter(|_| is));
-        match answer {
-            Answer::Documents => was || is,
-            Answer::First { sort, last } => {
+        match aspect {
+            Aspect::Documents => was || is,
+            Aspect::First { sort, last } => {
                 [before, after].into_iter().flatten().any(|document| comes_first(sort, document, last))
             }
-            Answer::Number => was != is,
-            Answer::Values(path) => match (before, after) {
+            Aspect::Count => was != is,
+            Aspect::DistinctValues(path) => match (before, after) {
                 (None, None) => false,
                 (Some(before), Some(after)) => values(path, before) != values(path, after),
                 _ => true,
@@ -106,16 +112,16 @@ impl Scope {
 
     /// About how many bytes of memory it takes.
     pub(crate) fn bytes(&self) -> usize {
-        let reach = match &self.reach {
-            Reach::Matching { predicate, answer } => {
+        let reach = match &self.documents {
+            DocumentSet::Matching { predicate, aspect } => {
                 predicate_bytes(predicate.root())
-                    + match answer {
-                        Answer::First { last, .. } => last.len() + 200,
-                        Answer::Values(path) => path.as_str().len() + 100,
-                        Answer::Documents | Answer::Number => 0,
+                    + match aspect {
+                        Aspect::First { last, .. } => last.len() + 200,
+                        Aspect::DistinctValues(path) => path.as_str().len() + 100,
+                        Aspect::Documents | Aspect::Count => 0,
                     }
             }
-            Reach::Everything => 0,
+            DocumentSet::All => 0,
         };
         reach + self.others.len() * 64
     }

@@ -1,6 +1,6 @@
 //! Changes under way and just over: what answers that are being made may have missed.
 
-use crate::dependencies::Scope;
+use crate::dependencies::Dependencies;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -102,7 +102,7 @@ impl Recent {
 
     /// Whether a read that began at `time` (at that moment of the clock) may have missed a change that matters to what it was to find out. `seen`:
     /// announcements that have been looked at for it, which are all that there are when this returns.
-    pub fn may_have_missed(&self, time: u64, moment: Instant, scope: &Scope, seen: &mut u64) -> bool {
+    pub fn may_have_missed(&self, time: u64, moment: Instant, scope: &Dependencies, seen: &mut u64) -> bool {
         let announced = self.announced.load(Ordering::SeqCst);
         let before = std::mem::replace(seen, announced);
         if announced == before {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     fn misses(recent: &Recent, time: u64) -> bool {
-        let scope = Scope::everything(Namespace::new("d", "c"), vec![]);
+        let scope = Dependencies::all_documents(Namespace::new("d", "c"), vec![]);
         recent.may_have_missed(time, Instant::now(), &scope, &mut 0)
     }
 
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn what_has_been_looked_at_is_not_looked_at_again() {
         let recent = Recent::new();
-        let scope = Scope::everything(Namespace::new("d", "c"), vec![]);
+        let scope = Dependencies::all_documents(Namespace::new("d", "c"), vec![]);
         let mut seen = 0;
         recent.announce(changes("c"));
         assert!(recent.may_have_missed(1, Instant::now(), &scope, &mut seen));

@@ -5,7 +5,7 @@
 //! may have others in their places by then, and looks at what is there.
 
 use crate::changed_fields::Changed;
-use crate::dependencies::{Answer, Reach, Scope, covers};
+use crate::dependencies::{Aspect, Dependencies, DocumentSet, covers};
 use crate::invalidation_index::{Filed, Place};
 use crate::invalidation_keys;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -43,12 +43,12 @@ type Collections = hashbrown::HashMap<Namespace, Filed, ahash::RandomState>;
 
 impl Directory {
     /// Files an answer by what it depends on. `listed_max`: how many may be found in vain, see [`Filed::choose`].
-    pub fn file(&self, answer: u32, scope: &Scope, listed_max: usize) -> Place {
-        let (ways, is_certain, predicate) = match &scope.reach {
-            Reach::Matching { predicate, answer } => {
-                (invalidation_keys::of(predicate), matches!(answer, Answer::Documents), Some(&**predicate))
+    pub fn file(&self, answer: u32, scope: &Dependencies, listed_max: usize) -> Place {
+        let (ways, is_certain, predicate) = match &scope.documents {
+            DocumentSet::Matching { predicate, aspect } => {
+                (invalidation_keys::of(predicate), matches!(aspect, Aspect::Documents), Some(&**predicate))
             }
-            Reach::Everything => (Vec::new(), false, None),
+            DocumentSet::All => (Vec::new(), false, None),
         };
         let mut collections = self.write();
         let filed = collections.entry_ref(&scope.namespace).or_default();
@@ -63,7 +63,7 @@ impl Directory {
         place
     }
 
-    pub fn remove(&self, answer: u32, scope: &Scope, place: &Place) {
+    pub fn remove(&self, answer: u32, scope: &Dependencies, place: &Place) {
         let mut collections = self.write();
         let mut remove = |namespace: &Namespace, place: &Place| {
             if let Some(filed) = collections.get_mut(namespace) {

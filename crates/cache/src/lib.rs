@@ -1,6 +1,6 @@
 //! Answers that have been given before, kept for as long as they are right.
 //!
-//! What comes in are keys (a command less what does not matter to its answer), answers with what they depend on ([`Scope`]), and
+//! What comes in are keys (a command less what does not matter to its answer), answers with what they depend on ([`Dependencies`]), and
 //! every change of a document, told by the store ([`store::ChangeObserver`]). What goes out are answers that are still right.
 //!
 //! In reading order: [`dependencies`] (what an answer depends on, and whether a change matters to it, with
@@ -13,7 +13,7 @@
 //!
 //! An answer is right when it is what the store would give at some moment between the question and the reply. So, for a
 //! change that matters to it: it is gone before the change can be seen, and one that was made while the change was on its way is not kept.
-//! A read notes the time ([`Fill`]) before it asks the store; what it found is kept unless a change that matters was not settled by then.
+//! A read notes the time ([`ComputePermit`]) before it asks the store; what it found is kept unless a change that matters was not settled by then.
 
 mod bounded_evaluation;
 mod cache;
@@ -33,7 +33,7 @@ mod unindexed_predicates;
 #[cfg(test)]
 mod tests;
 
-pub use cache::{Begun, Cache, Fill, Settings, Watching};
-pub use collection_rules::Rules;
-pub use dependencies::{Answer, Scope};
-pub use statistics::{Figures, Refusal};
+pub use cache::{Cache, CacheLookup, CacheObserver, CacheSettings, ComputePermit};
+pub use collection_rules::CollectionRules;
+pub use dependencies::{Aspect, Dependencies};
+pub use statistics::{NotCached, Statistics};

@@ -1,13 +1,13 @@
 //! One part of the cache, behind one lock: the answers whose keys' hashes fall to it.
 
-use crate::cache::Settings;
+use crate::cache::CacheSettings;
 use crate::changed_fields::Changed;
-use crate::dependencies::{Reach, Scope};
+use crate::dependencies::{Dependencies, DocumentSet};
 use crate::eviction_queues::{Queues, Standing, Standings, Ticket, Verdict};
 use crate::in_flight_writes::Recent;
 use crate::invalidation_index::Place;
 use crate::key_directory::{self, Directory, SLOTS_MAX};
-use crate::statistics::{Figures, Refusal};
+use crate::statistics::{NotCached, Statistics};
 use ahash::AHashMap;
 use hashbrown::HashTable;
 use std::sync::Arc;
@@ -47,16 +47,16 @@ pub struct Shard<A> {
     recent: Arc<Recent>,
     queues: Queues,
     flights: AHashMap<Box<[u8]>, watch::Receiver<()>>,
-    refused: AHashMap<u64, Refusal>,
+    refused: AHashMap<u64, NotCached>,
     bytes: usize,
-    figures: Figures,
+    statistics: Statistics,
 }
 
 struct Slot<A> {
     key: Box<[u8]>,
     hash: u64,
     answer: Arc<A>,
-    scope: Scope,
+    scope: Dependencies,
     place: Place,
     standing: Standing,
     bytes: usize,
@@ -85,7 +85,7 @@ pub struct New<A> {
     pub hash: u64,
     pub answer: Arc<A>,
     pub answer_bytes: usize,
-    pub scope: Scope,
+    pub scope: Dependencies,
     pub began: u64,
     pub started: Instant,
     pub now_ms: i64,
@@ -105,12 +105,19 @@ impl<A> Shard<A> {
             flights: AHashMap::default(),
             refused: AHashMap::default(),
             bytes: 0,
-            figures: Figures::default(),
+            statistics: Statistics::default(),
         }
     }
 
     /// The answer that is kept, if it may be given. `makes`: where it is to be made anew, the caller is ready to do so.
-    pub fn look_up(&mut self, key: &[u8], hash: u64, now_ms: i64, makes: bool, settings: &Settings) -> Option<Arc<A>> {
+    pub fn look_up(
+        &mut self,
+        key: &[u8],
+        hash: u64,
+        now_ms: i64,
+        makes: bool,
+        settings: &CacheSettings,
+    ) -> Option<Arc<A>> {
         let number = *self.by_key.find(hash, |&number| self.has_key(number, key))?;
         let slot = self.slots.get_mut(number as usize)?.as_mut()?;
         let age_ms = now_ms.saturating_sub(slot.stored_ms);
@@ -124,27 +131,27 @@ impl<A> Shard<A> {
                 slot.refreshed = makes;
                 return None;
             }
-            self.figures.stale += 1;
+            self.statistics.stale += 1;
         }
         slot.standing.note_use();
         slot.given = true;
-        self.figures.hits += 1;
-        self.figures.saved_us += slot.took_us;
+        self.statistics.hits += 1;
+        self.statistics.saved_us += slot.took_us;
         Some(slot.answer.clone())
     }
 
     /// As [`Shard::look_up`]; where there is nothing, the caller has to ask the store or wait for somebody who does.
-    pub fn find(&mut self, key: &[u8], hash: u64, now_ms: i64, settings: &Settings) -> Found<A> {
+    pub fn find(&mut self, key: &[u8], hash: u64, now_ms: i64, settings: &CacheSettings) -> Found<A> {
         if let Some(answer) = self.look_up(key, hash, now_ms, true, settings) {
             return Found::Answer(answer);
         }
         match self.flights.get(key).filter(|flight| flight.has_changed().is_ok()) {
             Some(flight) => {
-                self.figures.waits += 1;
+                self.statistics.waits += 1;
                 Found::UnderWay(flight.clone())
             }
             None => {
-                self.figures.misses += 1;
+                self.statistics.misses += 1;
                 Found::Nothing
             }
         }
@@ -168,22 +175,23 @@ impl<A> Shard<A> {
     }
 
     /// Keeps an answer, or says why not. Gives its collection if it is one of those that every change of it is held against.
-    pub fn store(&mut self, mut new: New<A>, settings: &Settings) -> Result<Option<Namespace>, Refusal> {
+    pub fn store(&mut self, mut new: New<A>, settings: &CacheSettings) -> Result<Option<Namespace>, NotCached> {
         if settings.by_collection {
-            new.scope.reach = Reach::Everything;
+            new.scope.documents = DocumentSet::All;
         }
         let limit = settings.bytes / settings.shards;
         let bytes = OVERHEAD_BYTES + 2 * new.key.len() + new.scope.bytes() + new.answer_bytes;
         if bytes > limit || self.slots.len() >= SLOTS_MAX && self.free.is_empty() {
-            self.refuse(Refusal::TooLarge, new.hash);
-            return Err(Refusal::TooLarge);
+            self.refuse(NotCached::TooLarge, new.hash);
+            return Err(NotCached::TooLarge);
         }
         let (recent, began, started, mut seen) = (self.recent.clone(), new.began, new.started, 0);
-        let mut is_overtaken =
-            |scope: &Scope| !settings.ignores_overtaking && recent.may_have_missed(began, started, scope, &mut seen);
+        let mut is_overtaken = |scope: &Dependencies| {
+            !settings.ignores_overtaking && recent.may_have_missed(began, started, scope, &mut seen)
+        };
         if is_overtaken(&new.scope) {
-            self.refuse(Refusal::Overtaken, new.hash);
-            return Err(Refusal::Overtaken);
+            self.refuse(NotCached::ConcurrentWrite, new.hash);
+            return Err(NotCached::ConcurrentWrite);
         }
         self.refused.remove(&new.hash);
         if let Some(&old) = self.by_key.find(new.hash, |&number| self.has_key(number, &new.key)) {
@@ -204,7 +212,7 @@ impl<A> Shard<A> {
         let is_overtaken = is_overtaken(&scope);
         let listed = matches!(place, Place::List).then(|| scope.namespace.clone());
         self.bytes += bytes;
-        self.figures.stored += 1;
+        self.statistics.stored += 1;
         if let Some(slot) = self.slots.get_mut(number as usize) {
             let stored_ms = now_ms;
             *slot = Some(Slot {
@@ -227,8 +235,8 @@ impl<A> Shard<A> {
         self.by_key.insert_unique(hash, number, hash_of);
         if is_overtaken {
             self.remove(number, Reason::Changed);
-            self.refuse(Refusal::Overtaken, hash);
-            return Err(Refusal::Overtaken);
+            self.refuse(NotCached::ConcurrentWrite, hash);
+            return Err(NotCached::ConcurrentWrite);
         }
         self.make_room(limit);
         Ok(listed)
@@ -269,10 +277,10 @@ impl<A> Shard<A> {
         }
         self.free.push(number);
         let count = match reason {
-            Reason::Changed => &mut self.figures.invalidated,
-            Reason::Memory => &mut self.figures.evicted,
-            Reason::Age => &mut self.figures.expired,
-            Reason::Replaced => &mut self.figures.replaced,
+            Reason::Changed => &mut self.statistics.invalidated,
+            Reason::Memory => &mut self.statistics.evicted,
+            Reason::Age => &mut self.statistics.expired,
+            Reason::Replaced => &mut self.statistics.replaced,
         };
         *count += 1;
     }
@@ -297,7 +305,13 @@ impl<A> Shard<A> {
     }
 
     /// Whether an answer is kept, or why it was not when it was made last.
-    pub fn why(&self, key: &[u8], hash: u64, now_ms: i64, settings: &Settings) -> Result<(), Option<Refusal>> {
+    pub fn explain(
+        &self,
+        key: &[u8],
+        hash: u64,
+        now_ms: i64,
+        settings: &CacheSettings,
+    ) -> Result<(), Option<NotCached>> {
         let number = self.by_key.find(hash, |&number| self.has_key(number, key));
         let slot = number.and_then(|&number| self.slots.get(number as usize)?.as_ref());
         match slot {
@@ -306,15 +320,15 @@ impl<A> Shard<A> {
         }
     }
 
-    pub fn count_refusal(&mut self, why: Refusal) {
-        self.figures.refuse(why);
+    pub fn count_refusal(&mut self, why: NotCached) {
+        self.statistics.refuse(why);
     }
 
     /// Notes that an answer is not kept.
-    pub fn refuse(&mut self, why: Refusal, hash: u64) {
-        self.figures.refuse(why);
+    pub fn refuse(&mut self, why: NotCached, hash: u64) {
+        self.statistics.refuse(why);
         // What was overtaken once need not be the next time.
-        if why != Refusal::Overtaken {
+        if why != NotCached::ConcurrentWrite {
             if self.refused.len() >= REFUSED_MAX {
                 self.refused.clear();
             }
@@ -322,9 +336,9 @@ impl<A> Shard<A> {
         }
     }
 
-    pub fn figures(&self) -> Figures {
+    pub fn statistics(&self) -> Statistics {
         let (answers, bytes) = (self.by_key.len() as u64, self.bytes as u64);
-        Figures { answers, bytes, ..self.figures.clone() }
+        Statistics { answers, bytes, ..self.statistics.clone() }
     }
 
     fn has_key(&self, number: u32, key: &[u8]) -> bool {

@@ -2,7 +2,7 @@
 
 /// Counts since the start, of one part or of all.
 #[derive(Clone, Debug, Default)]
-pub struct Figures {
+pub struct Statistics {
     pub hits: u64,
     pub misses: u64,
     /// Questions that waited for another one's answer.
@@ -10,7 +10,7 @@ pub struct Figures {
     /// Hits with answers past their soft age, while another question refreshes them.
     pub stale: u64,
     pub stored: u64,
-    pub refused: [u64; Refusal::ALL.len()],
+    pub refused: [u64; NotCached::ALL.len()],
     /// Answers that went because of a change.
     pub invalidated: u64,
     /// For want of memory.
@@ -32,67 +32,69 @@ pub struct Figures {
 
 /// Why an answer is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum NotCached {
     /// It, or what it was to be made from, depends on more than documents: time, chance, the server.
     Volatile,
     /// A change that matters was under way while it was made.
-    Overtaken,
+    ConcurrentWrite,
     /// Too large for the memory there is.
     TooLarge,
     /// It goes on, in a way that cannot be taken up again.
-    Continues,
+    OpenCursor,
     /// The command failed.
     Failed,
     /// What is read is not a collection's documents.
-    NoCollection,
+    NotACollection,
     /// Writes from elsewhere cannot be followed at the moment.
-    Blind,
+    FollowerLost,
 }
 
-impl Refusal {
-    pub const ALL: [Refusal; 7] = [
-        Refusal::Volatile,
-        Refusal::Overtaken,
-        Refusal::TooLarge,
-        Refusal::Continues,
-        Refusal::Failed,
-        Refusal::NoCollection,
-        Refusal::Blind,
+impl NotCached {
+    pub const ALL: [NotCached; 7] = [
+        NotCached::Volatile,
+        NotCached::ConcurrentWrite,
+        NotCached::TooLarge,
+        NotCached::OpenCursor,
+        NotCached::Failed,
+        NotCached::NotACollection,
+        NotCached::FollowerLost,
     ];
 
     /// Its name in `serverStatus`.
     pub fn name(self) -> &'static str {
         match self {
-            Refusal::Volatile => "volatile",
-            Refusal::Overtaken => "overtaken",
-            Refusal::TooLarge => "tooLarge",
-            Refusal::Continues => "continues",
-            Refusal::Failed => "failed",
-            Refusal::NoCollection => "noCollection",
-            Refusal::Blind => "blind",
+            NotCached::Volatile => "volatile",
+            NotCached::ConcurrentWrite => "overtaken",
+            NotCached::TooLarge => "tooLarge",
+            NotCached::OpenCursor => "continues",
+            NotCached::Failed => "failed",
+            NotCached::NotACollection => "noCollection",
+            NotCached::FollowerLost => "blind",
         }
     }
 
     /// The same in a sentence.
     pub fn explanation(self) -> &'static str {
         match self {
-            Refusal::Volatile => "it depends on more than documents",
-            Refusal::Overtaken => "a change that matters was under way while it was made",
-            Refusal::TooLarge => "the answer is too large for the memory there is",
-            Refusal::Continues => "the answer goes on behind its first batch, in a way that cannot be taken up again",
-            Refusal::Failed => "the command failed",
-            Refusal::NoCollection => {
+            NotCached::Volatile => "it depends on more than documents",
+            NotCached::ConcurrentWrite => "a change that matters was under way while it was made",
+            NotCached::TooLarge => "the answer is too large for the memory there is",
+            NotCached::OpenCursor => {
+                "the answer goes on behind its first batch, in a way that cannot be taken up again"
+            }
+            NotCached::Failed => "the command failed",
+            NotCached::NotACollection => {
                 "what it reads is no collection's documents: a view, or what the server says of itself"
             }
-            Refusal::Blind => "writes from elsewhere could not be followed",
+            NotCached::FollowerLost => "writes from elsewhere could not be followed",
         }
     }
 }
 
-impl Figures {
-    pub(crate) fn add(&mut self, other: &Figures) {
-        let Figures { hits, misses, waits, stale, stored, refused, invalidated, evicted, expired, .. } = other;
-        let Figures { replaced, changes, changes_us, examined, answers, bytes, saved_us, .. } = other;
+impl Statistics {
+    pub(crate) fn add(&mut self, other: &Statistics) {
+        let Statistics { hits, misses, waits, stale, stored, refused, invalidated, evicted, expired, .. } = other;
+        let Statistics { replaced, changes, changes_us, examined, answers, bytes, saved_us, .. } = other;
         for (sum, count) in [
             (&mut self.hits, hits),
             (&mut self.misses, misses),
@@ -117,7 +119,7 @@ impl Figures {
         }
     }
 
-    pub(crate) fn refuse(&mut self, why: Refusal) {
+    pub(crate) fn refuse(&mut self, why: NotCached) {
         if let Some(count) = self.refused.get_mut(why as usize) {
             *count += 1;
         }

@@ -1,7 +1,7 @@
 //! The cache beside a store that is as simple as can be: a map behind a lock.
 
-use crate::dependencies::{Answer, Scope};
-use crate::{Begun, Cache, Refusal, Settings, Watching};
+use crate::dependencies::{Aspect, Dependencies};
+use crate::{Cache, CacheLookup, CacheObserver, CacheSettings, NotCached};
 use document::path::Path;
 use document::{Doc, DocBuf, array, doc};
 use proptest::prelude::*;
@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use store::{ChangeObserver, Changes, Namespace};
 
-fn settings(bytes: usize) -> Settings {
-    Settings {
+fn settings(bytes: usize) -> CacheSettings {
+    CacheSettings {
         bytes,
         shards: 2,
         by_thread: false,
@@ -33,13 +33,13 @@ fn predicate(filter: &DocBuf) -> Predicate {
     Predicate::parse(filter.as_doc(), &Context::at(0)).unwrap()
 }
 
-fn scope(filter: &DocBuf, answer: Answer) -> Scope {
-    Scope::matching(namespace(), predicate(filter), answer)
+fn scope(filter: &DocBuf, aspect: Aspect) -> Dependencies {
+    Dependencies::matching(namespace(), predicate(filter), aspect)
 }
 
-fn keep(cache: &Arc<Cache<u64>>, key: &str, scope: Scope) -> Result<(), Refusal> {
-    match cache.begin(key.as_bytes(), 0, false) {
-        Begun::Fill(fill) => fill.finish(Arc::new(0), 100, scope, 0),
+fn keep(cache: &Arc<Cache<u64>>, key: &str, scope: Dependencies) -> Result<(), NotCached> {
+    match cache.look_up(key.as_bytes(), 0, false) {
+        CacheLookup::Compute(fill) => fill.store(Arc::new(0), 100, scope, 0),
         _ => panic!("{key} is not to be made"),
     }
 }
@@ -47,7 +47,7 @@ fn keep(cache: &Arc<Cache<u64>>, key: &str, scope: Scope) -> Result<(), Refusal>
 fn change(cache: &Arc<Cache<u64>>, before: Option<Doc<'_>>, after: Option<Doc<'_>>) {
     let mut changes = Changes::default();
     changes.add_document(&namespace(), before, after);
-    drop(Watching(cache.clone()).begin_write(changes));
+    drop(CacheObserver(cache.clone()).begin_write(changes));
 }
 
 fn has(cache: &Arc<Cache<u64>>, key: &str) -> bool {
@@ -57,13 +57,14 @@ fn has(cache: &Arc<Cache<u64>>, key: &str) -> bool {
 #[test]
 fn a_change_takes_the_answers_it_matters_to_and_no_others() {
     let cache = Cache::new(settings(1 << 20));
-    keep(&cache, "id 1", scope(&doc! { "_id": 1 }, Answer::Documents)).unwrap();
-    keep(&cache, "id 2", scope(&doc! { "_id": 2 }, Answer::Documents)).unwrap();
-    keep(&cache, "a 5", scope(&doc! { "a": 5 }, Answer::Documents)).unwrap();
-    keep(&cache, "a 6", scope(&doc! { "a": 6.0 }, Answer::Documents)).unwrap();
-    keep(&cache, "number of a 5", scope(&doc! { "a": 5 }, Answer::Number)).unwrap();
-    keep(&cache, "values of b", scope(&doc! { "a": &doc! { "$gt": 1 } }, Answer::Values(Path::new("b")))).unwrap();
-    keep(&cache, "elsewhere", Scope::everything(Namespace::new("d", "other"), vec![])).unwrap();
+    keep(&cache, "id 1", scope(&doc! { "_id": 1 }, Aspect::Documents)).unwrap();
+    keep(&cache, "id 2", scope(&doc! { "_id": 2 }, Aspect::Documents)).unwrap();
+    keep(&cache, "a 5", scope(&doc! { "a": 5 }, Aspect::Documents)).unwrap();
+    keep(&cache, "a 6", scope(&doc! { "a": 6.0 }, Aspect::Documents)).unwrap();
+    keep(&cache, "number of a 5", scope(&doc! { "a": 5 }, Aspect::Count)).unwrap();
+    keep(&cache, "values of b", scope(&doc! { "a": &doc! { "$gt": 1 } }, Aspect::DistinctValues(Path::new("b"))))
+        .unwrap();
+    keep(&cache, "elsewhere", Dependencies::all_documents(Namespace::new("d", "other"), vec![])).unwrap();
     let (before, after) = (doc! { "_id": 1, "a": 5, "b": 1, "x": 1 }, doc! { "_id": 1, "a": 5.0, "b": 1, "x": 2 });
     change(&cache, Some(before.as_doc()), Some(after.as_doc()));
     let left = |keys: &[&str]| keys.iter().map(|key| has(&cache, key)).collect::<Vec<_>>();
@@ -76,10 +77,10 @@ fn a_change_takes_the_answers_it_matters_to_and_no_others() {
 
 #[test]
 fn by_collection_a_change_takes_all_of_its_collection() {
-    let cache = Cache::new(Settings { by_collection: true, ..settings(1 << 20) });
-    keep(&cache, "id 1", scope(&doc! { "_id": 1 }, Answer::Documents)).unwrap();
-    keep(&cache, "id 2", scope(&doc! { "_id": 2 }, Answer::Number)).unwrap();
-    keep(&cache, "elsewhere", Scope::everything(Namespace::new("d", "other"), vec![])).unwrap();
+    let cache = Cache::new(CacheSettings { by_collection: true, ..settings(1 << 20) });
+    keep(&cache, "id 1", scope(&doc! { "_id": 1 }, Aspect::Documents)).unwrap();
+    keep(&cache, "id 2", scope(&doc! { "_id": 2 }, Aspect::Count)).unwrap();
+    keep(&cache, "elsewhere", Dependencies::all_documents(Namespace::new("d", "other"), vec![])).unwrap();
     change(&cache, None, Some(doc! { "_id": 3 }.as_doc()));
     assert!(!has(&cache, "id 1") && !has(&cache, "id 2") && has(&cache, "elsewhere"));
 }
@@ -90,7 +91,7 @@ fn what_comes_behind_the_last_document_does_not_matter() {
     let sort = Sort::parse(doc! { "n": -1 }.as_doc(), &Context::at(0)).unwrap();
     let mut last = Vec::new();
     sort.key(doc! { "n": 100 }.as_doc(), &mut last).unwrap();
-    let first = Answer::First { sort: Box::new(sort), last: last.into() };
+    let first = Aspect::First { sort: Box::new(sort), last: last.into() };
     keep(&cache, "top", scope(&doc! {}, first)).unwrap();
     change(&cache, None, Some(doc! { "_id": 1, "n": 99 }.as_doc()));
     assert!(has(&cache, "top"));
@@ -101,98 +102,98 @@ fn what_comes_behind_the_last_document_does_not_matter() {
 #[test]
 fn an_answer_that_a_change_overtook_is_not_kept() {
     let cache = Cache::new(settings(1 << 20));
-    let fill = |key: &str| match cache.begin(key.as_bytes(), 0, false) {
-        Begun::Fill(fill) => fill,
+    let fill = |key: &str| match cache.look_up(key.as_bytes(), 0, false) {
+        CacheLookup::Compute(fill) => fill,
         _ => panic!(),
     };
     let (one, two) = (fill("one"), fill("two"));
     let mut changes = Changes::default();
     changes.add_document(&namespace(), None, Some(doc! { "_id": 1 }.as_doc()));
-    let under_way = Watching(cache.clone()).begin_write(changes);
+    let under_way = CacheObserver(cache.clone()).begin_write(changes);
     let during = fill("during");
-    let id = |id: i32| scope(&doc! { "_id": id }, Answer::Documents);
-    assert_eq!(one.finish(Arc::new(0), 1, id(1), 0), Err(Refusal::Overtaken));
-    assert_eq!(two.finish(Arc::new(0), 1, id(2), 0), Ok(()));
+    let id = |id: i32| scope(&doc! { "_id": id }, Aspect::Documents);
+    assert_eq!(one.store(Arc::new(0), 1, id(1), 0), Err(NotCached::ConcurrentWrite));
+    assert_eq!(two.store(Arc::new(0), 1, id(2), 0), Ok(()));
     drop(under_way);
-    assert_eq!(during.finish(Arc::new(0), 1, id(1), 0), Err(Refusal::Overtaken));
-    assert_eq!(fill("after").finish(Arc::new(0), 1, id(1), 0), Ok(()));
+    assert_eq!(during.store(Arc::new(0), 1, id(1), 0), Err(NotCached::ConcurrentWrite));
+    assert_eq!(fill("after").store(Arc::new(0), 1, id(1), 0), Ok(()));
 }
 
 #[test]
 fn a_change_told_late_leaves_answers_that_have_seen_it() {
     let cache = Cache::new(settings(1 << 20));
-    let id = |id: i32| scope(&doc! { "_id": id }, Answer::Documents);
+    let id = |id: i32| scope(&doc! { "_id": id }, Aspect::Documents);
     keep(&cache, "before", id(1)).unwrap();
     let moment = Instant::now();
     std::thread::sleep(Duration::from_millis(1));
     keep(&cache, "after", id(1)).unwrap();
-    let Begun::Fill(being_made) = cache.begin(b"being made", 0, false) else { panic!() };
+    let CacheLookup::Compute(being_made) = cache.look_up(b"being made", 0, false) else { panic!() };
     let mut changes = Changes::default();
     changes.add_document(&namespace(), None, Some(doc! { "_id": 1 }.as_doc()));
     changes.set_visible_since(moment);
-    drop(Watching(cache.clone()).begin_write(changes));
+    drop(CacheObserver(cache.clone()).begin_write(changes));
     assert!(!has(&cache, "before") && has(&cache, "after"));
-    assert_eq!(being_made.finish(Arc::new(0), 1, id(1), 0), Ok(()));
+    assert_eq!(being_made.store(Arc::new(0), 1, id(1), 0), Ok(()));
 }
 
 #[test]
 fn those_who_ask_the_same_wait_for_one_of_them() {
     let cache = Cache::<u64>::new(settings(1 << 20));
-    let Begun::Fill(fill) = cache.begin(b"k", 0, false) else { panic!() };
-    let Begun::Wait(waiting) = cache.begin(b"k", 0, false) else { panic!() };
-    assert!(matches!(cache.begin(b"k", 0, true), Begun::Fill(_)));
+    let CacheLookup::Compute(fill) = cache.look_up(b"k", 0, false) else { panic!() };
+    let CacheLookup::Wait(waiting) = cache.look_up(b"k", 0, false) else { panic!() };
+    assert!(matches!(cache.look_up(b"k", 0, true), CacheLookup::Compute(_)));
     assert!(waiting.has_changed().is_ok());
-    fill.finish(Arc::new(7), 1, scope(&doc! {}, Answer::Documents), 0).unwrap();
+    fill.store(Arc::new(7), 1, scope(&doc! {}, Aspect::Documents), 0).unwrap();
     assert!(waiting.has_changed().is_err());
-    assert!(matches!(cache.begin(b"k", 0, false), Begun::Hit(answer) if *answer == 7));
+    assert!(matches!(cache.look_up(b"k", 0, false), CacheLookup::Hit(answer) if *answer == 7));
     // One that comes to nothing lets the others go on.
-    let Begun::Fill(fill) = cache.begin(b"l", 0, false) else { panic!() };
+    let CacheLookup::Compute(fill) = cache.look_up(b"l", 0, false) else { panic!() };
     drop(fill);
-    assert!(matches!(cache.begin(b"l", 0, false), Begun::Fill(_)));
+    assert!(matches!(cache.look_up(b"l", 0, false), CacheLookup::Compute(_)));
 }
 
 #[test]
 fn while_others_cannot_be_followed_what_was_kept_is_given_for_as_long_as_it_may() {
     let blind = |stale_ms: Option<i64>| {
-        let cache = Cache::new(Settings { stale_ms, ..settings(1 << 20) });
-        keep(&cache, "k", scope(&doc! { "_id": 1 }, Answer::Documents)).unwrap();
-        keep(&cache, "l", scope(&doc! { "_id": 2 }, Answer::Documents)).unwrap();
-        cache.set_blind(true);
+        let cache = Cache::new(CacheSettings { stale_ms, ..settings(1 << 20) });
+        keep(&cache, "k", scope(&doc! { "_id": 1 }, Aspect::Documents)).unwrap();
+        keep(&cache, "l", scope(&doc! { "_id": 2 }, Aspect::Documents)).unwrap();
+        cache.set_follower_lost(true);
         cache
     };
     assert!(!has(&blind(None), "k"));
     let cache = blind(Some(100));
-    assert!(has(&cache, "k") && matches!(cache.begin(b"k", 0, false), Begun::Hit(_)));
-    assert!(matches!(cache.begin(b"new", 0, false), Begun::Blind));
+    assert!(has(&cache, "k") && matches!(cache.look_up(b"k", 0, false), CacheLookup::Hit(_)));
+    assert!(matches!(cache.look_up(b"new", 0, false), CacheLookup::Bypass));
     change(&cache, None, Some(doc! { "_id": 2 }.as_doc()));
     assert!(!has(&cache, "l"), "a change that is noticed counts as ever");
     std::thread::sleep(Duration::from_millis(120));
     assert!(!has(&cache, "k"));
     let cache = blind(Some(60_000));
-    cache.set_blind(false);
+    cache.set_follower_lost(false);
     assert!(!has(&cache, "k"), "what others have written meanwhile is not known");
 }
 
 #[test]
 fn ages_are_kept_to() {
-    let settings = Settings { soft_ttl_ms: Some(10), hard_ttl_ms: Some(100), ..settings(1 << 20) };
+    let settings = CacheSettings { soft_ttl_ms: Some(10), hard_ttl_ms: Some(100), ..settings(1 << 20) };
     let cache = Cache::new(settings);
-    keep(&cache, "k", scope(&doc! {}, Answer::Documents)).unwrap();
+    keep(&cache, "k", scope(&doc! {}, Aspect::Documents)).unwrap();
     assert!(cache.get(b"k", 9).is_some());
     assert!(cache.get(b"k", 10).is_none(), "somebody is to make it anew");
-    let Begun::Fill(fill) = cache.begin(b"k", 10, false) else { panic!("one of them makes it anew") };
+    let CacheLookup::Compute(fill) = cache.look_up(b"k", 10, false) else { panic!("one of them makes it anew") };
     assert!(cache.get(b"k", 11).is_some(), "the others get the old one");
-    assert!(matches!(cache.begin(b"k", 12, false), Begun::Hit(_)));
-    fill.finish(Arc::new(1), 1, scope(&doc! {}, Answer::Documents), 20).unwrap();
+    assert!(matches!(cache.look_up(b"k", 12, false), CacheLookup::Hit(_)));
+    fill.store(Arc::new(1), 1, scope(&doc! {}, Aspect::Documents), 20).unwrap();
     assert_eq!(cache.get(b"k", 29).as_deref(), Some(&1));
     assert!(cache.get(b"k", 120).is_none());
-    assert_eq!((cache.figures().replaced, cache.figures().expired), (1, 1));
+    assert_eq!((cache.statistics().replaced, cache.statistics().expired), (1, 1));
 }
 
 #[test]
 fn memory_is_kept_to_and_a_scan_washes_nothing_out() {
     let cache = Cache::new(settings(200_000));
-    let by_id = |id: i32| scope(&doc! { "_id": id }, Answer::Documents);
+    let by_id = |id: i32| scope(&doc! { "_id": id }, Aspect::Documents);
     for round in 0..3 {
         for id in 0..50 {
             let key = format!("hot {id}");
@@ -205,22 +206,22 @@ fn memory_is_kept_to_and_a_scan_washes_nothing_out() {
     let before = (0..50).filter(|id| has(&cache, &format!("hot {id}"))).count();
     for id in 0..20_000 {
         keep(&cache, &format!("scan {id}"), by_id(id)).unwrap();
-        assert!(cache.figures().bytes <= 200_000);
+        assert!(cache.statistics().bytes <= 200_000);
     }
     let after = (0..50).filter(|id| has(&cache, &format!("hot {id}"))).count();
     assert_eq!((before, after), (50, 50));
-    assert!(cache.figures().bytes > 180_000);
+    assert!(cache.statistics().bytes > 180_000);
 }
 
 #[test]
 fn answers_that_are_all_in_use_make_room_for_others() {
-    let cache = Cache::new(Settings { shards: 1, ..settings(20_000) });
+    let cache = Cache::new(CacheSettings { shards: 1, ..settings(20_000) });
     for id in 0..2_000 {
         let key = format!("{id}");
-        keep(&cache, &key, scope(&doc! { "_id": id }, Answer::Documents)).unwrap();
+        keep(&cache, &key, scope(&doc! { "_id": id }, Aspect::Documents)).unwrap();
         // Everything there is has been asked for since it came.
         (0..=id).for_each(|id| drop(cache.get(format!("{id}").as_bytes(), 0)));
-        assert!(cache.figures().bytes <= 20_000);
+        assert!(cache.statistics().bytes <= 20_000);
     }
 }
 
@@ -339,12 +340,12 @@ proptest! {
         let cache = Cache::<u64>::new(settings(1 << 20));
         for number in 0..others {
             let filter = doc_of(&format!("other{number}"), &document::Value::Int32(1).to_owned());
-            keep(&cache, &format!("other {number}"), scope(&filter, Answer::Documents)).unwrap();
+            keep(&cache, &format!("other {number}"), scope(&filter, Aspect::Documents)).unwrap();
         }
         let parse = |filter: DocBuf| Predicate::parse(filter.as_doc(), &Context::at(0)).ok().map(|parsed| (filter, parsed));
         let mut kept: Vec<_> = filters.into_iter().filter_map(parse).enumerate().collect();
         for (number, (_, predicate)) in &kept {
-            let scope = Scope::matching(namespace(), predicate.clone(), Answer::Documents);
+            let scope = Dependencies::matching(namespace(), predicate.clone(), Aspect::Documents);
             keep(&cache, &number.to_string(), scope).unwrap();
         }
         for (before, after) in changes {
@@ -366,10 +367,10 @@ proptest! {
     fn an_answer_goes_if_the_document_with_an_id_may_matter(filter in random_filter(), document in random_document()) {
         let Ok(predicate) = Predicate::parse(filter.as_doc(), &Context::at(0)) else { return Ok(()) };
         let cache = Cache::<u64>::new(settings(1 << 20));
-        keep(&cache, "k", Scope::matching(namespace(), predicate.clone(), Answer::Documents)).unwrap();
+        keep(&cache, "k", Dependencies::matching(namespace(), predicate.clone(), Aspect::Documents)).unwrap();
         let mut changes = Changes::default();
         changes.add_id(&namespace(), document.as_doc().get("_id").unwrap());
-        drop(Watching(cache.clone()).begin_write(changes));
+        drop(CacheObserver(cache.clone()).begin_write(changes));
         prop_assert!(!has(&cache, "k") || !predicate.matches(document.as_doc()).unwrap());
     }
 }
@@ -377,7 +378,7 @@ proptest! {
 /// Of filters that cannot be told from each other by a document's values, only so many are held against each change.
 #[test]
 fn what_is_asked_in_vain_is_limited() {
-    let cache = Cache::new(Settings { shards: 1, ..settings(64 << 20) });
+    let cache = Cache::new(CacheSettings { shards: 1, ..settings(64 << 20) });
     type Filter = fn(i32) -> DocBuf;
     let filters: [(&str, Filter); 14] = [
         ("two-sided", |i| doc! { "n": &doc! { "$gte": i, "$lt": i + 1 } }),
@@ -399,12 +400,12 @@ fn what_is_asked_in_vain_is_limited() {
         ("without a place", |i| doc! { "t": &doc! { "$exists": false }, "u": &doc! { "$ne": i } }),
     ];
     for (name, filter) in &filters {
-        (0..3_000).for_each(|i| keep(&cache, &format!("{name} {i}"), scope(&filter(i), Answer::Documents)).unwrap());
+        (0..3_000).for_each(|i| keep(&cache, &format!("{name} {i}"), scope(&filter(i), Aspect::Documents)).unwrap());
     }
     let document = doc! { "_id": 1, "n": -1, "m": -1, "k": 1, "t": "-1 y", "u": 5 };
-    let before = cache.figures();
+    let before = cache.statistics();
     change(&cache, Some(document.as_doc()), Some(document.as_doc()));
-    let after = cache.figures();
+    let after = cache.statistics();
     assert_eq!(after.invalidated, before.invalidated);
     assert!(before.answers > 11 * 3_000, "{}", before.answers);
     assert!(after.examined - before.examined < 200, "{}", after.examined - before.examined);
@@ -416,7 +417,7 @@ fn what_is_asked_in_vain_is_limited() {
 fn an_answer_goes_that_would_be_an_error() {
     let cache = Cache::new(settings(64 << 20));
     let filter = doc! { "t": &doc! { "$regex": "x*x*x*x*x*needle" } };
-    keep(&cache, "k", scope(&filter, Answer::Documents)).unwrap();
+    keep(&cache, "k", scope(&filter, Aspect::Documents)).unwrap();
     let document = doc! { "_id": 1, "t": &*("x".repeat(5000) + "e") };
     assert!(predicate(&filter).matches(document.as_doc()).is_err());
     change(&cache, None, Some(document.as_doc()));
@@ -426,14 +427,14 @@ fn an_answer_goes_that_would_be_an_error() {
 #[test]
 fn what_a_long_text_contains_is_found() {
     let cache = Cache::new(settings(64 << 20));
-    let regex = |text: &str| scope(&doc! { "t": &doc! { "$regex": &*format!("{text}.") } }, Answer::Documents);
+    let regex = |text: &str| scope(&doc! { "t": &doc! { "$regex": &*format!("{text}.") } }, Aspect::Documents);
     for number in 0..2000 {
         keep(&cache, &number.to_string(), regex(&format!("q{number:04}"))).unwrap();
     }
     let text = format!("{} Q0777 q1234 {}", "lorem ipsum ".repeat(1000), "dolor sit amet ".repeat(1000));
-    let before = cache.figures();
+    let before = cache.statistics();
     change(&cache, None, Some(doc! { "_id": 1, "t": &*text }.as_doc()));
-    let after = cache.figures();
+    let after = cache.statistics();
     assert!(!has(&cache, "1234") && has(&cache, "777") && has(&cache, "1235"));
     assert_eq!(after.invalidated - before.invalidated, 1);
     assert!(after.examined - before.examined < 200, "{}", after.examined - before.examined);
@@ -442,19 +443,19 @@ fn what_a_long_text_contains_is_found() {
 /// Of those that every change is held against, the ones stay that are asked for.
 #[test]
 fn what_cannot_be_told_apart_stays_while_it_is_asked_for() {
-    let cache = Cache::new(Settings { shards: 1, ..settings(64 << 20) });
+    let cache = Cache::new(CacheSettings { shards: 1, ..settings(64 << 20) });
     let unlike = |number: i32| doc! { "t": &doc! { "$exists": false }, "u": &doc! { "$ne": number } };
-    keep(&cache, "asked for", scope(&unlike(-1), Answer::Documents)).unwrap();
+    keep(&cache, "asked for", scope(&unlike(-1), Aspect::Documents)).unwrap();
     for number in 0..1000 {
         assert!(has(&cache, "asked for"), "{number}");
-        keep(&cache, &number.to_string(), scope(&unlike(number), Answer::Documents)).unwrap();
+        keep(&cache, &number.to_string(), scope(&unlike(number), Aspect::Documents)).unwrap();
     }
     assert!(has(&cache, "999") && !has(&cache, "0"));
-    assert!(cache.figures().answers < 100);
+    assert!(cache.statistics().answers < 100);
 }
 
 /// Readers and writers of a few counters, each answer held against what was acknowledged before it was asked for; gives how many were stale.
-fn stale_reads(settings: Settings, time: Duration) -> u64 {
+fn stale_reads(settings: CacheSettings, time: Duration) -> u64 {
     const KEYS: i32 = 4;
     let ignores_overtaking = settings.ignores_overtaking;
     let cache = Cache::<u64>::new(settings);
@@ -471,7 +472,7 @@ fn stale_reads(settings: Settings, time: Duration) -> u64 {
                 version += 1;
                 let mut changes = Changes::default();
                 changes.add_document(&namespace(), Some(before.as_doc()), Some(after.as_doc()));
-                let announced = Watching(cache.clone()).begin_write(changes);
+                let announced = CacheObserver(cache.clone()).begin_write(changes);
                 stored.lock().unwrap().insert(id, version as u64);
                 drop(announced);
                 acknowledged[id as usize].store(version as u64, Ordering::SeqCst);
@@ -488,13 +489,13 @@ fn stale_reads(settings: Settings, time: Duration) -> u64 {
                 id = (id + 1) % KEYS;
                 let least = acknowledged[id as usize].load(Ordering::SeqCst);
                 let key = id.to_le_bytes();
-                let version = match cache.begin(&key, 0, true) {
-                    Begun::Hit(version) => *version,
-                    Begun::Fill(fill) => {
+                let version = match cache.look_up(&key, 0, true) {
+                    CacheLookup::Hit(version) => *version,
+                    CacheLookup::Compute(fill) => {
                         let version = stored.lock().unwrap().get(&id).copied().unwrap_or(0);
                         std::thread::yield_now();
-                        let scope = scope(&doc! { "_id": id }, Answer::Documents);
-                        let _ = fill.finish(Arc::new(version), 8, scope, 0);
+                        let scope = scope(&doc! { "_id": id }, Aspect::Documents);
+                        let _ = fill.store(Arc::new(version), 8, scope, 0);
                         version
                     }
                     _ => continue,
@@ -517,8 +518,8 @@ fn stale_reads(settings: Settings, time: Duration) -> u64 {
 #[test]
 fn no_read_is_stale_however_reads_and_writes_meet() {
     assert_eq!(stale_reads(settings(1 << 20), Duration::from_secs(2)), 0);
-    assert_eq!(stale_reads(Settings { by_thread: true, ..settings(1 << 20) }, Duration::from_secs(2)), 0);
-    let of_several_directories = Settings { shards: 18, ..settings(1 << 20) };
+    assert_eq!(stale_reads(CacheSettings { by_thread: true, ..settings(1 << 20) }, Duration::from_secs(2)), 0);
+    let of_several_directories = CacheSettings { shards: 18, ..settings(1 << 20) };
     assert_eq!(stale_reads(of_several_directories, Duration::from_secs(2)), 0);
     // An answer or two of the four have room.
     assert_eq!(stale_reads(settings(1500), Duration::from_secs(2)), 0);
@@ -526,10 +527,10 @@ fn no_read_is_stale_however_reads_and_writes_meet() {
 
 #[test]
 fn threads_keep_answers_of_their_own_where_they_are_to() {
-    let cache = Cache::new(Settings { by_thread: true, ..settings(1 << 20) });
+    let cache = Cache::new(CacheSettings { by_thread: true, ..settings(1 << 20) });
     let aside =
         |work: fn(&Arc<Cache<u64>>) -> bool| std::thread::scope(|scope| scope.spawn(|| work(&cache)).join().unwrap());
-    keep(&cache, "k", scope(&doc! { "_id": 1 }, Answer::Documents)).unwrap();
+    keep(&cache, "k", scope(&doc! { "_id": 1 }, Aspect::Documents)).unwrap();
     // Of two new threads one has the other part.
     let seen = [aside(|cache| has(cache, "k")), aside(|cache| has(cache, "k"))];
     assert!(has(&cache, "k") && seen.contains(&false), "{seen:?}");
@@ -543,6 +544,6 @@ fn threads_keep_answers_of_their_own_where_they_are_to() {
 /// The same finds out when answers are kept that a change has overtaken.
 #[test]
 fn a_planted_bug_is_found() {
-    let buggy = Settings { ignores_overtaking: true, ..settings(1 << 20) };
+    let buggy = CacheSettings { ignores_overtaking: true, ..settings(1 << 20) };
     assert!(stale_reads(buggy, Duration::from_secs(60)) > 0);
 }

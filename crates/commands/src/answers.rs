@@ -15,7 +15,7 @@ pub use rules::Rules;
 use crate::dispatch::Call;
 use crate::envelope;
 use crate::read::Request;
-use cache::{Begun, Cache, Fill, Refusal, Scope, Watching};
+use cache::{Cache, CacheLookup, CacheObserver, ComputePermit, Dependencies, NotCached};
 use document::{Collation, Doc, DocWriter, Element, Value, names};
 use mongo_wire::request::RequestKind;
 use query::Predicate;
@@ -70,7 +70,7 @@ pub struct Rest {
 #[derive(Debug)]
 pub struct Origin {
     key: Box<[u8]>,
-    scope: Scope,
+    scope: Dependencies,
 }
 
 /// The cache as commands see it.
@@ -101,18 +101,18 @@ pub struct Caches {
     pub listeners: Vec<CachePolicy>,
     pub answers: Option<Answers>,
     /// What the result-set cache of the store tells of itself, if there is one.
-    pub results: Option<Box<dyn Fn() -> cache::Figures + Send + Sync>>,
+    pub results: Option<Box<dyn Fn() -> cache::Statistics + Send + Sync>>,
     /// The same for the answers that SQL clients get.
-    pub sql: Option<Box<dyn Fn() -> cache::Figures + Send + Sync>>,
+    pub sql: Option<Box<dyn Fn() -> cache::Statistics + Send + Sync>>,
 }
 
 /// An answer that is being made to be kept. The handler says what it depends on; one that says nothing is not kept.
 pub struct PendingEntry {
-    fill: Fill<CachedReply>,
+    fill: ComputePermit<CachedReply>,
     key: Box<[u8]>,
-    scope: Option<Scope>,
+    scope: Option<Dependencies>,
     rest: Option<Rest>,
-    refusal: Option<Refusal>,
+    refusal: Option<NotCached>,
     sharing: Option<Sharing>,
 }
 
@@ -138,7 +138,7 @@ impl Answers {
     pub fn forget(&self, namespace: &Namespace) -> Box<dyn InFlightWrite> {
         let mut changes = Changes::default();
         changes.add_unspecified(namespace);
-        Watching(self.cache.clone()).begin_write(changes)
+        CacheObserver(self.cache.clone()).begin_write(changes)
     }
 
     /// The reply to a command, if it is kept: all of it, or the beginning, behind which a cursor is to be opened.
@@ -152,8 +152,8 @@ impl Answers {
     pub fn make_at_once(&self, call: &Call<'_>) -> Option<Box<PendingEntry>> {
         let mut buffer = call.worker.key_buffer.borrow_mut();
         let key = self.key(call, &mut buffer)?;
-        match self.cache.begin(key, call.now_ms, true) {
-            Begun::Fill(fill) => Some(PendingEntry::new(fill, key)),
+        match self.cache.look_up(key, call.now_ms, true) {
+            CacheLookup::Compute(fill) => Some(PendingEntry::new(fill, key)),
             _ => None,
         }
     }
@@ -167,31 +167,31 @@ impl Answers {
         let mut alone = false;
         loop {
             match self.begin(call, &key, alone) {
-                Begun::Hit(kept) if kept.rest.is_some() => return Ok(Lookup::Beginning(kept)),
-                Begun::Hit(kept) => return Ok(Lookup::Answer(kept)),
-                Begun::Wait(mut flight) => {
+                CacheLookup::Hit(kept) if kept.rest.is_some() => return Ok(Lookup::Beginning(kept)),
+                CacheLookup::Hit(kept) => return Ok(Lookup::Answer(kept)),
+                CacheLookup::Wait(mut flight) => {
                     // It ends when the flight does, whatever came of it.
                     let landed = async { Ok(flight.changed().await.is_ok()) };
                     call.running.within(landed).await?;
                     alone = true;
                 }
-                Begun::Fill(fill) => return Ok(self.look_up_elsewhere(call, fill, &key).await),
-                Begun::Blind => return Ok(Lookup::Nothing),
+                CacheLookup::Compute(fill) => return Ok(self.look_up_elsewhere(call, fill, &key).await),
+                CacheLookup::Bypass => return Ok(Lookup::Nothing),
             }
         }
     }
 
     /// What another gateway has given to a command; leave to find it out, if there is nothing.
-    async fn look_up_elsewhere(&self, call: &Call<'_>, fill: Fill<CachedReply>, key: &[u8]) -> Lookup {
+    async fn look_up_elsewhere(&self, call: &Call<'_>, fill: ComputePermit<CachedReply>, key: &[u8]) -> Lookup {
         let Some(shared) = &self.shared else { return Lookup::Make(PendingEntry::new(fill, key)) };
         if let Some(found) = shared.get(key).await {
             let kept = CachedReply::new(&found.body, None);
             let mut namespaces = found.namespaces.into_iter();
             if let Some(first) = namespaces.next() {
                 // What it was asked for is not taken apart here, so that any change of its collections counts.
-                let scope = Scope::everything(first, namespaces.collect());
+                let scope = Dependencies::all_documents(first, namespaces.collect());
                 let bytes = kept.body.bytes_held() + KEPT_OVERHEAD_BYTES;
-                let _ = fill.finish(kept.clone(), bytes, scope, call.now_ms);
+                let _ = fill.store(kept.clone(), bytes, scope, call.now_ms);
             }
             return Lookup::Answer(kept);
         }
@@ -199,15 +199,15 @@ impl Answers {
         Lookup::Make(Box::new(PendingEntry { sharing, ..*PendingEntry::new(fill, key) }))
     }
 
-    fn begin(&self, call: &Call<'_>, key: &[u8], alone: bool) -> Begun<CachedReply> {
+    fn begin(&self, call: &Call<'_>, key: &[u8], alone: bool) -> CacheLookup<CachedReply> {
         if let Some(kept) = self.cache.get(key, call.now_ms) {
-            return Begun::Hit(kept);
+            return CacheLookup::Hit(kept);
         }
         if key::is_volatile(&call.envelope.fields) {
-            self.cache.refuse(Refusal::Volatile);
-            return Begun::Blind;
+            self.cache.count_not_cached(NotCached::Volatile);
+            return CacheLookup::Bypass;
         }
-        self.cache.begin(key, call.now_ms, alone)
+        self.cache.look_up(key, call.now_ms, alone)
     }
 
     /// What the command is kept by; `None` where it is not to be looked for.
@@ -230,14 +230,14 @@ impl Answers {
         }
         let mut key = origin.key.to_vec();
         key::write_position(rest, batch_size, &mut key);
-        match self.cache.begin(&key, call.now_ms, true) {
-            Begun::Hit(kept) => Lookup::Answer(kept),
-            Begun::Fill(fill) => {
+        match self.cache.look_up(&key, call.now_ms, true) {
+            CacheLookup::Hit(kept) => Lookup::Answer(kept),
+            CacheLookup::Compute(fill) => {
                 let mut making = PendingEntry::new(fill, &origin.key);
                 making.scope = Some(origin.scope.clone());
                 Lookup::Make(making)
             }
-            Begun::Wait(_) | Begun::Blind => Lookup::Nothing,
+            CacheLookup::Wait(_) | CacheLookup::Bypass => Lookup::Nothing,
         }
     }
 }
@@ -248,7 +248,7 @@ fn is_cacheable(call: &Call<'_>) -> bool {
 }
 
 impl PendingEntry {
-    fn new(fill: Fill<CachedReply>, key: &[u8]) -> Box<PendingEntry> {
+    fn new(fill: ComputePermit<CachedReply>, key: &[u8]) -> Box<PendingEntry> {
         Box::new(PendingEntry { fill, key: key.into(), scope: None, rest: None, refusal: None, sharing: None })
     }
 
@@ -265,18 +265,18 @@ impl PendingEntry {
                 let bytes = kept.body.bytes_held() + KEPT_OVERHEAD_BYTES + rest_bytes;
                 let body = kept.body.clone();
                 // Why it was not kept is counted there.
-                if fill.finish(kept, bytes, scope, now_ms).is_ok()
+                if fill.store(kept, bytes, scope, now_ms).is_ok()
                     && let (Some(Sharing { shared, position }), Some(namespaces)) = (sharing, namespaces)
                 {
                     shared.put(&key, position, namespaces, body.into_bytes());
                 }
             }
-            (_, refusal) => fill.refuse(refusal.unwrap_or(Refusal::NoCollection)),
+            (_, refusal) => fill.discard(refusal.unwrap_or(NotCached::NotACollection)),
         }
     }
 
     pub fn fail(self) {
-        self.fill.refuse(Refusal::Failed);
+        self.fill.discard(NotCached::Failed);
     }
 }
 
@@ -299,21 +299,21 @@ impl DependencyRecorder {
     }
 
     /// The answer depends on this.
-    pub fn on(&self, scope: impl FnOnce() -> Scope) {
+    pub fn on(&self, scope: impl FnOnce() -> Dependencies) {
         if let Some(making) = &mut *self.0.borrow_mut() {
             making.scope = Some(scope());
         }
     }
 
     /// The answer is not to be kept.
-    pub fn refuse(&self, why: Refusal) {
+    pub fn refuse(&self, why: NotCached) {
         if let Some(making) = &mut *self.0.borrow_mut() {
             making.refusal = Some(why);
         }
     }
 
     /// Narrows what the answer depends on, now that it is known.
-    pub fn narrow(&self, narrow: impl FnOnce(&mut Scope)) {
+    pub fn narrow(&self, narrow: impl FnOnce(&mut Dependencies)) {
         if let Some(scope) = self.0.borrow_mut().as_mut().and_then(|making| making.scope.as_mut()) {
             narrow(scope);
         }
@@ -329,7 +329,7 @@ impl DependencyRecorder {
                 Some(Arc::new(Origin { key: making.key.clone(), scope: scope.clone() }))
             }
             _ => {
-                making.refusal = Some(Refusal::Continues);
+                making.refusal = Some(NotCached::OpenCursor);
                 None
             }
         }
@@ -341,7 +341,7 @@ pub fn origin(call: &Call<'_>, namespace: &Namespace, request: &Request<'_>) -> 
     let mut key = Vec::new();
     key::write(&call.envelope, &mut key);
     let predicate = request.predicate.clone().unwrap_or_else(Predicate::everything);
-    let scope = Scope::matching(namespace.clone(), predicate, cache::dependencies::Answer::Documents);
+    let scope = Dependencies::matching(namespace.clone(), predicate, cache::dependencies::Aspect::Documents);
     Arc::new(Origin { key: key.into(), scope })
 }
 
@@ -384,12 +384,12 @@ pub fn reason(call: &Call<'_>, command: Doc<'_>) -> (&'static str, &'static str)
     if !call.session.uses.get().replies {
         return ("no", "this connection does not use the cache");
     }
-    if answers.cache.is_blind() {
+    if answers.cache.is_follower_lost() {
         return ("no", "writes from elsewhere cannot be followed at the moment");
     }
     let mut key = Vec::new();
     key::write_parts(call.database(), first, &fields, &mut key);
-    match answers.cache.why(&key, call.now_ms) {
+    match answers.cache.explain(&key, call.now_ms) {
         Ok(()) => ("yes", "the answer is kept"),
         Err(None) => ("no", "it was not asked since, or has gone: by a change, for want of memory, or for its age"),
         Err(Some(why)) => ("no", why.explanation()),

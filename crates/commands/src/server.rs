@@ -72,9 +72,9 @@ pub struct Server {
     /// What connections use of the caches, by the listener that they came to.
     listeners: Vec<CachePolicy>,
     /// What the result-set cache tells of itself, if there is one.
-    pub results: Option<Box<dyn Fn() -> cache::Figures + Send + Sync>>,
+    pub results: Option<Box<dyn Fn() -> cache::Statistics + Send + Sync>>,
     /// The same for the answers that SQL clients get.
-    pub sql: Option<Box<dyn Fn() -> cache::Figures + Send + Sync>>,
+    pub sql: Option<Box<dyn Fn() -> cache::Statistics + Send + Sync>>,
     pub cursors: Cursors,
     /// When the process began to serve.
     pub started: Instant,

@@ -179,7 +179,7 @@ fn sql_rules(cache: &Cache) -> sql_session::Rules {
     let patterns = |list: &[String]| list.iter().filter_map(|text| sql_session::pattern(text).ok()).collect();
     sql_session::Rules {
         assumes_cacheable: cache.sql.selects == config::Selects::AssumeCacheable,
-        collections: cache::Rules { only: cache.only.clone(), except: cache.except.clone() },
+        collections: cache::CollectionRules { only: cache.only.clone(), except: cache.except.clone() },
         only_users: cache.sql.only_users.clone(),
         except_users: cache.sql.except_users.clone(),
         only_statements: patterns(&cache.sql.only_statements),
@@ -214,7 +214,7 @@ impl Caches {
     /// Errors: the storage that replies are to be shared by cannot be reached.
     fn new(config: &Config) -> anyhow::Result<Caches> {
         let Cache { mode, bytes, soft_ttl_ms, hard_ttl_ms, stale_ms, invalidation, per_worker, .. } = config.cache;
-        let settings = |bytes| cache::Settings {
+        let settings = |bytes| cache::CacheSettings {
             bytes,
             shards: config::shards(config.threads, per_worker),
             by_thread: per_worker,
@@ -254,10 +254,15 @@ impl Caches {
 
     /// All who are told of changes.
     fn watch(&self) -> Arc<dyn ChangeObserver> {
-        let replies = self.replies.clone().map(|cache| Arc::new(cache::Watching(cache)) as Arc<dyn ChangeObserver>);
-        let results = self.results.clone().map(|cache| Arc::new(cache::Watching(cache)) as Arc<dyn ChangeObserver>);
-        let sql = self.sql.clone().map(|cache| Arc::new(cache::Watching(cache)) as Arc<dyn ChangeObserver>);
-        let shared = self.shared.as_ref().map(|shared| Arc::new(shared_cache::Watching(shared.view.clone())) as Arc<_>);
+        let replies =
+            self.replies.clone().map(|cache| Arc::new(cache::CacheObserver(cache)) as Arc<dyn ChangeObserver>);
+        let results =
+            self.results.clone().map(|cache| Arc::new(cache::CacheObserver(cache)) as Arc<dyn ChangeObserver>);
+        let sql = self.sql.clone().map(|cache| Arc::new(cache::CacheObserver(cache)) as Arc<dyn ChangeObserver>);
+        let shared = self
+            .shared
+            .as_ref()
+            .map(|shared| Arc::new(shared_cache::SharedCacheObserver(shared.view.clone())) as Arc<_>);
         Arc::new(store::change_observer::ChangeObservers(
             replies.into_iter().chain(results).chain(sql).chain(shared).collect(),
         ))
@@ -273,13 +278,13 @@ impl Caches {
         };
         let (replies, results, sql) = (self.replies.clone(), self.results.clone(), self.sql.clone());
         let shared = self.shared.clone();
-        let set_blind = move |blind: bool| {
-            replies.iter().for_each(|cache| cache.set_blind(blind));
-            results.iter().for_each(|cache| cache.set_blind(blind));
-            sql.iter().for_each(|cache| cache.set_blind(blind));
-            shared.iter().for_each(|shared| shared.view.set_blind(blind));
+        let set_follower_lost = move |blind: bool| {
+            replies.iter().for_each(|cache| cache.set_follower_lost(blind));
+            results.iter().for_each(|cache| cache.set_follower_lost(blind));
+            sql.iter().for_each(|cache| cache.set_follower_lost(blind));
+            shared.iter().for_each(|shared| shared.view.set_follower_lost(blind));
         };
-        set_blind(true);
+        set_follower_lost(true);
         let tell: store_mariadb::Tell = Box::new(move |noticed| {
             match noticed {
                 Ok(()) => tracing::info!("writes of others in MariaDB are followed: answers are kept"),
@@ -287,7 +292,7 @@ impl Caches {
                     tracing::warn!("writes of others in MariaDB cannot be followed, and no answers are kept: {why}")
                 }
             }
-            set_blind(noticed.is_err());
+            set_follower_lost(noticed.is_err());
         });
         let forgetting = definitions.map(|known| Arc::new(Forgetting(known.clone())) as Arc<dyn ChangeObserver>);
         let watch =
@@ -311,7 +316,7 @@ impl Caches {
         }
         let Cache { only, except, commands, listeners, .. } = config.cache.clone();
         let uses = |mode: CacheMode| CachePolicy { replies: mode.keeps_replies(), rows: mode.keeps_rows() };
-        let collections = cache::Rules { only, except };
+        let collections = cache::CollectionRules { only, except };
         commands::answers::Caches {
             listeners: listeners.into_iter().map(uses).collect(),
             answers: self.replies.map(|cache| Answers {
@@ -319,8 +324,8 @@ impl Caches {
                 rules: Rules { collections, commands },
                 shared: self.shared,
             }),
-            results: self.results.map(|cache| Box::new(move || cache.figures()) as Box<_>),
-            sql: self.sql.map(|cache| Box::new(move || cache.figures()) as Box<_>),
+            results: self.results.map(|cache| Box::new(move || cache.statistics()) as Box<_>),
+            sql: self.sql.map(|cache| Box::new(move || cache.statistics()) as Box<_>),
         }
     }
 }

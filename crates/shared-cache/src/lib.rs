@@ -12,8 +12,8 @@ mod resp;
 mod storage;
 mod view;
 
-pub use storage::{Address, Figures, Tls};
-pub use view::{Position, View, Watching};
+pub use storage::{Address, Statistics, Tls};
+pub use view::{Position, SharedCacheObserver, View};
 
 use bytes::Bytes;
 use entry::Entry;
@@ -73,8 +73,8 @@ impl Shared {
         tokio::spawn(async move { shared.storage.set(&key, &entry, shared.ttl).await });
     }
 
-    pub fn figures(&self) -> Figures {
-        self.storage.figures()
+    pub fn statistics(&self) -> Statistics {
+        self.storage.statistics()
     }
 
     /// `None` while it is not known which log is read.

@@ -41,7 +41,7 @@ pub struct Tls(Arc<rustls::ClientConfig>);
 
 /// Counts since the start.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Figures {
+pub struct Statistics {
     pub hits: u64,
     pub misses: u64,
     /// Replies that were found and did not have all changes.
@@ -178,11 +178,11 @@ impl Storage {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub fn figures(&self) -> Figures {
+    pub fn statistics(&self) -> Statistics {
         let Counts { hits, misses, outdated, stored, failed, skipped } = &self.counts;
         let [hits, misses, outdated, stored, failed, skipped] =
             [hits, misses, outdated, stored, failed, skipped].map(|count| count.load(Ordering::Relaxed));
-        Figures { hits, misses, outdated, stored, failed, skipped }
+        Statistics { hits, misses, outdated, stored, failed, skipped }
     }
 
     /// Asks within the limit; `None` if that comes to nothing.
@@ -310,7 +310,7 @@ mod tests {
             assert!(storage.get(b"k").await.is_none() && storage.get(b"k").await.is_none());
             assert!(storage.check().await.is_err());
         });
-        let Figures { failed, skipped, .. } = storage.figures();
+        let Statistics { failed, skipped, .. } = storage.statistics();
         assert_eq!((failed, skipped), (1, 1));
     }
 

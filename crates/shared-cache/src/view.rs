@@ -40,9 +40,9 @@ struct Known {
     /// What this gateway writes.
     own: AHashMap<Namespace, Own>,
     /// The log is not followed at the moment.
-    is_blind: bool,
+    follower_lost: bool,
     /// Something in the log cannot be put in order.
-    is_lost: bool,
+    is_unordered: bool,
 }
 
 #[derive(Default)]
@@ -57,14 +57,14 @@ impl View {
         let _ = self.behind.set(Box::new(behind));
     }
 
-    pub fn set_blind(&self, is_blind: bool) {
-        self.known().is_blind = is_blind;
+    pub fn set_follower_lost(&self, follower_lost: bool) {
+        self.known().follower_lost = follower_lost;
     }
 
     /// Up to where the log has been read; `None` while replies are not to be shared.
     pub fn position(&self) -> Option<Position> {
         let known = self.known();
-        (!known.is_blind && !known.is_lost && known.log.is_some()).then(|| known.read.clone())
+        (!known.follower_lost && !known.is_unordered && known.log.is_some()).then(|| known.read.clone())
     }
 
     pub fn log(&self) -> Option<Arc<str>> {
@@ -88,7 +88,7 @@ impl View {
             let wider = [Namespace::new(&namespace.database, ""), Namespace::new("", "")];
             is_right(namespace) && wider.iter().all(is_right)
         };
-        !known.is_blind && !known.is_lost && has(&known.since) && namespaces.iter().all(with_wider)
+        !known.follower_lost && !known.is_unordered && has(&known.since) && namespaces.iter().all(with_wider)
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -112,9 +112,9 @@ fn raise(position: &mut Position, place: LogPosition) {
 }
 
 /// A view as stores know it.
-pub struct Watching(pub Arc<View>);
+pub struct SharedCacheObserver(pub Arc<View>);
 
-impl ChangeObserver for Watching {
+impl ChangeObserver for SharedCacheObserver {
     fn wants_images(&self, _: &Namespace) -> bool {
         false
     }
@@ -130,7 +130,7 @@ impl ChangeObserver for Watching {
                     own.push(namespace.clone());
                 }
                 ChangeOrigin::Log(Some(place)) => raise(known.changed.entry(namespace.clone()).or_default(), place),
-                ChangeOrigin::Log(None) => known.is_lost = true,
+                ChangeOrigin::Log(None) => known.is_unordered = true,
             }
         }
         drop(known);
@@ -140,16 +140,24 @@ impl ChangeObserver for Watching {
     fn log_started(&self, log: &str, position: &[LogPosition]) {
         let mut known = self.0.known();
         let read: Position = position.iter().map(|place| (place.domain, place.sequence)).collect();
-        let (own, is_blind) = (std::mem::take(&mut known.own), known.is_blind);
+        let (own, follower_lost) = (std::mem::take(&mut known.own), known.follower_lost);
         let changed = AHashMap::default();
-        *known = Known { log: Some(log.into()), since: read.clone(), read, changed, own, is_blind, is_lost: false };
+        *known = Known {
+            log: Some(log.into()),
+            since: read.clone(),
+            read,
+            changed,
+            own,
+            follower_lost,
+            is_unordered: false,
+        };
     }
 
     fn log_advanced(&self, position: &[LogPosition]) {
         let mut known = self.0.known();
         for place in position {
             // Numbers that go back tell nothing of what has been read.
-            known.is_lost |= known.read.get(&place.domain).is_some_and(|number| *number > place.sequence);
+            known.is_unordered |= known.read.get(&place.domain).is_some_and(|number| *number > place.sequence);
             raise(&mut known.read, *place);
         }
     }
@@ -191,15 +199,15 @@ mod tests {
     }
 
     /// A view that has read up to 10, with everything up to now known.
-    fn view() -> (Arc<View>, Watching) {
+    fn view() -> (Arc<View>, SharedCacheObserver) {
         let view = Arc::new(View::default());
         view.set_behind(|| Some(Duration::ZERO));
-        let watching = Watching(view.clone());
+        let watching = SharedCacheObserver(view.clone());
         watching.log_started("log", &[place(0, 10)]);
         (view, watching)
     }
 
-    fn told(watching: &Watching, namespace: &Namespace, by: Option<LogPosition>) {
+    fn told(watching: &SharedCacheObserver, namespace: &Namespace, by: Option<LogPosition>) {
         let mut changes = Changes::default();
         changes.add_unspecified(namespace);
         changes.set_read_from_log(by);
@@ -231,7 +239,7 @@ mod tests {
         let behind = Arc::new(Mutex::new(Duration::from_secs(3600)));
         let asked = behind.clone();
         view.set_behind(move || Some(*asked.lock().unwrap()));
-        let watching = Watching(view.clone());
+        let watching = SharedCacheObserver(view.clone());
         watching.log_started("log", &[place(0, 10)]);
         let reply = position(&[(0, 10)]);
         let mut changes = Changes::default();
@@ -253,9 +261,9 @@ mod tests {
     fn nothing_is_shared_while_the_log_tells_nothing() {
         let (view, watching) = view();
         let reply = position(&[(0, 10)]);
-        view.set_blind(true);
+        view.set_follower_lost(true);
         assert!(!view.accepts(&collection(), &reply) && view.position().is_none());
-        view.set_blind(false);
+        view.set_follower_lost(false);
         assert!(view.accepts(&collection(), &reply));
         watching.log_advanced(&[place(0, 9)]);
         assert!(!view.accepts(&collection(), &reply), "numbers go back");

@@ -1,6 +1,6 @@
 //! Which answers are kept: by table, by user, by what the statement says.
 
-use cache::Rules as Collections;
+use cache::CollectionRules as Collections;
 use pcre2::bytes::{Regex, RegexBuilder};
 use store::Namespace;
 

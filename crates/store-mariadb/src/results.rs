@@ -9,8 +9,8 @@ use crate::scan::Take;
 use crate::store::MariaDbStore;
 use crate::table::Table;
 use ::store::{Flow, Position, ScanEnd};
-use cache::dependencies::Answer;
-use cache::{Begun, Cache, Fill, Scope};
+use cache::dependencies::Aspect;
+use cache::{Cache, CacheLookup, ComputePermit, Dependencies};
 use mariadb_client::Result;
 use mariadb_wire::{Param, com_stmt_execute};
 use query::Predicate;
@@ -72,8 +72,8 @@ impl ResultSet {
 
 /// Rows that are being read, to be kept.
 pub(crate) struct Recording {
-    fill: Fill<ResultSet>,
-    scope: Scope,
+    fill: ComputePermit<ResultSet>,
+    scope: Dependencies,
     set: ResultSet,
     /// More than may be kept has come.
     overflown: bool,
@@ -111,10 +111,10 @@ pub(crate) async fn of_id(store: &MariaDbStore, plan: &MariaDbPlan, table: &Tabl
 }
 
 /// What rows depend on that are all there are of a condition; of all rows, where that is not known.
-fn scope(plan: &MariaDbPlan, condition: Option<Predicate>) -> Scope {
+fn scope(plan: &MariaDbPlan, condition: Option<Predicate>) -> Dependencies {
     match condition {
-        Some(condition) => Scope::matching(plan.namespace.clone(), condition, Answer::Documents),
-        None => Scope::everything(plan.namespace.clone(), Vec::new()),
+        Some(condition) => Dependencies::matching(plan.namespace.clone(), condition, Aspect::Documents),
+        None => Dependencies::all_documents(plan.namespace.clone(), Vec::new()),
     }
 }
 
@@ -135,7 +135,7 @@ fn cache_for<'s>(store: &'s MariaDbStore, plan: &'s MariaDbPlan) -> Option<(&'s 
 
 async fn look_up(
     cache: &Arc<Cache<ResultSet>>,
-    scope: Scope,
+    scope: Dependencies,
     plan: &MariaDbPlan,
     sql: &str,
     params: &[Param<'_>],
@@ -149,13 +149,13 @@ async fn look_up(
     com_stmt_execute::encode(0, params, &mut key);
     let mut alone = false;
     loop {
-        match cache.begin(&key, now_ms(), alone) {
-            Begun::Hit(set) => return Kept::Rows(set),
-            Begun::Wait(mut flight) => {
+        match cache.look_up(&key, now_ms(), alone) {
+            CacheLookup::Hit(set) => return Kept::Rows(set),
+            CacheLookup::Wait(mut flight) => {
                 let _ = flight.changed().await;
                 alone = true;
             }
-            Begun::Fill(fill) => {
+            CacheLookup::Compute(fill) => {
                 let settings = cache.settings();
                 let bytes_max = settings.bytes / settings.shards;
                 return Kept::Nothing(Some(Box::new(Recording {
@@ -166,7 +166,7 @@ async fn look_up(
                     bytes_max,
                 })));
             }
-            Begun::Blind => return Kept::Nothing(None),
+            CacheLookup::Bypass => return Kept::Nothing(None),
         }
     }
 }
@@ -188,13 +188,13 @@ impl Recording {
     /// Keeps the rows. `all`: there are no more behind them.
     pub fn finish(mut self, all: bool) {
         if self.overflown {
-            return self.fill.refuse(cache::Refusal::TooLarge);
+            return self.fill.discard(cache::NotCached::TooLarge);
         }
         self.set.all = all;
         self.set.bytes.shrink_to_fit();
         let bytes = self.set.bytes.len() + 96;
         // Why they are not kept is counted there.
-        let _ = self.fill.finish(Arc::new(self.set), bytes, self.scope, now_ms());
+        let _ = self.fill.store(Arc::new(self.set), bytes, self.scope, now_ms());
     }
 }
 

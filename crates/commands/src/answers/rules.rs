@@ -3,7 +3,7 @@
 /// By collection, and by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    pub collections: cache::Rules,
+    pub collections: cache::CollectionRules,
     /// Commands whose answers are kept; all that can be, where there are none.
     pub commands: Vec<String>,
 }

@@ -11,8 +11,8 @@ use crate::envelope::{WriteConcern, check_time_limit};
 use crate::index_filters;
 use crate::read::{Batch, Reader, Request};
 use crate::reply::{append_namespace, in_executor};
-use cache::dependencies::Answer;
-use cache::{Refusal, Scope};
+use cache::dependencies::Aspect;
+use cache::{Dependencies, NotCached};
 use document::{Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::Context;
@@ -158,7 +158,7 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
         call.worker.statistics().documents_returned.add(batch.len() as u64);
     }
     if !reader.is_done() {
-        call.depends.refuse(Refusal::Continues);
+        call.depends.refuse(NotCached::OpenCursor);
     }
     let id = if reader.is_done() { 0 } else { keep_cursor(call, &namespace, reader, false, &cursor)? };
     cursor.append("id", id);
@@ -236,10 +236,10 @@ pub async fn open(
     };
     let context = resolved.as_ref().unwrap_or(context);
     if resolved.is_some() {
-        call.depends.refuse(Refusal::NoCollection);
+        call.depends.refuse(NotCached::NotACollection);
     }
     if let Some((documents, rest)) = source_stage::documents(call, namespace, arguments.pipeline, context).await? {
-        call.depends.refuse(Refusal::NoCollection);
+        call.depends.refuse(NotCached::NotACollection);
         let pipeline = Pipeline::parse_seen(rest.as_doc(), context)?;
         if pipeline.has_foreign() {
             return foreign::open_over(call, documents, pipeline, &budget).await;
@@ -262,7 +262,8 @@ pub async fn open(
         index_filters::of_pipeline(call, namespace, arguments.pipeline, &pipeline, arguments.collation).await?;
     let hint = index_filters::hint(&filter, arguments.hint);
     if pipeline.has_foreign() {
-        call.depends.on(|| Scope::everything(namespace.clone(), view_mentions::namespaces(call, arguments.pipeline)));
+        call.depends
+            .on(|| Dependencies::all_documents(namespace.clone(), view_mentions::namespaces(call, arguments.pipeline)));
         let opened = foreign::open(call, namespace, pipeline, hint, &budget).await;
         return match opened? {
             Some(reader) => Ok(reader),
@@ -271,7 +272,7 @@ pub async fn open(
     }
     let (source, pipeline) = pipeline.into_source();
     let identity = pipeline.is_identity();
-    call.depends.on(|| Scope::matching(namespace.clone(), source.predicate.clone(), Answer::Documents));
+    call.depends.on(|| Dependencies::matching(namespace.clone(), source.predicate.clone(), Aspect::Documents));
     let request = Request {
         predicate: Some(source.predicate),
         sort: source.sort,

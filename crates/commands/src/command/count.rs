@@ -8,8 +8,8 @@ use crate::dispatch::{Call, Disposition};
 use crate::index_filters;
 use crate::read::{Visit, for_each};
 use crate::table_scan;
-use cache::dependencies::Answer;
-use cache::{Refusal, Scope};
+use cache::dependencies::Aspect;
+use cache::{Dependencies, NotCached};
 use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::Predicate;
@@ -100,7 +100,7 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
         append_count("n", shards::count(call, &namespace, &arguments).await?, reply);
         return Ok(Disposition::Reply);
     }
-    call.depends.on(|| Scope::matching(namespace.clone(), predicate.clone(), Answer::Number));
+    call.depends.on(|| Dependencies::matching(namespace.clone(), predicate.clone(), Aspect::Count));
 
     let store = &*call.worker.store;
     let enough = arguments.enough();
@@ -117,7 +117,7 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
         plan.read_afresh();
     }
     if plan.facts().view {
-        call.depends.refuse(Refusal::NoCollection);
+        call.depends.refuse(NotCached::NotACollection);
         call.by_view = true;
         append_count("n", views::count(call, &namespace, &arguments).await?, reply);
         return Ok(Disposition::Reply);

@@ -14,8 +14,8 @@ use crate::index_filters;
 use crate::read::{Visit, for_each};
 use crate::reply::in_executor;
 use crate::table_scan;
-use cache::dependencies::Answer;
-use cache::{Refusal, Scope};
+use cache::dependencies::Aspect;
+use cache::{Dependencies, NotCached};
 use document::path::Path;
 use document::{ArrayWriter, Collation, Doc, DocWriter, Element, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
@@ -72,8 +72,8 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     query::check_field_path(&arguments.key)?;
     call.worker.statistics().operations_command.add(1);
     call.depends.on(|| {
-        let answer = Answer::Values(Path::new(&arguments.key));
-        Scope::matching(namespace.clone(), predicate.clone(), answer)
+        let answer = Aspect::DistinctValues(Path::new(&arguments.key));
+        Dependencies::matching(namespace.clone(), predicate.clone(), answer)
     });
 
     let store = &*call.worker.store;
@@ -87,7 +87,7 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     }
     let mut values = DistinctValues::new(&arguments.key, context.collation);
     if plan.facts().view {
-        call.depends.refuse(Refusal::NoCollection);
+        call.depends.refuse(NotCached::NotACollection);
         call.by_view = true;
         values.collation = views::resolve(call, &namespace).await?.collation;
         views::distinct(call, &namespace, &arguments, |document| values.add(document)).await?;
@@ -98,7 +98,7 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         values.source = Source::of(&*plan, &predicate, &arguments.key, &values.collation);
         if values.source.is_keys() {
             // Documents without the field matter, and where arrays are.
-            call.depends.on(|| Scope::everything(namespace.clone(), Vec::new()));
+            call.depends.on(|| Dependencies::all_documents(namespace.clone(), Vec::new()));
         }
     }
     for_each(store, &plan, &predicate, true, call.running, |document| {

@@ -12,8 +12,8 @@ use crate::index_filters;
 use crate::read::{Batch, Reader, Request};
 use crate::reply::{append_namespace, in_executor};
 use crate::server::Topology;
-use cache::dependencies::{Answer, Reach};
-use cache::{Refusal, Scope};
+use cache::dependencies::{Aspect, DocumentSet};
+use cache::{Dependencies, NotCached};
 use document::{Collation, Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::aggregate::Fields;
@@ -248,7 +248,7 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
     }
     call.depends.on(|| {
         let predicate = request.predicate.clone().unwrap_or_else(Predicate::everything);
-        Scope::matching(namespace.clone(), predicate, Answer::Documents)
+        Dependencies::matching(namespace.clone(), predicate, Aspect::Documents)
     });
     let order = request.sort.clone().filter(|sort| call.depends.is_asked() && sort.needs().is_empty());
     let first_few = request.limit.filter(|_| request.projection.is_none() && request.skip == 0);
@@ -272,7 +272,7 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
         reader = shards::open_find(call, &namespace, &arguments).await?;
     }
     if view {
-        call.depends.refuse(Refusal::NoCollection);
+        call.depends.refuse(NotCached::NotACollection);
         reader = views::open_find(call, &namespace, &arguments).await?;
     }
     let batch_size = arguments.batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
@@ -375,8 +375,8 @@ fn note_last(call: &Call<'_>, sort: Sort, last: Option<Doc<'_>>) {
         && sort.key(last, &mut key).is_ok()
     {
         call.depends.narrow(|scope| {
-            if let Reach::Matching { answer, .. } = &mut scope.reach {
-                *answer = Answer::First { sort: Box::new(sort), last: key.into() };
+            if let DocumentSet::Matching { aspect, .. } = &mut scope.documents {
+                *aspect = Aspect::First { sort: Box::new(sort), last: key.into() };
             }
         });
     }

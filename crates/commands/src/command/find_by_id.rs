@@ -8,8 +8,8 @@
 use crate::dispatch::Call;
 use crate::read;
 use crate::reply::{append_names, in_executor};
-use cache::Scope;
-use cache::dependencies::Answer;
+use cache::Dependencies;
+use cache::dependencies::Aspect;
 use document::{Doc, DocWriter, Element, Kind, Value};
 use error::Result;
 use mongo_wire::Request;
@@ -52,7 +52,7 @@ pub fn find_by_id(call: &Call<'_>, reply: &mut DocWriter<'_>) -> Result<bool> {
         Predicate::parse_query(filter, &call.context())
     }) {
         let namespace = Namespace::new(call.database(), collection);
-        call.depends.on(|| Scope::matching(namespace, predicate, Answer::Documents));
+        call.depends.on(|| Dependencies::matching(namespace, predicate, Aspect::Documents));
     }
     Ok(true)
 }

@@ -6,7 +6,7 @@ use crate::answers::{self, CachePolicy};
 use crate::arguments::{self, unknown_field};
 use crate::dispatch::Call;
 use crate::server::Server;
-use cache::{Figures, Refusal};
+use cache::{NotCached, Statistics};
 use document::DocWriter;
 use error::Result;
 
@@ -28,17 +28,17 @@ pub fn selkie_cache(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()
         why.append("reason", reason);
     }
     reply.append("uses", call.session.uses.get() != CachePolicy::NONE);
-    write_figures(&call.worker.server, &mut reply.document("cache"));
+    write_statistics(&call.worker.server, &mut reply.document("cache"));
     Ok(())
 }
 
 /// Writes what the caches have done so far: the document cache, and within it the result-set cache; what there is not, is left out.
-pub fn write_figures(server: &Server, writer: &mut DocWriter<'_>) {
+pub fn write_statistics(server: &Server, writer: &mut DocWriter<'_>) {
     if let Some(answers) = &server.answers {
-        write(&answers.cache.figures(), writer);
+        write(&answers.cache.statistics(), writer);
         writer.append("bytesMax", answers.cache.settings().bytes as i64);
         if let Some(shared) = &answers.shared {
-            let figures = shared.figures();
+            let figures = shared.statistics();
             let mut writer = writer.document("shared");
             for (name, count) in [
                 ("hits", figures.hits),
@@ -60,7 +60,7 @@ pub fn write_figures(server: &Server, writer: &mut DocWriter<'_>) {
     }
 }
 
-fn write(figures: &Figures, writer: &mut DocWriter<'_>) {
+fn write(figures: &Statistics, writer: &mut DocWriter<'_>) {
     let mut count = |name: &str, count: u64| writer.append(name, count as i64);
     count("hits", figures.hits);
     count("misses", figures.misses);
@@ -85,7 +85,7 @@ fn write(figures: &Figures, writer: &mut DocWriter<'_>) {
         }
     }
     let mut refused = writer.document("notKept");
-    for (why, count) in Refusal::ALL.into_iter().zip(figures.refused) {
+    for (why, count) in NotCached::ALL.into_iter().zip(figures.refused) {
         refused.append(why.name(), count as i64);
     }
 }

@@ -71,7 +71,7 @@ pub fn write(call: &Call<'_>, reply: &mut DocWriter<'_>) {
 
 /// What the caches do; nothing where there are none.
 fn cache(server: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
-    selkie_cache::write_figures(server, writer);
+    selkie_cache::write_statistics(server, writer);
 }
 
 fn operation_latencies(server: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {

@@ -8,7 +8,7 @@ use crate::command::{aggregate, count, distinct, find};
 use crate::dispatch::Call;
 use crate::read::{Reader, Visit, for_each};
 use crate::text_indexes;
-use cache::Refusal;
+use cache::NotCached;
 use document::{ArrayWriter, Collation, Doc, DocBuf, Value};
 use error::{Code, Error, Result};
 use futures_util::future::LocalBoxFuture;
@@ -108,7 +108,7 @@ pub fn open<'a>(
     context: &'a Context,
 ) -> LocalBoxFuture<'a, Result<Reader>> {
     Box::pin(async move {
-        call.depends.refuse(Refusal::NoCollection);
+        call.depends.refuse(NotCached::NotACollection);
         let view = resolve(call, namespace).await?;
         view.check_collation(options::given_collation(arguments.collation)?.as_ref())?;
         let mut pipeline = view.followed_by(arguments.pipeline);

@@ -6,7 +6,7 @@ use crate::answer::{AUTOCOMMIT, Answer, IN_TRANSACTION, PACKET_MAX, Shape};
 use crate::settings::{self, Settings};
 use crate::statement::Table;
 use crate::{Kept, pending, rights};
-use cache::{Begun, Cache, Fill, Refusal, Scope};
+use cache::{Cache, CacheLookup, ComputePermit, Dependencies, NotCached};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -99,14 +99,14 @@ impl Session {
     ) -> io::Result<()> {
         let mut alone = false;
         let fill = loop {
-            match cache.begin(key, now_ms(), alone) {
-                Begun::Hit(kept) => return self.give(kept, settings, packet, sql).await,
-                Begun::Wait(mut flight) => {
+            match cache.look_up(key, now_ms(), alone) {
+                CacheLookup::Hit(kept) => return self.give(kept, settings, packet, sql).await,
+                CacheLookup::Wait(mut flight) => {
                     let _ = flight.changed().await;
                     alone = true;
                 }
-                Begun::Fill(fill) => break Some(fill),
-                Begun::Blind => break None,
+                CacheLookup::Compute(fill) => break Some(fill),
+                CacheLookup::Bypass => break None,
             }
         };
         self.catch_up(Leaves::Nothing, Asks::Nothing).await?;
@@ -133,7 +133,7 @@ impl Session {
         let is_allowed = scope.is_none() || self.take_rights(settings, asked).await?;
         match fill {
             Some(fill) if is_allowed => finish(fill, &answer, scope.zip(copy)),
-            Some(fill) => fill.refuse(Refusal::Overtaken),
+            Some(fill) => fill.discard(NotCached::ConcurrentWrite),
             None => {}
         }
         self.note_answer(&answer).await
@@ -163,7 +163,7 @@ impl Session {
 
     /// What an answer made from these tables depends on; `None` where one of them is not just a
     /// table.
-    async fn scope(&mut self, settings: &Settings, tables: &[Table]) -> io::Result<Option<Scope>> {
+    async fn scope(&mut self, settings: &Settings, tables: &[Table]) -> io::Result<Option<Dependencies>> {
         let namespaces = pending::namespaces(tables, Some(settings));
         let Some(namespaces) = namespaces.filter(|tables| self.service.rules.allow_tables(tables)) else {
             return Ok(None);
@@ -180,7 +180,7 @@ impl Session {
             }
         }
         let mut namespaces = namespaces.into_iter();
-        Ok(namespaces.next().map(|first| Scope::everything(first, namespaces.collect())))
+        Ok(namespaces.next().map(|first| Dependencies::all_documents(first, namespaces.collect())))
     }
 
     /// How the session is set; the server is asked, if need be. `None`: it does not say.
@@ -226,16 +226,16 @@ impl Session {
 }
 
 /// Keeps an answer, if it is to be kept.
-fn finish(fill: Fill<Kept>, answer: &Answer, kept: Option<(Scope, (Vec<u8>, usize))>) {
+fn finish(fill: ComputePermit<Kept>, answer: &Answer, kept: Option<(Dependencies, (Vec<u8>, usize))>) {
     match kept {
-        None => fill.refuse(Refusal::NoCollection),
-        Some(_) if answer.failed => fill.refuse(Refusal::Failed),
-        Some((_, (_, 0))) => fill.refuse(Refusal::TooLarge),
-        Some(_) if !answer.may_be_kept() => fill.refuse(Refusal::Volatile),
+        None => fill.discard(NotCached::NotACollection),
+        Some(_) if answer.failed => fill.discard(NotCached::Failed),
+        Some((_, (_, 0))) => fill.discard(NotCached::TooLarge),
+        Some(_) if !answer.may_be_kept() => fill.discard(NotCached::Volatile),
         Some((scope, (packets, _))) => {
             let bytes = packets.len() + 64;
             // Why it is not kept is counted there.
-            let _ = fill.finish(Arc::new(Kept(packets.into())), bytes, scope, now_ms());
+            let _ = fill.store(Arc::new(Kept(packets.into())), bytes, scope, now_ms());
         }
     }
 }
