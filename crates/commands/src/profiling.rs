@@ -22,7 +22,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
-use store::{Examined, Looked, Plan, PlanSummary, StatementOutcome};
+use store::{AccessStats, Examined, Plan, PlanSummary, StatementOutcome};
 
 pub use keeper::{COLLECTION, ensure_profile, run};
 
@@ -42,7 +42,7 @@ pub struct Facts {
     /// The plans of its updates and deletes, and how many of them went by each.
     written: RefCell<Vec<(PlanSummary, u64)>>,
     /// How each update or delete went, where the profiler wants to know.
-    statements: RefCell<Vec<(Result<StatementOutcome>, Looked)>>,
+    statements: RefCell<Vec<(Result<StatementOutcome>, AccessStats)>>,
 }
 
 impl Facts {
@@ -67,13 +67,13 @@ impl Facts {
         self.waited.set(self.waited.get() + time);
     }
 
-    pub fn note_write(&self, looked: &Looked) {
-        self.examined.set(self.examined.get() + looked.examined);
+    pub fn note_write(&self, access: &AccessStats) {
+        self.examined.set(self.examined.get() + access.examined);
         let mut written = self.written.borrow_mut();
-        match written.iter_mut().find(|(plan, _)| *plan == looked.summary) {
+        match written.iter_mut().find(|(plan, _)| *plan == access.summary) {
             Some((_, times)) => *times += 1,
-            None if looked.summary == PlanSummary::None => {}
-            None => written.push((looked.summary.clone(), 1)),
+            None if access.summary == PlanSummary::None => {}
+            None => written.push((access.summary.clone(), 1)),
         }
     }
 
@@ -89,7 +89,7 @@ impl Facts {
         }
     }
 
-    pub fn keep_statements(&self, statements: impl Iterator<Item = (Result<StatementOutcome>, Looked)>) {
+    pub fn keep_statements(&self, statements: impl Iterator<Item = (Result<StatementOutcome>, AccessStats)>) {
         self.statements.borrow_mut().extend(statements);
     }
 
@@ -97,7 +97,7 @@ impl Facts {
         match (self.plan.get(), self.counted.get()) {
             (Some(plan), false) => plan.summary(),
             (Some(plan), true) => {
-                let about = store::Explained { counted: true, ..Default::default() };
+                let about = store::ExplainContext { counted: true, ..Default::default() };
                 PlanSummary::of(plan.stages(&about).as_doc())
             }
             (None, _) => self.written.borrow().first().map(|(plan, _)| plan.clone()).unwrap_or_default(),

@@ -143,7 +143,7 @@ impl Reader {
         let plan = store.plan(namespace, query).await?;
         table_scan::check(namespace, &predicate, &*plan)?;
         if request.afresh {
-            plan.read_afresh();
+            plan.bypass_caches();
         }
         Ok(Reader::on(plan, predicate, Request { sort, predicate: None, ..request }))
     }

@@ -170,10 +170,10 @@ pub fn met_view(outcomes: &Result<Outcomes>) -> bool {
 /// Tells the profiler how each statement has gone; the log, how all of them have.
 fn note_written(call: &Call<'_>, outcome: &BatchOutcome) {
     let facts = &call.running.facts;
-    outcome.looked.iter().for_each(|looked| facts.note_write(looked));
+    outcome.access.iter().for_each(|access| facts.note_write(access));
     if call.worker.server.profiling.is_attentive() {
-        let statements = outcome.statements.iter().zip(&outcome.looked);
-        facts.keep_statements(statements.map(|(done, looked)| (done.clone(), looked.clone())));
+        let statements = outcome.statements.iter().zip(&outcome.access);
+        facts.keep_statements(statements.map(|(done, access)| (done.clone(), access.clone())));
     }
 }
 

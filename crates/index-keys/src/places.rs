@@ -9,7 +9,7 @@ use crate::wildcard::Narrowed;
 use crate::{FieldBounds, IndexField, IndexShape, Interval, Range};
 use query::geo::{CellRange, Near, Region, cover};
 use query::predicate::Test;
-use store::places::grid;
+use store::geo_keys::grid;
 use store::{FieldKind, IndexKind};
 
 /// Combinations of values in front of places that are looked up one by one, each with all of the cells.

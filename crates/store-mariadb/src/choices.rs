@@ -14,7 +14,7 @@ use mariadb_wire::row::BinaryRow;
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use store::selectivity::{self, Measured};
+use store::selectivity::{self, PathCost};
 
 /// How long, and for how many queries, an answer is believed.
 const FRESH_FOR: Duration = Duration::from_secs(60);
@@ -261,9 +261,9 @@ impl Choices {
             }
             let scattered = if question.ways.iter().any(is_all) { ALL_WORTH } else { 1.0 };
             let told = question.ways.iter().zip(&keys).map(|(way, keys)| (way.leading.iter().collect(), *keys));
-            let matches = selectivity::matches::<&String>(told, documents);
+            let matches = selectivity::estimated_matches::<&String>(told, documents);
             let cost = |(way, keys): (&Way, f64)| {
-                let cost = Measured { keys, sorted: way.sorted, exact: way.exact }.cost(question.limit, matches);
+                let cost = PathCost { keys, sorted: way.sorted, exact: way.exact }.cost(question.limit, matches);
                 match way.kind {
                     WayKind::Index => cost * scattered,
                     WayKind::Hope => cost * HOPE_WORTH,

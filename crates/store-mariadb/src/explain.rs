@@ -17,12 +17,12 @@ use query::fulltext::TextSearch;
 use query::predicate::{Node, Test};
 use std::sync::Arc;
 use store::explain::append_multikey_paths;
-use store::{Examined, Explained, FieldKind, IndexSpec, Plan, PlanSummary};
+use store::{Examined, ExplainContext, FieldKind, IndexSpec, Plan, PlanSummary};
 
 /// The rows of a page as MariaDB is asked to explain it: a usual first batch.
 const PAGE_ROWS: u64 = 101;
 
-pub(crate) fn stages(plan: &MariaDbPlan, about: &Explained<'_>) -> DocBuf {
+pub(crate) fn stages(plan: &MariaDbPlan, about: &ExplainContext<'_>) -> DocBuf {
     let stages = Stages { plan, about };
     DocBuf::build(|writer| match &plan.access {
         Access::Rows(rows) if plan.table.is_some() => stages.write_rows(rows, about.predicate.map(|it| it.0), writer),
@@ -106,7 +106,7 @@ fn stage_of_rings(rings: &Rings) -> &'static str {
 
 struct Stages<'s> {
     plan: &'s MariaDbPlan,
-    about: &'s Explained<'s>,
+    about: &'s ExplainContext<'s>,
 }
 
 impl Stages<'_> {

@@ -17,7 +17,7 @@ use mariadb_client::{Connection, Event};
 use mariadb_wire::Param;
 use mariadb_wire::row::TextRow;
 use query::Predicate;
-use store::{CollectionStats, DatabaseStats, Flow, Namespace, Query, RoughSize, Validation};
+use store::{CollectionStats, DatabaseStats, Flow, Namespace, Query, SizeEstimate, Validation};
 
 /// Tables of up to so many rows have their documents' sizes added up; for larger ones the server's own figure will do.
 const SUM_ROWS_MAX: u64 = 1_000;
@@ -35,11 +35,11 @@ pub(crate) async fn collection(store: &MariaDbStore, namespace: &Namespace) -> R
 }
 
 /// The server's own figures.
-pub(crate) async fn rough(store: &MariaDbStore, namespace: &Namespace) -> Result<RoughSize> {
-    let Some(table) = store.known_table(namespace).await? else { return Ok(RoughSize::default()) };
+pub(crate) async fn rough(store: &MariaDbStore, namespace: &Namespace) -> Result<SizeEstimate> {
+    let Some(table) = store.known_table(namespace).await? else { return Ok(SizeEstimate::default()) };
     let mut lease = store.pool.lease_for(namespace).await?;
     let [documents, data_bytes, _] = estimates(&mut lease, &table).await?;
-    Ok(RoughSize { documents, data_bytes })
+    Ok(SizeEstimate { documents, data_bytes })
 }
 
 /// Returns how many documents a collection has.

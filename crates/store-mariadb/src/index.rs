@@ -36,7 +36,7 @@ use query::fulltext::TextIndex;
 use query::predicate::Test;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
-use store::{IndexKind, IndexSpec, places};
+use store::{IndexKind, IndexSpec, geo_keys};
 
 /// Fields of one index: MariaDB has 32 columns in a key, the row's own among them.
 const FIELDS_MAX: usize = 31;
@@ -159,7 +159,7 @@ impl Index {
         !self.has_keys() || self.refusing.is_some()
     }
 
-    /// Errors for a document that MongoDB could not index: see [`TextIndex::check`], [`places::check`] and [`index_keys`].
+    /// Errors for a document that MongoDB could not index: see [`TextIndex::check`], [`geo_keys::check`] and [`index_keys`].
     pub fn check_document(&self, document: Doc<'_>) -> error::Result<()> {
         if self.spec.unique && self.has_keys() && self.fields().any(|path| arrays::nest(document, path)) {
             return Err(array_in_unique());
@@ -170,7 +170,7 @@ impl Index {
             (None, Some(_)) => Ok(()),
             (None, None) => match self.shape.as_ref().filter(|shape| shape.partial.is_some()) {
                 Some(shape) => keys::index_keys(document, shape).map(drop),
-                None => places::check(document, &self.spec, &self.kind),
+                None => geo_keys::check(document, &self.spec, &self.kind),
             },
         }
     }

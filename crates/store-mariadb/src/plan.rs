@@ -20,7 +20,9 @@ use query::{Predicate, Sort};
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use store::{Examined, Explained, IndexSpec, Namespace, Plan, PlanFacts, PlanSummary, Tally, VisitIndex};
+use store::{
+    Examined, ExaminedCounter, ExplainContext, IndexSpec, Namespace, Plan, PlanFacts, PlanSummary, VisitIndex,
+};
 
 #[derive(Debug)]
 pub(crate) struct MariaDbPlan {
@@ -89,7 +91,7 @@ pub(crate) struct Rows {
     /// Keys of the index are read in the place of documents.
     pub covered: Option<Arc<Covered>>,
     pub forward: bool,
-    pub tally: Tally,
+    pub tally: ExaminedCounter,
 }
 
 /// Where the keys of rows are found.
@@ -263,7 +265,7 @@ impl Rows {
 
     /// The whole table by row key.
     pub fn all(forward: bool) -> Rows {
-        let tally = Tally::default();
+        let tally = ExaminedCounter::default();
         Rows { ids: None, found: None, index: None, condition: None, covered: None, forward, tally }
     }
 
@@ -557,7 +559,7 @@ impl Plan for MariaDbPlan {
         matches!(&self.access, Access::Rows(rows) if rows.rings().is_some())
     }
 
-    fn stages(&self, about: &Explained<'_>) -> DocBuf {
+    fn stages(&self, about: &ExplainContext<'_>) -> DocBuf {
         explain::stages(self, about)
     }
 
@@ -572,12 +574,12 @@ impl Plan for MariaDbPlan {
         self.all_rows().fold(Examined::default(), |sum, rows| sum + rows.tally.get())
     }
 
-    fn count_closely(&self) {
+    fn enable_exact_counts(&self) {
         self.counts_closely.store(true, Ordering::Relaxed);
-        self.read_afresh();
+        self.bypass_caches();
     }
 
-    fn read_afresh(&self) {
+    fn bypass_caches(&self) {
         self.reads_afresh.store(true, Ordering::Relaxed);
     }
 }

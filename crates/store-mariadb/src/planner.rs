@@ -41,7 +41,7 @@ use query::aggregate::Fields;
 use query::predicate::{Node, Predicate, Test};
 use std::sync::Arc;
 use store::index_rules::same_key;
-use store::{Allowed, Namespace, PlanFacts, Query, near};
+use store::{AllowedIndexes, Namespace, PlanFacts, Query, near};
 
 /// More ids than this are looked for by reading everything.
 const IDS_MAX: usize = 16_384;
@@ -110,7 +110,7 @@ pub(crate) fn plan(
 }
 
 /// The table as a query sees it that an index filter leaves but some of the indexes.
-fn narrowed(table: &Table, allowed: Allowed<'_>) -> Arc<Table> {
+fn narrowed(table: &Table, allowed: AllowedIndexes<'_>) -> Arc<Table> {
     let mut table = table.clone();
     table.indexes.retain(|index| allowed.has(&index.spec.name, index.spec.key.as_doc()));
     table.orders_ids &= allowed.has_id();

@@ -9,7 +9,7 @@ use document::DocBuf;
 use mariadb_client::Event;
 use mariadb_client::Result;
 use std::sync::Arc;
-use store::sampling::Draws;
+use store::row_sampler::RowSampler;
 
 /// As [`store::DocumentStore::sample`].
 pub(crate) async fn sample(store: &MariaDbStore, plan: &MariaDbPlan, size: usize) -> Result<Option<Vec<DocBuf>>> {
@@ -38,7 +38,7 @@ async fn drawn(store: &MariaDbStore, plan: &MariaDbPlan, size: usize) -> Result<
     }
     let Some((first, last)) = numbers else { return Ok(None) };
     let documents = figures::estimated_rows(&mut lease, table).await?;
-    let Some(mut draws) = Draws::new(size, first..=last, documents) else { return Ok(None) };
+    let Some(mut draws) = RowSampler::new(size, first..=last, documents) else { return Ok(None) };
     let mut received = 0;
     while !draws.is_done() {
         let Some(drawn) = draws.draw() else { return Ok(None) };

@@ -97,7 +97,7 @@ pub(crate) async fn rows(
     take: &mut Take<'_>,
 ) -> Result<ScanEnd> {
     if store::Plan::facts(plan).view {
-        return Err(views::taken_for_a_collection().into());
+        return Err(views::scanned_as_collection().into());
     }
     let Some(table) = &plan.table else { return Ok(ScanEnd::Exhausted) };
     let after = after.map(|position| position.0.as_slice()).filter(|bytes| !bytes.is_empty());

@@ -17,7 +17,7 @@ use crate::{build, collections, count, databases, explain, figures, indexes, key
 use ::store::{
     BatchOutcome, ChangeObserver, Changes, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo,
     DatabaseStats, DocumentStore, IndexSelection, IndexSpec, Namespace, ObserverSlot, Plan, Position, Progress, Query,
-    RoughSize, ScanEnd, Sink, Validation, WriteBatch, rules,
+    ScanEnd, Sink, SizeEstimate, Validation, WriteBatch, rules,
 };
 use ahash::AHashSet;
 use cache::Cache;
@@ -267,7 +267,7 @@ impl DocumentStore for MariaDbStore {
         told(self.make_plan(namespace, query))
     }
 
-    fn plan_different<'a>(
+    fn plan_distinct<'a>(
         &'a self,
         namespace: &'a Namespace,
         query: Query<'a>,
@@ -418,7 +418,7 @@ impl DocumentStore for MariaDbStore {
         told(indexes::list(self, namespace))
     }
 
-    fn known_indexes<'a>(
+    fn cached_indexes<'a>(
         &'a self,
         namespace: &'a Namespace,
     ) -> LocalBoxFuture<'a, error::Result<Option<Vec<IndexSpec>>>> {
@@ -432,7 +432,7 @@ impl DocumentStore for MariaDbStore {
         told(figures::collection(self, namespace))
     }
 
-    fn rough_size<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<RoughSize>> {
+    fn estimated_size<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<SizeEstimate>> {
         told(figures::rough(self, namespace))
     }
 

@@ -56,8 +56,8 @@ async fn carry_out(store: &MariaDbStore, batch: WriteBatch, settling: Settling) 
     };
     match outcome {
         Ok(()) => {
-            let looked = std::mem::take(&mut ledger.looked);
-            Ok(BatchOutcome { retried: ledger.was_retried(), looked, statements: ledger.into_outcomes() })
+            let access = std::mem::take(&mut ledger.access);
+            Ok(BatchOutcome { retried: ledger.was_retried(), access, statements: ledger.into_outcomes() })
         }
         Err(failure) => {
             let safe = retryable && (failure.is_lost() || failure.is_contention());

@@ -159,7 +159,7 @@ fn check_hinted(client: &Client, things: &Namespace, documents: &[DocBuf], cases
 fn check_values(client: &Client, things: &Namespace, path: &str, documents: &[DocBuf]) -> usize {
     let everything = Predicate::everything();
     let query = Query::of(&everything);
-    let plan = client.run(client.store.plan_different(things, query, path, &document::Collation::SIMPLE)).unwrap();
+    let plan = client.run(client.store.plan_distinct(things, query, path, &document::Collation::SIMPLE)).unwrap();
     let mut sink = Some_(Vec::new(), usize::MAX);
     client.run(client.store.scan(&*plan, None, 16, &mut sink)).unwrap();
     let values = |documents: &[DocBuf]| {

@@ -55,7 +55,7 @@ fn those_who_miss_a_table_at_once_ask_for_it_once() {
         told.split_whitespace().last().unwrap().parse().unwrap()
     };
     let found = |client: &Client, namespace: &Namespace| {
-        let of_one = |_: usize| client.store.known_indexes(namespace);
+        let of_one = |_: usize| client.store.cached_indexes(namespace);
         let all = client.run(futures_util::future::join_all((0..30).map(of_one)));
         all.into_iter().filter(|indexes| indexes.as_ref().unwrap().is_some()).count()
     };

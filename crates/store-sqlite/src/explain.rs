@@ -11,9 +11,9 @@ use query::Predicate;
 use query::fulltext::TextSearch;
 use query::predicate::{Node, Test};
 use store::explain::append_multikey_paths;
-use store::{Examined, Explained, IndexSpec, Plan};
+use store::{Examined, ExplainContext, IndexSpec, Plan};
 
-pub fn stages(plan: &SqlitePlan, about: &Explained<'_>) -> DocBuf {
+pub fn stages(plan: &SqlitePlan, about: &ExplainContext<'_>) -> DocBuf {
     let writer = Stages { plan, about };
     DocBuf::build(|out| match about.predicate {
         Some((predicate, _)) if predicate.is_disjunction() && !about.counted && plan.collection.is_some() => {
@@ -27,7 +27,7 @@ pub fn stages(plan: &SqlitePlan, about: &Explained<'_>) -> DocBuf {
 
 struct Stages<'s> {
     plan: &'s SqlitePlan,
-    about: &'s Explained<'s>,
+    about: &'s ExplainContext<'s>,
 }
 
 impl Stages<'_> {

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use store::{Examined, Explained, Plan, PlanFacts, PlanSummary, Tally, VisitIndex};
+use store::{Examined, ExaminedCounter, ExplainContext, Plan, PlanFacts, PlanSummary, VisitIndex};
 
 #[derive(Debug)]
 pub struct SqlitePlan {
@@ -26,7 +26,7 @@ pub struct SqlitePlan {
     /// A scan stops behind the last document, to go on from there.
     pub tailable: bool,
     /// What scans have looked at, but for what the scans of indexes have in a tally of their own.
-    pub tally: Tally,
+    pub tally: ExaminedCounter,
 }
 
 #[derive(Debug)]
@@ -71,7 +71,7 @@ pub struct IndexScan {
     pub covered: Option<Covered>,
     /// The search by words that the intervals are for: one for each term.
     pub search: Option<Arc<TextSearch>>,
-    pub tally: Tally,
+    pub tally: ExaminedCounter,
 }
 
 /// What is asked for of documents are fields of the index that is scanned.
@@ -118,7 +118,7 @@ impl IndexScan {
             bounds: Vec::new(),
             covered: None,
             search: None,
-            tally: Tally::default(),
+            tally: ExaminedCounter::default(),
         }
     }
 
@@ -253,7 +253,7 @@ impl Plan for SqlitePlan {
         }
     }
 
-    fn stages(&self, about: &Explained<'_>) -> DocBuf {
+    fn stages(&self, about: &ExplainContext<'_>) -> DocBuf {
         explain::stages(self, about)
     }
 

@@ -30,7 +30,7 @@ use query::predicate::{Node, Test};
 use query::sort::KeyRange;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use store::{PlanFacts, Query, Tally};
+use store::{ExaminedCounter, PlanFacts, Query};
 use wanted::Wanted;
 
 /// The path MongoDB sorts by when natural order is asked for.
@@ -48,7 +48,7 @@ pub fn plan(collection: Option<&Arc<Collection>>, query: &Query<'_>, measure: Me
             collection: None,
             access: Access::Natural { forward: true },
             tailable: false,
-            tally: Tally::default(),
+            tally: ExaminedCounter::default(),
         });
     };
     query.check()?;
@@ -64,7 +64,7 @@ pub fn plan(collection: Option<&Arc<Collection>>, query: &Query<'_>, measure: Me
 fn by_allowed(
     collection: &Arc<Collection>,
     query: &Query<'_>,
-    allowed: store::Allowed<'_>,
+    allowed: store::AllowedIndexes<'_>,
     measure: Measure<'_>,
 ) -> Result<SqlitePlan> {
     let mut narrowed = Collection::clone(collection);
@@ -104,7 +104,7 @@ fn choose(
 }
 
 /// As [`plan`], where one document for each value of `path` is enough.
-pub fn plan_different(
+pub fn plan_distinct(
     collection: &Arc<Collection>,
     query: &Query<'_>,
     path: &str,
@@ -144,7 +144,7 @@ pub fn view() -> SqlitePlan {
         collection: None,
         access: Access::Natural { forward: true },
         tailable: false,
-        tally: Tally::default(),
+        tally: ExaminedCounter::default(),
     }
 }
 
@@ -161,7 +161,13 @@ pub fn everything(collection: &Arc<Collection>) -> SqlitePlan {
 
 fn with_access(collection: &Arc<Collection>, exact: bool, sorted: bool, access: Access) -> SqlitePlan {
     let facts = PlanFacts { exact, sorted, view: false };
-    SqlitePlan { facts, collection: Some(collection.clone()), access, tailable: false, tally: Tally::default() }
+    SqlitePlan {
+        facts,
+        collection: Some(collection.clone()),
+        access,
+        tailable: false,
+        tally: ExaminedCounter::default(),
+    }
 }
 
 fn natural(collection: &Arc<Collection>, wanted: &Wanted<'_>, forward: bool) -> SqlitePlan {

@@ -5,17 +5,17 @@ use crate::failure::{self, Attempt, Failure};
 use crate::scan;
 use document::{Doc, DocBuf};
 use rusqlite::{Connection, OptionalExtension};
-use store::sampling::Draws;
+use store::row_sampler::RowSampler;
 
 /// Begins to draw; `None` where reading all is the better way.
-pub fn begin(connection: &Connection, collection: &Collection, size: usize) -> Attempt<Option<Draws<DocBuf>>> {
+pub fn begin(connection: &Connection, collection: &Collection, size: usize) -> Attempt<Option<RowSampler<DocBuf>>> {
     let end = |order: &str| {
         let sql = format!("SELECT seq FROM {} ORDER BY seq {order} LIMIT 1", collection.sql.table);
         connection.prepare_cached(&sql)?.query_row([], |row| row.get::<_, i64>(0)).optional()
     };
     let ends = end("ASC").and_then(|first| Ok(first.zip(end("DESC")?)));
     match ends {
-        Ok(Some((first, last))) => Ok(Draws::new(size, first..=last, collection.documents())),
+        Ok(Some((first, last))) => Ok(RowSampler::new(size, first..=last, collection.documents())),
         Ok(None) => Ok(None),
         // Dropped a moment ago.
         Err(error) if failure::is_gone(&error) => Ok(None),
@@ -28,7 +28,7 @@ pub fn look(
     connection: &Connection,
     collection: &Collection,
     numbers: &[i64],
-    draws: &mut Draws<DocBuf>,
+    draws: &mut RowSampler<DocBuf>,
 ) -> Attempt<Option<u64>> {
     let mut statement = match connection.prepare_cached(&collection.sql.by_seq) {
         Err(error) if failure::is_gone(&error) => return Ok(None),

@@ -28,7 +28,7 @@ use index_keys::keys;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 use std::time::Instant;
-use store::{Examined, Flow, Glance, Sifting};
+use store::{Examined, Flow, PrefixFiltering, PrefixVerdict};
 
 pub use by_keys::{count_keys, measure_keys};
 pub use cursor::{Cursor, Place};
@@ -57,15 +57,15 @@ pub trait Visitor {
         true
     }
 
-    /// As [`store::Sink::sifts`].
-    fn sifts(&self) -> Sifting {
-        Sifting::Never
+    /// As [`store::Sink::filters_by_prefix`].
+    fn filters_by_prefix(&self) -> PrefixFiltering {
+        PrefixFiltering::Never
     }
 
-    /// As [`store::Sink::glance`].
-    fn glance(&mut self, beginning: Doc<'_>) -> Result<Glance> {
-        let _ = beginning;
-        Ok(Glance::Unclear)
+    /// As [`store::Sink::check_prefix`].
+    fn check_prefix(&mut self, prefix: Doc<'_>) -> Result<PrefixVerdict> {
+        let _ = prefix;
+        Ok(PrefixVerdict::Undecided)
     }
 
     /// What glances have been good for, where it sifts.

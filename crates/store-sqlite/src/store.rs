@@ -26,8 +26,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{
     BatchOutcome, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DocumentStore,
-    Examined, Flow, Glance, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, ScanEnd, Sifting,
-    Sink, StoredDoc, Validation, WriteBatch, rules, views,
+    Examined, Flow, IndexSelection, IndexSpec, Namespace, Plan, Position, PrefixFiltering, PrefixVerdict, Progress,
+    Query, ScanEnd, Sink, StoredDoc, Validation, WriteBatch, rules, views,
 };
 
 /// How long a scan runs before it gives way to the worker's other sessions.
@@ -244,12 +244,12 @@ impl Visitor for Shown<'_> {
         self.records
     }
 
-    fn sifts(&self) -> Sifting {
-        self.sink.sifts()
+    fn filters_by_prefix(&self) -> PrefixFiltering {
+        self.sink.filters_by_prefix()
     }
 
-    fn glance(&mut self, beginning: Doc<'_>) -> Result<Glance> {
-        self.sink.glance(beginning)
+    fn check_prefix(&mut self, prefix: Doc<'_>) -> Result<PrefixVerdict> {
+        self.sink.check_prefix(prefix)
     }
 
     fn habit(&mut self) -> Option<&mut Habit> {
@@ -279,7 +279,7 @@ impl DocumentStore for SqliteStore {
         })
     }
 
-    fn plan_different<'a>(
+    fn plan_distinct<'a>(
         &'a self,
         namespace: &'a Namespace,
         query: Query<'a>,
@@ -288,9 +288,8 @@ impl DocumentStore for SqliteStore {
     ) -> LocalBoxFuture<'a, Result<Arc<dyn Plan>>> {
         self.planned(move || match self.find(namespace) {
             None => Ok((self.plan_without_collection(namespace, &query)?, None)),
-            Some(collection) => self.measured(&collection, |measure| {
-                planner::plan_different(&collection, &query, path, collation, measure)
-            }),
+            Some(collection) => self
+                .measured(&collection, |measure| planner::plan_distinct(&collection, &query, path, collation, measure)),
         })
     }
 
@@ -306,7 +305,7 @@ impl DocumentStore for SqliteStore {
             let plan = plan.as_any().downcast_ref::<SqlitePlan>();
             let plan = plan.ok_or_else(|| Error::internal("a plan of another store"))?;
             if plan.facts.view {
-                return Err(views::taken_for_a_collection());
+                return Err(views::scanned_as_collection());
             }
             self.catch_up(plan).await?;
             self.scan_in_slices(plan, after, sink).await

@@ -45,7 +45,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use store::{Changes, Looked, Namespace, Progress};
+use store::{AccessStats, Changes, Namespace, Progress};
 
 pub use build::is_large;
 use queue::{Definition, Job, Queue, Waited};
@@ -95,7 +95,7 @@ pub fn start(
         deltas: AHashMap::new(),
         scratch: Vec::new(),
         key: Vec::new(),
-        looked: Looked::default(),
+        access: AccessStats::default(),
         undo: Undo::default(),
         changes: Changes::default(),
         late: AHashMap::new(),
@@ -146,7 +146,7 @@ pub struct Writer {
     scratch: Vec<u8>,
     key: Vec<u8>,
     /// How the running statement has found its documents.
-    looked: Looked,
+    access: AccessStats,
     undo: Undo,
     /// What the running transaction changes, for whoever keeps answers.
     changes: Changes,

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use store::{
-    DocumentStore, Flow, Glance, IndexSpec, Namespace, Plan, Query, ScanEnd, Sifting, Sink, Statements, StoredDoc,
-    WriteBatch,
+    DocumentStore, Flow, IndexSpec, Namespace, Plan, PrefixFiltering, PrefixVerdict, Query, ScanEnd, Sink, Statements,
+    StoredDoc, WriteBatch,
 };
 use store_sqlite::{Options, open};
 
@@ -258,18 +258,18 @@ struct Some<'s> {
 }
 
 impl Sink for Some<'_> {
-    fn sifts(&self) -> Sifting {
-        if self.sieve.is_some() { Sifting::Now } else { Sifting::Never }
+    fn filters_by_prefix(&self) -> PrefixFiltering {
+        if self.sieve.is_some() { PrefixFiltering::Now } else { PrefixFiltering::Never }
     }
 
-    fn glance(&mut self, beginning: Doc<'_>) -> Result<Glance> {
+    fn check_prefix(&mut self, prefix: Doc<'_>) -> Result<PrefixVerdict> {
         let (predicate, fields) = self.sieve.unwrap();
-        if !fields.are_in(beginning) {
-            return Ok(Glance::Unclear);
+        if !fields.are_in(prefix) {
+            return Ok(PrefixVerdict::Undecided);
         }
-        let matches = predicate.matches(beginning)?;
+        let matches = predicate.matches(prefix)?;
         *self.passed += u32::from(!matches);
-        Ok(if matches { Glance::Wanted } else { Glance::Passed })
+        Ok(if matches { PrefixVerdict::Wanted } else { PrefixVerdict::Rejected })
     }
 
     fn accept(&mut self, document: StoredDoc<'_>) -> Result<Flow> {
@@ -344,7 +344,7 @@ impl World {
         }
         let path = *random.of(&PATHS);
         let query = Query::of(&predicate);
-        let plan = self.store.plan_different(&self.namespace, query, path, &context.collation).await.unwrap();
+        let plan = self.store.plan_distinct(&self.namespace, query, path, &context.collation).await.unwrap();
         self.count_stages(plan.winning_plan().as_doc());
         let (mut found, _) = self.all(&*plan, 100, None).await;
         found.retain(|document| predicate.matches(document.as_doc()).unwrap());

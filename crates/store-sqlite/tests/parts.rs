@@ -285,7 +285,7 @@ fn an_error_in_the_middle_ends_an_ordered_batch_alone() {
             outcome.statements.iter().map(|it| it.as_ref().err().map(|error| error.code())).collect();
         let rest = if ordered { vec![] } else { vec![None] };
         assert_eq!(codes, [vec![None, Some(Code::TYPE_MISMATCH)], rest].concat());
-        assert_eq!(outcome.looked.len(), codes.len());
+        assert_eq!(outcome.access.len(), codes.len());
     }
     let upsert = UpdateStatement { upsert: true, ..update(&doc! { "name": "new" }, Value::Document(good.as_doc())) };
     let outcome = write(&store, WriteBatch::new(namespace(), Statements::Update(vec![upsert]))).unwrap();

@@ -74,7 +74,7 @@ pub struct CollectionStats {
 
 /// A collection's size as far as it is known without looking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RoughSize {
+pub struct SizeEstimate {
     pub documents: u64,
     pub data_bytes: u64,
 }

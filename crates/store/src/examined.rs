@@ -45,14 +45,14 @@ impl Sub for Examined {
 
 /// The sums beside a plan, or a part of it. One scan at a time adds to them, so that adding is a load and a store.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct ExaminedCounter {
     keys: AtomicU64,
     entries: AtomicU64,
     documents: AtomicU64,
     seeks: AtomicU64,
 }
 
-impl Tally {
+impl ExaminedCounter {
     #[inline]
     pub fn add(&self, more: Examined) {
         let sum = self.get() + more;
@@ -73,8 +73,8 @@ impl Tally {
 }
 
 /// A copy of a plan has looked at nothing yet.
-impl Clone for Tally {
-    fn clone(&self) -> Tally {
-        Tally::default()
+impl Clone for ExaminedCounter {
+    fn clone(&self) -> ExaminedCounter {
+        ExaminedCounter::default()
     }
 }

@@ -12,13 +12,13 @@ const STAGES_BYTES_MAX: usize = 10 << 20;
 
 /// What the stages of a plan are to be told with.
 #[derive(Clone, Copy, Default)]
-pub struct Explained<'a> {
+pub struct ExplainContext<'a> {
     /// The plan's filter, and as it was written; without them no stage shows what it checks.
     pub predicate: Option<(&'a Predicate, Doc<'a>)>,
     /// The plan was counted ([`crate::DocumentStore::count`]), not scanned.
     pub counted: bool,
     /// The plan has been carried out: with the figures of that.
-    pub ran: Option<Ran>,
+    pub ran: Option<ExecutionStats>,
 }
 
 /// A plan in a line: `IXSCAN { a: 1 }`.
@@ -95,15 +95,15 @@ fn summarize(stage: Doc<'_>, parts: &mut Vec<String>) {
 
 /// What came of a plan that was carried out.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Ran {
+pub struct ExecutionStats {
     /// Documents that met the whole filter.
     pub found: u64,
     pub milliseconds: i32,
 }
 
-impl Explained<'_> {
+impl ExplainContext<'_> {
     /// Writes how many documents or keys a stage gave, and the time. `returned`: where it is not what was found.
-    pub fn write_figures(&self, returned: impl FnOnce(Ran) -> u64, writer: &mut DocWriter<'_>) {
+    pub fn write_figures(&self, returned: impl FnOnce(ExecutionStats) -> u64, writer: &mut DocWriter<'_>) {
         let Some(ran) = self.ran else { return };
         append_count("nReturned", returned(ran), writer);
         writer.append("executionTimeMillisEstimate", ran.milliseconds);

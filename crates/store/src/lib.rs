@@ -13,16 +13,18 @@ pub mod change_observer;
 pub mod duplicate;
 pub mod examined;
 pub mod explain;
+pub mod geo_keys;
 pub mod index_kind;
 pub mod index_rules;
 pub mod index_selection;
 pub mod namespace;
 pub mod near;
-pub mod places;
+
 pub mod progress;
 pub mod read;
+pub mod row_sampler;
 pub mod rules;
-pub mod sampling;
+
 pub mod selectivity;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -33,21 +35,22 @@ pub mod write;
 
 pub use catalog::{
     CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, IndexSelection, IndexSpec,
-    RoughSize, Validation,
+    SizeEstimate, Validation,
 };
 pub use change_observer::{Change, ChangeObserver, Changes, InFlightWrite, ObserverSlot};
-pub use examined::{Examined, Tally};
-pub use explain::{Explained, PlanSummary};
+pub use examined::{Examined, ExaminedCounter};
+pub use explain::{ExplainContext, PlanSummary};
 pub use index_kind::{FieldKind, IndexKind};
 pub use namespace::{BorrowedNamespace, Namespace};
 pub use progress::Progress;
 pub use read::{
-    Allowed, Flow, Glance, Plan, PlanFacts, Position, Query, ScanEnd, Sifting, Sink, StoredDoc, VisitIndex,
+    AllowedIndexes, Flow, Plan, PlanFacts, Position, PrefixFiltering, PrefixVerdict, Query, ScanEnd, Sink, StoredDoc,
+    VisitIndex,
 };
 pub use rules::{Cap, Rules};
 pub use validator::Validator;
 pub use write::{
-    BatchOutcome, DeleteStatement, Looked, RetryKey, ReturnImage, StatementOutcome, Statements, UpdateStatement,
+    AccessStats, BatchOutcome, DeleteStatement, RetryKey, ReturnImage, StatementOutcome, Statements, UpdateStatement,
     WriteBatch,
 };
 
@@ -92,7 +95,7 @@ pub trait DocumentStore {
 
     /// As [`DocumentStore::plan`], where one document for each value of `path` is enough, whichever it is; strings are the same by
     /// `collation`. The plan may give more.
-    fn plan_different<'a>(
+    fn plan_distinct<'a>(
         &'a self,
         namespace: &'a Namespace,
         query: Query<'a>,
@@ -229,7 +232,7 @@ pub trait DocumentStore {
     fn indexes<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<Vec<IndexSpec>>>>;
 
     /// As [`Self::indexes`], for choosing how to read: what others than this process have changed may show some seconds later.
-    fn known_indexes<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<Vec<IndexSpec>>>> {
+    fn cached_indexes<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<Vec<IndexSpec>>>> {
         self.indexes(namespace)
     }
 
@@ -237,10 +240,10 @@ pub trait DocumentStore {
     fn collection_stats<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<CollectionStats>>>;
 
     /// About how many documents and bytes there are, zeros where there is no such collection: for choosing how to read, so it is cheap.
-    fn rough_size<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<RoughSize>> {
+    fn estimated_size<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<SizeEstimate>> {
         Box::pin(async move {
             let stats = self.collection_stats(namespace).await?;
-            Ok(stats.map_or(RoughSize::default(), |stats| RoughSize {
+            Ok(stats.map_or(SizeEstimate::default(), |stats| SizeEstimate {
                 documents: stats.documents,
                 data_bytes: stats.data_bytes,
             }))

@@ -1,7 +1,7 @@
 //! Reading: a query becomes a plan, a plan is scanned, a sink takes the documents.
 
 use crate::index_rules::same_key;
-use crate::{Examined, Explained, IndexSpec, PlanSummary};
+use crate::{Examined, ExplainContext, IndexSpec, PlanSummary};
 use document::{Doc, DocBuf, Value, doc};
 use error::Result;
 use query::aggregate::Fields;
@@ -26,9 +26,9 @@ pub struct Query<'a> {
 
 /// The indexes that an index filter leaves a query.
 #[derive(Clone, Copy)]
-pub struct Allowed<'a>(Doc<'a>);
+pub struct AllowedIndexes<'a>(Doc<'a>);
 
-impl Allowed<'_> {
+impl AllowedIndexes<'_> {
     pub fn has(&self, name: &str, key: Doc<'_>) -> bool {
         self.0.values().any(|allowed| match allowed {
             Value::String(allowed) => allowed == name,
@@ -50,8 +50,8 @@ impl<'a> Query<'a> {
     }
 
     /// The only indexes that may be used, where not all may. There is no hint then.
-    pub fn allowed(&self) -> Option<Allowed<'a>> {
-        self.hint.and_then(Value::as_array).map(Allowed)
+    pub fn allowed(&self) -> Option<AllowedIndexes<'a>> {
+        self.hint.and_then(Value::as_array).map(AllowedIndexes)
     }
 
     /// Error 2 for a search by words that is to be found by a hint or in natural order. For planners to ask first.
@@ -86,11 +86,11 @@ pub trait Plan: Any + Send + Sync + fmt::Debug {
     }
 
     /// The plan's shape in MongoDB's words for `explain`. Built when asked, so that queries don't pay for it.
-    fn stages(&self, about: &Explained<'_>) -> DocBuf;
+    fn stages(&self, about: &ExplainContext<'_>) -> DocBuf;
 
     /// The stages alone.
     fn winning_plan(&self) -> DocBuf {
-        self.stages(&Explained::default())
+        self.stages(&ExplainContext::default())
     }
 
     /// The plan in a line, as the profiler and the log have it. Cheap where a plan is of the usual kinds.
@@ -102,10 +102,10 @@ pub trait Plan: Any + Send + Sync + fmt::Debug {
     fn examined(&self) -> Examined;
 
     /// Has scans find out what they look at even where that is extra work: for `explain`.
-    fn count_closely(&self) {}
+    fn enable_exact_counts(&self) {}
 
     /// Has scans read what is stored, not what the store keeps of earlier reads.
-    fn read_afresh(&self) {}
+    fn bypass_caches(&self) {}
 }
 
 /// What the caller needs to know about a plan.
@@ -142,50 +142,53 @@ pub enum Flow {
     StopBefore,
 }
 
-/// Whether a sink sifts documents by their first fields.
+/// Whether a sink rejects documents by their prefix, the first fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sifting {
+pub enum PrefixFiltering {
     Never,
-    /// For the time being it takes whatever comes.
+    /// Not yet: for the time being the sink accepts every document.
     Later,
     Now,
 }
 
-/// What a sink says to the first fields of a document.
+/// A sink's verdict on the prefix of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Glance {
-    /// The fields it goes by are not all among them.
-    Unclear,
-    /// The document is to be shown whole.
+pub enum PrefixVerdict {
+    /// The prefix lacks some of the fields that the sink decides by.
+    Undecided,
+    /// The whole document must be read.
     Wanted,
-    /// The document is of no use.
-    Passed,
+    /// The document is not needed.
+    Rejected,
 }
 
-/// Takes the documents of a scan.
+/// Receiver of the documents of a scan.
 pub trait Sink {
-    /// Whether it is to be told which record comes next.
+    /// Returns whether the scan must call [`Sink::record`].
     fn wants_records(&self) -> bool {
         false
     }
 
-    /// Told which record comes next, by the number that natural order goes by, where the store has such numbers and it wants them.
+    /// Receives the record number of the next document, by which natural order is defined, if the store has such
+    /// numbers and the sink wants them.
     fn record(&mut self, number: i64) {
         let _ = number;
     }
 
-    /// Whether it can tell by some fields that a document is of no use. For stores that read large documents in pieces.
-    fn sifts(&self) -> Sifting {
-        Sifting::Never
+    /// Returns whether the sink can reject a document by some of its fields. Used by stores that read large documents
+    /// in pieces.
+    fn filters_by_prefix(&self) -> PrefixFiltering {
+        PrefixFiltering::Never
     }
 
-    /// Shown the first fields of a document before the others are read. What is [`Glance::Passed`] has been counted, and does not
-    /// come to [`Sink::accept`].
-    fn glance(&mut self, beginning: Doc<'_>) -> Result<Glance> {
-        let _ = beginning;
-        Ok(Glance::Unclear)
+    /// Decides about a document by its first fields, before the others are read. The sink has counted a rejected
+    /// document, and [`Sink::accept`] is not called for it.
+    fn check_prefix(&mut self, prefix: Doc<'_>) -> Result<PrefixVerdict> {
+        let _ = prefix;
+        Ok(PrefixVerdict::Undecided)
     }
 
+    /// Receives a document.
     fn accept(&mut self, document: StoredDoc<'_>) -> Result<Flow>;
 }
 

@@ -17,7 +17,7 @@ pub fn definitions(database: &str) -> Namespace {
 }
 
 /// The same for who scans the plan of a view: nothing but a slip gets there.
-pub fn taken_for_a_collection() -> Error {
+pub fn scanned_as_collection() -> Error {
     Error::new(Code::COMMAND_NOT_SUPPORTED_ON_VIEW, "a view was read as if it were a collection")
 }
 

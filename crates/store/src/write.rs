@@ -105,7 +105,7 @@ pub struct DeleteStatement {
 
 impl DeleteStatement {
     /// Whether it deletes all documents of the collection.
-    pub fn is_about_everything(&self) -> bool {
+    pub fn deletes_everything(&self) -> bool {
         !self.one && self.predicate.matches_everything() && self.hint.is_none()
     }
 }
@@ -125,12 +125,12 @@ pub struct BatchOutcome {
     /// The outcome was recorded by an earlier attempt of the same retryable write.
     pub retried: bool,
     /// How the documents of each update or delete were found, as far as that is known.
-    pub looked: SmallVec<[Looked; 1]>,
+    pub access: SmallVec<[AccessStats; 1]>,
 }
 
 /// How documents were found that were to be changed.
 #[derive(Clone, Debug, Default)]
-pub struct Looked {
+pub struct AccessStats {
     pub examined: Examined,
     pub summary: PlanSummary,
 }

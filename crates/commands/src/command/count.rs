@@ -114,7 +114,7 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
     let plan = store.plan(&namespace, query).await?;
     table_scan::check(&namespace, &predicate, &*plan)?;
     if call.reads_afresh() {
-        plan.read_afresh();
+        plan.bypass_caches();
     }
     if plan.facts().view {
         call.depends.refuse(NotCached::NotACollection);

@@ -80,10 +80,10 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     let filter = index_filters::find(call, &namespace, Some(&predicate), None, || None, arguments.collation).await?;
     let hint = index_filters::hint(&filter, arguments.hint);
     let query = Query { hint, ..Query::of(&predicate) };
-    let plan = store.plan_different(&namespace, query, &arguments.key, &context.collation).await?;
+    let plan = store.plan_distinct(&namespace, query, &arguments.key, &context.collation).await?;
     table_scan::check(&namespace, &predicate, &*plan)?;
     if call.reads_afresh() {
-        plan.read_afresh();
+        plan.bypass_caches();
     }
     let mut values = DistinctValues::new(&arguments.key, context.collation);
     if plan.facts().view {

@@ -9,7 +9,7 @@ pub async fn settle_key(store: &dyn DocumentStore, namespace: &Namespace, pipeli
     if !pipeline.lacks_place() {
         return Ok(());
     }
-    let Some(indexes) = store.known_indexes(namespace).await? else {
+    let Some(indexes) = store.cached_indexes(namespace).await? else {
         let message = format!("$geoNear requires a geo index to run, but {namespace} does not exist");
         return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message));
     };

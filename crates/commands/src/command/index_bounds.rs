@@ -38,7 +38,7 @@ pub async fn apply<'a>(
     if min.is_none() && max.is_none() {
         return Ok(request);
     }
-    let Some(indexes) = call.worker.store.known_indexes(namespace).await? else { return Ok(request) };
+    let Some(indexes) = call.worker.store.cached_indexes(namespace).await? else { return Ok(request) };
     let refuse = |code: i32, reason: &str| {
         planning_error(namespace, Code(code), &format!("planner returned error :: caused by :: {reason}"))
     };

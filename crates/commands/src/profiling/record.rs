@@ -6,8 +6,8 @@ use document::{Doc, DocBuf, DocWriter, Value};
 use error::Error;
 use mongo_wire::request::RequestKind;
 use std::fmt::{self, Write};
-use store::explain::{Ran, append_count};
-use store::{Examined, Explained, Looked, StatementOutcome};
+use store::explain::{ExecutionStats, append_count};
+use store::{AccessStats, Examined, ExplainContext, StatementOutcome};
 
 /// A larger command is shown by its beginning.
 const COMMAND_BYTES_MAX: usize = 50_000;
@@ -41,7 +41,7 @@ impl Done<'_> {
         asked
             .iter()
             .zip(statements.iter())
-            .map(|(asked, (outcome, looked))| self.statement(*asked, outcome, looked))
+            .map(|(asked, (outcome, access))| self.statement(*asked, outcome, access))
             .collect()
     }
 
@@ -64,15 +64,18 @@ impl Done<'_> {
             writer.append("millis", self.milliseconds as i32);
             self.write_plan(&self.facts.summary(), writer);
             if let Some(plan) = self.facts.plan.get() {
-                let ran = Ran { found: self.returned().unwrap_or_default(), milliseconds: self.milliseconds as i32 };
-                let about = Explained { counted: self.facts.counted.get(), ran: Some(ran), predicate: None };
+                let ran = ExecutionStats {
+                    found: self.returned().unwrap_or_default(),
+                    milliseconds: self.milliseconds as i32,
+                };
+                let about = ExplainContext { counted: self.facts.counted.get(), ran: Some(ran), predicate: None };
                 writer.append("execStats", &plan.stages(&about));
             }
             self.write_end(writer);
         })
     }
 
-    fn statement(&self, asked: Doc<'_>, outcome: &Result<StatementOutcome, Error>, looked: &Looked) -> DocBuf {
+    fn statement(&self, asked: Doc<'_>, outcome: &Result<StatementOutcome, Error>, access: &AccessStats) -> DocBuf {
         let updates = self.command_name() == "update";
         DocBuf::build(|writer| {
             writer.append("op", self.kind());
@@ -86,7 +89,7 @@ impl Done<'_> {
                     }
                 }
             }
-            self.write_examined(looked.examined, writer);
+            self.write_examined(access.examined, writer);
             if let Ok(done) = outcome {
                 match updates {
                     true => {
@@ -102,7 +105,7 @@ impl Done<'_> {
                 write_error(error.message(), error.code().0, None, writer);
             }
             writer.append("millis", self.milliseconds as i32);
-            self.write_plan(&looked.summary, writer);
+            self.write_plan(&access.summary, writer);
             self.write_end(writer);
         })
     }

@@ -10,7 +10,7 @@ use query::aggregate::{Demand, Fields};
 use query::sort::Sorter;
 use query::{MatchDetails, Predicate, Projection};
 use std::sync::Arc;
-use store::{DocumentStore, Flow, Glance, Plan, Sifting, Sink, StoredDoc};
+use store::{DocumentStore, Flow, Plan, PrefixFiltering, PrefixVerdict, Sink, StoredDoc};
 
 /// Documents that are smaller are sorted faster as they are than with the fields that are read alone.
 const TRIMMED_BYTES_MIN: usize = 1024;
@@ -124,20 +124,20 @@ impl StreamSink<'_, '_> {
 }
 
 impl Sink for StreamSink<'_, '_> {
-    fn sifts(&self) -> Sifting {
-        if self.sieve.is_some() && self.residual.is_some() { Sifting::Now } else { Sifting::Never }
+    fn filters_by_prefix(&self) -> PrefixFiltering {
+        if self.sieve.is_some() && self.residual.is_some() { PrefixFiltering::Now } else { PrefixFiltering::Never }
     }
 
-    fn glance(&mut self, beginning: Doc<'_>) -> Result<Glance> {
+    fn check_prefix(&mut self, prefix: Doc<'_>) -> Result<PrefixVerdict> {
         match (self.sieve, self.residual) {
-            (Some(sieve), Some(predicate)) if sieve.is_told_by(beginning) => {
-                if predicate.matches(beginning)? {
-                    return Ok(Glance::Wanted);
+            (Some(sieve), Some(predicate)) if sieve.is_told_by(prefix) => {
+                if predicate.matches(prefix)? {
+                    return Ok(PrefixVerdict::Wanted);
                 }
                 *self.examined += 1;
-                self.running.tick().map(|()| Glance::Passed)
+                self.running.tick().map(|()| PrefixVerdict::Rejected)
             }
-            _ => Ok(Glance::Unclear),
+            _ => Ok(PrefixVerdict::Undecided),
         }
     }
 
@@ -223,23 +223,23 @@ pub(super) struct SortSink<'s> {
 }
 
 impl Sink for SortSink<'_> {
-    fn sifts(&self) -> Sifting {
+    fn filters_by_prefix(&self) -> PrefixFiltering {
         match self.sieve {
-            None => Sifting::Never,
-            Some(_) if self.sorter.has_use_for_any() => Sifting::Later,
-            Some(_) => Sifting::Now,
+            None => PrefixFiltering::Never,
+            Some(_) if self.sorter.has_use_for_any() => PrefixFiltering::Later,
+            Some(_) => PrefixFiltering::Now,
         }
     }
 
-    fn glance(&mut self, beginning: Doc<'_>) -> Result<Glance> {
-        if !self.sieve.is_some_and(|sieve| sieve.is_told_by(beginning)) {
-            return Ok(Glance::Unclear);
+    fn check_prefix(&mut self, prefix: Doc<'_>) -> Result<PrefixVerdict> {
+        if !self.sieve.is_some_and(|sieve| sieve.is_told_by(prefix)) {
+            return Ok(PrefixVerdict::Undecided);
         }
-        if is_of_use(self.residual, self.sorter, self.matched, beginning)? {
-            return Ok(Glance::Wanted);
+        if is_of_use(self.residual, self.sorter, self.matched, prefix)? {
+            return Ok(PrefixVerdict::Wanted);
         }
         *self.examined += 1;
-        self.running.tick().map(|()| Glance::Passed)
+        self.running.tick().map(|()| PrefixVerdict::Rejected)
     }
 
     fn wants_records(&self) -> bool {

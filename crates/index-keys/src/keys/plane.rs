@@ -9,8 +9,8 @@ use document::{Doc, DocBuf, Value};
 use error::Result;
 use std::ops::ControlFlow;
 use steps::Counted;
+use store::geo_keys;
 use store::index_kind::PlaneOptions;
-use store::places;
 
 /// The part of a key that a cell makes.
 pub fn encode_cell(cell: u64, out: &mut Vec<u8>) {
@@ -26,7 +26,7 @@ pub fn for_each_key(
     let Some((field, others)) = index.fields.split_first() else { return Ok(()) };
     let others: Vec<(DocBuf, &IndexField)> = others.iter().map(|other| (values(document, other), other)).collect();
     let mut key = Vec::new();
-    places::on_plane(document, &field.path, &places::grid(options), &mut |cell, place| {
+    geo_keys::on_plane(document, &field.path, &geo_keys::grid(options), &mut |cell, place| {
         steps::step();
         key.clear();
         encode_cell(cell, &mut key);

@@ -9,7 +9,7 @@ use document::{Doc, Value};
 use error::Result;
 use std::ops::ControlFlow;
 use store::index_kind::SphereOptions;
-use store::{FieldKind, places};
+use store::{FieldKind, geo_keys};
 
 /// In front of a cell's number, so that cells stand behind documents without a place.
 const CELL: u8 = 0x80;
@@ -68,7 +68,7 @@ fn missing(field: &IndexField) -> Part<'static> {
 /// The cells of all places of a field. Error 16755 for what is no place.
 fn cells<'a>(document: Doc<'a>, field: &IndexField, options: &SphereOptions) -> Result<Vec<Part<'a>>> {
     let mut parts = Vec::new();
-    places::on_sphere(document, &field.path, options, &mut |cell, place| {
+    geo_keys::on_sphere(document, &field.path, options, &mut |cell, place| {
         let mut bytes = Vec::with_capacity(9);
         encode_cell(cell, &mut bytes);
         parts.push((bytes, place));

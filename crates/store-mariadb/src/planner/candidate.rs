@@ -12,7 +12,7 @@ use index_keys::covered;
 use mariadb_client::quote;
 use query::{Predicate, sort};
 use std::sync::Arc;
-use store::{IndexSpec, PlanFacts, Tally};
+use store::{ExaminedCounter, IndexSpec, PlanFacts};
 
 #[derive(Clone)]
 struct Field<'t> {
@@ -317,7 +317,7 @@ impl<'t> Candidate<'t> {
             index: Some(Arc::new(IndexScan { counting, filter, hope: self.hope, ..self.scan() })),
             covered: None,
             forward: self.forward,
-            tally: Tally::default(),
+            tally: ExaminedCounter::default(),
         }
     }
 

@@ -26,7 +26,7 @@ use query::{MatchDetails, Predicate, Sort};
 use std::cell::RefCell;
 use std::sync::Arc;
 use store::{
-    ChangeObserver, Changes, DeleteStatement, Flow, Looked, Namespace, Plan, Query, ReturnImage, StatementOutcome,
+    AccessStats, ChangeObserver, Changes, DeleteStatement, Flow, Namespace, Plan, Query, ReturnImage, StatementOutcome,
     UpdateStatement, Validator,
 };
 use unseen::Unseen;
@@ -161,11 +161,11 @@ pub(super) async fn all(
             }
         }
         single -= 1;
-        let looked = RefCell::default();
+        let access = RefCell::default();
         let (settling, bypass_validation) = (ledger.settling.clone(), options.bypass_validation);
-        let running = Running { store, namespace, statement, bypass_validation, looked, settling };
+        let running = Running { store, namespace, statement, bypass_validation, access, settling };
         let outcome = running.run(ledger).await;
-        ledger.looked.push(running.looked.into_inner());
+        ledger.access.push(running.access.into_inner());
         match outcome {
             // Settled by the transaction that wrote it, or taken over from an earlier attempt.
             Ok(None) => {}
@@ -186,7 +186,7 @@ struct Running<'r, C> {
     statement: &'r C,
     bypass_validation: bool,
     /// How the statement has found its documents.
-    looked: RefCell<Looked>,
+    access: RefCell<AccessStats>,
     settling: Settling,
 }
 
@@ -289,9 +289,9 @@ impl<C: Change> Running<'_, C> {
     }
 
     fn note(&self, plan: &MariaDbPlan) {
-        let mut looked = self.looked.borrow_mut();
-        looked.examined = looked.examined + plan.examined();
-        looked.summary = plan.summary();
+        let mut access = self.access.borrow_mut();
+        access.examined = access.examined + plan.examined();
+        access.summary = plan.summary();
     }
 
     /// The first document that matches, by the statement's sort.

@@ -13,7 +13,7 @@ use mariadb_client::{Failure, Result, server_error};
 use mariadb_wire::Param;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use store::{Looked, RetryKey, StatementOutcome};
+use store::{AccessStats, RetryKey, StatementOutcome};
 
 type Outcome = error::Result<StatementOutcome>;
 
@@ -25,7 +25,7 @@ pub(super) struct Ledger {
     recorded: usize,
     retried: bool,
     /// How each update or delete has found its documents.
-    pub looked: SmallVec<[Looked; 1]>,
+    pub access: SmallVec<[AccessStats; 1]>,
     /// Told of statements that write for good.
     pub settling: Settling,
     statements: Texts,
@@ -53,7 +53,7 @@ impl Ledger {
                 .into(),
             load: "SELECT txn_number, outcome FROM selkie.retryable_writes WHERE session = ?".into(),
         };
-        Ledger { key, settled: Vec::new(), recorded: 0, retried: false, looked: SmallVec::new(), settling, statements }
+        Ledger { key, settled: Vec::new(), recorded: 0, retried: false, access: SmallVec::new(), settling, statements }
     }
 
     pub fn is_recording(&self) -> bool {

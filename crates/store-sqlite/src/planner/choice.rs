@@ -17,7 +17,7 @@ use document::Collation;
 use index_keys::{FieldBounds, Range, covered, implies};
 use std::sync::Arc;
 use store::IndexKind;
-use store::selectivity::{self, GUESS_WORTH, Measured, SORT_COST};
+use store::selectivity::{self, MEASURED_PREFERENCE, PathCost, SORT_COST};
 
 /// Keys counted of one way at the most.
 const KEYS_COUNTED_MAX: u64 = 500;
@@ -66,9 +66,9 @@ pub fn best(collection: &Arc<Collection>, wanted: &Wanted<'_>, measure: Measure<
 
 /// The position of the way that looks at the fewest documents.
 fn cheapest(ways: &[Way], collection: &Collection, wanted: &Wanted<'_>) -> Option<usize> {
-    let guesses = ways.iter().any(|way| way.is_a_guess(wanted));
+    let guesses = ways.iter().any(|way| way.is_estimated(wanted));
     let told = || ways.iter().map(|way| (way.leading(collection), way.keys));
-    let matches = if guesses { selectivity::matches(told(), collection.documents() as f64) } else { 1.0 };
+    let matches = if guesses { selectivity::estimated_matches(told(), collection.documents() as f64) } else { 1.0 };
     let cost = |way: usize| ways[way].cost(wanted, matches);
     let better = |a: &usize, b: &usize| {
         let (one, other) = (&ways[*a], &ways[*b]);
@@ -76,11 +76,11 @@ fn cheapest(ways: &[Way], collection: &Collection, wanted: &Wanted<'_>) -> Optio
         by_cost.then_with(|| other.covers(collection, wanted).cmp(&one.covers(collection, wanted)))
     };
     let best = (0..ways.len()).min_by(better)?;
-    if !ways[best].is_a_guess(wanted) {
+    if !ways[best].is_estimated(wanted) {
         return Some(best);
     }
-    let known = (0..ways.len()).filter(|way| !ways[*way].is_a_guess(wanted)).min_by(better);
-    Some(known.filter(|known| cost(*known) <= cost(best) * GUESS_WORTH).unwrap_or(best))
+    let known = (0..ways.len()).filter(|way| !ways[*way].is_estimated(wanted)).min_by(better);
+    Some(known.filter(|known| cost(*known) <= cost(best) * MEASURED_PREFERENCE).unwrap_or(best))
 }
 
 /// The indexes that may serve.
@@ -151,7 +151,7 @@ fn measure_all(ways: &mut [Way], collection: &Collection, wanted: &Wanted<'_>, m
     };
     // The most promising first: of the others no more has to be known than that they are no better.
     let mut order: Vec<usize> = (0..ways.len()).collect();
-    let promise = |way: &Way| (way.is_a_guess(wanted), !way.sorted, -way.shape);
+    let promise = |way: &Way| (way.is_estimated(wanted), !way.sorted, -way.shape);
     order.sort_by(|a, b| promise(&ways[*a]).partial_cmp(&promise(&ways[*b])).unwrap_or(std::cmp::Ordering::Equal));
     let mut least = f64::INFINITY;
     for at in order {
@@ -162,7 +162,7 @@ fn measure_all(ways: &mut [Way], collection: &Collection, wanted: &Wanted<'_>, m
             true => counted as f64,
             false => (documents / 10_f64.powf(way.shape)).max(limit as f64),
         };
-        if !way.is_a_guess(wanted) {
+        if !way.is_estimated(wanted) {
             least = least.min(way.cost(wanted, 1.0));
         }
     }
@@ -170,7 +170,7 @@ fn measure_all(ways: &mut [Way], collection: &Collection, wanted: &Wanted<'_>, m
 
 /// Among so many matches, as many as the limit come up in order before the matches would be sorted.
 fn keys_worth_sorting(limit: f64, documents: f64) -> f64 {
-    let keys = (GUESS_WORTH * limit * documents / SORT_COST).sqrt();
+    let keys = (MEASURED_PREFERENCE * limit * documents / SORT_COST).sqrt();
     keys.clamp(20.0, KEYS_COUNTED_FOR_SORT_MAX)
 }
 
@@ -194,16 +194,16 @@ fn scans(access: &Access) -> &[IndexScan] {
 }
 
 impl Way {
-    fn measured(&self) -> Measured {
-        Measured { keys: self.keys, sorted: self.sorted, exact: self.exact }
+    fn measured(&self) -> PathCost {
+        PathCost { keys: self.keys, sorted: self.sorted, exact: self.exact }
     }
 
     fn cost(&self, wanted: &Wanted<'_>, matches: f64) -> f64 {
         self.measured().cost(wanted.limit, matches)
     }
 
-    fn is_a_guess(&self, wanted: &Wanted<'_>) -> bool {
-        self.measured().is_a_guess(wanted.limit)
+    fn is_estimated(&self, wanted: &Wanted<'_>) -> bool {
+        self.measured().is_estimated(wanted.limit)
     }
 
     /// Whether its keys have all that is looked at.

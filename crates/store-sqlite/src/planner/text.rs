@@ -7,7 +7,7 @@ use index_keys::implies;
 use index_keys::search::{Terms, terms};
 use query::fulltext::TextSearch;
 use std::sync::Arc;
-use store::{PlanFacts, Tally};
+use store::{ExaminedCounter, PlanFacts};
 
 /// The plan for a search that must hold; `None` where there is none, or it stands in an `$or`.
 pub fn plan(collection: &Arc<Collection>, wanted: &Wanted<'_>) -> Option<SqlitePlan> {
@@ -22,7 +22,7 @@ pub fn plan(collection: &Arc<Collection>, wanted: &Wanted<'_>) -> Option<SqliteP
         collection: Some(collection.clone()),
         access: Access::Index(scan),
         tailable: false,
-        tally: Tally::default(),
+        tally: ExaminedCounter::default(),
     })
 }
 

@@ -12,7 +12,7 @@ use document::Doc;
 use rusqlite::Connection;
 use rusqlite::blob::Blob;
 use store::index_kind::IndexKind;
-use store::{Glance, Sifting};
+use store::{PrefixFiltering, PrefixVerdict};
 
 /// From this mean size on, documents lie on several pages.
 const LARGE_BYTES: i64 = 4096;
@@ -54,10 +54,10 @@ impl Habit {
         None
     }
 
-    fn note(&mut self, glance: Glance) {
+    fn note(&mut self, glance: PrefixVerdict) {
         self.glances += 1;
-        self.unclear += u32::from(glance == Glance::Unclear);
-        self.passed += u32::from(glance == Glance::Passed);
+        self.unclear += u32::from(glance == PrefixVerdict::Undecided);
+        self.passed += u32::from(glance == PrefixVerdict::Rejected);
         if self.glances < GLANCES_PER_LOOK {
             return;
         }
@@ -101,7 +101,7 @@ pub(super) fn is_possible(
     let documents = collection.documents() as i64;
     // Of other indexes it takes more than their fields to tell which key of a document is the first.
     let by_fields = scan.index.as_ref().is_none_or(|index| index.kind == IndexKind::Ordered && index.partial.is_none());
-    visitor.sifts() != Sifting::Never
+    visitor.filters_by_prefix() != PrefixFiltering::Never
         && earlier.is_empty()
         && scan.different.is_none()
         && (by_fields || !scan.is_multikey())
@@ -111,36 +111,36 @@ pub(super) fn is_possible(
 impl Slice<'_, '_> {
     /// Whether the beginning of a document tells that it is not to be given. It has been counted then.
     pub(super) fn is_passed_by(&mut self, scan: &IndexScan, entry: &Entry<'_>) -> Attempt<bool> {
-        if self.visit.sifts() != Sifting::Now {
+        if self.visit.filters_by_prefix() != PrefixFiltering::Now {
             return Ok(false);
         }
         let Some(count) = self.visit.habit().and_then(Habit::next_bytes) else { return Ok(false) };
         let mut glimpse = std::mem::take(&mut self.glimpse);
         let glance = match glimpse.read(self.connection, self.collection, entry.seq, count) {
-            None => Ok(Glance::Unclear),
-            Some(beginning) => self.glance(beginning, scan, entry.key),
+            None => Ok(PrefixVerdict::Undecided),
+            Some(prefix) => self.check_prefix(prefix, scan, entry.key),
         };
         self.glimpse = glimpse;
         let glance = glance?;
         if let Some(habit) = self.visit.habit() {
             habit.note(glance);
         }
-        let passed = glance == Glance::Passed;
+        let passed = glance == PrefixVerdict::Rejected;
         self.examined.documents += u64::from(passed);
         Ok(passed)
     }
 
-    fn glance(&mut self, beginning: Doc<'_>, scan: &IndexScan, key: &[u8]) -> Attempt<Glance> {
+    fn check_prefix(&mut self, prefix: Doc<'_>, scan: &IndexScan, key: &[u8]) -> Attempt<PrefixVerdict> {
         if scan.is_multikey() {
             let mut names = scan.fields(self.collection).iter().filter_map(|field| field.path.split('.').next());
-            if !names.all(|name| beginning.element(name).is_some()) {
-                return Ok(Glance::Unclear);
+            if !names.all(|name| prefix.element(name).is_some()) {
+                return Ok(PrefixVerdict::Undecided);
             }
-            if !self.is_first(0, beginning, key, scan, &[])? {
-                return Ok(Glance::Passed);
+            if !self.is_first(0, prefix, key, scan, &[])? {
+                return Ok(PrefixVerdict::Rejected);
             }
         }
-        Ok(self.visit.glance(beginning)?)
+        Ok(self.visit.check_prefix(prefix)?)
     }
 }
 
@@ -148,26 +148,26 @@ impl Slice<'_, '_> {
 mod tests {
     use super::*;
 
-    fn after(habit: &mut Habit, glances: &[Glance]) {
+    fn after(habit: &mut Habit, glances: &[PrefixVerdict]) {
         glances.iter().cycle().take(GLANCES_PER_LOOK as usize).for_each(|&glance| habit.note(glance));
     }
 
     #[test]
     fn looks_at_more_where_little_does_not_tell() {
         let mut habit = Habit::default();
-        after(&mut habit, &[Glance::Unclear]);
+        after(&mut habit, &[PrefixVerdict::Undecided]);
         assert_eq!((habit.bytes, habit.pause), (1024, 0));
-        after(&mut habit, &[Glance::Passed, Glance::Wanted]);
+        after(&mut habit, &[PrefixVerdict::Rejected, PrefixVerdict::Wanted]);
         assert_eq!((habit.bytes, habit.pause), (1024, 0));
-        after(&mut habit, &[Glance::Unclear, Glance::Passed]);
-        after(&mut habit, &[Glance::Unclear, Glance::Passed]);
+        after(&mut habit, &[PrefixVerdict::Undecided, PrefixVerdict::Rejected]);
+        after(&mut habit, &[PrefixVerdict::Undecided, PrefixVerdict::Rejected]);
         assert_eq!((habit.bytes, habit.pause), (2048, 0));
     }
 
     #[test]
     fn pauses_where_glances_are_good_for_nothing() {
         let mut habit = Habit::default();
-        after(&mut habit, &[Glance::Wanted]);
+        after(&mut habit, &[PrefixVerdict::Wanted]);
         assert_eq!((habit.bytes, habit.pause), (BYTES_MIN, PAUSE));
         assert_eq!((0..PAUSE + 1).filter(|_| habit.next_bytes().is_none()).count(), PAUSE as usize);
     }

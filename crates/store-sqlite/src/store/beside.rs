@@ -24,7 +24,7 @@ use rusqlite::OptionalExtension;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{
-    BatchOutcome, DeleteStatement, Looked, Progress, ReturnImage, StatementOutcome, Statements, UpdateStatement,
+    AccessStats, BatchOutcome, DeleteStatement, Progress, ReturnImage, StatementOutcome, Statements, UpdateStatement,
     WriteBatch,
 };
 
@@ -89,8 +89,8 @@ impl SqliteStore {
         while !is_over(&batch, &done) {
             let began = Instant::now();
             let statement = Statement { store: self, batch: &batch, done: &done, progress: &batch.progress };
-            let mut looked = Looked::default();
-            let outcome = match statement.carry_out(begun.take(), &mut looked).await {
+            let mut access = AccessStats::default();
+            let outcome = match statement.carry_out(begun.take(), &mut access).await {
                 Ok(outcome) => Ok(outcome),
                 Err(Ended::Statement(error)) => Err(error),
                 Err(Ended::Batch(error)) => return Err(error),
@@ -100,7 +100,7 @@ impl SqliteStore {
                 }
             };
             if !matches!(batch.statements, Statements::Insert(_)) {
-                done.looked.push(looked);
+                done.access.push(access);
             }
             done.statements.push(outcome);
             if began.elapsed() < BRIEF {
@@ -153,7 +153,7 @@ struct Statement<'b> {
 }
 
 impl Statement<'_> {
-    async fn carry_out(&self, begun: Option<Begun>, looked: &mut Looked) -> Step<StatementOutcome> {
+    async fn carry_out(&self, begun: Option<Begun>, access: &mut AccessStats) -> Step<StatementOutcome> {
         let at = self.done.statements.len();
         let missing = || Ended::Batch(Error::internal("a batch has fewer statements than it said"));
         match &self.batch.statements {
@@ -164,15 +164,15 @@ impl Statement<'_> {
             Statements::Update(statements) => {
                 let statement = statements.get(at).ok_or_else(missing)?;
                 match statement.multi {
-                    true => self.update_all(statement, begun, looked).await,
-                    false => self.update_one(statement, looked).await,
+                    true => self.update_all(statement, begun, access).await,
+                    false => self.update_one(statement, access).await,
                 }
             }
             Statements::Delete(statements) => {
                 let statement = statements.get(at).ok_or_else(missing)?;
                 match statement.one {
-                    true => self.delete_one(statement, looked).await,
-                    false => self.delete_all(statement, begun, looked).await,
+                    true => self.delete_one(statement, access).await,
+                    false => self.delete_all(statement, begun, access).await,
                 }
             }
         }
@@ -210,12 +210,12 @@ impl Statement<'_> {
         self.send(collection, Change::Insert { document: document.to_owned(), entries }, outcome).await
     }
 
-    async fn update_one(&self, statement: &UpdateStatement, looked: &mut Looked) -> Step<StatementOutcome> {
+    async fn update_one(&self, statement: &UpdateStatement, access: &mut AccessStats) -> Step<StatementOutcome> {
         let target = Target::of_update(statement);
         let (mut candidate, mut met_duplicate) = (None, false);
         loop {
             self.check()?;
-            let found = match self.find_one(target, candidate.take(), looked).await? {
+            let found = match self.find_one(target, candidate.take(), access).await? {
                 Some(found) => found,
                 None if !statement.upsert => return Ok(StatementOutcome::default()),
                 None => match self.upsert(statement).await? {
@@ -287,11 +287,11 @@ impl Statement<'_> {
         &self,
         statement: &UpdateStatement,
         begun: Option<Begun>,
-        looked: &mut Looked,
+        access: &mut AccessStats,
     ) -> Step<StatementOutcome> {
         let target = Target::of_update(statement);
         let change = |collection: &Collection, found: Found| self.updated(collection, found, statement);
-        let mut outcome = self.change_all(target, begun, looked, &change).await?;
+        let mut outcome = self.change_all(target, begun, access, &change).await?;
         if outcome.matched > 0 || !statement.upsert {
             return Ok(outcome);
         }
@@ -307,12 +307,12 @@ impl Statement<'_> {
         }
     }
 
-    async fn delete_one(&self, statement: &DeleteStatement, looked: &mut Looked) -> Step<StatementOutcome> {
+    async fn delete_one(&self, statement: &DeleteStatement, access: &mut AccessStats) -> Step<StatementOutcome> {
         let target = Target::of_delete(statement);
         let mut candidate = None;
         loop {
             self.check()?;
-            let Some((collection, found)) = self.find_one(target, candidate.take(), looked).await? else {
+            let Some((collection, found)) = self.find_one(target, candidate.take(), access).await? else {
                 return Ok(StatementOutcome::default());
             };
             let seq = found.seq;
@@ -335,12 +335,12 @@ impl Statement<'_> {
         &self,
         statement: &DeleteStatement,
         begun: Option<Begun>,
-        looked: &mut Looked,
+        access: &mut AccessStats,
     ) -> Step<StatementOutcome> {
         let target = Target::of_delete(statement);
-        match statement.is_about_everything() {
-            true => self.delete_everything(target, begun, looked).await,
-            false => self.change_all(target, begun, looked, &deleted).await,
+        match statement.deletes_everything() {
+            true => self.delete_everything(target, begun, access).await,
+            false => self.change_all(target, begun, access, &deleted).await,
         }
     }
 
@@ -349,9 +349,9 @@ impl Statement<'_> {
         &self,
         target: Target<'_>,
         begun: Option<Begun>,
-        looked: &mut Looked,
+        access: &mut AccessStats,
     ) -> Step<StatementOutcome> {
-        let (collection, Begun { mut outcome, left, .. }) = self.begin(target, begun, looked).await?;
+        let (collection, Begun { mut outcome, left, .. }) = self.begin(target, begun, access).await?;
         let Some(collection) = collection else { return Ok(outcome) };
         let mut conflicts = Vec::new();
         for some in left.chunks(CHANGES_MAX) {
@@ -369,10 +369,10 @@ impl Statement<'_> {
         &self,
         target: Target<'_>,
         begun: Option<Begun>,
-        looked: &mut Looked,
+        access: &mut AccessStats,
         change: &dyn Fn(&Collection, Found) -> Result<Evaluated>,
     ) -> Step<StatementOutcome> {
-        let (collection, Begun { mut outcome, mut left, .. }) = self.begin(target, begun, looked).await?;
+        let (collection, Begun { mut outcome, mut left, .. }) = self.begin(target, begun, access).await?;
         let Some(mut collection) = collection else { return Ok(outcome) };
         let mut slice = Instant::now();
         while !left.is_empty() {
@@ -421,7 +421,7 @@ impl Statement<'_> {
         &self,
         target: Target<'_>,
         begun: Option<Begun>,
-        looked: &mut Looked,
+        access: &mut AccessStats,
     ) -> Step<(Option<Arc<Collection>>, Begun)> {
         if let Some(begun) = begun {
             // Where it was dropped, or another one has its name, what was done of it is all there
@@ -430,7 +430,7 @@ impl Statement<'_> {
             return Ok((collection, begun));
         }
         let mut begun = Begun { collection: 0, outcome: StatementOutcome::default(), left: Vec::new() };
-        let Some((collection, search)) = self.search(target, false, looked).await? else { return Ok((None, begun)) };
+        let Some((collection, search)) = self.search(target, false, access).await? else { return Ok((None, begun)) };
         begun.left = search.all;
         // Others' changes can move a document along an index, so that the scan meets it twice.
         begun.left.sort_unstable();

@@ -129,7 +129,7 @@ impl Writer {
                 break;
             }
             let carried_out = steps::bounded(STEPS_MAX, || carry_out(self, batch, statement));
-            let looked = std::mem::take(&mut self.looked);
+            let access = std::mem::take(&mut self.access);
             let outcome = match carried_out.map_err(Failure::from).flatten() {
                 Ok(Carried::Done(done)) => Ok(done),
                 Err(Failure::Refused(error)) => Err(error),
@@ -144,7 +144,7 @@ impl Writer {
                 Err(failure) => return Err(failure),
             };
             if !inserts {
-                part.outcome.looked.push(looked);
+                part.outcome.access.push(access);
             }
             let failed = outcome.is_err();
             part.outcome.statements.push(outcome);
@@ -281,7 +281,7 @@ impl Writer {
         // Emptying a table takes as long as reading it.
         let is_large =
             collection.documents() > EMPTIED_AT_ONCE_MAX || collection.data_bytes() > EMPTIED_AT_ONCE_BYTES_MAX;
-        if statement.is_about_everything() && !is_large {
+        if statement.deletes_everything() && !is_large {
             outcome.matched = steps::unbroken(|| self.delete_all(&collection))?;
             return Ok(Carried::Done(outcome));
         }
@@ -409,8 +409,8 @@ impl Writer {
         if end == SliceEnd::Paused {
             return Err(Failure::TakesLong(Long::Search));
         }
-        self.looked.examined = self.looked.examined + (plan.examined() - before);
-        self.looked.summary = plan.summary();
+        self.access.examined = self.access.examined + (plan.examined() - before);
+        self.access.summary = plan.summary();
         Ok(())
     }
 

@@ -244,6 +244,6 @@ fn append(done: &mut BatchOutcome, next: BatchOutcome) {
         *done = BatchOutcome { retried, ..next };
     } else {
         done.statements.extend(next.statements);
-        done.looked.extend(next.looked);
+        done.access.extend(next.access);
     }
 }

@@ -11,8 +11,8 @@ use query::Predicate;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
-use store::explain::{Ran, append_count};
-use store::{Explained, Namespace, Plan, Query};
+use store::explain::{ExecutionStats, append_count};
+use store::{ExplainContext, Namespace, Plan, Query};
 
 /// How a command goes about its documents.
 pub enum Way<'a> {
@@ -92,7 +92,7 @@ pub async fn tell(
         }
         Way::Different { path, collation } => {
             let query = Query { hint: request.hint.take(), ..Query::of(&predicate) };
-            (Some(store.plan_different(namespace, query, path, collation).await?), None)
+            (Some(store.plan_distinct(namespace, query, path, collation).await?), None)
         }
     };
     let Some(plan) = plan else { return Ok(Told::default()) };
@@ -105,7 +105,7 @@ pub async fn tell(
     if verbosity == Verbosity::Planner {
         return Ok(Told::default());
     }
-    subject.plan.count_closely();
+    subject.plan.enable_exact_counts();
     let began = Instant::now();
     let (found, returned) = match (reader, way) {
         (Some(mut reader), _) => {
@@ -148,8 +148,8 @@ impl Subject<'_> {
     }
 
     fn stages(&self, outcome: Option<Outcome>) -> DocBuf {
-        let ran = outcome.map(|outcome| Ran { found: outcome.found, milliseconds: outcome.milliseconds });
-        let about = Explained { predicate: Some((&self.predicate, self.filter)), counted: self.counted, ran };
+        let ran = outcome.map(|outcome| ExecutionStats { found: outcome.found, milliseconds: outcome.milliseconds });
+        let about = ExplainContext { predicate: Some((&self.predicate, self.filter)), counted: self.counted, ran };
         let plan = self.plan.stages(&about);
         store::explain::bounded(DocBuf::build(|writer| stages::write(&self.stages, outcome, plan.as_doc(), writer)))
     }

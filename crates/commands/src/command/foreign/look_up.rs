@@ -220,13 +220,13 @@ async fn decide(call: &Call<'_>, lookup: &Lookup, budget: &Budget) -> Result<Par
         return Ok(Partners::ASKED);
     }
     let namespace = namespace(call, lookup.collection());
-    let indexes = call.worker.store.known_indexes(&namespace).await?.unwrap_or_default();
+    let indexes = call.worker.store.cached_indexes(&namespace).await?.unwrap_or_default();
     let indexed = indexes.iter().any(|index| index.key.as_doc().first().is_some_and(|first| first.key() == field));
     if indexed {
         let at_first = if lookup.is_by_fields() { TOGETHER_MAX as u64 } else { ASKED_AT_FIRST };
         return Ok(Partners::AskedAtFirst(at_first));
     }
-    match call.worker.store.rough_size(&namespace).await?.data_bytes > HASHED_BYTES_MAX as u64 {
+    match call.worker.store.estimated_size(&namespace).await?.data_bytes > HASHED_BYTES_MAX as u64 {
         true => Ok(Partners::ASKED),
         false => hash(call, lookup, budget).await,
     }
@@ -234,7 +234,7 @@ async fn decide(call: &Call<'_>, lookup: &Lookup, budget: &Budget) -> Result<Par
 
 /// Up to when an index is asked, going by the other collection's size.
 async fn by_size(call: &Call<'_>, lookup: &Lookup) -> Result<Partners> {
-    let size = call.worker.store.rough_size(&namespace(call, lookup.collection())).await?;
+    let size = call.worker.store.estimated_size(&namespace(call, lookup.collection())).await?;
     Ok(match size.data_bytes > HASHED_BYTES_MAX as u64 {
         true => Partners::ASKED,
         false => Partners::AskedFor(size.documents / READ_PER_DOCUMENT),

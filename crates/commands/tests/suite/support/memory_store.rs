@@ -58,7 +58,7 @@ impl Plan for MemoryPlan {
         store::Examined::default()
     }
 
-    fn stages(&self, _: &store::Explained<'_>) -> DocBuf {
+    fn stages(&self, _: &store::ExplainContext<'_>) -> DocBuf {
         document::doc! { "stage": "COLLSCAN", "direction": "forward" }
     }
 }
@@ -229,7 +229,7 @@ impl DocumentStore for MemoryStore {
     ) -> LocalBoxFuture<'a, Result<ScanEnd>> {
         let plan = plan.as_any().downcast_ref::<MemoryPlan>().unwrap();
         if plan.1.view {
-            return done(Err(views::taken_for_a_collection()));
+            return done(Err(views::scanned_as_collection()));
         }
         let collections = self.collections.borrow();
         let Some(collection) = collections.get(&plan.0) else { return done(Ok(ScanEnd::Exhausted)) };

@@ -78,7 +78,7 @@ pub(super) async fn carry_out(
             namespace,
             statement,
             bypass_validation: options.bypass_validation,
-            looked: RefCell::default(),
+            access: RefCell::default(),
             settling: ledger.settling.clone(),
         })
         .collect();
@@ -89,11 +89,11 @@ pub(super) async fn carry_out(
         Err(_) => return Ok(count),
     };
     let mut run = Run::default();
-    for (position, (running, (looked, found))) in all.iter().zip(found).enumerate() {
+    for (position, (running, (access, found))) in all.iter().zip(found).enumerate() {
         if run.may_concern(running, position, named.as_ref(), found.as_ref()) {
             break;
         }
-        *running.looked.borrow_mut() = looked;
+        *running.access.borrow_mut() = access;
         let outcome = run.decide(running, &table, named.as_ref(), found);
         run.outcomes.push(outcome);
         if options.ordered && run.outcomes.last().is_some_and(Result::is_err) {
@@ -106,8 +106,8 @@ pub(super) async fn carry_out(
     }
     match run.write(store, namespace, &table, ledger).await? {
         true => {
-            let looked = all.into_iter().take(done).map(|running| running.looked.into_inner());
-            ledger.looked.extend(looked);
+            let access = all.into_iter().take(done).map(|running| running.access.into_inner());
+            ledger.access.extend(access);
             Ok(0)
         }
         false => Ok(done),

@@ -8,7 +8,7 @@ use document::Doc;
 use error::{Error, Result};
 use query::{MatchDetails, Sort};
 use std::sync::Arc;
-use store::{DocumentStore, Flow, Looked, Progress, Sink, StoredDoc};
+use store::{AccessStats, DocumentStore, Flow, Progress, Sink, StoredDoc};
 
 impl Statement<'_> {
     /// The document that a statement about one is to change. `candidate`: one that was found
@@ -17,7 +17,7 @@ impl Statement<'_> {
         &self,
         target: Target<'_>,
         candidate: Option<i64>,
-        looked: &mut Looked,
+        access: &mut AccessStats,
     ) -> Step<Option<(Arc<Collection>, Found)>> {
         if let Some(seq) = candidate.filter(|_| target.sort.is_none())
             && let Some(collection) = self.collection()
@@ -25,7 +25,7 @@ impl Statement<'_> {
         {
             return Ok(Some((collection, found)));
         }
-        let found = self.search(target, true, looked).await?;
+        let found = self.search(target, true, access).await?;
         Ok(found.and_then(|(collection, search)| Some((collection, search.found?))))
     }
 
@@ -46,7 +46,7 @@ impl Statement<'_> {
         &'s self,
         target: Target<'s>,
         one: bool,
-        looked: &mut Looked,
+        access: &mut AccessStats,
     ) -> Step<Option<(Arc<Collection>, Search<'s>)>> {
         let namespace = &self.batch.namespace;
         let plan = self.store.plan(namespace, query_of(target, one.then_some(1))).await?;
@@ -71,8 +71,8 @@ impl Statement<'_> {
             all: Vec::new(),
         };
         let scanned = self.store.scan(&*plan, None, 1, &mut search).await;
-        looked.examined = looked.examined + plan.examined();
-        looked.summary = plan.summary();
+        access.examined = access.examined + plan.examined();
+        access.summary = plan.summary();
         self.check()?;
         scanned?;
         Ok(Some((collection, search)))

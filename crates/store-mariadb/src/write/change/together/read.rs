@@ -12,7 +12,7 @@ use query::predicate::{Node, Test};
 use query::{Context, Predicate};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use store::{Examined, Flow, Looked, Plan, Query};
+use store::{AccessStats, Examined, Flow, Plan, Query};
 
 /// How many documents are read at the same time where a statement names an `_id`, which takes no connection for itself, and
 /// elsewhere.
@@ -22,7 +22,7 @@ const READ_OTHERWISE: usize = 4;
 /// What the statements of a run find.
 pub(super) struct Read {
     /// Of each statement, how it has looked for a document, and which it has found.
-    pub found: Vec<(Looked, Option<Found>)>,
+    pub found: Vec<(AccessStats, Option<Found>)>,
     /// The values that the statements name, if each names one of the same path.
     pub named: Option<Named>,
 }
@@ -95,7 +95,7 @@ async fn by_one_query<C: Change>(
     all: &[Running<'_, C>],
     table: &Arc<Table>,
     named: &Named,
-) -> Result<Option<Vec<(Looked, Option<Found>)>>> {
+) -> Result<Option<Vec<(AccessStats, Option<Found>)>>> {
     let [first, ..] = all else { return Ok(None) };
     let mut asked = AHashSet::with_capacity(all.len());
     let mut by_value = AHashMap::<&[u8], Vec<usize>>::with_capacity(all.len());
@@ -140,15 +140,18 @@ async fn by_one_query<C: Change>(
         return Ok(None);
     }
     let single = first.plan_on(Some(table.clone())).await?;
-    let looked = |is_found: bool| {
+    let access = |is_found: bool| {
         let count = u64::from(is_found);
         let examined = Examined { keys: count, entries: count, documents: count, seeks: 1 };
-        Looked { examined, summary: single.summary() }
+        AccessStats { examined, summary: single.summary() }
     };
-    Ok(Some(found.into_iter().map(|found| (looked(found.is_some()), found)).collect()))
+    Ok(Some(found.into_iter().map(|found| (access(found.is_some()), found)).collect()))
 }
 
-async fn one_by_one<C: Change>(all: &[Running<'_, C>], table: &Arc<Table>) -> Result<Vec<(Looked, Option<Found>)>> {
+async fn one_by_one<C: Change>(
+    all: &[Running<'_, C>],
+    table: &Arc<Table>,
+) -> Result<Vec<(AccessStats, Option<Found>)>> {
     let mut plans = Vec::with_capacity(all.len());
     for running in all {
         plans.push(running.plan_on(Some(table.clone())).await?);
@@ -157,8 +160,8 @@ async fn one_by_one<C: Change>(all: &[Running<'_, C>], table: &Arc<Table>) -> Re
     let at_once = if by_ids { READ_BY_ID } else { READ_OTHERWISE };
     let reading = stream::iter(all.iter().zip(&plans)).map(|(running, plan)| running.find(plan));
     let found: Vec<Result<Option<Found>>> = reading.buffered(at_once).collect().await;
-    let looked = plans.iter().map(|plan| Looked { examined: plan.examined(), summary: plan.summary() });
-    looked.zip(found).map(|(looked, found)| Ok((looked, found?))).collect()
+    let access = plans.iter().map(|plan| AccessStats { examined: plan.examined(), summary: plan.summary() });
+    access.zip(found).map(|(access, found)| Ok((access, found?))).collect()
 }
 
 /// The id of a document that is not there yet.

@@ -20,7 +20,7 @@ const DRAWN_AT_ONCE: usize = 1_024;
 
 /// Draws numbers of rows until enough of them have a document.
 #[derive(Debug)]
-pub struct Draws<D> {
+pub struct RowSampler<D> {
     numbers: RangeInclusive<i64>,
     /// How many numbers there are for each document.
     numbers_per_document: u64,
@@ -29,14 +29,14 @@ pub struct Draws<D> {
     found: Vec<D>,
 }
 
-impl<D> Draws<D> {
+impl<D> RowSampler<D> {
     /// `numbers`: from the first row's to the last one's; `documents`: about how many there are. `None` where reading all is the better way.
-    pub fn new(size: usize, numbers: RangeInclusive<i64>, documents: u64) -> Option<Draws<D>> {
+    pub fn new(size: usize, numbers: RangeInclusive<i64>, documents: u64) -> Option<RowSampler<D>> {
         let is_small_part = documents > DOCUMENTS_MIN && size as u64 <= documents / PART_MAX && size <= SIZE_MAX;
         let span = numbers.end().abs_diff(*numbers.start()).checked_add(1)?;
         let numbers_per_document = (span / documents.max(1)).max(1);
         let suits = is_small_part && !numbers.is_empty() && numbers_per_document <= NUMBERS_PER_DOCUMENT_MAX;
-        suits.then(|| Draws { numbers, numbers_per_document, size, drawn: HashSet::new(), found: Vec::new() })
+        suits.then(|| RowSampler { numbers, numbers_per_document, size, drawn: HashSet::new(), found: Vec::new() })
     }
 
     pub fn is_done(&self) -> bool {
@@ -84,7 +84,7 @@ mod tests {
     /// Draws from numbers of which every third has a document.
     fn sample(size: usize, documents: u64) -> Option<Vec<i64>> {
         let last = 3 * documents as i64;
-        let mut draws = Draws::new(size, 1..=last, documents)?;
+        let mut draws = RowSampler::new(size, 1..=last, documents)?;
         while !draws.is_done() {
             draws.draw()?.into_iter().filter(|number| number % 3 == 0).for_each(|number| draws.note(number));
         }
@@ -111,14 +111,14 @@ mod tests {
     fn where_reading_all_is_better_nothing_is_drawn() {
         assert_eq!(sample(5, 100), None);
         assert_eq!(sample(51, 1_000), None);
-        assert!(Draws::<()>::new(10, 1..=33_000, 1_000).is_none(), "rows far apart");
-        assert!(Draws::<()>::new(10, i64::MIN..=i64::MAX, 1_000).is_none());
+        assert!(RowSampler::<()>::new(10, 1..=33_000, 1_000).is_none(), "rows far apart");
+        assert!(RowSampler::<()>::new(10, i64::MIN..=i64::MAX, 1_000).is_none());
         assert_eq!(sample(0, 1_000), Some(Vec::new()));
     }
 
     #[test]
     fn it_is_given_up_where_there_are_fewer_than_was_said() {
-        let mut draws = Draws::<()>::new(10, 1..=2_000, 1_000).expect("as far as is known");
+        let mut draws = RowSampler::<()>::new(10, 1..=2_000, 1_000).expect("as far as is known");
         assert!(std::iter::from_fn(|| draws.draw()).map(|drawn| drawn.len()).sum::<usize>() < 2_001);
     }
 }
