@@ -30,7 +30,7 @@ pub struct FollowOptions {
     pub heartbeat: Duration,
     /// When changes come later than this, the stream counts as cut until it has caught up. Several times `heartbeat`, by which it is measured.
     pub behind_max: Duration,
-    /// Lets writers wait until their changes have been handed on. Needs settings of the server, see `docs/mariadb.md`.
+    /// Lets writers wait until their changes have been handed on. Needs settings of the server, see `docs/mariadb/external-writes.md`.
     pub semi_sync: bool,
     /// Of a transaction with more bytes of rows only the tables are handed on.
     pub transaction_bytes_max: usize,
