@@ -7,7 +7,7 @@
 use document::{Doc, Value};
 use libfuzzer_sys::fuzz_target;
 use query::Context;
-use query::aggregate::{Demand, Pipeline};
+use aggregate::{Demand, Pipeline};
 
 /// Small, so that the fuzzer meets it.
 const MEMORY_BYTES_MAX: usize = 1 << 20;

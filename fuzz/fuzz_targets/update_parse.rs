@@ -7,8 +7,9 @@
 use document::object_id::ObjectId;
 use document::{Doc, Value};
 use libfuzzer_sys::fuzz_target;
-use query::update::Applied;
-use query::{Context, MatchDetails, Predicate, Update};
+use update::Applied;
+use query::{Context, MatchDetails, Predicate};
+use update::Update;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(statement) = document::validate::check(bytes) else { return };

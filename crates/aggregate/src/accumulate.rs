@@ -7,18 +7,18 @@ pub(crate) mod spill;
 mod top;
 
 use super::operand::{Operand, Row};
-use crate::expression::number::{Number, Sum};
-use crate::expression::{Evaluated, second_engine};
-pub(super) use crate::unique::{Unique, hash_of};
-use crate::{Context, Expression};
 use collect::{Kept, Merged};
 pub(crate) use collect::{Several, Which};
 use document::{Collation, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
+use query::expression::{Evaluated, second_engine};
+use query::{Context, Expression};
 use std::cmp::Ordering;
 use steps::Counted;
 use top::Ranked;
 pub(crate) use top::Top;
+use values::number::{Number, Sum};
+pub(super) use values::unique::{Unique, hash_of};
 
 /// Maximal size of one group's state, whether the stage may use the disk or not.
 const STATE_BYTES_MAX: usize = 100 * 1024 * 1024;
@@ -58,7 +58,7 @@ pub(crate) struct Wanted {
     engine: Engine,
 }
 
-/// Which of MongoDB's engines is emulated ([`crate::expression::second_engine`]).
+/// Which of MongoDB's engines is emulated ([`query::expression::second_engine`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Engine {
     #[default]
@@ -137,7 +137,7 @@ impl Accumulator {
                 if operator == "$accumulator" {
                     check_scripts(spec)?;
                 }
-                return Err(crate::expression::no_javascript());
+                return Err(query::expression::no_javascript());
             }
             _ => {}
         }
@@ -459,7 +459,7 @@ fn merge_object(merged: &mut Merged, value: Option<Value<'_>>) -> Result<isize> 
             Code(40400),
             format!(
                 "$mergeObjects requires object inputs, but input {} is of type {}",
-                crate::expression::display(other),
+                values::text::display(other),
                 other.kind().alias()
             ),
         )),

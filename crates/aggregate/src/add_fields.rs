@@ -1,12 +1,13 @@
 //! `$addFields` and `$set`: add fields computed from the document to it.
 
 use super::field_tree::{FieldTree, PathSet};
-use super::optimize::Changes;
-use crate::expression::check_field_path;
-use crate::{Context, Expression, Item, text};
 use document::{DEPTH_MAX, Doc, DocWriter, Value};
 use error::{Code, Error, Result};
+use query::Changes;
+use query::expression::check_field_path;
+use query::{Context, Expression, Item};
 use steps::Counted;
+use values::text;
 
 #[derive(Debug)]
 pub(crate) struct AddFields {

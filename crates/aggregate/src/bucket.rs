@@ -3,13 +3,13 @@
 use super::Stage;
 use super::group::Group;
 use super::reshape::{is_expression, quoted};
-use crate::expression::display;
-use crate::{Context, Expression, Sort};
 use document::compare::kind_rank;
 use document::{Collation, DocBuf, Kind, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
+use query::{Context, Expression, Sort};
 use std::sync::Arc;
 use steps::Counted;
+use values::text::display;
 
 #[derive(Debug)]
 pub(crate) struct Boundaries {

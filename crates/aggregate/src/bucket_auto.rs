@@ -7,14 +7,14 @@ use super::operand::{Operand, Row};
 use super::reshape::{is_expression, quoted};
 use super::steps::{Give, Hold, Take};
 use super::{Demand, Pacer};
-use crate::expression::Evaluated;
-use crate::expression::number::Number;
-use crate::sort::{Sorted, Sorter};
-use crate::spill::Budget;
-use crate::{Context, Item, ItemBuf, Sort};
 use document::{Collation, DocBuf, DocWriter, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
+use query::expression::Evaluated;
+use query::sort::{Sorted, Sorter};
+use query::{Context, Item, ItemBuf, Sort};
 use std::sync::Arc;
+use values::number::Number;
+use values::spill::Budget;
 
 #[derive(Debug)]
 pub(crate) struct BucketAuto {
@@ -79,10 +79,10 @@ fn parse_number(value: Value<'_>) -> Result<i32> {
         let message = format!("The $bucketAuto 'buckets' field must be a numeric value, but found type: {kind}");
         return Err(Error::new(Code(40241), message));
     }
-    let Some(count) = crate::update::whole_number(value).and_then(|count| i32::try_from(count).ok()) else {
+    let Some(count) = values::integer::exact(value).and_then(|count| i32::try_from(count).ok()) else {
         let found = match value {
-            Value::Decimal128(_) => crate::expression::display(value),
-            other => crate::text::general(Number::from_value(other).map_or(0.0, Number::to_f64), 6),
+            Value::Decimal128(_) => values::text::display(value),
+            other => values::text::general(Number::from_value(other).map_or(0.0, Number::to_f64), 6),
         };
         let message =
             format!("The $bucketAuto 'buckets' field must be representable as a 32-bit integer, but found {found}");

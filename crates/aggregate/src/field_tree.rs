@@ -3,11 +3,11 @@
 //! Existing fields keep their order; new ones follow, in the order of the specification. Arrays on
 //! a path are traversed element by element; values that are no documents are replaced by one.
 
-use crate::name_index::NameIndex;
 use document::{ArrayWriter, Doc, DocWriter, Value};
 use error::Result;
 use hashbrown::{HashMap, HashSet};
 use steps::Counted;
+use values::name_index::NameIndex;
 
 /// One level of fields, in the order of the specification.
 #[derive(Clone, Debug)]

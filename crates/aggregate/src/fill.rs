@@ -6,9 +6,9 @@
 use super::Stage;
 use super::add_fields::AddFields;
 use super::window::SetWindowFields;
-use crate::Context;
 use document::{Doc, DocBuf, Kind, Value};
 use error::{Code, Error, Result};
+use query::Context;
 use std::sync::Arc;
 use steps::Counted;
 

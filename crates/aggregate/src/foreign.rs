@@ -12,11 +12,11 @@ mod joined;
 mod lookup;
 mod write;
 
-use crate::aggregate::{Pipeline, available, optimize};
-use crate::metadata::{Meta, Needs};
-use crate::{Context, Expression};
+use crate::{Pipeline, available, optimize};
 use document::{ArrayWriter, Doc, DocBuf, Value};
 use error::{Code, Error, Result};
+use query::metadata::{Meta, Needs};
+use query::{Context, Expression};
 use steps::Counted;
 
 pub use graph_lookup::{GraphLookup, Search};
@@ -192,7 +192,7 @@ pub fn documents_of(operand: Value<'_>, context: &Context) -> Result<Vec<DocBuf>
         .map(|element| match element {
             Value::Document(document) => Ok(document.to_owned()),
             other => {
-                let (found, kind) = (crate::expression::display(other), other.kind().alias());
+                let (found, kind) = (values::text::display(other), other.kind().alias());
                 let message = format!(
                     "elements within the array passed to $documents must evaluate to an object, but resulting value was: \
                      {found}. Type of resulting value: '{kind}'."

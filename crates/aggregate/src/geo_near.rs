@@ -5,15 +5,15 @@
 
 use super::Stage;
 use super::add_fields::AddFields;
-use crate::expression::check_field_path;
-use crate::expression::number::Number;
-use crate::geo::Near;
-use crate::{Context, Expression, Folding, Predicate};
 use document::path::Path;
 use document::{Doc, DocBuf, Element, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
+use geo::Near;
+use query::expression::check_field_path;
+use query::{Context, Expression, Folding, Predicate};
 use std::borrow::Cow;
 use std::sync::Arc;
+use values::number::Number;
 
 #[derive(Clone, Debug)]
 pub struct GeoNear {
@@ -161,7 +161,7 @@ fn key(field: Element<'_>) -> Result<Cow<'_, str>> {
 }
 
 fn number(field: Element<'_>) -> Result<f64> {
-    let found = crate::expression::number::Number::from_value(field.value());
+    let found = values::number::Number::from_value(field.value());
     let number = found.ok_or_else(|| Error::type_mismatch(format!("{} must be a number", field.key())))?.to_f64();
     match number >= 0.0 {
         true => Ok(number),
@@ -216,7 +216,7 @@ impl GeoNear {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shorthand::value;
+    use shorthand::value;
 
     #[test]
     fn stages_that_let_everything_through_are_left_out_in_front() {

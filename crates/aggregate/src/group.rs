@@ -5,14 +5,14 @@ use super::bucket::Boundaries;
 use super::operand::{Gathered, Numbering, Operand, Row};
 use super::steps::{Give, Hold, Take};
 use super::{Demand, Pacer};
-use crate::expression::second_engine;
-use crate::spill::{Budget, Entry, Merge, Runs};
-use crate::{Context, Expression, Item};
 use document::{Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::HashTable;
+use query::expression::second_engine;
+use query::{Context, Expression, Item};
 use std::sync::Arc;
 use steps::Counted;
+use values::spill::{Budget, Entry, Merge, Runs};
 
 /// Approximate overhead of a group besides its key and its states, in bytes.
 const GROUP_BYTES: usize = 64;
@@ -497,7 +497,7 @@ fn write_group(
     for ((name, accumulator), state) in group.fields.iter().zip(states) {
         steps::step();
         accumulator.write(&state, name, &mut writer);
-        super::steps::check_room(writer.size())?;
+        query::check_size_between_stages(writer.size())?;
     }
     drop(writer);
     Ok(())

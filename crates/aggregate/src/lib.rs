@@ -26,7 +26,7 @@ mod granularity;
 mod group;
 mod needed;
 mod operand;
-pub(crate) mod optimize;
+mod optimize;
 mod parse;
 mod redact;
 mod reshape;
@@ -41,23 +41,22 @@ mod window;
 #[cfg(test)]
 mod tests;
 
-use crate::metadata::{Item, ItemBuf, Meta, Needs};
-use crate::spill::Budget;
-use crate::{Context, Predicate, Sort};
 use document::{Doc, DocBuf, Value};
 use error::{Error, Result};
 use foreign::Foreign;
 pub use glance::check as glance;
 pub use needed::Fields;
 pub use parse::{LOCAL_SESSIONS_NAMESPACE, SESSIONS_NAMESPACE, no_change_streams};
+use query::metadata::{Item, ItemBuf, Meta, Needs};
+use query::{Context, Predicate, Sort};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use steps::Section;
-pub(crate) use steps::check_room;
 pub use steps::{check_facet_size, check_size, facet_document};
-pub(crate) use transform::Transformation;
+pub use transform::Transformation;
 pub use unpack_bucket::UNPACK_BUCKET;
+use values::spill::Budget;
 
 /// A parsed pipeline.
 #[derive(Clone, Debug)]

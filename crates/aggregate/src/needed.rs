@@ -5,12 +5,12 @@
 //! (`$group`, an including `$project`): the top-level names in filters, expressions and paths. A
 //! superset does no harm; if a stage may read anything, all fields count as read.
 
-use crate::name_index::NameIndex;
 use document::{Doc, Value};
 use hashbrown::HashSet;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steps::Counted;
+use values::name_index::NameIndex;
 
 /// Up to this number of fields, each is searched for in a document.
 const SOUGHT_MAX: usize = 16;
@@ -267,7 +267,7 @@ fn is_near(operator: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shorthand;
+    use shorthand;
 
     fn read(stages: &str) -> Option<Vec<String>> {
         let stages = shorthand::value(stages);

@@ -3,11 +3,11 @@
 //! Most operands are top-level fields. A stage with several of them numbers them when it is parsed
 //! ([`Numbering`]), and finds them all in one walk through each document ([`Row::gather`]).
 
-use crate::expression::Evaluated;
-use crate::expression::number::Number;
-use crate::{Context, Expression, Item};
 use document::{Element, Kind, Name, Value};
 use error::Result;
+use query::expression::Evaluated;
+use query::{Context, Expression, Item};
+use values::number::Number;
 
 /// Maximal number of fields found in one walk; further ones are looked up separately.
 const GATHERED_MAX: usize = 8;

@@ -4,18 +4,16 @@
 //! MongoDB reorders in the same way, which shows in the error that is found first.
 
 mod before_redact;
-mod changes;
 
 use super::foreign::Foreign;
 use super::second_engine::is_absorbed;
 use super::{Pipeline, Source, Stage};
-use crate::Predicate;
-use crate::metadata::{Meta, Needs};
-use crate::predicate::simplify::is_conjunction;
-use crate::predicate::{Node, Test, has_expression};
-pub(crate) use changes::Changes;
-use changes::is_within;
 use hashbrown::HashMap;
+use query::Predicate;
+use query::changes::{Changes, is_within};
+use query::metadata::{Meta, Needs};
+use query::predicate::simplify::is_conjunction;
+use query::predicate::{Node, Test, has_expression};
 use std::sync::Arc;
 
 /// Reorders a pipeline without changing its results:
@@ -148,7 +146,7 @@ fn append_match(arranged: &mut Vec<Stage>, root: Node) {
             }
             return;
         }
-        let Some(mut changes) = Changes::of(&arranged[at - 1]) else { break };
+        let Some(mut changes) = changes_of(&arranged[at - 1]) else { break };
         // Like every stage, a sort stays behind some conditions in MongoDB. It shows if an
         // expression fails for a document.
         changes.none &= !moving.iter().any(has_expression);
@@ -234,6 +232,27 @@ fn matched_within(stage: &Stage, conditions: &[Node]) -> Option<Stage> {
 fn matching(mut all: Vec<Node>) -> Stage {
     all.sort_by_key(is_conjunction);
     Stage::Match(Arc::new(Predicate::all_of(all)))
+}
+
+/// Returns what a stage does to paths; `None` for a stage before which no condition can be tested.
+fn changes_of(stage: &Stage) -> Option<Changes> {
+    Some(match stage {
+        Stage::Sort { .. } => Changes { none: true, ..Changes::default() },
+        Stage::AddFields(fields) => fields.changes(),
+        // MongoDB does so as well. Null and missing are one key; it then sees only the one that
+        // the condition selects.
+        Stage::Group(group) => {
+            Changes { kept: Some(Vec::new()), renamed: group.renames().to_vec(), ..Changes::default() }
+        }
+        Stage::Project(project) => project.changes(),
+        Stage::Unwind(unwind) => Changes { written: unwind.written(), ..Changes::default() },
+        Stage::Foreign(foreign) => match &**foreign {
+            Foreign::Lookup(lookup) => Changes { written: vec![lookup.target()], ..Changes::default() },
+            Foreign::GraphLookup(lookup) => Changes { written: vec![lookup.target()], ..Changes::default() },
+            _ => return None,
+        },
+        _ => return None,
+    })
 }
 
 /// Splits conditions into those that can be tested before a stage, in their form there, and the

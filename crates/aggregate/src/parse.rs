@@ -12,14 +12,15 @@ use super::unpack_bucket::{UNPACK_BUCKET, UnpackBucket};
 use super::unwind::Unwind;
 use super::window::SetWindowFields;
 use super::{Pipeline, Stage, bucket, fill, geo_near, optimize};
-use crate::expression::check_name;
-use crate::metadata::{Meta, Needs};
-use crate::{Context, Predicate, Sort, text};
 use document::{Doc, Kind, Value};
 use error::{Code, Error, Result};
+use query::expression::check_name;
+use query::metadata::{Meta, Needs};
+use query::{Context, Predicate, Sort};
 use std::borrow::Cow;
 use std::sync::Arc;
 use steps::Counted;
+use values::text;
 
 /// Maximal number of stages in a pipeline.
 const STAGES_MAX: usize = 1000;
@@ -250,7 +251,7 @@ fn count(name: &str, code: i32, spec: Value<'_>) -> Result<u64> {
     if !spec.kind().is_number() {
         return Err(refuse("a number in"));
     }
-    let number = crate::update::whole_number(spec).ok_or_else(|| refuse("an integer"))?;
+    let number = values::integer::exact(spec).ok_or_else(|| refuse("an integer"))?;
     u64::try_from(number).map_err(|_| refuse("a non-negative number in"))
 }
 

@@ -1,9 +1,9 @@
 //! `$redact`: keeps, drops or descends into documents, level by level.
 
-use crate::expression::display;
-use crate::{Context, Expression, Item};
 use document::{ArrayWriter, DocWriter, Value};
 use error::{Code, Error, Result};
+use query::{Context, Expression, Item};
+use values::text::display;
 
 /// The variables whose values the expression chooses from.
 const VARIABLES: [&str; 3] = ["DESCEND", "KEEP", "PRUNE"];

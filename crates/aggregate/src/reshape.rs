@@ -1,13 +1,15 @@
 //! `$project`, `$unset` and `$replaceRoot`: replace each document by another.
 
-use super::optimize::Changes;
 use super::steps::{LEVELS_MAX, too_deep};
-use crate::expression::{Evaluated, display};
-use crate::metadata::{Item, Needs};
-use crate::{Context, Expression, Projection, text};
 use document::{Doc, DocBuf, Kind, Value};
 use error::{Code, Error, Result};
+use query::Changes;
+use query::expression::Evaluated;
+use query::metadata::{Item, Needs};
+use query::{Context, Expression, Projection};
 use steps::Counted;
+use values::text;
+use values::text::display;
 
 #[derive(Debug)]
 pub(crate) struct Project {

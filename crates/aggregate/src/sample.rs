@@ -2,12 +2,12 @@
 
 use super::Demand;
 use super::steps::{Give, Hold};
-use crate::sort::Sorter;
-use crate::spill::Budget;
-use crate::{Item, ItemBuf, Meta, MetadataBuf, Sort};
 use document::Value;
 use error::{Code, Error, Result};
+use query::sort::Sorter;
+use query::{Item, ItemBuf, Meta, MetadataBuf, Sort};
 use rand::RngExt;
+use values::spill::Budget;
 
 pub(super) fn parse(spec: Value<'_>) -> Result<u64> {
     let Value::Document(spec) = spec else {

@@ -1,10 +1,10 @@
-//! The stages that MongoDB 6.0 runs in its second engine ([`crate::expression::second_engine`]):
+//! The stages that MongoDB 6.0 runs in its second engine ([`query::expression::second_engine`]):
 //! `$group` and joins at the front of a pipeline, after the part that a collection executes, up to
 //! the first stage that the engine does not support.
 
 use super::foreign::Foreign;
 use super::{Pipeline, Stage};
-use crate::predicate::{Node, Test};
+use query::predicate::{Node, Test};
 use std::sync::Arc;
 
 impl Pipeline {
@@ -97,7 +97,7 @@ fn is_known_condition(node: &Node) -> bool {
         Node::And(parts) | Node::Or(parts) | Node::Nor(parts) => parts.iter().all(is_known_condition),
         Node::Path { path, test } => !path.has_position() && is_known_test(test),
         Node::Expression(expression) => expression.is_known_to_second_engine(),
-        Node::Schema(_) | Node::Near(_) | Node::KeyRange(_) | Node::Text(_) => false,
+        Node::Schema(_) | Node::Near(_) | Node::KeyRange(_) | Node::Text { .. } => false,
         Node::Never => true,
     }
 }

@@ -10,21 +10,18 @@ use super::unwind::Unwind;
 use super::window::Partitions;
 use super::{Demand, Execution, Pace, Pacer, Stage};
 use super::{add_fields::AddFields, redact::Redact, reshape};
-use crate::Predicate;
-use crate::metadata::{Item, ItemBuf, Meta, MetadataBuf};
-use crate::sort::{Sorted, Sorter};
-use crate::spill::Budget;
 use document::{Doc, DocBuf, DocWriter, Kind, Value};
 use error::{Code, Error, Result};
+use query::Predicate;
+use query::metadata::{Item, ItemBuf, Meta, MetadataBuf};
+use query::sort::{Sorted, Sorter};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use values::spill::Budget;
 
 /// Stages call each other, so the stack is as deep as the section is long; a longer pipeline copies
 /// documents into a queue in between.
 const SECTION_STEPS_MAX: usize = 50;
-
-/// Maximal size of a document between two stages; results are smaller ([`check_size`]).
-const BETWEEN_STAGES_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// Maximal number of levels of documents and arrays.
 pub(super) const LEVELS_MAX: usize = 200;
@@ -358,7 +355,7 @@ fn feed(steps: &mut [Step], item: Item<'_>, out: &mut VecDeque<ItemBuf>) -> Resu
 /// Returns the document that a stage has written. Fails with 10334 if it is too large even between
 /// stages.
 fn written(scratch: &[u8]) -> Result<Doc<'_>> {
-    check_room(scratch.len())?;
+    query::check_size_between_stages(scratch.len())?;
     let document = Doc::from_bytes(scratch).unwrap_or(Doc::EMPTY);
     check_depth(document)?;
     Ok(document)
@@ -376,16 +373,6 @@ pub(super) fn too_deep() -> Error {
     let message =
         format!("cannot convert document to BSON because it exceeds the limit of {LEVELS_MAX} levels of nesting");
     Error::new(Code(15), message)
-}
-
-/// Fails with 10334 for a document that would be too large even between stages.
-pub(crate) fn check_room(bytes: usize) -> Result<()> {
-    if bytes <= BETWEEN_STAGES_BYTES_MAX {
-        return Ok(());
-    }
-    let max = document::DOCUMENT_BYTES_MAX_INTERNAL;
-    let message = format!("BSONObj size: {bytes} (0x{bytes:X}) is invalid. Size must be between 0 and {max}(16MB)");
-    Err(Error::new(Code::BSON_OBJECT_TOO_LARGE, message))
 }
 
 fn limit(left: &mut u64, rest: &mut [Step], item: Item<'_>, out: &mut VecDeque<ItemBuf>) -> Result<Demand> {
@@ -536,7 +523,7 @@ fn too_large(document: Doc<'_>) -> Error {
     let size = document.size();
     let first = document
         .first()
-        .map_or_else(|| "EOO".to_owned(), |first| crate::text::element(first.key(), first.value()).to_string());
+        .map_or_else(|| "EOO".to_owned(), |first| values::text::element(first.key(), first.value()).to_string());
     Error::new(
         Code::BSON_OBJECT_TOO_LARGE,
         format!(

@@ -2,10 +2,11 @@
 //! 6.0 server.
 
 use super::{Demand, Part, Pipeline};
-use crate::Context;
-use crate::shorthand::value;
 use document::{Doc, Value, ValueBuf, validate};
 use error::Result;
+use query::Context;
+use shorthand::value;
+use values::spill::Budget;
 
 const NOW_MS: i64 = 1_600_000_000_123;
 const MEMORY_BYTES_MAX: usize = 1 << 20;
@@ -254,16 +255,16 @@ fn stages_about_other_collections_stand_apart() {
     let Part::Foreign(foreign) = &parts[1] else { panic!() };
     let super::foreign::Foreign::Lookup(lookup) = &**foreign else { panic!() };
     let matches = |input: &str, candidate: &str| {
-        let (predicate, _) = lookup.query(crate::shorthand::document(input).as_doc().into()).unwrap();
-        predicate.matches(crate::shorthand::document(candidate).as_doc()).unwrap()
+        let (predicate, _) = lookup.query(shorthand::document(input).as_doc().into()).unwrap();
+        predicate.matches(shorthand::document(candidate).as_doc()).unwrap()
     };
     assert!(matches("{c: [1, 2]}", "{x: {y: 2}}"));
     assert!(matches("{c: 1}", "{x: [{y: 5}, {y: 1}]}"));
     assert!(matches("{}", "{x: 1}"));
     assert!(!matches("{c: 1}", "{x: {y: 2}}"));
-    let (left, right) = (crate::shorthand::document("{_id: 1}"), crate::shorthand::document("{x: 1}"));
+    let (left, right) = (shorthand::document("{_id: 1}"), shorthand::document("{x: 1}"));
     let joined = lookup.join(left.as_doc(), [right.as_doc()].into_iter());
-    assert_eq!(joined, Ok(crate::shorthand::document("{_id: 1, found: {here: [{x: 1}]}}")));
+    assert_eq!(joined, Ok(shorthand::document("{_id: 1, found: {here: [{x: 1}]}}")));
 }
 
 #[test]
@@ -274,7 +275,7 @@ fn a_lookup_gives_its_pipeline_variables() {
     let parts = pipeline.unwrap().into_parts();
     let Part::Foreign(foreign) = &parts[0] else { panic!() };
     let super::foreign::Foreign::Lookup(lookup) = &**foreign else { panic!() };
-    let (_, pipeline) = lookup.query(crate::shorthand::document("{a: 5}").as_doc().into()).unwrap();
+    let (_, pipeline) = lookup.query(shorthand::document("{a: 5}").as_doc().into()).unwrap();
     let found = run(&pipeline, array(&value("[{n: 4}, {n: 6}]"))).unwrap();
     assert_eq!(found, value("[{n: 4}]"));
 }
@@ -359,8 +360,8 @@ fn graphs_are_searched_breadth_first() {
         "{_id: 3, n: 'c', to: 'd'}",
         "{_id: 4, n: 'd'}",
     ];
-    let collection = collection.map(crate::shorthand::document);
-    let start = crate::shorthand::document("{_id: 0, to: 'a'}");
+    let collection = collection.map(shorthand::document);
+    let start = shorthand::document("{_id: 0, to: 'a'}");
     let mut search = lookup.start(start.as_doc().into()).unwrap();
     while let Some(predicate) = search.next_predicate().unwrap() {
         let found = collection
@@ -371,7 +372,7 @@ fn graphs_are_searched_breadth_first() {
     }
     let joined = lookup.join(start.as_doc(), &search.finish());
     let expected = "{_id: 0, to: 'a', r: [{_id: 1, n: 'a', to: 'b', d: 0L}, {_id: 2, n: 'b', to: ['a', 'c'], d: 1L}]}";
-    assert_eq!(joined, crate::shorthand::document(expected));
+    assert_eq!(joined, shorthand::document(expected));
 }
 
 #[test]
@@ -381,7 +382,7 @@ fn groups_on_disk_come_to_what_they_come_to_in_memory() {
             let (k, v, d, s, f) = (number % 37, number % 11, number % 7, number % 5, number % 3);
             let text =
                 format!("{{_id: {number}, k: {k}, v: {v}, w: {number}L, d: {d}.5, s: 'x{s}', o: {{f{f}: {number}}}}}");
-            crate::shorthand::document(&text)
+            shorthand::document(&text)
         })
         .collect();
     let stages = "[{$group: {_id: '$k', sum: {$sum: '$v'}, double: {$sum: '$d'}, avg: {$avg: '$w'}, min: {$min: '$s'}, max: {$max: '$w'}, \
@@ -390,7 +391,7 @@ fn groups_on_disk_come_to_what_they_come_to_in_memory() {
                   top: {$topN: {output: '$w', sortBy: {v: 1}, n: 2}}, bottom: {$bottom: {output: '$w', sortBy: {v: 1}}}, n: {$count: {}}}}, \
                   {$sort: {_id: 1}}]";
     let pipeline = parse(stages).unwrap();
-    let run_with = |budget: crate::spill::Budget| {
+    let run_with = |budget: Budget| {
         let mut execution = pipeline.start(budget);
         for document in &documents {
             execution.push(document.as_doc()).unwrap();
@@ -400,18 +401,18 @@ fn groups_on_disk_come_to_what_they_come_to_in_memory() {
     };
     let expected = run_with(usize::MAX.into());
     assert_eq!(expected.len(), 37);
-    assert_eq!(run_with(crate::spill::testing::small(5_000)), expected);
-    assert_eq!(run_with(crate::spill::testing::small(60_000)), expected);
+    assert_eq!(run_with(Budget::spilling_to_memory(5_000)), expected);
+    assert_eq!(run_with(Budget::spilling_to_memory(60_000)), expected);
 }
 
 /// Returns the results of a pipeline over 400 documents, with the given memory.
-fn run_within(stages: &str, budget: impl Into<crate::spill::Budget>) -> Result<Vec<document::DocBuf>> {
+fn run_within(stages: &str, budget: impl Into<Budget>) -> Result<Vec<document::DocBuf>> {
     let pipeline = parse(stages)?;
     let mut execution = pipeline.start(budget);
     for number in 0..400 {
         let text =
             format!("{{_id: {number}, k: {}, v: {}, w: {number}.5, s: 'x{number}'}}", number % 3, number * 7 % 101);
-        execution.push(crate::shorthand::document(&text).as_doc())?;
+        execution.push(shorthand::document(&text).as_doc())?;
     }
     execution.finish()?;
     Ok(std::iter::from_fn(|| execution.pop()).collect())
@@ -433,7 +434,7 @@ fn stages_on_disk_give_what_they_give_in_memory() {
         let expected = run_within(stages, usize::MAX).unwrap();
         assert!(!expected.is_empty());
         for memory_bytes_max in [9_000, 20_000] {
-            let found = run_within(stages, crate::spill::testing::small(memory_bytes_max)).unwrap();
+            let found = run_within(stages, Budget::spilling_to_memory(memory_bytes_max)).unwrap();
             assert_eq!(found, expected, "{stages}");
         }
     }
@@ -442,7 +443,7 @@ fn stages_on_disk_give_what_they_give_in_memory() {
 #[test]
 fn a_sample_goes_on_on_disk() {
     let sample = "[{$sample: {size: 300}}]";
-    let on_disk = run_within(sample, crate::spill::testing::small(9_000)).unwrap();
+    let on_disk = run_within(sample, Budget::spilling_to_memory(9_000)).unwrap();
     let ids: std::collections::BTreeSet<_> = on_disk.iter().map(|document| format!("{document:?}")).collect();
     assert_eq!(ids.len(), 300);
     assert_eq!(run_within(sample, 9_000).map(drop).map_err(|error| error.code().0), Err(292));
@@ -453,9 +454,8 @@ fn what_stages_may_not_hold() {
     let code = |stages: &str| run_within(stages, 9_000).map(drop).map_err(|error| error.code().0);
     assert_eq!(code("[{$bucketAuto: {groupBy: '$v', buckets: 7}}]"), Err(292));
     assert_eq!(code("[{$setWindowFields: {sortBy: {_id: 1}, output: {n: {$sum: 1}}}}]"), Err(292));
-    let code = |stages: &str| {
-        run_within(stages, crate::spill::testing::small(9_000)).map(drop).map_err(|error| error.code().0)
-    };
+    let code =
+        |stages: &str| run_within(stages, Budget::spilling_to_memory(9_000)).map(drop).map_err(|error| error.code().0);
     assert_eq!(
         code("[{$densify: {field: '_id', partitionByFields: ['s'], range: {step: 1000, bounds: 'full'}}}]"),
         Err(6007200)

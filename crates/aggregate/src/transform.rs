@@ -1,16 +1,16 @@
 //! Pipelines of stages that map one document to one: the form of update that is a pipeline.
 
 use super::{Pipeline, Stage};
-use crate::Context;
-use crate::context::Folding;
 use document::{Doc, Value};
 use error::{Code, Error, Result};
+use query::Context;
+use query::context::Folding;
 
 const ALLOWED: &[&str] = &["$addFields", "$project", "$replaceRoot", "$replaceWith", "$set", "$unset"];
 
 /// A pipeline that changes one document.
 #[derive(Clone, Debug)]
-pub(crate) struct Transformation {
+pub struct Transformation {
     pipeline: Pipeline,
 }
 

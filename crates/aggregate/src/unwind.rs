@@ -2,9 +2,9 @@
 
 use super::Demand;
 use super::add_fields::set_path;
-use crate::expression::check_field_path;
 use document::{Doc, DocWriter, Kind, Value};
 use error::{Code, Error, Result};
+use query::expression::check_field_path;
 use std::borrow::Cow;
 
 #[derive(Debug)]

@@ -20,17 +20,17 @@ mod run;
 use super::field_tree::FieldTree;
 use super::steps::{Give, Hold, Take};
 use super::{Demand, Pacer};
-use crate::sort::{SortPart, Sorted, Sorter};
-use crate::spill::Budget;
-use crate::{Context, Expression, Item, ItemBuf, Sort};
 pub(super) use bounds::parse_unit;
 use document::{Collation, Doc, DocWriter, Value};
 use error::{Code, Error, Result};
 use parse::Function;
 use partition::Partition;
+use query::sort::{SortPart, Sorted, Sorter};
+use query::{Context, Expression, Item, ItemBuf, Sort};
 use run::{Outcome, Run};
 use std::sync::Arc;
 use steps::Counted;
+use values::spill::Budget;
 
 #[derive(Debug)]
 pub(crate) struct SetWindowFields {

@@ -4,9 +4,10 @@
 use document::path::{self, Path};
 use document::{Kind, Value, ValueBuf, key};
 use query::Predicate;
-use query::predicate::{Node, Regex, Test};
+use query::predicate::{Node, Test};
 use smallvec::{SmallVec, smallvec};
 use store::type_bracket;
+use values::regex::Regex;
 
 /// A filter with more values than this is not filed under each, but under the range that they lie in.
 const VALUES_MAX: usize = 100;

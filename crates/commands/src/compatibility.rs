@@ -4,13 +4,14 @@
 
 use crate::command::source_stage;
 use crate::table::{self, COMMANDS};
+use aggregate::Pipeline;
 use document::json::json_to_bson;
 use document::{Doc, DocBuf, Value};
 use error::{Error, Result};
-use query::aggregate::Pipeline;
-use query::fulltext::TextIndexes;
-use query::{Context, Expression, Predicate, Update};
+use fulltext::TextIndexes;
+use query::{Context, Expression, Predicate};
 use std::fmt::Write;
+use update::Update;
 
 /// Commands of MongoDB 6.0 that clients send, besides those of sharding, replication and Atlas.
 const COMMAND_NAMES: &str = "abortTransaction aggregate applyOps authenticate autoSplitVector buildInfo checkShardingIndex cleanupOrphaned \

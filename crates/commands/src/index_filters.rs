@@ -8,9 +8,9 @@
 use crate::command::options::given_collation;
 use crate::dispatch::Call;
 use crate::read::Request;
+use aggregate::{Fields, Pipeline};
 use document::{Collation, Doc, DocBuf, Value, ValueBuf};
 use error::Result;
-use query::aggregate::{Fields, Pipeline};
 use query::{Predicate, Projection, Sort};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -89,7 +89,7 @@ pub fn set_level(level: i64) {
 /// Sets the levels that a `logComponentVerbosity` names.
 pub fn set(field: Element<'_>) -> Result<()> {
     let Some(levels) = field.value().as_document() else {
-        let shown = query::text::element(field.key(), field.value());
+        let shown = values::text::element(field.key(), field.value());
         return Err(Error::type_mismatch(format!("log component verbosity is not a BSON object: {shown}")));
     };
     let mut found = Vec::new();

@@ -19,19 +19,19 @@ use crate::command::foreign::Chain;
 use crate::dispatch::Call;
 use crate::running::Running;
 use crate::table_scan;
+use aggregate::{Execution, Fields};
 use describe::{Describer, in_turn, index_order};
 use document::{Collation, Doc, DocBuf, Value};
 use error::Result;
 use feed::Feed;
-use query::aggregate::{Execution, Fields};
 use query::sort::{Sorted, Sorter};
-use query::spill::Budget;
 use query::{Item, ItemBuf, Meta, Needs, Predicate, Projection, Sort};
 use sinks::{Sieve, SortSink, StreamSink};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{DocumentStore, Namespace, Plan, Position, Query, ScanEnd};
+use values::spill::Budget;
 
 /// What a blocking stage (sort, group) may hold in memory, as in MongoDB.
 pub const BLOCKING_BYTES_MAX: usize = 100 * 1024 * 1024;

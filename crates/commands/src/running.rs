@@ -7,11 +7,11 @@
 use crate::profiling::Facts;
 use crate::server::ClientIdentity;
 use crate::shortage;
+use aggregate::Pace;
 use bytes::Bytes;
 use document::Doc;
 use error::{Code, Error, Result};
 use futures_util::task::AtomicWaker;
-use query::aggregate::Pace;
 use std::cell::{Cell, OnceCell};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -63,7 +63,7 @@ impl Running {
 
     /// Begins a pipeline within another, until what it gives is dropped; error 232 where they are too many.
     pub fn nest(&self) -> Result<Nested<'_>> {
-        query::aggregate::foreign::check_nesting(self.nested_pipelines.get() + 1)?;
+        aggregate::foreign::check_nesting(self.nested_pipelines.get() + 1)?;
         self.nested_pipelines.set(self.nested_pipelines.get() + 1);
         Ok(Nested(&self.nested_pipelines))
     }

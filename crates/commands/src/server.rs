@@ -14,7 +14,6 @@ use crate::usage::Usage;
 use crate::write_lock::WriteLock;
 use bytes::Bytes;
 use document::{Doc, DocBuf, ObjectId, Value};
-use query::spill::SpillSpace;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -23,6 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 use store::{DocumentStore, Engine, Namespace};
 use tokio::sync::watch;
+use values::spill::SpillSpace;
 
 /// How often a worker looks for cursors and sessions whose time is up, in milliseconds.
 const SWEEP_INTERVAL_MS: i64 = 4000;

@@ -4,8 +4,8 @@ use crate::dispatch::Call;
 use crate::server::Worker;
 use document::{Doc, Value};
 use error::Result;
+use fulltext::{TextIndex, TextIndexes};
 use memchr::memmem;
-use query::fulltext::{TextIndex, TextIndexes};
 use std::sync::Arc;
 use store::Namespace;
 

@@ -1,13 +1,13 @@
 //! The definition of a text index: fields, their weights, and the language.
 
 use super::Language;
-use crate::predicate::number::truncated;
-use crate::{Context, Predicate, text};
-use document::{Doc, Value};
+use document::{Doc, DocBuf, Value};
 use error::{Code, Error, Result};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use values::integer::truncated;
+use values::text;
 
 /// The name among weights that covers every field.
 pub const WILDCARD: &str = "$**";
@@ -34,13 +34,13 @@ pub struct TextIndex {
     /// Fields before the terms. A query must give a value for each of them.
     pub prefix: Vec<Box<str>>,
     /// `partialFilterExpression`: the index contains only documents that match.
-    pub(crate) partial: Option<Predicate>,
+    pub partial_filter: Option<DocBuf>,
     /// `textIndexVersion`
     pub version: i64,
     /// Whether the index is hidden. A search with a hidden index fails.
     pub hidden: bool,
     /// Fields that other indexes begin with: they may be used in an `$or` beside a search.
-    pub(crate) indexed: Vec<Box<str>>,
+    pub indexed: Vec<Box<str>>,
     /// Fields after the scores.
     pub suffix: Vec<Box<str>>,
 }
@@ -89,7 +89,7 @@ impl TextIndex {
             has_short_name: false,
             language_override: "language".into(),
             prefix: Vec::new(),
-            partial: None,
+            partial_filter: None,
             version: 3,
             hidden: false,
             indexed: Vec::new(),
@@ -139,7 +139,6 @@ impl TextIndex {
     /// index.
     pub fn from_spec(spec: Doc<'_>) -> Option<TextIndex> {
         let partial = spec.get("partialFilterExpression").and_then(Value::as_document);
-        let partial = partial.map(|filter| Predicate::parse(filter, &Context::at(0))).transpose().ok()?;
         let key = spec.get("key")?.as_document()?;
         let at = key.iter().position(|(name, value)| name == TERMS_FIELD && value.as_str() == Some("text"))?;
         let text = |name| spec.get(name).and_then(Value::as_str);
@@ -163,7 +162,7 @@ impl TextIndex {
             has_short_name: language.len() == 2,
             language_override: text("language_override").unwrap_or("language").into(),
             prefix: key.iter().take(at).map(|(name, _)| name.into()).collect(),
-            partial,
+            partial_filter: partial.map(Doc::to_owned),
             hidden: spec.get("hidden").is_some_and(Value::is_truthy),
             indexed: Vec::new(),
             suffix: key.iter().skip(at + 2).map(|(name, _)| name.into()).collect(),

@@ -5,22 +5,17 @@ use super::fields::Field;
 use super::score::add_scores;
 use super::words::{Sensitivity, all_terms, phrase_form, terms};
 use document::Doc;
-use error::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use steps::Counted;
 
 impl TextSearch {
     /// Returns whether the document has one of the terms, all of the phrases and no negated term or
     /// phrase. A document that the index cannot contain (its language is unknown) does not match.
-    pub fn matches(&self, document: Doc<'_>) -> Result<bool> {
-        let found = self.has_term(document)
+    pub fn matches(&self, document: Doc<'_>) -> bool {
+        self.has_term(document)
             && !self.has_one_of(&self.negated_terms, document)
             && self.phrases.iter().counted().all(|phrase| self.has_phrase(document, phrase))
-            && !self.negated_phrases.iter().counted().any(|phrase| self.has_phrase(document, phrase));
-        match &self.index.partial {
-            Some(partial) if found => partial.matches(document),
-            _ => Ok(found),
-        }
+            && !self.negated_phrases.iter().counted().any(|phrase| self.has_phrase(document, phrase))
     }
 
     /// Returns `$meta: "textScore"`: the sum of the scores of the search's terms in the document.

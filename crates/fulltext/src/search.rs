@@ -139,7 +139,7 @@ impl TextSearch {
 }
 
 /// Returns error 291: the index cannot execute the search.
-pub(crate) fn unanswerable(reason: &str) -> Error {
+pub fn unanswerable(reason: &str) -> Error {
     let message = format!("error processing query: planner returned error :: caused by :: {reason}");
     Error::new(Code::NO_QUERY_EXECUTION_PLANS, message)
 }

@@ -14,7 +14,7 @@ use std::f64::consts::{FRAC_PI_2, PI};
 
 /// A rectangle of latitudes and longitudes, in radians.
 #[derive(Clone, Debug)]
-pub(crate) struct Bounds {
+pub struct Bounds {
     pub low: f64,
     pub high: f64,
     pub longitudes: s1::Interval,

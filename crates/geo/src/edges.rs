@@ -73,7 +73,7 @@ impl Extent {
 
 /// A tree of boxes around the edges of a chain.
 #[derive(Clone, Debug)]
-pub(crate) struct EdgeIndex {
+pub struct EdgeIndex {
     edges: usize,
     /// The levels of the tree: the first one has boxes around edges, the last one a single box.
     levels: Vec<Vec<Extent>>,
@@ -172,9 +172,9 @@ impl EdgeIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::geo::Position;
-    use crate::geo::predicates::{Crosser, Crossing};
-    use crate::geo::sphere::angle_to_edge;
+    use crate::Position;
+    use crate::predicates::{Crosser, Crossing};
+    use crate::sphere::angle_to_edge;
 
     /// Returns a star with many points around a position.
     fn star(x: f64, y: f64, radius: f64, corners: u32) -> Vec<(Point, Point)> {

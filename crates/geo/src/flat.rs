@@ -10,7 +10,7 @@ pub enum Area {
 }
 
 impl Area {
-    pub(crate) fn contains(&self, at: Position) -> bool {
+    pub fn contains(&self, at: Position) -> bool {
         match self {
             Area::Box { low, high } => low.x <= at.x && at.x <= high.x && low.y <= at.y && at.y <= high.y,
             Area::Circle { center, radius } => is_within(*center, at, *radius),

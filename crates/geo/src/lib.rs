@@ -15,22 +15,20 @@
 mod bounds;
 pub mod cover;
 mod edges;
-pub(crate) mod flat;
+pub mod flat;
 mod line;
 pub mod near;
 mod operator;
-pub(crate) mod parse;
+pub mod parse;
 mod polygon;
 mod predicates;
 mod ring;
-pub(crate) mod sphere;
-#[cfg(test)]
-mod tests;
+pub mod sphere;
 
 pub use cover::{CellRange, Grid};
 use document::Value;
 pub use near::{Metric, Near, Nearest};
-pub(crate) use operator::parse_operator;
+pub use operator::parse_operator;
 use s2::point::Point;
 use s2::r3::vector::Vector;
 
@@ -62,11 +60,11 @@ impl Position {
 /// A shape on the sphere; a collection is split into its members.
 #[derive(Clone, Debug, Default)]
 pub struct Shape {
-    pub(crate) points: Vec<Point>,
-    pub(crate) lines: Vec<line::Line>,
-    pub(crate) polygons: Vec<polygon::Polygon>,
+    pub points: Vec<Point>,
+    pub lines: Vec<line::Line>,
+    pub polygons: Vec<polygon::Polygon>,
     /// A polygon of a query whose winding order decides which side is inside.
-    pub(crate) wound: Option<Box<polygon::WoundPolygon>>,
+    pub wound: Option<Box<polygon::WoundPolygon>>,
 }
 
 /// The operand that a document's value is compared with.
@@ -85,7 +83,7 @@ pub enum Region {
 impl Region {
     /// Returns whether the condition holds for a value. It does not hold for values that are no
     /// shape.
-    pub(crate) fn holds_for(&self, value: Value<'_>) -> bool {
+    pub fn holds_for(&self, value: Value<'_>) -> bool {
         match self {
             Region::Flat(area) => parse::stored_position(value).is_some_and(|position| area.contains(position)),
             Region::Cap(cap) => parse::stored_shape(value).is_some_and(|shape| cap.contains(&shape)),

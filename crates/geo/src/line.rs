@@ -21,7 +21,7 @@ const ALONG_RADIANS: f64 = 1e-10 * PI / 180.0;
 
 /// A chain of edges.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub struct Line {
     points: Vec<Point>,
     bounds: Bounds,
     index: OnceLock<EdgeIndex>,
@@ -81,7 +81,7 @@ impl Line {
 }
 
 /// Returns the point in which two crossing edges intersect.
-pub(crate) fn intersection((a, b): (Point, Point), (c, d): (Point, Point)) -> Point {
+pub fn intersection((a, b): (Point, Point), (c, d): (Point, Point)) -> Point {
     let normal = |a: Point, b: Point| Point(robust_cross(a, b).normalize());
     let (first, second) = (normal(a, b), normal(c, d));
     let mut point = normal(first, second);
@@ -115,7 +115,7 @@ struct Progress {
 }
 
 /// Returns whether one line runs along another from its start to its end, allowing for rounding.
-pub(crate) fn nearly_covers(line: &[Point], covered: &[Point]) -> bool {
+pub fn nearly_covers(line: &[Point], covered: &[Point]) -> bool {
     let next = |line: &[Point], number: usize| {
         let rest = line.get(number + 1..).unwrap_or_default();
         rest.iter().counted().position(|point| *point != line[number]).map(|ahead| number + 1 + ahead)

@@ -7,8 +7,6 @@
 use super::parse::{position_of, stored_position, stored_shape, strict_pair};
 use super::sphere::distance_to_edges;
 use super::{EARTH_RADIUS_METERS, Position, Shape};
-use crate::expression::number::Number;
-use crate::text;
 use document::path::{End, Path};
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
@@ -16,6 +14,8 @@ use s2::point::Point;
 use std::f64::consts::PI;
 use std::ops::ControlFlow;
 use steps::Counted;
+use values::number::Number;
+use values::text;
 
 /// A condition that sorts documents by distance.
 #[derive(Clone, Debug)]
@@ -47,13 +47,13 @@ pub struct Nearest<'d> {
 }
 
 /// Returns whether an operator sorts documents by distance.
-pub(crate) fn is_near(operator: &str) -> bool {
+pub fn is_near(operator: &str) -> bool {
     matches!(operator, "$near" | "$nearSphere" | "$geoNear")
 }
 
 /// A query's point, and the form in which it was given.
 #[derive(Clone, Copy)]
-pub(crate) struct Given {
+pub struct Given {
     pub position: Position,
     pub is_geo_json: bool,
 }
@@ -77,7 +77,7 @@ impl Near {
     ///
     /// Fails with 2 in most cases; in the form with a legacy point also with 16893 to 16896, 18522
     /// and 34413.
-    pub(crate) fn parse(field: &str, operators: Doc<'_>) -> Result<Near> {
+    pub fn parse(field: &str, operators: Doc<'_>) -> Result<Near> {
         let parts = match Parts::legacy(operators)? {
             Some(parts) => parts,
             None => Parts::geo_json(operators)?,
@@ -87,7 +87,7 @@ impl Near {
     }
 
     /// Builds the condition. Fails with 2 if the point is not on the sphere.
-    pub(crate) fn of(path: Path, given: Given, sphere: bool, (min, max): (f64, f64)) -> Result<Near> {
+    pub fn of(path: Path, given: Given, sphere: bool, (min, max): (f64, f64)) -> Result<Near> {
         let Given { position, is_geo_json } = given;
         let on_sphere = sphere || is_geo_json;
         if on_sphere && !position.is_on_sphere() {
@@ -154,7 +154,7 @@ impl Near {
 }
 
 /// Returns the least angle between a point and a shape, in radians.
-pub(crate) fn angle(center: Point, shape: &Shape) -> f64 {
+pub fn angle(center: Point, shape: &Shape) -> f64 {
     let points = shape.points.iter().counted().map(|point| center.distance(point).rad());
     let lines = shape.lines.iter().counted().map(|line| distance_to_edges(center, line.edges()));
     let polygons = shape.polygons.iter().counted().map(|polygon| polygon.distance(center));
@@ -236,7 +236,7 @@ fn invalid(argument: &str) -> String {
 }
 
 /// Parses a query's point: two numbers, or GeoJSON.
-pub(crate) fn query_point(value: Value<'_>) -> Result<Given> {
+pub fn query_point(value: Value<'_>) -> Result<Given> {
     let (Value::Array(object) | Value::Document(object)) = value else {
         return Err(Error::bad_value("Point must be an array or object"));
     };

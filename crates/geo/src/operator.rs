@@ -4,11 +4,11 @@ use super::flat;
 use super::parse::{on_sphere, queried_shape, strict_pair};
 use super::sphere::{Area, Cap, Target};
 use super::{Position, Region};
-use crate::expression::number::Number;
-use crate::text;
 use document::{Doc, Element, Value};
 use error::{Error, Result};
 use steps::Counted;
+use values::number::Number;
+use values::text;
 
 /// The kind of region that an operand describes.
 enum Described {
@@ -19,7 +19,7 @@ enum Described {
 }
 
 /// Parses `$geoWithin`, `$within` and `$geoIntersects`. All errors have code 2.
-pub(crate) fn parse_operator(element: Element<'_>) -> Result<Region> {
+pub fn parse_operator(element: Element<'_>) -> Result<Region> {
     let Value::Document(operand) = element.value() else { return Err(Error::bad_value("geometry must be an object")) };
     let mut described = None;
     for part in operand.elements().counted() {

@@ -6,12 +6,12 @@ use super::line::Line;
 use super::polygon::{Defect, Polygon, WoundPolygon};
 use super::ring::Ring;
 use super::{Position, Shape};
-use crate::expression::number::Number;
-use crate::text;
 use document::{Doc, Value};
 use error::{Error, Result};
 use s2::point::Point;
 use steps::Counted;
+use values::number::Number;
+use values::text;
 
 /// A coordinate reference system in which the winding order decides which side of a ring is inside.
 /// The inside may be the larger side.
@@ -22,7 +22,7 @@ fn refuse<T>(message: impl Into<String>) -> Result<T> {
 }
 
 /// Returns a stored value's position on the plane, if it is a pair or a GeoJSON point.
-pub(crate) fn stored_position(value: Value<'_>) -> Option<Position> {
+pub fn stored_position(value: Value<'_>) -> Option<Position> {
     let Value::Document(document) = value else { return legacy(value).ok() };
     match document.get("type") {
         Some(Value::String("Point")) if document.get("coordinates").is_some() => {
@@ -34,7 +34,7 @@ pub(crate) fn stored_position(value: Value<'_>) -> Option<Position> {
 }
 
 /// Returns a stored value's shape on the sphere, if it has one.
-pub(crate) fn stored_shape(value: Value<'_>) -> Option<Shape> {
+pub fn stored_shape(value: Value<'_>) -> Option<Shape> {
     if let Value::Document(document) = value
         && matches!(document.get("type"), Some(Value::String(_)))
     {
@@ -47,7 +47,7 @@ pub(crate) fn stored_shape(value: Value<'_>) -> Option<Shape> {
 
 /// Like [`stored_shape`], but fails with the reason if the value is no shape. Index builds report
 /// it.
-pub(crate) fn stored_shape_or_reason(value: Value<'_>) -> Result<Shape> {
+pub fn stored_shape_or_reason(value: Value<'_>) -> Result<Shape> {
     let (Value::Array(object) | Value::Document(object)) = value else {
         return refuse("geo element must be an array or object");
     };
@@ -91,13 +91,13 @@ fn finite(position: Position) -> Result<Position> {
 }
 
 /// Parses two numbers in an array or a document; more may follow.
-pub(crate) fn legacy(value: Value<'_>) -> Result<Position> {
+pub fn legacy(value: Value<'_>) -> Result<Position> {
     finite(two_numbers(value)?)
 }
 
 /// Parses the operand of `$geometry`: GeoJSON, or a pair of numbers. Returns `None` for a pair that
 /// is not on the sphere.
-pub(crate) fn queried_shape(value: Value<'_>) -> Result<Option<Shape>> {
+pub fn queried_shape(value: Value<'_>) -> Result<Option<Shape>> {
     match value {
         Value::Document(object) if !is_pair(value, object) => shape(object).map(Some),
         _ => {
@@ -108,12 +108,12 @@ pub(crate) fn queried_shape(value: Value<'_>) -> Result<Option<Shape>> {
 }
 
 /// Returns whether a value is parsed as two numbers.
-pub(crate) fn is_pair(value: Value<'_>, object: Doc<'_>) -> bool {
+pub fn is_pair(value: Value<'_>, object: Doc<'_>) -> bool {
     matches!(value, Value::Array(_)) || object.first().is_some_and(|first| first.kind.is_number())
 }
 
 /// Parses exactly two numbers, as in the operands of `$geoWithin`.
-pub(crate) fn strict_pair(value: Value<'_>) -> Result<Position> {
+pub fn strict_pair(value: Value<'_>) -> Result<Position> {
     let position = two_numbers(value)?;
     match value {
         Value::Array(pair) | Value::Document(pair) if pair.elements().nth(2).is_some() => {
@@ -123,7 +123,7 @@ pub(crate) fn strict_pair(value: Value<'_>) -> Result<Position> {
     }
 }
 
-pub(crate) fn position_of(coordinates: Option<Value<'_>>) -> Result<Position> {
+pub fn position_of(coordinates: Option<Value<'_>>) -> Result<Position> {
     match coordinates {
         Some(pair @ (Value::Array(_) | Value::Document(_))) => legacy(pair),
         _ => refuse("Point must be an array or object"),
@@ -134,7 +134,7 @@ fn point_of(coordinates: Value<'_>) -> Result<Point> {
     on_sphere(position_of(Some(coordinates))?)
 }
 
-pub(crate) fn on_sphere(position: Position) -> Result<Point> {
+pub fn on_sphere(position: Position) -> Result<Point> {
     if position.is_on_sphere() {
         return Ok(position.to_point());
     }
@@ -143,7 +143,7 @@ pub(crate) fn on_sphere(position: Position) -> Result<Point> {
 }
 
 /// Parses a GeoJSON object.
-pub(crate) fn shape(object: Doc<'_>) -> Result<Shape> {
+pub fn shape(object: Doc<'_>) -> Result<Shape> {
     let mut found = Shape::default();
     add_shape(object, &mut found, false)?;
     Ok(found)
@@ -219,7 +219,7 @@ fn add_shape(object: Doc<'_>, found: &mut Shape, is_part: bool) -> Result<()> {
 }
 
 /// Returns whether an object's reference system has strict winding.
-pub(crate) fn is_strict(object: Doc<'_>) -> Result<bool> {
+pub fn is_strict(object: Doc<'_>) -> Result<bool> {
     let name = match object.get("crs") {
         None => return Ok(false),
         Some(Value::Document(system) | Value::Array(system)) => match (system.get("type"), system.get("properties")) {

@@ -12,12 +12,12 @@ use steps::Counted;
 
 /// An area on the sphere. The first ring is the outline, the others are holes.
 #[derive(Clone, Debug)]
-pub(crate) struct Polygon {
+pub struct Polygon {
     rings: Vec<Ring>,
 }
 
 /// The reason why rings are not a valid polygon.
-pub(crate) enum Defect {
+pub enum Defect {
     Invalid(String),
     SharedCorners { hole: usize },
     NestedHoles,
@@ -288,7 +288,7 @@ impl Parts {
 
 /// A single ring whose inside is to its left, even if that is the larger part of the sphere.
 #[derive(Clone, Debug)]
-pub(crate) struct WoundPolygon {
+pub struct WoundPolygon {
     ring: Ring,
     /// The smaller of the two parts that the ring divides the sphere into.
     smaller: Polygon,

@@ -13,12 +13,12 @@ use std::cmp::Ordering;
 const DETERMINANT_ERROR: f64 = 0.8e-15;
 
 /// Returns the reference point for containment. No edge is expected to go through it.
-pub(crate) fn origin() -> Point {
+pub fn origin() -> Point {
     Point(Vector { x: 0.00457, y: 1.0, z: 0.0321 }.normalize())
 }
 
 /// Compares by coordinates, x first.
-pub(crate) fn compare(a: Point, b: Point) -> Ordering {
+pub fn compare(a: Point, b: Point) -> Ordering {
     let order = |a: f64, b: f64| a.partial_cmp(&b).unwrap_or(Ordering::Equal);
     order(a.0.x, b.0.x).then(order(a.0.y, b.0.y)).then(order(a.0.z, b.0.z))
 }
@@ -29,7 +29,7 @@ fn is_less(a: Point, b: Point) -> bool {
 
 /// Returns 1 if three points run counterclockwise, -1 if clockwise, and 0 if two of them are the
 /// same.
-pub(crate) fn orientation(a: Point, b: Point, c: Point) -> i8 {
+pub fn orientation(a: Point, b: Point, c: Point) -> i8 {
     orientation_with(a, b, c, a.0.cross(&b.0))
 }
 
@@ -106,7 +106,7 @@ fn edge_on_plane(a: (f64, f64), b: (f64, f64)) -> i8 {
 
 /// Returns whether three directions from a point follow one another counterclockwise. True if `b`
 /// equals one of the others; false if only `a` and `c` are equal.
-pub(crate) fn is_ordered(a: Point, b: Point, c: Point, around: Point) -> bool {
+pub fn is_ordered(a: Point, b: Point, c: Point, around: Point) -> bool {
     let holding = u8::from(orientation(b, around, a) >= 0)
         + u8::from(orientation(c, around, b) >= 0)
         + u8::from(orientation(a, around, c) > 0);
@@ -115,7 +115,7 @@ pub(crate) fn is_ordered(a: Point, b: Point, c: Point, around: Point) -> bool {
 
 /// The way in which two edges meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Crossing {
+pub enum Crossing {
     None,
     /// They share a corner.
     Corner,
@@ -124,7 +124,7 @@ pub(crate) enum Crossing {
 }
 
 /// An edge that is compared with many others.
-pub(crate) struct Crosser {
+pub struct Crosser {
     a: Point,
     b: Point,
     cross: Vector,
@@ -177,7 +177,7 @@ impl Crosser {
 
 /// Returns whether two edges with a shared corner cross there: the first one is met later when
 /// turning around that corner from a fixed direction.
-pub(crate) fn crosses_at_corner(a: Point, b: Point, c: Point, d: Point) -> bool {
+pub fn crosses_at_corner(a: Point, b: Point, c: Point, d: Point) -> bool {
     let from = |corner: Point| Point(corner.0.ortho());
     if a == b || c == d {
         false
@@ -197,7 +197,7 @@ pub(crate) fn crosses_at_corner(a: Point, b: Point, c: Point, d: Point) -> bool 
 
 /// The area to the left of two edges that meet in a corner.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wedge {
+pub struct Wedge {
     pub from: Point,
     pub corner: Point,
     pub to: Point,
@@ -205,7 +205,7 @@ pub(crate) struct Wedge {
 
 /// The relation of two wedges with the same corner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WedgeRelation {
+pub enum WedgeRelation {
     Equal,
     Contains,
     IsContained,
@@ -250,7 +250,7 @@ impl Wedge {
 
 /// Returns a vector orthogonal to two points. It is exact also if they are close together or
 /// opposite.
-pub(crate) fn robust_cross(a: Point, b: Point) -> Vector {
+pub fn robust_cross(a: Point, b: Point) -> Vector {
     let cross = (b.0 + a.0).cross(&(b.0 - a.0));
     match cross.x == 0.0 && cross.y == 0.0 && cross.z == 0.0 {
         true => a.0.ortho(),
@@ -259,6 +259,6 @@ pub(crate) fn robust_cross(a: Point, b: Point) -> Vector {
 }
 
 /// Returns whether three vectors run counterclockwise, within rounding.
-pub(crate) fn turns_left(a: Vector, b: Vector, c: Vector) -> bool {
+pub fn turns_left(a: Vector, b: Vector, c: Vector) -> bool {
     c.cross(&a).dot(&b) > 0.0
 }

@@ -26,7 +26,7 @@ const INDEXED_FROM: usize = 24;
 /// The coordinates of a point as a hashable key.
 type PointKey = [u64; 3];
 
-pub(crate) fn point_key(point: Point) -> PointKey {
+pub fn point_key(point: Point) -> PointKey {
     // Adding zero makes negative zero positive.
     [point.0.x, point.0.y, point.0.z].map(|coordinate| (coordinate + 0.0).to_bits())
 }
@@ -34,7 +34,7 @@ pub(crate) fn point_key(point: Point) -> PointKey {
 /// A closed loop of three corners or more, the first of which is not repeated at the end. Its
 /// inside is to the left.
 #[derive(Clone, Debug)]
-pub(crate) struct Ring {
+pub struct Ring {
     corners: Vec<Point>,
     /// Whether the reference point for containment is inside.
     origin_inside: bool,
@@ -353,7 +353,7 @@ fn turn_angle(a: Point, b: Point, c: Point) -> f64 {
 /// The smallest cell around a point. It represents the point in tests that include edges and
 /// corners.
 #[derive(Clone, Debug)]
-pub(crate) struct PointCell {
+pub struct PointCell {
     cell: Cell,
     pub bounds: Bounds,
     ring: OnceLock<Ring>,

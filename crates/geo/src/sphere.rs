@@ -14,21 +14,21 @@ use steps::Counted;
 /// All points within an angle of a center.
 #[derive(Clone, Debug)]
 pub struct Cap {
-    pub(crate) center: Point,
-    pub(crate) radians: f64,
+    pub center: Point,
+    pub radians: f64,
 }
 
 /// The polygons of a `$geoWithin`.
 #[derive(Clone, Debug)]
 pub struct Area {
-    pub(crate) polygons: Vec<Polygon>,
-    pub(crate) wound: Option<Box<WoundPolygon>>,
+    pub polygons: Vec<Polygon>,
+    pub wound: Option<Box<WoundPolygon>>,
 }
 
 /// The shape of a `$geoIntersects`.
 #[derive(Clone, Debug)]
 pub struct Target {
-    pub(crate) shape: Shape,
+    pub shape: Shape,
     cells: Vec<PointCell>,
 }
 
@@ -39,7 +39,7 @@ impl Cap {
         if self.radians >= PI { 2.0 } else { 2.0 * half * half }
     }
 
-    pub(crate) fn contains(&self, shape: &Shape) -> bool {
+    pub fn contains(&self, shape: &Shape) -> bool {
         let height = self.height();
         // Lines and polygons must not reach the center of the cap's complement.
         let opposite = Point(self.center.0 * -1.0);
@@ -51,7 +51,7 @@ impl Cap {
 }
 
 impl Area {
-    pub(crate) fn contains(&self, shape: &Shape) -> bool {
+    pub fn contains(&self, shape: &Shape) -> bool {
         shape.points.iter().counted().all(|point| self.contains_point(*point))
             && shape.lines.iter().counted().all(|line| {
                 self.polygons.iter().counted().any(|polygon| polygon.contains_line(line))
@@ -74,12 +74,12 @@ impl Area {
 }
 
 impl Target {
-    pub(crate) fn new(shape: Shape) -> Target {
+    pub fn new(shape: Shape) -> Target {
         let cells = shape.points.iter().counted().map(|point| PointCell::new(*point)).collect();
         Target { shape, cells }
     }
 
-    pub(crate) fn meets(&self, other: &Shape) -> bool {
+    pub fn meets(&self, other: &Shape) -> bool {
         other.points.iter().counted().any(|point| self.meets_point(*point))
             || other.lines.iter().counted().any(|line| self.meets_line(line))
             || other.polygons.iter().counted().any(|polygon| self.meets_polygon(polygon))
@@ -114,7 +114,7 @@ impl Target {
 /// Returns the angle between a point and the closest point of some edges, in radians. The closest
 /// edge is found by a measure that is cheaper than the angle, as in S2, so that the last bit is the
 /// same.
-pub(crate) fn distance_to_edges(point: Point, edges: impl Iterator<Item = (Point, Point)>) -> f64 {
+pub fn distance_to_edges(point: Point, edges: impl Iterator<Item = (Point, Point)>) -> f64 {
     let mut closest: Option<(f64, Point, Point)> = None;
     for (a, b) in edges {
         steps::step();
@@ -127,7 +127,7 @@ pub(crate) fn distance_to_edges(point: Point, edges: impl Iterator<Item = (Point
 }
 
 /// Returns the angle between a point and an edge in radians; exact for small angles.
-pub(crate) fn angle_to_edge(point: Point, a: Point, b: Point) -> f64 {
+pub fn angle_to_edge(point: Point, a: Point, b: Point) -> f64 {
     let normal = robust_cross(a, b);
     if turns_left(normal, a.0, point.0) && turns_left(point.0, b.0, normal) {
         return (point.0.dot(&normal).abs() / normal.norm()).min(1.0).asin();
@@ -137,12 +137,12 @@ pub(crate) fn angle_to_edge(point: Point, a: Point, b: Point) -> f64 {
 }
 
 /// Returns the point of an edge that is closest to a point.
-pub(crate) fn closest_point(point: Point, a: Point, b: Point) -> Point {
+pub fn closest_point(point: Point, a: Point, b: Point) -> Point {
     closest_point_with(point, a, b, robust_cross(a, b))
 }
 
 /// Like [`closest_point`], with a vector orthogonal to the edge given.
-pub(crate) fn closest_point_with(point: Point, a: Point, b: Point, normal: Vector) -> Point {
+pub fn closest_point_with(point: Point, a: Point, b: Point, normal: Vector) -> Point {
     let along = point.0.dot(&normal) / normal.norm2();
     let projected = point.0 - normal * along;
     if turns_left(normal, a.0, projected) && turns_left(projected, b.0, normal) {

@@ -7,8 +7,9 @@
 use crate::ranges;
 use crate::{Cut, FieldBounds, Range};
 use document::{Collation, Decimal128, Kind, Value, ValueBuf};
-use query::predicate::{Regex, Test, TypeSet};
+use query::predicate::{Test, TypeSet};
 use steps::Counted;
+use values::regex::Regex;
 
 /// The values of a field that can belong to a matching document.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! Queries whose answers lie in an index's keys: all that is looked at of documents are fields of the index.
 
 use crate::wanted::Wanted;
+use aggregate::Fields;
 use document::Kind;
-use query::aggregate::Fields;
 use query::predicate::Test;
 use steps::Counted;
 use store::Query;

@@ -252,7 +252,7 @@ mod tests {
         let mut found = Vec::new();
         for_each_key(document.as_doc(), &index, &mut 0, &mut |_, values| {
             found.push(
-                values.iter().map(|value| query::text::value(*value).to_string()).collect::<Vec<_>>().join(" | "),
+                values.iter().map(|value| values::text::value(*value).to_string()).collect::<Vec<_>>().join(" | "),
             );
         })
         .unwrap();

@@ -7,7 +7,7 @@ use crate::keys::{KEY_END, plane, sphere};
 use crate::wanted::{Scope, Wanted};
 use crate::wildcard::Narrowed;
 use crate::{FieldBounds, IndexField, IndexShape, Interval, Range};
-use query::geo::{CellRange, Near, Region, cover};
+use geo::{CellRange, Near, Region, cover};
 use query::predicate::Test;
 use store::geo_keys::grid;
 use store::{FieldKind, IndexKind};

@@ -4,7 +4,7 @@ use crate::keys::{self, text};
 use crate::wanted::Wanted;
 use crate::{IndexField, IndexShape, Interval};
 use document::{Kind, Value};
-use query::fulltext::TextSearch;
+use fulltext::TextSearch;
 use query::predicate::Test;
 use smallvec::{SmallVec, smallvec};
 use steps::Counted;

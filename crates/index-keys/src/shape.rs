@@ -2,7 +2,7 @@
 
 use document::{Collation, Doc, DocBuf, Value};
 use error::{Error, Result};
-use query::fulltext::TextIndex;
+use fulltext::TextIndex;
 use query::{Context, Predicate};
 use store::{FieldKind, IndexKind, IndexSpec};
 

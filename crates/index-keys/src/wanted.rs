@@ -1,8 +1,8 @@
 //! A query, as far as planning reads it.
 
+use aggregate::Fields;
+use fulltext::TextSearch;
 use query::Sort;
-use query::aggregate::Fields;
-use query::fulltext::TextSearch;
 use query::predicate::{Node, Test};
 use query::sort::KeyRange;
 use smallvec::SmallVec;
@@ -102,7 +102,7 @@ impl<'q> Wanted<'q> {
                 self.has_others = true;
                 self.complete = false;
             }
-            Node::Text(search) => {
+            Node::Text { search, .. } => {
                 self.text = Some(search);
                 self.complete = false;
             }

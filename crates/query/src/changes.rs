@@ -1,7 +1,5 @@
 //! The paths that a stage changes, which determine the conditions that can be tested before it.
 
-use crate::aggregate::Stage;
-use crate::aggregate::foreign::Foreign;
 use crate::predicate::{Node, Test};
 use document::path::{Path, position};
 use std::sync::Arc;
@@ -12,7 +10,7 @@ const PATHS_MAX: usize = 256;
 
 /// The effect of a stage on the paths of a document. The number of documents may change, too.
 #[derive(Debug, Default)]
-pub(crate) struct Changes {
+pub struct Changes {
     /// Paths whose values change.
     pub written: Vec<String>,
     /// The only paths that remain; `None` if all do.
@@ -24,27 +22,6 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// Returns the changes of a stage; `None` if no condition can be tested before it.
-    pub fn of(stage: &Stage) -> Option<Changes> {
-        Some(match stage {
-            Stage::Sort { .. } => Changes { none: true, ..Changes::default() },
-            Stage::AddFields(fields) => fields.changes(),
-            // MongoDB does so as well. Null and missing are one key; it then sees only the one that
-            // the condition selects.
-            Stage::Group(group) => {
-                Changes { kept: Some(Vec::new()), renamed: group.renames().to_vec(), ..Changes::default() }
-            }
-            Stage::Project(project) => project.changes(),
-            Stage::Unwind(unwind) => Changes { written: unwind.written(), ..Changes::default() },
-            Stage::Foreign(foreign) => match &**foreign {
-                Foreign::Lookup(lookup) => Changes { written: vec![lookup.target()], ..Changes::default() },
-                Foreign::GraphLookup(lookup) => Changes { written: vec![lookup.target()], ..Changes::default() },
-                _ => return None,
-            },
-            _ => return None,
-        })
-    }
-
     /// Returns the form that a condition has before the stage, if it can be tested there.
     pub fn undone(&self, condition: &Node) -> Option<Node> {
         steps::step();
@@ -112,6 +89,6 @@ fn is_about_arrays(test: &Test) -> bool {
 }
 
 /// Returns whether a path is equal to another or continues it.
-pub(super) fn is_within(path: &str, other: &str) -> bool {
+pub fn is_within(path: &str, other: &str) -> bool {
     path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

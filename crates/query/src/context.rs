@@ -1,13 +1,13 @@
 //! The context that parsing and evaluation depend on besides their arguments.
 
-use crate::fulltext::TextIndexes;
 use crate::metadata::Requests;
-use crate::variables::Variables;
 use document::{ArrayWriter, Collation, Doc, DocBuf};
 use error::{Error, Result};
+use fulltext::TextIndexes;
 use hashbrown::HashSet;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use values::variables::Variables;
 
 /// The context of one command: its start time, its `let` variables, its collation.
 #[derive(Clone, Debug)]
@@ -52,13 +52,13 @@ impl Views {
     }
 
     /// Returns whether a name is that of a view.
-    pub(crate) fn contains(&self, name: &str) -> bool {
+    pub fn contains(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
     /// Returns the collection to read under a name, and the pipeline over its documents: the view's
     /// stages, then `stages`.
-    pub(crate) fn resolve<'n>(&'n self, name: &'n str, stages: Doc<'_>) -> (&'n str, DocBuf) {
+    pub fn resolve<'n>(&'n self, name: &'n str, stages: Doc<'_>) -> (&'n str, DocBuf) {
         let Some(View { base, stages: made_by }) = self.0.get(name) else { return (name, stages.to_owned()) };
         let mut bytes = Vec::new();
         let mut all = ArrayWriter::begin(&mut bytes);
@@ -81,12 +81,12 @@ pub enum Folding {
 }
 
 impl Folding {
-    pub(crate) fn is_wanted(&self) -> bool {
+    pub fn is_wanted(&self) -> bool {
         !matches!(self, Folding::Never)
     }
 
     /// Reports the failure of a constant, now or later.
-    pub(crate) fn settle(&self, failure: Option<Error>) -> Result<()> {
+    pub fn settle(&self, failure: Option<Error>) -> Result<()> {
         match (self, failure) {
             (_, None) => Ok(()),
             (Folding::Later(first), Some(failure)) => {
@@ -115,7 +115,7 @@ impl Context {
     }
 
     /// Parses a pipeline with `parse`; failures of constants are reported when that has finished.
-    pub(crate) fn folding_later<T>(&self, parse: impl FnOnce(&Context) -> Result<T>) -> Result<T> {
+    pub fn folding_later<T>(&self, parse: impl FnOnce(&Context) -> Result<T>) -> Result<T> {
         const NOT_OPTIMIZED: &str = "Failed to optimize pipeline :: caused by :: ";
         if let Folding::Later(first) = &self.folding {
             let lock = || first.lock().unwrap_or_else(PoisonError::into_inner);

@@ -19,13 +19,11 @@ mod array;
 mod comparison;
 mod control;
 mod convert;
-pub(crate) mod date;
-pub(crate) mod decimal;
+pub mod date;
 mod evaluated;
 mod functions;
 mod implied;
 mod iterate;
-pub mod number;
 mod object;
 mod optimize;
 mod parse;
@@ -34,7 +32,7 @@ mod ranked;
 mod regular;
 mod rename;
 mod scope;
-pub(crate) mod second_engine;
+pub mod second_engine;
 mod set;
 mod shape;
 mod string;
@@ -48,13 +46,12 @@ use document::{Collation, DocWriter, Value, ValueBuf};
 use error::{Error, Result};
 
 pub use evaluated::Evaluated;
-pub(crate) use functions::no_javascript;
+pub use functions::no_javascript;
 pub use parse::check_binding as check_variable_name;
 pub use path::check_field_path;
-pub(crate) use path::check_name;
+pub use path::check_name;
 pub use ranked::checked_count;
 use scope::{Frame, Scope};
-pub(crate) use string::display;
 pub(crate) use string::letters::count as count_letters;
 
 /// A parsed expression.
@@ -123,7 +120,7 @@ impl Expression {
 
     /// Like [`Expression::parse`]. Returns the failure of a constant part as an error beside the
     /// expression, for callers that have more to check first.
-    pub(crate) fn parse_folding(value: Value<'_>, context: &Context) -> Result<(Expression, Option<Error>)> {
+    pub fn parse_folding(value: Value<'_>, context: &Context) -> Result<(Expression, Option<Error>)> {
         Self::parse_apart(value, context, &[])
     }
 
@@ -209,7 +206,7 @@ impl Expression {
 
     /// Returns the dotted paths that the expression reads; `None` if it reads the whole document or
     /// varies between evaluations.
-    pub(crate) fn paths(&self) -> Option<Vec<String>> {
+    pub fn paths(&self) -> Option<Vec<String>> {
         let (mut paths, mut known) = (Vec::new(), true);
         self.root.each(&mut |part| match part {
             Expr::Root(path) if path.is_empty() => known = false,
@@ -222,7 +219,7 @@ impl Expression {
     }
 
     /// Returns whether it is evaluated for each document, even with constant arguments.
-    pub(crate) fn is_never_folded(&self) -> bool {
+    pub fn is_never_folded(&self) -> bool {
         matches!(&self.root, Expr::Call(function, _) if function.folding() == functions::Folding::None)
     }
 
@@ -240,7 +237,7 @@ impl Expression {
 }
 
 /// Applies an operator such as `$add` to values.
-pub(crate) fn apply(operator: &str, values: &[Value<'_>]) -> Result<ValueBuf> {
+pub fn apply(operator: &str, values: &[Value<'_>]) -> Result<ValueBuf> {
     let Some(function) = functions::find(operator) else { return Ok(Value::Null.to_owned()) };
     let mut arguments: Vec<Evaluated<'_>> = values.iter().map(|value| Evaluated::Value(*value)).collect();
     let result = function.apply(&mut arguments, &Collation::SIMPLE)?;

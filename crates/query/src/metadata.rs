@@ -118,7 +118,7 @@ impl Needs {
 
     /// Returns the kinds that only a text search or a search by distance produces.
     #[must_use]
-    pub(crate) fn of_searches(self) -> Needs {
+    pub fn of_searches(self) -> Needs {
         Needs(self.0 & Needs::given_by_near().and(Needs::of(Meta::TextScore)).0)
     }
 
@@ -128,13 +128,13 @@ impl Needs {
     }
 
     /// Returns a text score or a distance that is not in `available`.
-    pub(crate) fn lacking(self, available: Needs) -> Option<Meta> {
+    pub fn lacking(self, available: Needs) -> Option<Meta> {
         self.of_searches().without(available).kinds().next()
     }
 
     /// Fails with 40218 if the filter of a `$match` stage reads metadata that is not allowed there,
     /// which is nearly all.
-    pub(crate) fn check_in_match(self, filter: Doc<'_>) -> Result<()> {
+    pub fn check_in_match(self, filter: Doc<'_>) -> Result<()> {
         let available = Needs::given_by(filter);
         let lacking = self.without(available).kinds().find(|meta| !meta.is_of_search());
         lacking.map_or(Ok(()), |meta| Err(meta.unavailable()))
@@ -175,11 +175,11 @@ fn is_near(operator: &str) -> bool {
 pub struct Requests(Arc<AtomicU16>);
 
 impl Requests {
-    pub(crate) fn note(&self, meta: Meta) {
+    pub fn note(&self, meta: Meta) {
         self.0.fetch_or(Needs::of(meta).0, Ordering::Relaxed);
     }
 
-    pub(crate) fn add(&self, needs: Needs) {
+    pub fn add(&self, needs: Needs) {
         self.0.fetch_or(needs.0, Ordering::Relaxed);
     }
 
@@ -275,13 +275,13 @@ impl<'a> Item<'a> {
     }
 
     /// Returns the metadata's bytes, which [`ItemBuf`] stores after the document's own.
-    pub(crate) fn metadata_bytes(self) -> &'a [u8] {
+    pub fn metadata_bytes(self) -> &'a [u8] {
         if self.metadata.is_empty() { &[] } else { self.metadata.0.as_bytes() }
     }
 
     /// Returns the item in the bytes of an [`ItemBuf`].
     #[inline]
-    pub(crate) fn from_bytes(bytes: &'a [u8]) -> Item<'a> {
+    pub fn from_bytes(bytes: &'a [u8]) -> Item<'a> {
         let document = Doc::from_prefix(bytes).unwrap_or(Doc::EMPTY);
         let metadata = bytes.get(document.size()..).filter(|rest| !rest.is_empty()).and_then(Doc::from_bytes);
         Item { document, metadata: metadata.map_or(Metadata::NONE, Metadata) }
@@ -315,7 +315,7 @@ impl ItemBuf {
         ItemBuf(bytes)
     }
 
-    pub(crate) fn from_vec(bytes: Vec<u8>) -> ItemBuf {
+    pub fn from_vec(bytes: Vec<u8>) -> ItemBuf {
         ItemBuf(bytes)
     }
 
@@ -328,7 +328,7 @@ impl ItemBuf {
         self.as_item().document
     }
 
-    pub(crate) fn into_vec(self) -> Vec<u8> {
+    pub fn into_vec(self) -> Vec<u8> {
         self.0
     }
 

@@ -14,13 +14,11 @@
 pub mod bits;
 mod describe;
 pub mod in_list;
-pub(crate) mod number;
 mod operators;
 mod parse;
-pub mod regex;
 pub mod schema;
 mod shape;
-pub(crate) mod simplify;
+pub mod simplify;
 pub mod test;
 pub mod text;
 pub mod type_set;
@@ -29,19 +27,18 @@ pub mod type_set;
 mod tests;
 
 use crate::expression::Expression;
-use crate::fulltext::TextSearch;
-use crate::geo::Near;
 use crate::sort::KeyRange;
 use crate::{Context, Sort};
 use document::Doc;
 use document::path::Path;
 use error::{Error, Result};
+use fulltext::TextSearch;
+use geo::Near;
 use std::sync::Arc;
 
 pub use bits::{BitCondition, Bits};
 pub use in_list::InList;
 pub(crate) use parse::check_texts;
-pub use regex::{Beginning, Regex};
 pub use schema::Schema;
 pub use test::Test;
 pub use type_set::TypeSet;
@@ -76,7 +73,11 @@ pub enum Node {
     /// A key in a range of an index (`min`, `max`).
     KeyRange(Arc<KeyRange>),
     /// `$text`.
-    Text(Arc<TextSearch>),
+    Text {
+        search: Arc<TextSearch>,
+        /// The index's `partialFilterExpression`: a document that is not in the index does not match.
+        partial: Option<Arc<Predicate>>,
+    },
     /// No document.
     Never,
 }
@@ -103,20 +104,23 @@ impl Node {
         match self {
             Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().any(Node::may_fail),
             Node::Expression(expression) => !expression.never_fails(),
-            Node::Path { .. } | Node::Schema(_) | Node::Near(_) | Node::KeyRange(_) | Node::Text(_) | Node::Never => {
-                false
-            }
+            Node::Path { .. }
+            | Node::Schema(_)
+            | Node::Near(_)
+            | Node::KeyRange(_)
+            | Node::Text { .. }
+            | Node::Never => false,
         }
     }
 }
 
-pub(crate) fn has_expression(node: &Node) -> bool {
+pub fn has_expression(node: &Node) -> bool {
     steps::step();
     match node {
         Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().any(has_expression),
         Node::Expression(_) => true,
         Node::Near(_) | Node::KeyRange(_) => false,
-        Node::Path { .. } | Node::Schema(_) | Node::Text(_) | Node::Never => false,
+        Node::Path { .. } | Node::Schema(_) | Node::Text { .. } | Node::Never => false,
     }
 }
 
@@ -135,7 +139,7 @@ impl Predicate {
     }
 
     /// Sorts the conditions into the order in which a collection tests them.
-    pub(crate) fn arranged(mut self) -> Predicate {
+    pub fn arranged(mut self) -> Predicate {
         simplify::arrange(&mut self.root);
         self
     }
@@ -214,7 +218,7 @@ impl Predicate {
     }
 
     /// Returns the conjunction of the conditions.
-    pub(crate) fn all_of(conditions: Vec<Node>) -> Predicate {
+    pub fn all_of(conditions: Vec<Node>) -> Predicate {
         Predicate::of(simplify::and(conditions))
     }
 
@@ -248,7 +252,7 @@ fn check_near(root: &Node) -> Result<()> {
             Node::Near(_) => 1,
             Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().map(count).sum(),
             Node::Path { .. } | Node::Expression(_) | Node::Schema(_) => 0,
-            Node::KeyRange(_) | Node::Text(_) | Node::Never => 0,
+            Node::KeyRange(_) | Node::Text { .. } | Node::Never => 0,
         }
     }
     let top = match root {
@@ -301,8 +305,9 @@ pub(crate) fn matches_node(node: &Node, document: Doc<'_>, mut details: Option<&
         Node::Schema(schema) => schema.matches(document),
         Node::Near(near) => Ok(near.nearest(document).is_some()),
         Node::KeyRange(range) => range.contains(document),
-        Node::Text(search) => {
-            let found = search.matches(document)?;
+        Node::Text { search, partial } => {
+            let found =
+                search.matches(document) && partial.as_ref().map_or(Ok(true), |partial| partial.matches(document))?;
             if let Some(details) = details.filter(|_| found) {
                 details.text_score = Some(search.score(document));
             }

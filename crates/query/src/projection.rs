@@ -18,7 +18,7 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
-use crate::aggregate::optimize::Changes;
+use crate::changes::Changes;
 use crate::metadata::{Item, Meta, Needs};
 use crate::{Context, Expression, MatchDetails, Predicate};
 use document::{Doc, DocWriter, Value};
@@ -119,7 +119,7 @@ impl Projection {
     }
 
     /// Returns the effect of the projection, as a stage, on paths.
-    pub(crate) fn changes(&self) -> Changes {
+    pub fn changes(&self) -> Changes {
         let (mut changes, mut kept) = (Changes::default(), Vec::new());
         self.root.each_path(&mut |path, action| match action {
             Action::Keep => kept.push(path.to_owned()),
@@ -137,7 +137,7 @@ impl Projection {
 
     /// Returns whether MongoDB's second engine accepts the projection as a stage
     /// ([`crate::expression::second_engine`]).
-    pub(crate) fn is_known_to_second_engine(&self) -> bool {
+    pub fn is_known_to_second_engine(&self) -> bool {
         let mut known = self.mode == Mode::Include && self.needs == Needs::NONE;
         self.root.each_path(&mut |_, action| {
             known &= match action {
@@ -149,7 +149,7 @@ impl Projection {
         known
     }
 
-    pub(crate) fn enter_second_engine(&mut self) {
+    pub fn enter_second_engine(&mut self) {
         self.root.each_expression_mut(&mut Expression::enter_second_engine);
     }
 

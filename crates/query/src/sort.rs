@@ -6,6 +6,7 @@
 //! Source: <https://www.mongodb.com/docs/manual/reference/method/cursor.sort/>; where it is silent,
 //! the behavior of a 6.0 server.
 
+mod elements;
 mod keys;
 mod range;
 mod sorter;
@@ -14,16 +15,18 @@ mod sorter;
 mod tests;
 
 use crate::expression::check_field_path;
-use crate::geo::Near;
 use crate::metadata::{Item, Meta, MetadataBuf, Needs};
-use crate::predicate::number::truncated;
-use crate::{Context, MatchDetails, text};
+use crate::{Context, MatchDetails};
 use document::path::Path;
 use document::{ArrayWriter, Collation, Doc, Element, Value};
 use error::{Code, Error, Result};
+use geo::Near;
 use std::sync::Arc;
 use steps::Counted;
+use values::integer::truncated;
+use values::text;
 
+pub use elements::ElementOrder;
 pub use range::KeyRange;
 use range::Within;
 pub use sorter::{Sorted, Sorter};
@@ -103,7 +106,7 @@ impl Sort {
 
     /// Returns the same order, preceded by this field: in the direction that the sort has for it,
     /// or else ascending.
-    pub(crate) fn led_by(&self, path: &str) -> Sort {
+    pub fn led_by(&self, path: &str) -> Sort {
         let own = self.parts.iter().find(|part| part.path == path).cloned();
         let lead = own.unwrap_or_else(|| SortPart { path: Path::new(path), ascending: true, meta: None });
         let rest = self.parts.iter().filter(|part| part.path != path).cloned();

@@ -1,5 +1,5 @@
-use crate::shorthand::document as doc;
-use crate::{Context, Predicate};
+use query::{Context, Predicate};
+use shorthand::document as doc;
 
 /// Checks which of the values match, as on a MongoDB server.
 fn check(operator: &str, matching: &[&str], others: &[&str]) {

@@ -5,10 +5,10 @@
 
 use crate::config::Store;
 use error::{Error, Result};
-use query::spill::{SpillFile, SpillSpace};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use values::spill::{SpillFile, SpillSpace};
 
 #[derive(Debug)]
 pub struct TemporaryFiles {

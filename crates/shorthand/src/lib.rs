@@ -1,9 +1,11 @@
 //! Documents from short text, for tests: `{a: 1, b: [2.5, 'x', 7L], c: /re/i, d: null}`.
 
+#![allow(clippy::unwrap_used, reason = "bad text is an error of the test that contains it")]
+
 use document::{ArrayWriter, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 
 /// Parses a document; panics on invalid text.
-pub(crate) fn document(text: &str) -> DocBuf {
+pub fn document(text: &str) -> DocBuf {
     let mut bytes = Vec::new();
     match value(text).as_value() {
         Value::Document(document) => bytes.extend_from_slice(document.as_bytes()),
@@ -13,7 +15,7 @@ pub(crate) fn document(text: &str) -> DocBuf {
 }
 
 /// Parses any value; panics on invalid text.
-pub(crate) fn value(text: &str) -> ValueBuf {
+pub fn value(text: &str) -> ValueBuf {
     let mut parser = Parser { text, at: 0 };
     let value = parser.value();
     parser.skip_blanks();

@@ -7,7 +7,7 @@
 
 use bytes::Bytes;
 use document::{DocBuf, ObjectId, doc};
-use query::{Context, Predicate, Update};
+use query::{Context, Predicate};
 use std::sync::Arc;
 use std::time::Instant;
 use store::{
@@ -15,6 +15,7 @@ use store::{
     WriteBatch,
 };
 use store_sqlite::{Options, open};
+use update::Update;
 
 struct Copy(Vec<u8>, usize);
 

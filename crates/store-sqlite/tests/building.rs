@@ -5,12 +5,13 @@
 use bytes::Bytes;
 use document::{DocBuf, ObjectId, Value, doc};
 use error::Code;
-use query::{Context, Predicate, Update};
+use query::{Context, Predicate};
 use std::rc::Rc;
 use store::{
     DeleteStatement, DocumentStore, IndexSpec, Namespace, Query, ReturnImage, Statements, UpdateStatement, WriteBatch,
 };
 use store_sqlite::{Options, open};
+use update::Update;
 
 const DOCUMENTS: i32 = 40_000;
 

@@ -3,11 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use aggregate::Fields;
 use bytes::Bytes;
 use document::path::{End, Path};
 use document::{Collation, Doc, DocBuf, Value, ValueBuf, array, doc};
 use error::Result;
-use query::aggregate::Fields;
 use query::{Context, Predicate, Sort};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

@@ -4,13 +4,14 @@
 
 use bytes::Bytes;
 use document::{DocBuf, ObjectId, Value, doc};
-use query::{Context, Predicate, Update};
+use query::{Context, Predicate};
 use std::rc::Rc;
 use store::{
     BatchOutcome, DeleteStatement, DocumentStore, Engine, Flow, IndexSpec, Namespace, Query, ReturnImage, Sink,
     Statements, StoredDoc, UpdateStatement, WriteBatch,
 };
 use store_sqlite::{Options, open};
+use update::Update;
 
 fn namespace() -> Namespace {
     Namespace::new("test", "things")

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use document::{DocBuf, ObjectId, Value, array, doc};
 use error::{Code, Error};
-use query::{Context, Predicate, Update};
+use query::{Context, Predicate};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
@@ -17,6 +17,7 @@ use store::{
     Sink, Statements, StoredDoc, UpdateStatement, WriteBatch,
 };
 use store_sqlite::{Options, open};
+use update::Update;
 
 /// More than the writer reads to find one.
 const DOCUMENTS: i32 = 2_300;

@@ -3,8 +3,8 @@
 use crate::Namespace;
 use document::{ArrayWriter, Collation, Doc, DocBuf, DocWriter, Value, ValueBuf};
 use error::{Code, Error};
-use query::text;
 use std::fmt::Write;
+use values::text;
 
 /// `E11000 duplicate key error collection: db.coll index: a_1 dup key: { a: 5 }`.
 ///

@@ -3,8 +3,8 @@
 use crate::duplicate::{write_document, write_value};
 use crate::{Examined, IndexSpec};
 use document::{ArrayWriter, Doc, DocBuf, DocWriter, Value};
+use fulltext::TextSearch;
 use query::Predicate;
-use query::fulltext::TextSearch;
 use std::sync::Arc;
 
 /// Bytes past which an index's bounds are left out, and the stages below the one at hand.

@@ -6,10 +6,10 @@ use crate::index_kind::{IndexKind, PlaneOptions, SphereOptions, number};
 use document::path::{End, Path};
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
-use query::geo::cover::filed_cells;
-use query::geo::{Grid, Position};
-use query::text;
+use geo::cover::filed_cells;
+use geo::{Grid, Position};
 use std::ops::ControlFlow;
+use values::text;
 
 /// Errors for a document that an index of this kind cannot hold: 16755 over the sphere, 13026, 13027, 13068 and 16804 over the plane.
 pub fn check(document: Doc<'_>, index: &IndexSpec, kind: &IndexKind) -> Result<()> {

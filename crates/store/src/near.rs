@@ -3,10 +3,10 @@
 use crate::{IndexKind, IndexSpec, Namespace};
 use document::Value;
 use error::{Code, Error, Result};
-use query::geo::{EARTH_RADIUS_METERS, Metric, Near};
-use query::text::general;
+use geo::{EARTH_RADIUS_METERS, Metric, Near};
 use std::f64::consts::PI;
 use std::ops::Range;
+use values::text::general;
 
 /// The first ring is this part of the greatest distance there is.
 const FIRST_PART: f64 = 1e-6;
@@ -92,7 +92,7 @@ pub fn check_center(kind: &IndexKind, near: &Near) -> Result<()> {
     }
     let (min, max) = (general(options.min, 6), general(options.max, 6));
     let center = document::doc! { "0": center.x, "1": center.y };
-    let center = query::text::document(center.as_doc());
+    let center = values::text::document(center.as_doc());
     let message = format!("point not in interval of [ {min}, {max} ] :: caused by :: {center}");
     Err(Error::new(Code(16433), message))
 }

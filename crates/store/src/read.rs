@@ -2,9 +2,9 @@
 
 use crate::index_rules::same_key;
 use crate::{Examined, ExplainContext, IndexSpec, PlanSummary};
+use aggregate::Fields;
 use document::{Doc, DocBuf, Value, doc};
 use error::Result;
-use query::aggregate::Fields;
 use query::{Predicate, Sort};
 use std::any::Any;
 use std::fmt;

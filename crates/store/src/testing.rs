@@ -17,8 +17,9 @@ mod writing;
 use crate::*;
 use bytes::Bytes;
 use document::{Doc, DocBuf, ObjectId, Value, ValueBuf};
-use query::{Context, Predicate, Update};
+use query::{Context, Predicate};
 use std::future::Future;
+use update::Update;
 
 /// Makes BSON of what a store's scan gives.
 pub type Decode = fn(StoredDoc<'_>) -> DocBuf;

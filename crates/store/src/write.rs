@@ -4,9 +4,10 @@ use crate::{Examined, Namespace, PlanSummary, Progress};
 use bytes::Bytes;
 use document::{DocBuf, ObjectId, ValueBuf};
 use error::{Code, Error};
-use query::{Predicate, Sort, Update};
+use query::{Predicate, Sort};
 use smallvec::SmallVec;
 use std::sync::Arc;
+use update::Update;
 
 /// What one `insert`, `update`, `delete` or `findAndModify` command asks for.
 #[derive(Debug)]

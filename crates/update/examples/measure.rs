@@ -1,9 +1,10 @@
 //! Measures the evaluator on one thread, in CPU nanoseconds per document: `cargo run --release -p
 //! query --example measure`.
 
+use aggregate::Pipeline;
 use document::{Doc, DocBuf, ObjectId, Value, array, doc};
-use query::aggregate::Pipeline;
-use query::{Context, MatchDetails, Update};
+use query::{Context, MatchDetails};
+use update::Update;
 
 const DOCUMENTS: i32 = 200_000;
 const ROUNDS: u32 = 5;

@@ -2,11 +2,11 @@
 
 use super::apply::header;
 use super::place::{Place, levels};
-use crate::text;
-use crate::unique::Unique;
 use document::{ArrayWriter, Collation, Element, Kind, Value};
 use error::{Error, Result};
 use steps::Counted;
+use values::text;
+use values::unique::Unique;
 
 #[derive(Clone, Debug)]
 pub(super) struct AddToSet {

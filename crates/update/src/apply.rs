@@ -4,11 +4,11 @@
 use super::operator::Operator;
 use super::place::{Place, Run};
 use super::tree::{self, Elements, Fields, Node, array_index, compare_name_bytes, compare_names};
-use crate::text;
 use document::{Doc, Element, Kind, Value};
 use error::{Code, Error, Result};
 use smallvec::SmallVec;
 use steps::Counted;
+use values::text;
 
 /// Maximal number of nulls that a `$set` past the end of an array may add.
 const PADDING_MAX: usize = 1_500_000;

@@ -3,12 +3,12 @@
 
 use super::operator::write;
 use super::place::{Place, Run};
-use crate::expression::decimal;
-use crate::expression::number::Number;
-use crate::text;
 use document::compare::equal;
 use document::{Decimal128, Element, Value, ValueBuf};
 use error::{Error, Result};
+use values::decimal;
+use values::number::Number;
+use values::text;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {

@@ -1,11 +1,11 @@
 //! `arrayFilters`: which elements `$[identifier]` selects.
 
 use super::pull::wrap;
-use crate::name_index::NameIndex;
-use crate::{Context, Predicate};
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
+use query::{Context, Predicate};
 use steps::Counted;
+use values::name_index::NameIndex;
 
 /// The filters of an update, with distinct identifiers.
 #[derive(Clone, Debug, Default)]

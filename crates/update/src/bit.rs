@@ -2,10 +2,10 @@
 
 use super::operator::write;
 use super::place::{Place, Run};
-use crate::text;
 use document::{Element, Value};
 use error::{Error, Result};
 use steps::Counted;
+use values::text;
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {

@@ -28,18 +28,17 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
-use crate::aggregate::Transformation;
-use crate::{Context, MatchDetails, Predicate, text};
+use aggregate::Transformation;
 use array_filter::ArrayFilters;
 use document::{DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MAX_INTERNAL, Doc, ObjectId, Value};
 use error::{Code, Error, Result};
 use operator::Operator;
 use place::Run;
-pub(crate) use push::ElementOrder;
 pub use push::Pushed;
-pub(crate) use push::integer as whole_number;
+use query::{Context, MatchDetails, Predicate};
 use replace::Replacement;
 use tree::{Fields, Node};
+use values::text;
 
 #[derive(Clone, Debug)]
 pub struct Update {

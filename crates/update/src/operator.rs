@@ -8,11 +8,11 @@ use super::place::{Place, Run, levels};
 use super::pull::Pull;
 use super::push::Push;
 use super::rename;
-use crate::text;
 use document::{Collation, Element, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::cmp::Ordering;
 use steps::Counted;
+use values::text;
 
 #[derive(Clone, Debug)]
 pub(super) enum Operator {

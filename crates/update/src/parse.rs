@@ -7,13 +7,14 @@ use super::array_filter::ArrayFilters;
 use super::bit::Bit;
 use super::operator::{Operand, Operator};
 use super::pull::Pull;
-use super::push::{Push, integer};
+use super::push::Push;
 use super::tree::{self, Fields, Node, check_path, identifiers, is_dynamic};
-use crate::{Context, text};
 use document::{Doc, Value};
 use error::{Error, Result};
+use query::Context;
 use std::cmp::Ordering;
 use steps::Counted;
+use values::text;
 
 const OPERATORS: &[&str] = &[
     "$addToSet",
@@ -190,7 +191,7 @@ fn pops_first(path: &str, argument: Value<'_>) -> Result<bool> {
     if !argument.kind().is_number() {
         return Err(Error::failed_to_parse(format!("Expected a number in: {named}")));
     }
-    match integer(argument) {
+    match values::integer::exact(argument) {
         Some(1) => Ok(false),
         Some(-1) => Ok(true),
         Some(other) => Err(Error::failed_to_parse(format!("$pop expects 1 or -1, found: {other}"))),

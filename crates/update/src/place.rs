@@ -27,7 +27,7 @@ impl Run<'_> {
     /// Returns `{_id: 1}`, as messages name the document.
     pub fn id_text(&self) -> String {
         match self.root.get("_id") {
-            Some(id) => format!("{{_id: {}}}", crate::text::value(id)),
+            Some(id) => format!("{{_id: {}}}", values::text::value(id)),
             None => "{no id}".to_owned(),
         }
     }

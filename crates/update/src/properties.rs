@@ -1,9 +1,9 @@
 //! Properties of every update of every document.
 
 use super::{Applied, Update};
-use crate::{Context, MatchDetails};
 use document::{ArrayWriter, Doc, DocBuf, Value, ValueBuf, validate};
 use proptest::prelude::*;
+use query::{Context, MatchDetails};
 
 fn scalars() -> impl Strategy<Value = ValueBuf> {
     prop_oneof![

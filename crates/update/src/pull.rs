@@ -1,11 +1,11 @@
 //! `$pull` and `$pullAll`: remove elements of an array, by value or by condition.
 
 use super::apply::header;
-use crate::unique::Unique;
-use crate::{Context, Predicate};
 use document::{ArrayWriter, Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
+use query::{Context, Predicate};
 use steps::Counted;
+use values::unique::Unique;
 
 #[derive(Clone, Debug)]
 pub(super) enum Pull {

@@ -4,9 +4,10 @@ use super::apply::header;
 use super::place::{Place, Run, levels};
 use document::{ArrayWriter, Collation, Doc, Element, Kind, Value, ValueBuf};
 use error::{Error, Result};
-use std::cmp::Ordering;
+use query::sort::ElementOrder;
 use std::ops::Range;
 use steps::Counted;
+use values::integer::exact;
 
 #[derive(Clone, Debug)]
 pub(super) struct Push {
@@ -16,13 +17,6 @@ pub(super) struct Push {
     slice: Option<i64>,
     order: Option<ElementOrder>,
     collation: Collation,
-}
-
-/// The order of `$sort`, by whole elements or by their fields.
-#[derive(Clone, Debug)]
-pub(crate) enum ElementOrder {
-    Whole { ascending: bool },
-    Fields(Vec<(Box<str>, bool)>),
 }
 
 /// The effect on one array of a `$push` without `$sort`, for stores that can execute it themselves.
@@ -77,7 +71,7 @@ impl Push {
                     self.values = list.values().counted().map(Value::to_owned).collect();
                 }
                 "$slice" => {
-                    self.slice = Some(integer(argument).ok_or_else(|| {
+                    self.slice = Some(exact(argument).ok_or_else(|| {
                         Error::bad_value(format!(
                             "The value for $slice must be an integer value but was given type: {}",
                             argument.kind().alias()
@@ -85,7 +79,7 @@ impl Push {
                     })?);
                 }
                 "$position" => {
-                    self.position = Some(integer(argument).ok_or_else(|| {
+                    self.position = Some(exact(argument).ok_or_else(|| {
                         Error::bad_value(format!(
                             "The value for $position must be an integer value, not of type: {}",
                             argument.kind().alias()
@@ -213,87 +207,4 @@ pub(super) fn extend_array<'v>(
     out.push(0);
     let length = (out.len() - start) as i32;
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
-}
-
-/// Returns a whole number of any number type.
-pub(crate) fn integer(value: Value<'_>) -> Option<i64> {
-    match value {
-        Value::Int32(number) => Some(number.into()),
-        Value::Int64(number) => Some(number),
-        Value::Double(number) => (number.trunc() == number && number.abs() < 9.2e18).then_some(number as i64),
-        Value::Decimal128(number) => number.to_i64_exact(),
-        _ => None,
-    }
-}
-
-impl ElementOrder {
-    /// Parses `$sort`'s argument. Fails with 2.
-    pub fn parse(argument: Value<'_>) -> Result<Self> {
-        match argument {
-            Value::Document(spec) if spec.is_empty() => {
-                Err(Error::bad_value("The sort pattern is empty when it should be a set of fields."))
-            }
-            Value::Document(spec) => spec
-                .iter()
-                .map(|(path, direction)| parse_part(path, direction))
-                .collect::<Result<_>>()
-                .map(ElementOrder::Fields),
-            number if number.kind().is_number() => match integer(number) {
-                Some(direction @ (1 | -1)) => Ok(ElementOrder::Whole { ascending: direction == 1 }),
-                _ => Err(Error::bad_value("The $sort element value must be either 1 or -1")),
-            },
-            _ => Err(Error::bad_value(
-                "The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields",
-            )),
-        }
-    }
-
-    pub fn compare(&self, a: Value<'_>, b: Value<'_>, collation: &Collation) -> Ordering {
-        steps::step();
-        match self {
-            ElementOrder::Whole { ascending } => directed(collation.compare(a, b), *ascending),
-            ElementOrder::Fields(parts) => parts
-                .iter()
-                .map(|(path, ascending)| {
-                    directed(
-                        collation.compare(
-                            sort_value(a, path).unwrap_or(Value::Null),
-                            sort_value(b, path).unwrap_or(Value::Null),
-                        ),
-                        *ascending,
-                    )
-                })
-                .find(|order| order.is_ne())
-                .unwrap_or(Ordering::Equal),
-        }
-    }
-}
-
-fn directed(order: Ordering, ascending: bool) -> Ordering {
-    if ascending { order } else { order.reverse() }
-}
-
-fn parse_part(path: &str, direction: Value<'_>) -> Result<(Box<str>, bool)> {
-    if !matches!(integer(direction), Some(1 | -1)) {
-        return Err(Error::bad_value("The sort element value must be either 1 or -1"));
-    }
-    if path.is_empty() {
-        return Err(Error::bad_value("The sort field cannot be empty"));
-    }
-    if path.split('.').any(str::is_empty) {
-        let message = format!("The sort field is a dotted field but has an empty part: {path}");
-        return Err(Error::bad_value(message));
-    }
-    Ok((path.into(), integer(direction) == Some(1)))
-}
-
-/// Returns the value that an element is sorted by: the one at the path, through documents and array
-/// positions. Only documents have one.
-fn sort_value<'a>(element: Value<'a>, path: &str) -> Option<Value<'a>> {
-    let mut names = path.split('.');
-    let first = element.as_document().zip(names.next()).and_then(|(document, name)| document.get(name));
-    names.try_fold(first?, |value, name| match value {
-        Value::Document(document) | Value::Array(document) => document.get(name),
-        _ => None,
-    })
 }

@@ -3,10 +3,10 @@
 use super::operator::write as write_element;
 use super::place::{Place, Run, levels};
 use super::tree::array_index;
-use crate::text;
 use document::Value;
 use error::{Code, Error, Result};
 use steps::Counted;
+use values::text;
 
 /// Writes the source's value under `key`; returns `false` if there is no source.
 pub(super) fn write(source: &str, key: &[u8], place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {

@@ -2,11 +2,11 @@
 
 use super::operator::{timestamp, write};
 use super::place;
-use crate::text;
 use document::compare::equal;
 use document::{Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use steps::Counted;
+use values::text;
 
 #[derive(Clone, Debug)]
 pub(super) struct Replacement {

@@ -2,10 +2,10 @@
 //! server.
 
 use super::{Applied, Update};
-use crate::shorthand::{document, value};
-use crate::{Context, MatchDetails, Predicate};
 use document::{Doc, DocBuf, ObjectId, validate};
 use error::Result;
+use query::{Context, MatchDetails, Predicate};
+use shorthand::{document, value};
 
 const NOW_MS: i64 = 1_600_000_000_123;
 

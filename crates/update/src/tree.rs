@@ -4,9 +4,9 @@
 //! Two operators on one path, or on a path and a prefix of it, fail with 40.
 
 use super::operator::Operator;
-use crate::name_index::NameIndex;
 use error::{Code, Error, Result};
 use std::cmp::Ordering;
+use values::name_index::NameIndex;
 
 /// Maximal number of components of a path. Documents have fewer levels, so deeper paths can be
 /// neither found nor created.

@@ -2,11 +2,11 @@
 
 use super::place::{levels, too_deep};
 use super::replace::{check_id, with_id_first};
-use crate::Predicate;
-use crate::predicate::{Node, Test};
 use document::{DEPTH_STORED_MAX, Doc, ObjectId, Value};
 use error::{Code, Error, Result};
 use hashbrown::HashSet;
+use query::Predicate;
+use query::predicate::{Node, Test};
 use steps::Counted;
 
 type Equality<'p> = (&'p str, Value<'p>);

@@ -2,7 +2,7 @@
 
 /// A day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Date {
+pub struct Date {
     pub year: i64,
     /// 1 to 12.
     pub month: i64,
@@ -14,17 +14,17 @@ pub(super) struct Date {
 
 /// A time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Time {
+pub struct Time {
     pub hour: i64,
     pub minute: i64,
     pub second: i64,
     pub millisecond: i64,
 }
 
-pub(super) const DAY_MS: i64 = 86_400_000;
+pub const DAY_MS: i64 = 86_400_000;
 
 /// Returns the day and time of a moment in milliseconds since 1970.
-pub(super) fn split(milliseconds: i64) -> (Date, Time) {
+pub fn split(milliseconds: i64) -> (Date, Time) {
     let (days, rest) = (milliseconds.div_euclid(DAY_MS), milliseconds.rem_euclid(DAY_MS));
     let time =
         Time { hour: rest / 3_600_000, minute: rest / 60_000 % 60, second: rest / 1000 % 60, millisecond: rest % 1000 };
@@ -32,7 +32,7 @@ pub(super) fn split(milliseconds: i64) -> (Date, Time) {
 }
 
 /// Returns the date of a day counted from 1970-01-01.
-pub(super) fn date(days: i64) -> Date {
+pub fn date(days: i64) -> Date {
     // Years are counted from March, so that the leap day is the last of a year; eras have 400
     // years.
     let shifted = days + 719_468;
@@ -47,7 +47,7 @@ pub(super) fn date(days: i64) -> Date {
 
 /// Returns the days from 1970-01-01 to a date; months past December and days past the month's end
 /// carry over.
-pub(super) fn days(year: i64, month: i64, day: i64) -> i64 {
+pub fn days(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = (year + (month - 1).div_euclid(12), (month - 1).rem_euclid(12) + 1);
     let from_march = if month <= 2 { year - 1 } else { year };
     let (era, year_of_era) = (from_march.div_euclid(400), from_march.rem_euclid(400));
@@ -56,7 +56,7 @@ pub(super) fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + day_of_era - 719_468 + day - 1
 }
 
-pub(super) fn days_in_month(year: i64, month: i64) -> i64 {
+pub fn days_in_month(year: i64, month: i64) -> i64 {
     days(year, month + 1, 1) - days(year, month, 1)
 }
 
@@ -95,7 +95,15 @@ impl Date {
 
 /// Returns the days from 1970-01-01 to a day of an ISO week; weeks and days past the end carry
 /// over.
-pub(super) fn iso_days(year: i64, week: i64, day: i64) -> i64 {
+pub fn iso_days(year: i64, week: i64, day: i64) -> i64 {
     let january_4 = date(days(year, 1, 4));
     january_4.days - january_4.iso_day_of_week() + 1 + (week - 1) * 7 + day - 1
+}
+/// Formats a moment: `2020-02-29T12:34:56.789Z`.
+pub fn iso_text(milliseconds: i64) -> String {
+    let (date, time) = split(milliseconds);
+    format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+        date.year, date.month, date.day, time.hour, time.minute, time.second, time.millisecond
+    )
 }

@@ -4,8 +4,8 @@
 
 use document::Decimal128;
 
-pub(super) mod real;
-pub(super) mod wide;
+pub mod real;
+pub mod wide;
 
 use document::decimal::Parts;
 use wide::Wide;
@@ -67,7 +67,7 @@ impl Finite {
 
 /// The dropped digits, compared with half a unit of the last digit retained.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rest {
+pub enum Rest {
     Nothing,
     LessThanHalf,
     Half,
@@ -82,18 +82,18 @@ fn round_up(rounding: Rounding, negative: bool, kept_is_odd: bool, rest: Rest) -
     }
 }
 
-pub(crate) fn from_i64(number: i64) -> Decimal128 {
+pub fn from_i64(number: i64) -> Decimal128 {
     Decimal128::from_parts(number < 0, u128::from(number.unsigned_abs()), 0).unwrap_or(ZERO)
 }
 
 /// Converts a double like the server: rounded to 15 significant digits, all of which the decimal
 /// retains. `2.5` becomes `2.50000000000000`.
-pub(crate) fn from_f64(number: f64) -> Decimal128 {
+pub fn from_f64(number: f64) -> Decimal128 {
     if number == 0.0 { parse("0e0", number) } else { parse(&format!("{number:.14e}"), number) }
 }
 
 /// Converts a double with all its digits, as far as 34 can represent them.
-pub(super) fn exact_from_f64(number: f64) -> Decimal128 {
+pub fn exact_from_f64(number: f64) -> Decimal128 {
     let text = format!("{number:.33e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     parse(&format!("{}e{exponent}", mantissa.trim_end_matches('0')), number)
@@ -118,11 +118,11 @@ fn parse(text: &str, number: f64) -> Decimal128 {
         .pack(Rounding::HalfEven)
 }
 
-pub(crate) fn negate(number: Decimal128) -> Decimal128 {
+pub fn negate(number: Decimal128) -> Decimal128 {
     Decimal128((u128::from_le_bytes(number.0) ^ 1 << 127).to_le_bytes())
 }
 
-pub(crate) fn absolute(number: Decimal128) -> Decimal128 {
+pub fn absolute(number: Decimal128) -> Decimal128 {
     Decimal128((u128::from_le_bytes(number.0) & !(1 << 127)).to_le_bytes())
 }
 
@@ -135,11 +135,11 @@ fn finite(number: Decimal128) -> Option<Finite> {
     }
 }
 
-pub(crate) fn is_negative(number: Decimal128) -> bool {
+pub fn is_negative(number: Decimal128) -> bool {
     number.0[15] & 0x80 != 0
 }
 
-pub(crate) fn add(a: Decimal128, b: Decimal128) -> Decimal128 {
+pub fn add(a: Decimal128, b: Decimal128) -> Decimal128 {
     let (left, right) = match (finite(a), finite(b)) {
         (Some(left), Some(right)) => (left, right),
         _ if a.is_nan() || b.is_nan() => return NAN,
@@ -184,7 +184,7 @@ fn add_finite(high: Finite, mut low: Finite) -> Finite {
     }
 }
 
-pub(crate) fn multiply(a: Decimal128, b: Decimal128) -> Decimal128 {
+pub fn multiply(a: Decimal128, b: Decimal128) -> Decimal128 {
     let negative = is_negative(a) != is_negative(b);
     match (finite(a), finite(b)) {
         (Some(left), Some(right)) => Finite {
@@ -198,7 +198,7 @@ pub(crate) fn multiply(a: Decimal128, b: Decimal128) -> Decimal128 {
     }
 }
 
-pub(crate) fn divide(a: Decimal128, b: Decimal128) -> Decimal128 {
+pub fn divide(a: Decimal128, b: Decimal128) -> Decimal128 {
     let negative = is_negative(a) != is_negative(b);
     let (left, right) = match (finite(a), finite(b)) {
         (Some(left), Some(right)) => (left, right),
@@ -238,7 +238,7 @@ pub(crate) fn divide(a: Decimal128, b: Decimal128) -> Decimal128 {
 
 /// Returns the remainder of a division whose quotient is truncated to an integer; it has the
 /// dividend's sign.
-pub(crate) fn remainder(a: Decimal128, b: Decimal128) -> Decimal128 {
+pub fn remainder(a: Decimal128, b: Decimal128) -> Decimal128 {
     let (left, right) = match (finite(a), finite(b)) {
         (Some(left), Some(right)) if !right.coefficient.is_zero() => (left, right),
         (Some(_), None) if !b.is_nan() => return a,
@@ -257,11 +257,11 @@ pub(crate) fn remainder(a: Decimal128, b: Decimal128) -> Decimal128 {
     Finite { negative: left.negative, coefficient: rest.modulo(divisor), exponent }.pack(Rounding::HalfEven)
 }
 
-pub(crate) fn ceil(number: Decimal128) -> Decimal128 {
+pub fn ceil(number: Decimal128) -> Decimal128 {
     whole(number, Rounding::Up)
 }
 
-pub(crate) fn floor(number: Decimal128) -> Decimal128 {
+pub fn floor(number: Decimal128) -> Decimal128 {
     whole(number, Rounding::Down)
 }
 
@@ -276,7 +276,7 @@ fn whole(number: Decimal128, rounding: Rounding) -> Decimal128 {
 }
 
 /// Rounds to a number of decimal places, half to even or towards zero.
-pub(crate) fn round(number: Decimal128, places: i32, towards_zero: bool) -> Decimal128 {
+pub fn round(number: Decimal128, places: i32, towards_zero: bool) -> Decimal128 {
     let rounding = match (towards_zero, is_negative(number)) {
         (false, _) => Rounding::HalfEven,
         (true, false) => Rounding::Down,
@@ -301,7 +301,7 @@ fn round_to(number: Decimal128, places: i32, rounding: Rounding) -> Decimal128 {
     Finite { negative, coefficient, exponent: exponent - raise }.pack(Rounding::HalfEven)
 }
 
-pub(crate) fn is_finite(number: Decimal128) -> bool {
+pub fn is_finite(number: Decimal128) -> bool {
     matches!(number.parts(), Parts::Finite { .. })
 }
 

@@ -5,12 +5,12 @@ use error::{Code, Error, Result};
 
 /// Returns the integral part of a number; `None` for other types, and for numbers not finite or
 /// beyond 64 bits.
-pub(crate) fn truncated(value: Value<'_>) -> Option<i64> {
+pub fn truncated(value: Value<'_>) -> Option<i64> {
     match value {
         Value::Int32(number) => Some(i64::from(number)),
         Value::Int64(number) => Some(number),
         Value::Double(number) => truncated_double(number),
-        Value::Decimal128(number) => crate::expression::decimal::round(number, 0, true).to_i64_exact(),
+        Value::Decimal128(number) => crate::decimal::round(number, 0, true).to_i64_exact(),
         _ => None,
     }
 }
@@ -26,26 +26,26 @@ pub fn exact(value: Value<'_>) -> Option<i64> {
 
 /// Like [`exact`], for an operand that must be an integer. Fails with 31109 for doubles beyond 64
 /// bits.
-pub(crate) fn coerced(value: Value<'_>) -> Result<Option<i64>> {
+pub fn coerced(value: Value<'_>) -> Result<Option<i64>> {
     match value {
         Value::Double(number) if truncated_double(number).is_none() => {
-            let found = crate::expression::display(value);
+            let found = crate::text::display(value);
             Err(Error::new(Code(31109), format!("Can't coerce out of range value {found} to long")))
         }
         _ => Ok(exact(value)),
     }
 }
 
-pub(crate) fn truncated_double(number: f64) -> Option<i64> {
+pub fn truncated_double(number: f64) -> Option<i64> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     (-LIMIT..LIMIT).contains(&number).then_some(number as i64)
 }
 
 /// Returns a number as milliseconds to move a date by: doubles are truncated, decimals rounded half
 /// to even; `None` beyond 64 bits.
-pub(crate) fn as_milliseconds(value: Value<'_>) -> Option<i64> {
+pub fn as_milliseconds(value: Value<'_>) -> Option<i64> {
     match value {
-        Value::Decimal128(number) => crate::expression::decimal::round(number, 0, false).to_i64_exact(),
+        Value::Decimal128(number) => crate::decimal::round(number, 0, false).to_i64_exact(),
         _ => truncated(value),
     }
 }

@@ -7,7 +7,7 @@ const COMPARED_MAX: usize = 16;
 
 /// The indices of the names of a list, which is stored elsewhere.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct NameIndex(HashMap<Box<[u8]>, usize>);
+pub struct NameIndex(HashMap<Box<[u8]>, usize>);
 
 impl NameIndex {
     /// Adds the next name of the list.

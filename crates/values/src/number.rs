@@ -1,6 +1,6 @@
 //! Numbers with MongoDB's promotion rules: int32 → int64 → double → decimal128.
 
-use crate::predicate::number::as_milliseconds;
+use crate::integer::as_milliseconds;
 use document::{Decimal128, Element, Kind, Value};
 use error::{Code, Error, Result};
 
@@ -199,14 +199,14 @@ impl Sum {
     }
 
     /// Returns the sum rounded to an integer, for dates; `None` if it does not fit.
-    pub(super) fn whole_total(&self) -> Option<i64> {
+    pub fn whole_total(&self) -> Option<i64> {
         match self.total() {
             Number::Int32(number) => Some(i64::from(number)),
             Number::Int64(number) => Some(number),
             Number::Double(_) if self.widest != Widest::Double => None,
             // To the nearest integer, halves towards zero.
-            Number::Double(sum) => crate::predicate::number::truncated_double((sum.abs() - 0.5).ceil().copysign(sum)),
-            number => crate::predicate::number::as_milliseconds(number.to_value()),
+            Number::Double(sum) => crate::integer::truncated_double((sum.abs() - 0.5).ceil().copysign(sum)),
+            number => crate::integer::as_milliseconds(number.to_value()),
         }
     }
 
@@ -336,12 +336,12 @@ impl Compensated {
 /// even.
 ///
 /// Fails with 31109 for a double out of range; a decimal out of range becomes the least number.
-pub(super) fn to_long(number: Value<'_>) -> Result<i64> {
+pub fn to_long(number: Value<'_>) -> Result<i64> {
     match (as_milliseconds(number), number) {
         (Some(long), _) => Ok(long),
         (None, Value::Decimal128(_)) => Ok(i64::MIN),
         (None, _) => {
-            let found = super::string::display(number);
+            let found = crate::text::display(number);
             Err(Error::new(Code(31109), format!("Can't coerce out of range value {found} to long")))
         }
     }

@@ -109,7 +109,7 @@ impl Regex {
 
     /// Returns whether a value is a string that the pattern matches, or the same regular
     /// expression.
-    pub(crate) fn matches(&self, element: Element<'_>) -> Result<bool> {
+    pub fn matches(&self, element: Element<'_>) -> Result<bool> {
         match element.kind {
             Kind::String | Kind::Symbol => {
                 let raw = element.raw_value();
@@ -122,7 +122,7 @@ impl Regex {
         }
     }
 
-    pub(crate) fn matches_text(&self, text: &[u8]) -> Result<bool> {
+    pub fn matches_text(&self, text: &[u8]) -> Result<bool> {
         steps::bytes(text.len());
         match &self.0.program {
             Program::Contains(finder) => Ok(finder.find(text).is_some() && is_utf8(text)),
@@ -162,7 +162,7 @@ fn is_match(engine: &pcre2::bytes::Regex, text: &[u8]) -> std::result::Result<bo
 }
 
 /// Counts the steps of a call of the engine.
-pub(crate) fn count_call(text: &[u8]) {
+pub fn count_call(text: &[u8]) {
     steps::steps(STEPS_PER_CALL + text.len() / 64);
 }
 
@@ -183,7 +183,7 @@ fn needle(pattern: &str, options: &str) -> Option<Finder> {
     contained::texts(pattern, options).iter().max_by_key(|text| text.len()).map(|text| finder(text))
 }
 
-pub(crate) fn compile(pattern: &str, options: &str) -> Result<pcre2::bytes::Regex> {
+pub fn compile(pattern: &str, options: &str) -> Result<pcre2::bytes::Regex> {
     let translated = dialect::translate(pattern, options).map_err(invalid)?;
     build(&translated.pattern, options)
 }

@@ -37,6 +37,13 @@ impl From<usize> for Budget {
     }
 }
 
+impl Budget {
+    /// A budget that spills to memory, for tests.
+    pub fn spilling_to_memory(memory_bytes_max: usize) -> Budget {
+        Budget { memory_bytes_max, disk: Some(Arc::new(MemorySpace)) }
+    }
+}
+
 impl fmt::Debug for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Budget")
@@ -53,7 +60,7 @@ const CHUNK_BYTES: usize = 128 * 1024;
 const RUNS_MAX: usize = 64;
 
 /// Sorted runs of entries: a key, by whose bytes a run is ordered, and a value.
-pub(crate) struct Runs {
+pub struct Runs {
     file: Box<dyn SpillFile>,
     /// The start and the end of each run.
     runs: Vec<(u64, u64)>,
@@ -129,7 +136,7 @@ impl Runs {
 
 /// An entry that was read back.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub struct Entry {
     pub key: Vec<u8>,
     pub value: Vec<u8>,
 }
@@ -141,7 +148,7 @@ impl Entry {
 }
 
 /// All runs, merged while they are read back.
-pub(crate) struct Merge {
+pub struct Merge {
     file: Box<dyn SpillFile>,
     readers: Readers,
 }
@@ -278,48 +285,37 @@ impl Reader {
     }
 }
 
-#[cfg(test)]
-pub(crate) mod testing {
-    use super::*;
+/// A [`SpillSpace`] whose files are memory, for tests.
+#[derive(Debug, Default)]
+pub struct MemorySpace;
 
-    /// Files in memory.
-    #[derive(Debug, Default)]
-    pub struct Memory;
+impl SpillSpace for MemorySpace {
+    fn open(&self) -> Result<Box<dyn SpillFile>> {
+        Ok(Box::new(Vec::new()))
+    }
+}
 
-    impl SpillSpace for Memory {
-        fn open(&self) -> Result<Box<dyn SpillFile>> {
-            Ok(Box::new(Vec::new()))
-        }
+impl SpillFile for Vec<u8> {
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.extend_from_slice(bytes);
+        Ok(())
     }
 
-    impl SpillFile for Vec<u8> {
-        fn append(&mut self, bytes: &[u8]) -> Result<()> {
-            self.extend_from_slice(bytes);
-            Ok(())
-        }
-
-        fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-            let rest = &self[offset as usize..];
-            let count = rest.len().min(buffer.len());
-            buffer[..count].copy_from_slice(&rest[..count]);
-            Ok(count)
-        }
-    }
-
-    /// Returns a budget that spills to disk after this many bytes.
-    pub fn small(memory_bytes_max: usize) -> Budget {
-        Budget { memory_bytes_max, disk: Some(Arc::new(Memory)) }
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let rest = usize::try_from(offset).ok().and_then(|offset| self.get(offset..)).unwrap_or_default();
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::testing::Memory;
     use super::*;
 
     #[test]
     fn many_runs_are_read_as_one() {
-        let mut runs = Runs::open(&Memory).unwrap();
+        let mut runs = Runs::open(&MemorySpace).unwrap();
         for run in 0..200_u32 {
             runs.begin();
             for key in 0..50_u32 {
@@ -340,7 +336,7 @@ mod tests {
 
     #[test]
     fn runs_may_be_empty() {
-        let mut runs = Runs::open(&Memory).unwrap();
+        let mut runs = Runs::open(&MemorySpace).unwrap();
         runs.begin();
         runs.end().unwrap();
         assert_eq!(runs.merge().unwrap().next().unwrap(), None);

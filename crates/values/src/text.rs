@@ -6,6 +6,7 @@
 
 use document::{Doc, Element, Kind, Texts, Value};
 use std::fmt::{self, Display, Write};
+use steps::Counted;
 
 /// Strings longer than this are truncated to [`STRING_BYTES_KEPT`].
 const STRING_BYTES_MAX: usize = 160;
@@ -170,6 +171,46 @@ fn binary(subtype: u8, bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result 
     let shown = if bytes.len() > BINARY_BYTES_MAX { BINARY_BYTES_KEPT } else { bytes.len() };
     bytes[..shown].iter().try_for_each(|byte| write!(f, "{byte:02X}"))?;
     f.write_str(if shown < bytes.len() { "...)" } else { ")" })
+}
+
+/// Formats a value as evaluation errors do: `"x"`, `[1, 2]`, `{a: 1}`.
+pub fn display(value: Value<'_>) -> String {
+    let mut text = String::new();
+    write_display(value, &mut text);
+    text
+}
+
+fn write_display(value: Value<'_>, out: &mut String) {
+    let written = match value {
+        Value::Double(number) => write!(out, "{}", general(number, 6)),
+        Value::String(text) => write!(out, "\"{text}\""),
+        Value::Document(document) => return write_document(document, out),
+        Value::Array(array) => return write_array(array, out),
+        Value::DateTime(milliseconds) => write!(out, "{}", crate::calendar::iso_text(milliseconds)),
+        value => write!(out, "{}", self::value(value)),
+    };
+    // Writing to a string cannot fail.
+    debug_assert!(written.is_ok());
+}
+
+fn write_document(document: Doc<'_>, out: &mut String) {
+    out.push('{');
+    for (index, (name, value)) in document.iter().counted().enumerate() {
+        out.push_str(if index == 0 { "" } else { ", " });
+        out.push_str(name);
+        out.push_str(": ");
+        write_display(value, out);
+    }
+    out.push('}');
+}
+
+fn write_array(array: Doc<'_>, out: &mut String) {
+    out.push('[');
+    for (index, value) in array.values().counted().enumerate() {
+        out.push_str(if index == 0 { "" } else { ", " });
+        write_display(value, out);
+    }
+    out.push(']');
 }
 
 #[cfg(test)]

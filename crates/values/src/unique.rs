@@ -9,7 +9,7 @@ const COMPARED_MAX: usize = 4;
 
 /// A set of values in the order of insertion.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Unique {
+pub struct Unique {
     values: Vec<ValueBuf>,
     table: HashTable<u32>,
     hasher: ahash::RandomState,
@@ -79,7 +79,7 @@ impl Unique {
     }
 }
 
-pub(crate) fn hash_of(hasher: &ahash::RandomState, value: Value<'_>, collation: &Collation) -> u64 {
+pub fn hash_of(hasher: &ahash::RandomState, value: Value<'_>, collation: &Collation) -> u64 {
     let mut state = hasher.build_hasher();
     collation.hash(value, &mut state);
     state.finish()

@@ -1,14 +1,15 @@
 //! Accumulators that retain many values: `$push`, `$addToSet`, `$mergeObjects`, `$firstN` and its
 //! relatives.
 
-use crate::aggregate::operand::Operand;
-use crate::name_index::NameIndex;
-use crate::predicate::number::coerced;
-use crate::{Context, Expression, Item, text};
+use crate::operand::Operand;
 use document::{Collation, Doc, DocWriter, Value, ValueBuf};
 use error::{Code, Error, Result};
+use query::{Context, Expression, Item};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
+use values::integer::coerced;
+use values::name_index::NameIndex;
+use values::text;
 
 /// Appends an element to an array that is not closed yet; returns the bytes by which it grew.
 pub(super) fn push(value: Value<'_>, bytes: &mut Vec<u8>, count: &mut u32) -> isize {
@@ -268,9 +269,9 @@ pub(super) fn evaluate_limit(limit: &Expression, key: Value<'_>) -> Result<usize
     let number = match evaluated.value() {
         None => return Err(integral(5787902, "MISSING")),
         Some(value) if !value.kind().is_number() => {
-            return Err(integral(5787902, &crate::expression::display(value)));
+            return Err(integral(5787902, &values::text::display(value)));
         }
-        Some(value) => coerced(value)?.ok_or_else(|| integral(5787903, &crate::expression::display(value)))?,
+        Some(value) => coerced(value)?.ok_or_else(|| integral(5787903, &values::text::display(value)))?,
     };
     match usize::try_from(number) {
         Ok(limit) if limit > 0 => Ok(limit),

@@ -4,11 +4,11 @@
 use super::Unique;
 use super::collect::{self, Kept, Which};
 use super::{Accumulator, State, take_extreme};
-use crate::expression::Evaluated;
-use crate::expression::number::Sum;
 use document::{Doc, DocBuf, Kind, ValueBuf};
 use error::Result;
+use query::expression::Evaluated;
 use steps::Counted;
+use values::number::Sum;
 
 /// Appends a state's bytes, which [`read`] decodes.
 pub(crate) fn write(state: &State, out: &mut Vec<u8>) {

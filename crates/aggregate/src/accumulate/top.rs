@@ -1,12 +1,13 @@
 //! `$top`, `$bottom`, `$topN`, `$bottomN`: values of the documents that sort first or last.
 
 use super::collect::{self, evaluate_limit};
-use crate::aggregate::operand::Operand;
-use crate::{Context, Expression, Item, Sort, text};
+use crate::operand::Operand;
 use document::{Collation, DocWriter, Value, ValueBuf};
 use error::{Code, Error, Result};
+use query::{Context, Expression, Item, Sort};
 use std::collections::BTreeMap;
 use steps::Counted;
+use values::text;
 
 #[derive(Debug)]
 pub(crate) struct Top {

@@ -1,15 +1,15 @@
 //! The specification of `$densify`.
 
 use super::{Bounds, Densify};
-use crate::aggregate::window::parse_unit;
-use crate::expression::check_field_path;
-use crate::expression::number::Number;
-use crate::predicate::number::exact;
-use crate::{Context, Expression, Sort};
+use crate::window::parse_unit;
 use document::compare::compare;
 use document::path::Path;
 use document::{Doc, DocBuf, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
+use query::expression::check_field_path;
+use query::{Context, Expression, Sort};
+use values::integer::exact;
+use values::number::Number;
 
 pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<Densify> {
     let Value::Document(spec) = spec else {
@@ -88,7 +88,7 @@ fn fields(value: Value<'_>) -> Result<Vec<Path>> {
 
 struct Range {
     step: ValueBuf,
-    unit: Option<crate::expression::date::calculate::Unit>,
+    unit: Option<query::expression::date::calculate::Unit>,
     bounds: Bounds,
 }
 

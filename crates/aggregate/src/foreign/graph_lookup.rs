@@ -5,15 +5,16 @@
 //! further query.
 
 use super::{joined, source};
-use crate::aggregate::add_fields::set_path;
-use crate::expression::check_field_path;
-use crate::{Context, Expression, Folding, Item, Predicate, text};
+use crate::add_fields::set_path;
 use document::path::Path;
 use document::{ArrayWriter, Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::HashSet;
+use query::expression::check_field_path;
+use query::{Context, Expression, Folding, Item, Predicate};
 use std::borrow::Cow;
 use steps::Counted;
+use values::text;
 
 #[derive(Debug)]
 pub struct GraphLookup {
@@ -145,11 +146,11 @@ impl GraphLookup {
         // A missing field is not null.
         let exists = DocBuf::build(|writer| writer.append("$exists", true));
         let list =
-            crate::expression::Evaluated::array(|list| values.iter().counted().for_each(|value| list.push(value)));
+            query::expression::Evaluated::array(|list| values.iter().counted().for_each(|value| list.push(value)));
         let condition = DocBuf::build(|writer| writer.append("$in", list.value_or_null()));
         let conditions =
             [&condition, &exists].map(|test| DocBuf::build(|writer| writer.append(&self.connect_to, test)));
-        let all = crate::expression::Evaluated::array(|list| conditions.iter().for_each(|one| list.push(one)));
+        let all = query::expression::Evaluated::array(|list| conditions.iter().for_each(|one| list.push(one)));
         let filter = DocBuf::build(|writer| writer.append("$and", all.value_or_null()));
         Ok(Predicate::parse(filter.as_doc(), &self.context)?.and(self.restriction.clone()))
     }
@@ -265,11 +266,11 @@ fn parse_depth(value: Value<'_>) -> Result<i64> {
         let kind = value.kind().alias();
         return Err(Error::new(Code(40100), format!("maxDepth must be numeric, found type: {kind}")));
     }
-    let truncated = crate::predicate::number::truncated(value).unwrap_or(0);
+    let truncated = values::integer::truncated(value).unwrap_or(0);
     if truncated < 0 {
         return Err(Error::new(Code(40101), format!("maxDepth requires a nonnegative argument, found: {truncated}")));
     }
-    crate::predicate::number::exact(value).ok_or_else(|| {
+    values::integer::exact(value).ok_or_else(|| {
         Error::new(Code(40102), format!("maxDepth could not be represented as a long long: {truncated}"))
     })
 }

@@ -1,20 +1,21 @@
 //! `$lookup`: adds documents of another collection to each input document.
 
 use super::{documents_of, joined, source, split_documents, sub_pipeline, without_source};
-use crate::aggregate::Pipeline;
-use crate::aggregate::add_fields::set_path;
-use crate::context::Folding;
-use crate::expression::{check_field_path, check_variable_name};
-use crate::metadata::{Meta, Needs};
-use crate::{Context, Expression, Item, Predicate, text};
+use crate::Pipeline;
+use crate::add_fields::set_path;
 use document::path::Path;
 use document::{ArrayWriter, Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::HashSet;
+use query::context::Folding;
+use query::expression::{check_field_path, check_variable_name};
+use query::metadata::{Meta, Needs};
+use query::{Context, Expression, Item, Predicate};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::sync::Arc;
 use steps::Counted;
+use values::text;
 
 /// Maximal size of the matches of one document.
 pub const MATCHES_BYTES_MAX: usize = 100 * 1024 * 1024;

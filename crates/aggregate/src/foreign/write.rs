@@ -1,13 +1,13 @@
 //! `$out` and `$merge`: write the results of the pipeline to a collection.
 
 use super::{sub_pipeline, unknown_field, wrong_type};
-use crate::aggregate::{Pipeline, glance};
-use crate::context::Folding;
-use crate::expression::{check_field_path, check_variable_name};
-use crate::{Context, Expression};
+use crate::{Pipeline, glance};
 use document::{Collation, Doc, DocBuf, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::{HashMap, HashSet};
+use query::context::Folding;
+use query::expression::{check_field_path, check_variable_name};
+use query::{Context, Expression};
 use steps::Counted;
 
 /// `$out`: the results replace a collection.
@@ -19,7 +19,7 @@ pub struct Out {
 }
 
 impl Out {
-    pub(in crate::aggregate) fn parse(spec: Value<'_>) -> Result<Out> {
+    pub(crate) fn parse(spec: Value<'_>) -> Result<Out> {
         match spec {
             Value::String("") => Err(Error::new(Code::INVALID_NAMESPACE, "Invalid $out target namespace")),
             Value::String(collection) => Ok(Out { database: None, collection: collection.to_owned() }),
@@ -216,7 +216,7 @@ impl Merge {
     }
 
     /// Checks the fields of a specification one by one, and the names of the stages in it.
-    pub(in crate::aggregate) fn check_fields(spec: Value<'_>) -> Result<()> {
+    pub(crate) fn check_fields(spec: Value<'_>) -> Result<()> {
         match spec {
             Value::String(_) => Ok(()),
             Value::Document(spec) => {

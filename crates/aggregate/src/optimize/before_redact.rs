@@ -4,9 +4,9 @@
 //! It consists of conditions on values that cannot result from a removal: none on documents, arrays
 //! and nulls. They are tested again after the stage.
 
-use crate::predicate::{Node, Test};
 use document::path::position;
 use document::{Value, ValueBuf};
+use query::predicate::{Node, Test};
 use steps::Counted;
 
 /// Returns the part of a condition that holds before a `$redact` whenever the condition holds after

@@ -1,15 +1,15 @@
 //! The window of a document: the neighbors that are part of it.
 
 use super::partition::Partition;
-use crate::expression::date::calculate::Unit;
-use crate::expression::number::{Number, Sum};
-use crate::text;
-use crate::{Context, Expression};
 use document::compare::compare;
 use document::{Doc, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
+use query::expression::date::calculate::Unit;
+use query::{Context, Expression};
 use std::cmp::Ordering;
 use std::ops::Range;
+use values::number::{Number, Sum};
+use values::text;
 
 #[derive(Debug)]
 pub(super) enum Bounds {
@@ -54,7 +54,7 @@ impl Bounds {
     fn parse_documents(pair: Element<'_>, context: &Context, sorted: Option<usize>) -> Result<Bounds> {
         let [lower, upper] = both(pair)?.map(|bound| {
             parse_bound(bound, context, |value| {
-                let whole = crate::predicate::number::exact(value).and_then(|whole| i32::try_from(whole).ok());
+                let whole = values::integer::exact(value).and_then(|whole| i32::try_from(whole).ok());
                 let message = "Numeric document-based bounds must be an integer";
                 whole.map(i64::from).ok_or_else(|| Error::failed_to_parse(message))
             })
@@ -82,7 +82,7 @@ impl Bounds {
             .transpose()?;
         let [lower, upper] = both(pair)?.map(|bound| {
             parse_bound(bound, context, |value| {
-                if unit_name.is_some() && crate::predicate::number::exact(value).is_none() {
+                if unit_name.is_some() && values::integer::exact(value).is_none() {
                     let message = "With 'unit', range-based bounds must be an integer";
                     return Err(Error::failed_to_parse(message));
                 }
@@ -110,7 +110,7 @@ impl Bounds {
     }
 }
 
-pub(in crate::aggregate) fn parse_unit(name: &str) -> Result<Unit> {
+pub(crate) fn parse_unit(name: &str) -> Result<Unit> {
     Unit::parse(name).ok_or_else(|| Error::failed_to_parse(format!("unknown time unit value: {name}")))
 }
 
@@ -259,7 +259,7 @@ fn range_base(value: Option<&ValueBuf>, unit: Option<Unit>) -> Result<Value<'_>>
 
 fn moved(base: Value<'_>, offset: Number, unit: Option<Unit>) -> Result<ValueBuf> {
     if let (Value::DateTime(moment), Some(unit)) = (base, unit) {
-        let amount = crate::predicate::number::exact(offset.to_value()).unwrap_or(0);
+        let amount = values::integer::exact(offset.to_value()).unwrap_or(0);
         let out_of_range = || Error::new(Code(5166406), "dateAdd overflowed");
         return Ok(Value::DateTime(unit.add(moment, amount).ok_or_else(out_of_range)?).to_owned());
     }

@@ -1,12 +1,12 @@
 //! `$linearFill`: replaces missing values by interpolation between the known neighbors.
 
 use super::Partition;
-use crate::Expression;
-use crate::aggregate::operand::Operand;
-use crate::expression::{Evaluated, apply};
+use crate::operand::Operand;
 use document::compare::equal;
 use document::{Value, ValueBuf};
 use error::{Code, Error, Result};
+use query::Expression;
+use query::expression::{Evaluated, apply};
 
 /// The state of a run over one partition.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! Values of a moving window, in order.
 
-use crate::aggregate::accumulate::{Several, Top, Which};
+use crate::accumulate::{Several, Top, Which};
 use document::{ArrayWriter, Collation, Kind, Value, ValueBuf};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};

@@ -2,17 +2,18 @@
 
 use super::SetWindowFields;
 use super::bounds::{Bounds, parse_unit};
-use crate::aggregate::accumulate::{Accumulator, Several, Top};
-use crate::aggregate::field_tree::{FieldTree, PathSet};
-use crate::aggregate::operand::Operand;
-use crate::expression::check_field_path;
-use crate::expression::date::calculate::Unit;
-use crate::expression::decimal;
-use crate::expression::number::Number;
-use crate::predicate::number::exact;
-use crate::{Context, Expression, Folding, Sort, text};
+use crate::accumulate::{Accumulator, Several, Top};
+use crate::field_tree::{FieldTree, PathSet};
+use crate::operand::Operand;
 use document::{Decimal128, Doc, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
+use query::expression::check_field_path;
+use query::expression::date::calculate::Unit;
+use query::{Context, Expression, Folding, Sort};
+use values::decimal;
+use values::integer::exact;
+use values::number::Number;
+use values::text;
 
 /// The function of an output field.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 //! The documents of one partition: in memory up to the budget, the rest on disk if allowed.
 
-use crate::spill::{Budget, SpillFile};
-use crate::{Item, ItemBuf};
 use document::Doc;
 use error::{Code, Error, Result};
+use query::{Item, ItemBuf};
 use std::cell::RefCell;
+use values::spill::{Budget, SpillFile};
 
 /// Bytes that are gathered before they are written.
 const CHUNK_BYTES: usize = 128 * 1024;

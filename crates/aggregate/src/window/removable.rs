@@ -1,11 +1,12 @@
 //! Functions over a moving window from which values can be removed: the result is as if they had
 //! never been added.
 
-use crate::expression::number::{Number, Sum};
-use crate::expression::{apply, decimal};
 use document::{Decimal128, Value, ValueBuf};
 use error::{Code, Error, Result};
+use query::expression::apply;
 use std::collections::VecDeque;
+use values::decimal;
+use values::number::{Number, Sum};
 
 /// A sum whose type is the widest one in the window; integers are int32 if they fit.
 #[derive(Debug, Default)]

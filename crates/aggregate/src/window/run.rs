@@ -8,16 +8,16 @@ use super::removable::{
     MovingAverage, RemovableAverage, RemovableCovariance, RemovableDeviation, RemovableIntegral, RemovableSum,
 };
 use super::{Partition, SetWindowFields};
-use crate::Item;
-use crate::aggregate::accumulate::{State, Which};
-use crate::aggregate::operand::{Operand, Row};
-use crate::expression::apply;
-use crate::expression::date::calculate::Unit;
-use crate::expression::number::Number;
+use crate::accumulate::{State, Which};
+use crate::operand::{Operand, Row};
 use document::{Collation, DocBuf, DocWriter, Value, ValueBuf};
 use error::{Code, Error, Result};
+use query::Item;
+use query::expression::apply;
+use query::expression::date::calculate::Unit;
 use std::collections::VecDeque;
 use std::ops::Range;
+use values::number::Number;
 
 /// The state of a function in the current partition.
 pub(super) enum Run {

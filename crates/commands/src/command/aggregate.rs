@@ -11,12 +11,12 @@ use crate::envelope::{WriteConcern, check_time_limit};
 use crate::index_filters;
 use crate::read::{Batch, Reader, Request};
 use crate::reply::{append_namespace, in_executor};
+use aggregate::Pipeline;
 use cache::dependencies::Aspect;
 use cache::{Dependencies, NotCached};
 use document::{Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::Context;
-use query::aggregate::Pipeline;
 use store::Namespace;
 
 const WITHIN: &str = "aggregate";
@@ -80,7 +80,7 @@ pub fn read_first(call: &Call<'_>) -> Result<()> {
     check_name(call)?;
     let arguments = Arguments::read(call.all_fields())?;
     check_cursor(&arguments)?;
-    query::aggregate::glance(arguments.pipeline)
+    aggregate::glance(arguments.pipeline)
 }
 
 pub fn check_cursor(arguments: &Arguments<'_>) -> Result<()> {
@@ -168,7 +168,7 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
 
 /// The namespace: a collection, or for `aggregate: 1` the database itself, which only some first stages can do with.
 pub fn aggregated_namespace(database: &str, first: Element<'_>, pipeline: Doc<'_>) -> Result<Namespace> {
-    query::aggregate::glance(pipeline)?;
+    aggregate::glance(pipeline)?;
     if let Some(stage) = pipeline.values().next().and_then(Value::as_document).and_then(Doc::first) {
         source_stage::check(stage)?;
     }

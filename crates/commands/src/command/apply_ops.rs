@@ -123,7 +123,7 @@ fn catalog_command(namespace: &Namespace, object: Doc<'_>) -> Result<DocBuf> {
             return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message));
         }
         _ => {
-            let object = query::text::document(object);
+            let object = values::text::document(object);
             let message = format!("Unknown oplog entry command type: {name} Object field: {object}");
             return Err(Error::bad_value(message));
         }
@@ -139,14 +139,14 @@ async fn check_exists(call: &Call<'_>, namespace: &Namespace, entry: Doc<'_>) ->
     if call.worker.store.collection(namespace).await?.is_some() {
         return Ok(());
     }
-    let entry = query::text::document(entry);
+    let entry = values::text::document(entry);
     let message = format!("cannot apply insert or update operation on a non-existent namespace {namespace}: {entry}");
     Err(Error::new(Code::NAMESPACE_NOT_FOUND, message))
 }
 
 fn id_of<'a>(document: Doc<'a>, what: &str, entry: Doc<'_>) -> Result<Value<'a>> {
     document.get("_id").ok_or_else(|| {
-        let entry = query::text::document(entry);
+        let entry = values::text::document(entry);
         Error::new(Code::NO_SUCH_KEY, format!("Failed to apply {what} due to missing _id: {{ oplogEntry: {entry} }}"))
     })
 }

@@ -197,7 +197,7 @@ pub fn kill_op(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     if let Value::Double(number) = field.value()
         && number.fract() != 0.0
     {
-        let found = query::text::element("op", field.value());
+        let found = values::text::element("op", field.value());
         let message = format!(
             "Expected field \"op\" to have a value exactly representable as a 64-bit integer, but found {found}"
         );

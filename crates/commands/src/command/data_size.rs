@@ -129,7 +129,7 @@ impl<'a> Arguments<'a> {
         let Some(order) = order else { return failed("couldn't find valid index containing key pattern") };
         for bound in [min, max] {
             if !bound.elements().map(|part| part.key_bytes()).eq(key.as_doc().elements().map(|part| part.key_bytes())) {
-                let (bound, key) = (query::text::document(bound), query::text::document(key.as_doc()));
+                let (bound, key) = (values::text::document(bound), values::text::document(key.as_doc()));
                 let message = format!("field names of bound {bound} do not match those of keyPattern {key}");
                 return Err(Error::new(Code(16634), message));
             }

@@ -129,10 +129,10 @@ fn limit(field: Element<'_>) -> Result<bool> {
     let value = field.value();
     match value {
         Value::Int32(_) | Value::Int64(_) | Value::Double(_) | Value::Decimal128(_) => {
-            match query::exact_integer(value) {
+            match values::integer::exact(value) {
                 Some(0) => Ok(false),
                 Some(1) => Ok(true),
-                _ => refuse(&query::text::value(value)),
+                _ => refuse(&values::text::value(value)),
             }
         }
         _ => Ok(false),

@@ -12,11 +12,11 @@ use crate::index_filters;
 use crate::read::{Batch, Reader, Request};
 use crate::reply::{append_namespace, in_executor};
 use crate::server::Topology;
+use aggregate::Fields;
 use cache::dependencies::{Aspect, DocumentSet};
 use cache::{Dependencies, NotCached};
 use document::{Collation, Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
-use query::aggregate::Fields;
 use query::{Meta, Needs, Predicate, Projection, Sort};
 use store::Namespace;
 
@@ -137,7 +137,7 @@ impl<'a> Arguments<'a> {
         let needs = context.requests.take();
         needs.check(Needs::given_by(filter))?;
         if needs.contains(Meta::SortKey) && sort.is_none() {
-            return Err(query::aggregate::no_sort_key());
+            return Err(aggregate::no_sort_key());
         }
         let projection = match (self.return_key, self.show_record_id) {
             (true, _) => Some(projection.unwrap_or_default().into_index_key()),

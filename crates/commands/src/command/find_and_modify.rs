@@ -13,8 +13,9 @@ use crate::reply::in_executor;
 use crate::write;
 use document::{Doc, DocBuf, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
-use query::{Item, MatchDetails, Meta, MetadataBuf, Predicate, Projection, Sort, Update};
+use query::{Item, MatchDetails, Meta, MetadataBuf, Predicate, Projection, Sort};
 use store::{DeleteStatement, ReturnImage, StatementOutcome, UpdateStatement};
+use update::Update;
 
 const WITHIN: &str = "findAndModify";
 

@@ -12,16 +12,16 @@ use crate::command::aggregate::{Arguments, in_pipeline};
 use crate::command::{geo_near, views};
 use crate::dispatch::Call;
 use crate::read::{Batch, Reader, Request};
+use aggregate::foreign::MATCHES_BYTES_MAX;
+use aggregate::{Part, Pipeline, Source};
 pub use chain::Chain;
 use document::{DocBuf, Value};
 use error::Result;
 use futures_util::future::LocalBoxFuture;
-use query::aggregate::foreign::MATCHES_BYTES_MAX;
-use query::aggregate::{Part, Pipeline, Source};
-use query::spill::Budget;
 use query::{ItemBuf, Predicate};
 use std::collections::VecDeque;
 use store::Namespace;
+use values::spill::Budget;
 
 /// Opens a pipeline over a collection. `None`: the name is a view's. A pipeline that ends with a write is carried out at once.
 pub async fn open(

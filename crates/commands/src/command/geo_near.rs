@@ -1,7 +1,7 @@
 //! Which field a `$geoNear` means that names none: the one of the only index over places that the collection has.
 
+use aggregate::Pipeline;
 use error::{Code, Error, Result};
-use query::aggregate::Pipeline;
 use store::{DocumentStore, FieldKind, Namespace};
 
 /// Names the field. Errors 26 and 27 where no index says it, or several do.

@@ -5,10 +5,10 @@ use crate::dispatch::Call;
 use crate::read::blocking_bytes_max;
 use document::{Collation, Doc, DocBuf, Element, Kind, Value};
 use error::{Code, Error, Result};
-use query::spill::Budget;
 use query::{Context, Expression};
 use std::borrow::Cow;
 use store::Namespace;
+use values::spill::Budget;
 
 /// `hint`: an index name or key pattern. An empty pattern hints at nothing.
 pub fn hint<'a>(field: Element<'a>) -> Result<Option<Value<'a>>> {

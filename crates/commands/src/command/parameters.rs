@@ -78,7 +78,7 @@ const PARAMETERS: &[Parameter] = &[
                 Ok(())
             }
             value => {
-                let shown = query::text::element(field.key(), value);
+                let shown = values::text::element(field.key(), value);
                 Err(Error::bad_value(format!("Invalid value for logLevel: {shown}")))
             }
         }),

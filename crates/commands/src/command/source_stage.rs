@@ -11,10 +11,10 @@ use crate::command::shards;
 use crate::dispatch::Call;
 use crate::logical_session::{LogicalSessionId, NOBODY};
 use crate::reply::in_executor;
+use aggregate::foreign::documents_of;
 use document::{ArrayWriter, Doc, DocBuf, Value};
 use error::{Code, Error, Result};
 use query::Context;
-use query::aggregate::foreign::documents_of;
 use std::collections::VecDeque;
 use store::Namespace;
 
@@ -45,7 +45,7 @@ const SHARDED_DATA: &str = "$shardedDataDistribution";
 pub fn needs_no_collection_error(stage: &str) -> Error {
     let message = match stage {
         "$currentOp" => CURRENT_OP_NAMESPACE.to_owned(),
-        "$listLocalSessions" => query::aggregate::LOCAL_SESSIONS_NAMESPACE.to_owned(),
+        "$listLocalSessions" => aggregate::LOCAL_SESSIONS_NAMESPACE.to_owned(),
         _ => format!("'{stage}' can only be run with {{aggregate: 1}}"),
     };
     Error::new(Code::INVALID_NAMESPACE, message)
@@ -74,7 +74,7 @@ pub async fn documents(
         }
         check(stage)?;
         if index > 0 && stage.key() == "$changeStream" {
-            return Err(query::aggregate::no_change_streams());
+            return Err(aggregate::no_change_streams());
         }
         if index > 0 {
             let message = format!("{} is only valid as the first stage in a pipeline", stage.key());
@@ -92,7 +92,7 @@ pub async fn documents(
     };
     let documents = match stage.key() {
         "$changeStream" => {
-            return Err(query::aggregate::no_change_streams());
+            return Err(aggregate::no_change_streams());
         }
         "$documents" => documents_of(stage.value(), context)
             .map_err(|error| in_executor(error, "PlanExecutor error during aggregation"))?
@@ -109,7 +109,7 @@ pub async fn documents(
             operations.into()
         }
         "$listSessions" if namespace.to_string() != "config.system.sessions" => {
-            return Err(Error::new(Code::INVALID_NAMESPACE, query::aggregate::SESSIONS_NAMESPACE));
+            return Err(Error::new(Code::INVALID_NAMESPACE, aggregate::SESSIONS_NAMESPACE));
         }
         "$listLocalSessions" | "$listSessions" if asks_for_users => VecDeque::new(),
         "$listLocalSessions" | "$listSessions" => known_sessions(call),

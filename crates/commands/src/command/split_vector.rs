@@ -105,7 +105,7 @@ async fn index(call: &Call<'_>, namespace: &Namespace, key: Doc<'_>) -> Result<I
         same_key(beginning.as_doc(), key)
     };
     indexes.into_iter().find(begins).ok_or_else(|| {
-        let key = query::text::document(key);
+        let key = values::text::document(key);
         Error::new(Code::INDEX_NOT_FOUND, format!("couldn't find index over splitting key {key}"))
     })
 }

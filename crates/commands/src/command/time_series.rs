@@ -13,10 +13,10 @@ pub mod writing;
 
 use crate::command::{view_definitions, views};
 use crate::dispatch::Call;
+use aggregate::UNPACK_BUCKET;
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 use options::{Granularity, Options, Others};
-use query::aggregate::UNPACK_BUCKET;
 use store::Namespace;
 
 /// How the collections of buckets are named.

@@ -10,8 +10,9 @@ use crate::dispatch::{Call, Disposition};
 use crate::write;
 use document::{Collation, Doc, DocBuf, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
-use query::{Context, Predicate, Update};
+use query::{Context, Predicate};
 use store::{ReturnImage, UpdateStatement};
+use update::Update;
 
 /// `update`, among commands that change what filters find.
 pub struct Updates;
@@ -205,7 +206,7 @@ pub fn check_update(field: Element<'_>) -> Result<Element<'_>> {
     match field.kind {
         Kind::Document => Ok(field),
         Kind::Array => {
-            query::aggregate::glance(field.value().as_array().unwrap_or(Doc::EMPTY))?;
+            aggregate::glance(field.value().as_array().unwrap_or(Doc::EMPTY))?;
             Ok(field)
         }
         _ => Err(Error::failed_to_parse("Update argument must be either an object or an array")),
@@ -214,7 +215,7 @@ pub fn check_update(field: Element<'_>) -> Result<Element<'_>> {
 
 /// The variables of a statement: the command's, and its own constants (`c`) over them.
 fn merge_constants(context: &Context, constants: Doc<'_>) -> Result<Context> {
-    let given = query::Variables::from(constants.to_owned());
+    let given = values::Variables::from(constants.to_owned());
     let mut variables = options::without(context.variables.as_doc(), |name| given.get(name).is_some());
     let constants = options::constants(constants, context)?;
     constants.as_doc().iter().for_each(|(name, value)| variables.append(name, value));

@@ -61,7 +61,7 @@ fn check_privileges(field: Element<'_>) -> Result<()> {
     match is_known {
         true => Ok(()),
         false => {
-            let found = query::text::element(field.key(), field.value());
+            let found = values::text::element(field.key(), field.value());
             Err(Error::bad_value(format!(
                 "Failed to parse 'showPrivileges'. 'showPrivileges' should either be a boolean or the string \
                  'asUserFragment', given: {found}"

@@ -3,13 +3,14 @@
 use crate::command::view_graph::Graph;
 use crate::command::views;
 use crate::dispatch::Call;
+use aggregate::Pipeline;
 use bytes::Bytes;
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error, Result};
-use query::aggregate::Pipeline;
-use query::fulltext::TextIndexes;
-use query::{Context, Folding, Predicate, Update};
+use fulltext::TextIndexes;
+use query::{Context, Folding, Predicate};
 use store::{DeleteStatement, Namespace, ReturnImage, Statements, UpdateStatement, WriteBatch, views as definitions};
+use update::Update;
 
 /// Refuses what cannot be a view's base.
 pub fn check_base(view_on: &str) -> Result<()> {
@@ -195,7 +196,7 @@ fn check_stage(namespace: &Namespace, position: usize, name: &str) -> Result<()>
             );
             Err(Error::new(Code::OPTION_NOT_SUPPORTED_ON_VIEW, message))
         }
-        "$changeStream" => Err(query::aggregate::no_change_streams()),
+        "$changeStream" => Err(aggregate::no_change_streams()),
         "$documents" => {
             let message = "'$documents' cannot be used in a view definition";
             Err(Error::new(Code::INVALID_NAMESPACE, message))

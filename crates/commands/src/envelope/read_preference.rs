@@ -3,7 +3,7 @@
 use crate::arguments::{self, unknown_field, wrong_kind};
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
-use query::text;
+use values::text;
 
 /// Errors: 14 for a part of another type, 2, 4, 72, 160 and 40415 for what a part may not be.
 pub fn check_read_preference(element: Element<'_>) -> Result<()> {

@@ -192,7 +192,7 @@ fn check_w(field: Element<'_>) -> Result<Acknowledgement> {
         }
         Value::Document(tags) => match tags.elements().find(|tag| !tag.kind.is_number()) {
             Some(tag) => {
-                let found = query::text::element(tag.key(), tag.value());
+                let found = values::text::element(tag.key(), tag.value());
                 let message = format!("tags must be a single level document with only number values; found: {found}");
                 return Err(Error::failed_to_parse(message));
             }

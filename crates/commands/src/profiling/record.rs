@@ -170,7 +170,7 @@ impl Done<'_> {
         }
         let mut text = Beginning(String::new());
         // It fails where there is no more room.
-        let _ = write!(text, "{}", query::text::document(command.as_doc()));
+        let _ = write!(text, "{}", values::text::document(command.as_doc()));
         writer.document("command").append("$truncated", text.0.as_str());
     }
 

@@ -44,7 +44,7 @@ impl<'b> Batch<'b> {
     /// Error 10334 where a pipeline's result is too large for a client.
     pub fn check_size(&self, document: Doc<'_>) -> Result<()> {
         match &self.documents {
-            Documents::Reply(_) => query::aggregate::check_size(document),
+            Documents::Reply(_) => aggregate::check_size(document),
             Documents::Kept(_) => Ok(()),
         }
     }

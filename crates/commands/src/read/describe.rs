@@ -5,7 +5,7 @@
 
 use document::{Collation, Doc, Value};
 use error::Result;
-use query::geo::Near;
+use geo::Near;
 use query::predicate::Node;
 use query::{Item, MatchDetails, Meta, MetadataBuf, Needs, Predicate, Projection, Sort};
 use std::sync::Arc;

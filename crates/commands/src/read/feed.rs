@@ -4,9 +4,9 @@ use super::describe::{Describer, describe};
 use super::sinks::PipelineSink;
 use super::{Source, wanted};
 use crate::running::Running;
+use aggregate::{Demand, Execution, Fields};
 use document::Doc;
 use error::{Error, Result};
-use query::aggregate::{Demand, Execution, Fields};
 use query::{Item, MatchDetails, Predicate};
 use store::{DocumentStore, ScanEnd};
 

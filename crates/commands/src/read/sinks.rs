@@ -3,10 +3,10 @@
 use super::describe::{Describer, describe, in_turn};
 use super::{Batch, Feed, as_document};
 use crate::running::Running;
+use aggregate::{Demand, Fields};
 use document::Doc;
 use document::json::JsonError;
 use error::{Error, Result};
-use query::aggregate::{Demand, Fields};
 use query::sort::Sorter;
 use query::{MatchDetails, Predicate, Projection};
 use std::sync::Arc;

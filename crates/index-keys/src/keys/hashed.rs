@@ -4,9 +4,9 @@ use super::encode_field;
 use crate::IndexShape;
 use document::{Doc, Value};
 use error::{Code, Error, Result};
-use query::hashed::hash;
 use smallvec::SmallVec;
 use store::FieldKind;
+use values::hash::hash;
 
 pub fn for_each_key(document: Doc<'_>, index: &IndexShape, give: &mut dyn FnMut(&[u8], &[Value<'_>])) -> Result<()> {
     let mut values: SmallVec<[Value<'_>; 4]> = SmallVec::new();

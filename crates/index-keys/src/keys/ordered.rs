@@ -179,7 +179,7 @@ fn ambiguous(array: Doc<'_>, name: &str) -> Error {
     let message = format!(
         "Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), \
          field: '{name}' for array: {}",
-        query::text::document(array)
+        values::text::document(array)
     );
     Error::new(Code(16746), message)
 }

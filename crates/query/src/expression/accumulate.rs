@@ -4,10 +4,10 @@
 use super::Evaluated;
 use super::functions::Arity::Any;
 use super::functions::{Function, comparing, function};
-use super::number::{Number, Sum};
 use document::{Collation, Value};
 use std::cmp::Ordering;
 use steps::Counted;
+use values::number::{Number, Sum};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     function("$sum", Any, |_, arguments| Ok(sum(&values(arguments)).0.total().to_value().into())),

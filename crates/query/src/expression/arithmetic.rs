@@ -1,15 +1,16 @@
 //! Arithmetic.
 
+use super::Evaluated;
 use super::functions::Arity::{Any, Between, Exactly};
 use super::functions::{Function, function};
-use super::number::{Number, Sum, to_long};
-use super::string::display;
-use super::{Evaluated, decimal};
-use crate::predicate::number::{coerced, exact};
 use astro_float::BigFloat;
 use document::Value;
 use document::decimal::Parts;
 use error::{Code, Error, Result};
+use values::decimal;
+use values::integer::{coerced, exact};
+use values::number::{Number, Sum, to_long};
+use values::text::display;
 
 pub(super) static FUNCTIONS: &[Function] = &[
     function("$add", Any, add),

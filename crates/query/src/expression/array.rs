@@ -5,13 +5,14 @@ use super::functions::Arity::{Any, Between, Exactly, Named};
 use super::functions::{Function, check_size, comparing, function};
 use super::parse::Parser;
 use super::scope::Scope;
-use super::string::{display, search_range};
+use super::string::search_range;
 use super::{Evaluated, Expr};
-use crate::aggregate::check_room;
-use crate::predicate::number::exact;
+use crate::check_size_between_stages;
 use document::{ArrayWriter, Collation, Doc, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
 use steps::Counted;
+use values::integer::exact;
+use values::text::display;
 
 pub(super) static FUNCTIONS: &[Function] = &[
     function("$isArray", Exactly(1), |_, arguments| Ok(matches!(arguments[0].value(), Some(Value::Array(_))).into())),
@@ -57,7 +58,7 @@ pub(super) fn build<'s>(elements: &'s [Expr], scope: &Scope<'s>) -> Result<Evalu
     Evaluated::try_array(|writer| {
         for element in elements {
             element.evaluate(scope)?.push_to(writer);
-            check_room(writer.size())?;
+            check_size_between_stages(writer.size())?;
         }
         Ok(())
     })

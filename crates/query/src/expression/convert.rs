@@ -6,14 +6,15 @@ use super::Evaluated;
 use super::arguments::named;
 use super::functions::Arity::{Exactly, Named};
 use super::functions::{Function, function};
-use super::number::Number;
 use super::parse::Parser;
-use super::string::{display, double_text};
+use super::string::double_text;
 use super::{Expr, date};
-use crate::hashed;
-use crate::predicate::number::{exact, truncated};
 use document::{Collation, Kind, ObjectId, Value, ValueBuf};
 use error::{Code, Error, Result};
+use values::hash;
+use values::integer::{exact, truncated};
+use values::number::Number;
+use values::text::display;
 
 pub(super) static FUNCTIONS: &[Function] = &[
     function("$convert", Named(parse), convert),
@@ -25,7 +26,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function("$toString", Exactly(1), |_, arguments| short(&arguments[0], Kind::String)),
     function("$toDate", Exactly(1), |_, arguments| short(&arguments[0], Kind::DateTime)),
     function("$toHashedIndexKey", Named(|parser, _, operand| Ok(vec![parser.parse(operand)?])), |_, arguments| {
-        Ok(Value::Int64(hashed::hash(arguments[0].value_or_null(), &Collation::SIMPLE)).into())
+        Ok(Value::Int64(hash::hash(arguments[0].value_or_null(), &Collation::SIMPLE)).into())
     }),
     function("$toObjectId", Exactly(1), |_, arguments| short(&arguments[0], Kind::ObjectId)),
 ];
@@ -171,7 +172,7 @@ fn overflow(value: Value<'_>) -> Error {
 fn whole(value: Value<'_>) -> Result<i64> {
     let (nan, infinite) = match value {
         Value::Double(number) => (number.is_nan(), number.is_infinite()),
-        Value::Decimal128(number) => (number.is_nan(), !number.is_nan() && !super::decimal::is_finite(number)),
+        Value::Decimal128(number) => (number.is_nan(), !number.is_nan() && !values::decimal::is_finite(number)),
         _ => (false, false),
     };
     if nan || infinite {
@@ -229,7 +230,7 @@ fn to_double(value: Value<'_>) -> Result<Option<Value<'static>>> {
         Value::Decimal128(number) => {
             let double = number.to_f64();
             let vanishes = !double.is_normal() && double.is_finite() && !Number::Decimal(number).is_zero();
-            if vanishes || double.is_infinite() && super::decimal::is_finite(number) {
+            if vanishes || double.is_infinite() && values::decimal::is_finite(number) {
                 return Err(overflow(value));
             }
             double
@@ -243,8 +244,8 @@ fn to_double(value: Value<'_>) -> Result<Option<Value<'static>>> {
 
 fn to_decimal(value: Value<'_>) -> Result<Option<Value<'static>>> {
     Ok(Some(Value::Decimal128(match value {
-        Value::Boolean(flag) => super::decimal::from_i64(i64::from(flag)),
-        Value::DateTime(milliseconds) => super::decimal::from_i64(milliseconds),
+        Value::Boolean(flag) => values::decimal::from_i64(i64::from(flag)),
+        Value::DateTime(milliseconds) => values::decimal::from_i64(milliseconds),
         Value::String(text) => text::decimal(text).map_err(|reason| unparsable(text, reason))?,
         value => match Number::from_value(value) {
             Some(number) => number.to_decimal(),

@@ -4,8 +4,7 @@
 //! siblings, `$dateToParts`, `$dateFromParts`), `format` (`$dateToString`), `read`
 //! (`$dateFromString`), `calculate` (`$dateAdd`, `$dateDiff`, `$dateTrunc`).
 
-pub(crate) mod calculate;
-mod calendar;
+pub mod calculate;
 mod format;
 mod parts;
 mod read;
@@ -16,6 +15,7 @@ use super::functions::Arity::Exactly;
 use super::functions::{Function, function};
 use document::Value;
 use error::{Code, Error, Result};
+use values::calendar::{self, iso_text};
 
 pub(super) use read::parse_text;
 
@@ -57,15 +57,6 @@ pub(super) fn checked_iso_text(milliseconds: i64) -> Result<String> {
             Err(Error::new(Code(18537), message))
         }
     }
-}
-
-/// Formats a moment: `2020-02-29T12:34:56.789Z`.
-pub(super) fn iso_text(milliseconds: i64) -> String {
-    let (date, time) = calendar::split(milliseconds);
-    format!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
-        date.year, date.month, date.day, time.hour, time.minute, time.second, time.millisecond
-    )
 }
 
 /// Formats a timestamp like string operators: `Jan  1 00:00:05:1`, without the year, the increment

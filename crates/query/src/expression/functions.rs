@@ -239,7 +239,7 @@ fn no_clock(name: &str) -> Error {
 }
 
 /// Returns the error for JavaScript, the same as on a server that has it switched off.
-pub(crate) fn no_javascript() -> Error {
+pub fn no_javascript() -> Error {
     Error::new(Code(31264), "Cannot run server-side javascript without the javascript engine enabled")
 }
 

@@ -5,9 +5,9 @@ use super::functions::check_size;
 use super::parse::{Parser, check_binding};
 use super::scope::{Frame, Scope};
 use super::{Evaluated, Expr, Form};
-use crate::predicate::number::exact;
 use document::{Doc, Value};
 use error::{Code, Error, Result};
+use values::integer::exact;
 
 pub(super) const NAMES: &[&str] = &["$let", "$map", "$filter", "$reduce"];
 
@@ -177,7 +177,7 @@ pub(super) fn filter_limit(limit: &Evaluated<'_>) -> Result<usize> {
     if limit.is_nullish() {
         return Ok(usize::MAX);
     }
-    let text = || super::string::display(limit.value_or_null());
+    let text = || values::text::display(limit.value_or_null());
     let number = exact(limit.value_or_null()).and_then(|number| i32::try_from(number).ok()).ok_or_else(|| {
         Error::new(Code(327391), format!("$filter: limit must be represented as a 32-bit integral value: {}", text()))
     })?;
@@ -198,7 +198,7 @@ pub(super) fn reduce<'s>(
         return Ok(Evaluated::NULL);
     }
     let Some(Value::Array(array)) = input.value() else {
-        let found = super::string::display(input.value_or_null());
+        let found = values::text::display(input.value_or_null());
         return Err(Error::new(Code(40080), format!("$reduce requires that 'input' be an array, found: {found}")));
     };
     let mut accumulated: Evaluated<'s> = initial.evaluate(scope)?;

@@ -5,14 +5,14 @@ use super::functions::Arity::{Any, Exactly, Named};
 use super::functions::{Function, function};
 use super::parse::Parser;
 use super::scope::Scope;
-use super::string::display;
 use super::{Evaluated, Expr};
-use crate::aggregate::check_room;
-use crate::name_index::NameIndex;
+use crate::check_size_between_stages;
 use document::{Doc, Element, Kind, Value, ValueBuf, names};
 use error::{Code, Error, Result};
 use std::borrow::Cow;
 use steps::Counted;
+use values::name_index::NameIndex;
+use values::text::display;
 
 pub(super) static FUNCTIONS: &[Function] = &[
     function("$mergeObjects", Any, merge),
@@ -29,7 +29,7 @@ pub(super) fn build<'s>(fields: &'s [(Box<str>, Expr)], scope: &Scope<'s>) -> Re
     Evaluated::try_document(|writer| {
         for (name, expression) in fields {
             expression.evaluate(scope)?.append_to(writer, name);
-            check_room(writer.size())?;
+            check_size_between_stages(writer.size())?;
         }
         Ok(())
     })

@@ -7,11 +7,11 @@ use super::{Expr, control, iterate};
 use crate::Context;
 use crate::metadata::Meta;
 use crate::predicate::check_texts;
-use crate::text;
 use document::{Doc, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::{HashMap, HashSet};
 use steps::Counted;
+use values::text;
 
 /// A parser, and the names of the variables in scope.
 pub(crate) struct Parser<'c> {

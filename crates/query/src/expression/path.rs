@@ -65,7 +65,7 @@ pub fn check_field_path(text: &str) -> Result<()> {
     text.split('.').try_for_each(check_name)
 }
 
-pub(crate) fn check_name(name: &str) -> Result<()> {
+pub fn check_name(name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Error::new(Code(15998), "FieldPath field names may not be empty strings."));
     }

@@ -5,15 +5,15 @@ use super::array::push;
 use super::functions::Arity::Named;
 use super::functions::{Function, comparing, function};
 use super::parse::Parser;
-use super::string::display;
 use super::{Evaluated, Expr};
-use crate::predicate::number::{coerced, exact};
-use crate::text;
-use crate::update::ElementOrder;
+use crate::sort::ElementOrder;
 use document::{Collation, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::collections::BTreeMap;
 use steps::Counted;
+use values::integer::{coerced, exact};
+use values::text;
+use values::text::display;
 
 pub(super) static FUNCTIONS: &[Function] = &[
     comparing("$sortArray", Named(parse_sort), sort),

@@ -5,10 +5,10 @@ use super::functions::Arity::Named;
 use super::functions::{Function, check_size, function};
 use super::parse::Parser;
 use super::{Evaluated, Expr, optimize};
-use crate::predicate::regex;
 use document::{ArrayWriter, DocWriter, Kind, Value};
 use error::{Code, Error, Result};
 use pcre2::bytes::Regex;
+use values::regex;
 
 pub(super) static FUNCTIONS: &[Function] = &[
     function("$regexMatch", Named(parse), |name, arguments| {

@@ -12,9 +12,9 @@ use super::functions;
 use super::iterate;
 use super::scope::Scope;
 use super::{Evaluated, Expr, Expression, Form};
-use crate::expression::number::Number;
 use document::Value;
 use error::{Code, Error, Result};
+use values::number::Number;
 
 /// How the engine differs for one operator.
 #[derive(Debug)]
@@ -32,12 +32,12 @@ type Replaced = (i32, i32, &'static str);
 
 impl Expression {
     /// Returns whether the engine supports everything in the expression.
-    pub(crate) fn is_known_to_second_engine(&self) -> bool {
+    pub fn is_known_to_second_engine(&self) -> bool {
         self.known
     }
 
     /// Applies the rules of the second engine.
-    pub(crate) fn enter_second_engine(&mut self) {
+    pub fn enter_second_engine(&mut self) {
         let is_folded = |function: &functions::Function| matches!(function.folding(), functions::Folding::Full);
         if let Expr::Call(function, arguments) = &self.root
             && is_folded(function)
@@ -137,12 +137,12 @@ fn replaced(name: &str, errors: &[Replaced], error: Error) -> Error {
 }
 
 /// Returns the error of `$mergeObjects` as an accumulator.
-pub(crate) fn of_merge_objects(error: Error) -> Error {
+pub fn of_merge_objects(error: Error) -> Error {
     replaced("$mergeObjects", &[(40400, 5911200, "~ only supports objects")], error)
 }
 
 /// Returns the error of the `$switch` that `$bucket` is translated into.
-pub(crate) fn of_switch(error: Error) -> Error {
+pub fn of_switch(error: Error) -> Error {
     replaced("$switch", NO_BRANCH, error)
 }
 
@@ -436,7 +436,7 @@ fn range<'a>(name: &str, arguments: &mut [Evaluated<'a>]) -> Result<Option<Evalu
         }
     }
     for (argument, (part, _, code)) in arguments.iter().zip(PARTS) {
-        let number = crate::predicate::number::exact(argument.value_or_null());
+        let number = values::integer::exact(argument.value_or_null());
         match number.map(i32::try_from) {
             Some(Ok(0)) if part == "step" => {
                 return Err(Error::new(Code(5154306), format!("{name} requires a non-zero step value")));

@@ -3,10 +3,10 @@
 use super::functions::Arity::{Any, Exactly};
 use super::functions::{Function, comparing};
 use super::{Evaluated, Expr};
-use crate::unique::Unique;
 use document::{Collation, Doc, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use steps::Counted;
+use values::unique::Unique;
 
 /// `$setIsSubset` of a constant set, for which the server has a separate error code.
 pub(super) static SUBSET_OF_CONSTANT: Function =

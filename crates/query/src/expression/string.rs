@@ -6,15 +6,15 @@ pub(super) mod letters;
 use super::Evaluated;
 use super::functions::Arity::{Any, Between, Exactly, Named};
 use super::functions::{Function, check_size, function};
-use super::number::to_long;
 use super::parse::Parser;
 use super::{Expr, arguments};
-use crate::predicate::number::exact;
-use document::{Doc, Kind, Value, ValueBuf};
+use document::{Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::borrow::Cow;
-use std::fmt::Write;
 use steps::Counted;
+use values::integer::exact;
+use values::number::to_long;
+use values::text::display;
 
 pub(super) static FUNCTIONS: &[Function] = &[
     function("$concat", Any, concat),
@@ -36,46 +36,6 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function("$replaceOne", Named(parse_replace), |name, arguments| replace(name, arguments, 1)),
     function("$replaceAll", Named(parse_replace), |name, arguments| replace(name, arguments, usize::MAX)),
 ];
-
-/// Formats a value as evaluation errors do: `"x"`, `[1, 2]`, `{a: 1}`.
-pub(crate) fn display(value: Value<'_>) -> String {
-    let mut text = String::new();
-    write_display(value, &mut text);
-    text
-}
-
-fn write_display(value: Value<'_>, out: &mut String) {
-    let written = match value {
-        Value::Double(number) => write!(out, "{}", crate::text::general(number, 6)),
-        Value::String(text) => write!(out, "\"{text}\""),
-        Value::Document(document) => return write_document(document, out),
-        Value::Array(array) => return write_array(array, out),
-        Value::DateTime(milliseconds) => write!(out, "{}", super::date::iso_text(milliseconds)),
-        value => write!(out, "{}", crate::text::value(value)),
-    };
-    // Writing to a string cannot fail.
-    debug_assert!(written.is_ok());
-}
-
-fn write_document(document: Doc<'_>, out: &mut String) {
-    out.push('{');
-    for (index, (name, value)) in document.iter().counted().enumerate() {
-        out.push_str(if index == 0 { "" } else { ", " });
-        out.push_str(name);
-        out.push_str(": ");
-        write_display(value, out);
-    }
-    out.push('}');
-}
-
-fn write_array(array: Doc<'_>, out: &mut String) {
-    out.push('[');
-    for (index, value) in array.values().counted().enumerate() {
-        out.push_str(if index == 0 { "" } else { ", " });
-        write_display(value, out);
-    }
-    out.push(']');
-}
 
 /// Returns the text of a value for string operators, which accept numbers and dates.
 pub(super) fn coerced<'v>(value: &'v Evaluated<'_>) -> Result<Cow<'v, [u8]>> {
@@ -107,7 +67,7 @@ pub(super) fn double_text(number: f64) -> String {
     if number.is_infinite() {
         return if number > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
     }
-    crate::text::general(number, 6)
+    values::text::general(number, 6)
 }
 
 fn concat<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {

@@ -1,7 +1,7 @@
 use super::Expression;
 use crate::Context;
-use crate::shorthand::{document, value};
 use error::Result;
+use shorthand::{document, value};
 
 const INPUT: &str = "{s: 'str', i: 5, l: 7L, d: 2.5, n: null, b: true, a: [1, 2, 3], o: {x: 1}, z: 0, neg: -1, e: [], \
                      as: ['a', 'b'], t: Date(1582979696789), docs: [{x: 1}, {x: 2}, 3]}";

@@ -1,8 +1,8 @@
 //! `$bitsAllSet` and its siblings.
 
-use super::number::exact;
 use document::Value;
 use steps::Counted;
+use values::integer::exact;
 
 /// Which bits must be set or clear.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Bits {
             // A decimal is rounded, unlike a double, which must be an integer; values beyond 64
             // bits count as the lowest integer.
             Value::Decimal128(number) => {
-                let whole = crate::expression::decimal::round(number, 0, false).to_i64_exact();
+                let whole = values::decimal::round(number, 0, false).to_i64_exact();
                 self.holds_for_number(whole.unwrap_or(i64::MIN) as u64)
             }
             _ => exact(value).is_some_and(|number| self.holds_for_number(number as u64)),

@@ -58,7 +58,7 @@ fn write(node: &Node, written: Doc<'_>, writer: &mut DocWriter<'_>) {
         Node::Expression(_) => copy("$expr", written, writer),
         Node::Schema(_) => copy("$jsonSchema", written, writer),
         Node::Near(near) => copy(near.path.as_str(), written, writer),
-        Node::Text(search) => {
+        Node::Text { search, .. } => {
             let mut text = writer.document("$text");
             text.append("$search", search.text.as_str());
             text.append("$language", search.language_name.as_str());

@@ -1,11 +1,11 @@
 //! The list of an `$in`: values in MongoDB's order for binary search, and regular expressions.
 
-use super::regex::Regex;
 use document::compare::kind_rank;
 use document::{Collation, Element, Kind, Value, ValueBuf};
 use error::Result;
 use std::sync::Arc;
 use steps::Counted;
+use values::regex::Regex;
 
 /// Values one of which must be equal, and regular expressions one of which must match. Cheap to
 /// clone.

@@ -3,14 +3,15 @@
 use super::Test;
 use super::bits::{BitCondition, Bits};
 use super::in_list::InList;
-use super::number::exact;
 use super::parse::{Level, comparable, has_reference_field, is_operator_document, is_pathless, parse_filter};
-use super::regex::Regex;
 use super::type_set::TypeSet;
-use crate::{geo, text};
 use document::{Doc, Element, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
+use geo;
 use steps::Counted;
+use values::integer::exact;
+use values::regex::Regex;
+use values::text;
 
 /// Parses the operators of `field`, whose name is used in messages only. An `$all` of several
 /// values becomes a conjunction of its own.
@@ -253,10 +254,10 @@ fn parse_mod(operand: Value<'_>) -> Result<Test> {
         }
     }
     let whole = |name: &str, value: Value<'_>| {
-        super::number::truncated(value).ok_or_else(|| {
+        values::integer::truncated(value).ok_or_else(|| {
             let finite = match value {
                 Value::Double(number) => number.is_finite(),
-                Value::Decimal128(number) => crate::expression::decimal::is_finite(number),
+                Value::Decimal128(number) => values::decimal::is_finite(number),
                 _ => true,
             };
             let cause = if finite {
@@ -283,7 +284,9 @@ pub(crate) fn non_negative(element: Element<'_>) -> std::result::Result<i64, Str
     match exact(element.value()) {
         Some(number) if number >= 0 => Ok(number),
         Some(_) => Err(format!("Expected a non-negative number in: {}", text())),
-        None if super::number::truncated(element.value()).is_some() => Err(format!("Expected an integer: {}", text())),
+        None if values::integer::truncated(element.value()).is_some() => {
+            Err(format!("Expected an integer: {}", text()))
+        }
         None => Err(format!("Cannot represent as a 64-bit integer: {}", text())),
     }
 }

@@ -2,17 +2,18 @@
 
 use super::operators::{ill_formed_pattern, parse_operators, parse_regex_value};
 use super::schema::Schema;
-use super::{Node, Test};
+use super::{Node, Predicate, Test};
+use crate::Context;
 use crate::expression::Expression;
-use crate::fulltext::TextSearch;
-use crate::geo::near::{Near, is_near};
-use crate::{Context, text};
 use document::path::Path;
 use document::{Doc, DocBuf, Element, Kind, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
+use fulltext::TextSearch;
+use geo::near::{Near, is_near};
 use std::cell::RefCell;
 use std::sync::Arc;
 use steps::Counted;
+use values::text;
 
 /// Maximal number of components of a path: the number of levels of a stored document.
 const PARTS_MAX: usize = 180;
@@ -263,7 +264,9 @@ fn parse_pathless(operator: &str, element: Element<'_>, level: Level<'_>, all: &
         },
         "text" => {
             let search = TextSearch::parse(element.value(), level.context.text_indexes.current())?;
-            all.push(Node::Text(Arc::new(search)));
+            let partial = search.index.partial_filter.as_ref();
+            let partial = partial.map(|filter| Predicate::parse(filter.as_doc(), &Context::at(0))).transpose()?;
+            all.push(Node::Text { search: Arc::new(search), partial: partial.map(Arc::new) });
         }
         "where" => return Err(refuse_script(element, level)),
         "sampleRate" => all.push(parse_sample_rate(element.value(), level.context)?),
@@ -302,7 +305,7 @@ fn parse_sample_rate(rate: Value<'_>, context: &Context) -> Result<Node> {
     let number = match rate {
         Value::Double(number) => number,
         Value::Decimal128(number) => number.to_f64(),
-        whole => super::number::truncated(whole).unwrap_or(-1) as f64,
+        whole => values::integer::truncated(whole).unwrap_or(-1) as f64,
     };
     if !(0.0..=1.0).contains(&number) {
         return Err(Error::bad_value("numeric argument to $sampleRate must be in [0, 1]"));
@@ -345,7 +348,7 @@ fn check_one(element: Element<'_>) -> Result<()> {
         let found = text::element(operator, element.value());
         return Err(Error::failed_to_parse(format!("Expected a number in: {found}")));
     }
-    match super::number::exact(element.value()) {
+    match values::integer::exact(element.value()) {
         Some(1) => Ok(()),
         _ => Err(Error::failed_to_parse(format!("{operator} must be an integer value of 1"))),
     }

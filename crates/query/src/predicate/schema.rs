@@ -10,10 +10,9 @@
 mod parse;
 mod unordered;
 
-use super::regex::Regex;
 use super::type_set::TypeSet;
 use super::{Node, Test};
-use crate::expression::{count_letters, decimal};
+use crate::expression::count_letters;
 use document::path::{End, Path};
 use document::{Decimal128, Doc, Kind, Value, ValueBuf, compare};
 use error::Result;
@@ -22,6 +21,8 @@ use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use steps::Counted;
+use values::decimal;
+use values::regex::Regex;
 
 /// A schema, or one nested in another.
 #[derive(Clone, Debug, Default)]
@@ -100,7 +101,7 @@ impl Schema {
     }
 
     /// Returns a document's schema as conditions: on required fields, and a schema of the rest.
-    pub(crate) fn conditions(&self) -> Vec<Node> {
+    pub fn conditions(&self) -> Vec<Node> {
         let (mut all, mut rest) = (Vec::new(), Vec::new());
         for rule in &self.rules {
             match rule.about_existence() {

@@ -23,7 +23,7 @@ fn of_node(node: &Node) -> String {
         Node::Expression(expression) => format!("expr {}", expression.shape()),
         Node::Schema(schema) => format!("schema {schema:?}"),
         Node::Near(near) => format!("near {:?} {:?} {}", near.path.as_str(), near.metric, near.is_geo_json),
-        Node::Text(_) => "text".to_owned(),
+        Node::Text { .. } => "text".to_owned(),
         Node::KeyRange(_) => "range".to_owned(),
         Node::Never => "never".to_owned(),
     }
@@ -70,8 +70,8 @@ fn of_test(path: &str, test: &Test) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::shorthand::document;
     use crate::{Context, Predicate};
+    use shorthand::document;
 
     fn shape(filter: &str) -> String {
         Predicate::parse(document(filter).as_doc(), &Context::at(0)).expect("a filter").shape()

@@ -9,11 +9,12 @@
 //! takes from its filter.
 
 use super::parse::Level;
-use super::{InList, Node, Regex, Test};
+use super::{InList, Node, Test};
 use document::path::Path;
 use document::{Kind, ValueBuf};
 use std::cmp::Ordering;
 use steps::Counted;
+use values::regex::Regex;
 
 pub(crate) fn and(branches: Vec<Node>) -> Node {
     let (mut all, mut nested) = (Vec::with_capacity(branches.len()), Vec::new());
@@ -35,7 +36,7 @@ pub(crate) fn and(branches: Vec<Node>) -> Node {
 }
 
 /// Returns whether it is a conjunction of several conditions.
-pub(crate) fn is_conjunction(node: &Node) -> bool {
+pub fn is_conjunction(node: &Node) -> bool {
     match node {
         Node::And(_) => true,
         Node::Schema(schema) => schema.is_conjunction(),
@@ -115,7 +116,7 @@ pub(crate) fn arrange(node: &mut Node) {
         }
         Node::Path { test, .. } => arrange_test(test),
         Node::Expression(_) | Node::Schema(_) | Node::Near(_) | Node::KeyRange(_) => {}
-        Node::Text(_) | Node::Never => {}
+        Node::Text { .. } | Node::Never => {}
     }
 }
 
@@ -183,7 +184,7 @@ fn node_rank(node: &Node) -> u8 {
         Node::Expression(_) => 24,
         Node::Schema(_) => 26,
         Node::KeyRange(_) => 24,
-        Node::Text(_) => 27,
+        Node::Text { .. } => 27,
         Node::Never => 25,
         Node::Near(_) => 27,
     }

@@ -3,17 +3,17 @@
 use super::Node;
 use super::bits::Bits;
 use super::in_list::InList;
-use super::regex::Regex;
 use super::type_set::TypeSet;
 use super::{MatchDetails, matches_node};
-use crate::geo::Region;
 use document::compare::{compare, equal, kind_rank};
 use document::path::{End, Path};
 use document::{Collation, Doc, Element, Kind, Value, ValueBuf};
 use error::Result;
+use geo::Region;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use steps::Counted;
+use values::regex::Regex;
 
 /// A condition on the values at a path, with MongoDB's array semantics: it holds if it holds for
 /// one of the values, and [`Test::Not`] if its operand holds for none.
@@ -246,5 +246,5 @@ fn is_nan(value: Value<'_>) -> bool {
 }
 
 fn leaves_remainder(value: Value<'_>, divisor: i64, remainder: i64) -> bool {
-    super::number::truncated(value).is_some_and(|number| number.wrapping_rem(divisor) == remainder)
+    values::integer::truncated(value).is_some_and(|number| number.wrapping_rem(divisor) == remainder)
 }

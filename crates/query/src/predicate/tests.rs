@@ -1,6 +1,6 @@
 use super::{MatchDetails, Predicate};
 use crate::Context;
-use crate::shorthand::document as doc;
+use shorthand::document as doc;
 
 fn parse(filter: &str) -> error::Result<Predicate> {
     Predicate::parse(doc(filter).as_doc(), &Context::at(0))

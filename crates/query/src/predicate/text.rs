@@ -3,11 +3,11 @@
 
 use super::{Node, Predicate, Test};
 use crate::Context;
-use crate::fulltext::TextSearch;
-use crate::fulltext::search::unanswerable;
 use document::path::Path;
 use document::{DocBuf, ValueBuf};
 use error::{Error, Result};
+use fulltext::TextSearch;
+use fulltext::search::unanswerable;
 use std::sync::Arc;
 
 impl Predicate {
@@ -31,7 +31,7 @@ impl Predicate {
 fn find(node: &Node) -> Option<&Arc<TextSearch>> {
     steps::step();
     match node {
-        Node::Text(search) => Some(search),
+        Node::Text { search, .. } => Some(search),
         Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().find_map(find),
         Node::Path { .. } | Node::Expression(_) | Node::Schema(_) | Node::Near(_) | Node::KeyRange(_) | Node::Never => {
             None
@@ -63,9 +63,9 @@ fn has_near(root: &Node) -> bool {
 /// an `$or` must have indexes too.
 fn check_branch(node: &Node) -> Result<()> {
     match node {
-        Node::Text(search) => check_prefix(search, std::slice::from_ref(node)),
+        Node::Text { search, partial } => check_prefix(search, partial.as_deref(), std::slice::from_ref(node)),
         Node::And(branches) => match branches.iter().find(|branch| find(branch).is_some()) {
-            Some(Node::Text(search)) => check_prefix(search, branches),
+            Some(Node::Text { search, partial }) => check_prefix(search, partial.as_deref(), branches),
             Some(branch) => check_branch(branch),
             None => Ok(()),
         },
@@ -84,9 +84,9 @@ fn check_branch(node: &Node) -> Result<()> {
     }
 }
 
-fn check_prefix(search: &TextSearch, all: &[Node]) -> Result<()> {
+fn check_prefix(search: &TextSearch, partial: Option<&Predicate>, all: &[Node]) -> Result<()> {
     let given = |field: &str| all.iter().any(|node| equality(node, field).is_some());
-    if search.index.prefix.iter().all(|field| given(field)) && asks_for_indexed_alone(search, all) {
+    if search.index.prefix.iter().all(|field| given(field)) && asks_for_indexed_alone(partial, all) {
         return Ok(());
     }
     Err(unanswerable(
@@ -96,8 +96,8 @@ fn check_prefix(search: &TextSearch, all: &[Node]) -> Result<()> {
 
 /// Returns whether the conditions select only documents that a partial index contains, judged by
 /// conditions on the same fields.
-fn asks_for_indexed_alone(search: &TextSearch, all: &[Node]) -> bool {
-    let Some(partial) = &search.index.partial else { return true };
+fn asks_for_indexed_alone(partial: Option<&Predicate>, all: &[Node]) -> bool {
+    let Some(partial) = partial else { return true };
     let demanded = match partial.root() {
         Node::And(branches) => branches,
         node => std::slice::from_ref(node),
@@ -140,12 +140,46 @@ fn is_indexed(node: &Node, indexed: &[Box<str>]) -> bool {
 fn count(node: &Node, in_nor: bool) -> Result<usize> {
     steps::step();
     match node {
-        Node::Text(_) if in_nor => Err(Error::bad_value("text expression not allowed in nor")),
-        Node::Text(_) => Ok(1),
+        Node::Text { .. } if in_nor => Err(Error::bad_value("text expression not allowed in nor")),
+        Node::Text { .. } => Ok(1),
         Node::And(branches) | Node::Or(branches) => branches.iter().map(|branch| count(branch, in_nor)).sum(),
         Node::Nor(branches) => branches.iter().map(|branch| count(branch, true)).sum(),
         Node::Path { .. } | Node::Expression(_) | Node::Schema(_) | Node::Near(_) | Node::KeyRange(_) | Node::Never => {
             Ok(0)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use document::{Value, array, doc};
+    use fulltext::{TextIndex, TextIndexes};
+
+    #[test]
+    fn a_search_stands_where_the_index_can_answer() {
+        let key = doc! { "x": 1, "_fts": "text", "_ftsx": 1 };
+        let spec = doc! { "name": "words", "key": &key, "weights": &doc! { "t": 1 } };
+        let mut indexes = TextIndexes::default();
+        indexes.insert("c", Arc::new(TextIndex::among([spec.as_doc()].into_iter()).unwrap()));
+        let context = Context { text_indexes: indexes.within("c"), ..Context::at(0) };
+        let text = doc! { "$text": &doc! { "$search": "tea" } };
+        let with = |value: Value<'_>| doc! { "x": value, "$text": &doc! { "$search": "tea" } };
+        let both = array![&with(1.into()), &with(2.into())];
+        let cases = [
+            (with(1.into()), 0),
+            (with(Value::Null), 0),
+            (text.clone(), 291),
+            (with((&doc! { "$gt": 1 }).into()), 291),
+            (doc! { "$or": &array![&with(1.into()), &doc! { "x": 2 }] }, 0),
+            (doc! { "$or": &array![&with(1.into()), &doc! { "y": 2 }] }, 291),
+            (doc! { "$and": &both }, 2),
+            (doc! { "$nor": &array![&text] }, 2),
+        ];
+        for (filter, code) in cases {
+            let found = Predicate::parse(filter.as_doc(), &context).map_or_else(|error| error.code().0, |_| 0);
+            assert_eq!(found, code, "{filter:?}");
+        }
+        assert_eq!(Predicate::parse(text.as_doc(), &Context::at(0)).unwrap_err().code().0, 27);
     }
 }

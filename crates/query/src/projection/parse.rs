@@ -4,11 +4,12 @@ use super::Projection;
 use super::slice::Slice;
 use super::tree::{Action, Fields, Mode};
 use crate::expression::check_field_path;
-use crate::{Context, Expression, Predicate, text};
+use crate::{Context, Expression, Predicate};
 use document::{Doc, DocBuf, Element, Kind, Value};
 use error::{Code, Error, Result};
 use std::sync::Arc;
 use steps::Counted;
+use values::text;
 
 pub(super) struct Parser<'c> {
     context: &'c Context,

@@ -1,7 +1,7 @@
 use super::Projection;
 use crate::Context;
-use crate::shorthand::document;
 use document::DocBuf;
+use shorthand::document;
 
 const CONTEXT: fn() -> Context = || Context::at(0);
 

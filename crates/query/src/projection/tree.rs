@@ -1,11 +1,11 @@
 //! A projection as a tree of field names.
 
 use super::slice::Slice;
-use crate::name_index::NameIndex;
 use crate::{Expression, Item, Predicate};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 use steps::Counted;
+use values::name_index::NameIndex;
 
 /// The treatment of fields that the tree does not name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -254,7 +254,7 @@ fn inside_array<'d>(path: &Path, array: Doc<'d>, element: Option<Value<'d>>, at:
         let message = format!(
             "Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), \
              field: '{name}' for array: {}",
-            crate::text::document(array)
+            values::text::document(array)
         );
         return Err(Error::new(Code(16746), message));
     }

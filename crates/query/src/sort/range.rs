@@ -98,7 +98,7 @@ impl Sort {
     /// order.
     pub fn of_index(pattern: Doc<'_>, collation: Collation, forward: bool) -> Option<Sort> {
         let part = |(name, direction): (&str, Value<'_>)| {
-            let ascending = crate::predicate::number::truncated(direction)? >= 0;
+            let ascending = values::integer::truncated(direction)? >= 0;
             Some(SortPart { path: Path::new(name), ascending: ascending == forward, meta: None })
         };
         Some(Sort { parts: pattern.iter().map(part).collect::<Option<_>>()?, collation, ..Sort::default() })
@@ -118,7 +118,7 @@ impl Sort {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shorthand::document;
+    use shorthand::document;
 
     fn range(pattern: &str, min: Option<&str>, max: Option<&str>) -> KeyRange {
         let order = Sort::of_index(document(pattern).as_doc(), Collation::SIMPLE, true).unwrap();

@@ -2,10 +2,10 @@
 
 use super::Sort;
 use crate::metadata::{Item, ItemBuf, MetadataBuf};
-use crate::spill::{Budget, Merge, Runs};
 use document::Doc;
 use error::{Code, Error, Result};
 use std::collections::BinaryHeap;
+use values::spill::{Budget, Merge, Runs};
 
 /// Keys and documents are stored in pieces of this size, so that growth never copies them.
 const PIECE_BYTES: usize = 1024 * 1024;
@@ -173,7 +173,7 @@ impl Sorter {
     }
 
     /// Like [`Sorter::push`]; `lead` writes a key that sorts before the sort's own key.
-    pub(crate) fn push_behind<'d>(
+    pub fn push_behind<'d>(
         &mut self,
         item: impl Into<Item<'d>>,
         lead: impl FnOnce(&mut Vec<u8>) -> Result<()>,
@@ -273,7 +273,7 @@ impl Sorted {
     }
 
     /// Returns the next document, with its sort key.
-    pub(crate) fn next_keyed(&mut self) -> Result<Option<(Vec<u8>, ItemBuf)>> {
+    pub fn next_keyed(&mut self) -> Result<Option<(Vec<u8>, ItemBuf)>> {
         if self.left == 0 {
             return Ok(None);
         }

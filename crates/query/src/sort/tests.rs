@@ -1,9 +1,8 @@
 use super::{Sort, Sorter};
 use crate::Context;
-use crate::shorthand::document;
-use crate::spill::Budget;
-use crate::spill::testing::small;
 use document::Value;
+use shorthand::document;
+use values::spill::Budget;
 
 fn parse(spec: &str) -> error::Result<Sort> {
     Sort::parse(document(spec).as_doc(), &Context::at(0))
@@ -11,7 +10,7 @@ fn parse(spec: &str) -> error::Result<Sort> {
 
 /// Sorts documents, in memory and on disk, and checks the order of their `_id`s.
 fn check_sort(spec: &str, documents: &[&str], limit: Option<usize>, expected: &[i32]) {
-    for budget in [Budget::from(usize::MAX), small(1), small(300)] {
+    for budget in [Budget::from(usize::MAX), Budget::spilling_to_memory(1), Budget::spilling_to_memory(300)] {
         let mut sorter = Sorter::new(parse(spec).unwrap(), limit, budget.clone());
         for text in documents {
             sorter.push(document(text).as_doc()).unwrap_or_else(|error| panic!("{spec} on {text}: {error}"));

@@ -51,7 +51,7 @@ pub(super) fn write(
 /// Makes a range of one value that of its hash.
 fn hash((low, high): &mut Range) {
     if low == high {
-        let hash = query::hashed::hash(low.0.as_value(), &Collation::SIMPLE);
+        let hash = values::hash::hash(low.0.as_value(), &Collation::SIMPLE);
         low.0 = Value::Int64(hash).to_owned();
         high.0 = low.0.clone();
     }

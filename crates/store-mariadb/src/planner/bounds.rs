@@ -4,8 +4,9 @@ mod wide;
 
 use crate::key;
 use document::{Kind, Value, ValueBuf};
-use query::predicate::{Beginning, Test};
+use query::predicate::Test;
 use query::sort;
+use values::regex::Beginning;
 
 /// Values compared with at once; a longer list is left to the evaluator.
 const POINTS_MAX: usize = 2_000;

@@ -21,7 +21,6 @@ use error::{Code, Error};
 use mariadb_client::{Failure, Result, server_error};
 use mariadb_wire::Param;
 use query::predicate::{Node, Test};
-use query::update::Applied;
 use query::{MatchDetails, Predicate, Sort};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -30,6 +29,7 @@ use store::{
     UpdateStatement, Validator,
 };
 use unseen::Unseen;
+use update::Applied;
 
 /// How often an upsert that finds its document inserted by somebody else looks again.
 const UPSERT_ATTEMPTS_MAX: usize = 20;

@@ -91,7 +91,7 @@ pub fn update(filter: &DocBuf, update: &DocBuf) -> error::Result<UpdateStatement
     Ok(UpdateStatement {
         predicate: Predicate::parse(filter.as_doc(), &context)?,
         sort: None,
-        update: query::Update::parse(document::Value::Document(update.as_doc()), None, &context)?,
+        update: update::Update::parse(document::Value::Document(update.as_doc()), None, &context)?,
         multi: false,
         upsert: false,
         new_id: document::ObjectId([1; 12]),

@@ -70,7 +70,7 @@ fn equality<'t>(test: &'t Test, field: &IndexField) -> Option<&'t [ValueBuf]> {
 /// What the index keeps of a value.
 fn kept(value: ValueBuf, field: &IndexField) -> ValueBuf {
     match field.kind {
-        FieldKind::Hashed => Value::Int64(query::hashed::hash(value.as_value(), &field.collation)).to_owned(),
+        FieldKind::Hashed => Value::Int64(values::hash::hash(value.as_value(), &field.collation)).to_owned(),
         _ => value,
     }
 }

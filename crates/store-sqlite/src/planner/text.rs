@@ -3,9 +3,9 @@
 use super::Wanted;
 use crate::catalog::{Collection, Index};
 use crate::plan::{Access, IndexScan, SqlitePlan};
+use fulltext::TextSearch;
 use index_keys::implies;
 use index_keys::search::{Terms, terms};
-use query::fulltext::TextSearch;
 use std::sync::Arc;
 use store::{ExaminedCounter, PlanFacts};
 

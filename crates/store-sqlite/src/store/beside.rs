@@ -19,7 +19,6 @@ use crate::writer::retry;
 use crate::writer::rows::Entries;
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error, Result};
-use query::update::Applied as Update;
 use rusqlite::OptionalExtension;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,6 +26,7 @@ use store::{
     AccessStats, BatchOutcome, DeleteStatement, Progress, ReturnImage, StatementOutcome, Statements, UpdateStatement,
     WriteBatch,
 };
+use update::Applied as Update;
 
 /// How long documents are evaluated before others of the worker have their turn.
 const SLICE: Duration = Duration::from_millis(1);

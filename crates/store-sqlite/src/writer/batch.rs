@@ -12,7 +12,6 @@ use bytes::Bytes;
 use document::{DOCUMENT_BYTES_MAX_INTERNAL, Doc, DocBuf, Value, ValueBuf};
 use error::{Code, Error, Result};
 use query::predicate::Predicate;
-use query::update::Applied;
 use query::{MatchDetails, Sort};
 use rusqlite::OptionalExtension;
 use std::cell::RefCell;
@@ -21,6 +20,7 @@ use std::time::{Duration, Instant};
 use store::{
     DeleteStatement, Flow, Plan, Query, ReturnImage, StatementOutcome, Statements, UpdateStatement, WriteBatch,
 };
+use update::Applied;
 
 /// Documents that a collection is emptied of at once, and their size.
 const EMPTIED_AT_ONCE_MAX: u64 = 50_000;

@@ -4,7 +4,7 @@ use super::number;
 use crate::IndexSpec;
 use document::Value;
 use error::{Code, Error, Result};
-use query::text::general;
+use values::text::general;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlaneOptions {

@@ -45,7 +45,7 @@ fn level(sent: Doc<'_>, option: &str) -> Result<Option<i32>> {
         Some(whole) => Ok(Some(whole as i32)),
         None => Err(Error::bad_value(format!(
             "Expected field \"{option}\" to have a value exactly representable as a 64-bit integer, but found {}",
-            query::text::element(option, value)
+            values::text::element(option, value)
         ))),
     }
 }
@@ -73,13 +73,13 @@ pub(super) fn complete(index: IndexSpec, sent: Doc<'_>) -> Result<IndexSpec> {
     if let Some(version) = sent.get(VERSION) {
         let whole = number(version).filter(|number| number.fract() == 0.0);
         if whole.is_none() {
-            let found = query::text::element(VERSION, version);
+            let found = values::text::element(VERSION, version);
             return Err(Error::bad_value(format!(
                 "Expected field \"{VERSION}\" to have a value exactly representable as a 64-bit integer, but found {found}"
             )));
         }
         if !matches!(whole, Some(1.0 | 2.0 | 3.0)) {
-            let found = query::text::element(VERSION, version);
+            let found = values::text::element(VERSION, version);
             return refuse(format!(
                 "unsupported geo index version {{ {VERSION} : {found} }}, only versions: [1,2,3] are supported"
             ));

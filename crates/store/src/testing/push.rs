@@ -4,7 +4,7 @@ use super::models::Random;
 use super::random::{array_of, seed, value};
 use super::*;
 use document::doc;
-use query::update::Applied;
+use update::Applied;
 
 pub fn checks() -> Vec<Check> {
     vec![("pushes", random_pushes_give_what_the_pure_function_gives)]

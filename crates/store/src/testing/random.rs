@@ -4,7 +4,7 @@
 use super::models::Random;
 use super::*;
 use document::{Decimal128, Kind, array, doc};
-use query::update::Applied;
+use update::Applied;
 
 pub fn checks() -> Vec<Check> {
     vec![("plans", random_filters_find_all_that_matches), ("changes", random_updates_give_what_the_pure_function_gives)]

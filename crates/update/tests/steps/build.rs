@@ -1,8 +1,9 @@
 //! Builders of the cases, and the functions that run them.
 
+use aggregate::Pipeline;
 use document::{ArrayWriter, Doc, DocBuf, DocWriter, Value, ValueBuf};
-use query::aggregate::Pipeline;
-use query::{Context, Expression, MatchDetails, Predicate, Update};
+use query::{Context, Expression, MatchDetails, Predicate};
+use update::Update;
 
 pub fn context() -> Context {
     Context::at(0)

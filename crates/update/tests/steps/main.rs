@@ -10,11 +10,12 @@
 
 mod build;
 
+use aggregate::Pipeline;
 use build::*;
 use document::{Doc, DocBuf, Value};
-use query::aggregate::Pipeline;
-use query::{Expression, MatchDetails, Predicate, Projection, Update};
+use query::{Expression, MatchDetails, Predicate, Projection};
 use std::time::Instant;
+use update::Update;
 
 const LENGTH: usize = 2000;
 
@@ -410,8 +411,8 @@ const PIPELINES: &[Case] = &[
         let stages = list(1, |_| one("$lookup", &lookup));
         let parsed = Pipeline::parse(stages.as_value().as_array().unwrap(), &context()).unwrap();
         for part in parsed.into_parts() {
-            let query::aggregate::Part::Foreign(foreign) = part else { continue };
-            let query::aggregate::foreign::Foreign::Lookup(lookup) = &*foreign else { continue };
+            let aggregate::Part::Foreign(foreign) = part else { continue };
+            let aggregate::foreign::Foreign::Lookup(lookup) = &*foreign else { continue };
             lookup.query(one("x", 1).as_doc().into()).unwrap();
         }
     }),
@@ -436,8 +437,8 @@ const PIPELINES: &[Case] = &[
         let stages = list(1, |_| one("$graphLookup", &lookup));
         let parsed = Pipeline::parse(stages.as_value().as_array().unwrap(), &context()).unwrap();
         for part in parsed.into_parts() {
-            let query::aggregate::Part::Foreign(foreign) = part else { continue };
-            let query::aggregate::foreign::Foreign::GraphLookup(lookup) = &*foreign else { continue };
+            let aggregate::Part::Foreign(foreign) = part else { continue };
+            let aggregate::foreign::Foreign::GraphLookup(lookup) = &*foreign else { continue };
             let input = one("x", 1);
             let mut search = lookup.start(input.as_doc().into()).unwrap();
             let found = numbered(n);

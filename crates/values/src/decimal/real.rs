@@ -6,7 +6,7 @@
 //! agree, and the last nearly always does.
 
 use super::{DIGITS, EXPONENT_MIN, Finite, NAN, Rounding, divide, infinity, multiply};
-use crate::expression::decimal::wide::Wide;
+use crate::decimal::wide::Wide;
 use astro_float::{BigFloat, Consts, Radix, RoundingMode, Sign};
 use document::Decimal128;
 use document::decimal::Parts;
@@ -14,7 +14,7 @@ use std::cell::RefCell;
 
 /// A function of `astro_float`; its arguments are the precision in bits, a rounding mode and cached
 /// constants.
-pub(in crate::expression) type Function = fn(&BigFloat, usize, RoundingMode, &mut Consts) -> BigFloat;
+pub type Function = fn(&BigFloat, usize, RoundingMode, &mut Consts) -> BigFloat;
 
 /// The precision of computations, and that of the server's results.
 const WORKING_BITS: usize = 256;
@@ -32,10 +32,10 @@ const DIGITS_OF_ANGLES: i32 = 20;
 
 /// π/2, and the factors between degrees and radians: 34 digits and an exponent.
 const QUARTER_TURN: u128 = 1_570_796_326_794_896_619_231_321_691_639_751;
-pub(in crate::expression) const RADIANS_PER_DEGREE: (u128, i32) = (1_745_329_251_994_329_576_923_690_768_488_613, -35);
+pub const RADIANS_PER_DEGREE: (u128, i32) = (1_745_329_251_994_329_576_923_690_768_488_613, -35);
 const PI: (u128, i32) = (3_141_592_653_589_793_238_462_643_383_279_503, -33);
 const HALF_PI: (u128, i32) = (1_570_796_326_794_896_619_231_321_691_639_751, -33);
-pub(in crate::expression) const DEGREES_PER_RADIAN: (u128, i32) = (5_729_577_951_308_232_087_679_815_481_410_517, -32);
+pub const DEGREES_PER_RADIAN: (u128, i32) = (5_729_577_951_308_232_087_679_815_481_410_517, -32);
 
 thread_local! {
     static CONSTANTS: RefCell<Option<Consts>> = const { RefCell::new(None) };
@@ -57,7 +57,7 @@ fn with_constants<T>(compute: impl FnOnce(&mut Consts) -> T) -> Option<T> {
 
 /// Applies a function; returns `None` if doubles suffice: for special values and numbers of extreme
 /// size.
-pub(in crate::expression) fn apply(number: Decimal128, function: Function) -> Option<Decimal128> {
+pub fn apply(number: Decimal128, function: Function) -> Option<Decimal128> {
     let argument = to_big(number)?;
     with_constants(|constants| {
         let result = function(&argument, WORKING_BITS, AS_IT_COMES, constants);
@@ -66,7 +66,7 @@ pub(in crate::expression) fn apply(number: Decimal128, function: Function) -> Op
 }
 
 /// Like [`apply`], for an angle, from which whole turns are removed first.
-pub(in crate::expression) fn apply_to_angle(number: Decimal128, function: Function) -> Option<Decimal128> {
+pub fn apply_to_angle(number: Decimal128, function: Function) -> Option<Decimal128> {
     let size = size(number)?;
     if size <= DIGITS_OF_ANGLES {
         return apply(number, function);
@@ -91,7 +91,7 @@ fn size(number: Decimal128) -> Option<i32> {
 }
 
 /// Returns the angle of a point from the axis of `x`.
-pub(crate) fn arc_tangent(y: Decimal128, x: Decimal128) -> Option<Decimal128> {
+pub fn arc_tangent(y: Decimal128, x: Decimal128) -> Option<Decimal128> {
     let is_left = x.to_f64() < 0.0;
     if let (Parts::Infinity { negative }, true) = (x.parts(), super::is_finite(y)) {
         return match negative {
@@ -171,7 +171,7 @@ fn from_big(number: &BigFloat, constants: &mut Consts) -> Decimal128 {
 }
 
 /// Returns the square root: exact if possible, with half the exponent.
-pub(crate) fn square_root(number: Decimal128) -> Option<Decimal128> {
+pub fn square_root(number: Decimal128) -> Option<Decimal128> {
     let Parts::Finite { negative, coefficient, exponent } = number.parts() else { return None };
     let wanted = exponent.div_euclid(2);
     if coefficient == 0 {
@@ -201,7 +201,7 @@ fn to_big_exactly(number: Decimal128) -> Option<BigFloat> {
 
 /// Returns the logarithm to a base. The server has the bases 2 and 10; for others it divides by the
 /// logarithm of the base.
-pub(crate) fn logarithm(number: Decimal128, base: Decimal128) -> Option<Decimal128> {
+pub fn logarithm(number: Decimal128, base: Decimal128) -> Option<Decimal128> {
     match base.to_i64_exact() {
         Some(2) => apply(number, BigFloat::log2),
         Some(10) => apply(number, BigFloat::log10),
@@ -210,7 +210,7 @@ pub(crate) fn logarithm(number: Decimal128, base: Decimal128) -> Option<Decimal1
 }
 
 /// Returns a power, with all its 34 digits written out.
-pub(crate) fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
+pub fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
     let nearly = base.to_f64().powf(exponent.to_f64());
     if base.is_zero() && nearly == 0.0 {
         return nothing(EXPONENT_MIN);
@@ -241,7 +241,7 @@ fn nothing(exponent: i32) -> Decimal128 {
 }
 
 /// Returns the results for which the server's library has special exponents, and those at infinity.
-pub(crate) fn corner(name: &str, number: Decimal128) -> Option<Decimal128> {
+pub fn corner(name: &str, number: Decimal128) -> Option<Decimal128> {
     let one = |negative| Decimal128::from_parts(negative, 1, 0);
     if let Parts::Infinity { negative } = number.parts() {
         return match name {

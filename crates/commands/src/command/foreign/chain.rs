@@ -8,16 +8,16 @@ use super::{open_pipeline, read_so_far, read_some};
 use crate::dispatch::Call;
 use crate::read::Reader;
 use crate::running::Running;
+use aggregate::foreign::{Foreign, UnionWith};
+use aggregate::{Demand, Execution, Facets, Part, Pipeline, check_facet_size, facet_document};
 use document::DocBuf;
 use error::{Error, Result};
 use futures_util::future::LocalBoxFuture;
 use query::ItemBuf;
-use query::aggregate::foreign::{Foreign, UnionWith};
-use query::aggregate::{Demand, Execution, Facets, Part, Pipeline, check_facet_size, facet_document};
-use query::spill::Budget;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use store::Namespace;
+use values::spill::Budget;
 
 /// How much a link gives before those behind it get their turn.
 const DOCUMENTS_AT_ONCE: usize = 500;

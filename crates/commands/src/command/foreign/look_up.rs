@@ -7,14 +7,14 @@
 use super::{collect, open_pipeline, read, through};
 use crate::dispatch::Call;
 use crate::read::{BLOCKING_BYTES_MAX, Reader};
+use aggregate::Pipeline;
+use aggregate::foreign::{Foreign, GraphLookup, JoinTable, Lookup, MATCHES_BYTES_MAX, Search};
 use document::{Doc, DocBuf};
 use error::Result;
-use query::aggregate::Pipeline;
-use query::aggregate::foreign::{Foreign, GraphLookup, JoinTable, Lookup, MATCHES_BYTES_MAX, Search};
-use query::spill::Budget;
 use query::{Item, ItemBuf, Predicate};
 use std::collections::VecDeque;
 use store::Namespace;
+use values::spill::Budget;
 
 /// How many documents of the other collection may be read for one of the input before an index is preferred.
 const READ_PER_DOCUMENT: u64 = 50;

@@ -2,9 +2,9 @@
 
 use crate::arguments::{check_database, check_writable};
 use crate::dispatch::Call;
+use aggregate::foreign::{Foreign, Merge, Out};
 use document::Doc;
 use error::{Code, Error, Result};
-use query::aggregate::foreign::{Foreign, Merge, Out};
 use store::{IndexSpec, Namespace};
 
 /// Databases that belong to the server.

@@ -5,11 +5,12 @@ use crate::command::insert::prepare_own;
 use crate::command::{options, views};
 use crate::dispatch::Call;
 use crate::read::{BLOCKING_BYTES_MAX, Reader};
+use aggregate::foreign::{Foreign, Merge, Out, WhenMatched, WhenNotMatched};
 use document::{Doc, DocBuf, Kind, Value};
 use error::{Code, Error, Result};
-use query::aggregate::foreign::{Foreign, Merge, Out, WhenMatched, WhenNotMatched};
-use query::{Context, Predicate, Update};
+use query::{Context, Predicate};
 use store::{Namespace, ReturnImage, StatementOutcome, Statements, UpdateStatement, WriteBatch};
+use update::Update;
 
 /// How many documents are written at a time.
 const BATCH_DOCUMENTS: usize = 1000;
@@ -252,7 +253,7 @@ fn update(merge: &Merge, document: &DocBuf, context: &Context) -> Result<(Update
         WhenMatched::KeepExisting => (operator("$setOnInsert")?, true),
         WhenMatched::Fail => (operator("$setOnInsert")?, false),
         WhenMatched::Pipeline { stages, variables, around } => {
-            let mut context = Context { variables: query::Variables::default(), ..context.clone() };
+            let mut context = Context { variables: values::Variables::default(), ..context.clone() };
             bind(variables, around.as_doc(), document, &mut context)?;
             debug_assert_eq!(stages.kind(), Kind::Array);
             (Update::parse(stages.as_value(), None, &context)?, false)

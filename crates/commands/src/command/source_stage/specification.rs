@@ -5,7 +5,7 @@ use crate::arguments::{self, is_absent};
 use crate::command::{current_op, plan_cache, sessions};
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
-use query::text;
+use values::text;
 
 pub fn check(stage: Element<'_>) -> Result<()> {
     match stage.key() {

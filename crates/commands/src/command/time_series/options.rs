@@ -3,9 +3,9 @@
 use crate::arguments::{self, is_absent, missing_field, string, unknown_field};
 use crate::command::time_series::OPTION;
 use crate::command::views;
+use aggregate::UNPACK_BUCKET;
 use document::{Doc, DocBuf, DocWriter, Element, Value, doc};
 use error::{Code, Error, Result};
-use query::aggregate::UNPACK_BUCKET;
 use store::rules::CLUSTERED_INDEX;
 
 /// How close measurements are to one another.

@@ -2,8 +2,8 @@
 
 use crate::command::time_series::{Series, indexes};
 use crate::command::views;
+use aggregate::UNPACK_BUCKET;
 use document::{Doc, DocBuf, DocWriter, Value};
-use query::aggregate::UNPACK_BUCKET;
 
 /// The pipeline of a view over buckets with a condition on buckets in front, where its first own stage is a condition that says
 /// something of them; `None` where nothing is known.

@@ -3,7 +3,6 @@
 use document::{Collation, Doc, DocBuf, Value, compare};
 use error::{Code, Error, Result};
 use futures_util::future::LocalBoxFuture;
-use query::update::Applied;
 use query::{MatchDetails, Predicate};
 use std::any::Any;
 use std::cell::RefCell;
@@ -12,6 +11,7 @@ use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
 use store::*;
+use update::Applied;
 
 pub struct MemoryEngine;
 

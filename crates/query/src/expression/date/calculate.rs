@@ -1,6 +1,5 @@
 //! `$dateAdd`, `$dateSubtract`, `$dateDiff`, `$dateTrunc`.
 
-use super::calendar::{self, DAY_MS};
 use super::moment_if_any;
 use super::parts::optional;
 use super::zone::Zone;
@@ -8,11 +7,12 @@ use crate::expression::arguments::named;
 use crate::expression::functions::Arity::Named;
 use crate::expression::functions::{Function, function};
 use crate::expression::parse::Parser;
-use crate::expression::string::display;
 use crate::expression::{Evaluated, Expr};
-use crate::predicate::number::exact;
 use document::Value;
 use error::{Code, Error, Result};
+use values::calendar::{self, DAY_MS};
+use values::integer::exact;
+use values::text::display;
 
 pub(super) static FUNCTIONS: &[Function] = &[
     function("$dateAdd", Named(parse_add), |name, arguments| add(name, arguments, 1)),
@@ -25,7 +25,7 @@ const HOUR_MS: i64 = 3_600_000;
 
 /// A unit of time, by its name in `$dateAdd`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub enum Unit {
     /// Counted in months: 1, 3, 12.
     Months(i64),
     /// Counted in days: 1, 7.

@@ -1,6 +1,5 @@
 //! `$dateToString`.
 
-use super::calendar;
 use super::moment;
 use super::parts::optional;
 use super::zone::Zone;
@@ -8,11 +7,12 @@ use crate::expression::arguments::named;
 use crate::expression::functions::Arity::Named;
 use crate::expression::functions::{Function, function};
 use crate::expression::parse::Parser;
-use crate::expression::string::display;
 use crate::expression::{Evaluated, Expr};
 use document::{Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::fmt::Write;
+use values::calendar;
+use values::text::display;
 
 pub(super) static FUNCTIONS: &[Function] = &[function("$dateToString", Named(parse), to_string)];
 

@@ -1,18 +1,18 @@
 //! Parts of dates, and dates from parts.
 
-use super::calendar::{self, Date, Time};
 use super::moment;
 use super::zone::Zone;
 use crate::expression::arguments::named;
 use crate::expression::functions::Arity::Named;
 use crate::expression::functions::{Function, function};
 use crate::expression::parse::Parser;
-use crate::expression::string::display;
 use crate::expression::{Evaluated, Expr};
-use crate::predicate::number::exact;
-use crate::text;
 use document::{Value, ValueBuf};
 use error::{Code, Error, Result};
+use values::calendar::{self, Date, Time};
+use values::integer::exact;
+use values::text;
+use values::text::display;
 
 pub(super) static FUNCTIONS: &[Function] = &[
     function("$year", Named(parse), |name, arguments| part(name, arguments, |date, _| date.year)),

@@ -7,17 +7,17 @@ mod free;
 mod relative;
 mod zones;
 
-use super::calendar;
 use super::parts::optional;
 use super::zone::{UTC, Zone};
 use crate::expression::arguments::named;
 use crate::expression::functions::Arity::Named;
 use crate::expression::functions::{Function, function};
 use crate::expression::parse::Parser;
-use crate::expression::string::display;
 use crate::expression::{Evaluated, Expr};
 use document::{Value, ValueBuf};
 use error::{Code, Error, Result};
+use values::calendar;
+use values::text::display;
 
 pub(super) static FUNCTIONS: &[Function] = &[function("$dateFromString", Named(parse_arguments), from_string)];
 

@@ -2,11 +2,11 @@
 
 use super::parts;
 use crate::expression::Evaluated;
-use crate::expression::string::display;
 use document::Value;
 use error::{Code, Error, Result};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use values::text::display;
 
 /// A time zone.
 #[derive(Clone, Debug)]
@@ -78,18 +78,18 @@ impl Zone {
     /// Returns the moment at which clocks show a local time: the second one if they show it twice.
     /// If they skip it, the offset before the change applies.
     pub fn to_moment(&self, local: i64) -> i64 {
-        let after = local.saturating_sub(self.offset_ms(local.saturating_add(super::calendar::DAY_MS)));
+        let after = local.saturating_sub(self.offset_ms(local.saturating_add(values::calendar::DAY_MS)));
         if self.to_local(after) == local {
             return after;
         }
-        local.saturating_sub(self.offset_ms(local.saturating_sub(super::calendar::DAY_MS)))
+        local.saturating_sub(self.offset_ms(local.saturating_sub(values::calendar::DAY_MS)))
     }
 }
 
 /// Returns the moment itself or, beyond the years that the library covers, one a multiple of 400
 /// years away, after which calendars repeat.
 fn within_known_years(milliseconds: i64) -> i64 {
-    const ERA_MS: i64 = 146_097 * super::calendar::DAY_MS;
+    const ERA_MS: i64 = 146_097 * values::calendar::DAY_MS;
     /// The years 0 and 9900.
     const KNOWN: std::ops::Range<i64> = -62_167_219_200_000..250_246_368_000_000;
     match milliseconds {

@@ -4,13 +4,13 @@
 use super::unordered;
 use super::{Dependency, Others, Rule, Schema};
 use crate::predicate::operators::{non_negative, parse_type};
-use crate::predicate::regex::Regex;
 use crate::predicate::type_set::TypeSet;
 use document::path::Path;
 use document::{Doc, Element, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::HashSet;
 use std::cmp::Ordering;
+use values::regex::Regex;
 
 const KEYWORDS: [&str; 31] = [
     "additionalItems",
@@ -207,7 +207,7 @@ impl<'a> Parser<'a> {
         if divisor.is_nan() {
             return Err(Error::bad_value("divisor cannot be NaN"));
         }
-        if !crate::expression::decimal::is_finite(divisor) {
+        if !values::decimal::is_finite(divisor) {
             return Err(Error::bad_value("divisor cannot be infinite"));
         }
         Ok(Some(Rule::MultipleOf(divisor)))

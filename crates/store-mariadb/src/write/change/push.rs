@@ -9,7 +9,7 @@ use crate::json_path::json_path;
 use crate::spelling;
 use crate::table::Table;
 use mariadb_wire::Param;
-use query::update::Pushed;
+use update::Pushed;
 
 /// No array has as many elements within these bytes, pushed ones included.
 const ELEMENTS_MAX: u64 = 1 << 20;
@@ -243,7 +243,8 @@ impl Single {
 mod tests {
     use super::*;
     use document::{DocBuf, array, doc};
-    use query::{Context, Update};
+    use query::Context;
+    use update::Update;
 
     /// What is made of `{$push: {a: {$each: [1, 2], …}}}`: ranges with what they lie beyond, values between them, and what is kept.
     fn after(clauses: DocBuf) -> String {

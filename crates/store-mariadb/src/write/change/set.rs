@@ -8,7 +8,7 @@ use crate::json_path::json_path;
 use crate::spelling;
 use crate::table::Table;
 use mariadb_wire::Param;
-use query::update::FieldSet;
+use update::FieldSet;
 
 /// More fields are set by the way that reads first.
 const FIELDS_MAX: usize = 16;

@@ -14,8 +14,8 @@ use crate::table::Table;
 use document::Kind;
 use mariadb_client::Result;
 use mariadb_wire::Param;
-use query::update::{FieldSet, Pushed};
 use store::{Plan, StatementOutcome};
+use update::{FieldSet, Pushed};
 
 /// Longer texts are read first. BSON has at most seven bytes for one of a text's, so a document stays below MongoDB's limit.
 const DOCUMENT_BYTES_MAX: usize = 1 << 20;

@@ -11,7 +11,7 @@
 use super::forms::{self, Form};
 use super::relative::{self, Relative};
 use super::{Parts, zones};
-use crate::expression::date::calendar;
+use values::calendar;
 
 const MONTHS: [&str; 12] = [
     "january",

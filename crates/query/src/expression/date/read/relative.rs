@@ -1,7 +1,7 @@
 //! Distances from a date: `+1 day`, `next month`, `Saturday`, `first day of`.
 
 use super::Parts;
-use crate::expression::date::calendar;
+use values::calendar;
 
 /// The distance of a text from the date that it names.
 #[derive(Clone, Debug, Default)]
