@@ -276,7 +276,7 @@ impl Accumulator {
             (Accumulator::First(operand, Engine::Second), State::One(Some(_))) => drop(operand.evaluate_in(row)?),
             (Accumulator::First(..), State::One(Some(_))) => {}
             (Accumulator::First(operand, _) | Accumulator::Last(operand), State::One(held)) => {
-                return Ok(replace(held, operand.evaluate_in(row)?.value_or_null()));
+                return Ok(replace_value(held, operand.evaluate_in(row)?.value_or_null()));
             }
             (Accumulator::Deviation { operand, .. }, State::Deviation { count, mean, squares }) => {
                 if let Some(number) = operand.number_in(row)? {
@@ -287,7 +287,7 @@ impl Accumulator {
                     *squares += difference * (number - *mean);
                 }
             }
-            (accumulator, state) => return accumulator.collect(state, row),
+            (accumulator, state) => return accumulator.add_to_many(state, row),
         }
         Ok(0)
     }
@@ -302,7 +302,7 @@ impl Accumulator {
     }
 
     /// [`Accumulator::add`] for accumulators that retain many values.
-    fn collect(&self, state: &mut State, row: &Row<'_>) -> Result<isize> {
+    fn add_to_many(&self, state: &mut State, row: &Row<'_>) -> Result<isize> {
         let grown = match (self, state) {
             (Accumulator::Push(operand), State::Array { bytes, count }) => {
                 let evaluated = operand.evaluate_in(row)?;
@@ -437,12 +437,12 @@ fn take_extreme(
     };
     match best {
         Some(best) if !wanted.replaces(collation.compare(value, best.as_value())) => 0,
-        _ => replace(best, value),
+        _ => replace_value(best, value),
     }
 }
 
 /// Replaces a value and returns the bytes by which the new one is larger.
-fn replace(held: &mut Option<ValueBuf>, value: Value<'_>) -> isize {
+fn replace_value(held: &mut Option<ValueBuf>, value: Value<'_>) -> isize {
     let before = held.as_ref().map_or(0, |held| held.raw_value().len());
     let new = value.to_owned();
     steps::bytes(new.raw_value().len());

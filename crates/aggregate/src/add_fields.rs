@@ -26,10 +26,10 @@ impl AddFields {
     }
 
     fn parse_fields(spec: Doc<'_>, context: &Context) -> Result<AddFields> {
-        let mut paths = Paths { spec, found: Vec::new(), known: PathSet::default() };
+        let mut paths = FieldParser { spec, fields: Vec::new(), paths: PathSet::default() };
         spec.iter().counted().try_for_each(|(path, value)| paths.add(path, value))?;
         let mut fields = FieldTree::default();
-        for (path, value) in paths.found {
+        for (path, value) in paths.fields {
             fields.insert(&path, Expression::parse(value, context)?);
         }
         Ok(AddFields { fields })
@@ -58,13 +58,13 @@ impl AddFields {
 }
 
 /// The paths of a specification. Conflicts between them are reported before any value is parsed.
-struct Paths<'p> {
+struct FieldParser<'p> {
     spec: Doc<'p>,
-    found: Vec<(String, Value<'p>)>,
-    known: PathSet,
+    fields: Vec<(String, Value<'p>)>,
+    paths: PathSet,
 }
 
-impl<'p> Paths<'p> {
+impl<'p> FieldParser<'p> {
     fn add(&mut self, path: &str, value: Value<'p>) -> Result<()> {
         check_field_path(path)?;
         if path.split('.').count() > DEPTH_MAX {
@@ -87,7 +87,7 @@ impl<'p> Paths<'p> {
             }
         }
         self.check_conflict(path)?;
-        self.found.push((path.to_owned(), value));
+        self.fields.push((path.to_owned(), value));
         Ok(())
     }
 
@@ -105,7 +105,7 @@ impl<'p> Paths<'p> {
     }
 
     fn check_conflict(&mut self, path: &str) -> Result<()> {
-        match self.known.insert(path).and_then(|place| self.found.get(place)) {
+        match self.paths.insert(path).and_then(|place| self.fields.get(place)) {
             None => Ok(()),
             Some((other, _)) => Err(Error::new(
                 Code(40176),

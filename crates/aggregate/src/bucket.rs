@@ -77,10 +77,10 @@ pub(super) fn parse(spec: Value<'_>, context: &Context) -> Result<[Stage; 2]> {
     check_default(&boundaries)?;
     let counting = doc! { "count": &doc! { "$sum": 1 } };
     let group = Group::by_boundaries(group_by, boundaries, output.unwrap_or(counting.as_doc()), context)?;
-    Ok([Stage::Group(Arc::new(group)), by_id(context)?])
+    Ok([Stage::Group(Arc::new(group)), sort_by_id(context)?])
 }
 
-fn by_id(context: &Context) -> Result<Stage> {
+fn sort_by_id(context: &Context) -> Result<Stage> {
     let order: DocBuf = doc! { "_id": 1 };
     Ok(Stage::Sort { sort: Sort::parse_stage(order.as_doc(), context)?, limit: None })
 }

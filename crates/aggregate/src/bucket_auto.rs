@@ -44,7 +44,7 @@ impl BucketAuto {
                     return Err(Error::new(Code(40239), message));
                 }
                 "groupBy" => group_by = Some(Operand::parse(value, context)?),
-                "buckets" => buckets = Some(parse_number(value)?),
+                "buckets" => buckets = Some(parse_bucket_count(value)?),
                 "output" => {
                     output = Some(value.as_document().ok_or_else(|| {
                         let kind = value.kind().alias();
@@ -73,7 +73,7 @@ impl BucketAuto {
     }
 }
 
-fn parse_number(value: Value<'_>) -> Result<i32> {
+fn parse_bucket_count(value: Value<'_>) -> Result<i32> {
     if !value.kind().is_number() {
         let kind = value.kind().alias();
         let message = format!("The $bucketAuto 'buckets' field must be a numeric value, but found type: {kind}");
@@ -120,28 +120,28 @@ impl Hold for Buckets {
 
     fn finish(self: Box<Self>) -> Result<Box<dyn Give>> {
         let size = (self.count as f64 / self.spec.buckets as f64).round() as u64;
-        Ok(Box::new(Given {
+        Ok(Box::new(BucketAutoOutput {
             spec: self.spec,
             sorted: self.sorter.finish()?,
-            ahead: None,
-            size: size.max(1),
-            given: 0,
-            max: None,
+            next_document: None,
+            bucket_size: size.max(1),
+            emitted: 0,
+            previous_max: None,
         }))
     }
 }
 
 /// The finished buckets, returned one after the other.
-struct Given {
+struct BucketAutoOutput {
     spec: Arc<BucketAuto>,
     sorted: Sorted,
     /// The first document after the current bucket, with its value.
-    ahead: Option<(ValueBuf, ItemBuf)>,
+    next_document: Option<(ValueBuf, ItemBuf)>,
     /// Number of documents in a bucket, unless equal values require more.
-    size: u64,
-    given: usize,
+    bucket_size: u64,
+    emitted: usize,
     /// The upper boundary of the previous bucket.
-    max: Option<ValueBuf>,
+    previous_max: Option<ValueBuf>,
 }
 
 /// A bucket that is being filled.
@@ -152,7 +152,7 @@ struct Bucket {
 }
 
 impl Bucket {
-    fn take(&mut self, spec: &BucketAuto, document: &ItemBuf) -> Result<()> {
+    fn add(&mut self, spec: &BucketAuto, document: &ItemBuf) -> Result<()> {
         let row = Row::of(document.as_item());
         for ((_, accumulator), state) in spec.fields.iter().zip(&mut self.states) {
             steps::step();
@@ -162,27 +162,27 @@ impl Bucket {
     }
 }
 
-impl Given {
+impl BucketAutoOutput {
     /// Returns the next document if its value passes `wanted`.
     fn next_if(&mut self, wanted: impl FnOnce(Value<'_>) -> bool) -> Result<Option<(ValueBuf, ItemBuf)>> {
-        if self.ahead.is_none()
+        if self.next_document.is_none()
             && let Some(document) = self.sorted.take_next()?
         {
             let value = self.spec.group_by.evaluate(document.as_item())?.value_or_null().to_owned();
-            self.ahead = Some((value, document));
+            self.next_document = Some((value, document));
         }
-        Ok(self.ahead.take_if(|(value, _)| wanted(value.as_value())))
+        Ok(self.next_document.take_if(|(value, _)| wanted(value.as_value())))
     }
 
     fn next_value(&mut self) -> Result<Option<ValueBuf>> {
         self.next_if(|_| false)?;
-        Ok(self.ahead.as_ref().map(|(value, _)| value.clone()))
+        Ok(self.next_document.as_ref().map(|(value, _)| value.clone()))
     }
 
     fn next_bucket(&mut self, pace: &mut Pacer<'_>) -> Result<Option<Bucket>> {
         let spec = self.spec.clone();
         let Some((value, document)) = self.next_if(|_| true)? else { return Ok(None) };
-        let min = match (&self.max, &spec.granularity) {
+        let min = match (&self.previous_max, &spec.granularity) {
             (Some(before), Some(_)) => before.clone(),
             (None, Some(granularity)) => rounded(granularity, &value, Granularity::round_down),
             _ => value.clone(),
@@ -190,23 +190,23 @@ impl Given {
         let states =
             spec.fields.iter().map(|(_, accumulator)| accumulator.begin(Value::Null)).collect::<Result<_>>()?;
         let mut bucket = Bucket { min, max: value, states };
-        bucket.take(&spec, &document)?;
-        self.given += 1;
-        let more = if self.given == spec.buckets { u64::MAX } else { self.size - 1 };
+        bucket.add(&spec, &document)?;
+        self.emitted += 1;
+        let more = if self.emitted == spec.buckets { u64::MAX } else { self.bucket_size - 1 };
         for _ in 0..more {
             let Some((value, document)) = self.next_if(|_| true)? else { break };
             bucket.max = value;
-            bucket.take(&spec, &document)?;
+            bucket.add(&spec, &document)?;
             pace()?;
         }
-        self.settle_max(&mut bucket, pace)?;
-        self.max = Some(bucket.max.clone());
+        self.finish_max(&mut bucket, pace)?;
+        self.previous_max = Some(bucket.max.clone());
         Ok(Some(bucket))
     }
 
     /// Adds the documents that belong to the bucket as well, and sets its upper boundary to the
     /// start of the next bucket.
-    fn settle_max(&mut self, bucket: &mut Bucket, pace: &mut Pacer<'_>) -> Result<()> {
+    fn finish_max(&mut self, bucket: &mut Bucket, pace: &mut Pacer<'_>) -> Result<()> {
         let spec = self.spec.clone();
         let Some(granularity) = &spec.granularity else {
             let same = bucket.max.clone();
@@ -214,7 +214,7 @@ impl Given {
                 self.next_if(|next| spec.collation.compare(same.as_value(), next).is_eq())?
             {
                 bucket.max = value;
-                bucket.take(&spec, &document)?;
+                bucket.add(&spec, &document)?;
                 pace()?;
             }
             if let Some(next) = self.next_value()? {
@@ -226,7 +226,7 @@ impl Given {
         while let Some((_, document)) =
             self.next_if(|next| spec.collation.compare(boundary.as_value(), next).is_gt())?
         {
-            bucket.take(&spec, &document)?;
+            bucket.add(&spec, &document)?;
             pace()?;
         }
         let is_zero = Number::from_value(boundary.as_value()).is_some_and(Number::is_zero);
@@ -238,7 +238,7 @@ impl Given {
     }
 }
 
-impl Give for Given {
+impl Give for BucketAutoOutput {
     fn give(&mut self, take: &mut Take<'_>, pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
         let Some(bucket) = self.next_bucket(pace)? else { return Ok(None) };
         let document = DocBuf::build(|writer: &mut DocWriter<'_>| {

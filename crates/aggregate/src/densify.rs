@@ -33,7 +33,7 @@ const GENERATED_MAX: u64 = 500_000;
 #[derive(Debug)]
 pub(crate) struct Densify {
     field: Path,
-    partition: Vec<Path>,
+    partition_by: Vec<Path>,
     /// The values at the paths of `partition`, including arrays on the way.
     partition_values: Vec<Expression>,
     step: ValueBuf,
@@ -87,7 +87,7 @@ impl Densify {
     fn is_past_bounds(&self, value: Value<'_>) -> bool {
         let Bounds::Explicit(lower, upper) = &self.bounds else { return false };
         let is_lower = compare(value, lower.as_value()) == Ordering::Equal;
-        self.partition.is_empty() && !is_lower && compare(value, upper.as_value()) != Ordering::Less
+        self.partition_by.is_empty() && !is_lower && compare(value, upper.as_value()) != Ordering::Less
     }
 
     /// Returns the values that identify a document's partition, and a key for them.
@@ -109,7 +109,7 @@ impl Densify {
     fn next_step(&self, value: Value<'_>) -> Result<ValueBuf> {
         let step = self.step.as_value();
         match (value, self.unit) {
-            (Value::DateTime(moment), Some(unit)) => self.moved(moment, unit, 1),
+            (Value::DateTime(moment), Some(unit)) => self.add_units(moment, unit, 1),
             // A double added to a decimal is rounded to 15 digits, where `$add` uses all of them.
             _ if is_decimal(value) || is_decimal(step) => match (Number::from_value(value), Number::from_value(step)) {
                 (Some(value), Some(step)) => {
@@ -124,16 +124,16 @@ impl Densify {
 
     /// Returns the value moved one step back and one forward: a number gets the type that the step
     /// gives it, a day missing in the other month is lost.
-    fn back_and_ahead(&self, value: Value<'_>) -> Result<ValueBuf> {
+    fn step_back_and_forward(&self, value: Value<'_>) -> Result<ValueBuf> {
         let before = match (value, self.unit) {
-            (Value::DateTime(moment), Some(unit)) => self.moved(moment, unit, -1)?,
+            (Value::DateTime(moment), Some(unit)) => self.add_units(moment, unit, -1)?,
             _ => apply("$subtract", &[value, self.step.as_value()])?,
         };
         self.next_step(before.as_value())
     }
 
     /// Returns a moment some steps away. Fails with 5166406 if it cannot be represented.
-    fn moved(&self, moment: i64, unit: Unit, steps: i64) -> Result<ValueBuf> {
+    fn add_units(&self, moment: i64, unit: Unit, steps: i64) -> Result<ValueBuf> {
         let amount = exact(self.step.as_value()).unwrap_or(1).saturating_mul(steps);
         let overflow = || Error::new(Code(5166406), "dateAdd overflowed");
         Ok(Value::DateTime(unit.add(moment, amount).ok_or_else(overflow)?).to_owned())
@@ -166,43 +166,43 @@ impl Hold for Gathered {
     }
 
     fn finish(self: Box<Self>) -> Result<Box<dyn Give>> {
-        Ok(Box::new(Dense {
+        Ok(Box::new(DensifyOutput {
             stage: self.stage,
             sorted: self.sorter.finish()?,
-            held: None,
+            pending: None,
             partitions: Vec::new(),
-            known: HashMap::new(),
+            partition_numbers: HashMap::new(),
             memory_bytes: 0,
             memory_bytes_max: self.memory_bytes_max,
             first: None,
             last: None,
             ending: None,
-            passed: false,
+            past_upper_bound: false,
             generated: 0,
         }))
     }
 }
 
 /// The state of a partition.
-struct Partition {
+struct PartitionState {
     /// The values that identify it, as written to new documents.
     fields: Vec<Option<ValueBuf>>,
     /// The same values in the document before which gaps are filled: a collation takes several
     /// strings as equal.
-    fields_ahead: Vec<Option<ValueBuf>>,
+    following_fields: Vec<Option<ValueBuf>>,
     /// The next value of its grid.
-    next: ValueBuf,
+    next_value: ValueBuf,
     /// Whether no value of its grid has been passed yet.
-    fresh: bool,
+    at_start: bool,
 }
 
-struct Dense {
+struct DensifyOutput {
     stage: Arc<Densify>,
     sorted: Sorted,
     /// The document before which gaps are being filled, with its partition.
-    held: Option<(ItemBuf, usize)>,
-    partitions: Vec<Partition>,
-    known: HashMap<Vec<u8>, usize>,
+    pending: Option<(ItemBuf, usize)>,
+    partitions: Vec<PartitionState>,
+    partition_numbers: HashMap<Vec<u8>, usize>,
     /// The memory of the partitions, in bytes, and its limit.
     memory_bytes: usize,
     memory_bytes_max: usize,
@@ -211,36 +211,41 @@ struct Dense {
     /// After the last document: the partition that is being filled up.
     ending: Option<usize>,
     /// Whether the upper bound has been passed, so that no value is examined any more.
-    passed: bool,
+    past_upper_bound: bool,
     generated: u64,
 }
 
-impl Dense {
+impl DensifyOutput {
     /// Returns the number of the document's partition, which may be new. Fails with 6007200 if
     /// there are too many.
-    fn partition(&mut self, document: Doc<'_>, value: Value<'_>) -> Result<usize> {
+    fn partition_number(&mut self, document: Doc<'_>, value: Value<'_>) -> Result<usize> {
         let (fields, key) = self.stage.partition_of(document)?;
-        if let Some(index) = self.known.get(&key) {
-            self.partitions[*index].fields_ahead = fields;
+        if let Some(index) = self.partition_numbers.get(&key) {
+            self.partitions[*index].following_fields = fields;
             return Ok(*index);
         }
-        self.memory_bytes += 2 * key.len() + size_of::<Partition>();
+        self.memory_bytes += 2 * key.len() + size_of::<PartitionState>();
         if self.memory_bytes > self.memory_bytes_max {
             let message = format!("$densify exceeded memory limit of {}", self.memory_bytes_max);
             return Err(Error::new(Code(6007200), message));
         }
         let next = match (&self.stage.bounds, &self.first) {
             (Bounds::Explicit(lower, _), _) if self.stage.unit.is_some() => {
-                self.stage.back_and_ahead(lower.as_value())?
+                self.stage.step_back_and_forward(lower.as_value())?
             }
             (Bounds::Explicit(lower, _), _) => lower.clone(),
             (Bounds::Full, Some(first)) if !self.partitions.is_empty() => {
-                self.stage.back_and_ahead(first.as_value())?
+                self.stage.step_back_and_forward(first.as_value())?
             }
             _ => value.to_owned(),
         };
-        self.partitions.push(Partition { fields_ahead: fields.clone(), fields, next, fresh: true });
-        self.known.insert(key, self.partitions.len() - 1);
+        self.partitions.push(PartitionState {
+            following_fields: fields.clone(),
+            fields,
+            next_value: next,
+            at_start: true,
+        });
+        self.partition_numbers.insert(key, self.partitions.len() - 1);
         Ok(self.partitions.len() - 1)
     }
 
@@ -251,14 +256,14 @@ impl Dense {
             && compare(value, lower.as_value()) == Ordering::Equal
         {
             // The last of the documents on the lower bound decides.
-            partition.next = self.stage.next_step(value)?;
-            partition.fresh = false;
+            partition.next_value = self.stage.next_step(value)?;
+            partition.at_start = false;
             return Ok(None);
         }
-        let order = compare(partition.next.as_value(), value);
+        let order = compare(partition.next_value.as_value(), value);
         let in_bounds = match &self.stage.bounds {
             Bounds::Explicit(_, upper) => {
-                partition.fresh || compare(partition.next.as_value(), upper.as_value()) == Ordering::Less
+                partition.at_start || compare(partition.next_value.as_value(), upper.as_value()) == Ordering::Less
             }
             _ => true,
         };
@@ -266,10 +271,10 @@ impl Dense {
             return Ok(None);
         }
         // Of equal values, the document's own continues: its type decides.
-        let reached = if order == Ordering::Equal { value } else { partition.next.as_value() };
+        let reached = if order == Ordering::Equal { value } else { partition.next_value.as_value() };
         let next = self.stage.next_step(reached)?;
-        let value = std::mem::replace(&mut partition.next, next);
-        partition.fresh = false;
+        let value = std::mem::replace(&mut partition.next_value, next);
+        partition.at_start = false;
         if order == Ordering::Equal {
             return Ok(None);
         }
@@ -279,19 +284,21 @@ impl Dense {
     /// Returns a document after the last one, if the partition's bounds reach that far.
     fn fill_up(&mut self, index: usize) -> Result<Option<DocBuf>> {
         let Some(partition) = self.partitions.get_mut(index) else { return Ok(None) };
-        let order = |limit: &ValueBuf| compare(partition.next.as_value(), limit.as_value());
+        let order = |limit: &ValueBuf| compare(partition.next_value.as_value(), limit.as_value());
         let goes_on = match (&self.stage.bounds, &self.last) {
             // Bounds that coincide get a document if there are no documents at all.
-            (Bounds::Explicit(_, upper), last) => partition.fresh && last.is_none() || order(upper) == Ordering::Less,
-            (Bounds::Full, Some(last)) if !self.stage.partition.is_empty() => order(last) != Ordering::Greater,
+            (Bounds::Explicit(_, upper), last) => {
+                partition.at_start && last.is_none() || order(upper) == Ordering::Less
+            }
+            (Bounds::Full, Some(last)) if !self.stage.partition_by.is_empty() => order(last) != Ordering::Greater,
             _ => false,
         };
         if !goes_on {
             return Ok(None);
         }
-        let next = self.stage.next_step(partition.next.as_value())?;
-        let value = std::mem::replace(&mut partition.next, next);
-        partition.fresh = false;
+        let next = self.stage.next_step(partition.next_value.as_value())?;
+        let value = std::mem::replace(&mut partition.next_value, next);
+        partition.at_start = false;
         self.generate(index, value.as_value()).map(Some)
     }
 
@@ -309,27 +316,27 @@ impl Dense {
             ));
         }
         let stage = &self.stage;
-        if stage.partition.iter().any(|path| collide(path.as_str(), stage.field.as_str())) {
+        if stage.partition_by.iter().any(|path| collide(path.as_str(), stage.field.as_str())) {
             return Err(Error::new(Code(5733306), "DocGenerator cannot include field that is being densified"));
         }
         let mut document = DocBuf::new();
         if let Some(partition) = self.partitions.get(index) {
-            let fields = if self.ending.is_some() { &partition.fields } else { &partition.fields_ahead };
-            for (path, field) in stage.partition.iter().zip(fields) {
+            let fields = if self.ending.is_some() { &partition.fields } else { &partition.following_fields };
+            for (path, field) in stage.partition_by.iter().zip(fields) {
                 steps::step();
                 steps::bytes(document.as_bytes().len());
-                document = with_field(&document, path.as_str(), field.as_ref().map(ValueBuf::as_value));
+                document = with_value_at(&document, path.as_str(), field.as_ref().map(ValueBuf::as_value));
             }
         }
-        Ok(with_field(&document, stage.field.as_str(), Some(value)))
+        Ok(with_value_at(&document, stage.field.as_str(), Some(value)))
     }
 
     /// Takes up the next document; returns false at their end. A document without a value is passed
     /// to `take` at once.
-    fn take_up(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Option<Demand>>> {
+    fn advance_input(&mut self, take: &mut dyn FnMut(Item<'_>) -> Result<Demand>) -> Result<Option<Option<Demand>>> {
         let Some(document) = self.sorted.take_next()? else { return Ok(None) };
         let stage = self.stage.clone();
-        let value = if self.passed { None } else { stage.value(document.as_doc())? };
+        let value = if self.past_upper_bound { None } else { stage.value(document.as_doc())? };
         let Some(value) = value else {
             return take(document.as_item()).map(|demand| Some(Some(demand)));
         };
@@ -337,15 +344,15 @@ impl Dense {
             self.first = Some(value.to_owned());
         }
         self.last = Some(value.to_owned());
-        let index = self.partition(document.as_doc(), value)?;
-        self.held = Some((document, index));
+        let index = self.partition_number(document.as_doc(), value)?;
+        self.pending = Some((document, index));
         Ok(Some(None))
     }
 }
 
 /// Returns the document with a value inserted at a path; without a value, it inserts only the
 /// documents on the path.
-fn with_field(document: &DocBuf, path: &str, value: Option<Value<'_>>) -> DocBuf {
+fn with_value_at(document: &DocBuf, path: &str, value: Option<Value<'_>>) -> DocBuf {
     fn write(document: Doc<'_>, path: &str, value: Option<Value<'_>>, writer: &mut DocWriter<'_>) {
         let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
         document
@@ -365,28 +372,33 @@ fn with_field(document: &DocBuf, path: &str, value: Option<Value<'_>>) -> DocBuf
     DocBuf::build(|writer| write(document.as_doc(), path, value, writer))
 }
 
-impl Give for Dense {
+impl Give for DensifyOutput {
     fn give(&mut self, take: &mut Take<'_>, pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
         while self.ending.is_none() {
             pace()?;
-            if let Some((document, index)) = self.held.take() {
+            if let Some((document, index)) = self.pending.take() {
                 let stage = self.stage.clone();
                 let value = stage.value(document.as_doc())?.unwrap_or(Value::Null);
                 if let Some(filler) = self.fill_below(index, value)? {
-                    self.held = Some((document, index));
+                    self.pending = Some((document, index));
                     return take(filler.as_doc().into()).map(Some);
                 }
-                self.passed = stage.is_past_bounds(value);
+                self.past_upper_bound = stage.is_past_bounds(value);
                 return take(document.as_item()).map(Some);
             }
-            match self.take_up(take)? {
+            match self.advance_input(take)? {
                 Some(None) => {}
                 Some(Some(demand)) => return Ok(Some(demand)),
                 None => {
                     self.ending = Some(0);
                     if let (Bounds::Explicit(lower, _), true) = (&self.stage.bounds, self.partitions.is_empty()) {
                         let (fields, fields_ahead, next) = (Vec::new(), Vec::new(), lower.clone());
-                        self.partitions.push(Partition { fields, fields_ahead, next, fresh: true });
+                        self.partitions.push(PartitionState {
+                            fields,
+                            following_fields: fields_ahead,
+                            next_value: next,
+                            at_start: true,
+                        });
                     }
                 }
             }

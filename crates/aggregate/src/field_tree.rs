@@ -12,19 +12,19 @@ use values::name_index::NameIndex;
 /// One level of fields, in the order of the specification.
 #[derive(Clone, Debug)]
 pub(super) struct FieldTree<L> {
-    fields: Vec<(Box<str>, Node<L>)>,
-    places: NameIndex,
+    fields: Vec<(Box<str>, FieldNode<L>)>,
+    indices: NameIndex,
 }
 
 #[derive(Clone, Debug)]
-enum Node<L> {
+enum FieldNode<L> {
     Leaf(L),
-    Below(FieldTree<L>),
+    Nested(FieldTree<L>),
 }
 
 impl<L> Default for FieldTree<L> {
     fn default() -> Self {
-        FieldTree { fields: Vec::new(), places: NameIndex::default() }
+        FieldTree { fields: Vec::new(), indices: NameIndex::default() }
     }
 }
 
@@ -33,26 +33,26 @@ impl<L> FieldTree<L> {
     pub fn insert(&mut self, path: &str, leaf: L) {
         steps::step();
         let Some((name, rest)) = path.split_once('.') else {
-            self.push(path, Node::Leaf(leaf));
+            self.push(path, FieldNode::Leaf(leaf));
             return;
         };
-        let index = self.place(name.as_bytes()).unwrap_or_else(|| {
-            self.push(name, Node::Below(FieldTree::default()));
+        let index = self.index_of(name.as_bytes()).unwrap_or_else(|| {
+            self.push(name, FieldNode::Nested(FieldTree::default()));
             self.fields.len() - 1
         });
-        if let Some((_, Node::Below(below))) = self.fields.get_mut(index) {
+        if let Some((_, FieldNode::Nested(below))) = self.fields.get_mut(index) {
             below.insert(rest, leaf);
         }
     }
 
-    fn push(&mut self, name: &str, node: Node<L>) {
+    fn push(&mut self, name: &str, node: FieldNode<L>) {
         self.fields.push((name.into(), node));
-        self.places.push(name);
+        self.indices.push(name);
     }
 
     #[inline]
-    fn place(&self, name: &[u8]) -> Option<usize> {
-        self.places.place(name, self.fields.iter().map(|(name, _)| &**name))
+    fn index_of(&self, name: &[u8]) -> Option<usize> {
+        self.indices.place(name, self.fields.iter().map(|(name, _)| &**name))
     }
 
     /// Passes each leaf with its dotted path to `take`.
@@ -60,8 +60,8 @@ impl<L> FieldTree<L> {
         for (name, node) in &self.fields {
             steps::step();
             match node {
-                Node::Leaf(leaf) => take(name, leaf),
-                Node::Below(below) => below.each_path(&mut |path, leaf| take(&format!("{name}.{path}"), leaf)),
+                FieldNode::Leaf(leaf) => take(name, leaf),
+                FieldNode::Nested(below) => below.each_path(&mut |path, leaf| take(&format!("{name}.{path}"), leaf)),
             }
         }
     }
@@ -76,7 +76,7 @@ impl<L> FieldTree<L> {
         let mut found_beyond = HashSet::new();
         for element in document.elements() {
             steps::step();
-            let index = self.place(element.key_bytes());
+            let index = self.index_of(element.key_bytes());
             let Some((index, (name, node))) = index.and_then(|index| Some((index, self.fields.get(index)?))) else {
                 writer.append_element(element);
                 continue;
@@ -101,8 +101,8 @@ impl<L> FieldTree<L> {
     /// reports; [`Self::apply`] has the order of the document.
     pub fn first_failure(&self, document: Doc<'_>, compute: &mut dyn FnMut(&L) -> Result<()>) -> Result<()> {
         self.fields.iter().counted().try_for_each(|(name, node)| match node {
-            Node::Leaf(leaf) => compute(leaf),
-            Node::Below(below) => below.first_failure_below(document.get(name), compute),
+            FieldNode::Leaf(leaf) => compute(leaf),
+            FieldNode::Nested(below) => below.first_failure_below(document.get(name), compute),
         })
     }
 
@@ -132,14 +132,14 @@ impl<L> FieldTree<L> {
     }
 }
 
-impl<L> Node<L> {
+impl<L> FieldNode<L> {
     fn write<F>(&self, name: &str, current: Option<Value<'_>>, writer: &mut DocWriter<'_>, write: &mut F) -> Result<()>
     where
         F: FnMut(&L, &str, &mut DocWriter<'_>) -> Result<()>,
     {
         let below = match self {
-            Node::Leaf(leaf) => return write(leaf, name, writer),
-            Node::Below(below) => below,
+            FieldNode::Leaf(leaf) => return write(leaf, name, writer),
+            FieldNode::Nested(below) => below,
         };
         match current {
             Some(Value::Document(document)) => below.apply(document, &mut writer.document(name), write),
@@ -153,9 +153,9 @@ impl<L> Node<L> {
 #[derive(Default)]
 pub(super) struct PathSet {
     /// The index of each path in the order of insertion.
-    whole: HashMap<Box<str>, usize>,
+    paths: HashMap<Box<str>, usize>,
     /// The proper prefixes of paths, each with the index of its first path.
-    above: HashMap<Box<str>, usize>,
+    prefixes: HashMap<Box<str>, usize>,
 }
 
 impl PathSet {
@@ -163,15 +163,15 @@ impl PathSet {
     pub fn insert(&mut self, path: &str) -> Option<usize> {
         steps::step();
         let ways = || path.match_indices('.').map(|(end, _)| &path[..end]);
-        let found = ways().chain([path]).filter_map(|way| self.whole.get(way)).chain(self.above.get(path)).min();
+        let found = ways().chain([path]).filter_map(|way| self.paths.get(way)).chain(self.prefixes.get(path)).min();
         if let Some(place) = found {
             return Some(*place);
         }
-        let place = self.whole.len();
+        let place = self.paths.len();
         for way in ways() {
-            self.above.entry(way.into()).or_insert(place);
+            self.prefixes.entry(way.into()).or_insert(place);
         }
-        self.whole.insert(path.into(), place);
+        self.paths.insert(path.into(), place);
         None
     }
 }
@@ -189,7 +189,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn collisions_are_those_of_a_search(paths in prop::collection::vec("[ab!](\\.[ab!]){0,3}", 0..8)) {
+        fn conflicts_agree_with_a_linear_search(paths in prop::collection::vec("[ab!](\\.[ab!]){0,3}", 0..8)) {
             let (mut set, mut known) = (PathSet::default(), Vec::<String>::new());
             for path in paths {
                 let first = known.iter().position(|other| collide(other, &path));

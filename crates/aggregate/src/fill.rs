@@ -42,10 +42,10 @@ pub(super) fn parse(spec: Value<'_>, context: &Context) -> Result<Vec<Stage>> {
     }
     let (mut windows, mut values) = (DocBuf::new(), DocBuf::new());
     for (path, value) in output.iter().counted() {
-        match method(value)? {
-            Method::Window(function) => windows.append(path, &with_argument(function, path)),
-            Method::Value(value) => values.append(path, &default_of(path, value)),
-            Method::Nothing => {}
+        match parse_method(value)? {
+            FillMethod::Window(function) => windows.append(path, &call_with_path(function, path)),
+            FillMethod::Value(value) => values.append(path, &if_null(path, value)),
+            FillMethod::NoOp => {}
         }
     }
     let mut stages = Vec::new();
@@ -99,29 +99,29 @@ fn partition_by_fields(value: Value<'_>) -> Result<DocBuf> {
     Ok(object)
 }
 
-enum Method<'v> {
+enum FillMethod<'v> {
     Window(&'static str),
     Value(Value<'v>),
     /// An empty specification is allowed, and has no effect.
-    Nothing,
+    NoOp,
 }
 
-fn method(value: Value<'_>) -> Result<Method<'_>> {
+fn parse_method(value: Value<'_>) -> Result<FillMethod<'_>> {
     let Value::Document(spec) = value else {
         let message = "Each fill output specification must be an object with exactly one field";
         return Err(Error::new(Code(6050200), message));
     };
-    let mut found = Method::Nothing;
+    let mut found = FillMethod::NoOp;
     let (mut has_method, mut has_value) = (false, false);
     for (name, value) in spec.iter() {
         match (name, value) {
-            ("method", Value::String("linear")) => (found, has_method) = (Method::Window("$linearFill"), true),
-            ("method", Value::String("locf")) => (found, has_method) = (Method::Window("$locf"), true),
+            ("method", Value::String("linear")) => (found, has_method) = (FillMethod::Window("$linearFill"), true),
+            ("method", Value::String("locf")) => (found, has_method) = (FillMethod::Window("$locf"), true),
             ("method", Value::String(_)) => {
                 return Err(Error::new(Code(6050202), "Method must be either locf or linear"));
             }
             ("method", other) => return Err(wrong_type("method", other, "string")),
-            ("value", value) => (found, has_value) = (Method::Value(value), true),
+            ("value", value) => (found, has_value) = (FillMethod::Value(value), true),
             (other, _) => return Err(unknown(other)),
         }
     }
@@ -132,12 +132,12 @@ fn method(value: Value<'_>) -> Result<Method<'_>> {
     Ok(found)
 }
 
-fn with_argument(function: &str, path: &str) -> DocBuf {
+fn call_with_path(function: &str, path: &str) -> DocBuf {
     DocBuf::build(|writer| writer.append(function, format!("${path}").as_str()))
 }
 
 /// Returns `{$ifNull: ["$path", value]}`.
-fn default_of(path: &str, value: Value<'_>) -> DocBuf {
+fn if_null(path: &str, value: Value<'_>) -> DocBuf {
     DocBuf::build(|writer| {
         let mut arguments = writer.array("$ifNull");
         arguments.push(format!("${path}").as_str());

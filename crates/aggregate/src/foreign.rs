@@ -12,7 +12,7 @@ mod joined;
 mod lookup;
 mod write;
 
-use crate::{Pipeline, available, optimize};
+use crate::{Pipeline, optimize, source_metadata};
 use document::{ArrayWriter, Doc, DocBuf, Value};
 use error::{Code, Error, Result};
 use query::metadata::{Meta, Needs};
@@ -77,7 +77,7 @@ pub struct UnionWith {
     /// The pipeline over the documents.
     pub pipeline: Pipeline,
     /// The metadata that the pipeline computes for its documents.
-    gives: Needs,
+    produced: Needs,
     /// The metadata that the following stages read and the pipeline's documents do not have.
     pub lacking: Option<Meta>,
 }
@@ -114,14 +114,14 @@ impl UnionWith {
     /// Records the metadata read by a following stage, which is executed within the other pipeline,
     /// too.
     pub(super) fn ask(&mut self, asked: Needs) {
-        self.lacking = self.lacking.or_else(|| asked.lacking(self.gives));
+        self.lacking = self.lacking.or_else(|| asked.lacking(self.produced));
         self.pipeline.needs = self.pipeline.needs.and(asked);
         optimize::show_metadata(&mut self.pipeline.stages, asked);
     }
 
     fn parse(spec: Value<'_>, context: &Context) -> Result<UnionWith> {
         let spec = match spec {
-            Value::String(collection) => return UnionWith::over(collection, None, Doc::EMPTY, context),
+            Value::String(collection) => return UnionWith::new(collection, None, Doc::EMPTY, context),
             Value::Document(spec) => spec,
             other => {
                 return Err(Error::failed_to_parse(format!(
@@ -151,19 +151,19 @@ impl UnionWith {
         let documents = documents.map(|documents| documents_of(documents, context)).transpose()?;
         let collection =
             collection.or_else(|| documents.as_ref().map(|_| "")).ok_or_else(|| without_source("$unionWith"))?;
-        UnionWith::over(collection, documents, rest.as_doc(), context)
+        UnionWith::new(collection, documents, rest.as_doc(), context)
     }
 
-    fn over(collection: &str, documents: Option<Vec<DocBuf>>, stages: Doc<'_>, context: &Context) -> Result<UnionWith> {
+    fn new(collection: &str, documents: Option<Vec<DocBuf>>, stages: Doc<'_>, context: &Context) -> Result<UnionWith> {
         if collection.is_empty() && documents.is_none() {
             return Err(Error::new(Code::INVALID_NAMESPACE, "Namespace is not a valid collection name"));
         }
         let (collection, stages) = context.views.resolve(collection, stages);
         let context = Context { text_indexes: context.text_indexes.within(collection), ..context.clone() };
-        let pipeline = sub_pipeline("$unionWith", stages.as_doc(), &context)?;
+        let pipeline = parse_sub_pipeline("$unionWith", stages.as_doc(), &context)?;
         let pipeline = if documents.is_none() { pipeline.in_second_engine() } else { pipeline };
-        let gives = available(stages.as_doc());
-        Ok(UnionWith { collection: collection.to_owned(), documents, pipeline, gives, lacking: None })
+        let gives = source_metadata(stages.as_doc());
+        Ok(UnionWith { collection: collection.to_owned(), documents, pipeline, produced: gives, lacking: None })
     }
 }
 
@@ -204,7 +204,7 @@ pub fn documents_of(operand: Value<'_>, context: &Context) -> Result<Vec<DocBuf>
 }
 
 /// Parses the pipeline of a stage, which may not write.
-fn sub_pipeline(stage: &str, stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
+fn parse_sub_pipeline(stage: &str, stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
     for inner in stages.values().counted() {
         let name = inner.as_document().and_then(Doc::first).map_or("", |first| first.key());
         if matches!(name, "$out" | "$merge") {

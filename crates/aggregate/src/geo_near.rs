@@ -21,12 +21,12 @@ pub struct GeoNear {
     near: Near,
     /// Whether the stage names the field of the locations; otherwise the collection's indexes
     /// determine it.
-    has_key: bool,
+    names_geo_field: bool,
 }
 
 /// The stage's fields while they are parsed.
 #[derive(Default)]
-struct Fields<'a> {
+struct GeoNearOptions<'a> {
     near: Option<Value<'a>>,
     distance_field: Option<Cow<'a, str>>,
     include_locs: Option<Cow<'a, str>>,
@@ -39,7 +39,7 @@ struct Fields<'a> {
 }
 
 /// Options of older versions.
-const GONE: [(&str, i32, &str); 3] = [
+const REMOVED_OPTIONS: [(&str, i32, &str); 3] = [
     ("limit", 50858, "$geoNear no longer supports the 'limit' parameter. Use a $limit stage instead."),
     ("num", 50857, "$geoNear no longer supports the 'num' parameter. Use a $limit stage instead."),
     ("start", 50856, "$geoNear no longer supports the 'start' argument."),
@@ -50,8 +50,8 @@ pub(super) fn parse(spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>)
     let (Value::Document(spec) | Value::Array(spec)) = spec else {
         return Err(Error::new(Code(10065), "invalid parameter: expected an object ($geoNear)"));
     };
-    let mut fields = Fields::default();
-    for (name, code, message) in GONE {
+    let mut fields = GeoNearOptions::default();
+    for (name, code, message) in REMOVED_OPTIONS {
         if spec.get(name).is_some() {
             return Err(Error::new(Code(code), message));
         }
@@ -59,7 +59,7 @@ pub(super) fn parse(spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>)
     if spec.get("near").is_none() {
         return Err(no_near());
     }
-    spec.elements().try_for_each(|field| fields.read(field))?;
+    spec.elements().try_for_each(|field| fields.parse_field(field))?;
     let operator = if fields.spherical { "$nearSphere" } else { "$near" };
     let distance_field = fields.distance_field.ok_or_else(no_distance_field)?;
     let key = fields.key.map(key).transpose()?;
@@ -75,29 +75,29 @@ pub(super) fn parse(spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>)
         return Err(Error::bad_value("Too many geoNear expressions"));
     }
     let has_key = key.is_some();
-    stages.push(Stage::GeoNear(Arc::new(GeoNear { filter, near, has_key })));
+    stages.push(Stage::GeoNear(Arc::new(GeoNear { filter, near, names_geo_field: has_key })));
     let distance = doc! { "$meta": "geoNearDistance" };
     let shown = match fields.multiplier {
         None => distance,
         Some(multiplier) => doc! { "$multiply": &document::array![&distance, multiplier] },
     };
-    stages.push(put(&distance_field, &shown, context)?);
+    stages.push(set_field_stage(&distance_field, &shown, context)?);
     if let Some(place) = fields.include_locs {
-        stages.push(put(&place, &doc! { "$meta": "geoNearPoint" }, context)?);
+        stages.push(set_field_stage(&place, &doc! { "$meta": "geoNearPoint" }, context)?);
     }
     Ok(())
 }
 
 /// Returns a stage that sets a field.
-fn put(path: &str, expression: &DocBuf, context: &Context) -> Result<Stage> {
+fn set_field_stage(path: &str, expression: &DocBuf, context: &Context) -> Result<Stage> {
     let mut fields = DocBuf::new();
     fields.append(path, expression);
     let fields = AddFields::parse("$addFields", Value::Document(fields.as_doc()), context)?;
     Ok(Stage::AddFields(Arc::new(fields)))
 }
 
-impl<'a> Fields<'a> {
-    fn read(&mut self, field: Element<'a>) -> Result<()> {
+impl<'a> GeoNearOptions<'a> {
+    fn parse_field(&mut self, field: Element<'a>) -> Result<()> {
         match field.key() {
             "near" => self.near = Some(field.value()),
             "distanceField" => self.distance_field = Some(name(field, no_distance_field)?),
@@ -195,12 +195,12 @@ pub(super) fn led_by_idle_stages(pipeline: Doc<'_>) -> Option<DocBuf> {
 impl GeoNear {
     /// Returns whether the field of the locations is still unknown.
     pub(super) fn lacks_key(&self) -> bool {
-        !self.has_key
+        !self.names_geo_field
     }
 
     pub(super) fn set_key(&mut self, path: &str) {
         self.near.path = Path::new(path);
-        self.has_key = true;
+        self.names_geo_field = true;
     }
 
     /// Adds a condition on its documents.
@@ -219,7 +219,7 @@ mod tests {
     use shorthand::value;
 
     #[test]
-    fn stages_that_let_everything_through_are_left_out_in_front() {
+    fn stages_without_effect_before_geo_near_are_dropped() {
         let cases = [
             ("[{$match: {}}, {$geoNear: 1}]", Some(1)),
             ("[{$match: {}}, {$skip: 0}, {$match: {}}, {$geoNear: 1}, {$limit: 2}]", Some(2)),

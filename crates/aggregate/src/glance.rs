@@ -71,13 +71,14 @@ fn check_stage(name: &str, spec: Value<'_>) -> Result<()> {
             }
             let wrong = || Error::type_mismatch("'pipeline' option must be specified as an array");
             let stages = spec.get("pipeline").map(|stages| stages.as_array().ok_or_else(wrong)).transpose()?;
-            stages.map_or(Ok(()), |stages| check_inner(name, spec.get("from"), stages))
+            stages.map_or(Ok(()), |stages| check_nested(name, spec.get("from"), stages))
         }
         ("$graphLookup", Value::Document(spec)) => spec.get("from").map_or(Ok(()), |from| check_source(name, from)),
-        ("$unionWith", Value::Document(spec)) => spec
-            .get("pipeline")
-            .and_then(Value::as_array)
-            .map_or(Ok(()), |stages| check_elements(stages).and_then(|()| check_inner(name, spec.get("coll"), stages))),
+        ("$unionWith", Value::Document(spec)) => {
+            spec.get("pipeline").and_then(Value::as_array).map_or(Ok(()), |stages| {
+                check_elements(stages).and_then(|()| check_nested(name, spec.get("coll"), stages))
+            })
+        }
         ("$facet", spec) => facet_pipelines(spec)?.into_iter().try_for_each(|(_, stages)| check(stages)),
         ("$out", spec) => Out::parse(spec).map(drop),
         ("$merge", spec) => Merge::check_fields(spec),
@@ -90,7 +91,7 @@ fn check_stage(name: &str, spec: Value<'_>) -> Result<()> {
 }
 
 /// Checks the pipeline of a stage, which begins with a collection or with documents of its own.
-fn check_inner(stage: &str, collection: Option<Value<'_>>, stages: Doc<'_>) -> Result<()> {
+fn check_nested(stage: &str, collection: Option<Value<'_>>, stages: Doc<'_>) -> Result<()> {
     let first = stages.values().next().and_then(Value::as_document).and_then(Doc::first);
     if collection.is_none() && first.is_none_or(|first| first.key() != "$documents") {
         return Err(without_source(stage));

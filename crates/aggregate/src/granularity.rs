@@ -47,9 +47,9 @@ impl Granularity {
             "E6" => listed(E6),
             "E12" => listed(E12),
             "E24" => listed(E24),
-            "E48" => computed(48),
-            "E96" => computed(96),
-            "E192" => computed(192),
+            "E48" => e_series_of_three_digits(48),
+            "E96" => e_series_of_three_digits(96),
+            "E192" => e_series_of_three_digits(192),
             "POWERSOF2" => Vec::new(),
             _ => return Err(Error::new(Code(40257), format!("Unknown rounding granularity '{name}'"))),
         };
@@ -113,7 +113,7 @@ impl Granularity {
 }
 
 /// Returns an E series of three digits, which follows its formula but for one number.
-fn computed(steps: u32) -> Vec<f64> {
+fn e_series_of_three_digits(steps: u32) -> Vec<f64> {
     let number = |step: u32| (10f64.powf(f64::from(step) / f64::from(steps)) * 100.0).round();
     (0..steps).map(|step| if steps == 192 && number(step) == 919.0 { 920.0 } else { number(step) }).collect()
 }

@@ -77,7 +77,7 @@ impl Group {
         if let Some(constant) = expression.as_literal() {
             return Ok(Key::Constant(constant.to_owned(), expression.is_known_to_second_engine()));
         }
-        Ok(Key::Computed(match only_field(value) {
+        Ok(Key::Computed(match null_key(value) {
             Some(document) => Operand::parse(Value::Document(document.as_doc()), context)?,
             None => Operand::parse(value, context)?,
         }))
@@ -154,7 +154,7 @@ fn find_renames(path: &str, key: Value<'_>, renames: &mut Vec<(String, String)>)
 
 /// Returns the null document of a key with one field: it keeps the field if its value is missing; a
 /// key of several fields drops it.
-fn only_field(key: Value<'_>) -> Option<DocBuf> {
+fn null_key(key: Value<'_>) -> Option<DocBuf> {
     let key = key.as_document()?;
     let only = key.first().filter(|only| !only.key().starts_with('$') && key.elements().nth(1).is_none())?;
     Some(DocBuf::build(|writer| {
@@ -174,15 +174,15 @@ fn check_key(value: Value<'_>) -> Result<()> {
     for (name, value) in fields.iter().counted() {
         match value {
             _ if name.starts_with('$') => {}
-            Value::Boolean(_) => return Err(inclusion()),
-            value if value.kind().is_number() => return Err(inclusion()),
+            Value::Boolean(_) => return Err(inclusion_style_error()),
+            value if value.kind().is_number() => return Err(inclusion_style_error()),
             _ => {}
         }
     }
     Ok(())
 }
 
-fn inclusion() -> Error {
+fn inclusion_style_error() -> Error {
     Error::new(Code(17390), "$group does not support inclusion-style expressions")
 }
 
@@ -214,16 +214,16 @@ fn parse_field(name: &str, value: Value<'_>, context: &Context) -> Result<Accumu
 /// The groups of a run.
 pub(super) struct Groups {
     group: Arc<Group>,
-    found: Found,
+    table: GroupTable,
     budget: Budget,
     /// Groups that were written to disk, sorted by their keys.
     runs: Option<Runs>,
 }
 
 /// The keys found so far, with their states.
-struct Found {
+struct GroupTable {
     /// Positions in `keys`.
-    table: HashTable<u32>,
+    positions: HashTable<u32>,
     hasher: ahash::RandomState,
     /// As first seen: of 1 and 1.0, which are one key, the first to come.
     keys: Vec<ValueBuf>,
@@ -232,28 +232,28 @@ struct Found {
     memory_bytes: usize,
 }
 
-impl Found {
+impl GroupTable {
     /// Returns the position of a string key with exactly these bytes.
-    fn known_text(&self, text: &[u8], group: &Group) -> Option<usize> {
+    fn position_of_text(&self, text: &[u8], group: &Group) -> Option<usize> {
         if !group.collation.is_simple() {
             return None;
         }
         let is_text = |&index: &u32| self.keys.get(index as usize).is_some_and(|known| is_text(known, text));
-        self.table.find(self.hasher.hash_one(text), is_text).map(|&index| index as usize)
+        self.positions.find(self.hasher.hash_one(text), is_text).map(|&index| index as usize)
     }
 
     /// Returns the position of a key; adds a new group if it is unknown.
-    fn find(&mut self, key: Value<'_>, group: &Group) -> Result<usize> {
+    fn find_or_insert(&mut self, key: Value<'_>, group: &Group) -> Result<usize> {
         let collation = &group.collation;
         let hash = hash_key(&self.hasher, key, collation);
         let keys = &self.keys;
         let at = |index: u32| keys.get(index as usize).map_or(Value::Null, ValueBuf::as_value);
         let is_key = |known: &ValueBuf| is_same_text(known, key) || collation.equal(known.as_value(), key);
-        if let Some(&index) = self.table.find(hash, |&index| keys.get(index as usize).is_some_and(is_key)) {
+        if let Some(&index) = self.positions.find(hash, |&index| keys.get(index as usize).is_some_and(is_key)) {
             return Ok(index as usize);
         }
         let hasher = &self.hasher;
-        self.table.insert_unique(hash, keys.len() as u32, |&index| hash_key(hasher, at(index), collation));
+        self.positions.insert_unique(hash, keys.len() as u32, |&index| hash_key(hasher, at(index), collation));
         let index = self.keys.len();
         let owned = key.to_owned();
         self.memory_bytes += GROUP_BYTES + owned.raw_value().len() + group.fields.len() * size_of::<State>();
@@ -287,7 +287,7 @@ fn is_text(known: &ValueBuf, text: &[u8]) -> bool {
 
 impl Groups {
     pub fn new(group: Arc<Group>, budget: Budget) -> Groups {
-        Groups { group, found: Found::new(), budget, runs: None }
+        Groups { group, table: GroupTable::new(), budget, runs: None }
     }
 
     /// Writes the groups so far to disk as a sorted run, and empties the table.
@@ -302,7 +302,7 @@ impl Groups {
             Some(runs) => runs,
             none => none.insert(Runs::open(disk)?),
         };
-        let found = std::mem::replace(&mut self.found, Found::new());
+        let found = std::mem::replace(&mut self.table, GroupTable::new());
         let mut order: Vec<(Vec<u8>, usize)> = Vec::with_capacity(found.keys.len());
         for (index, key) in found.keys.iter().enumerate() {
             steps::step();
@@ -329,10 +329,10 @@ impl Groups {
     }
 }
 
-impl Found {
-    fn new() -> Found {
-        Found {
-            table: HashTable::new(),
+impl GroupTable {
+    fn new() -> GroupTable {
+        GroupTable {
+            positions: HashTable::new(),
             hasher: ahash::RandomState::new(),
             keys: Vec::new(),
             states: Vec::new(),
@@ -346,13 +346,15 @@ impl Hold for Groups {
         let mut fields = Gathered::default();
         let row = Row::gather(document, &self.group.numbering, &mut fields);
         let index = match &self.group.key {
-            Key::Constant(value, _) if self.found.keys.is_empty() => self.found.find(value.as_value(), &self.group)?,
+            Key::Constant(value, _) if self.table.keys.is_empty() => {
+                self.table.find_or_insert(value.as_value(), &self.group)?
+            }
             Key::Constant(..) => 0,
             // A missing key groups with null.
             Key::Computed(operand) => {
-                match operand.text_in(&row).and_then(|text| self.found.known_text(text, &self.group)) {
+                match operand.text_in(&row).and_then(|text| self.table.position_of_text(text, &self.group)) {
                     Some(index) => index,
-                    None => self.found.find(operand.evaluate_in(&row)?.value_or_null(), &self.group)?,
+                    None => self.table.find_or_insert(operand.evaluate_in(&row)?.value_or_null(), &self.group)?,
                 }
             }
             Key::Bucket(operand, boundaries, engine) => {
@@ -361,17 +363,17 @@ impl Hold for Groups {
                     Engine::First => error,
                     Engine::Second => second_engine::of_switch(error),
                 })?;
-                self.found.find(bucket, &self.group)?
+                self.table.find_or_insert(bucket, &self.group)?
             }
         };
         let fields = &self.group.fields;
-        let states = &mut self.found.states[index * fields.len()..(index + 1) * fields.len()];
+        let states = &mut self.table.states[index * fields.len()..(index + 1) * fields.len()];
         for ((_, accumulator), state) in fields.iter().zip(states) {
             steps::step();
             let grown = accumulator.add(state, &row)?;
-            self.found.memory_bytes = self.found.memory_bytes.saturating_add_signed(grown);
+            self.table.memory_bytes = self.table.memory_bytes.saturating_add_signed(grown);
         }
-        if self.found.memory_bytes > self.budget.memory_bytes_max {
+        if self.table.memory_bytes > self.budget.memory_bytes_max {
             self.spill()?;
         }
         Ok(Demand::More)
@@ -384,8 +386,8 @@ impl Hold for Groups {
     fn push_number(&mut self, number: u64) -> Result<()> {
         let Key::Constant(key, _) = &self.group.key else { return Ok(()) };
         if number > 0 {
-            self.found.find(key.as_value(), &self.group)?;
-            for state in &mut self.found.states {
+            self.table.find_or_insert(key.as_value(), &self.group)?;
+            for state in &mut self.table.states {
                 if let State::Sum(sum) = state {
                     sum.count(number);
                 }
@@ -399,15 +401,15 @@ impl Hold for Groups {
             self.spill()?;
         }
         if let Some(runs) = self.runs {
-            return Ok(Box::new(ReadBack {
+            return Ok(Box::new(SpilledGroupOutput {
                 group: self.group,
                 merge: runs.merge()?,
-                ahead: None,
+                next_entry: None,
                 scratch: Vec::new(),
             }));
         }
-        let Found { keys, states, .. } = self.found;
-        Ok(Box::new(Given {
+        let GroupTable { keys, states, .. } = self.table;
+        Ok(Box::new(GroupOutput {
             group: self.group,
             keys: keys.into_iter(),
             states: states.into_iter(),
@@ -417,14 +419,14 @@ impl Hold for Groups {
 }
 
 /// The groups, in the order of their first documents.
-struct Given {
+struct GroupOutput {
     group: Arc<Group>,
     keys: std::vec::IntoIter<ValueBuf>,
     states: std::vec::IntoIter<State>,
     scratch: Vec<u8>,
 }
 
-impl Give for Given {
+impl Give for GroupOutput {
     fn give(&mut self, take: &mut Take<'_>, _pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
         let Some(key) = self.keys.next() else { return Ok(None) };
         let states = self.states.by_ref().take(self.group.fields.len());
@@ -434,17 +436,17 @@ impl Give for Given {
 }
 
 /// Groups that are read back from disk, in the order of their keys.
-struct ReadBack {
+struct SpilledGroupOutput {
     group: Arc<Group>,
     merge: Merge,
     /// The first piece of the next group.
-    ahead: Option<Entry>,
+    next_entry: Option<Entry>,
     scratch: Vec<u8>,
 }
 
-impl ReadBack {
+impl SpilledGroupOutput {
     fn next_piece(&mut self) -> Result<Option<Entry>> {
-        match self.ahead.take() {
+        match self.next_entry.take() {
             Some(entry) => Ok(Some(entry)),
             None => self.merge.next(),
         }
@@ -464,14 +466,14 @@ impl ReadBack {
     }
 }
 
-impl Give for ReadBack {
+impl Give for SpilledGroupOutput {
     fn give(&mut self, take: &mut Take<'_>, pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
         let Some(first) = self.next_piece()? else { return Ok(None) };
         let (key, mut states) = self.states(&first)?;
         while let Some(more) = self.next_piece()? {
             pace()?;
             if more.key != first.key {
-                self.ahead = Some(more);
+                self.next_entry = Some(more);
                 break;
             }
             let (_, later) = self.states(&more)?;

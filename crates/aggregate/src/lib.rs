@@ -146,7 +146,7 @@ impl Pipeline {
 
     fn parse_whole(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
         let mut pipeline = Self::parse_stages(stages, context)?;
-        pipeline.needs.check(available(stages))?;
+        pipeline.needs.check(source_metadata(stages))?;
         optimize::show_metadata(&mut pipeline.stages, pipeline.needs);
         let asks_for_order = optimize::leading_inclusion(&pipeline.stages);
         if asks_for_order.is_some_and(|needs| needs.contains(Meta::SortKey)) {
@@ -157,7 +157,7 @@ impl Pipeline {
 
     /// Parses a pipeline whose input is another's documents, or one document. It may read any
     /// metadata.
-    fn parse_inside(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
+    fn parse_nested(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
         glance::check(stages)?;
         Self::parse_stages(stages, context)
     }
@@ -197,7 +197,7 @@ impl Pipeline {
     }
 
     /// Removes a leading `$match` and returns its condition.
-    fn take_match(&mut self) -> Option<Predicate> {
+    fn remove_leading_match(&mut self) -> Option<Predicate> {
         let Some(Stage::Match(first)) = self.stages.first() else { return None };
         let first = first.as_ref().clone();
         self.stages.remove(0);
@@ -268,7 +268,7 @@ impl Pipeline {
 
 /// Returns the metadata that the first stage adds to documents: those of a text search, or of a
 /// search by distance.
-fn available(stages: Doc<'_>) -> Needs {
+fn source_metadata(stages: Doc<'_>) -> Needs {
     let first = stages.values().next().and_then(Value::as_document).and_then(Doc::first);
     match first.map(|stage| (stage.key(), stage.value())) {
         Some(("$match", Value::Document(filter))) => Needs::given_by(filter),

@@ -13,7 +13,7 @@ use steps::Counted;
 use values::name_index::NameIndex;
 
 /// Up to this number of fields, each is searched for in a document.
-const SOUGHT_MAX: usize = 16;
+const SEARCHED_MAX: usize = 16;
 
 /// Names of top-level fields.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Fields(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     names: Box<[Box<str>]>,
-    places: NameIndex,
+    indices: NameIndex,
 }
 
 impl PartialEq for Fields {
@@ -51,17 +51,17 @@ impl Fields {
     /// Returns the index of a field, counted from zero.
     #[inline]
     pub fn place(&self, name: &[u8]) -> Option<usize> {
-        self.0.places.place(name, self.names())
+        self.0.indices.place(name, self.names())
     }
 
     /// Returns whether the document has all of them.
     pub fn are_in(&self, document: Doc<'_>) -> bool {
         let few = || self.names().all(|field| document.element(field).is_some());
-        self.count() <= SOUGHT_MAX && few() || self.count() > SOUGHT_MAX && self.are_many_in(document)
+        self.count() <= SEARCHED_MAX && few() || self.count() > SEARCHED_MAX && self.are_in_one_walk(document)
     }
 
     /// Examines each of the document's fields, rather than searching for each name.
-    fn are_many_in(&self, document: Doc<'_>) -> bool {
+    fn are_in_one_walk(&self, document: Doc<'_>) -> bool {
         let mut is_found = vec![false; self.count()];
         let mut missing = self.count();
         for element in document.elements().counted() {
@@ -74,18 +74,18 @@ impl Fields {
 
     /// Returns the fields that a filter and a sort read; `None` if they may read any.
     pub fn compared(filter: Doc<'_>, order: Doc<'_>) -> Option<Fields> {
-        let mut names = Names::default();
+        let mut names = FieldCollector::default();
         names.filter(filter)?;
-        names.order(order)?;
-        Some(names.settled())
+        names.sort(order)?;
+        Some(names.finish())
     }
 
     /// Returns the fields that a find reads; `None` if it may read any.
     pub fn found(filter: Doc<'_>, order: Doc<'_>, projection: Doc<'_>) -> Option<Fields> {
-        let mut names = Names::default();
+        let mut names = FieldCollector::default();
         names.filter(filter)?;
-        names.order(order)?;
-        names.projection(projection)?.then(|| names.settled())
+        names.sort(order)?;
+        names.projection(projection)?.then(|| names.finish())
     }
 
     /// Appends the document with these fields only to `out`.
@@ -97,26 +97,26 @@ impl Fields {
 
     /// Returns the fields that a pipeline reads; `None` if it may read any.
     pub(super) fn of(stages: Doc<'_>) -> Option<Fields> {
-        Self::named(Names::default(), stages)
+        Self::collect(FieldCollector::default(), stages)
     }
 
     /// Returns the dotted paths that a pipeline reads, including nested ones; `None` if it may read
     /// any.
     pub fn paths(stages: Doc<'_>) -> Option<BTreeSet<String>> {
-        let names = Names { whole: true, ..Names::default() };
-        Some(Self::named(names, stages)?.names().map(str::to_owned).collect())
+        let names = FieldCollector { whole_paths: true, ..FieldCollector::default() };
+        Some(Self::collect(names, stages)?.names().map(str::to_owned).collect())
     }
 
-    fn named(mut names: Names, stages: Doc<'_>) -> Option<Fields> {
+    fn collect(mut names: FieldCollector, stages: Doc<'_>) -> Option<Fields> {
         for stage in stages.values().counted() {
             let stage = stage.as_document()?.first()?;
             match (stage.key(), stage.value()) {
                 ("$match", Value::Document(filter)) => names.filter(filter)?,
-                ("$sort", Value::Document(order)) => names.order(order)?,
+                ("$sort", Value::Document(order)) => names.sort(order)?,
                 ("$limit" | "$skip", _) => {}
                 ("$addFields" | "$set", fields) => {
                     names.expression(fields)?;
-                    names.surroundings(fields);
+                    names.parents_of(fields);
                 }
                 ("$unwind", path @ (Value::String(_) | Value::IllFormed { .. })) => names.expression(path)?,
                 ("$unwind", Value::Document(spec)) => names.expression(spec.get("path")?)?,
@@ -126,14 +126,14 @@ impl Fields {
                 }
                 ("$project", Value::Document(spec)) => {
                     if names.projection(spec)? {
-                        return Some(names.settled());
+                        return Some(names.finish());
                     }
                 }
                 ("$unset", _) => {}
-                ("$count", _) => return Some(names.settled()),
+                ("$count", _) => return Some(names.finish()),
                 ("$group" | "$bucket" | "$bucketAuto" | "$sortByCount" | "$replaceRoot" | "$replaceWith", spec) => {
                     names.expression(spec)?;
-                    return Some(names.settled());
+                    return Some(names.finish());
                 }
                 _ => return None,
             }
@@ -160,16 +160,16 @@ fn includes(spec: Doc<'_>) -> Option<bool> {
 }
 
 #[derive(Default)]
-struct Names {
+struct FieldCollector {
     names: Vec<Box<str>>,
     known: HashSet<Box<str>>,
     /// Whether whole paths are recorded, rather than their first names.
-    whole: bool,
+    whole_paths: bool,
 }
 
-impl Names {
+impl FieldCollector {
     fn path(&mut self, path: &str) {
-        let name = if self.whole { path } else { path.split('.').next().unwrap_or(path) };
+        let name = if self.whole_paths { path } else { path.split('.').next().unwrap_or(path) };
         if !self.known.contains(name) {
             self.known.insert(name.into());
             self.names.push(name.into());
@@ -178,7 +178,7 @@ impl Names {
 
     /// Records the parents of nested fields that are set: an expression is computed for each
     /// element of an array, and for none of an empty one.
-    fn surroundings(&mut self, fields: Value<'_>) {
+    fn parents_of(&mut self, fields: Value<'_>) {
         let of_fields = |value: Value<'_>| {
             let first = value.as_document().and_then(Doc::first);
             first.is_some_and(|field| !field.key().starts_with('$'))
@@ -208,7 +208,7 @@ impl Names {
         Some(())
     }
 
-    fn order(&mut self, order: Doc<'_>) -> Option<()> {
+    fn sort(&mut self, order: Doc<'_>) -> Option<()> {
         order.iter().counted().try_for_each(|(path, direction)| {
             self.path(path);
             direction.kind().is_number().then_some(())
@@ -253,10 +253,10 @@ impl Names {
         Some(())
     }
 
-    fn settled(self) -> Fields {
+    fn finish(self) -> Fields {
         let mut places = NameIndex::default();
         self.names.iter().counted().for_each(|name| places.push(name));
-        Fields(Arc::new(Inner { names: self.names.into(), places }))
+        Fields(Arc::new(Inner { names: self.names.into(), indices: places }))
     }
 }
 

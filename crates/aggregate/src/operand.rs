@@ -154,7 +154,7 @@ mod tests {
     use document::doc;
 
     #[test]
-    fn gathered_fields_are_what_they_are_one_by_one() {
+    fn gathered_fields_agree_with_single_lookups() {
         let context = Context::at(0);
         let mut operands: Vec<Operand> = ["$b", "$missing", "$a", "$b", "$long name", "$long names", "$a.b"]
             .iter()

@@ -30,7 +30,7 @@ pub(super) fn rearrange(stages: &mut Vec<Stage>) {
     stages.drain(..).for_each(|stage| append(&mut arranged, stage));
     *stages = arranged;
     for index in 0..stages.len() {
-        let bound = limit_behind(&stages[index + 1..]);
+        let bound = following_limit(&stages[index + 1..]);
         if let Stage::Sort { limit, .. } = &mut stages[index] {
             *limit = bound;
         }
@@ -44,17 +44,17 @@ fn append(arranged: &mut Vec<Stage>, stage: Stage) {
         Stage::Match(predicate) => append_match(arranged, predicate.root().clone()),
         Stage::Skip(0) => {}
         Stage::Skip(_) | Stage::Limit(_) => {
-            let transformations = arranged.iter().rev().take_while(|stage| keeps_number(stage)).count();
+            let transformations = arranged.iter().rev().take_while(|stage| preserves_count(stage)).count();
             let mut at = arranged.len() - transformations;
             let behind_limit = at > 0 && matches!(arranged[at - 1], Stage::Limit(_));
-            if behind_limit && matches!(stage, Stage::Skip(_)) && !is_source(arranged) {
+            if behind_limit && matches!(stage, Stage::Skip(_)) && !is_executed_by_store(arranged) {
                 // In MongoDB the limit does not move here, so the skipped documents are computed.
                 at = arranged.len();
             }
             arranged.insert(at, stage);
         }
-        stage if sorts_anew(&stage) => {
-            let mut at = place_of_sort(arranged, &stage);
+        stage if discards_order(&stage) => {
+            let mut at = position_of_sort(arranged, &stage);
             if at > 0 && matches!(arranged[at - 1], Stage::Sort { .. }) {
                 at -= 1;
                 arranged.remove(at);
@@ -66,14 +66,14 @@ fn append(arranged: &mut Vec<Stage>, stage: Stage) {
 }
 
 /// Returns whether a limit after these stages applies to the documents read from a collection.
-fn is_source(stages: &[Stage]) -> bool {
+fn is_executed_by_store(stages: &[Stage]) -> bool {
     let rest = if let [Stage::Match(_), rest @ ..] = stages { rest } else { stages };
     let rest = if let [Stage::Sort { .. }, rest @ ..] = rest { rest } else { rest };
-    rest.iter().all(|stage| matches!(stage, Stage::Skip(_) | Stage::Limit(_)) || keeps_number(stage))
+    rest.iter().all(|stage| matches!(stage, Stage::Skip(_) | Stage::Limit(_)) || preserves_count(stage))
 }
 
 /// Returns whether a stage discards the order of its input.
-fn sorts_anew(stage: &Stage) -> bool {
+fn discards_order(stage: &Stage) -> bool {
     match stage {
         Stage::Sort { .. } | Stage::Densify(_) => true,
         Stage::SetWindowFields(windows) => windows.sorts_anew(),
@@ -83,7 +83,7 @@ fn sorts_anew(stage: &Stage) -> bool {
 
 /// Returns the position before which documents can be sorted as well: in front of unwinds and joins
 /// that write other fields.
-fn place_of_sort(stages: &[Stage], sort: &Stage) -> usize {
+fn position_of_sort(stages: &[Stage], sort: &Stage) -> usize {
     let Stage::Sort { sort, .. } = sort else { return stages.len() };
     let mut at = stages.len();
     while let [before @ .., last] = &stages[..at] {
@@ -111,7 +111,7 @@ pub(super) fn makes_one_of_one(stage: &Stage) -> bool {
 }
 
 /// Returns whether the stage returns one document for each input document.
-fn keeps_number(stage: &Stage) -> bool {
+fn preserves_count(stage: &Stage) -> bool {
     match stage {
         Stage::Foreign(foreign) => matches!(**foreign, Foreign::Lookup(_)),
         stage => makes_one_of_one(stage),
@@ -126,19 +126,22 @@ fn append_match(arranged: &mut Vec<Stage>, root: Node) {
         steps::steps(1 + moving.len());
         if let Stage::Match(before) = &arranged[at - 1] {
             // In the order of the stages, unlike a conjunction within a conjunction.
-            moving = by_field(conditions(before.root().clone())).into_iter().chain(by_field(moving)).collect();
+            moving = grouped_by_field(conditions(before.root().clone()))
+                .into_iter()
+                .chain(grouped_by_field(moving))
+                .collect();
             arranged.remove(at - 1);
             at -= 1;
             continue;
         }
-        if let Some(united) = matched_within(&arranged[at - 1], &moving) {
+        if let Some(united) = match_within_union(&arranged[at - 1], &moving) {
             arranged[at - 1] = united;
             at -= 1;
             continue;
         }
         if let Stage::Redact(_) = arranged[at - 1] {
             let safe: Vec<Node> = moving.iter().filter_map(before_redact::safe_part).collect();
-            arranged.insert(at, matching(moving));
+            arranged.insert(at, match_stage(moving));
             if !safe.is_empty() {
                 let behind = arranged.split_off(at - 1);
                 append_match(arranged, Node::And(safe));
@@ -150,20 +153,20 @@ fn append_match(arranged: &mut Vec<Stage>, root: Node) {
         // Like every stage, a sort stays behind some conditions in MongoDB. It shows if an
         // expression fails for a document.
         changes.none &= !moving.iter().any(has_expression);
-        if matches!(arranged[at - 1], Stage::Group(_)) && moving.iter().any(asks_for_existence_of_id) {
+        if matches!(arranged[at - 1], Stage::Group(_)) && moving.iter().any(tests_existence_of_id) {
             break;
         }
-        let (free, bound) = split(&moving, &changes);
+        let (free, bound) = split_by_changes(&moving, &changes);
         if free.is_empty() {
             break;
         }
         if !bound.is_empty() {
-            arranged.insert(at, matching(bound));
+            arranged.insert(at, match_stage(bound));
         }
         moving = free;
         at -= 1;
     }
-    arranged.insert(at, matching(moving));
+    arranged.insert(at, match_stage(moving));
 }
 
 fn conditions(root: Node) -> Vec<Node> {
@@ -177,7 +180,7 @@ fn conditions(root: Node) -> Vec<Node> {
 
 /// Combines the conditions of a `$match` on one field into a conjunction of their own, like the one
 /// that they are joined with.
-fn by_field(parts: Vec<Node>) -> Vec<Node> {
+fn grouped_by_field(parts: Vec<Node>) -> Vec<Node> {
     let mut conditions: Vec<Node> = Vec::with_capacity(parts.len());
     // The index of the first condition on each path.
     let mut places: HashMap<Box<str>, usize> = HashMap::new();
@@ -204,7 +207,7 @@ fn by_field(parts: Vec<Node>) -> Vec<Node> {
 
 /// Returns whether a condition tests for the existence of the group's key, which MongoDB tests
 /// after the grouping.
-fn asks_for_existence_of_id(condition: &Node) -> bool {
+fn tests_existence_of_id(condition: &Node) -> bool {
     fn is_about_existence(test: &Test) -> bool {
         match test {
             Test::Exists => true,
@@ -214,14 +217,14 @@ fn asks_for_existence_of_id(condition: &Node) -> bool {
         }
     }
     match condition {
-        Node::And(parts) | Node::Or(parts) | Node::Nor(parts) => parts.iter().any(asks_for_existence_of_id),
+        Node::And(parts) | Node::Or(parts) | Node::Nor(parts) => parts.iter().any(tests_existence_of_id),
         Node::Path { path, test } => path.as_str() == "_id" && is_about_existence(test),
         _ => false,
     }
 }
 
 /// Returns a `$unionWith` whose own documents are filtered like the input.
-fn matched_within(stage: &Stage, conditions: &[Node]) -> Option<Stage> {
+fn match_within_union(stage: &Stage, conditions: &[Node]) -> Option<Stage> {
     let Stage::Foreign(foreign) = stage else { return None };
     let Foreign::UnionWith(union) = &**foreign else { return None };
     let mut union = union.clone();
@@ -229,7 +232,7 @@ fn matched_within(stage: &Stage, conditions: &[Node]) -> Option<Stage> {
     Some(Stage::Foreign(Arc::new(Foreign::UnionWith(union))))
 }
 
-fn matching(mut all: Vec<Node>) -> Stage {
+fn match_stage(mut all: Vec<Node>) -> Stage {
     all.sort_by_key(is_conjunction);
     Stage::Match(Arc::new(Predicate::all_of(all)))
 }
@@ -257,13 +260,13 @@ fn changes_of(stage: &Stage) -> Option<Changes> {
 
 /// Splits conditions into those that can be tested before a stage, in their form there, and the
 /// rest.
-fn split(conditions: &[Node], changes: &Changes) -> (Vec<Node>, Vec<Node>) {
+fn split_by_changes(conditions: &[Node], changes: &Changes) -> (Vec<Node>, Vec<Node>) {
     let (mut free, mut bound) = (Vec::new(), Vec::new());
     for condition in conditions {
         steps::step();
         match condition {
             Node::And(parts) if !parts.is_empty() => {
-                let (inner_free, inner_bound) = split(parts, changes);
+                let (inner_free, inner_bound) = split_by_changes(parts, changes);
                 free.extend(inner_free);
                 bound.extend(inner_bound);
             }
@@ -289,7 +292,7 @@ fn split(conditions: &[Node], changes: &Changes) -> (Vec<Node>, Vec<Node>) {
 
 /// Returns the maximal number of documents that the stages use: that of a `$limit`, perhaps after
 /// `$skip`s.
-fn limit_behind(stages: &[Stage]) -> Option<u64> {
+fn following_limit(stages: &[Stage]) -> Option<u64> {
     let mut skipped = 0u64;
     for stage in stages {
         match stage {
@@ -323,7 +326,7 @@ pub(super) fn split_source(Pipeline { mut stages, needs, fields }: Pipeline) -> 
         sort = Some(first.clone());
         stages.remove(0);
     }
-    let limit = limit_behind(&stages);
+    let limit = following_limit(&stages);
     // Skips stay: the limit in front of them already includes the documents that they drop.
     if let (Some(_), Some(index)) = (limit, stages.iter().position(|stage| matches!(stage, Stage::Limit(_)))) {
         stages.remove(index);

@@ -78,7 +78,7 @@ pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<Stage>
     let mut names = Vec::with_capacity(count);
     let (mut needs, mut anew) = (Needs::NONE, false);
     for operator in pipeline.values().counted().filter_map(Value::as_document).filter_map(Doc::first) {
-        let parsed = parse(operator.key(), operator.value(), context, &mut stages);
+        let parsed = parse_stage(operator.key(), operator.value(), context, &mut stages);
         match (operator.key(), &parsed, stages.last()) {
             ("$match", Err(error), _) if error.code() == Code::INDEX_NOT_FOUND && !names.is_empty() => {
                 return Err(text_not_first());
@@ -91,17 +91,17 @@ pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<Stage>
         // After a stage that makes new documents, only metadata that need no request are available.
         let asked = context.requests.take();
         needs = needs.and(if anew { asked.of_searches() } else { asked });
-        ask_union(&mut stages, asked);
-        anew |= makes_anew(operator.key());
+        request_from_union(&mut stages, asked);
+        anew |= makes_new_documents(operator.key());
         names.push(operator.key());
     }
-    check_places(&names)?;
+    check_positions(&names)?;
     Ok((stages, needs))
 }
 
 /// Passes requests for metadata to a `$unionWith`: stages that map one document to one are executed
 /// on both its sides.
-fn ask_union(stages: &mut [Stage], asked: Needs) {
+fn request_from_union(stages: &mut [Stage], asked: Needs) {
     let [before @ .., last] = stages else { return };
     if !optimize::makes_one_of_one(last) || asked.is_empty() {
         return;
@@ -121,11 +121,11 @@ fn text_not_first() -> Error {
 }
 
 /// Returns whether the stage's documents are others than those of its input.
-fn makes_anew(name: &str) -> bool {
+fn makes_new_documents(name: &str) -> bool {
     matches!(name, "$group" | "$bucket" | "$bucketAuto" | "$sortByCount" | "$count" | "$facet")
 }
 
-fn check_places(names: &[&str]) -> Result<()> {
+fn check_positions(names: &[&str]) -> Result<()> {
     for (index, name) in names.iter().enumerate() {
         if index > 0 && *name == "$geoNear" {
             let message = "$geoNear is only valid as the first stage in an optimized pipeline";
@@ -142,7 +142,7 @@ fn check_places(names: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn parse(name: &str, spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>) -> Result<()> {
+fn parse_stage(name: &str, spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>) -> Result<()> {
     stages.push(match name {
         "$match" => match spec {
             Value::Document(filter) => Stage::Match(Arc::new(parse_filter(filter, context)?)),
@@ -152,11 +152,11 @@ fn parse(name: &str, spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>
             Value::Document(order) => Stage::Sort { sort: Sort::parse_stage(order, context)?, limit: None },
             _ => return Err(Error::new(Code(15973), "the $sort key specification must be an object")),
         },
-        "$limit" => match count(name, 5107201, spec)? {
+        "$limit" => match parse_count(name, 5107201, spec)? {
             0 => return Err(Error::new(Code(15958), "the limit must be positive")),
             limit => Stage::Limit(limit),
         },
-        "$skip" => Stage::Skip(count(name, 5107200, spec)?),
+        "$skip" => Stage::Skip(parse_count(name, 5107200, spec)?),
         "$project" => Stage::Project(Arc::new(Project::parse(spec, context)?)),
         "$unset" => Stage::Project(Arc::new(Project::parse_unset(spec, context)?)),
         "$addFields" | "$set" => Stage::AddFields(Arc::new(AddFields::parse(name, spec, context)?)),
@@ -243,7 +243,7 @@ pub(super) fn refuse(name: &str) -> Error {
 }
 
 /// Parses the argument of `$limit` and `$skip`.
-fn count(name: &str, code: i32, spec: Value<'_>) -> Result<u64> {
+fn parse_count(name: &str, code: i32, spec: Value<'_>) -> Result<u64> {
     let refuse = |expected: &str| {
         let found = text::element(name, spec);
         Error::new(Code(code), format!("invalid argument to {name} stage: Expected {expected}: {found}"))
@@ -333,10 +333,10 @@ fn facet(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
     let first = stages.values().next().and_then(Value::as_document).and_then(Doc::first);
     let misplaced = misplaced_in_facet(stages)
         .map(|name| Error::new(Code(40600), format!("{name} is not allowed to be used within a $facet stage")));
-    let pipeline = match (Pipeline::parse_inside(stages, context), misplaced) {
+    let pipeline = match (Pipeline::parse_nested(stages, context), misplaced) {
         // Errors of a stage itself are reported before its wrong position.
         (Ok(_), Some(misplaced)) => return Err(misplaced),
-        (Err(error), Some(misplaced)) if is_about_place(&error) => return Err(misplaced),
+        (Err(error), Some(misplaced)) if is_position_error(&error) => return Err(misplaced),
         (Err(error), _) if error.code() == Code::INDEX_NOT_FOUND && first.is_some_and(|it| it.key() == "$match") => {
             return Err(Meta::TextScore.unavailable());
         }
@@ -368,6 +368,6 @@ fn misplaced_in_facet(stages: Doc<'_>) -> Option<&str> {
         })
 }
 
-fn is_about_place(error: &Error) -> bool {
+fn is_position_error(error: &Error) -> bool {
     matches!(error.code(), Code(40601..=40603) | Code::INVALID_NAMESPACE)
 }

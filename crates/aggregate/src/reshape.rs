@@ -145,7 +145,7 @@ impl ReplaceRoot {
     fn new(root: Value<'_>, subject: &'static str, context: &Context) -> Result<ReplaceRoot> {
         let expression = Expression::parse(root, context)?;
         let mut reads = Some(Vec::new());
-        note_fields(root, &mut reads);
+        collect_fields(root, &mut reads);
         Ok(ReplaceRoot { expression, subject, reads })
     }
 
@@ -178,7 +178,7 @@ impl ReplaceRoot {
 }
 
 /// Adds the top-level fields that an expression, as sent, reads.
-fn note_fields(expression: Value<'_>, reads: &mut Option<Vec<String>>) {
+fn collect_fields(expression: Value<'_>, reads: &mut Option<Vec<String>>) {
     match expression {
         Value::String(path) if path.starts_with("$$ROOT") || path.starts_with("$$CURRENT") => *reads = None,
         Value::String(path) if !path.starts_with("$$") => {
@@ -188,10 +188,10 @@ fn note_fields(expression: Value<'_>, reads: &mut Option<Vec<String>>) {
             }
         }
         Value::IllFormed { .. } => {
-            expression.as_name().into_iter().for_each(|path| note_fields(Value::String(&path), reads));
+            expression.as_name().into_iter().for_each(|path| collect_fields(Value::String(&path), reads));
         }
         Value::Document(nested) | Value::Array(nested) => {
-            nested.values().counted().for_each(|value| note_fields(value, reads))
+            nested.values().counted().for_each(|value| collect_fields(value, reads))
         }
         _ => {}
     }

@@ -60,7 +60,7 @@ impl Hold for Sampler {
             return Ok(Demand::Enough);
         }
         let drawn: u64 = rand::rng().random();
-        let shown = self.shows_numbers.then(|| show_number(drawn, item));
+        let shown = self.shows_numbers.then(|| with_rand_val(drawn, item));
         self.sorter.push_behind(shown.as_ref().map_or(item, ItemBuf::as_item), |key| {
             key.extend_from_slice(&drawn.to_be_bytes());
             Ok(())
@@ -78,7 +78,7 @@ impl Hold for Sampler {
 }
 
 /// Records the number scaled to between 0 and 1, the largest first.
-fn show_number(number: u64, item: Item<'_>) -> ItemBuf {
+fn with_rand_val(number: u64, item: Item<'_>) -> ItemBuf {
     let mut metadata = MetadataBuf::default();
     metadata.begin(item.metadata);
     metadata.set(Meta::RandVal, 1.0 - number as f64 / u64::MAX as f64);

@@ -11,20 +11,20 @@ impl Pipeline {
     /// Marks the stages that the second engine would execute in a pipeline over a collection.
     #[must_use]
     pub fn in_second_engine(mut self) -> Pipeline {
-        let Some(source) = source(&self.stages) else { return self };
+        let Some(source) = store_stage_count(&self.stages) else { return self };
         let known = self.stages[source..].iter().enumerate().take_while(|(at, stage)| {
             let unwound = || matches!(self.stages.get(source + at + 1), Some(Stage::Unwind(unwind)) if is_absorbed(stage, unwind));
             is_known(stage) && !unwound()
         });
         let end = source + known.count();
-        if end == source || reads_nothing(&self.stages[..end]) {
+        if end == source || needs_count_only(&self.stages[..end]) {
             return self;
         }
         for stage in &mut self.stages[..end] {
             match stage {
-                Stage::Group(group) => change(group, super::group::Group::enter_second_engine),
-                Stage::Project(project) => change(project, super::reshape::Project::enter_second_engine),
-                Stage::Foreign(foreign) => change(foreign, |foreign| {
+                Stage::Group(group) => change_unshared(group, super::group::Group::enter_second_engine),
+                Stage::Project(project) => change_unshared(project, super::reshape::Project::enter_second_engine),
+                Stage::Foreign(foreign) => change_unshared(foreign, |foreign| {
                     if let Foreign::Lookup(lookup) = foreign {
                         lookup.enter_second_engine();
                     }
@@ -37,7 +37,7 @@ impl Pipeline {
 }
 
 /// Changes a value that was just parsed, so that the pipeline's stages have its only reference.
-fn change<T>(shared: &mut Arc<T>, change: fn(&mut T)) {
+fn change_unshared<T>(shared: &mut Arc<T>, change: fn(&mut T)) {
     if let Some(only) = Arc::get_mut(shared) {
         change(only);
     }
@@ -45,7 +45,7 @@ fn change<T>(shared: &mut Arc<T>, change: fn(&mut T)) {
 
 /// Returns the number of stages that the collection executes; `None` if the engine does not support
 /// them.
-fn source(stages: &[Stage]) -> Option<usize> {
+fn store_stage_count(stages: &[Stage]) -> Option<usize> {
     let mut at = 0;
     if let Some(Stage::Match(predicate)) = stages.first() {
         if !is_known_condition(predicate.root()) {
@@ -68,7 +68,7 @@ fn source(stages: &[Stage]) -> Option<usize> {
 
 /// Returns whether only the number of documents matters: MongoDB then reads empty ones, with its
 /// first engine.
-fn reads_nothing(stages: &[Stage]) -> bool {
+fn needs_count_only(stages: &[Stage]) -> bool {
     let reads = |stage: &Stage| match stage {
         Stage::Group(group) => Some(group.reads_documents()),
         Stage::Foreign(_) | Stage::Project(_) => Some(true),

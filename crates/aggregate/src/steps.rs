@@ -31,13 +31,13 @@ const FACET_BYTES_MAX: usize = 100 * 1024 * 1024;
 
 /// Consecutive stages of a run.
 pub(super) struct Section {
-    steps: Vec<Step>,
+    steps: Vec<StageState>,
     /// Results on their way to the next section.
-    passed_on: VecDeque<ItemBuf>,
+    queue: VecDeque<ItemBuf>,
 }
 
 /// The state of a stage in a run.
-enum Step {
+enum StageState {
     Match(Arc<Predicate>),
     Limit {
         left: u64,
@@ -57,11 +57,11 @@ enum Step {
     },
     Facet(Vec<Facet>),
     /// Consumes all its input before it returns documents.
-    Hold(Box<dyn Hold>),
+    Blocking(Box<dyn Hold>),
     /// Returns the documents of a stage that consumed its input.
-    Give(Box<dyn Give>),
+    Emitting(Box<dyn Give>),
     /// A stage that does not run here.
-    Refused(&'static str),
+    Unsupported(&'static str),
 }
 
 /// A stage that holds its input until the end.
@@ -130,7 +130,7 @@ struct Facet {
     execution: Execution,
     results: VecDeque<DocBuf>,
     bytes: usize,
-    enough: bool,
+    is_done: bool,
     /// Its failure. Failures of the stages before all facets come first, then those of one facet
     /// after the other.
     failure: Option<Error>,
@@ -140,35 +140,37 @@ pub(super) fn sections(stages: &[Stage], budget: &Budget) -> Vec<Section> {
     stages
         .chunks(SECTION_STEPS_MAX)
         .map(|stages| Section {
-            steps: stages.iter().map(|stage| Step::begin(stage, budget)).collect(),
-            passed_on: VecDeque::new(),
+            steps: stages.iter().map(|stage| StageState::begin(stage, budget)).collect(),
+            queue: VecDeque::new(),
         })
         .collect()
 }
 
-impl Step {
-    fn begin(stage: &Stage, budget: &Budget) -> Step {
+impl StageState {
+    fn begin(stage: &Stage, budget: &Budget) -> StageState {
         match stage {
-            Stage::Match(predicate) => Step::Match(predicate.clone()),
+            Stage::Match(predicate) => StageState::Match(predicate.clone()),
             Stage::Sort { sort, limit } => {
                 let limit = limit.and_then(|limit| usize::try_from(limit).ok());
-                Step::Hold(Box::new(Sorter::new(sort.clone(), limit, budget.clone())))
+                StageState::Blocking(Box::new(Sorter::new(sort.clone(), limit, budget.clone())))
             }
-            Stage::Limit(left) => Step::Limit { left: *left },
-            Stage::Skip(left) => Step::Skip { left: *left },
-            Stage::AddFields(fields) => Step::AddFields(fields.clone(), Vec::new()),
-            Stage::Project(project) => Step::Project(project.clone(), Vec::new()),
-            Stage::ReplaceRoot(replace) => Step::ReplaceRoot(replace.clone()),
-            Stage::Unwind(unwind) => Step::Unwind(unwind.clone(), Vec::new()),
-            Stage::UnpackBucket(unpack) => Step::UnpackBucket(unpack.clone(), Vec::new()),
-            Stage::Group(group) => Step::Hold(Box::new(Groups::new(group.clone(), budget.clone()))),
-            Stage::Count(name) => Step::Count { name: name.clone(), count: 0 },
-            Stage::BucketAuto(spec) => Step::Hold(Box::new(Buckets::new(spec.clone(), budget.clone()))),
-            Stage::Sample(sample) => Step::Hold(Box::new(Sampler::new(*sample, budget.clone()))),
-            Stage::Densify(stage) => Step::Hold(Box::new(Gathered::new(stage.clone(), budget.clone()))),
-            Stage::SetWindowFields(stage) => Step::Hold(Box::new(Partitions::new(stage.clone(), budget.clone()))),
-            Stage::Redact(redact) => Step::Redact(redact.clone(), Vec::new()),
-            Stage::Facet(facets) => Step::Facet(
+            Stage::Limit(left) => StageState::Limit { left: *left },
+            Stage::Skip(left) => StageState::Skip { left: *left },
+            Stage::AddFields(fields) => StageState::AddFields(fields.clone(), Vec::new()),
+            Stage::Project(project) => StageState::Project(project.clone(), Vec::new()),
+            Stage::ReplaceRoot(replace) => StageState::ReplaceRoot(replace.clone()),
+            Stage::Unwind(unwind) => StageState::Unwind(unwind.clone(), Vec::new()),
+            Stage::UnpackBucket(unpack) => StageState::UnpackBucket(unpack.clone(), Vec::new()),
+            Stage::Group(group) => StageState::Blocking(Box::new(Groups::new(group.clone(), budget.clone()))),
+            Stage::Count(name) => StageState::Count { name: name.clone(), count: 0 },
+            Stage::BucketAuto(spec) => StageState::Blocking(Box::new(Buckets::new(spec.clone(), budget.clone()))),
+            Stage::Sample(sample) => StageState::Blocking(Box::new(Sampler::new(*sample, budget.clone()))),
+            Stage::Densify(stage) => StageState::Blocking(Box::new(Gathered::new(stage.clone(), budget.clone()))),
+            Stage::SetWindowFields(stage) => {
+                StageState::Blocking(Box::new(Partitions::new(stage.clone(), budget.clone())))
+            }
+            Stage::Redact(redact) => StageState::Redact(redact.clone(), Vec::new()),
+            Stage::Facet(facets) => StageState::Facet(
                 facets
                     .iter()
                     .map(|(name, pipeline)| Facet {
@@ -176,13 +178,13 @@ impl Step {
                         execution: pipeline.start(budget.clone()),
                         results: VecDeque::new(),
                         bytes: 0,
-                        enough: false,
+                        is_done: false,
                         failure: None,
                     })
                     .collect(),
             ),
-            Stage::Foreign(foreign) => Step::Refused(foreign.name()),
-            Stage::GeoNear(_) => Step::Refused("$geoNear"),
+            Stage::Foreign(foreign) => StageState::Unsupported(foreign.name()),
+            Stage::GeoNear(_) => StageState::Unsupported("$geoNear"),
         }
     }
 }
@@ -190,8 +192,8 @@ impl Step {
 /// Returns whether only the number of pushed documents matters.
 pub(super) fn counts(sections: &[Section]) -> bool {
     match sections.first().and_then(|section| section.steps.first()) {
-        Some(Step::Count { .. }) => true,
-        Some(Step::Hold(holder)) => holder.counts(),
+        Some(StageState::Count { .. }) => true,
+        Some(StageState::Blocking(holder)) => holder.counts(),
         _ => false,
     }
 }
@@ -199,7 +201,7 @@ pub(super) fn counts(sections: &[Section]) -> bool {
 /// Returns how many documents are drawn at random before anything else is done.
 pub(super) fn samples(sections: &[Section]) -> Option<usize> {
     match sections.first()?.steps.first()? {
-        Step::Hold(holder) => holder.samples(),
+        StageState::Blocking(holder) => holder.samples(),
         _ => None,
     }
 }
@@ -207,8 +209,8 @@ pub(super) fn samples(sections: &[Section]) -> Option<usize> {
 /// Pushes this many documents, if only their number matters.
 pub(super) fn push_number(sections: &mut [Section], number: u64) -> Result<()> {
     match sections.first_mut().and_then(|section| section.steps.first_mut()) {
-        Some(Step::Count { count, .. }) => *count += number,
-        Some(Step::Hold(holder)) => holder.push_number(number)?,
+        Some(StageState::Count { count, .. }) => *count += number,
+        Some(StageState::Blocking(holder)) => holder.push_number(number)?,
         _ => {}
     }
     Ok(())
@@ -221,27 +223,27 @@ pub(super) fn push(sections: &mut [Section], item: Item<'_>, ready: &mut VecDequ
         return Ok(Demand::More);
     };
     if rest.is_empty() {
-        return feed(&mut first.steps, item, ready);
+        return push_through(&mut first.steps, item, ready);
     }
-    let demand = feed(&mut first.steps, item, &mut first.passed_on)?;
-    Ok(match pass_on(sections, ready)? {
+    let demand = push_through(&mut first.steps, item, &mut first.queue)?;
+    Ok(match drain_queues(sections, ready)? {
         Demand::More => demand,
         Demand::Enough => Demand::Enough,
     })
 }
 
 /// Empties the queues between the sections.
-fn pass_on(sections: &mut [Section], ready: &mut VecDeque<ItemBuf>) -> Result<Demand> {
+fn drain_queues(sections: &mut [Section], ready: &mut VecDeque<ItemBuf>) -> Result<Demand> {
     let mut demand = Demand::More;
     for index in 1..sections.len() {
         let (before, behind) = sections.split_at_mut(index);
         let last = behind.len() == 1;
         let (Some(from), Some(section)) = (before.last_mut(), behind.first_mut()) else { break };
-        let out = if last { &mut *ready } else { &mut section.passed_on };
-        while let Some(item) = from.passed_on.pop_front() {
+        let out = if last { &mut *ready } else { &mut section.queue };
+        while let Some(item) = from.queue.pop_front() {
             ::steps::step();
-            if feed(&mut section.steps, item.as_item(), out)? == Demand::Enough {
-                from.passed_on.clear();
+            if push_through(&mut section.steps, item.as_item(), out)? == Demand::Enough {
+                from.queue.clear();
                 demand = Demand::Enough;
             }
         }
@@ -269,17 +271,17 @@ pub(super) fn advance(
         if pace()? == Pace::Pause {
             return Ok(false);
         }
-        pass_on(sections, ready)?;
+        drain_queues(sections, ready)?;
         let last = ending.section + 1 == sections.len();
         let Some(section) = sections.get_mut(ending.section) else { return Ok(true) };
-        let out = if last { &mut *ready } else { &mut section.passed_on };
+        let out = if last { &mut *ready } else { &mut section.queue };
         // Documents on their way to the next section count too, so that they do not pile up there.
         if out.len() >= wanted {
             return Ok(false);
         }
-        match section.steps.get_mut(ending.step..).and_then(<[Step]>::split_first_mut) {
+        match section.steps.get_mut(ending.step..).and_then(<[StageState]>::split_first_mut) {
             Some((step, rest)) => {
-                if !give_one(step, rest, out, pace)? {
+                if !emit_one(step, rest, out, pace)? {
                     ending.step += 1;
                 }
             }
@@ -289,7 +291,7 @@ pub(super) fn advance(
 }
 
 /// Passes a document to the first of `steps`, and its results to the following ones.
-fn feed(steps: &mut [Step], item: Item<'_>, out: &mut VecDeque<ItemBuf>) -> Result<Demand> {
+fn push_through(steps: &mut [StageState], item: Item<'_>, out: &mut VecDeque<ItemBuf>) -> Result<Demand> {
     ::steps::step();
     let Some((step, rest)) = steps.split_first_mut() else {
         ::steps::bytes(item.document.size());
@@ -297,56 +299,56 @@ fn feed(steps: &mut [Step], item: Item<'_>, out: &mut VecDeque<ItemBuf>) -> Resu
         return Ok(Demand::More);
     };
     match step {
-        Step::Match(predicate) => match predicate.matches(item.document)? {
-            true => feed(rest, item, out),
+        StageState::Match(predicate) => match predicate.matches(item.document)? {
+            true => push_through(rest, item, out),
             false => Ok(Demand::More),
         },
-        Step::Hold(holder) => holder.push(item),
-        Step::Count { count, .. } => {
+        StageState::Blocking(holder) => holder.push(item),
+        StageState::Count { count, .. } => {
             *count += 1;
             Ok(Demand::More)
         }
-        Step::Skip { left } if *left > 0 => {
+        StageState::Skip { left } if *left > 0 => {
             *left -= 1;
             Ok(Demand::More)
         }
-        Step::Skip { .. } => feed(rest, item, out),
-        Step::Limit { left } => limit(left, rest, item, out),
-        Step::AddFields(fields, scratch) => {
+        StageState::Skip { .. } => push_through(rest, item, out),
+        StageState::Limit { left } => push_limited(left, rest, item, out),
+        StageState::AddFields(fields, scratch) => {
             scratch.clear();
             fields.apply(item, scratch)?;
-            feed(rest, item.with(written(scratch)?), out)
+            push_through(rest, item.with(parse_written(scratch)?), out)
         }
-        Step::Project(project, scratch) => {
+        StageState::Project(project, scratch) => {
             scratch.clear();
             project.apply(item, scratch)?;
-            let item = item.with(written(scratch)?);
+            let item = item.with(parse_written(scratch)?);
             if item.metadata.get(Meta::RecordId).is_none() {
-                return feed(rest, item, out);
+                return push_through(rest, item, out);
             }
             // Only the projection in front of all stages sees the record's number.
             let mut metadata = MetadataBuf::default();
             metadata.begin(item.metadata);
             metadata.remove(Meta::RecordId);
-            feed(rest, Item { metadata: metadata.as_metadata(), ..item }, out)
+            push_through(rest, Item { metadata: metadata.as_metadata(), ..item }, out)
         }
-        Step::Redact(redact, scratch) => {
+        StageState::Redact(redact, scratch) => {
             scratch.clear();
             match redact.apply(item, scratch)? {
-                true => feed(rest, item.with(written(scratch)?), out),
+                true => push_through(rest, item.with(parse_written(scratch)?), out),
                 false => Ok(Demand::More),
             }
         }
-        Step::ReplaceRoot(replace) => replace_root(replace, rest, item, out),
-        Step::Unwind(unwind, scratch) => {
-            unwind.each(item.document, scratch, &mut |document| feed(rest, item.with(document), out))
+        StageState::ReplaceRoot(replace) => push_replaced(replace, rest, item, out),
+        StageState::Unwind(unwind, scratch) => {
+            unwind.each(item.document, scratch, &mut |document| push_through(rest, item.with(document), out))
         }
-        Step::UnpackBucket(unpack, scratch) => {
-            unpack.each(item.document, scratch, &mut |document| feed(rest, item.with(document), out))
+        StageState::UnpackBucket(unpack, scratch) => {
+            unpack.each(item.document, scratch, &mut |document| push_through(rest, item.with(document), out))
         }
-        Step::Facet(facets) => push_facets(facets, item),
-        Step::Give(_) => Ok(Demand::Enough),
-        Step::Refused(name) => {
+        StageState::Facet(facets) => push_facets(facets, item),
+        StageState::Emitting(_) => Ok(Demand::Enough),
+        StageState::Unsupported(name) => {
             Err(Error::new(Code::ILLEGAL_OPERATION, format!("{name} cannot be carried out in this place")))
         }
     }
@@ -354,7 +356,7 @@ fn feed(steps: &mut [Step], item: Item<'_>, out: &mut VecDeque<ItemBuf>) -> Resu
 
 /// Returns the document that a stage has written. Fails with 10334 if it is too large even between
 /// stages.
-fn written(scratch: &[u8]) -> Result<Doc<'_>> {
+fn parse_written(scratch: &[u8]) -> Result<Doc<'_>> {
     query::check_size_between_stages(scratch.len())?;
     let document = Doc::from_bytes(scratch).unwrap_or(Doc::EMPTY);
     check_depth(document)?;
@@ -375,25 +377,30 @@ pub(super) fn too_deep() -> Error {
     Error::new(Code(15), message)
 }
 
-fn limit(left: &mut u64, rest: &mut [Step], item: Item<'_>, out: &mut VecDeque<ItemBuf>) -> Result<Demand> {
+fn push_limited(
+    left: &mut u64,
+    rest: &mut [StageState],
+    item: Item<'_>,
+    out: &mut VecDeque<ItemBuf>,
+) -> Result<Demand> {
     if *left == 0 {
         return Ok(Demand::Enough);
     }
     *left -= 1;
     let done = *left == 0;
-    let demand = feed(rest, item, out)?;
+    let demand = push_through(rest, item, out)?;
     Ok(if done { Demand::Enough } else { demand })
 }
 
-fn replace_root(
+fn push_replaced(
     replace: &reshape::ReplaceRoot,
-    rest: &mut [Step],
+    rest: &mut [StageState],
     item: Item<'_>,
     out: &mut VecDeque<ItemBuf>,
 ) -> Result<Demand> {
     let root = replace.evaluate(item)?;
     match root.value() {
-        Some(Value::Document(root)) => feed(rest, item.with(root), out),
+        Some(Value::Document(root)) => push_through(rest, item.with(root), out),
         other => Err(replace.refuse(other, item.document)),
     }
 }
@@ -402,19 +409,19 @@ fn push_facets(facets: &mut [Facet], item: Item<'_>) -> Result<Demand> {
     // Once one has failed, those in front of it may still fail first.
     let failed = facets.iter().any(|facet| facet.failure.is_some());
     let mut demand = if failed { Demand::More } else { Demand::Enough };
-    for facet in facets.iter_mut().filter(|facet| !facet.enough) {
+    for facet in facets.iter_mut().filter(|facet| !facet.is_done) {
         ::steps::step();
-        let taken = facet.execution.push(item).and_then(|taken| facet.collect().map(|()| taken));
+        let taken = facet.execution.push(item).and_then(|taken| facet.collect_results().map(|()| taken));
         match taken {
-            Ok(taken) => facet.enough = taken == Demand::Enough,
+            Ok(taken) => facet.is_done = taken == Demand::Enough,
             Err(failure) => {
                 facet.failure = Some(failure);
-                facet.enough = true;
+                facet.is_done = true;
                 // Later facets do not matter any more, earlier ones do.
                 demand = Demand::More;
             }
         }
-        if !facet.enough {
+        if !facet.is_done {
             demand = Demand::More;
         }
     }
@@ -423,7 +430,7 @@ fn push_facets(facets: &mut [Facet], item: Item<'_>) -> Result<Demand> {
 
 impl Facet {
     /// Moves the results; a facet's results become one array in one document.
-    fn collect(&mut self) -> Result<()> {
+    fn collect_results(&mut self) -> Result<()> {
         while let Some(document) = self.execution.pop() {
             ::steps::step();
             self.bytes += document.as_bytes().len();
@@ -436,33 +443,38 @@ impl Facet {
 
 /// Makes a stage return one of the documents it holds; returns false if nothing is left, or no more
 /// are needed.
-fn give_one(step: &mut Step, rest: &mut [Step], out: &mut VecDeque<ItemBuf>, pace: &mut Pacer<'_>) -> Result<bool> {
-    if matches!(step, Step::Hold(_)) {
-        let holder = std::mem::replace(step, Step::Limit { left: 0 });
-        if let Step::Hold(holder) = holder {
-            *step = Step::Give(holder.finish()?);
+fn emit_one(
+    step: &mut StageState,
+    rest: &mut [StageState],
+    out: &mut VecDeque<ItemBuf>,
+    pace: &mut Pacer<'_>,
+) -> Result<bool> {
+    if matches!(step, StageState::Blocking(_)) {
+        let holder = std::mem::replace(step, StageState::Limit { left: 0 });
+        if let StageState::Blocking(holder) = holder {
+            *step = StageState::Emitting(holder.finish()?);
         }
     }
     match step {
-        Step::Give(giver) => {
-            let demand = giver.give(&mut |item| feed(rest, item, out), pace)?;
+        StageState::Emitting(giver) => {
+            let demand = giver.give(&mut |item| push_through(rest, item, out), pace)?;
             if demand == Some(Demand::More) {
                 return Ok(true);
             }
             // Frees the documents that it held.
-            *step = Step::Limit { left: 0 };
+            *step = StageState::Limit { left: 0 };
         }
-        Step::Count { name, count } if *count > 0 => {
+        StageState::Count { name, count } if *count > 0 => {
             let total = std::mem::take(count);
             let document = DocBuf::build(|writer| match i32::try_from(total) {
                 Ok(small) => writer.append(name, small),
                 Err(_) => writer.append(name, i64::try_from(total).unwrap_or(i64::MAX)),
             });
-            feed(rest, document.as_doc().into(), out)?;
+            push_through(rest, document.as_doc().into(), out)?;
         }
-        Step::Facet(facets) => {
+        StageState::Facet(facets) => {
             let Some(document) = finish_facets(facets, pace)? else { return Ok(true) };
-            feed(rest, document.as_doc().into(), out)?;
+            push_through(rest, document.as_doc().into(), out)?;
         }
         _ => {}
     }
@@ -476,7 +488,7 @@ fn finish_facets(facets: &mut [Facet], pace: &mut Pacer<'_>) -> Result<Option<Do
             return Err(failure);
         }
         let over = facet.execution.advance(usize::MAX, pace)?;
-        facet.collect()?;
+        facet.collect_results()?;
         if !over {
             return Ok(None);
         }

@@ -19,7 +19,7 @@ impl Transformation {
     /// than change a document.
     pub fn parse(stages: Doc<'_>, context: &Context) -> Result<Transformation> {
         let context = Context { folding: Folding::Never, ..context.clone() };
-        let pipeline = Pipeline::parse_inside(stages, &context)?;
+        let pipeline = Pipeline::parse_nested(stages, &context)?;
         let names = stages.values().filter_map(Value::as_document).filter_map(Doc::first);
         match names.map(|stage| stage.key()).find(|name| !ALLOWED.contains(name)) {
             Some(name) => {

@@ -11,9 +11,9 @@ use std::borrow::Cow;
 pub(crate) struct Unwind {
     path: Vec<Box<str>>,
     /// The path of the element's position.
-    index: Option<Vec<Box<str>>>,
+    index_path: Option<Vec<Box<str>>>,
     /// Whether documents without an element are retained.
-    preserve: bool,
+    retain_empty: bool,
 }
 
 impl Unwind {
@@ -46,12 +46,16 @@ impl Unwind {
         let bare = path.strip_prefix('$').ok_or_else(|| {
             Error::new(Code(28818), format!("path option to $unwind stage should be prefixed with a '$': {path}"))
         })?;
-        Ok(Unwind { path: components(bare)?, index: index.map(|index| components(&index)).transpose()?, preserve })
+        Ok(Unwind {
+            path: components(bare)?,
+            index_path: index.map(|index| components(&index)).transpose()?,
+            retain_empty: preserve,
+        })
     }
 
     /// Returns the paths that the stage writes to.
     pub fn written(&self) -> Vec<String> {
-        std::iter::once(&self.path).chain(&self.index).map(|path| path.join(".")).collect()
+        std::iter::once(&self.path).chain(&self.index_path).map(|path| path.join(".")).collect()
     }
 
     /// Passes each document made from `document` to `next`, as long as it accepts more.
@@ -61,7 +65,7 @@ impl Unwind {
         scratch: &mut Vec<u8>,
         next: &mut dyn FnMut(Doc<'_>) -> Result<Demand>,
     ) -> Result<Demand> {
-        match self.find(document) {
+        match self.value_at(document) {
             Some(Value::Array(array)) if !array.is_empty() => {
                 for (index, value) in (0_i64..).zip(array.values()) {
                     steps::step();
@@ -76,13 +80,13 @@ impl Unwind {
             // If the position is written to the same path, it takes that position rather than the
             // last.
             Some(Value::Array(_))
-                if self.preserve && self.index.as_ref().is_some_and(|index| index.starts_with(&self.path)) =>
+                if self.retain_empty && self.index_path.as_ref().is_some_and(|index| index.starts_with(&self.path)) =>
             {
                 self.write(document, Some(Value::Null), None, scratch, next)
             }
-            Some(Value::Array(_)) if self.preserve => self.write(document, None, None, scratch, next),
-            None | Some(Value::Null | Value::Undefined | Value::Array(_)) if !self.preserve => Ok(Demand::More),
-            _ if self.index.is_none() => next(document),
+            Some(Value::Array(_)) if self.retain_empty => self.write(document, None, None, scratch, next),
+            None | Some(Value::Null | Value::Undefined | Value::Array(_)) if !self.retain_empty => Ok(Demand::More),
+            _ if self.index_path.is_none() => next(document),
             _ => {
                 scratch.clear();
                 self.write_index(document, None, scratch);
@@ -92,7 +96,7 @@ impl Unwind {
     }
 
     /// Returns the value at the path; does not descend into arrays.
-    fn find<'d>(&self, document: Doc<'d>) -> Option<Value<'d>> {
+    fn value_at<'d>(&self, document: Doc<'d>) -> Option<Value<'d>> {
         self.path.iter().try_fold(Value::Document(document), |value, name| value.as_document()?.get(name))
     }
 
@@ -106,7 +110,7 @@ impl Unwind {
     ) -> Result<Demand> {
         scratch.clear();
         set_path(document, &self.path, value, &mut DocWriter::begin(scratch));
-        if self.index.is_some() {
+        if self.index_path.is_some() {
             let end = scratch.len();
             let unwound = scratch.clone();
             self.write_index(Doc::from_bytes(&unwound).unwrap_or(Doc::EMPTY), index, scratch);
@@ -117,7 +121,7 @@ impl Unwind {
 
     fn write_index(&self, document: Doc<'_>, index: Option<i64>, out: &mut Vec<u8>) {
         let index = index.map_or(Value::Null, Value::Int64);
-        if let Some(path) = &self.index {
+        if let Some(path) = &self.index_path {
             set_path(document, path, Some(index), &mut DocWriter::begin(out));
         }
     }

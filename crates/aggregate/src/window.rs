@@ -64,12 +64,12 @@ impl SetWindowFields {
 
     /// Writes the value that precedes the sort key: that of the partition, unless it is a field. An
     /// array is sorted by its smallest element; fails with 2 for parallel arrays.
-    fn write_lead(&self, document: Item<'_>, out: &mut Vec<u8>) -> Result<()> {
+    fn write_sort_prefix(&self, document: Item<'_>, out: &mut Vec<u8>) -> Result<()> {
         let Some(partition) = self.partition.as_ref().filter(|_| !self.order_has_partition) else { return Ok(()) };
         let evaluated = partition.evaluate(document)?;
         let value = match evaluated.value_or_null() {
             Value::Array(array) => {
-                let has_array = |part: &SortPart| meets_array(document.document, part.path.as_str());
+                let has_array = |part: &SortPart| crosses_array(document.document, part.path.as_str());
                 if self.order.parts().iter().any(has_array) {
                     return Err(Error::bad_value("cannot sort with keys that are parallel arrays"));
                 }
@@ -97,7 +97,7 @@ impl SetWindowFields {
 }
 
 /// Returns whether the path crosses an array.
-fn meets_array(document: Doc<'_>, path: &str) -> bool {
+fn crosses_array(document: Doc<'_>, path: &str) -> bool {
     let mut value = Value::Document(document);
     for name in path.split('.') {
         let Value::Document(inner) = value else { break };
@@ -128,15 +128,15 @@ impl Partitions {
 impl Hold for Partitions {
     fn push(&mut self, document: Item<'_>) -> Result<Demand> {
         let stage = &self.stage;
-        self.sorter.push_behind(document, |key| stage.write_lead(document, key))?;
+        self.sorter.push_behind(document, |key| stage.write_sort_prefix(document, key))?;
         Ok(Demand::More)
     }
 
     fn finish(self: Box<Self>) -> Result<Box<dyn Give>> {
         let runs = self.stage.functions.iter().map(|_| Run::Idle).collect();
-        Ok(Box::new(Windows {
+        Ok(Box::new(WindowOutput {
             sorted: self.sorter.finish()?,
-            ahead: None,
+            next_document: None,
             failure: None,
             partition: Partition::default(),
             row: 0,
@@ -149,12 +149,12 @@ impl Hold for Partitions {
 }
 
 /// A partition whose documents are being returned.
-struct Windows {
+struct WindowOutput {
     stage: Arc<SetWindowFields>,
     budget: Budget,
     sorted: Sorted,
     /// The first document of the next partition, with its partition.
-    ahead: Option<(Vec<u8>, ItemBuf)>,
+    next_document: Option<(Vec<u8>, ItemBuf)>,
     /// The error of the document after those of the partition, reported when that document is
     /// requested.
     failure: Option<Error>,
@@ -164,7 +164,7 @@ struct Windows {
     scratch: Vec<u8>,
 }
 
-impl Windows {
+impl WindowOutput {
     /// Reads the next partition; returns false if there is none.
     fn load(&mut self, pace: &mut Pacer<'_>) -> Result<bool> {
         self.partition.clear();
@@ -179,7 +179,7 @@ impl Windows {
                     pace()?;
                 }
                 Ok(ahead) => {
-                    self.ahead = ahead;
+                    self.next_document = ahead;
                     break;
                 }
                 Err(failure) => {
@@ -196,7 +196,7 @@ impl Windows {
     }
 
     fn take_ahead(&mut self) -> Result<Option<(Vec<u8>, ItemBuf)>> {
-        if let Some(ahead) = self.ahead.take() {
+        if let Some(ahead) = self.next_document.take() {
             return Ok(Some(ahead));
         }
         let Some(document) = self.sorted.take_next()? else { return Ok(None) };
@@ -207,14 +207,14 @@ impl Windows {
 }
 
 /// Returns the error for functions whose state alone exceeds the limit.
-fn too_large(bytes: usize, budget: &Budget) -> Error {
+fn functions_too_large(bytes: usize, budget: &Budget) -> Error {
     let max = budget.memory_bytes_max;
     let message =
         format!("Exceeded memory limit in DocumentSourceSetWindowFields, used {bytes} bytes but max allowed is {max}");
     Error::new(Code(5414201), message)
 }
 
-impl Give for Windows {
+impl Give for WindowOutput {
     fn give(&mut self, take: &mut Take<'_>, pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
         if self.row == self.partition.len() && !self.load(pace)? {
             return Ok(None);
@@ -241,7 +241,7 @@ impl Give for Windows {
             return Err(failure);
         }
         if bytes > self.budget.memory_bytes_max {
-            return Err(too_large(bytes, &self.budget));
+            return Err(functions_too_large(bytes, &self.budget));
         }
         self.scratch.clear();
         let mut writer = DocWriter::begin(&mut self.scratch);

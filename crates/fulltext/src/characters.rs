@@ -59,7 +59,7 @@ pub fn is_delimiter(character: char, apostrophes_join: bool) -> bool {
     match character {
         '\'' => !apostrophes_join,
         'a'..='z' | 'A'..='Z' | '0'..='9' => false,
-        _ => within(&tables::DELIMITERS, character),
+        _ => is_in_ranges(&tables::DELIMITERS, character),
     }
 }
 
@@ -75,9 +75,9 @@ fn folded(character: char, folding: Folding) -> char {
         '\0'..='\x7f' => character.to_ascii_lowercase(),
         // Cherokee letters fold to those that existed first, which are upper case now.
         '\u{13a0}'..='\u{13f5}' => character,
-        '\u{13f8}'..='\u{13fd}' => moved(character, 0x13f8, 0x13f0),
-        '\u{ab70}'..='\u{abbf}' => moved(character, 0xab70, 0x13a0),
-        _ if within(&LATER_LETTERS, character) => character,
+        '\u{13f8}'..='\u{13fd}' => shifted(character, 0x13f8, 0x13f0),
+        '\u{ab70}'..='\u{abbf}' => shifted(character, 0xab70, 0x13a0),
+        _ if is_in_ranges(&LATER_LETTERS, character) => character,
         _ => match VARIANTS.iter().find(|(variant, _)| *variant == character) {
             Some(&(_, letter)) => letter,
             None => lower(character),
@@ -85,7 +85,7 @@ fn folded(character: char, folding: Folding) -> char {
     }
 }
 
-fn moved(character: char, from: u32, to: u32) -> char {
+fn shifted(character: char, from: u32, to: u32) -> char {
     char::from_u32(u32::from(character) - from + to).unwrap_or(character)
 }
 
@@ -111,11 +111,11 @@ fn stripped(character: char) -> Option<char> {
     if character.is_ascii() || LATER_COMPOSITIONS.contains(&character) {
         return Some(character);
     }
-    if within(&tables::DIACRITICS, character) {
+    if is_in_ranges(&tables::DIACRITICS, character) {
         return None;
     }
     let decomposed = DecomposingNormalizer::new_nfd().normalize_iter(std::iter::once(character));
-    let remaining = decomposed.filter(|&part| !within(&tables::DIACRITICS, part));
+    let remaining = decomposed.filter(|&part| !is_in_ranges(&tables::DIACRITICS, part));
     let composer = ComposingNormalizer::new_nfc();
     let mut composed = composer.normalize_iter(remaining);
     match (composed.next(), composed.next()) {
@@ -124,7 +124,7 @@ fn stripped(character: char) -> Option<char> {
     }
 }
 
-fn within(ranges: &[(u32, u32)], character: char) -> bool {
+fn is_in_ranges(ranges: &[(u32, u32)], character: char) -> bool {
     let code = u32::from(character);
     let at = ranges.partition_point(|&(_, last)| last < code);
     ranges.get(at).is_some_and(|&(first, _)| first <= code)
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_character_folds_and_strips_as_it_always_did() {
+    fn folding_and_stripping_do_not_change() {
         let (mut folds, mut strips, mut delimiters) = (0, 0, 0);
         let mut checksum = 0_u64;
         for character in ('\x01'..=char::MAX).filter(|&character| character != BYTE_ORDER_MARK) {

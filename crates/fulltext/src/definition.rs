@@ -115,11 +115,12 @@ impl TextIndex {
     /// Returns the values before and after the terms in a document's keys, null for missing fields.
     /// Fails with 201 if a value is an array.
     pub fn around<'d>(&self, document: Doc<'d>) -> Result<(Values<'d>, Values<'d>)> {
-        let values = |paths: &[Box<str>]| paths.iter().map(|path| self.plain(document, path)).collect::<Result<_>>();
+        let values =
+            |paths: &[Box<str>]| paths.iter().map(|path| self.scalar_at(document, path)).collect::<Result<_>>();
         Ok((values(&self.prefix)?, values(&self.suffix)?))
     }
 
-    fn plain<'d>(&self, document: Doc<'d>, path: &str) -> Result<Value<'d>> {
+    fn scalar_at<'d>(&self, document: Doc<'d>, path: &str) -> Result<Value<'d>> {
         let mut current = Value::Document(document);
         let mut names = path.split('.').peekable();
         while let Some(name) = names.next() {

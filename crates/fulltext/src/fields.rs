@@ -26,12 +26,12 @@ impl TextIndex {
     pub fn any_field<'d>(&self, document: Doc<'d>, visit: &mut dyn FnMut(Field<'d>) -> bool) -> Result<bool> {
         let own = document.get(&self.language_override).and_then(Value::as_str).filter(|name| !name.is_empty());
         let language_name = own.unwrap_or(if self.has_short_name { "en" } else { "english" });
-        let mut walk = Walk { index: self, visit, path: String::new(), language_name };
+        let mut walk = TextWalk { index: self, visit, path: String::new(), language_name };
         walk.document(document, self.default_language, false)
     }
 }
 
-struct Walk<'w, 'd> {
+struct TextWalk<'w, 'd> {
     index: &'w TextIndex,
     visit: &'w mut dyn FnMut(Field<'d>) -> bool,
     /// The dotted path of the current value; elements of arrays have their array's.
@@ -41,7 +41,7 @@ struct Walk<'w, 'd> {
     language_name: &'d str,
 }
 
-impl<'d> Walk<'_, 'd> {
+impl<'d> TextWalk<'_, 'd> {
     fn document(&mut self, document: Doc<'d>, around: Language, is_array: bool) -> Result<bool> {
         let language = self.language_of(document, around)?;
         for element in document.elements() {

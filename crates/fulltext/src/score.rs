@@ -18,7 +18,7 @@ struct Occurrences {
 }
 
 /// Bonus of a term that is the whole text.
-const WHOLE_TEXT: f64 = 0.1;
+const WHOLE_TEXT_BONUS: f64 = 0.1;
 
 impl TextIndex {
     /// Returns the terms of a document and their scores, in order. Fails like
@@ -47,7 +47,7 @@ pub(super) fn add_scores(field: Field<'_>, add: &mut dyn FnMut(String, f64)) {
     for (term, occurrences) in found {
         steps::step();
         let share = 0.5 * occurrences.count / f64::from(words) + 0.5;
-        let whole = if term.eq_ignore_ascii_case(field.text) { 1.0 + WHOLE_TEXT } else { 1.0 };
+        let whole = if term.eq_ignore_ascii_case(field.text) { 1.0 + WHOLE_TEXT_BONUS } else { 1.0 };
         let score = field.weight * occurrences.frequency * share * whole;
         add(term, score);
     }

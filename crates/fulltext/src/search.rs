@@ -74,24 +74,24 @@ impl TextSearch {
             phrases: Vec::new(),
             negated_phrases: Vec::new(),
         };
-        search.read(text, Rules::of_version(index.version, language, name));
+        search.parse_search_string(text, Rules::of_version(index.version, language, name));
         Ok(search)
     }
 
-    fn read(&mut self, text: &str, rules: Rules) {
+    fn parse_search_string(&mut self, text: &str, rules: Rules) {
         let mut wanted = String::new();
         let mut unwanted = String::new();
-        let mut reading = Reading::default();
+        let mut reading = SearchParser::default();
         for token in Tokens::new(text) {
             steps::step();
-            match token.what {
-                What::Words(words) => {
+            match token.kind {
+                TokenKind::Words(words) => {
                     // A minus between spaces negates nothing.
                     reading.negated &= !token.after_space || reading.phrase_from.is_some();
-                    reading.words(words, &mut wanted, &mut unwanted);
+                    reading.add_words(words, &mut wanted, &mut unwanted);
                 }
-                What::Minus => reading.negated |= reading.phrase_from.is_none() && token.after_space,
-                What::Quote => match reading.phrase_from.take() {
+                TokenKind::Minus => reading.negated |= reading.phrase_from.is_none() && token.after_space,
+                TokenKind::Quote => match reading.phrase_from.take() {
                     None => {
                         reading.negated &= !token.after_space;
                         reading.phrase_from = Some(token.start + 1);
@@ -146,14 +146,14 @@ pub fn unanswerable(reason: &str) -> Error {
 
 /// The state of the parser of a search string.
 #[derive(Default)]
-struct Reading {
+struct SearchParser {
     negated: bool,
     /// The start of the open phrase.
     phrase_from: Option<usize>,
 }
 
-impl Reading {
-    fn words(&mut self, words: &str, wanted: &mut String, unwanted: &mut String) {
+impl SearchParser {
+    fn add_words(&mut self, words: &str, wanted: &mut String, unwanted: &mut String) {
         // The words of a negated phrase may occur in a matching document.
         if !(self.negated && self.phrase_from.is_some()) {
             let sentence = if self.negated { unwanted } else { wanted };
@@ -167,12 +167,12 @@ impl Reading {
 }
 
 struct Token<'s> {
-    what: What<'s>,
+    kind: TokenKind<'s>,
     start: usize,
     after_space: bool,
 }
 
-enum What<'s> {
+enum TokenKind<'s> {
     Words(&'s str),
     Minus,
     Quote,
@@ -207,16 +207,16 @@ impl<'s> Iterator for Tokens<'s> {
         let start = self.position;
         let rest = &self.text[start..];
         let (what, length) = match rest.bytes().next()? {
-            b'-' => (What::Minus, 1),
-            b'"' => (What::Quote, 1),
+            b'-' => (TokenKind::Minus, 1),
+            b'"' => (TokenKind::Quote, 1),
             _ => {
                 let end = rest.find(|character| is_space(character) || matches!(character, '-' | '"'));
                 let words = &rest[..end.unwrap_or(rest.len())];
-                (What::Words(words), words.len())
+                (TokenKind::Words(words), words.len())
             }
         };
         self.position += length;
-        let token = Token { what, start, after_space: self.after_space };
+        let token = Token { kind: what, start, after_space: self.after_space };
         self.after_space = self.skip_space();
         Some(token)
     }

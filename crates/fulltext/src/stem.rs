@@ -10,7 +10,7 @@ use rust_stemmers::{Algorithm, Stemmer};
 use std::borrow::Cow;
 
 /// Letters that occur in no ending: every algorithm takes them for consonants.
-const ASIDE: [char; 2] = ['\u{e000}', '\u{e001}'];
+const MASKS: [char; 2] = ['\u{e000}', '\u{e001}'];
 
 pub(super) fn stem(language: Language, word: &str) -> Cow<'_, str> {
     match language {
@@ -46,16 +46,16 @@ fn algorithm(language: Language) -> Option<Algorithm> {
 
 fn hungarian(word: &str) -> Cow<'_, str> {
     const OLDER: [char; 4] = ['õ', 'û', 'ő', 'ű'];
-    const LATER: [char; 4] = ['ő', 'ű', ASIDE[0], ASIDE[1]];
+    const LATER: [char; 4] = ['ő', 'ű', MASKS[0], MASKS[1]];
     let stemmer = Stemmer::create(Algorithm::Hungarian);
     if !word.contains(OLDER) {
         return stemmer.stem(word);
     }
-    let later = exchange(word, OLDER, LATER);
-    Cow::Owned(exchange(&stemmer.stem(&later), LATER, OLDER))
+    let later = exchange_letters(word, OLDER, LATER);
+    Cow::Owned(exchange_letters(&stemmer.stem(&later), LATER, OLDER))
 }
 
-fn exchange(word: &str, from: [char; 4], to: [char; 4]) -> String {
+fn exchange_letters(word: &str, from: [char; 4], to: [char; 4]) -> String {
     word.chars().map(|letter| from.iter().position(|&other| other == letter).map_or(letter, |at| to[at])).collect()
 }
 
@@ -64,7 +64,7 @@ fn portuguese(word: &str) -> Cow<'_, str> {
     const OLDER: [(&str, &str); 4] = [("logía", "log"), ("logías", "log"), ("ución", "u"), ("uciones", "u")];
     /// Endings of the later edition that the older one does not have, each masked by a letter of
     /// [`ASIDE`].
-    const UNKNOWN: [(&str, &str, char); 4] = [
+    const LATER_ONLY: [(&str, &str, char); 4] = [
         ("logia", "\u{e000}ogia", 'l'),
         ("logias", "\u{e000}ogias", 'l'),
         ("ução", "u\u{e000}ão", 'ç'),
@@ -72,13 +72,13 @@ fn portuguese(word: &str) -> Cow<'_, str> {
     ];
     let stemmer = Stemmer::create(Algorithm::Portuguese);
     for (ending, remaining) in OLDER {
-        if let Some(start) = word.strip_suffix(ending).filter(|start| ends_late(start)) {
+        if let Some(start) = word.strip_suffix(ending).filter(|start| is_in_r2(start)) {
             return Cow::Owned(format!("{start}{remaining}"));
         }
     }
-    for (ending, hidden, letter) in UNKNOWN {
+    for (ending, hidden, letter) in LATER_ONLY {
         if let Some(start) = word.strip_suffix(ending) {
-            let stem = stemmer.stem(&format!("{start}{hidden}")).replace(ASIDE[0], letter.encode_utf8(&mut [0; 4]));
+            let stem = stemmer.stem(&format!("{start}{hidden}")).replace(MASKS[0], letter.encode_utf8(&mut [0; 4]));
             return Cow::Owned(stem);
         }
     }
@@ -87,7 +87,7 @@ fn portuguese(word: &str) -> Cow<'_, str> {
 
 /// Returns whether the text after `start` is in the region that Snowball calls R2: after the second
 /// pair of a vowel and a consonant.
-fn ends_late(start: &str) -> bool {
+fn is_in_r2(start: &str) -> bool {
     // A nasal vowel counts as a vowel and a consonant.
     let is_vowel = |letter| "aeiouáéíóúâêôãõ".contains(letter);
     let mut regions = 0;

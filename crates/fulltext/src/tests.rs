@@ -23,14 +23,14 @@ fn check_terms(language: &str, text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn texts_become_terms_of_older_versions() {
+fn terms_of_older_versions() {
     let rules = Rules { language: Language::English, is_ascii: true, has_stop_words: true };
     let found: Vec<_> = terms("The Café's foo_bar, RUNNING\u{a0}x ÜBER", rules, Sensitivity::default()).collect();
     assert_eq!(found, ["café", "foo_bar", "running\u{a0}x", "Über"]);
 }
 
 #[test]
-fn texts_become_terms() {
+fn terms_of_version_3() {
     check_terms("english", "The Coffee shops, running!", &["coffe", "shop", "run"]);
     check_terms("english", "isn't l'eau café-crème", &["l'eau", "cafe", "creme"]);
     check_terms("fr", "isn't l'eau", &["isn", "eau"]);
@@ -43,7 +43,7 @@ fn texts_become_terms() {
 }
 
 #[test]
-fn languages_have_two_names() {
+fn languages_have_long_and_short_names() {
     for (name, known) in [("en", true), ("ENGLISH", true), ("nb", true), ("eng", false), ("", false), ("arabic", false)]
     {
         assert_eq!(Language::named(name).is_some(), known, "{name}");
@@ -61,7 +61,7 @@ fn check_search(text: &str, terms: &[&str], negated: &[&str], phrases: &[&str], 
 }
 
 #[test]
-fn search_strings_have_phrases_and_negations() {
+fn search_strings_with_phrases_and_negations() {
     check_search("coffee the Shops", &["coffe", "shop"], &[], &[], &[]);
     check_search("tea -cake -the", &["tea"], &["cake"], &[], &[]);
     check_search("tea - cake", &["cake", "tea"], &[], &[], &[]);
@@ -80,7 +80,7 @@ fn check_score(weights: DocBuf, document: DocBuf, text: &str, expected: Option<f
 }
 
 #[test]
-fn documents_have_scores() {
+fn document_scores() {
     check_score(doc! { "t": 1 }, doc! { "t": "coffee shop" }, "coffee", Some(0.75));
     check_score(doc! { "t": 1 }, doc! { "t": "tea tea cake" }, "tea cake", Some(1.9166666666666665));
     check_score(doc! { "t": 1 }, doc! { "t": "tea" }, "tea", Some(1.1));
@@ -98,7 +98,7 @@ fn documents_have_scores() {
 }
 
 #[test]
-fn documents_that_an_index_cannot_hold_are_refused() {
+fn documents_in_unknown_languages_are_rejected() {
     let index = index(doc! { "$**": 1 });
     for (document, code) in [(doc! { "language": "xx" }, 17262), (doc! { "a": &doc! { "language": 5 } }, 17261)] {
         assert_eq!(index.check(document.as_doc()).unwrap_err().code().0, code, "{document:?}");

@@ -100,7 +100,7 @@ impl<'t> Terms<'t> {
             return if word.is_empty() { None } else { self.term(&word) };
         }
         steps::steps(word.len() / 8);
-        let folded = characters::fold(word, folding(self.rules.language));
+        let folded = characters::fold(word, folding_of(self.rules.language));
         // Stop words contain diacritics, and so do the endings that the stemmer removes.
         if !self.with_stop_words && self.rules.language.is_stop_word(&folded) {
             return None;
@@ -125,7 +125,7 @@ pub fn phrase_form(text: &str, rules: Rules, sensitivity: Sensitivity) -> String
     let text = if sensitivity.case && rules.language != Language::Turkish {
         text.to_owned()
     } else {
-        characters::fold(text, folding(rules.language))
+        characters::fold(text, folding_of(rules.language))
     };
     if sensitivity.diacritics { text } else { characters::strip_diacritics(&text).into_owned() }
 }
@@ -140,6 +140,6 @@ fn is_ascii_delimiter(character: char, apostrophes_join: bool) -> bool {
     }
 }
 
-fn folding(language: Language) -> Folding {
+fn folding_of(language: Language) -> Folding {
     if language == Language::Turkish { Folding::Turkish } else { Folding::Usual }
 }

@@ -81,26 +81,26 @@ fn cover<C: Copy>(
 // --- the sphere
 
 /// The region to cover on the sphere.
-enum Sought<'s> {
+enum CoveredRegion<'s> {
     Ring { center: Point, inner: f64, outer: f64 },
     Shape(&'s Shape),
     Area(&'s Area),
 }
 
-impl Sought<'_> {
+impl CoveredRegion<'_> {
     /// Returns the distance from the region to a point outside it, and from the border to a point
     /// inside it, in radians.
-    fn outside_and_inside(&self, point: Point) -> (f64, f64) {
+    fn distance_outside_and_inside(&self, point: Point) -> (f64, f64) {
         match self {
-            Sought::Ring { center, inner, outer } => {
+            CoveredRegion::Ring { center, inner, outer } => {
                 let distance = center.distance(&point).rad();
                 let outside = (distance - outer).max(inner - distance);
                 (outside.max(0.0), (-outside).max(0.0))
             }
-            Sought::Shape(shape) => {
+            CoveredRegion::Shape(shape) => {
                 (super::near::angle(point, shape), depth(&shape.polygons, shape.wound.as_deref(), point))
             }
-            Sought::Area(Area { polygons, wound }) => {
+            CoveredRegion::Area(Area { polygons, wound }) => {
                 let distances = polygons.iter().map(|polygon| polygon.distance(point));
                 let outside = distances.chain(wound.iter().map(|wound| wound.distance(point)));
                 (outside.fold(f64::INFINITY, f64::min), depth(polygons, wound.as_deref(), point))
@@ -112,7 +112,7 @@ impl Sought<'_> {
         let center = Point::from(cell);
         let corners = Cell::from(cell).vertices();
         let radius = corners.iter().map(|corner| center.distance(corner).rad()).fold(0.0, f64::max) + MARGIN_RADIANS;
-        match self.outside_and_inside(center) {
+        match self.distance_outside_and_inside(center) {
             (outside, _) if outside > radius => Overlap::None,
             (_, inside) if inside > radius => Overlap::Whole,
             _ => Overlap::Part,
@@ -140,7 +140,7 @@ pub fn filed_cells(value: Value<'_>, finest: u8) -> Result<Vec<u64>> {
     let mut cells: Vec<u64> = shape.points.iter().counted().map(|point| CellID::from(*point).0).collect();
     if !shape.lines.is_empty() || !shape.polygons.is_empty() {
         let larger = Shape { points: Vec::new(), ..shape };
-        cells.extend(Sought::Shape(&larger).cells(CELLS_MAX, finest).iter().map(|cell| cell.0));
+        cells.extend(CoveredRegion::Shape(&larger).cells(CELLS_MAX, finest).iter().map(|cell| cell.0));
     }
     cells.sort_unstable_by(|a, b| {
         steps::step();
@@ -178,9 +178,9 @@ fn sphere_ranges(covering: &[CellID]) -> Vec<CellRange> {
 pub fn on_sphere(region: &Region) -> Option<Vec<CellRange>> {
     let sought = match region {
         Region::Flat(_) => return None,
-        Region::Cap(cap) => Sought::Ring { center: cap.center, inner: 0.0, outer: cap.radians },
-        Region::Within(area) => Sought::Area(area),
-        Region::Intersects(target) => Sought::Shape(&target.shape),
+        Region::Cap(cap) => CoveredRegion::Ring { center: cap.center, inner: 0.0, outer: cap.radians },
+        Region::Within(area) => CoveredRegion::Area(area),
+        Region::Intersects(target) => CoveredRegion::Shape(&target.shape),
     };
     Some(sphere_ranges(&sought.cells(CELLS_MAX, 30)))
 }
@@ -204,7 +204,7 @@ impl Near {
     pub fn ring_on_sphere(&self, inner: f64, outer: f64) -> Vec<CellRange> {
         let (inner, outer) = (inner / EARTH_RADIUS_METERS, outer / EARTH_RADIUS_METERS);
         let cells = ring_cells(inner, outer);
-        sphere_ranges(&Sought::Ring { center: self.center.to_point(), inner, outer }.cells(cells, 30))
+        sphere_ranges(&CoveredRegion::Ring { center: self.center.to_point(), inner, outer }.cells(cells, 30))
     }
 
     /// Returns the ranges of an index over the plane that contain all locations between two
@@ -256,7 +256,7 @@ impl Square {
         self.low.x <= high.x && low.x <= self.high.x && self.low.y <= high.y && low.y <= self.high.y
     }
 
-    fn lies_within(&self, low: Position, high: Position) -> bool {
+    fn is_within(&self, low: Position, high: Position) -> bool {
         low.x <= self.low.x && self.high.x <= high.x && low.y <= self.low.y && self.high.y <= high.y
     }
 }
@@ -273,7 +273,7 @@ impl Grid {
         let scaled =
             |coordinate: f64| ((coordinate - self.min) / (self.max - self.min) * steps).min(steps - 1.0) as u32;
         let kept = u32::MAX << (32 - u32::from(self.bits));
-        Some(spread(scaled(at.x) & kept) << 1 | spread(scaled(at.y) & kept))
+        Some(interleave_with_zeros(scaled(at.x) & kept) << 1 | interleave_with_zeros(scaled(at.y) & kept))
     }
 
     /// Returns the ranges that contain all positions within an area.
@@ -321,7 +321,7 @@ impl Grid {
     fn rectangle(&self, low: Position, high: Position) -> Vec<CellRange> {
         self.ranges(CELLS_MAX, &|square: Square| match square.meets(low, high) {
             false => Overlap::None,
-            true if square.lies_within(low, high) => Overlap::Whole,
+            true if square.is_within(low, high) => Overlap::Whole,
             true => Overlap::Part,
         })
     }
@@ -366,7 +366,7 @@ impl Grid {
 }
 
 /// Inserts a zero in front of every bit.
-fn spread(bits: u32) -> u64 {
+fn interleave_with_zeros(bits: u32) -> u64 {
     (0..32).fold(0, |spread, bit| spread | u64::from(bits >> bit & 1) << (2 * bit))
 }
 
@@ -376,7 +376,7 @@ mod tests {
 
     const GRID: Grid = Grid { bits: 26, min: -180.0, max: 180.0 };
 
-    fn holds(ranges: &[CellRange], cell: u64) -> bool {
+    fn contains_cell(ranges: &[CellRange], cell: u64) -> bool {
         ranges.iter().any(|range| range.first <= cell && cell <= range.last)
     }
 
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_on_the_sphere_holds_all_that_is_in_it_and_little_else() {
+    fn a_ring_covering_contains_the_ring_and_little_else() {
         for (x, y) in [(0.0, 0.0), (13.4, 52.5), (179.99, -0.01), (-70.0, 89.0)] {
             let near = Near::of(
                 document::path::Path::new("a"),
@@ -403,7 +403,7 @@ mod tests {
             for place in around(near.center, 0.001).filter(|place| place.is_on_sphere()) {
                 let point = place.to_point();
                 let distance = near.center.to_point().distance(&point).rad() * EARTH_RADIUS_METERS;
-                let held = holds(&ranges, CellID::from(point).0);
+                let held = contains_cell(&ranges, CellID::from(point).0);
                 match (5_000.0..=20_000.0).contains(&distance) {
                     true => {
                         inside += 1;
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn areas_on_the_plane_hold_all_that_is_in_them() {
+    fn coverings_on_the_plane_contain_the_area() {
         let at = |x: f64, y: f64| Position { x, y };
         let areas = [
             flat::Area::Box { low: at(1.0, 1.0), high: at(3.0, 2.5) },
@@ -429,13 +429,16 @@ mod tests {
         for area in areas {
             let ranges = GRID.area(&area);
             for place in around(at(2.0, 2.0), 0.01) {
-                assert!(!area.contains(place) || holds(&ranges, GRID.cell(place).unwrap()), "{area:?} {place:?}");
+                assert!(
+                    !area.contains(place) || contains_cell(&ranges, GRID.cell(place).unwrap()),
+                    "{area:?} {place:?}"
+                );
             }
         }
     }
 
     #[test]
-    fn cells_have_the_leading_bits_of_their_places() {
+    fn cells_have_the_leading_bits_of_their_positions() {
         let grid = Grid { bits: 2, min: 0.0, max: 4.0 };
         assert_eq!(grid.cell(Position { x: 0.0, y: 0.0 }), Some(0));
         assert_eq!(grid.cell(Position { x: 4.0, y: 4.0 }), Some(0b1111 << 60));

@@ -18,7 +18,7 @@ const MARGIN: f64 = 1e-14;
 
 /// A box in space around a part of the chain.
 #[derive(Clone, Copy, Debug)]
-struct Extent {
+struct BoundingBox {
     low: [f64; 3],
     high: [f64; 3],
 }
@@ -27,14 +27,14 @@ fn axes(vector: Vector) -> [f64; 3] {
     [vector.x, vector.y, vector.z]
 }
 
-impl Extent {
-    const NOTHING: Extent = Extent { low: [f64::INFINITY; 3], high: [f64::NEG_INFINITY; 3] };
+impl BoundingBox {
+    const EMPTY: BoundingBox = BoundingBox { low: [f64::INFINITY; 3], high: [f64::NEG_INFINITY; 3] };
 
     /// Returns the box around an edge, which rises above the straight line between its ends.
-    fn of_edge(a: Point, b: Point) -> Extent {
+    fn of_edge(a: Point, b: Point) -> BoundingBox {
         let rise = 1.0 - (a.0 + b.0).norm() / 2.0 + MARGIN;
         let (a, b) = (axes(a.0), axes(b.0));
-        let mut extent = Extent::NOTHING;
+        let mut extent = BoundingBox::EMPTY;
         for axis in 0..3 {
             extent.low[axis] = a[axis].min(b[axis]) - rise;
             extent.high[axis] = a[axis].max(b[axis]) + rise;
@@ -42,7 +42,7 @@ impl Extent {
         extent
     }
 
-    fn union(mut self, other: Extent) -> Extent {
+    fn union(mut self, other: BoundingBox) -> BoundingBox {
         for axis in 0..3 {
             self.low[axis] = self.low[axis].min(other.low[axis]);
             self.high[axis] = self.high[axis].max(other.high[axis]);
@@ -50,7 +50,7 @@ impl Extent {
         self
     }
 
-    fn meets(&self, other: &Extent) -> bool {
+    fn meets(&self, other: &BoundingBox) -> bool {
         (0..3).all(|axis| self.low[axis] <= other.high[axis] && other.low[axis] <= self.high[axis])
     }
 
@@ -76,20 +76,23 @@ impl Extent {
 pub struct EdgeIndex {
     edges: usize,
     /// The levels of the tree: the first one has boxes around edges, the last one a single box.
-    levels: Vec<Vec<Extent>>,
+    levels: Vec<Vec<BoundingBox>>,
 }
 
 /// The edge whose neighborhood is searched.
 struct Probe {
-    extent: Extent,
+    bounding_box: BoundingBox,
     normal: Option<[f64; 3]>,
 }
 
 impl EdgeIndex {
     pub fn new(edges: impl Iterator<Item = (Point, Point)>) -> EdgeIndex {
-        let extents: Vec<Extent> = edges.counted().map(|(a, b)| Extent::of_edge(a, b)).collect();
-        let join = |extents: &[Extent]| -> Vec<Extent> {
-            extents.chunks(FANOUT).map(|part| part.iter().copied().fold(Extent::NOTHING, Extent::union)).collect()
+        let extents: Vec<BoundingBox> = edges.counted().map(|(a, b)| BoundingBox::of_edge(a, b)).collect();
+        let join = |extents: &[BoundingBox]| -> Vec<BoundingBox> {
+            extents
+                .chunks(FANOUT)
+                .map(|part| part.iter().copied().fold(BoundingBox::EMPTY, BoundingBox::union))
+                .collect()
         };
         let mut levels = vec![join(&extents)];
         while let Some(last) = levels.last().filter(|last| last.len() > 1) {
@@ -103,11 +106,11 @@ impl EdgeIndex {
         let cross = a.0.cross(&b.0);
         let length = cross.norm();
         let normal = (length > 1e-6).then(|| axes(cross * (1.0 / length)));
-        let probe = Probe { extent: Extent::of_edge(a, b), normal };
-        self.visit_part(self.levels.len() - 1, 0, &probe, visit)
+        let probe = Probe { bounding_box: BoundingBox::of_edge(a, b), normal };
+        self.visit_box(self.levels.len() - 1, 0, &probe, visit)
     }
 
-    fn visit_part<B>(
+    fn visit_box<B>(
         &self,
         level: usize,
         part: usize,
@@ -116,24 +119,24 @@ impl EdgeIndex {
     ) -> ControlFlow<B> {
         steps::step();
         let Some(extent) = self.levels[level].get(part) else { return ControlFlow::Continue(()) };
-        if !extent.meets(&probe.extent) || probe.normal.is_some_and(|normal| !extent.is_cut_by(normal)) {
+        if !extent.meets(&probe.bounding_box) || probe.normal.is_some_and(|normal| !extent.is_cut_by(normal)) {
             return ControlFlow::Continue(());
         }
         let parts = part * FANOUT..(part + 1) * FANOUT;
         match level.checked_sub(1) {
             None => (parts.start..parts.end.min(self.edges)).try_for_each(visit),
-            Some(below) => parts.into_iter().try_for_each(|part| self.visit_part(below, part, probe, visit)),
+            Some(below) => parts.into_iter().try_for_each(|part| self.visit_box(below, part, probe, visit)),
         }
     }
 
     /// Returns the edge with the least angle to a point, and that angle; the first one of several.
     pub fn closest(&self, point: Point, angle: &impl Fn(usize) -> f64) -> Option<(usize, f64)> {
         let mut best = None;
-        self.closest_in(self.levels.len() - 1, 0, axes(point.0), angle, &mut best);
+        self.closest_in_box(self.levels.len() - 1, 0, axes(point.0), angle, &mut best);
         best
     }
 
-    fn closest_in(
+    fn closest_in_box(
         &self,
         level: usize,
         part: usize,
@@ -163,7 +166,7 @@ impl EdgeIndex {
         for (distance, part) in near {
             let reach = best.map_or(f64::MAX, |(_, angle)| 2.0 * (angle / 2.0).sin() + 1e-9);
             if distance <= reach {
-                self.closest_in(below, part, point, angle, best);
+                self.closest_in_box(below, part, point, angle, best);
             }
         }
     }
@@ -187,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_all_edges_that_meet_another_and_few_besides() {
+    fn visits_all_edges_that_meet_another_and_few_more() {
         let edges = star(0.0, 0.0, 30.0, 3000);
         let index = EdgeIndex::new(edges.iter().copied());
         let mut visited = 0;
@@ -209,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_closest_edge_as_going_through_all_of_them_does() {
+    fn closest_agrees_with_a_linear_search() {
         let edges = star(10.0, 40.0, 20.0, 500);
         let index = EdgeIndex::new(edges.iter().copied());
         for number in 0..400 {

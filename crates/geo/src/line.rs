@@ -46,7 +46,7 @@ impl Line {
     }
 
     /// Returns whether an edge crosses the line or shares a corner with it.
-    fn is_met_by(&self, a: Point, b: Point) -> bool {
+    fn meets_edge(&self, a: Point, b: Point) -> bool {
         let crosser = Crosser::new(a, b);
         let meets = |(c, d): (Point, Point)| crosser.crossing(c, d) != Crossing::None;
         if self.points.len() < INDEXED_FROM {
@@ -70,13 +70,13 @@ impl Line {
     }
 
     pub fn intersects(&self, other: &Line) -> bool {
-        self.bounds.intersects(&other.bounds) && other.edges().any(|(a, b)| self.is_met_by(a, b))
+        self.bounds.intersects(&other.bounds) && other.edges().any(|(a, b)| self.meets_edge(a, b))
     }
 
     /// Returns whether the line shares a point with a cell.
     pub fn meets_cell(&self, cell: &PointCell) -> bool {
         self.points.iter().counted().any(|point| cell.holds(*point))
-            || cell.ring().edges().any(|(a, b)| self.is_met_by(a, b))
+            || cell.ring().edges().any(|(a, b)| self.meets_edge(a, b))
     }
 }
 
@@ -106,12 +106,12 @@ pub fn intersection((a, b): (Point, Point), (c, d): (Point, Point)) -> Point {
 
 /// How far two lines have been followed side by side.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Progress {
+struct CoverProgress {
     /// The current edges of the covering and of the covered line.
     over: usize,
     under: usize,
     /// Whether the covered line's edge has been followed from its start.
-    from_corner: bool,
+    from_start: bool,
 }
 
 /// Returns whether one line runs along another from its start to its end, allowing for rounding.
@@ -128,7 +128,7 @@ pub fn nearly_covers(line: &[Point], covered: &[Point]) -> bool {
     {
         let closest = closest_point(*first, line[number], line[end]);
         if closest != line[end] && closest.distance(first).rad() <= ALONG_RADIANS {
-            pending.push(Progress { over: number, under: 0, from_corner: true });
+            pending.push(CoverProgress { over: number, under: 0, from_start: true });
         }
         number = end;
     }
@@ -138,7 +138,7 @@ pub fn nearly_covers(line: &[Point], covered: &[Point]) -> bool {
         if !done.insert(progress) {
             continue;
         }
-        let Progress { over, under, from_corner } = progress;
+        let CoverProgress { over, under, from_start: from_corner } = progress;
         let Some(under_end) = next(covered, under) else { return true };
         let Some(over_end) = next(line, over) else { continue };
         let (over_from, under_from) = match from_corner {
@@ -147,10 +147,10 @@ pub fn nearly_covers(line: &[Point], covered: &[Point]) -> bool {
         };
         let (over_edge, under_edge) = ((over_from, line[over_end]), (under_from, covered[under_end]));
         if is_along(under_edge, over_edge) {
-            pending.push(Progress { over: over_end, under, from_corner: false });
+            pending.push(CoverProgress { over: over_end, under, from_start: false });
         }
         if is_along(over_edge, under_edge) {
-            pending.push(Progress { over, under: under_end, from_corner: true });
+            pending.push(CoverProgress { over, under: under_end, from_start: true });
         }
     }
     false

@@ -59,16 +59,16 @@ pub struct Given {
 }
 
 /// The parts of a condition while it is parsed.
-struct Parts {
+struct NearParts {
     given: Option<Given>,
     sphere: bool,
     min: f64,
     max: f64,
 }
 
-impl Default for Parts {
+impl Default for NearParts {
     fn default() -> Self {
-        Parts { given: None, sphere: false, min: 0.0, max: f64::MAX }
+        NearParts { given: None, sphere: false, min: 0.0, max: f64::MAX }
     }
 }
 
@@ -78,9 +78,9 @@ impl Near {
     /// Fails with 2 in most cases; in the form with a legacy point also with 16893 to 16896, 18522
     /// and 34413.
     pub fn parse(field: &str, operators: Doc<'_>) -> Result<Near> {
-        let parts = match Parts::legacy(operators)? {
+        let parts = match NearParts::legacy(operators)? {
             Some(parts) => parts,
-            None => Parts::geo_json(operators)?,
+            None => NearParts::geo_json(operators)?,
         };
         let given = parts.given.ok_or_else(|| Error::bad_value("$geometry is required for geo near query"))?;
         Near::of(Path::new(field), given, parts.sphere, (parts.min, parts.max))
@@ -162,10 +162,10 @@ pub fn angle(center: Point, shape: &Shape) -> f64 {
     points.chain(lines).chain(polygons).chain(wound).fold(f64::INFINITY, f64::min)
 }
 
-impl Parts {
+impl NearParts {
     /// Parses `{$near: [x, y], $maxDistance: …}`; returns `None` if there is no point of this form.
-    fn legacy(operators: Doc<'_>) -> Result<Option<Parts>> {
-        let mut parts = Parts::default();
+    fn legacy(operators: Doc<'_>) -> Result<Option<NearParts>> {
+        let mut parts = NearParts::default();
         for operator in operators.elements().counted() {
             match operator.key() {
                 name if is_near(name) => {
@@ -185,14 +185,14 @@ impl Parts {
                 "$minDistance" => parts.min = distance(operator, Code(16893), Code(16894))?,
                 "$maxDistance" => parts.max = distance(operator, Code(16895), Code(16896))?,
                 "$uniqueDocs" => {}
-                other => return Err(Error::new(Code(34413), invalid(other))),
+                other => return Err(Error::new(Code(34413), invalid_argument_message(other))),
             }
         }
         Ok(parts.given.is_some().then_some(parts))
     }
 
     /// Parses `{$near: {$geometry: …, $maxDistance: …}}`.
-    fn geo_json(operators: Doc<'_>) -> Result<Parts> {
+    fn geo_json(operators: Doc<'_>) -> Result<NearParts> {
         let mut elements = operators.elements();
         let first = elements.next();
         if let Some(extra) = elements.next() {
@@ -204,7 +204,7 @@ impl Parts {
         let Some(Value::Array(argument) | Value::Document(argument)) = first.map(Element::value) else {
             return Err(Error::bad_value(format!("near must be first in: {}", text::document(operators))));
         };
-        let mut parts = Parts::default();
+        let mut parts = NearParts::default();
         for part in argument.elements().counted() {
             match (part.key(), part.value()) {
                 ("$geometry", Value::Array(point) | Value::Document(point)) => {
@@ -224,14 +224,14 @@ impl Parts {
                 ("$geometry", _) => {}
                 ("$minDistance", _) => parts.min = finite_distance(part)?,
                 ("$maxDistance", _) => parts.max = finite_distance(part)?,
-                (other, _) => return Err(Error::bad_value(invalid(other))),
+                (other, _) => return Err(Error::bad_value(invalid_argument_message(other))),
             }
         }
         Ok(parts)
     }
 }
 
-fn invalid(argument: &str) -> String {
+fn invalid_argument_message(argument: &str) -> String {
     format!("invalid argument in geo near query: {argument}")
 }
 

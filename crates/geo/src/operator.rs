@@ -11,11 +11,11 @@ use values::number::Number;
 use values::text;
 
 /// The kind of region that an operand describes.
-enum Described {
+enum OperandRegion {
     Region(Region),
     Shape(super::Shape),
     /// A pair of numbers that is not on the sphere.
-    Nowhere,
+    OffSphere,
 }
 
 /// Parses `$geoWithin`, `$within` and `$geoIntersects`. All errors have code 2.
@@ -32,21 +32,21 @@ pub fn parse_operator(element: Element<'_>) -> Result<Region> {
         Err(Error::bad_value(format!("{operator} not supported with provided geometry: {{ {found} }}")))
     };
     match described {
-        Described::Region(region) if within => Ok(region),
+        OperandRegion::Region(region) if within => Ok(region),
         // `$geoIntersects` accepts a circle, and matches nothing.
-        Described::Region(Region::Cap(_)) => Ok(Region::Intersects(Box::new(Target::new(super::Shape::default())))),
-        Described::Region(_) => refuse("$geoIntersect"),
-        Described::Nowhere => refuse(if within { "$within" } else { "$geoIntersect" }),
-        Described::Shape(shape) if !within => Ok(Region::Intersects(Box::new(Target::new(shape)))),
+        OperandRegion::Region(Region::Cap(_)) => Ok(Region::Intersects(Box::new(Target::new(super::Shape::default())))),
+        OperandRegion::Region(_) => refuse("$geoIntersect"),
+        OperandRegion::OffSphere => refuse(if within { "$within" } else { "$geoIntersect" }),
+        OperandRegion::Shape(shape) if !within => Ok(Region::Intersects(Box::new(Target::new(shape)))),
         // Other members of a collection are ignored.
-        Described::Shape(shape) if !shape.polygons.is_empty() || shape.wound.is_some() => {
+        OperandRegion::Shape(shape) if !shape.polygons.is_empty() || shape.wound.is_some() => {
             Ok(Region::Within(Box::new(Area { polygons: shape.polygons, wound: shape.wound })))
         }
-        Described::Shape(_) => refuse("$within"),
+        OperandRegion::Shape(_) => refuse("$within"),
     }
 }
 
-fn parse_part(part: Element<'_>) -> Result<Option<Described>> {
+fn parse_part(part: Element<'_>) -> Result<Option<OperandRegion>> {
     let unknown = || {
         let found = text::element(part.key(), part.value());
         Err(Error::bad_value(format!("unknown geo specifier: {found}")))
@@ -54,7 +54,7 @@ fn parse_part(part: Element<'_>) -> Result<Option<Described>> {
     let region = match (part.key(), part.value()) {
         ("$uniqueDocs", _) => return Ok(None),
         ("$geometry", Value::Document(_) | Value::Array(_)) => {
-            return Ok(Some(queried_shape(part.value())?.map_or(Described::Nowhere, Described::Shape)));
+            return Ok(Some(queried_shape(part.value())?.map_or(OperandRegion::OffSphere, OperandRegion::Shape)));
         }
         ("$box", Value::Array(list) | Value::Document(list)) => Region::Flat(parse_box(list)?),
         ("$polygon", Value::Array(list) | Value::Document(list)) => {
@@ -74,7 +74,7 @@ fn parse_part(part: Element<'_>) -> Result<Option<Described>> {
         }
         _ => return unknown(),
     };
-    Ok(Some(Described::Region(region)))
+    Ok(Some(OperandRegion::Region(region)))
 }
 
 fn parse_box(list: Doc<'_>) -> Result<flat::Area> {

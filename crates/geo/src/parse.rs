@@ -72,7 +72,7 @@ const NOT_NUMERIC: &str = "Point must only contain numeric elements";
 const NOT_FINITE: &str = "Point coordinates must be finite numbers";
 
 /// Returns the first two members of an array or a document, which must be numbers.
-fn two_numbers(value: Value<'_>) -> Result<Position> {
+fn leading_numbers(value: Value<'_>) -> Result<Position> {
     let (Value::Array(pair) | Value::Document(pair)) = value else {
         return refuse("Point must be an array or object");
     };
@@ -83,7 +83,7 @@ fn two_numbers(value: Value<'_>) -> Result<Position> {
     }
 }
 
-fn finite(position: Position) -> Result<Position> {
+fn check_finite(position: Position) -> Result<Position> {
     match position.x.is_finite() && position.y.is_finite() {
         true => Ok(position),
         false => refuse(NOT_FINITE),
@@ -92,7 +92,7 @@ fn finite(position: Position) -> Result<Position> {
 
 /// Parses two numbers in an array or a document; more may follow.
 pub fn legacy(value: Value<'_>) -> Result<Position> {
-    finite(two_numbers(value)?)
+    check_finite(leading_numbers(value)?)
 }
 
 /// Parses the operand of `$geometry`: GeoJSON, or a pair of numbers. Returns `None` for a pair that
@@ -114,12 +114,12 @@ pub fn is_pair(value: Value<'_>, object: Doc<'_>) -> bool {
 
 /// Parses exactly two numbers, as in the operands of `$geoWithin`.
 pub fn strict_pair(value: Value<'_>) -> Result<Position> {
-    let position = two_numbers(value)?;
+    let position = leading_numbers(value)?;
     match value {
         Value::Array(pair) | Value::Document(pair) if pair.elements().nth(2).is_some() => {
             refuse("Point must only contain two numeric elements")
         }
-        _ => finite(position),
+        _ => check_finite(position),
     }
 }
 
@@ -186,7 +186,7 @@ fn add_shape(object: Doc<'_>, found: &mut Shape, is_part: bool) -> Result<()> {
                 found.lines.push(line(Some(value))?);
             }
         }
-        "Polygon" if strict => found.wound = Some(Box::new(wound_polygon(items("Polygon")?)?)),
+        "Polygon" if strict => found.wound = Some(Box::new(oriented_polygon(items("Polygon")?)?)),
         "Polygon" => found.polygons.push(polygon(items("Polygon")?)?),
         "MultiPolygon" => {
             let polygons = items("MultiPolygon")?;
@@ -296,7 +296,7 @@ fn polygon(coordinates: Doc<'_>) -> Result<Polygon> {
 }
 
 /// Parses a polygon with strict winding: one ring.
-fn wound_polygon(coordinates: Doc<'_>) -> Result<WoundPolygon> {
+fn oriented_polygon(coordinates: Doc<'_>) -> Result<WoundPolygon> {
     let mut rings = coordinates.values();
     match (rings.next(), rings.next()) {
         (Some(only), None) => Ok(WoundPolygon::new(ring(only, Value::Array(coordinates))?)),

@@ -89,7 +89,7 @@ impl Polygon {
     }
 
     /// Returns the only ring of a polygon without holes.
-    fn single(&self) -> Option<&Ring> {
+    fn only_ring(&self) -> Option<&Ring> {
         match &self.rings[..] {
             [ring] => Some(ring),
             _ => None,
@@ -97,7 +97,7 @@ impl Polygon {
     }
 
     pub fn contains(&self, point: Point) -> bool {
-        match self.single() {
+        match self.only_ring() {
             Some(ring) => ring.contains(point),
             None => {
                 self.bounds().contains_point(point)
@@ -107,7 +107,7 @@ impl Polygon {
     }
 
     pub fn meets_cell(&self, cell: &PointCell) -> bool {
-        match self.single() {
+        match self.only_ring() {
             Some(ring) => ring.meets_cell(cell),
             None => self.bounds().intersects(&cell.bounds) && self.meets_rings(std::slice::from_ref(cell.ring())),
         }
@@ -119,7 +119,7 @@ impl Polygon {
     }
 
     pub fn contains_polygon(&self, other: &Polygon) -> bool {
-        if let (Some(own), Some(other)) = (self.single(), other.single()) {
+        if let (Some(own), Some(other)) = (self.only_ring(), other.only_ring()) {
             return own.contains_ring(other);
         }
         let is_within = self.bounds().contains(other.bounds());
@@ -131,7 +131,7 @@ impl Polygon {
     }
 
     pub fn meets_polygon(&self, other: &Polygon) -> bool {
-        if let (Some(own), Some(other)) = (self.single(), other.single()) {
+        if let (Some(own), Some(other)) = (self.only_ring(), other.only_ring()) {
             return own.intersects_ring(other);
         }
         self.bounds().intersects(other.bounds()) && self.meets_rings(&other.rings)
@@ -139,17 +139,17 @@ impl Polygon {
 
     fn meets_rings(&self, other: &[Ring]) -> bool {
         let meets =
-            |rings: &[Ring], outline: Option<&Ring>| outline.is_some_and(|outline| meets_outline(rings, outline));
+            |rings: &[Ring], outline: Option<&Ring>| outline.is_some_and(|outline| rings_meet_outline(rings, outline));
         meets(&self.rings, other.first()) || meets(other, self.outline())
     }
 
     /// Returns the parts of a line that are inside, or outside if `outside` is set.
     pub fn clip(&self, line: &Line, outside: bool) -> Vec<Vec<Point>> {
         let Some(first) = line.points().first() else { return Vec::new() };
-        let mut parts = Parts::default();
+        let mut parts = LineParts::default();
         let mut inside = self.contains(*first) ^ outside;
         for (a, b) in line.edges() {
-            let mut cuts = self.cuts(a, b);
+            let mut cuts = self.crossing_points(a, b);
             if inside {
                 cuts.push((0.0, a));
             }
@@ -171,7 +171,7 @@ impl Polygon {
     }
 
     /// Returns the points at which an edge enters or leaves, each with its position along the edge.
-    fn cuts(&self, a: Point, b: Point) -> Vec<(f64, Point)> {
+    fn crossing_points(&self, a: Point, b: Point) -> Vec<(f64, Point)> {
         let mut cuts = Vec::new();
         let crosser = Crosser::new(a, b);
         for ring in &self.rings {
@@ -239,7 +239,7 @@ impl Polygon {
 
 /// Returns whether an odd number of rings contains an outline, or one of them intersects it without
 /// either containing the other.
-fn meets_outline(rings: &[Ring], outline: &Ring) -> bool {
+fn rings_meet_outline(rings: &[Ring], outline: &Ring) -> bool {
     let mut inside = false;
     for ring in rings {
         steps::step();
@@ -254,18 +254,18 @@ fn meets_outline(rings: &[Ring], outline: &Ring) -> bool {
 
 /// Parts of a line; adjoining parts are joined.
 #[derive(Default)]
-struct Parts {
+struct LineParts {
     done: Vec<Vec<Point>>,
     last: Vec<Point>,
 }
 
-impl Parts {
+impl LineParts {
     /// Points closer together than this count as one.
     const MERGED_RADIANS: f64 = 1.5e-15;
 
     fn add(&mut self, from: Point, to: Point) {
         let is_apart = |last: &[Point], point: Point| {
-            last.last().is_some_and(|last| last.distance(&point).rad() > Parts::MERGED_RADIANS)
+            last.last().is_some_and(|last| last.distance(&point).rad() > LineParts::MERGED_RADIANS)
         };
         if is_apart(&self.last, from) {
             self.done.push(std::mem::take(&mut self.last));

@@ -41,7 +41,7 @@ fn orientation_with(a: Point, b: Point, c: Point, cross: Vector) -> i8 {
     } else if determinant < -DETERMINANT_ERROR {
         -1
     } else {
-        nearly_collinear(a, b, c)
+        orientation_of_nearly_collinear(a, b, c)
     }
 }
 
@@ -51,18 +51,19 @@ fn sign(number: f64) -> i8 {
 
 /// Returns the sum or the difference of two vectors, whichever is shorter, and the sign of the
 /// second one in it.
-fn shorter(a: Vector, b: Vector) -> (Vector, f64) {
+fn shorter_combination(a: Vector, b: Vector) -> (Vector, f64) {
     let sign = if a.dot(&b) > 0.0 { -1.0 } else { 1.0 };
     (a + b * sign, sign)
 }
 
 /// Decides by the differences of the points, with the corner opposite to the longest edge as the
 /// origin.
-fn nearly_collinear(a: Point, b: Point, c: Point) -> i8 {
+fn orientation_of_nearly_collinear(a: Point, b: Point, c: Point) -> i8 {
     if a == b || b == c || c == a {
         return 0;
     }
-    let ((ab, ab_sign), (bc, bc_sign), (ca, ca_sign)) = (shorter(a.0, b.0), shorter(b.0, c.0), shorter(c.0, a.0));
+    let ((ab, ab_sign), (bc, bc_sign), (ca, ca_sign)) =
+        (shorter_combination(a.0, b.0), shorter_combination(b.0, c.0), shorter_combination(c.0, a.0));
     let (ab_length, bc_length, ca_length) = (ab.norm2(), bc.norm2(), ca.norm2());
     let shorter_than = |a: f64, b: f64, tie: bool| a < b || a == b && tie;
     let opposite_ab = || ca.cross(&bc).dot(&c.0) * ca_sign;
@@ -81,14 +82,14 @@ fn nearly_collinear(a: Point, b: Point, c: Point) -> i8 {
         return sign(determinant);
     }
     // All differences are zero: the planes of the axes decide, one after the other.
-    let on_plane = |project: fn(Point) -> (f64, f64)| turn_on_plane(project(a), project(b), project(c));
+    let on_plane = |project: fn(Point) -> (f64, f64)| orientation_on_plane(project(a), project(b), project(c));
     let planes: [fn(Point) -> (f64, f64); 3] =
         [|point| (point.0.y, point.0.z), |point| (point.0.z, point.0.x), |point| (point.0.x, point.0.y)];
     planes.into_iter().map(on_plane).find(|turn| *turn != 0).unwrap_or(0)
 }
 
 /// Returns the orientation of three points of a plane around its origin.
-fn turn_on_plane(a: (f64, f64), b: (f64, f64), c: (f64, f64)) -> i8 {
+fn orientation_on_plane(a: (f64, f64), b: (f64, f64), c: (f64, f64)) -> i8 {
     (edge_on_plane(a, b) + edge_on_plane(b, c) + edge_on_plane(c, a)).signum()
 }
 

@@ -40,7 +40,7 @@ pub struct Ring {
     origin_inside: bool,
     bounds: Bounds,
     index: OnceLock<EdgeIndex>,
-    numbers: OnceLock<AHashMap<PointKey, usize>>,
+    corner_numbers: OnceLock<AHashMap<PointKey, usize>>,
 }
 
 impl Ring {
@@ -50,7 +50,7 @@ impl Ring {
             origin_inside: false,
             bounds: Bounds::FULL,
             index: OnceLock::new(),
-            numbers: OnceLock::new(),
+            corner_numbers: OnceLock::new(),
         };
         // Start with a guess; one corner shows whether it is right.
         let inside = is_ordered(Point(ring.corner(1).0.ortho()), ring.corner(0), ring.corner(2), ring.corner(1));
@@ -123,7 +123,7 @@ impl Ring {
 
     /// Returns whether the area to the left is not the larger part of the sphere.
     pub fn is_smaller_side(&self) -> bool {
-        self.bounds.longitudes.len() < PI || self.turning() >= -1e-14
+        self.bounds.longitudes.len() < PI || self.turning_angle() >= -1e-14
     }
 
     /// Turns the ring so that the smaller part of the sphere is inside.
@@ -133,7 +133,7 @@ impl Ring {
         }
         self.corners.reverse();
         self.origin_inside ^= true;
-        (self.index, self.numbers) = (OnceLock::new(), OnceLock::new());
+        (self.index, self.corner_numbers) = (OnceLock::new(), OnceLock::new());
         match self.bounds.low > -FRAC_PI_2 && self.bounds.high < FRAC_PI_2 {
             true => self.bounds = Bounds::FULL,
             false => self.find_bounds(),
@@ -142,7 +142,7 @@ impl Ring {
 
     /// Returns the sum of the angles by which the edges turn left. The order of additions does not
     /// depend on the corner that the ring starts with.
-    fn turning(&self) -> f64 {
+    fn turning_angle(&self) -> f64 {
         let count = self.len();
         let first = (1..count).counted().fold(0, |first, number| {
             let is_less = compare(self.corner(number), self.corner(first)) == Ordering::Less;
@@ -183,35 +183,35 @@ impl Ring {
     }
 
     /// Returns the number of a corner, from 1 to the number of corners.
-    fn find(&self, point: Point) -> Option<usize> {
+    fn corner_number(&self, point: Point) -> Option<usize> {
         if self.len() < INDEXED_FROM {
             return (1..=self.len()).find(|number| self.corner(*number) == point);
         }
-        self.numbers().get(&point_key(point)).copied()
+        self.corner_numbers().get(&point_key(point)).copied()
     }
 
-    fn numbers(&self) -> &AHashMap<PointKey, usize> {
-        match self.numbers.get() {
+    fn corner_numbers(&self) -> &AHashMap<PointKey, usize> {
+        match self.corner_numbers.get() {
             Some(numbers) => numbers,
             None => {
                 let numbers = (1..=self.len()).rev().counted();
                 let numbers = numbers.map(|number| (point_key(self.corner(number)), number)).collect();
-                self.numbers.get_or_init(|| numbers)
+                self.corner_numbers.get_or_init(|| numbers)
             }
         }
     }
 
     pub fn has_corner(&self, point: Point) -> bool {
-        self.find(point).is_some()
+        self.corner_number(point).is_some()
     }
 
     /// Returns whether a corner of another ring is inside, or is a corner of both.
-    fn holds_corner(&self, point: Point) -> bool {
+    fn contains_or_has_corner(&self, point: Point) -> bool {
         self.contains(point) || self.has_corner(point)
     }
 
     /// Returns whether a point is inside and is no corner.
-    fn holds_inside(&self, point: Point) -> bool {
+    fn contains_strictly(&self, point: Point) -> bool {
         self.contains(point) && !self.has_corner(point)
     }
 
@@ -241,7 +241,7 @@ impl Ring {
     }
 
     pub fn contains_ring(&self, other: &Ring) -> bool {
-        if !self.bounds.contains(&other.bounds) || !self.holds_corner(other.corner(0)) {
+        if !self.bounds.contains(&other.bounds) || !self.contains_or_has_corner(other.corner(0)) {
             return false;
         }
         let mut leaves = false;
@@ -253,7 +253,7 @@ impl Ring {
             return false;
         }
         // Together they may cover the sphere, without one containing the other.
-        !self.bounds.union(&other.bounds).is_full() || !other.holds_inside(self.corner(0))
+        !self.bounds.union(&other.bounds).is_full() || !other.contains_strictly(self.corner(0))
     }
 
     pub fn intersects_ring(&self, other: &Ring) -> bool {
@@ -263,7 +263,7 @@ impl Ring {
         if !self.bounds.intersects(&other.bounds) {
             return false;
         }
-        if self.holds_inside(other.corner(0)) {
+        if self.contains_strictly(other.corner(0)) {
             return true;
         }
         let mut meets = false;
@@ -271,7 +271,7 @@ impl Ring {
             meets = own.intersects(others);
             meets
         });
-        crosses || meets || other.bounds.contains(&self.bounds) && other.holds_inside(self.corner(0))
+        crosses || meets || other.bounds.contains(&self.bounds) && other.contains_strictly(self.corner(0))
     }
 
     /// Returns whether a ring is inside, given that neither covers the other's outside; `None` if
@@ -295,7 +295,7 @@ impl Ring {
         if crosses || overlaps {
             return None;
         }
-        Some(!apart && !smaller && self.bounds.contains(&other.bounds) && self.holds_corner(other.corner(0)))
+        Some(!apart && !smaller && self.bounds.contains(&other.bounds) && self.contains_or_has_corner(other.corner(0)))
     }
 
     /// Returns whether a ring is inside, given that the two do not cross and share no edge.
@@ -303,7 +303,7 @@ impl Ring {
         if !self.bounds.contains(&other.bounds) {
             return false;
         }
-        match self.find(other.corner(1)) {
+        match self.corner_number(other.corner(1)) {
             None => self.contains(other.corner(1)),
             Some(number) => self.wedge(number + self.len() - 1).contains(other.wedge(0)),
         }
@@ -334,13 +334,14 @@ impl Ring {
             })
         });
         let ControlFlow::Break((one, other)) = crossed else { return None };
-        let edge = |number: usize| format!("{}-{}", degrees(self.corner(number)), degrees(self.corner(number + 1)));
+        let edge =
+            |number: usize| format!("{}-{}", in_degrees(self.corner(number)), in_degrees(self.corner(number + 1)));
         let (first, second) = (edge(one), edge(other));
         Some(format!("Edges {one} and {other} cross. Edge locations in degrees: {first} and {second}"))
     }
 }
 
-fn degrees(point: Point) -> String {
+fn in_degrees(point: Point) -> String {
     let position = LatLng::from(point);
     format!("[{:.7}, {:.7}]", position.lat.deg(), position.lng.deg())
 }

@@ -42,7 +42,7 @@ pub struct Sort {
     parts: Vec<SortPart>,
     collation: Collation,
     /// Whether documents are returned with their sort key (`{$meta: "sortKey"}`).
-    shows_key: bool,
+    records_key: bool,
     /// The condition by whose distances documents are sorted first; `parts` is then empty.
     near: Option<Arc<Near>>,
     /// The range of keys that count; `None` if all of a document's do.
@@ -87,7 +87,7 @@ impl Sort {
 
     fn parse_fields(spec: Doc<'_>, context: &Context) -> Result<Sort> {
         let parts =
-            spec.elements().counted().map(|element| parse_part(element, context)).collect::<Result<Vec<_>>>()?;
+            spec.elements().counted().map(|element| parse_sort_part(element, context)).collect::<Result<Vec<_>>>()?;
         if parts.len() > PARTS_MAX {
             return Err(Error::new(Code(13103), "too many compound keys"));
         }
@@ -115,7 +115,7 @@ impl Sort {
 
     /// Makes the sort return documents with their sort key (`{$meta: "sortKey"}`).
     pub fn show_keys(&mut self) {
-        self.shows_key = true;
+        self.records_key = true;
     }
 
     /// Returns the fields to sort by; none if the order does not matter. The natural order is one
@@ -188,7 +188,7 @@ impl Sort {
     }
 }
 
-fn parse_part(element: Element<'_>, context: &Context) -> Result<SortPart> {
+fn parse_sort_part(element: Element<'_>, context: &Context) -> Result<SortPart> {
     let (name, value) = (element.key(), element.value());
     if let Value::Document(operator) = value {
         let meta = parse_meta(operator)?;

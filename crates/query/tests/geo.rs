@@ -125,7 +125,7 @@ fn areas_of_more_than_half_of_the_sphere() {
 }
 
 #[test]
-fn borders_of_the_plane() {
+fn areas_on_the_plane_include_borders() {
     let triangle = "{'$geoWithin': {'$polygon': [[0, 0], [4, 0], [0, 4]]}}";
     check(triangle, &["[0, 0]", "[4, 0]", "[0, 4]", "[2, 0]", "[0, 2]", "[2, 2]", "[1, 1]"], &["[3, 3]", "[-1, 2]"]);
     check("{'$geoWithin': {'$polygon': [[0, 0], [4, 0], [4, 4]]}}", &["[3, 1]"], &["[2, 2]", "[1, 1]"]);
@@ -134,7 +134,7 @@ fn borders_of_the_plane() {
 }
 
 #[test]
-fn rings_that_make_no_polygon() {
+fn invalid_rings_are_rejected() {
     let square = "[[0, 0], [8, 0], [8, 8], [0, 8], [0, 0]]";
     let cases = [
         (

@@ -58,13 +58,13 @@ fn change_fields(
     let mut merged = None;
     let mut branches = branches(fields, place, run, &mut merged)?;
     if run.along_tree {
-        return try_along_tree(&branches, document, place, run);
+        return check_in_tree_order(&branches, document, place, run);
     }
     change_document(&mut branches, document, place, run, out)
 }
 
 /// Applies the branches in the tree's order to find their first error; discards the output.
-fn try_along_tree(
+fn check_in_tree_order(
     branches: &Branches<'_>,
     document: Doc<'_>,
     place: Option<&Place<'_>>,
@@ -88,7 +88,7 @@ fn try_along_tree(
                 }
                 outcome != Outcome::Kept
             }
-            None => create(branch.node, branch.name, &place, run, &mut dropped)?,
+            None => create_element(branch.node, branch.name, &place, run, &mut dropped)?,
         };
     }
     Ok(changed)
@@ -149,7 +149,7 @@ fn change_document(
             break;
         }
         let behind = offset + element_size(element);
-        if let Some(branch) = find(branches, element.key_bytes()) {
+        if let Some(branch) = find_branch(branches, element.key_bytes()) {
             branch.done = true;
             open -= 1;
             out.extend_from_slice(&bytes[copied..offset]);
@@ -167,13 +167,13 @@ fn change_document(
     out.extend_from_slice(&bytes[copied..bytes.len() - 1]);
     for branch in branches.iter().counted().filter(|branch| !branch.done) {
         let place = Place::below(place, branch.name, false);
-        changed |= create(branch.node, branch.name, &place, run, out)?;
+        changed |= create_element(branch.node, branch.name, &place, run, out)?;
     }
-    Ok(close(out, start, changed))
+    Ok(close_document(out, start, changed))
 }
 
 /// Returns the branch of a key, the first time the key occurs.
-fn find<'b, 'n>(branches: &'b mut Branches<'n>, key: &[u8]) -> Option<&'b mut Branch<'n>> {
+fn find_branch<'b, 'n>(branches: &'b mut Branches<'n>, key: &[u8]) -> Option<&'b mut Branch<'n>> {
     if branches.len() <= LINEAR_SEARCH_MAX {
         return branches.iter_mut().find(|branch| branch.name.as_bytes() == key && !branch.done);
     }
@@ -183,7 +183,7 @@ fn find<'b, 'n>(branches: &'b mut Branches<'n>, key: &[u8]) -> Option<&'b mut Br
 
 /// Closes a document or array begun at `start`, or truncates `out` to it if nothing in it changed.
 /// Returns `changed`.
-fn close(out: &mut Vec<u8>, start: usize, changed: bool) -> bool {
+fn close_document(out: &mut Vec<u8>, start: usize, changed: bool) -> bool {
     if !changed {
         out.truncate(start);
         return false;
@@ -228,13 +228,13 @@ fn change_element(
             let mut merged = None;
             for branch in branches(fields, Some(place), run, &mut merged)? {
                 steps::step();
-                refuse_branch(branch.node, branch.name, place, scalar, run)?;
+                reject_branch(branch.node, branch.name, place, scalar, run)?;
             }
             false
         }
         (Node::Elements(elements), Value::Array(array)) => {
             header(out, Kind::Array, element.key_bytes());
-            change_filtered(elements, array, place, run, out)?
+            change_selected(elements, array, place, run, out)?
         }
         (Node::Elements(_), other) => {
             return Err(Error::bad_value(format!(
@@ -264,7 +264,7 @@ fn change_leaf(
             out.truncate(start);
             return Ok(outcome);
         }
-        Outcome::Changed => check_name(place, run)?,
+        Outcome::Changed => check_root_name(place, run)?,
         Outcome::Removed => {}
     }
     if place.root_name() == "_id" && !run.id_open {
@@ -281,7 +281,7 @@ fn change_leaf(
 }
 
 /// Fails if a top-level field begins with `$`.
-fn check_name(place: &Place<'_>, run: &Run<'_>) -> Result<()> {
+fn check_root_name(place: &Place<'_>, run: &Run<'_>) -> Result<()> {
     let name = place.root_name();
     if name.starts_with('$') && !run.inserting { Err(super::replace::dollar_field(name)) } else { Ok(()) }
 }
@@ -289,14 +289,14 @@ fn check_name(place: &Place<'_>, run: &Run<'_>) -> Result<()> {
 // --- fields that do not exist yet
 
 /// Writes the element `name`, if an operator in `node` creates one. Returns whether it did.
-fn create(node: &Node, name: &str, place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
+fn create_element(node: &Node, name: &str, place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
     let start = out.len();
     let created = match node {
         Node::Vacant => false,
         Node::Leaf(operator) => {
             let created = operator.create(name, place, run, out)?;
             if created {
-                check_name(place, run)?;
+                check_root_name(place, run)?;
             }
             created
         }
@@ -317,11 +317,11 @@ fn create(node: &Node, name: &str, place: &Place<'_>, run: &Run<'_>, out: &mut V
 }
 
 /// Reports a branch below a value that can have no field `name`. Most operators fail.
-fn refuse_branch(node: &Node, name: &str, parent: &Place<'_>, value: Value<'_>, run: &Run<'_>) -> Result<()> {
-    refuse_below(node, name, &Place::below(Some(parent), name, false), parent, value, run)
+fn reject_branch(node: &Node, name: &str, parent: &Place<'_>, value: Value<'_>, run: &Run<'_>) -> Result<()> {
+    reject_below(node, name, &Place::below(Some(parent), name, false), parent, value, run)
 }
 
-fn refuse_below(
+fn reject_below(
     node: &Node,
     name: &str,
     place: &Place<'_>,
@@ -336,7 +336,7 @@ fn refuse_below(
             let mut merged = None;
             for branch in branches(fields, Some(place), run, &mut merged)? {
                 steps::step();
-                refuse_below(branch.node, name, &Place::below(Some(place), branch.name, false), parent, value, run)?;
+                reject_below(branch.node, name, &Place::below(Some(place), branch.name, false), parent, value, run)?;
             }
             Ok(())
         }
@@ -359,14 +359,14 @@ fn change_positions(
     let mut merged = None;
     let branches = branches(fields, Some(place), run, &mut merged)?;
     if run.along_tree {
-        return try_positions_along_tree(&branches, array, place, run);
+        return check_positions_in_tree_order(&branches, array, place, run);
     }
     let mut positions: SmallVec<[(usize, &Branch<'_>); 6]> = SmallVec::new();
     for branch in &branches {
         steps::step();
         match array_index(branch.name) {
             Some(index) => positions.push((index, branch)),
-            None => refuse_branch(branch.node, branch.name, place, Value::Array(array), run)?,
+            None => reject_branch(branch.node, branch.name, place, Value::Array(array), run)?,
         }
     }
     positions.sort_by_key(|(index, _)| {
@@ -390,20 +390,25 @@ fn change_positions(
 }
 
 /// Like [`try_along_tree`], for an array.
-fn try_positions_along_tree(branches: &Branches<'_>, array: Doc<'_>, place: &Place<'_>, run: &Run<'_>) -> Result<bool> {
+fn check_positions_in_tree_order(
+    branches: &Branches<'_>,
+    array: Doc<'_>,
+    place: &Place<'_>,
+    run: &Run<'_>,
+) -> Result<bool> {
     let (mut dropped, mut changed) = (Vec::new(), false);
     let length = array.elements().counted().count();
     for branch in branches {
         steps::step();
         let below = Place::below(Some(place), branch.name, true);
         let Some(index) = array_index(branch.name) else {
-            refuse_branch(branch.node, branch.name, place, Value::Array(array), run)?;
+            reject_branch(branch.node, branch.name, place, Value::Array(array), run)?;
             continue;
         };
         changed |= match array.elements().counted().nth(index) {
             Some(element) => change_element(branch.node, element, &below, run, &mut dropped)? != Outcome::Kept,
             None => {
-                let created = create(branch.node, branch.name, &below, run, &mut dropped)?;
+                let created = create_element(branch.node, branch.name, &below, run, &mut dropped)?;
                 if created {
                     check_padding(length, index)?;
                 }
@@ -460,15 +465,15 @@ fn change_array(
         let mut key = itoa::Buffer::new();
         // Only creating the element shows whether there is one: create it, then move it after the
         // padding.
-        if create(branch.node, key.format(index), &place, run, out)? {
+        if create_element(branch.node, key.format(index), &place, run, out)? {
             let element = out.split_off(before);
-            pad(length, index, out)?;
+            fill_with_nulls(length, index, out)?;
             out.extend_from_slice(&element);
             length = index + 1;
             changed = true;
         }
     }
-    Ok(close(out, start, changed))
+    Ok(close_document(out, start, changed))
 }
 
 fn check_padding(from: usize, to: usize) -> Result<()> {
@@ -478,7 +483,7 @@ fn check_padding(from: usize, to: usize) -> Result<()> {
     Ok(())
 }
 
-fn pad(from: usize, to: usize, out: &mut Vec<u8>) -> Result<()> {
+fn fill_with_nulls(from: usize, to: usize, out: &mut Vec<u8>) -> Result<()> {
     check_padding(from, to)?;
     let mut key = itoa::Buffer::new();
     for index in from..to {
@@ -489,7 +494,7 @@ fn pad(from: usize, to: usize, out: &mut Vec<u8>) -> Result<()> {
 }
 
 /// Changes the elements of an array that match the filters of `$[identifier]`.
-fn change_filtered(
+fn change_selected(
     elements: &Elements,
     array: Doc<'_>,
     place: &Place<'_>,
@@ -528,5 +533,5 @@ fn change_filtered(
         offset = behind;
     }
     out.extend_from_slice(&bytes[copied..bytes.len() - 1]);
-    Ok(close(out, start, changed))
+    Ok(close_document(out, start, changed))
 }

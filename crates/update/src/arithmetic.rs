@@ -36,7 +36,7 @@ impl Arithmetic {
     pub fn initial(&self) -> ValueBuf {
         match self.operation {
             Operation::Increment => self.operand.clone(),
-            Operation::Multiply => self.combine(Value::Int32(0)).unwrap_or(Value::Int32(0)).to_owned(),
+            Operation::Multiply => self.compute(Value::Int32(0)).unwrap_or(Value::Int32(0)).to_owned(),
         }
     }
 
@@ -51,7 +51,7 @@ impl Arithmetic {
                 current.kind().alias()
             )));
         }
-        let result = self.combine(current).ok_or_else(|| {
+        let result = self.compute(current).ok_or_else(|| {
             let kind = if let Value::Int32(_) = current { "NumberInt" } else { "NumberLong" };
             Error::bad_value(format!(
                 "Failed to apply {} operations to current value (({kind}){}) for document {}",
@@ -71,7 +71,7 @@ impl Arithmetic {
     }
 
     /// Returns the result, or `None` if it overflows an int64.
-    fn combine(&self, current: Value<'_>) -> Option<Value<'static>> {
+    fn compute(&self, current: Value<'_>) -> Option<Value<'static>> {
         let increment = self.operation == Operation::Increment;
         let operand = self.operand.as_value();
         Some(match (current, operand) {

@@ -11,7 +11,7 @@ use values::name_index::NameIndex;
 #[derive(Clone, Debug, Default)]
 pub(super) struct ArrayFilters {
     filters: Vec<ArrayFilter>,
-    places: NameIndex,
+    indices: NameIndex,
 }
 
 #[derive(Clone, Debug)]
@@ -31,14 +31,14 @@ impl ArrayFilters {
                     filter.kind().alias()
                 )));
             };
-            let filter = parse_one(filter, context)?;
+            let filter = parse_filter(filter, context)?;
             if parsed.place(&filter.identifier).is_some() {
                 return Err(Error::failed_to_parse(format!(
                     "Found multiple array filters with the same top-level field name {}",
                     filter.identifier
                 )));
             }
-            parsed.places.push(&filter.identifier);
+            parsed.indices.push(&filter.identifier);
             parsed.filters.push(filter);
         }
         Ok(parsed)
@@ -55,7 +55,7 @@ impl ArrayFilters {
 
     /// Returns the index of the filter of an identifier.
     pub fn place(&self, identifier: &str) -> Option<usize> {
-        self.places.place(identifier.as_bytes(), self.filters.iter().map(|filter| &*filter.identifier))
+        self.indices.place(identifier.as_bytes(), self.filters.iter().map(|filter| &*filter.identifier))
     }
 
     /// Returns whether `$[identifier]` selects this element; the empty identifier selects all.
@@ -70,20 +70,20 @@ impl ArrayFilters {
     }
 }
 
-fn parse_one(filter: Doc<'_>, context: &Context) -> Result<ArrayFilter> {
-    const PLACE: &str = "Error parsing array filter :: caused by :: ";
+fn parse_filter(filter: Doc<'_>, context: &Context) -> Result<ArrayFilter> {
+    const ERROR_CONTEXT: &str = "Error parsing array filter :: caused by :: ";
     let no_text = || Error::bad_value("$text is not allowed in this context");
     let predicate = match Predicate::parse(filter, context) {
         Ok(predicate) if predicate.text_search().is_some() => Err(no_text()),
         Err(error) if error.code() == Code::INDEX_NOT_FOUND => Err(no_text()),
         parsed => parsed,
     };
-    let predicate = predicate.map_err(|error| error.context(PLACE))?;
+    let predicate = predicate.map_err(|error| error.context(ERROR_CONTEXT))?;
     if predicate.has_expression() {
-        return Err(Error::new(Code(224), format!("{PLACE}$expr is not allowed in this context")));
+        return Err(Error::new(Code(224), format!("{ERROR_CONTEXT}$expr is not allowed in this context")));
     }
     let mut identifier = None;
-    find_identifier(filter, &mut identifier).map_err(|error| error.context(PLACE))?;
+    find_identifier(filter, &mut identifier).map_err(|error| error.context(ERROR_CONTEXT))?;
     let Some(identifier) = identifier else {
         return Err(Error::failed_to_parse("Cannot use an expression without a top-level field name in arrayFilters"));
     };
@@ -91,7 +91,7 @@ fn parse_one(filter: Doc<'_>, context: &Context) -> Result<ArrayFilter> {
         && identifier.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if !well_formed {
         return Err(Error::bad_value(format!(
-            "{PLACE}The top-level field name must be an alphanumeric string beginning with a lowercase letter, found '{identifier}'"
+            "{ERROR_CONTEXT}The top-level field name must be an alphanumeric string beginning with a lowercase letter, found '{identifier}'"
         )));
     }
     Ok(ArrayFilter { identifier: identifier.into(), predicate })
@@ -107,7 +107,7 @@ fn find_identifier<'f>(filter: Doc<'f>, found: &mut Option<&'f str>) -> Result<(
             }
             continue;
         }
-        if value.as_document().is_some_and(is_nothing) {
+        if value.as_document().is_some_and(matches_nothing) {
             continue;
         }
         let top = name.split('.').next().unwrap_or_default();
@@ -125,12 +125,12 @@ fn find_identifier<'f>(filter: Doc<'f>, found: &mut Option<&'f str>) -> Result<(
 
 /// Returns whether a condition is an empty `$all`, which matches nothing; MongoDB does not look for
 /// a field there.
-fn is_nothing(condition: Doc<'_>) -> bool {
+fn matches_nothing(condition: Doc<'_>) -> bool {
     let is_empty = |value: Value<'_>| value.as_array().is_some_and(Doc::is_empty);
     !condition.is_empty()
         && condition.iter().all(|(operator, value)| match operator {
             "$all" => is_empty(value),
-            "$not" => value.as_document().is_some_and(is_nothing),
+            "$not" => value.as_document().is_some_and(matches_nothing),
             _ => false,
         })
 }

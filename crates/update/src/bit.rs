@@ -8,7 +8,7 @@ use steps::Counted;
 use values::text;
 
 #[derive(Clone, Copy, Debug)]
-enum Operation {
+enum BitOperation {
     And,
     Or,
     Xor,
@@ -24,7 +24,7 @@ enum Integer {
 #[derive(Clone, Debug)]
 pub(super) struct Bit {
     /// The operations in order; each applies to the result of the one before.
-    steps: Vec<(Operation, Integer)>,
+    operations: Vec<(BitOperation, Integer)>,
 }
 
 impl Bit {
@@ -37,13 +37,13 @@ impl Bit {
             )));
         };
         let steps =
-            spec.iter().counted().map(|(name, operand)| parse_step(name, operand)).collect::<Result<Vec<_>>>()?;
+            spec.iter().counted().map(|(name, operand)| parse_operation(name, operand)).collect::<Result<Vec<_>>>()?;
         if steps.is_empty() {
             return Err(Error::bad_value(
                 "You must pass in at least one bitwise operation. The format is: {$bit: {field: {and/or/xor: #}}",
             ));
         }
-        Ok(Bit { steps })
+        Ok(Bit { operations: steps })
     }
 
     /// Returns the value of a new field: the operations applied to 0.
@@ -52,7 +52,7 @@ impl Bit {
     }
 
     pub fn change(&self, element: Element<'_>, place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
-        let Some(current) = Integer::of(element.value()) else {
+        let Some(current) = Integer::from_value(element.value()) else {
             let id = run
                 .root
                 .get("_id")
@@ -69,7 +69,8 @@ impl Bit {
     }
 
     fn apply(&self, start: Integer) -> Value<'static> {
-        let result = self.steps.iter().fold(start, |value, &(operation, operand)| value.combine(operation, operand));
+        let result =
+            self.operations.iter().fold(start, |value, &(operation, operand)| value.combine(operation, operand));
         match result {
             Integer::Narrow(number) => Value::Int32(number),
             Integer::Wide(number) => Value::Int64(number),
@@ -77,11 +78,11 @@ impl Bit {
     }
 }
 
-fn parse_step(name: &str, operand: Value<'_>) -> Result<(Operation, Integer)> {
+fn parse_operation(name: &str, operand: Value<'_>) -> Result<(BitOperation, Integer)> {
     let operation = match name {
-        "and" => Operation::And,
-        "or" => Operation::Or,
-        "xor" => Operation::Xor,
+        "and" => BitOperation::And,
+        "or" => BitOperation::Or,
+        "xor" => BitOperation::Xor,
         _ => {
             return Err(Error::bad_value(format!(
                 "The $bit modifier only supports 'and', 'or', and 'xor', not '{name}' which is an unknown operator: {{{}}}",
@@ -89,7 +90,7 @@ fn parse_step(name: &str, operand: Value<'_>) -> Result<(Operation, Integer)> {
             )));
         }
     };
-    let operand = Integer::of(operand).ok_or_else(|| {
+    let operand = Integer::from_value(operand).ok_or_else(|| {
         Error::bad_value(format!(
             "The $bit modifier field must be an Integer(32/64 bit); a '{}' is not supported here: {{{}}}",
             operand.kind().alias(),
@@ -100,7 +101,7 @@ fn parse_step(name: &str, operand: Value<'_>) -> Result<(Operation, Integer)> {
 }
 
 impl Integer {
-    fn of(value: Value<'_>) -> Option<Integer> {
+    fn from_value(value: Value<'_>) -> Option<Integer> {
         match value {
             Value::Int32(number) => Some(Integer::Narrow(number)),
             Value::Int64(number) => Some(Integer::Wide(number)),
@@ -108,19 +109,19 @@ impl Integer {
         }
     }
 
-    fn wide(self) -> i64 {
+    fn to_i64(self) -> i64 {
         match self {
             Integer::Narrow(number) => number.into(),
             Integer::Wide(number) => number,
         }
     }
 
-    fn combine(self, operation: Operation, operand: Integer) -> Integer {
-        let (a, b) = (self.wide(), operand.wide());
+    fn combine(self, operation: BitOperation, operand: Integer) -> Integer {
+        let (a, b) = (self.to_i64(), operand.to_i64());
         let result = match operation {
-            Operation::And => a & b,
-            Operation::Or => a | b,
-            Operation::Xor => a ^ b,
+            BitOperation::And => a & b,
+            BitOperation::Or => a | b,
+            BitOperation::Xor => a ^ b,
         };
         match (self, operand) {
             // Sign extension makes the result of two 32-bit numbers a 32-bit one again.

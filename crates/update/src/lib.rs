@@ -42,12 +42,12 @@ use values::text;
 
 #[derive(Clone, Debug)]
 pub struct Update {
-    kind: Kind,
+    kind: UpdateKind,
     now_ms: i64,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum UpdateKind {
     Operators(Operators),
     Replacement(Replacement),
     Pipeline(Transformation),
@@ -57,7 +57,7 @@ enum Kind {
 struct Operators {
     tree: Fields,
     filters: ArrayFilters,
-    uses_match: bool,
+    needs_matched_index: bool,
 }
 
 /// A top-level field and its new value, for stores that can set it themselves.
@@ -86,18 +86,18 @@ impl Update {
     pub fn parse(update: Value<'_>, array_filters: Option<Doc<'_>>, context: &Context) -> Result<Update> {
         let kind = match update {
             Value::Document(spec) if spec.first().is_some_and(|first| first.key_bytes().starts_with(b"$")) => {
-                Kind::Operators(parse::operators(spec, array_filters, context)?)
+                UpdateKind::Operators(parse::operators(spec, array_filters, context)?)
             }
             Value::Document(replacement) => {
                 // Array filters have no effect here, but are checked.
                 ArrayFilters::parse(array_filters.unwrap_or(Doc::EMPTY), context)?;
-                Kind::Replacement(Replacement::new(replacement))
+                UpdateKind::Replacement(Replacement::new(replacement))
             }
             Value::Array(_) if array_filters.is_some_and(|filters| !filters.is_empty()) => {
                 ArrayFilters::parse(array_filters.unwrap_or(Doc::EMPTY), context)?;
                 return Err(Error::failed_to_parse("arrayFilters may not be specified for pipeline-style updates"));
             }
-            Value::Array(stages) => Kind::Pipeline(Transformation::parse(stages, context)?),
+            Value::Array(stages) => UpdateKind::Pipeline(Transformation::parse(stages, context)?),
             _ => return Err(Error::failed_to_parse("Update argument must be either an object or an array")),
         };
         Ok(Update { kind, now_ms: context.now_ms })
@@ -106,7 +106,7 @@ impl Update {
     /// Returns whether this is a whole document rather than operators or a pipeline; such an update
     /// cannot be `multi`.
     pub fn is_replacement(&self) -> bool {
-        matches!(self.kind, Kind::Replacement(_))
+        matches!(self.kind, UpdateKind::Replacement(_))
     }
 
     /// Returns the `$push` on a top-level field, if the update consists of it only and a store can
@@ -133,14 +133,14 @@ impl Update {
 
     fn only_fields(&self) -> Option<&[(Box<str>, Node)]> {
         match &self.kind {
-            Kind::Operators(Operators { tree: Fields { children, positional: None, .. }, .. }) => Some(children),
+            UpdateKind::Operators(Operators { tree: Fields { children, positional: None, .. }, .. }) => Some(children),
             _ => None,
         }
     }
 
     /// Returns whether [`Update::apply`] requires details from [`Predicate::matches_with`].
     pub fn needs_match_details(&self) -> bool {
-        matches!(&self.kind, Kind::Operators(operators) if operators.uses_match)
+        matches!(&self.kind, UpdateKind::Operators(operators) if operators.needs_matched_index)
     }
 
     /// Appends the updated document to `out`, with `_id` unchanged. After an error `out` may
@@ -152,12 +152,12 @@ impl Update {
     pub fn apply(&self, document: Doc<'_>, details: &MatchDetails, out: &mut Vec<u8>) -> Result<Applied> {
         let start = out.len();
         let changed = match &self.kind {
-            Kind::Replacement(replacement) => replacement.apply(document, self.now_ms, out)?,
-            Kind::Pipeline(transformation) => transform(transformation, document, false, out)?,
-            Kind::Operators(operators) => {
+            UpdateKind::Replacement(replacement) => replacement.apply(document, self.now_ms, out)?,
+            UpdateKind::Pipeline(transformation) => apply_pipeline(transformation, document, false, out)?,
+            UpdateKind::Operators(operators) => {
                 let mut digits = itoa::Buffer::new();
                 let matched = details.array_index.map(|index| digits.format(index) as &str);
-                let run = self.run(operators, document, matched);
+                let run = self.new_run(operators, document, matched);
                 apply::change_root(&operators.tree, &run, out)?
             }
         };
@@ -180,11 +180,11 @@ impl Update {
         let base = Doc::from_bytes(&document).unwrap_or(Doc::EMPTY);
         let mut changed = Vec::new();
         let applied = match &self.kind {
-            Kind::Replacement(replacement) => replacement.insert(base, self.now_ms, &mut changed)?,
-            Kind::Pipeline(transformation) => transform(transformation, base, true, &mut changed)?,
-            Kind::Operators(operators) => {
+            UpdateKind::Replacement(replacement) => replacement.insert(base, self.now_ms, &mut changed)?,
+            UpdateKind::Pipeline(transformation) => apply_pipeline(transformation, base, true, &mut changed)?,
+            UpdateKind::Operators(operators) => {
                 let run =
-                    Run { inserting: true, id_open: base.get("_id").is_none(), ..self.run(operators, base, None) };
+                    Run { inserting: true, id_open: base.get("_id").is_none(), ..self.new_run(operators, base, None) };
                 apply::change_root(&operators.tree, &run, &mut changed)?
             }
         };
@@ -194,7 +194,7 @@ impl Update {
         check_size(&out[start..], true)
     }
 
-    fn run<'r>(&self, operators: &'r Operators, root: Doc<'r>, matched: Option<&'r str>) -> Run<'r> {
+    fn new_run<'r>(&self, operators: &'r Operators, root: Doc<'r>, matched: Option<&'r str>) -> Run<'r> {
         let filters = &operators.filters;
         Run { root, matched, inserting: false, id_open: false, along_tree: false, now_ms: self.now_ms, filters }
     }
@@ -207,7 +207,12 @@ fn is_plain(name: &str) -> bool {
 
 /// Writes the result of a pipeline, with the `_id` preserved and first; returns `false` if the
 /// document is unchanged.
-fn transform(transformation: &Transformation, document: Doc<'_>, inserting: bool, out: &mut Vec<u8>) -> Result<bool> {
+fn apply_pipeline(
+    transformation: &Transformation,
+    document: Doc<'_>,
+    inserting: bool,
+    out: &mut Vec<u8>,
+) -> Result<bool> {
     let mut transformed = Vec::new();
     transformation.apply(document, &mut transformed)?;
     let transformed = Doc::from_bytes(&transformed).unwrap_or(Doc::EMPTY);

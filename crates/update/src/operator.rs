@@ -97,7 +97,7 @@ impl Operator {
             Operator::Push(push) => push.change(element, place, run, out)?,
             Operator::AddToSet(add) => add.change(element, place, out)?,
             Operator::Pull(pull) => pull.change(element, out)?,
-            Operator::Pop { first } => pop(*first, element, place, out)?,
+            Operator::Pop { first } => change_pop(*first, element, place, out)?,
             Operator::Bit(bit) => bit.change(element, place, run, out)?,
         };
         Ok(if changed { Outcome::Changed } else { Outcome::Kept })
@@ -172,7 +172,7 @@ pub(super) fn timestamp(now_ms: i64) -> Value<'static> {
 }
 
 /// `$pop`: removes the first or the last element of an array.
-fn pop(first: bool, element: Element<'_>, place: &Place<'_>, out: &mut Vec<u8>) -> Result<bool> {
+fn change_pop(first: bool, element: Element<'_>, place: &Place<'_>, out: &mut Vec<u8>) -> Result<bool> {
     let Value::Array(array) = element.value() else {
         let kind = element.kind.alias();
         return Err(Error::type_mismatch(format!("Path '{place}' contains an element of non-array type '{kind}'")));

@@ -34,18 +34,24 @@ const OPERATORS: &[&str] = &[
     "$unset",
 ];
 
-struct Parser<'c> {
+struct OperatorParser<'c> {
     root: Node,
     filters: ArrayFilters,
-    used: Vec<bool>,
-    uses_match: bool,
+    used_filters: Vec<bool>,
+    needs_matched_index: bool,
     context: &'c Context,
 }
 
 pub(super) fn operators(spec: Doc<'_>, filters: Option<Doc<'_>>, context: &Context) -> Result<Operators> {
     let filters = filters.map_or(Ok(ArrayFilters::default()), |filters| ArrayFilters::parse(filters, context))?;
     let used = vec![false; filters.len()];
-    let mut parser = Parser { root: Node::Fields(Fields::default()), filters, used, uses_match: false, context };
+    let mut parser = OperatorParser {
+        root: Node::Fields(Fields::default()),
+        filters,
+        used_filters: used,
+        needs_matched_index: false,
+        context,
+    };
     for (operator, arguments) in spec.iter().counted() {
         if !OPERATORS.contains(&operator) {
             return Err(Error::failed_to_parse(format!(
@@ -60,10 +66,10 @@ pub(super) fn operators(spec: Doc<'_>, filters: Option<Doc<'_>>, context: &Conte
             )));
         };
         for (path, argument) in arguments.iter().counted() {
-            parser.add(operator, path, argument)?;
+            parser.add_operator(operator, path, argument)?;
         }
     }
-    if let Some(unused) = parser.used.iter().counted().position(|used| !used) {
+    if let Some(unused) = parser.used_filters.iter().counted().position(|used| !used) {
         return Err(Error::failed_to_parse(format!(
             "The array filter for identifier '{}' was not used in the update {}",
             parser.filters.identifier(unused),
@@ -75,61 +81,61 @@ pub(super) fn operators(spec: Doc<'_>, filters: Option<Doc<'_>>, context: &Conte
         _ => Fields::default(),
     };
     tree.settle();
-    Ok(Operators { tree, filters: parser.filters, uses_match: parser.uses_match })
+    Ok(Operators { tree, filters: parser.filters, needs_matched_index: parser.needs_matched_index })
 }
 
-impl Parser<'_> {
-    fn add(&mut self, operator: &str, path: &str, argument: Value<'_>) -> Result<()> {
+impl OperatorParser<'_> {
+    fn add_operator(&mut self, operator: &str, path: &str, argument: Value<'_>) -> Result<()> {
         check_path(path)?;
         if operator == "$rename" {
             return self.add_rename(path, argument);
         }
-        let operator = self.operator(operator, path, argument)?;
-        self.hang(path, operator)
+        let operator = self.parse_operator(operator, path, argument)?;
+        self.insert(path, operator)
     }
 
-    fn hang(&mut self, path: &str, operator: Operator) -> Result<()> {
-        self.uses_match |= path.split('.').any(|name| name == "$");
+    fn insert(&mut self, path: &str, operator: Operator) -> Result<()> {
+        self.needs_matched_index |= path.split('.').any(|name| name == "$");
         tree::insert(&mut self.root, path, 0, operator)?;
-        self.use_filters(path)
+        self.mark_filters_used(path)
     }
 
-    fn use_filters(&mut self, path: &str) -> Result<()> {
+    fn mark_filters_used(&mut self, path: &str) -> Result<()> {
         for identifier in identifiers(path) {
             let index = self.filters.place(identifier).ok_or_else(|| {
                 Error::bad_value(format!("No array filter found for identifier '{identifier}' in path '{path}'"))
             })?;
-            self.used[index] = true;
+            self.used_filters[index] = true;
         }
         Ok(())
     }
 
-    fn operator(&self, name: &str, path: &str, argument: Value<'_>) -> Result<Operator> {
+    fn parse_operator(&self, name: &str, path: &str, argument: Value<'_>) -> Result<Operator> {
         Ok(match name {
             "$set" => Operator::Set(Operand::new(argument)),
             "$setOnInsert" => Operator::SetOnInsert(Operand::new(argument)),
             "$unset" => Operator::Unset,
             "$inc" => Operator::Arithmetic(Arithmetic::parse(Operation::Increment, path, argument)?),
             "$mul" => Operator::Arithmetic(Arithmetic::parse(Operation::Multiply, path, argument)?),
-            "$min" => self.extreme(Ordering::Less, argument),
-            "$max" => self.extreme(Ordering::Greater, argument),
-            "$currentDate" => current_date(argument)?,
+            "$min" => self.min_or_max(Ordering::Less, argument),
+            "$max" => self.min_or_max(Ordering::Greater, argument),
+            "$currentDate" => parse_current_date(argument)?,
             "$push" => Operator::Push(Box::new(Push::parse(argument, &self.context.collation)?)),
             "$addToSet" => Operator::AddToSet(Box::new(AddToSet::parse(argument, &self.context.collation)?)),
             "$pull" => Operator::Pull(Box::new(Pull::parse(argument, self.context)?)),
             "$pullAll" => Operator::Pull(Box::new(Pull::parse_all(argument, self.context)?)),
-            "$pop" => Operator::Pop { first: pops_first(path, argument)? },
+            "$pop" => Operator::Pop { first: parse_pop(path, argument)? },
             _ => Operator::Bit(Bit::parse(argument)?),
         })
     }
 
-    fn extreme(&self, replaces: Ordering, argument: Value<'_>) -> Operator {
+    fn min_or_max(&self, replaces: Ordering, argument: Value<'_>) -> Operator {
         let collation = self.context.collation.clone();
         Operator::Extreme { replaces, operand: Operand::new(argument), collation }
     }
 
     fn add_rename(&mut self, source: &str, target: Value<'_>) -> Result<()> {
-        self.hang(source, Operator::RenameSource)?;
+        self.insert(source, Operator::RenameSource)?;
         let named = text::element(source, target).to_string();
         let target = target
             .as_name()
@@ -140,25 +146,25 @@ impl Parser<'_> {
             "The 'to' field for $rename cannot contain an embedded null byte".to_owned()
         } else if source == target {
             format!("The source and target field for $rename must differ: {named}")
-        } else if is_above(source, target) || is_above(target, source) {
+        } else if is_proper_prefix(source, target) || is_proper_prefix(target, source) {
             format!("The source and target field for $rename must not be on the same path: {named}")
         } else if is_dynamic(source) {
             format!("The source field for $rename may not be dynamic: {source}")
         } else if is_dynamic(target) {
             format!("The destination field for $rename may not be dynamic: {target}")
         } else {
-            return self.hang(target, Operator::Rename { source: source.into() });
+            return self.insert(target, Operator::Rename { source: source.into() });
         };
         Err(Error::bad_value(refusal))
     }
 }
 
 /// Returns whether the first path is a proper prefix of the second.
-fn is_above(above: &str, below: &str) -> bool {
+fn is_proper_prefix(above: &str, below: &str) -> bool {
     below.strip_prefix(above).is_some_and(|rest| rest.starts_with('.'))
 }
 
-fn current_date(argument: Value<'_>) -> Result<Operator> {
+fn parse_current_date(argument: Value<'_>) -> Result<Operator> {
     let spec = match argument {
         Value::Boolean(_) => return Ok(Operator::CurrentDate),
         Value::Document(spec) => spec,
@@ -186,7 +192,7 @@ fn current_date(argument: Value<'_>) -> Result<Operator> {
     })
 }
 
-fn pops_first(path: &str, argument: Value<'_>) -> Result<bool> {
+fn parse_pop(path: &str, argument: Value<'_>) -> Result<bool> {
     let named = text::element(path, argument);
     if !argument.kind().is_number() {
         return Err(Error::failed_to_parse(format!("Expected a number in: {named}")));

@@ -48,7 +48,7 @@ fn array_of(elements: &[ValueBuf]) -> ValueBuf {
 
 /// Models `$push` on a list, step by step as in the manual: insert the values at the position, in
 /// order, then slice.
-fn pushed(
+fn push_in_model(
     list: &[ValueBuf],
     each: &[ValueBuf],
     position: Option<i32>,
@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn pushing_is_what_it_is_to_a_list(
+    fn push_agrees_with_the_model(
         list in prop::collection::vec(values(), 0..14),
         each in prop::collection::vec(values(), 0..4),
         position in prop::option::of(-15..15),
@@ -143,14 +143,14 @@ proptest! {
         ]);
         let update = parse("$push", vec![("l".to_owned(), Value::Document(clauses.as_doc()).to_owned())]).unwrap();
         let (applied, changed) = apply(&update, &document(array_of(&list))).unwrap();
-        prop_assert_eq!(changed, document(pushed(&list, &each, position, sort, slice)));
+        prop_assert_eq!(changed, document(push_in_model(&list, &each, position, sort, slice)));
         if !each.is_empty() {
             prop_assert_eq!(applied, Applied::Changed);
         }
     }
 
     #[test]
-    fn fields_that_no_operator_names_stay_as_they_are(document in documents(), value in values()) {
+    fn other_fields_are_unchanged(document in documents(), value in values()) {
         let update = parse("$set", vec![("new".to_owned(), value)]).unwrap();
         let (_, changed) = apply(&update, &document).unwrap();
         let (old, new) = (document.as_bytes(), changed.as_bytes());

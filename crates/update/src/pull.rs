@@ -58,7 +58,7 @@ impl Pull {
         let mut scratch = Vec::new();
         for element in array.elements() {
             steps::step();
-            if self.takes(element.value(), &mut scratch)? {
+            if self.removes(element.value(), &mut scratch)? {
                 changed = true;
             } else {
                 writer.push_raw(element.kind, element.raw_value());
@@ -67,7 +67,7 @@ impl Pull {
         Ok(changed)
     }
 
-    fn takes(&self, value: Value<'_>, scratch: &mut Vec<u8>) -> Result<bool> {
+    fn removes(&self, value: Value<'_>, scratch: &mut Vec<u8>) -> Result<bool> {
         match self {
             Pull::Values(values) => Ok(values.contains(value)),
             Pull::Documents(predicate) => match value {

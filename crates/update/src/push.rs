@@ -137,8 +137,8 @@ impl Push {
     /// copied unchanged.
     fn splice(&self, array: Doc<'_>, out: &mut Vec<u8>) {
         let count = array.elements().counted().count();
-        let position = self.position_in(count);
-        let kept = self.kept_of(count + self.values.len());
+        let position = self.insertion_index(count);
+        let kept = self.retained_range(count + self.values.len());
         let mut writer = ArrayWriter::begin(out);
         let mut elements = array.elements();
         let mut push_old = |writer: &mut ArrayWriter<'_>, range: Range<usize>, moved: usize| {
@@ -157,15 +157,15 @@ impl Push {
 
     fn write_sorted(&self, order: &ElementOrder, array: Doc<'_>, out: &mut Vec<u8>) {
         let mut values: Vec<Value<'_>> = array.values().collect();
-        let position = self.position_in(values.len());
+        let position = self.insertion_index(values.len());
         values.splice(position..position, self.values.iter().map(ValueBuf::as_value));
         values.sort_by(|&a, &b| order.compare(a, b, &self.collation));
         let mut writer = ArrayWriter::begin(out);
-        values[self.kept_of(values.len())].iter().for_each(|&value| writer.push(value));
+        values[self.retained_range(values.len())].iter().for_each(|&value| writer.push(value));
     }
 
     /// Returns the index at which the values are inserted into an array of `count` elements.
-    fn position_in(&self, count: usize) -> usize {
+    fn insertion_index(&self, count: usize) -> usize {
         match self.position {
             None => count,
             Some(position) if position < 0 => count.saturating_sub(magnitude(position)),
@@ -174,7 +174,7 @@ impl Push {
     }
 
     /// Returns the range of `count` elements that `$slice` retains.
-    fn kept_of(&self, count: usize) -> Range<usize> {
+    fn retained_range(&self, count: usize) -> Range<usize> {
         match self.slice {
             None => 0..count,
             Some(slice) if slice < 0 => count.saturating_sub(magnitude(slice))..count,

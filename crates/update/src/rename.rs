@@ -48,16 +48,16 @@ pub(super) fn find<'r>(source: &str, run: &Run<'r>) -> Result<Option<Value<'r>>>
         (value, parent) = (below, name);
     }
     match array {
-        Some(array) => Err(in_array("source", source, array, run)),
+        Some(array) => Err(crosses_array_error("source", source, array, run)),
         None => Ok(Some(value)),
     }
 }
 
 pub(super) fn target_in_array(place: &Place<'_>, array: &str, run: &Run<'_>) -> Error {
-    in_array("destination", &place.to_string(), array, run)
+    crosses_array_error("destination", &place.to_string(), array, run)
 }
 
-fn in_array(role: &str, path: &str, array: &str, run: &Run<'_>) -> Error {
+fn crosses_array_error(role: &str, path: &str, array: &str, run: &Run<'_>) -> Error {
     let id =
         run.root.get("_id").map_or("INVALID-MUTABLE-ELEMENT".to_owned(), |id| text::element("_id", id).to_string());
     Error::bad_value(format!(

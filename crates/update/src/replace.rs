@@ -80,7 +80,7 @@ fn is_zero_timestamp(value: Value<'_>) -> bool {
     value == Value::Timestamp { time: 0, increment: 0 }
 }
 
-fn array_id() -> Error {
+fn array_id_error() -> Error {
     Error::new(
         Code::NOT_SINGLE_VALUE_FIELD,
         "After applying the update to the document, the (immutable) field '_id' was found to be an array or array descendant.",
@@ -91,8 +91,8 @@ fn array_id() -> Error {
 /// (`old`), and then like [`check_id`].
 pub(super) fn check_new_id(old: Option<Value<'_>>, new: Option<Value<'_>>) -> Result<()> {
     match (old, new) {
-        (_, Some(Value::Array(_))) | (Some(Value::Array(_)), None) => Err(array_id()),
-        (Some(old), Some(new)) if !equal(old, new) => Err(altered_id(new)),
+        (_, Some(Value::Array(_))) | (Some(Value::Array(_)), None) => Err(array_id_error()),
+        (Some(old), Some(new)) if !equal(old, new) => Err(changed_id_error(new)),
         _ => Ok(()),
     }
 }
@@ -106,10 +106,10 @@ pub(super) fn check_same_id(old: Option<Value<'_>>, new: Option<Value<'_>>) -> R
     if equal(old, new) {
         return Ok(());
     }
-    Err(altered_id(new))
+    Err(changed_id_error(new))
 }
 
-fn altered_id(new: Value<'_>) -> Error {
+fn changed_id_error(new: Value<'_>) -> Error {
     let new = text::element("_id", new);
     let message =
         format!("After applying the update, the (immutable) field '_id' was found to have been altered to {new}");

@@ -66,7 +66,7 @@ fn check_error(document: &str, update: &str, code: i32, message: &str) {
 }
 
 #[test]
-fn set_changes_adds_and_nests() {
+fn set_replaces_adds_and_nests_fields() {
     check_update("{_id: 1, a: 1}", "{$set: {a: 2}}", "{_id: 1, a: 2}");
     check_update("{_id: 1, a: 1, b: 2}", "{$set: {a: 'longer'}}", "{_id: 1, a: 'longer', b: 2}");
     check_update("{_id: 1, a: 1}", "{$set: {a: 1}}", "same");
@@ -79,7 +79,7 @@ fn set_changes_adds_and_nests() {
 }
 
 #[test]
-fn new_fields_come_in_order_of_name_and_number() {
+fn new_fields_are_sorted_by_name_and_number() {
     check_update(
         "{z: 1}",
         "{$set: {b: 1, a: 2, 10: 1, 9: 1, x.b: 1, x.a: 2, B: 1}}",
@@ -105,7 +105,7 @@ fn positions_in_arrays() {
 }
 
 #[test]
-fn paths_that_cannot_be() {
+fn paths_that_cannot_be_created() {
     check_error("{a: 1}", "{$set: {a.b: 1}}", 28, "Cannot create field 'b' in element {a: 1}");
     check_error("{a: {b: 1}}", "{$set: {a.b.c.d: 1}}", 28, "Cannot create field 'c' in element {b: 1}");
     check_error("{a: 1}", "{$set: {'': 1}}", 56, "An empty update path is not valid.");
@@ -164,7 +164,7 @@ fn updates_that_do_not_parse() {
 }
 
 #[test]
-fn the_id_stays() {
+fn the_id_cannot_change() {
     let immutable = |update, path| {
         let message = format!("Performing an update on the path '{path}' would modify the immutable field '_id'");
         check_error("{_id: {a: 1, b: [1]}}", update, 66, &message);
@@ -377,7 +377,7 @@ fn too_deep() {
 }
 
 #[test]
-fn conditions_on_elements() {
+fn array_filters_and_pull_conditions() {
     check_update("{a: [[1, 6], [2]]}", "{$pull: {a: {$gte: 5}}}", "{a: [[2]]}");
     check_update("{a: [{x: 1, y: 2}, {x: 2}, 5]}", "{$pull: {a: {x: 1}}}", "{a: [{x: 2}, 5]}");
     check_update("{a: [{z: 1}, 5, null]}", "{$pull: {a: {z: null}}}", "same");
@@ -446,7 +446,7 @@ fn pipelines() {
 
 /// With quadratic comparisons, these take minutes.
 #[test]
-fn long_lists() {
+fn long_lists_take_linear_time() {
     let list = |range: std::ops::Range<i32>| range.map(|number| format!("'s{number}'")).collect::<Vec<_>>().join(", ");
     let document = format!("{{_id: 1, a: [{}]}}", list(0..20_000));
     let all = format!("{{_id: 1, a: [{}]}}", list(0..40_000));

@@ -29,7 +29,7 @@ pub(super) struct Fields {
     /// while the tree is built.
     pub children: Vec<(Box<str>, Node)>,
     /// Indices of children by name, while the tree is built.
-    places: NameIndex,
+    indices: NameIndex,
     /// Changes below `$`: the position that made the document match.
     pub positional: Option<Box<Node>>,
 }
@@ -39,7 +39,7 @@ pub(super) struct Fields {
 pub(super) struct Elements {
     pub filtered: Vec<(Box<str>, Node)>,
     /// Indices of the filters by identifier, while the tree is built.
-    places: NameIndex,
+    indices: NameIndex,
 }
 
 /// One component of a path.
@@ -100,40 +100,40 @@ pub(super) fn insert(node: &mut Node, path: &str, from: usize, operator: Operato
                 *node = Node::Leaf(operator);
                 Ok(())
             }
-            _ => Err(conflict(path, path)),
+            _ => Err(conflict_error(path, path)),
         };
     }
     let here = &path[..from.saturating_sub(1)];
     let end = path[from..].find('.').map_or(path.len(), |length| from + length);
     let below = match component(&path[from..end]) {
-        Component::Field(name) => fields(node, path, here)?.child(name),
-        Component::Positional => fields(node, path, here)?.positional.get_or_insert_with(|| Box::new(Node::Vacant)),
-        Component::Filtered(identifier) => elements(node, path, here)?.child(identifier),
+        Component::Field(name) => fields_mut(node, path, here)?.child(name),
+        Component::Positional => fields_mut(node, path, here)?.positional.get_or_insert_with(|| Box::new(Node::Vacant)),
+        Component::Filtered(identifier) => elements_mut(node, path, here)?.child(identifier),
     };
     insert(below, path, end + 1, operator)
 }
 
-fn fields<'n>(node: &'n mut Node, path: &str, here: &str) -> Result<&'n mut Fields> {
+fn fields_mut<'n>(node: &'n mut Node, path: &str, here: &str) -> Result<&'n mut Fields> {
     if matches!(node, Node::Vacant) {
         *node = Node::Fields(Fields::default());
     }
     match node {
         Node::Fields(fields) => Ok(fields),
-        _ => Err(conflict(path, here)),
+        _ => Err(conflict_error(path, here)),
     }
 }
 
-fn elements<'n>(node: &'n mut Node, path: &str, here: &str) -> Result<&'n mut Elements> {
+fn elements_mut<'n>(node: &'n mut Node, path: &str, here: &str) -> Result<&'n mut Elements> {
     if matches!(node, Node::Vacant) {
         *node = Node::Elements(Elements::default());
     }
     match node {
         Node::Elements(elements) => Ok(elements),
-        _ => Err(conflict(path, here)),
+        _ => Err(conflict_error(path, here)),
     }
 }
 
-fn conflict(path: &str, at: &str) -> Error {
+fn conflict_error(path: &str, at: &str) -> Error {
     Error::new(
         Code::CONFLICTING_UPDATE_OPERATORS,
         format!("Updating the path '{path}' would create a conflict at '{at}'"),
@@ -142,12 +142,12 @@ fn conflict(path: &str, at: &str) -> Error {
 
 impl Fields {
     fn child(&mut self, name: &str) -> &mut Node {
-        child(&mut self.children, &mut self.places, name)
+        child(&mut self.children, &mut self.indices, name)
     }
 
     /// Sorts the children of all levels; call it once the tree is complete.
     pub fn settle(&mut self) {
-        settle(&mut self.children, &mut self.places, compare_names);
+        settle(&mut self.children, &mut self.indices, compare_names);
         if let Some(positional) = &mut self.positional {
             positional.settle();
         }
@@ -156,7 +156,7 @@ impl Fields {
 
 impl Elements {
     fn child(&mut self, identifier: &str) -> &mut Node {
-        child(&mut self.filtered, &mut self.places, identifier)
+        child(&mut self.filtered, &mut self.indices, identifier)
     }
 }
 
@@ -165,13 +165,13 @@ impl Node {
         match self {
             Node::Vacant | Node::Leaf(_) => {}
             Node::Fields(fields) => fields.settle(),
-            Node::Elements(elements) => settle(&mut elements.filtered, &mut elements.places, str::cmp),
+            Node::Elements(elements) => settle(&mut elements.filtered, &mut elements.indices, str::cmp),
         }
     }
 }
 
 /// Returns the node of a name; adds a vacant one if there was none.
-fn child<'n>(children: &'n mut Branches, places: &mut NameIndex, name: &str) -> &'n mut Node {
+fn child<'n>(children: &'n mut Children, places: &mut NameIndex, name: &str) -> &'n mut Node {
     let known = places.place(name.as_bytes(), children.iter().map(|(known, _)| &**known));
     let index = known.unwrap_or_else(|| {
         places.push(name);
@@ -181,7 +181,7 @@ fn child<'n>(children: &'n mut Branches, places: &mut NameIndex, name: &str) -> 
     &mut children[index].1
 }
 
-fn settle(children: &mut Branches, places: &mut NameIndex, order: fn(&str, &str) -> Ordering) {
+fn settle(children: &mut Children, places: &mut NameIndex, order: fn(&str, &str) -> Ordering) {
     *places = NameIndex::default();
     children.sort_by(|(a, _), (b, _)| {
         steps::step();
@@ -197,16 +197,16 @@ pub(super) fn merge(a: &Node, b: &Node, at: &str) -> Result<Node> {
     match (a, b) {
         (Node::Vacant, other) | (other, Node::Vacant) => Ok(other.clone()),
         (Node::Fields(a), Node::Fields(b)) => Ok(Node::Fields(Fields {
-            children: merge_lists(&a.children, &b.children, compare_names, at)?,
+            children: merge_children(&a.children, &b.children, compare_names, at)?,
             positional: match (&a.positional, &b.positional) {
                 (Some(a), Some(b)) => Some(Box::new(merge(a, b, &format!("{at}.$"))?)),
                 (one, other) => one.clone().or_else(|| other.clone()),
             },
-            places: NameIndex::default(),
+            indices: NameIndex::default(),
         })),
         (Node::Elements(a), Node::Elements(b)) => {
-            let filtered = merge_lists(&a.filtered, &b.filtered, str::cmp, at)?;
-            Ok(Node::Elements(Elements { filtered, places: NameIndex::default() }))
+            let filtered = merge_children(&a.filtered, &b.filtered, str::cmp, at)?;
+            Ok(Node::Elements(Elements { filtered, indices: NameIndex::default() }))
         }
         _ => Err(collision()),
     }
@@ -226,11 +226,11 @@ pub(super) fn merge_all(nodes: &[&Node], at: &str) -> Result<Node> {
     }
 }
 
-type Branches = Vec<(Box<str>, Node)>;
+type Children = Vec<(Box<str>, Node)>;
 
 /// Merges two sorted lists into one.
-fn merge_lists(a: &Branches, b: &Branches, order: fn(&str, &str) -> Ordering, at: &str) -> Result<Branches> {
-    let mut merged = Branches::with_capacity(a.len() + b.len());
+fn merge_children(a: &Children, b: &Children, order: fn(&str, &str) -> Ordering, at: &str) -> Result<Children> {
+    let mut merged = Children::with_capacity(a.len() + b.len());
     let (mut ours, mut theirs) = (a.iter().peekable(), b.iter().peekable());
     loop {
         steps::step();

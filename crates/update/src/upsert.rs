@@ -15,7 +15,7 @@ type Equality<'p> = (&'p str, Value<'p>);
 /// only.
 pub(super) fn document_of(predicate: &Predicate, only_id: bool, out: &mut Vec<u8>) -> Result<()> {
     let mut equalities = Vec::new();
-    collect(predicate.root(), &mut equalities)?;
+    collect_equalities(predicate.root(), &mut equalities)?;
     if only_id {
         equalities.retain(|(path, _)| *path == "_id" || path.starts_with("_id."));
         if let Some((path, _)) = equalities.iter().find(|(path, _)| *path != "_id") {
@@ -33,16 +33,16 @@ pub(super) fn document_of(predicate: &Predicate, only_id: bool, out: &mut Vec<u8
     if equalities.iter().any(|(path, _)| path.is_empty()) {
         return Err(Error::new(Code(20), "Cannot call setValue on the root object"));
     }
-    write(&equalities, 0, 1, out)
+    write_level(&equalities, 0, 1, out)
 }
 
 /// Collects the equalities that hold in every matching document.
-fn collect<'p>(node: &'p Node, equalities: &mut Vec<Equality<'p>>) -> Result<()> {
+fn collect_equalities<'p>(node: &'p Node, equalities: &mut Vec<Equality<'p>>) -> Result<()> {
     match node {
-        Node::And(branches) => branches.iter().counted().try_for_each(|branch| collect(branch, equalities)),
-        Node::Or(branches) if branches.len() == 1 => collect(&branches[0], equalities),
+        Node::And(branches) => branches.iter().counted().try_for_each(|branch| collect_equalities(branch, equalities)),
+        Node::Or(branches) if branches.len() == 1 => collect_equalities(&branches[0], equalities),
         Node::Path { path, test } => {
-            collect_test(path.as_str(), test, equalities);
+            collect_from_test(path.as_str(), test, equalities);
             Ok(())
         }
         Node::Expression(_) => Err(Error::new(Code(224), "$expr is not allowed in the query predicate for an upsert")),
@@ -50,10 +50,10 @@ fn collect<'p>(node: &'p Node, equalities: &mut Vec<Equality<'p>>) -> Result<()>
     }
 }
 
-fn collect_test<'p>(path: &'p str, test: &'p Test, equalities: &mut Vec<Equality<'p>>) {
+fn collect_from_test<'p>(path: &'p str, test: &'p Test, equalities: &mut Vec<Equality<'p>>) {
     match test {
         Test::Equal(value) => equalities.push((path, value.as_value())),
-        Test::Collated(test, _) => collect_test(path, test, equalities),
+        Test::Collated(test, _) => collect_from_test(path, test, equalities),
         _ => {}
     }
 }
@@ -77,7 +77,7 @@ fn check_conflicts(equalities: &[Equality<'_>]) -> Result<()> {
 
 /// Writes a document of the equalities, whose paths agree up to byte `from`, at nesting level
 /// `depth`.
-fn write(equalities: &[Equality<'_>], from: usize, depth: usize, out: &mut Vec<u8>) -> Result<()> {
+fn write_level(equalities: &[Equality<'_>], from: usize, depth: usize, out: &mut Vec<u8>) -> Result<()> {
     if depth > DEPTH_STORED_MAX {
         return Err(too_deep());
     }
@@ -98,7 +98,7 @@ fn write(equalities: &[Equality<'_>], from: usize, depth: usize, out: &mut Vec<u
         }
         let together = rest.iter().counted().take_while(|(other, _)| other.starts_with(&path[..=end])).count();
         super::apply::header(out, document::Kind::Document, name.as_bytes());
-        write(&rest[..together], end + 1, depth + 1, out)?;
+        write_level(&rest[..together], end + 1, depth + 1, out)?;
         rest = &rest[together..];
     }
     out.push(0);

@@ -69,10 +69,10 @@ pub(crate) fn read(state: &mut State, bytes: &mut &[u8]) -> Option<()> {
         State::Sum(sum) => *sum = Sum::read(bytes)?,
         State::Average { sum, count } => {
             *sum = Sum::read(bytes)?;
-            *count = u64::from_le_bytes(take(bytes)?);
+            *count = u64::from_le_bytes(take_bytes(bytes)?);
         }
         State::One(value) => {
-            let [is_some] = take(bytes)?;
+            let [is_some] = take_bytes(bytes)?;
             *value = if is_some == 1 { Some(read_value(bytes)?) } else { None };
         }
         State::Array { bytes: held, count } => {
@@ -86,9 +86,9 @@ pub(crate) fn read(state: &mut State, bytes: &mut &[u8]) -> Option<()> {
             }
         }
         State::Deviation { count, mean, squares } => {
-            *count = u64::from_le_bytes(take(bytes)?);
-            *mean = f64::from_le_bytes(take(bytes)?);
-            *squares = f64::from_le_bytes(take(bytes)?);
+            *count = u64::from_le_bytes(take_bytes(bytes)?);
+            *mean = f64::from_le_bytes(take_bytes(bytes)?);
+            *squares = f64::from_le_bytes(take_bytes(bytes)?);
         }
         State::Merged(merged) => drop(merged.merge(Doc::from_bytes(read_bytes(bytes)?)?)),
         State::Several { kept, bytes: held, .. } => {
@@ -108,9 +108,9 @@ pub(crate) fn read(state: &mut State, bytes: &mut &[u8]) -> Option<()> {
             }
         }
         State::Top { ranked, arrivals, bytes: held, .. } => {
-            *arrivals = u64::from_le_bytes(take(bytes)?);
+            *arrivals = u64::from_le_bytes(take_bytes(bytes)?);
             for _ in 0..read_count(bytes)? {
-                let arrival = u64::from_le_bytes(take(bytes)?);
+                let arrival = u64::from_le_bytes(take_bytes(bytes)?);
                 let key = read_bytes(bytes)?.to_vec();
                 let value = read_value(bytes)?;
                 *held += key.len() + value.raw_value().len() + size_of::<ValueBuf>();
@@ -215,14 +215,14 @@ pub(crate) fn write_value(value: &ValueBuf, out: &mut Vec<u8>) {
     write_bytes(value.raw_value(), out);
 }
 
-fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+fn take_bytes<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     let (first, rest) = bytes.split_first_chunk::<N>()?;
     *bytes = rest;
     Some(*first)
 }
 
 fn read_count(bytes: &mut &[u8]) -> Option<usize> {
-    take(bytes).map(|count| u32::from_le_bytes(count) as usize)
+    take_bytes(bytes).map(|count| u32::from_le_bytes(count) as usize)
 }
 
 fn read_bytes<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
@@ -233,6 +233,6 @@ fn read_bytes<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
 }
 
 pub(crate) fn read_value(bytes: &mut &[u8]) -> Option<ValueBuf> {
-    let [kind] = take(bytes)?;
+    let [kind] = take_bytes(bytes)?;
     Some(ValueBuf::from_raw(Kind::from_byte(kind)?, read_bytes(bytes)?.to_vec()))
 }

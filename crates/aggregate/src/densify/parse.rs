@@ -52,7 +52,16 @@ pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<Densify> {
         Sort::parse_stage(order.as_doc(), &Context { collation: collation.clone(), ..Context::at(context.now_ms) })?;
     let partition_values = partition.iter().map(|path| Expression::field(path.as_str())).collect::<Result<_>>()?;
     let Range { step, unit, bounds } = range;
-    Ok(Densify { field: Path::new(field), partition, partition_values, step, unit, bounds, sort, collation })
+    Ok(Densify {
+        field: Path::new(field),
+        partition_by: partition,
+        partition_values,
+        step,
+        unit,
+        bounds,
+        sort,
+        collation,
+    })
 }
 
 fn wrong_type(name: &str, value: Value<'_>, expected: &str) -> Error {

@@ -27,7 +27,7 @@ pub struct GraphLookup {
     depth_field: Option<Vec<Box<str>>>,
     restriction: Predicate,
     /// The failure of a constant in the restriction, reported with the first search.
-    failure: Option<Error>,
+    constant_failure: Option<Error>,
     context: Context,
 }
 
@@ -38,9 +38,9 @@ pub struct Search<'g> {
     /// The values to search for next.
     frontier: Vec<ValueBuf>,
     /// The values searched for so far or next, as keys.
-    sought: HashSet<Vec<u8>>,
+    searched: HashSet<Vec<u8>>,
     /// The `_id`s of the results, as keys.
-    seen: HashSet<Vec<u8>>,
+    found_ids: HashSet<Vec<u8>>,
     found: Vec<DocBuf>,
     depth: i64,
     memory_bytes: usize,
@@ -107,7 +107,7 @@ impl GraphLookup {
             depth_max,
             depth_field: depth_field.map(|path| components(&path)),
             restriction: restriction.unwrap_or_else(Predicate::everything),
-            failure,
+            constant_failure: failure,
             context: context.clone(),
         })
     }
@@ -122,16 +122,16 @@ impl GraphLookup {
         let mut search = Search {
             lookup: self,
             frontier: Vec::new(),
-            sought: HashSet::new(),
-            seen: HashSet::new(),
+            searched: HashSet::new(),
+            found_ids: HashSet::new(),
             found: Vec::new(),
             depth: 0,
             memory_bytes: 0,
         };
         let start = self.start.evaluate(item)?;
         match start.value() {
-            Some(Value::Array(array)) => array.values().counted().for_each(|value| search.seek(value)),
-            Some(value) => search.seek(value),
+            Some(Value::Array(array)) => array.values().counted().for_each(|value| search.enqueue(value)),
+            Some(value) => search.enqueue(value),
             None => {}
         }
         Ok(search)
@@ -139,8 +139,8 @@ impl GraphLookup {
 
     /// Returns the condition that a document's field has one of the values, combined with the
     /// search's restriction.
-    fn predicate(&self, values: &[ValueBuf]) -> Result<Predicate> {
-        if let Some(failure) = &self.failure {
+    fn predicate_for(&self, values: &[ValueBuf]) -> Result<Predicate> {
+        if let Some(failure) = &self.constant_failure {
             return Err(failure.clone());
         }
         // A missing field is not null.
@@ -177,12 +177,12 @@ impl GraphLookup {
 }
 
 impl Search<'_> {
-    fn seek(&mut self, value: Value<'_>) {
+    fn enqueue(&mut self, value: Value<'_>) {
         let mut key = Vec::new();
         steps::step();
         self.lookup.collation().encode_key(value, &mut key);
         self.memory_bytes += key.len() + size_of::<Vec<u8>>();
-        if self.sought.insert(key) {
+        if self.searched.insert(key) {
             self.frontier.push(value.to_owned());
         }
     }
@@ -193,7 +193,7 @@ impl Search<'_> {
             return Ok(None);
         }
         let values = std::mem::take(&mut self.frontier);
-        self.lookup.predicate(&values).map(Some)
+        self.lookup.predicate_for(&values).map(Some)
     }
 
     /// Adds the results at the current depth, and advances to the next. Fails with 40099 past
@@ -213,12 +213,12 @@ impl Search<'_> {
             if self.memory_bytes > memory_bytes_max {
                 return Err(Self::too_much());
             }
-            if !self.seen.insert(key) {
+            if !self.found_ids.insert(key) {
                 continue;
             }
             let document = self.with_depth(document);
             if self.lookup.depth_max.is_none_or(|depth_max| self.depth < depth_max) {
-                self.follow(document.as_doc());
+                self.enqueue_links(document.as_doc());
             }
             self.found.push(document);
         }
@@ -238,11 +238,11 @@ impl Search<'_> {
         DocBuf::from_vec(bytes).unwrap_or_default()
     }
 
-    fn follow(&mut self, document: Doc<'_>) {
+    fn enqueue_links(&mut self, document: Doc<'_>) {
         let mut values = Vec::new();
         let path: Vec<&str> = self.lookup.connect_from.components().collect();
         joined::visit(document, &path, &mut |value| values.push(value.to_owned()));
-        values.iter().counted().for_each(|value| self.seek(value.as_value()));
+        values.iter().counted().for_each(|value| self.enqueue(value.as_value()));
     }
 
     /// Returns the results.

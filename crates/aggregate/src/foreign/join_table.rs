@@ -12,7 +12,7 @@ use steps::Counted;
 #[derive(Debug)]
 pub struct JoinTable {
     documents: Vec<DocBuf>,
-    places: HashMap<Vec<u8>, Vec<u32>, ahash::RandomState>,
+    positions: HashMap<Vec<u8>, Vec<u32>, ahash::RandomState>,
 }
 
 impl JoinTable {
@@ -21,7 +21,7 @@ impl JoinTable {
         if let Some(path) = lookup.foreign_path() {
             for (number, document) in documents.iter().enumerate() {
                 steps::step();
-                keys(path, document.as_doc(), lookup.collation(), &mut |key| {
+                visit_keys(path, document.as_doc(), lookup.collation(), &mut |key| {
                     let numbers = places.entry_ref(key).or_default();
                     if numbers.last() != Some(&(number as u32)) {
                         numbers.push(number as u32);
@@ -29,7 +29,7 @@ impl JoinTable {
                 });
             }
         }
-        JoinTable { documents, places }
+        JoinTable { documents, positions: places }
     }
 
     /// Returns the documents that may match `document`, in their order.
@@ -40,7 +40,7 @@ impl JoinTable {
             steps::step();
             key.clear();
             lookup.collation().encode_key(value, &mut key);
-            numbers.extend(self.places.get(&key).into_iter().flatten());
+            numbers.extend(self.positions.get(&key).into_iter().flatten());
         }
         steps::steps(numbers.len());
         numbers.sort_unstable_by(|a, b| {
@@ -53,7 +53,7 @@ impl JoinTable {
 }
 
 /// Visits the keys of all values of the field that an equality may match.
-fn keys(path: &Path, document: Doc<'_>, collation: &Collation, visit: &mut impl FnMut(&Vec<u8>)) {
+fn visit_keys(path: &Path, document: Doc<'_>, collation: &Collation, visit: &mut impl FnMut(&Vec<u8>)) {
     let mut key = Vec::new();
     let mut take = |value: Value<'_>| {
         key.clear();

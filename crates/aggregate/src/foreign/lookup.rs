@@ -1,6 +1,6 @@
 //! `$lookup`: adds documents of another collection to each input document.
 
-use super::{documents_of, joined, source, split_documents, sub_pipeline, without_source};
+use super::{documents_of, joined, parse_sub_pipeline, source, split_documents, without_source};
 use crate::Pipeline;
 use crate::add_fields::set_path;
 use document::path::Path;
@@ -21,14 +21,14 @@ use values::text;
 pub const MATCHES_BYTES_MAX: usize = 100 * 1024 * 1024;
 
 /// Matches of several documents are queried together if those have no more values than this.
-const VALUES_TOGETHER_MAX: usize = 1000;
+const BATCH_VALUES_MAX: usize = 1000;
 
 #[derive(Debug)]
 pub struct Lookup {
     collection: String,
     /// The path to which the array of matches is written.
     target: Vec<Box<str>>,
-    fields: Option<Fields>,
+    fields: Option<JoinFields>,
     /// `let`: variables for the pipeline, computed from the input document.
     variables: Vec<(Box<str>, Expression)>,
     /// The operand of a leading `$documents`, which replaces the collection.
@@ -36,7 +36,7 @@ pub struct Lookup {
     has_pipeline: bool,
     /// Whether the fields on the path to the target are moved after all others, as in MongoDB's
     /// second engine.
-    appends: bool,
+    moves_target_last: bool,
     /// The rest of `pipeline`, as sent: if it may read variables, it is parsed for each document.
     stages: ValueBuf,
     /// The parsed pipeline, if it reads no variables.
@@ -46,7 +46,7 @@ pub struct Lookup {
 
 /// `localField` and `foreignField`.
 #[derive(Debug)]
-struct Fields {
+struct JoinFields {
     local: Path,
     foreign: String,
     foreign_path: Path,
@@ -94,12 +94,12 @@ impl Lookup {
         let given = |path: Option<&'_ str>| path.is_some_and(|path| !path.is_empty());
         let (local, foreign) = (local.as_deref(), foreign.as_deref());
         if given(local) != given(foreign) {
-            return Err(neither());
+            return Err(no_fields_and_no_pipeline());
         }
         check_field_path(&target)?;
         let fields = parse_fields(local, foreign)?;
         if fields.is_none() && stages.is_none() {
-            return Err(neither());
+            return Err(no_fields_and_no_pipeline());
         }
         // A condition on fields is inserted between a view's stages and those of the pipeline, so
         // the view is not merged into the pipeline.
@@ -111,7 +111,7 @@ impl Lookup {
             variables,
             documents: documents.map(Value::to_owned),
             has_pipeline: stages.is_some(),
-            appends: false,
+            moves_target_last: false,
             stages: Value::Array(rest.as_doc()).to_owned(),
             pipeline: None,
             // Errors of the part that is parsed per document are reported with the document.
@@ -122,22 +122,22 @@ impl Lookup {
             },
         };
         // The condition on fields precedes the pipeline.
-        if lookup.fields.is_some() && searches_by_words(rest.as_doc()) {
+        if lookup.fields.is_some() && begins_with_text_search(rest.as_doc()) {
             let message = "$match with $text is only allowed as the first pipeline stage";
             return Err(Error::new(Code(17313), message));
         }
         // Errors of the pipeline are errors of the command, not of a document. But constants are
         // computed with the first document, if there is one.
-        let unfolded = Context { folding: Folding::Never, ..lookup.context_without_values() };
-        sub_pipeline("$lookup", rest.as_doc(), &unfolded)?;
+        let unfolded = Context { folding: Folding::Never, ..lookup.context_with_declared_variables() };
+        parse_sub_pipeline("$lookup", rest.as_doc(), &unfolded)?;
         if lookup.variables.is_empty() {
-            lookup.pipeline = sub_pipeline("$lookup", rest.as_doc(), &lookup.context).ok();
+            lookup.pipeline = parse_sub_pipeline("$lookup", rest.as_doc(), &lookup.context).ok();
         }
         Ok(lookup)
     }
 
     /// Returns the command's context, with the variables of `let` declared.
-    fn context_without_values(&self) -> Context {
+    fn context_with_declared_variables(&self) -> Context {
         let mut context = self.context.clone();
         context.variables = self.outer_variables().into();
         Arc::make_mut(&mut context.missing).extend(self.variables.iter().counted().map(|(name, _)| name.clone()));
@@ -174,7 +174,7 @@ impl Lookup {
         };
         // Conditions from both sides are tested in the order of their kinds, not as they were
         // written.
-        let predicate = match self.fields.as_ref().and_then(|_| pipeline.take_match()) {
+        let predicate = match self.fields.as_ref().and_then(|_| pipeline.remove_leading_match()) {
             Some(first) => predicate.and(first).arranged(),
             None => predicate,
         };
@@ -201,7 +201,7 @@ impl Lookup {
                 Value::Document(document) => document.first().is_some_and(|first| first.key().starts_with('$')),
                 value => matches!(value.kind(), Kind::Regex | Kind::Undefined),
             };
-            if is_refused || known.len() == VALUES_TOGETHER_MAX {
+            if is_refused || known.len() == BATCH_VALUES_MAX {
                 return Ok(None);
             }
             key.clear();
@@ -239,7 +239,7 @@ impl Lookup {
     }
 
     pub(crate) fn enter_second_engine(&mut self) {
-        self.appends = true;
+        self.moves_target_last = true;
     }
 
     /// Returns whether the matches depend on the document.
@@ -292,7 +292,7 @@ impl Lookup {
         let found = Value::Array(Doc::from_bytes(&bytes).unwrap_or(Doc::EMPTY));
         let mut joined = Vec::with_capacity(document.size() + bytes.len());
         let mut writer = DocWriter::begin(&mut joined);
-        if self.appends {
+        if self.moves_target_last {
             append_path(document, &self.target, found, &mut writer);
         } else {
             set_path(document, &self.target, Some(found), &mut writer);
@@ -344,7 +344,7 @@ fn append_path(document: Doc<'_>, path: &[Box<str>], value: Value<'_>, writer: &
     append_path(inner, rest, value, &mut writer.document(name));
 }
 
-impl Fields {
+impl JoinFields {
     /// Returns the local field's value, or its elements.
     fn values<'d>(&self, document: Doc<'d>) -> Vec<Value<'d>> {
         let mut values: Vec<Value<'d>> = Vec::new();
@@ -386,27 +386,27 @@ fn string<'v>(name: &str, value: Value<'v>) -> Result<Cow<'v, str>> {
 }
 
 /// Returns whether a pipeline begins with a text search.
-fn searches_by_words(stages: Doc<'_>) -> bool {
+fn begins_with_text_search(stages: Doc<'_>) -> bool {
     let first = stages.values().next().and_then(Value::as_document).and_then(Doc::first);
     let filter = first.filter(|stage| stage.key() == "$match").and_then(|stage| stage.value().as_document());
     filter.is_some_and(|filter| Needs::given_by(filter).contains(Meta::TextScore))
 }
 
-fn neither() -> Error {
+fn no_fields_and_no_pipeline() -> Error {
     Error::failed_to_parse("$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified")
 }
 
-fn parse_fields(local: Option<&str>, foreign: Option<&str>) -> Result<Option<Fields>> {
+fn parse_fields(local: Option<&str>, foreign: Option<&str>) -> Result<Option<JoinFields>> {
     match (local, foreign) {
         (Some(""), Some("")) => Ok(None),
         (Some(local), Some(foreign)) => {
             check_field_path(local)?;
             check_field_path(foreign)?;
             let (local, foreign_path) = (Path::new(local), Path::new(foreign));
-            Ok(Some(Fields { local, foreign: foreign.to_owned(), foreign_path }))
+            Ok(Some(JoinFields { local, foreign: foreign.to_owned(), foreign_path }))
         }
         (None, None) => Ok(None),
-        _ => Err(neither()),
+        _ => Err(no_fields_and_no_pipeline()),
     }
 }
 

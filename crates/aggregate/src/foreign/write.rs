@@ -1,6 +1,6 @@
 //! `$out` and `$merge`: write the results of the pipeline to a collection.
 
-use super::{sub_pipeline, unknown_field, wrong_type};
+use super::{parse_sub_pipeline, unknown_field, wrong_type};
 use crate::{Pipeline, glance};
 use document::{Collation, Doc, DocBuf, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -28,7 +28,7 @@ impl Out {
                     let message = "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'";
                     return Err(Error::new(Code(16994), message));
                 }
-                let (database, collection) = target("$out", spec)?;
+                let (database, collection) = parse_target("$out", spec)?;
                 Ok(Out { database, collection })
             }
             other => {
@@ -41,7 +41,7 @@ impl Out {
 }
 
 /// Parses `{db, coll}`.
-fn target(stage: &str, spec: Doc<'_>) -> Result<(Option<String>, String)> {
+fn parse_target(stage: &str, spec: Doc<'_>) -> Result<(Option<String>, String)> {
     let (mut database, mut collection) = (None, None);
     for (name, value) in spec.iter() {
         match (name, value) {
@@ -108,17 +108,17 @@ pub enum WhenNotMatched {
 
 impl Merge {
     pub(super) fn parse(spec: Value<'_>, context: &Context) -> Result<Merge> {
-        let mut merge = Merge::of(&context.collation);
+        let mut merge = Merge::with_defaults(&context.collation);
         Merge::check_fields(spec)?;
         match spec {
-            Value::Document(spec) => merge.read(spec, context)?,
+            Value::Document(spec) => merge.parse_spec(spec, context)?,
             other => merge.collection = other.as_str().unwrap_or_default().to_owned(),
         }
         Ok(merge)
     }
 
     /// Returns the default stage.
-    fn of(collation: &Collation) -> Merge {
+    fn with_defaults(collation: &Collation) -> Merge {
         Merge {
             database: None,
             collection: String::new(),
@@ -131,8 +131,8 @@ impl Merge {
         }
     }
 
-    fn read(&mut self, spec: Doc<'_>, context: &Context) -> Result<()> {
-        let (named, on_fields) = self.read_fields(spec)?;
+    fn parse_spec(&mut self, spec: Doc<'_>, context: &Context) -> Result<()> {
+        let (named, on_fields) = self.parse_fields(spec)?;
         let alone = match self.when_matched {
             WhenMatched::KeepExisting => Some("keepExisting"),
             WhenMatched::Fail => Some("fail"),
@@ -158,22 +158,22 @@ impl Merge {
             self.names_fields = true;
             self.on = fields;
         }
-        self.refusal = self.settle_variables(named, spec.get("whenMatched"), context).err();
+        self.refusal = self.parse_let(named, spec.get("whenMatched"), context).err();
         Ok(())
     }
 
     /// Parses the fields of a specification in their order; returns the values of `let` and `on`.
-    fn read_fields<'a>(&mut self, spec: Doc<'a>) -> Result<(Option<Doc<'a>>, Option<Vec<String>>)> {
+    fn parse_fields<'a>(&mut self, spec: Doc<'a>) -> Result<(Option<Doc<'a>>, Option<Vec<String>>)> {
         let (mut named, mut on_fields) = (None, None);
         for (name, value) in spec.iter().counted() {
             match name {
                 "let" | "whenNotMatched" if value.kind() == Kind::Null => {}
                 "into" => {
-                    (self.database, self.collection) = into(value)?;
+                    (self.database, self.collection) = parse_into(value)?;
                 }
-                "on" => on_fields = Some(on(value)?),
-                "whenMatched" => self.when_matched = when_matched(value)?,
-                "whenNotMatched" => self.when_not_matched = when_not_matched(value)?,
+                "on" => on_fields = Some(parse_on(value)?),
+                "whenMatched" => self.when_matched = parse_when_matched(value)?,
+                "whenNotMatched" => self.when_not_matched = parse_when_not_matched(value)?,
                 "let" => {
                     named = Some(value.as_document().ok_or_else(|| wrong_type("$merge", name, value, "object"))?);
                 }
@@ -186,7 +186,7 @@ impl Merge {
         }
     }
 
-    fn settle_variables(&mut self, named: Option<Doc<'_>>, mode: Option<Value<'_>>, context: &Context) -> Result<()> {
+    fn parse_let(&mut self, named: Option<Doc<'_>>, mode: Option<Value<'_>>, context: &Context) -> Result<()> {
         match (&mut self.when_matched, mode) {
             (WhenMatched::Pipeline { variables: slot, stages, around }, _) => {
                 let mut variables = named.map_or(Ok(Vec::new()), |named| parse_variables(named, context))?;
@@ -201,7 +201,8 @@ impl Merge {
                 for (name, _) in &variables {
                     inner.variables.append(name, Value::Null);
                 }
-                let _: Pipeline = sub_pipeline("$merge", stages.as_value().as_array().unwrap_or(Doc::EMPTY), &inner)?;
+                let _: Pipeline =
+                    parse_sub_pipeline("$merge", stages.as_value().as_array().unwrap_or(Doc::EMPTY), &inner)?;
                 *slot = variables;
                 *around = context.variables.as_doc().to_owned();
             }
@@ -220,8 +221,8 @@ impl Merge {
         match spec {
             Value::String(_) => Ok(()),
             Value::Document(spec) => {
-                let mut merge = Merge::of(&Collation::SIMPLE);
-                merge.read_fields(spec)?;
+                let mut merge = Merge::with_defaults(&Collation::SIMPLE);
+                merge.parse_fields(spec)?;
                 match &merge.when_matched {
                     WhenMatched::Pipeline { stages, .. } => glance(stages.as_value().as_array().unwrap_or(Doc::EMPTY)),
                     _ => Ok(()),
@@ -257,7 +258,7 @@ fn parse_variables(spec: Doc<'_>, context: &Context) -> Result<Vec<(String, Expr
     Ok(variables)
 }
 
-fn into(value: Value<'_>) -> Result<(Option<String>, String)> {
+fn parse_into(value: Value<'_>) -> Result<(Option<String>, String)> {
     match value {
         Value::String("") => Err(Error::new(Code(5786800), "$merge 'into' field cannot be an empty string")),
         Value::String(collection) => Ok((None, collection.to_owned())),
@@ -269,7 +270,7 @@ fn into(value: Value<'_>) -> Result<(Option<String>, String)> {
             let message = "$merge 'into' field must specify a 'coll' that is not empty, null or undefined";
             Err(Error::new(Code(5786801), message))
         }
-        Value::Document(spec) => target("into", spec),
+        Value::Document(spec) => parse_target("into", spec),
         other => {
             let kind = other.kind().alias();
             let message = format!("$merge 'into' field  must be either a string or an object, but found {kind}");
@@ -278,7 +279,7 @@ fn into(value: Value<'_>) -> Result<(Option<String>, String)> {
     }
 }
 
-fn on(value: Value<'_>) -> Result<Vec<String>> {
+fn parse_on(value: Value<'_>) -> Result<Vec<String>> {
     match value {
         Value::String(path) => Ok(vec![path.to_owned()]),
         Value::Array(fields) if fields.is_empty() => {
@@ -305,7 +306,7 @@ fn on(value: Value<'_>) -> Result<Vec<String>> {
     }
 }
 
-fn when_matched(value: Value<'_>) -> Result<WhenMatched> {
+fn parse_when_matched(value: Value<'_>) -> Result<WhenMatched> {
     match value {
         Value::String("replace") => Ok(WhenMatched::Replace),
         Value::String("keepExisting") => Ok(WhenMatched::KeepExisting),
@@ -326,7 +327,7 @@ fn when_matched(value: Value<'_>) -> Result<WhenMatched> {
     }
 }
 
-fn when_not_matched(value: Value<'_>) -> Result<WhenNotMatched> {
+fn parse_when_not_matched(value: Value<'_>) -> Result<WhenNotMatched> {
     match value {
         Value::String("insert") => Ok(WhenNotMatched::Insert),
         Value::String("discard") => Ok(WhenNotMatched::Discard),

@@ -63,7 +63,7 @@ impl Bounds {
         if let (Some(lower), Some(upper)) = (lower, upper)
             && lower > upper
         {
-            return Err(crossed(&lower.to_string(), &upper.to_string()));
+            return Err(crossed_bounds(&lower.to_string(), &upper.to_string()));
         }
         if sorted.is_none() && (lower.is_some() || upper.is_some()) {
             return Err(Error::new(Code(5339901), "Document-based bounds require a sortBy"));
@@ -95,7 +95,7 @@ impl Bounds {
             && compare(lower.to_value(), upper.to_value()).is_gt()
         {
             let shown = |number: Number| text::value(number.to_value()).to_string();
-            return Err(crossed(&shown(lower), &shown(upper)));
+            return Err(crossed_bounds(&shown(lower), &shown(upper)));
         }
         let unit = unit_name.map(parse_unit).transpose()?;
         if sorted != Some(1) {
@@ -161,7 +161,7 @@ fn parse_bound<T>(
     }
 }
 
-fn crossed(lower: &str, upper: &str) -> Error {
+fn crossed_bounds(lower: &str, upper: &str) -> Error {
     Error::new(Code(5339900), format!("Lower bound must not exceed upper bound: [{lower}, {upper}]"))
 }
 
@@ -206,9 +206,9 @@ impl Windowing {
                     Bound::Unbounded => {}
                     Bound::Current => self.start = row,
                     Bound::By(lower) => {
-                        let limit = moved(base, *lower, *unit)?;
+                        let limit = add_offset(base, *lower, *unit)?;
                         self.start +=
-                            count_while(values, self.start, limit.as_value(), |order| order == Ordering::Less);
+                            count_matching(values, self.start, limit.as_value(), |order| order == Ordering::Less);
                     }
                 }
                 match upper {
@@ -219,8 +219,9 @@ impl Windowing {
                     }
                     Bound::Current => self.end = row + 1,
                     Bound::By(upper) => {
-                        let limit = moved(base, *upper, *unit)?;
-                        self.end += count_while(values, self.end, limit.as_value(), |order| order != Ordering::Greater);
+                        let limit = add_offset(base, *upper, *unit)?;
+                        self.end +=
+                            count_matching(values, self.end, limit.as_value(), |order| order != Ordering::Greater);
                     }
                 }
                 Ok(self.start..self.end.max(self.start))
@@ -231,7 +232,12 @@ impl Windowing {
 
 /// Counts the consecutive values from an index on that compare this way to the limit. Missing
 /// values sort before null.
-fn count_while(values: &[Option<ValueBuf>], from: usize, limit: Value<'_>, keep: impl Fn(Ordering) -> bool) -> usize {
+fn count_matching(
+    values: &[Option<ValueBuf>],
+    from: usize,
+    limit: Value<'_>,
+    keep: impl Fn(Ordering) -> bool,
+) -> usize {
     let rest = values.get(from..).unwrap_or_default();
     let is_kept =
         |value: &Option<ValueBuf>| keep(compare(value.as_ref().map_or(Value::Undefined, ValueBuf::as_value), limit));
@@ -257,7 +263,7 @@ fn range_base(value: Option<&ValueBuf>, unit: Option<Unit>) -> Result<Value<'_>>
     }
 }
 
-fn moved(base: Value<'_>, offset: Number, unit: Option<Unit>) -> Result<ValueBuf> {
+fn add_offset(base: Value<'_>, offset: Number, unit: Option<Unit>) -> Result<ValueBuf> {
     if let (Value::DateTime(moment), Some(unit)) = (base, unit) {
         let amount = values::integer::exact(offset.to_value()).unwrap_or(0);
         let out_of_range = || Error::new(Code(5166406), "dateAdd overflowed");

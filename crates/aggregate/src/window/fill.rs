@@ -12,7 +12,7 @@ use query::expression::{Evaluated, apply};
 #[derive(Debug, Default)]
 pub(super) struct Linear {
     /// The sort value of the previous document.
-    before: Option<ValueBuf>,
+    previous_position: Option<ValueBuf>,
     left: Option<(ValueBuf, ValueBuf)>,
     /// The next known point, and its row.
     right: Option<(usize, ValueBuf, ValueBuf)>,
@@ -43,8 +43,8 @@ impl Linear {
             )));
         }
         let here = place.value_or_null().to_owned();
-        self.check_place(here.as_value())?;
-        self.before = Some(here.clone());
+        self.check_position(here.as_value())?;
+        self.previous_position = Some(here.clone());
         if !value.is_nullish() {
             let value = value.value_or_null().to_owned();
             self.left = Some((here, value.clone()));
@@ -57,8 +57,8 @@ impl Linear {
         }
     }
 
-    fn check_place(&self, here: Value<'_>) -> Result<()> {
-        let Some(before) = self.before.as_ref().map(ValueBuf::as_value) else { return Ok(()) };
+    fn check_position(&self, here: Value<'_>) -> Result<()> {
+        let Some(before) = self.previous_position.as_ref().map(ValueBuf::as_value) else { return Ok(()) };
         if before.kind().is_number() != here.kind().is_number() {
             let (before, here) = (before.kind().alias(), here.kind().alias());
             return Err(Error::type_mismatch(format!(

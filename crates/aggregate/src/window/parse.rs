@@ -117,7 +117,7 @@ pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<SetWindowField
         Some([only]) => Some(Expression::field(only.path.as_str())?),
         _ => None,
     };
-    let parser = Parser { context, sort: sort.as_ref(), has_sort_by: sort_by.is_some() };
+    let parser = FunctionParser { context, sort: sort.as_ref(), has_sort_by: sort_by.is_some() };
     let (mut functions, mut fields, mut paths) = (Vec::new(), FieldTree::default(), PathSet::default());
     for (path, value) in output.iter() {
         let function = parser.parse(path, value)?;
@@ -161,13 +161,13 @@ fn parse_sort(sort: Doc<'_>, context: &Context) -> Result<Sort> {
     if sort.is_empty() { Ok(Sort::default()) } else { Sort::parse_stage(sort, context) }
 }
 
-struct Parser<'p> {
+struct FunctionParser<'p> {
     context: &'p Context,
     sort: Option<&'p Sort>,
     has_sort_by: bool,
 }
 
-impl Parser<'_> {
+impl FunctionParser<'_> {
     fn parse(&self, path: &str, value: Value<'_>) -> Result<Function> {
         let Value::Document(spec) = value else {
             return Err(Error::failed_to_parse(format!("The field '{path}' must be an object")));

@@ -14,11 +14,11 @@ const CHUNK_BYTES: usize = 128 * 1024;
 pub(super) struct Partition {
     documents: Vec<ItemBuf>,
     memory_bytes: usize,
-    spilled: Option<Spilled>,
+    spilled: Option<SpilledDocuments>,
 }
 
 /// The documents after those in memory.
-struct Spilled {
+struct SpilledDocuments {
     file: RefCell<Box<dyn SpillFile>>,
     /// The end of each document.
     ends: Vec<u64>,
@@ -66,13 +66,13 @@ impl Partition {
             return Err(Error::new(Code(5643011), message));
         };
         let file = RefCell::new(disk.open()?);
-        let spilled = Spilled { file, ends: Vec::new(), written: 0, pending: Vec::new() };
+        let spilled = SpilledDocuments { file, ends: Vec::new(), written: 0, pending: Vec::new() };
         self.spilled.insert(spilled).push(document)
     }
 
     /// Marks the partition as complete: its documents may be read.
     pub fn complete(&mut self) -> Result<()> {
-        self.spilled.as_mut().map_or(Ok(()), Spilled::flush)
+        self.spilled.as_mut().map_or(Ok(()), SpilledDocuments::flush)
     }
 
     pub fn get(&self, index: usize) -> Result<Lent<'_>> {
@@ -84,7 +84,7 @@ impl Partition {
     }
 }
 
-impl Spilled {
+impl SpilledDocuments {
     fn push(&mut self, document: ItemBuf) -> Result<()> {
         self.pending.append(&mut document.into_vec());
         self.ends.push(self.written + self.pending.len() as u64);

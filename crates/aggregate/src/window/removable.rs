@@ -42,12 +42,12 @@ impl RemovableSum {
         } else if value == f64::NEG_INFINITY && !is_finite_decimal(number) {
             self.negative_infinities += quantity;
         } else {
-            self.take(number, quantity > 0);
+            self.apply(number, quantity > 0);
         }
     }
 
     /// Adds a finite number, or subtracts it.
-    fn take(&mut self, number: Number, adding: bool) {
+    fn apply(&mut self, number: Number, adding: bool) {
         if adding {
             return self.sum.add(number);
         }
@@ -134,14 +134,14 @@ pub(super) struct RemovableDeviation {
     squares: Sum,
     count: i64,
     /// Number of values that are not finite, with which the result is null.
-    special: i64,
+    non_finite: i64,
 }
 
 impl RemovableDeviation {
     pub fn update(&mut self, number: Number, quantity: i64) {
         let value = number.to_f64();
         if !value.is_finite() {
-            self.special += quantity;
+            self.non_finite += quantity;
             self.count += quantity;
             return;
         }
@@ -151,7 +151,7 @@ impl RemovableDeviation {
             return;
         }
         if self.count + quantity == 0 {
-            *self = RemovableDeviation { special: self.special, ..RemovableDeviation::default() };
+            *self = RemovableDeviation { non_finite: self.non_finite, ..RemovableDeviation::default() };
             return;
         }
         let difference = self.count as f64 * value - self.sum.total().to_f64();
@@ -162,7 +162,7 @@ impl RemovableDeviation {
     }
 
     pub fn value(&mut self, sample: bool) -> ValueBuf {
-        if self.special > 0 || !sample && self.count < 1 {
+        if self.non_finite > 0 || !sample && self.count < 1 {
             return Value::Null.to_owned();
         }
         let count = if sample { self.count - 1 } else { self.count };
@@ -190,7 +190,7 @@ pub(super) struct RemovableCovariance {
 
 impl RemovableCovariance {
     pub fn add(&mut self, x: Number, y: Number) -> Result<()> {
-        if let Some(special) = special_of(x, y) {
+        if let Some(special) = non_finite_summand(x, y) {
             self.products.add(special);
             return Ok(());
         }
@@ -205,7 +205,7 @@ impl RemovableCovariance {
     }
 
     pub fn remove(&mut self, x: Number, y: Number) -> Result<()> {
-        if let Some(special) = special_of(x, y) {
+        if let Some(special) = non_finite_summand(x, y) {
             self.products.remove(special);
             return Ok(());
         }
@@ -241,7 +241,7 @@ impl RemovableCovariance {
 }
 
 /// Returns the summand of a pair that is not finite; it is left out of means and count.
-fn special_of(x: Number, y: Number) -> Option<Number> {
+fn non_finite_summand(x: Number, y: Number) -> Option<Number> {
     let is_finite = |number: Number| number.to_f64().is_finite() || is_finite_decimal(number);
     if is_finite(x) && is_finite(y) {
         return None;

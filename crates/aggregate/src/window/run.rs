@@ -139,7 +139,7 @@ impl Run {
         match (function, self) {
             (Function::Sliding(sliding, bounds), Run::Sliding { windowing, window, held }) => {
                 let wanted = windowing.window(bounds, row, partition.len())?;
-                let mut source = Entering { sliding, stage, partition };
+                let mut source = WindowSource { sliding, stage, partition };
                 held.move_to(window, wanted, &mut source)?;
                 held.value(sliding).map(Some)
             }
@@ -167,7 +167,7 @@ impl Run {
                     None => None,
                 };
                 let same =
-                    before.as_ref().is_some_and(|before| same(before.as_ref(), value.as_ref(), &stage.collation));
+                    before.as_ref().is_some_and(|before| are_equal(before.as_ref(), value.as_ref(), &stage.collation));
                 *before = Some(value);
                 *count += 1;
                 *rank = match function {
@@ -200,7 +200,7 @@ impl Run {
     }
 }
 
-fn same(a: Option<&ValueBuf>, b: Option<&ValueBuf>, collation: &Collation) -> bool {
+fn are_equal(a: Option<&ValueBuf>, b: Option<&ValueBuf>, collation: &Collation) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => collation.equal(a.as_value(), b.as_value()),
         (a, b) => a.is_none() && b.is_none(),
@@ -269,7 +269,7 @@ pub(super) enum Held {
 }
 
 /// The source of the documents that enter a window.
-struct Entering<'e> {
+struct WindowSource<'e> {
     sliding: &'e Sliding,
     stage: &'e SetWindowFields,
     partition: &'e Partition,
@@ -312,7 +312,7 @@ impl Held {
         &mut self,
         window: &mut Option<Range<usize>>,
         wanted: Range<usize>,
-        source: &mut Entering<'_>,
+        source: &mut WindowSource<'_>,
     ) -> Result<()> {
         let now = window.clone().unwrap_or(wanted.start..wanted.start);
         let first_new = now.end.max(wanted.start);
@@ -329,7 +329,7 @@ impl Held {
         Ok(())
     }
 
-    fn enter(&mut self, source: &Entering<'_>, document: Item<'_>) -> Result<()> {
+    fn enter(&mut self, source: &WindowSource<'_>, document: Item<'_>) -> Result<()> {
         let number =
             |operand: &Operand| Ok::<_, Error>(operand.evaluate(document)?.value().and_then(Number::from_value));
         match (self, source.sliding) {

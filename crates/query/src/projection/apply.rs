@@ -49,12 +49,12 @@ impl Walk<'_> {
     fn field(&self, field: &Field, element: Element<'_>, pick: bool, out: &mut DocWriter<'_>) -> Result<bool> {
         match &field.action {
             Action::Keep if pick && element.kind == Kind::Array => {
-                let picked = self.picked(nested(element))?;
+                let picked = self.positional_element(nested(element))?;
                 out.array(element.key()).push_raw(picked.kind, picked.raw_value());
             }
             Action::Keep => out.append_element(element),
             Action::Drop => {}
-            Action::Inside(fields) => return self.inside(fields, element, pick, out),
+            Action::Inside(fields) => return self.nested_fields(fields, element, pick, out),
             Action::Slice(slice) if element.kind == Kind::Array => {
                 let mut array = out.array(element.key());
                 let kept = slice.elements(nested(element)).counted();
@@ -70,13 +70,19 @@ impl Walk<'_> {
         Ok(true)
     }
 
-    fn inside(&self, fields: &Fields, element: Element<'_>, pick: bool, out: &mut DocWriter<'_>) -> Result<bool> {
+    fn nested_fields(
+        &self,
+        fields: &Fields,
+        element: Element<'_>,
+        pick: bool,
+        out: &mut DocWriter<'_>,
+    ) -> Result<bool> {
         match element.kind {
             Kind::Document => self.document(fields, nested(element), pick, &mut out.document(element.key()))?,
             Kind::Array if pick => {
-                let picked = self.picked(nested(element))?;
+                let picked = self.positional_element(nested(element))?;
                 if !matches!(picked.kind, Kind::Document | Kind::Array) && !fields.computes {
-                    return Err(mismatch());
+                    return Err(positional_mismatch());
                 }
                 self.array_element(fields, picked, &mut out.array(element.key()))?;
             }
@@ -148,16 +154,16 @@ impl Walk<'_> {
     }
 
     /// Returns the element that the positional operator selects.
-    fn picked<'d>(&self, array: Doc<'d>) -> Result<Element<'d>> {
+    fn positional_element<'d>(&self, array: Doc<'d>) -> Result<Element<'d>> {
         let index = self.array_index.ok_or_else(|| {
             let message = "positional operator '.$' couldn't find a matching element in the array";
             Error::new(Code(51246), message)
         })?;
-        array.elements().counted().nth(index).ok_or_else(mismatch)
+        array.elements().counted().nth(index).ok_or_else(positional_mismatch)
     }
 }
 
-fn mismatch() -> Error {
+fn positional_mismatch() -> Error {
     Error::new(Code(51247), "positional operator '.$' element mismatch")
 }
 

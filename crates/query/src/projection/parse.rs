@@ -33,7 +33,7 @@ pub(super) struct Parser<'c> {
 }
 
 /// Returns a field's value as a boolean, if it is one or a number.
-fn switch(value: Value<'_>) -> Option<bool> {
+fn as_boolean(value: Value<'_>) -> Option<bool> {
     (value.kind().is_number() || value.kind() == Kind::Boolean).then(|| value.is_truthy())
 }
 
@@ -43,7 +43,7 @@ fn is_operator(document: Doc<'_>) -> bool {
 
 /// Fails if the positional operator cannot refer to a filter. Conditions by distance are rejected
 /// when the filter is parsed.
-fn check_filter(filter: Doc<'_>) -> Result<()> {
+fn check_positional_filter(filter: Doc<'_>) -> Result<()> {
     for element in filter.elements().counted() {
         match element.key_bytes() {
             b"$text" => return Err(Error::bad_value("$text is not allowed in this context")),
@@ -53,7 +53,7 @@ fn check_filter(filter: Doc<'_>) -> Result<()> {
             }
             b"$and" | b"$or" | b"$nor" => {
                 let branches = element.value().as_array().unwrap_or(Doc::EMPTY);
-                branches.values().counted().filter_map(Value::as_document).try_for_each(check_filter)?;
+                branches.values().counted().filter_map(Value::as_document).try_for_each(check_positional_filter)?;
             }
             _ => {}
         }
@@ -86,7 +86,7 @@ impl<'c> Parser<'c> {
     pub fn parse(mut self, spec: Doc<'_>) -> Result<Projection> {
         let around = self.context.requests.take();
         for element in spec.elements().counted() {
-            match switch(element.value()) {
+            match as_boolean(element.value()) {
                 Some(flag) if element.key() == "_id" => {
                     if self.id.replace(flag).is_some() || self.root.find(b"_id").is_some() {
                         return Err(Error::new(Code(31250), "Path collision at _id"));
@@ -96,7 +96,7 @@ impl<'c> Parser<'c> {
             }
         }
         let mode = self.resolved_mode();
-        self.place_id(mode)?;
+        self.insert_id(mode)?;
         self.context.folding.settle(self.failure)?;
         let needs = self.context.requests.take();
         self.context.requests.add(around.and(needs));
@@ -114,7 +114,7 @@ impl<'c> Parser<'c> {
         }
     }
 
-    fn place_id(&mut self, mode: Mode) -> Result<()> {
+    fn insert_id(&mut self, mode: Mode) -> Result<()> {
         let is_free = self.root.find(b"_id").is_none();
         match (mode, self.id) {
             (Mode::Include, None) if !is_free => Ok(()),
@@ -138,8 +138,8 @@ impl<'c> Parser<'c> {
         }
         let depth = prefix.len();
         prefix.extend(name.split('.'));
-        match (element.value(), switch(element.value())) {
-            (_, Some(flag)) => self.parse_switch(prefix, element.key(), flag, positional)?,
+        match (element.value(), as_boolean(element.value())) {
+            (_, Some(flag)) => self.parse_inclusion(prefix, element.key(), flag, positional)?,
             (Value::Document(_), _) if positional => {
                 let message = "positional projection cannot be used with an expression or sub object";
                 return Err(Error::new(Code(31271), message));
@@ -184,12 +184,12 @@ impl<'c> Parser<'c> {
         }
     }
 
-    fn parse_switch(&mut self, path: &[&str], name: &str, flag: bool, positional: bool) -> Result<()> {
+    fn parse_inclusion(&mut self, path: &[&str], name: &str, flag: bool, positional: bool) -> Result<()> {
         if positional {
             self.check_positional(flag)?;
         }
         let action = if flag { Action::Keep } else { Action::Drop };
-        self.insert(path, action, positional)?;
+        self.insert_action(path, action, positional)?;
         if flag {
             if self.mode == Some(Mode::Exclude) {
                 return Err(Error::new(
@@ -220,14 +220,14 @@ impl<'c> Parser<'c> {
         if self.has_element_match {
             return Err(Error::new(Code(31256), "Cannot specify positional operator and $elemMatch."));
         }
-        check_filter(self.filter)?;
+        check_positional_filter(self.filter)?;
         self.positional = Some(Arc::new(Predicate::parse_as_written(self.filter, self.context)?));
         Ok(())
     }
 
     /// Inserts an action into the tree. A plain `_id: 0` or `_id: 1` is not in the tree yet, but
     /// conflicts.
-    fn insert(&mut self, path: &[&str], action: Action, positional: bool) -> Result<()> {
+    fn insert_action(&mut self, path: &[&str], action: Action, positional: bool) -> Result<()> {
         match path {
             ["_id"] if self.id.is_some() => Err(Error::new(Code(31250), "Path collision at _id")),
             ["_id", rest @ ..] if self.id.is_some() => {
@@ -240,7 +240,7 @@ impl<'c> Parser<'c> {
     }
 
     fn parse_operator(&mut self, path: &[&str], operator: Doc<'_>) -> Result<()> {
-        check_single(operator)?;
+        check_no_other_fields(operator)?;
         let Some(first) = operator.first() else { return Ok(()) };
         match first.key() {
             "$slice" if self.is_find => self.parse_slice(path, operator, first.value()),
@@ -254,13 +254,13 @@ impl<'c> Parser<'c> {
     fn parse_meta(&mut self, path: &[&str], operator: Doc<'_>) -> Result<()> {
         let expression = self.expression(Value::Document(operator))?;
         self.has_meta = true;
-        self.insert(path, Action::Compute(expression), false)
+        self.insert_action(path, Action::Compute(expression), false)
     }
 
     /// Parses `$slice`. An operand not of the short form may be the expression of that name.
     fn parse_slice(&mut self, path: &[&str], operator: Doc<'_>, operand: Value<'_>) -> Result<()> {
         let complaint = match Slice::parse(operand) {
-            Ok(slice) => match self.insert(path, Action::Slice(slice), false) {
+            Ok(slice) => match self.insert_action(path, Action::Slice(slice), false) {
                 Ok(()) => {
                     self.has_slice = true;
                     return Ok(());
@@ -300,7 +300,7 @@ impl<'c> Parser<'c> {
         let mut filter = DocBuf::new();
         filter.append(field, &condition);
         let predicate = Predicate::parse(filter.as_doc(), self.context)?;
-        self.insert(path, Action::ElementMatch(predicate), false)
+        self.insert_action(path, Action::ElementMatch(predicate), false)
     }
 
     /// Adds a computed field, which makes the projection an inclusion.
@@ -312,7 +312,7 @@ impl<'c> Parser<'c> {
             return Err(Error::new(Code(31252), message));
         }
         let expression = self.expression(value)?;
-        self.insert(path, Action::Compute(expression), false)?;
+        self.insert_action(path, Action::Compute(expression), false)?;
         if is_exclusion {
             let found = text::element(path.last().unwrap_or(&""), value);
             return Err(Error::new(
@@ -346,7 +346,7 @@ fn empty_projection() -> Error {
 }
 
 /// Fails if a document that begins with an operator has other fields.
-fn check_single(operator: Doc<'_>) -> Result<()> {
+fn check_no_other_fields(operator: Doc<'_>) -> Result<()> {
     match operator.elements().counted().count() {
         1 => Ok(()),
         _ => operator.elements().try_for_each(|element| check_field_path(element.key())),

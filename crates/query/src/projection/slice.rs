@@ -20,7 +20,8 @@ impl Slice {
         match operand {
             Value::Array(pair) => Self::parse_pair(pair),
             operand => {
-                let count = clamped(operand).ok_or((31273, "$slice only supports numbers and [skip, limit] arrays"))?;
+                let count =
+                    clamp_to_i32(operand).ok_or((31273, "$slice only supports numbers and [skip, limit] arrays"))?;
                 let skip = if count < 0 { count } else { 0 };
                 Ok(Slice { skip, count: count.saturating_abs() })
             }
@@ -32,8 +33,8 @@ impl Slice {
         let [skip, count] = values[..] else {
             return Err((31272, "$slice array argument should be of form [skip, limit]"));
         };
-        let skip = clamped(skip).ok_or((31257, "$slice skip must be a number"))?;
-        let count = clamped(count).ok_or((31258, "$slice limit must be a number"))?;
+        let skip = clamp_to_i32(skip).ok_or((31257, "$slice skip must be a number"))?;
+        let count = clamp_to_i32(count).ok_or((31258, "$slice limit must be a number"))?;
         if count <= 0 {
             return Err((31259, "$slice limit must be positive"));
         }
@@ -51,7 +52,7 @@ impl Slice {
 }
 
 /// Returns a number truncated to an integer and clamped to 32 bits.
-fn clamped(value: Value<'_>) -> Option<i32> {
+fn clamp_to_i32(value: Value<'_>) -> Option<i32> {
     Some(match value {
         Value::Int32(number) => number,
         Value::Int64(number) => number.clamp(i32::MIN.into(), i32::MAX.into()) as i32,

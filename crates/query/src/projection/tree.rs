@@ -21,7 +21,7 @@ pub(super) enum Mode {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fields {
     fields: Vec<Field>,
-    places: NameIndex,
+    indices: NameIndex,
     /// Whether a field below is computed, so that the level is created even if the document has
     /// none.
     pub computes: bool,
@@ -63,12 +63,12 @@ impl Fields {
 
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<&Field> {
-        self.fields.get(self.place(name)?)
+        self.fields.get(self.index_of(name)?)
     }
 
     #[inline]
-    fn place(&self, name: &[u8]) -> Option<usize> {
-        self.places.place(name, self.fields.iter().map(|field| &*field.name))
+    fn index_of(&self, name: &[u8]) -> Option<usize> {
+        self.indices.place(name, self.fields.iter().map(|field| &*field.name))
     }
 
     /// Passes each action with its dotted path to `take`.
@@ -138,7 +138,7 @@ impl Fields {
         let Some(name) = path.get(at) else { return Ok(()) };
         let is_last = at + 1 == path.len();
         self.computes |= matches!(action, Action::Compute(_));
-        let index = self.place(name.as_bytes());
+        let index = self.index_of(name.as_bytes());
         let Some(field) = index.and_then(|index| self.fields.get_mut(index)) else {
             return self.append(path, at, action, positional);
         };
@@ -165,7 +165,7 @@ impl Fields {
             fields.insert_at(path, at + 1, action, positional)?;
             Action::Inside(fields)
         };
-        self.places.push(path[at]);
+        self.indices.push(path[at]);
         self.fields.push(Field { name: path[at].into(), action, positional });
         Ok(())
     }

@@ -21,7 +21,7 @@ impl ElementOrder {
             }
             Value::Document(spec) => spec
                 .iter()
-                .map(|(path, direction)| parse_part(path, direction))
+                .map(|(path, direction)| parse_sort_field(path, direction))
                 .collect::<Result<_>>()
                 .map(ElementOrder::Fields),
             number if number.kind().is_number() => match exact(number) {
@@ -37,14 +37,14 @@ impl ElementOrder {
     pub fn compare(&self, a: Value<'_>, b: Value<'_>, collation: &Collation) -> Ordering {
         steps::step();
         match self {
-            ElementOrder::Whole { ascending } => directed(collation.compare(a, b), *ascending),
+            ElementOrder::Whole { ascending } => with_direction(collation.compare(a, b), *ascending),
             ElementOrder::Fields(parts) => parts
                 .iter()
                 .map(|(path, ascending)| {
-                    directed(
+                    with_direction(
                         collation.compare(
-                            sort_value(a, path).unwrap_or(Value::Null),
-                            sort_value(b, path).unwrap_or(Value::Null),
+                            value_to_sort_by(a, path).unwrap_or(Value::Null),
+                            value_to_sort_by(b, path).unwrap_or(Value::Null),
                         ),
                         *ascending,
                     )
@@ -55,11 +55,11 @@ impl ElementOrder {
     }
 }
 
-fn directed(order: Ordering, ascending: bool) -> Ordering {
+fn with_direction(order: Ordering, ascending: bool) -> Ordering {
     if ascending { order } else { order.reverse() }
 }
 
-fn parse_part(path: &str, direction: Value<'_>) -> Result<(Box<str>, bool)> {
+fn parse_sort_field(path: &str, direction: Value<'_>) -> Result<(Box<str>, bool)> {
     if !matches!(exact(direction), Some(1 | -1)) {
         return Err(Error::bad_value("The sort element value must be either 1 or -1"));
     }
@@ -75,7 +75,7 @@ fn parse_part(path: &str, direction: Value<'_>) -> Result<(Box<str>, bool)> {
 
 /// Returns the value that an element is sorted by: the one at the path, through documents and array
 /// positions. Only documents have one.
-fn sort_value<'a>(element: Value<'a>, path: &str) -> Option<Value<'a>> {
+fn value_to_sort_by<'a>(element: Value<'a>, path: &str) -> Option<Value<'a>> {
     let mut names = path.split('.');
     let first = element.as_document().zip(names.next()).and_then(|(document, name)| document.get(name));
     names.try_fold(first?, |value, name| match value {

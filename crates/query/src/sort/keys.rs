@@ -32,7 +32,7 @@ pub(super) fn append(sort: &Sort, item: Item<'_>, out: &mut Vec<u8>) -> Result<(
     let start = out.len();
     let mut values = SmallVec::<[Value<'_>; 4]>::new();
     for part in parts {
-        match scalar(part, item) {
+        match value_without_array(part, item) {
             Some(value) => values.push(value),
             None => return append_compound(sort, item, out, start),
         }
@@ -56,14 +56,14 @@ pub(super) fn append_values(sort: &Sort, item: Item<'_>, out: &mut ArrayWriter<'
 
 /// Returns the values of the document's key; none if no key of the document counts.
 pub(super) fn values(sort: &Sort, item: Item<'_>) -> Result<SmallVec<[ValueBuf; 4]>> {
-    let mut keys = Keys::new(sort, item.metadata);
+    let mut keys = KeyGenerator::new(sort, item.metadata);
     keys.best_values = Some(SmallVec::new());
-    keys.generate(pending(sort, item.document))?;
+    keys.generate(initial_states(sort, item.document))?;
     Ok(keys.best_values.unwrap_or_default())
 }
 
 /// Returns the value that a document is sorted by, unless the path crosses an array.
-fn scalar<'d>(part: &SortPart, item: Item<'d>) -> Option<Value<'d>> {
+fn value_without_array<'d>(part: &SortPart, item: Item<'d>) -> Option<Value<'d>> {
     if let Some(meta) = part.meta {
         return Some(item.metadata.get(meta).unwrap_or(Value::Null));
     }
@@ -120,31 +120,31 @@ pub(super) fn encode(value: Option<Value<'_>>, ascending: bool, collation: &Coll
 
 /// The state of one field of a compound sort while arrays are expanded.
 #[derive(Clone, Copy)]
-enum Field<'d> {
+enum FieldState<'d> {
     /// The components from this index on remain to be looked up in this value.
     Pending(Value<'d>, usize),
     /// The same in an element that a number in the path selected.
-    Picked(Value<'d>, usize),
+    Selected(Value<'d>, usize),
     /// The path has reached an array, with the components from this index on left.
     AtArray(Doc<'d>, usize),
-    Found(Value<'d>),
+    Reached(Value<'d>),
 }
 
-type Fields<'d> = SmallVec<[Field<'d>; 4]>;
+type FieldStates<'d> = SmallVec<[FieldState<'d>; 4]>;
 
-fn pending<'d>(sort: &Sort, document: Doc<'d>) -> Fields<'d> {
-    sort.parts.iter().map(|_| Field::Pending(Value::Document(document), 0)).collect()
+fn initial_states<'d>(sort: &Sort, document: Doc<'d>) -> FieldStates<'d> {
+    sort.parts.iter().map(|_| FieldState::Pending(Value::Document(document), 0)).collect()
 }
 
 fn append_compound(sort: &Sort, item: Item<'_>, out: &mut Vec<u8>, start: usize) -> Result<()> {
     out.truncate(start);
-    let mut keys = Keys::new(sort, item.metadata);
-    keys.generate(pending(sort, item.document))?;
+    let mut keys = KeyGenerator::new(sort, item.metadata);
+    keys.generate(initial_states(sort, item.document))?;
     out.extend_from_slice(&keys.best);
     Ok(())
 }
 
-struct Keys<'p> {
+struct KeyGenerator<'p> {
     parts: &'p [SortPart],
     collation: &'p Collation,
     metadata: Metadata<'p>,
@@ -155,9 +155,9 @@ struct Keys<'p> {
     candidate: Vec<u8>,
 }
 
-impl<'p> Keys<'p> {
-    fn new(sort: &'p Sort, metadata: Metadata<'p>) -> Keys<'p> {
-        Keys {
+impl<'p> KeyGenerator<'p> {
+    fn new(sort: &'p Sort, metadata: Metadata<'p>) -> KeyGenerator<'p> {
+        KeyGenerator {
             parts: &sort.parts,
             collation: &sort.collation,
             metadata,
@@ -169,7 +169,7 @@ impl<'p> Keys<'p> {
     }
 
     /// Resolves all pending fields, and expands the next array.
-    fn generate<'d>(&mut self, mut fields: Fields<'d>) -> Result<()> {
+    fn generate<'d>(&mut self, mut fields: FieldStates<'d>) -> Result<()> {
         let mut array: Option<Doc<'d>> = None;
         // An array that was selected by its position is not expanded.
         let mut whole = false;
@@ -177,11 +177,11 @@ impl<'p> Keys<'p> {
             if part.meta.is_some() {
                 continue;
             }
-            if let Field::Pending(value, at) | Field::Picked(value, at) = *field {
-                whole |= matches!(*field, Field::Picked(Value::Array(_), _));
-                *field = look_up(&part.path, value, at);
+            if let FieldState::Pending(value, at) | FieldState::Selected(value, at) = *field {
+                whole |= matches!(*field, FieldState::Selected(Value::Array(_), _));
+                *field = follow_path(&part.path, value, at);
             }
-            if let Field::AtArray(found, _) = *field {
+            if let FieldState::AtArray(found, _) = *field {
                 if array.is_some_and(|array| !std::ptr::eq(array.as_bytes(), found.as_bytes())) {
                     return Err(Error::bad_value("cannot sort with keys that are parallel arrays"));
                 }
@@ -196,33 +196,33 @@ impl<'p> Keys<'p> {
     }
 
     /// Continues with one element of the array, or with none if it is empty.
-    fn enter<'d>(&mut self, element: Option<Value<'d>>, whole: bool, fields: &Fields<'d>) -> Result<()> {
+    fn enter<'d>(&mut self, element: Option<Value<'d>>, whole: bool, fields: &FieldStates<'d>) -> Result<()> {
         let inside = fields
             .iter()
             .zip(self.parts)
             .map(|(field, part)| match *field {
-                Field::AtArray(array, at) if whole && at == part.path.component_count() => {
-                    Ok(Field::Found(Value::Array(array)))
+                FieldState::AtArray(array, at) if whole && at == part.path.component_count() => {
+                    Ok(FieldState::Reached(Value::Array(array)))
                 }
-                Field::AtArray(array, at) => inside_array(&part.path, array, element, at),
+                FieldState::AtArray(array, at) => state_in_element(&part.path, array, element, at),
                 field => Ok(field),
             })
             .collect::<Result<_>>()?;
         self.generate(inside)
     }
 
-    fn complete(&mut self, fields: &Fields<'_>) -> Result<()> {
+    fn complete(&mut self, fields: &FieldStates<'_>) -> Result<()> {
         self.candidate.clear();
         let metadata = self.metadata;
         for (field, part) in fields.iter().zip(self.parts) {
-            encode(found(*field, part, metadata), part.ascending, self.collation, &mut self.candidate);
+            encode(reached_value(*field, part, metadata), part.ascending, self.collation, &mut self.candidate);
         }
         if self.within.is_some_and(|within| !within.contains(&self.candidate)) {
             return Ok(());
         }
         if self.best.is_empty() || self.candidate < self.best {
             if let Some(values) = &mut self.best_values {
-                let found = fields.iter().zip(self.parts).map(|(field, part)| found(*field, part, metadata));
+                let found = fields.iter().zip(self.parts).map(|(field, part)| reached_value(*field, part, metadata));
                 *values = found.map(|value| value.unwrap_or(Value::Null).to_owned()).collect();
             }
             std::mem::swap(&mut self.best, &mut self.candidate);
@@ -232,10 +232,10 @@ impl<'p> Keys<'p> {
 }
 
 /// Returns the value that a part of the sort has reached.
-fn found<'v>(field: Field<'v>, part: &SortPart, metadata: Metadata<'v>) -> Option<Value<'v>> {
+fn reached_value<'v>(field: FieldState<'v>, part: &SortPart, metadata: Metadata<'v>) -> Option<Value<'v>> {
     match (field, part.meta) {
         (_, Some(meta)) => metadata.get(meta),
-        (Field::Found(value), None) => Some(value),
+        (FieldState::Reached(value), None) => Some(value),
         _ => None,
     }
 }
@@ -244,9 +244,9 @@ fn found<'v>(field: Field<'v>, part: &SortPart, metadata: Metadata<'v>) -> Optio
 ///
 /// Fails with 16746 if a number in the path is both an index of the array and the name of a field
 /// of the element.
-fn inside_array<'d>(path: &Path, array: Doc<'d>, element: Option<Value<'d>>, at: usize) -> Result<Field<'d>> {
+fn state_in_element<'d>(path: &Path, array: Doc<'d>, element: Option<Value<'d>>, at: usize) -> Result<FieldState<'d>> {
     let Some(name) = path.components().nth(at) else {
-        return Ok(Field::Found(element.unwrap_or(Value::Undefined)));
+        return Ok(FieldState::Reached(element.unwrap_or(Value::Undefined)));
     };
     let inner = element.and_then(Value::as_document);
     let picked = position(name).and_then(|position| array.values().counted().nth(position as usize));
@@ -259,23 +259,23 @@ fn inside_array<'d>(path: &Path, array: Doc<'d>, element: Option<Value<'d>>, at:
         return Err(Error::new(Code(16746), message));
     }
     Ok(match picked {
-        Some(picked) => Field::Picked(picked, at + 1),
+        Some(picked) => FieldState::Selected(picked, at + 1),
         // An array directly inside an array is not expanded.
-        None => Field::Pending(inner.map_or(Value::Null, Value::Document), at),
+        None => FieldState::Pending(inner.map_or(Value::Null, Value::Document), at),
     })
 }
 
 /// Follows a path from its component `at` on, up to its end or to an array.
-fn look_up<'d>(path: &Path, mut value: Value<'d>, at: usize) -> Field<'d> {
+fn follow_path<'d>(path: &Path, mut value: Value<'d>, at: usize) -> FieldState<'d> {
     for (index, name) in path.components().enumerate().skip(at) {
         value = match value {
             Value::Document(document) => document.get(name).unwrap_or(Value::Null),
-            Value::Array(array) => return Field::AtArray(array, index),
-            _ => return Field::Found(Value::Null),
+            Value::Array(array) => return FieldState::AtArray(array, index),
+            _ => return FieldState::Reached(Value::Null),
         };
     }
     match value {
-        Value::Array(array) => Field::AtArray(array, path.component_count()),
-        value => Field::Found(value),
+        Value::Array(array) => FieldState::AtArray(array, path.component_count()),
+        value => FieldState::Reached(value),
     }
 }

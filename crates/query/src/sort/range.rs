@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_in_it_by_one_of_its_keys() {
+    fn one_key_in_the_range_is_enough() {
         for (pattern, min, max, inside, expected) in [
             ("{a: 1}", Some("{a: 2}"), None, "{a: 2}", true),
             ("{a: 1}", Some("{a: 2}"), None, "{a: 1}", false),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn its_fields_lie_between_values() {
+    fn fields_have_bounds() {
         let range = range("{a: 1, b: -1}", Some("{a: 1, b: 4}"), Some("{a: 2, b: 3}"));
         let (one, two, three, four) = (Value::Int32(1), Value::Int32(2), Value::Int32(3), Value::Int32(4));
         assert_eq!(range.ends(0), (Some((one, true)), Some((two, true))));

@@ -17,7 +17,7 @@ pub struct Sorter {
     limit: usize,
     budget: Budget,
     memory_bytes: usize,
-    kept: Kept,
+    buffer: SortBuffer,
     runs: Option<Runs>,
     /// The key of the current document.
     key: Vec<u8>,
@@ -27,37 +27,37 @@ pub struct Sorter {
 }
 
 #[derive(Debug)]
-enum Kept {
-    All(Heap),
+enum SortBuffer {
+    All(EntryArena),
     /// The first `limit` documents so far, the last of them on top.
-    First(BinaryHeap<Owned>),
+    First(BinaryHeap<OwnedEntry>),
 }
 
 /// A document with its key; `number`, the order of arrival, keeps the sort stable.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Owned {
+struct OwnedEntry {
     key: Box<[u8]>,
     number: u64,
     /// The bytes of an [`ItemBuf`].
     item: Vec<u8>,
 }
 
-impl Owned {
+impl OwnedEntry {
     fn memory_bytes(&self) -> usize {
-        size_of::<Owned>() + self.key.len() + self.item.len()
+        size_of::<OwnedEntry>() + self.key.len() + self.item.len()
     }
 }
 
 /// Documents with their keys, side by side in few large pieces of memory.
 #[derive(Debug, Default)]
-struct Heap {
+struct EntryArena {
     pieces: Vec<Vec<u8>>,
-    places: Vec<Place>,
+    locations: Vec<EntryLocation>,
 }
 
 /// The location of a key, and of the document after it.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct EntryLocation {
     /// The key's first bytes, which decide most comparisons.
     prefix: u64,
     piece: u32,
@@ -66,7 +66,7 @@ struct Place {
     item_bytes: u32,
 }
 
-impl Heap {
+impl EntryArena {
     /// Appends a document and returns the bytes by which memory grew.
     fn push(&mut self, key: &[u8], item: Item<'_>) -> usize {
         let (document, metadata) = (item.document.as_bytes(), item.metadata_bytes());
@@ -78,7 +78,7 @@ impl Heap {
         }
         let index = self.pieces.len() - 1;
         let Some(piece) = self.pieces.last_mut() else { return 0 };
-        let place = Place {
+        let place = EntryLocation {
             prefix: prefix(key),
             piece: index as u32,
             offset: piece.len() as u32,
@@ -88,11 +88,11 @@ impl Heap {
         piece.extend_from_slice(key);
         piece.extend_from_slice(document);
         piece.extend_from_slice(metadata);
-        self.places.push(place);
-        bytes + size_of::<Place>()
+        self.locations.push(place);
+        bytes + size_of::<EntryLocation>()
     }
 
-    fn bytes(&self, place: Place) -> (&[u8], &[u8]) {
+    fn bytes(&self, place: EntryLocation) -> (&[u8], &[u8]) {
         let start = place.offset as usize;
         let middle = start + place.key_bytes as usize;
         let piece = self.pieces.get(place.piece as usize).map_or(&[][..], Vec::as_slice);
@@ -100,7 +100,7 @@ impl Heap {
     }
 
     fn sort(&mut self) {
-        let mut places = std::mem::take(&mut self.places);
+        let mut places = std::mem::take(&mut self.locations);
         places.sort_unstable_by(|a, b| {
             steps::step();
             let whole = || {
@@ -111,7 +111,7 @@ impl Heap {
             // Pieces fill up in the order of arrival.
             a.prefix.cmp(&b.prefix).then_with(whole).then((a.piece, a.offset).cmp(&(b.piece, b.offset)))
         });
-        self.places = places;
+        self.locations = places;
     }
 }
 
@@ -128,13 +128,14 @@ impl Sorter {
     /// Past the budget's memory, [`Sorter::push`] writes a sorted run to disk, or fails with 292.
     pub fn new(sort: Sort, limit: Option<usize>, budget: impl Into<Budget>) -> Sorter {
         let limit = limit.filter(|limit| *limit > 0);
-        let kept = if limit.is_some() { Kept::First(BinaryHeap::new()) } else { Kept::All(Heap::default()) };
+        let kept =
+            if limit.is_some() { SortBuffer::First(BinaryHeap::new()) } else { SortBuffer::All(EntryArena::default()) };
         Sorter {
             sort,
             limit: limit.unwrap_or(usize::MAX),
             budget: budget.into(),
             memory_bytes: 0,
-            kept,
+            buffer: kept,
             runs: None,
             key: Vec::new(),
             metadata: MetadataBuf::default(),
@@ -144,7 +145,7 @@ impl Sorter {
 
     pub fn push<'d>(&mut self, item: impl Into<Item<'d>>) -> Result<()> {
         let item = item.into();
-        if !self.sort.shows_key {
+        if !self.sort.records_key {
             return self.push_behind(item, |_| Ok(()));
         }
         let mut metadata = std::mem::take(&mut self.metadata);
@@ -157,13 +158,13 @@ impl Sorter {
 
     /// Returns whether every document is retained, because fewer than `limit` have arrived.
     pub fn has_use_for_any(&self) -> bool {
-        matches!(&self.kept, Kept::First(first) if first.len() < self.limit)
+        matches!(&self.buffer, SortBuffer::First(first) if first.len() < self.limit)
     }
 
     /// Returns whether a document with these fields would be retained. They must include all fields
     /// that it is sorted by.
     pub fn has_use_for(&mut self, document: Doc<'_>) -> Result<bool> {
-        let Kept::First(first) = &self.kept else { return Ok(true) };
+        let SortBuffer::First(first) = &self.buffer else { return Ok(true) };
         if first.len() < self.limit {
             return Ok(true);
         }
@@ -183,9 +184,9 @@ impl Sorter {
         self.key.clear();
         lead(&mut self.key)?;
         self.sort.key(item, &mut self.key)?;
-        match &mut self.kept {
-            Kept::All(heap) => self.memory_bytes += heap.push(&self.key, item),
-            Kept::First(first) => {
+        match &mut self.buffer {
+            SortBuffer::All(heap) => self.memory_bytes += heap.push(&self.key, item),
+            SortBuffer::First(first) => {
                 if first.len() >= self.limit {
                     // Of equal keys the first to arrive is retained.
                     match first.peek() {
@@ -194,8 +195,11 @@ impl Sorter {
                     }
                     self.memory_bytes -= first.pop().map_or(0, |last| last.memory_bytes());
                 }
-                let entry =
-                    Owned { key: self.key.as_slice().into(), number: self.count, item: item.to_owned().into_vec() };
+                let entry = OwnedEntry {
+                    key: self.key.as_slice().into(),
+                    number: self.count,
+                    item: item.to_owned().into_vec(),
+                };
                 self.memory_bytes += entry.memory_bytes();
                 first.push(entry);
             }
@@ -214,16 +218,16 @@ impl Sorter {
             none => none.insert(Runs::open(disk)?),
         };
         runs.begin();
-        match std::mem::replace(&mut self.kept, Kept::All(Heap::default())) {
-            Kept::All(mut heap) => {
+        match std::mem::replace(&mut self.buffer, SortBuffer::All(EntryArena::default())) {
+            SortBuffer::All(mut heap) => {
                 heap.sort();
-                for place in &heap.places {
+                for place in &heap.locations {
                     steps::step();
                     let (key, document) = heap.bytes(*place);
                     runs.push(key, document)?;
                 }
             }
-            Kept::First(first) => {
+            SortBuffer::First(first) => {
                 for entry in first.into_sorted_vec() {
                     steps::step();
                     runs.push(&entry.key, &entry.item)?;
@@ -240,29 +244,29 @@ impl Sorter {
         if self.runs.is_some() {
             self.spill()?;
         }
-        let source = match (self.runs, self.kept) {
-            (Some(runs), _) => Source::Disk(runs.merge()?),
-            (None, Kept::All(mut heap)) => {
+        let source = match (self.runs, self.buffer) {
+            (Some(runs), _) => SortedEntries::Disk(runs.merge()?),
+            (None, SortBuffer::All(mut heap)) => {
                 heap.sort();
-                Source::Memory { heap, next: 0 }
+                SortedEntries::Memory { heap, next: 0 }
             }
-            (None, Kept::First(first)) => Source::Few(first.into_sorted_vec().into_iter()),
+            (None, SortBuffer::First(first)) => SortedEntries::Limited(first.into_sorted_vec().into_iter()),
         };
-        Ok(Sorted { source, left: self.limit })
+        Ok(Sorted { source, remaining: self.limit })
     }
 }
 
 /// The documents of a finished sort, in order.
 #[derive(Debug)]
 pub struct Sorted {
-    source: Source,
-    left: usize,
+    source: SortedEntries,
+    remaining: usize,
 }
 
 #[derive(Debug)]
-enum Source {
-    Memory { heap: Heap, next: usize },
-    Few(std::vec::IntoIter<Owned>),
+enum SortedEntries {
+    Memory { heap: EntryArena, next: usize },
+    Limited(std::vec::IntoIter<OwnedEntry>),
     Disk(Merge),
 }
 
@@ -274,43 +278,43 @@ impl Sorted {
 
     /// Returns the next document, with its sort key.
     pub fn next_keyed(&mut self) -> Result<Option<(Vec<u8>, ItemBuf)>> {
-        if self.left == 0 {
+        if self.remaining == 0 {
             return Ok(None);
         }
         let (key, item) = match &mut self.source {
-            Source::Memory { heap, next } => {
-                let Some(place) = heap.places.get(*next) else { return Ok(None) };
+            SortedEntries::Memory { heap, next } => {
+                let Some(place) = heap.locations.get(*next) else { return Ok(None) };
                 *next += 1;
                 let (key, document) = heap.bytes(*place);
                 (key.to_vec(), document.to_vec())
             }
-            Source::Few(entries) => match entries.next() {
+            SortedEntries::Limited(entries) => match entries.next() {
                 Some(entry) => (entry.key.into_vec(), entry.item),
                 None => return Ok(None),
             },
-            Source::Disk(merge) => match merge.next()? {
+            SortedEntries::Disk(merge) => match merge.next()? {
                 Some(entry) => (entry.key, entry.value),
                 None => return Ok(None),
             },
         };
-        self.left -= 1;
+        self.remaining -= 1;
         Ok(Some((key, ItemBuf::from_vec(item))))
     }
 
     /// Passes the next document to `look` without copying it.
     pub fn next_with<T>(&mut self, look: impl FnOnce(Item<'_>) -> T) -> Result<Option<T>> {
-        if self.left == 0 {
+        if self.remaining == 0 {
             return Ok(None);
         }
-        if let Source::Memory { heap, next } = &mut self.source {
-            let Some(place) = heap.places.get(*next) else { return Ok(None) };
+        if let SortedEntries::Memory { heap, next } = &mut self.source {
+            let Some(place) = heap.locations.get(*next) else { return Ok(None) };
             *next += 1;
-            self.left -= 1;
+            self.remaining -= 1;
             return Ok(Some(look(Item::from_bytes(heap.bytes(*place).1))));
         }
-        if let Source::Disk(merge) = &mut self.source {
+        if let SortedEntries::Disk(merge) = &mut self.source {
             let looked = merge.next_with(|_, item| look(Item::from_bytes(item)))?;
-            self.left -= usize::from(looked.is_some());
+            self.remaining -= usize::from(looked.is_some());
             return Ok(looked);
         }
         Ok(self.take_next()?.map(|document| look(document.as_item())))

@@ -42,7 +42,7 @@ const MIXED: &[&str] = &[
 ];
 
 #[test]
-fn order_of_a_6_0_server() {
+fn mixed_types_sort_like_a_6_0_server() {
     check_sort("{a: 1}", MIXED, None, &[5, 3, 4, 1, 2, 6, 7, 8, 11, 9, 10]);
     check_sort("{a: -1}", MIXED, None, &[10, 9, 11, 7, 8, 6, 1, 2, 3, 4, 5]);
     check_sort("{'a.c': 1}", MIXED, None, &[1, 2, 3, 4, 5, 6, 9, 10, 11, 7, 8]);
@@ -53,7 +53,7 @@ fn order_of_a_6_0_server() {
 }
 
 #[test]
-fn limit_keeps_the_first_and_stays_stable() {
+fn limit_retains_the_first_and_is_stable() {
     check_sort("{a: 1}", MIXED, Some(3), &[5, 3, 4]);
     check_sort("{a: -1}", MIXED, Some(2), &[10, 9]);
     check_sort("{b: 1}", &["{_id: 1}", "{_id: 2}", "{_id: 3}"], Some(2), &[1, 2]);
