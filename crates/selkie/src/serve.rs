@@ -12,7 +12,8 @@ use mongo_session::{MongoService, Patience, SessionWorker};
 use selkie_runtime::process::Listening;
 use selkie_runtime::{Connection, ListenAddress, Options, Service};
 use shared_cache::Shared;
-use sql_session::{Backend, Definition, Forgetting, Known, RightsShown, SqlService, TableKind};
+use sql_classify::{TableDefinition, TableKind};
+use sql_session::{BackendAddress, DefinitionCache, DefinitionObserver, PrivilegeCache, SqlService};
 use std::fmt;
 use std::io::Write;
 use std::pin::Pin;
@@ -20,7 +21,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{ChangeObserver, Engine, Namespace};
-use store_mariadb::{ForeignWrites, MariaDbEngine, ResultSet, TableDefinition, TableDefinitions};
+use store_mariadb::{ForeignWrites, MariaDbEngine, ResultSet, TableDefinitions};
 use tokio::sync::Semaphore;
 
 /// How long connecting to MariaDB may take for an SQL client.
@@ -100,24 +101,24 @@ impl Service for Both {
 
 /// What statements of SQL clients change beside the tables that they name; `None` without such
 /// clients.
-fn definitions(config: &Config) -> anyhow::Result<Option<Arc<Known>>> {
+fn definitions(config: &Config) -> anyhow::Result<Option<Arc<DefinitionCache>>> {
     let Store::MariaDb(url) = &config.store else { return Ok(None) };
     if config.sql_listen.is_empty() {
         return Ok(None);
     }
     let definitions = TableDefinitions::start(url).map_err(sentence)?;
-    Ok(Some(Known::new(Box::new(Looked(definitions)))))
+    Ok(Some(DefinitionCache::new(Box::new(MariaDbDefinitions(definitions)))))
 }
 
 /// Definitions in MariaDB's words, as sessions of SQL clients know them.
-struct Looked(TableDefinitions);
+struct MariaDbDefinitions(TableDefinitions);
 
-impl sql_session::Definitions for Looked {
-    fn look_up(&self, table: Namespace) -> Pin<Box<dyn Future<Output = Option<Definition>> + Send>> {
+impl sql_session::DefinitionSource for MariaDbDefinitions {
+    fn look_up(&self, table: Namespace) -> Pin<Box<dyn Future<Output = Option<TableDefinition>> + Send>> {
         let found = self.0.look_up(table);
         Box::pin(async move {
-            let Some(TableDefinition { kind, engine, text, triggers }) = found.await? else {
-                return Some(Definition { kind: TableKind::Absent, triggers: Vec::new() });
+            let Some(store_mariadb::TableDefinition { kind, engine, text, triggers }) = found.await? else {
+                return Some(TableDefinition { kind: TableKind::Absent, triggers: Vec::new() });
             };
             let kind = match kind.as_str() {
                 "SEQUENCE" => TableKind::Sequence,
@@ -125,7 +126,7 @@ impl sql_session::Definitions for Looked {
                 _ if engine == "MRG_MyISAM" => TableKind::Merge(text),
                 _ => TableKind::Base { engine },
             };
-            Some(Definition { kind, triggers })
+            Some(TableDefinition { kind, triggers })
         })
     }
 }
@@ -134,11 +135,11 @@ impl sql_session::Definitions for Looked {
 fn sql_service(
     config: &Config,
     caches: &Caches,
-    definitions: Option<Arc<Known>>,
+    definitions: Option<Arc<DefinitionCache>>,
 ) -> anyhow::Result<Option<Arc<SqlService>>> {
     let backend = match &config.store {
         Store::MariaDb(url) => match ServerUrl::parse(url).map_err(sentence)?.address {
-            Address::Tcp { host, port } => Some(Backend { host, port }),
+            Address::Tcp { host, port } => Some(BackendAddress { host, port }),
             Address::Socket(_) => None,
         },
         Store::Embedded(_) | Store::EmbeddedMariaDb(_) => None,
@@ -147,15 +148,16 @@ fn sql_service(
         Store::MariaDb(url) => Some(Killer::at(url).map_err(sentence)?),
         Store::Embedded(_) | Store::EmbeddedMariaDb(_) => None,
     };
-    let kill: sql_session::Kill = Arc::new(move |session| {
+    let kill: sql_session::KillSession = Arc::new(move |session| {
         if let Some(killer) = &killer {
             killer.kill_session(session);
         }
     });
-    let watch = (config.cache.mode != CacheMode::Off).then(|| caches.watch());
+    let observer = (config.cache.mode != CacheMode::Off).then(|| caches.watch());
     Ok(backend.zip(definitions).map(|(backend, definitions)| {
-        let rights = RightsShown::new(config.cache.sql.rights_age_max);
-        let (connect_timeout, cache, rules) = (SQL_CONNECT_TIMEOUT, caches.sql.clone(), sql_rules(&config.cache));
+        let privileges = PrivilegeCache::new(config.cache.sql.rights_age_max);
+        let (connect_timeout, cache) = (SQL_CONNECT_TIMEOUT, caches.sql.clone());
+        let cache_filter = sql_cache_filter(&config.cache);
         let listeners = config.cache.listeners.iter().map(|mode| mode.keeps_rows()).collect();
         let (logins, login_timeout) = (Arc::new(Semaphore::new(SQL_LOGINS_MAX)), SQL_LOGIN_TIMEOUT);
         Arc::new(SqlService {
@@ -165,20 +167,20 @@ fn sql_service(
             login_timeout,
             kill,
             cache,
-            rules,
+            cache_filter,
             listeners,
-            watch,
+            observer,
             definitions,
-            rights,
+            privileges,
         })
     }))
 }
 
-fn sql_rules(cache: &Cache) -> sql_session::Rules {
+fn sql_cache_filter(cache: &Cache) -> sql_session::CacheFilter {
     // Those that cannot be read have been refused before.
     let patterns = |list: &[String]| list.iter().filter_map(|text| sql_session::pattern(text).ok()).collect();
-    sql_session::Rules {
-        assumes_cacheable: cache.sql.selects == config::Selects::AssumeCacheable,
+    sql_session::CacheFilter {
+        assume_pure: cache.sql.selects == config::Selects::AssumeCacheable,
         collections: cache::CollectionRules { only: cache.only.clone(), except: cache.except.clone() },
         only_users: cache.sql.only_users.clone(),
         except_users: cache.sql.except_users.clone(),
@@ -201,7 +203,7 @@ struct Caches {
     replies: Option<Arc<cache::Cache<CachedReply>>>,
     results: Option<Arc<cache::Cache<ResultSet>>>,
     /// What SQL clients are answered.
-    sql: Option<Arc<cache::Cache<sql_session::Kept>>>,
+    sql: Option<Arc<cache::Cache<sql_session::CachedResult>>>,
     own_writes: Option<Arc<OwnWrites>>,
     /// Replies that are shared with other gateways.
     shared: Option<Arc<Shared>>,
@@ -269,7 +271,11 @@ impl Caches {
     }
 
     /// Notices what others write in MariaDB, as long as what is given lives. Until that is so, nothing is kept.
-    fn follow(&self, config: &Config, definitions: Option<&Arc<Known>>) -> anyhow::Result<Option<ForeignWrites>> {
+    fn follow(
+        &self,
+        config: &Config,
+        definitions: Option<&Arc<DefinitionCache>>,
+    ) -> anyhow::Result<Option<ForeignWrites>> {
         let (Store::MariaDb(url), Some(own_writes)) = (&config.store, &self.own_writes) else { return Ok(None) };
         let strict = match config.cache.foreign_writes {
             config::ForeignWrites::None => return Ok(None),
@@ -294,7 +300,8 @@ impl Caches {
             }
             set_follower_lost(noticed.is_err());
         });
-        let forgetting = definitions.map(|known| Arc::new(Forgetting(known.clone())) as Arc<dyn ChangeObserver>);
+        let forgetting =
+            definitions.map(|known| Arc::new(DefinitionObserver(known.clone())) as Arc<dyn ChangeObserver>);
         let watch =
             Arc::new(store::change_observer::ChangeObservers(forgetting.into_iter().chain([self.watch()]).collect()));
         let foreign_writes = ForeignWrites::follow(url, strict, watch, own_writes.clone(), tell);

@@ -1,7 +1,7 @@
 //! Parsing in a bounded number of steps.
 //!
-//! The parser tries several readings of what begins with a word, and each of these tries those of
-//! what is inside. The time a few hundred bytes take can be exponential in how deep they nest.
+//! The parser backtracks: it tries several readings of an expression, and each of them tries all
+//! readings of the expressions within. A few hundred bytes can take time exponential in their nesting.
 
 use sqlparser::ast::{Expr, Statement};
 use sqlparser::dialect::{Dialect, MySqlDialect};
@@ -10,22 +10,21 @@ use sqlparser::parser::{Parser, ParserError};
 use std::any::TypeId;
 use std::cell::Cell;
 
-/// What short statements may take.
+/// Steps that every statement may take, however short.
 const STEPS_MIN: usize = 1000;
 
-/// A statement in which each expression is read once takes fewer steps than it has tokens.
+/// Without backtracking a statement takes fewer steps than it has tokens.
 const STEPS_PER_TOKEN: usize = 8;
 
-/// Parses statements; `None` for what is no SQL, or takes too long to tell.
-/// `tokens`: how many they have.
+/// Parses statements of `tokens` tokens. Returns `None` for invalid SQL, and when the steps run out.
 pub fn parse(text: &str, tokens: usize) -> Option<Vec<Statement>> {
     let dialect = Bounded { steps_left: Cell::new(STEPS_MIN + STEPS_PER_TOKEN * tokens) };
     let parsed = Parser::parse_sql(&dialect, text);
-    // What was read after the steps ran out may have been taken for something else.
+    // Text read after the steps ran out may have been parsed as something else.
     parsed.ok().filter(|_| dialect.steps_left.get() > 0)
 }
 
-/// MySQL's dialect, with a number of steps after which nothing is an expression any more.
+/// MySQL's dialect with a step budget; once it is spent, every expression is a parse error.
 #[derive(Debug)]
 struct Bounded {
     steps_left: Cell<usize>,
@@ -199,7 +198,7 @@ mod tests {
         }
     }
 
-    /// Without bounds, one of these statements takes longer than anybody waits.
+    /// Without bounds, one of these statements would take longer than a test may run.
     #[test]
     fn steps_are_bounded() {
         let nest = |open: &str, inner: &str, close: &str, depth: usize| {

@@ -1,73 +1,75 @@
-//! What a statement does, as far as it can be told from its text: whether its answer may be kept, and what it changes.
+//! Classifies a statement by its text: what it reads and writes, and what it does to its session.
 //!
-//! Whatever is not known for sure is [`Kind::Unknown`], which is taken to change everything.
+//! Everything that is not certain is [`StatementKind::Unknown`], which may change anything.
 
 use crate::bounded_parse;
-use crate::functions::{ACTING, COMMANDING, Names, PURE, TELLTALE, VOLATILE, has};
 use crate::tokens::{Tokens, word};
+use crate::words::{NONDETERMINISTIC_KEYWORDS, PURE, SIDE_EFFECT, UNCACHEABLE_KEYWORDS, VOLATILE, WordList};
 use sqlparser::ast::{Expr, Statement, TableObject, visit_expressions, visit_relations};
 use sqlparser::tokenizer::Token;
 use std::ops::ControlFlow;
 
-/// Longer statements are not looked into.
+/// Longer statements are not classified.
 pub const STATEMENT_BYTES_MAX: usize = 256 << 10;
 
-/// More tables than these are not asked about.
+/// A SELECT from more tables than this is not classified as pure.
 const TABLES_MAX: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A SELECT over these tables whose answer depends on nothing but their rows.
-    Cacheable(Vec<Table>),
+pub enum StatementKind {
+    /// A SELECT from these tables whose result depends on nothing but their rows.
+    PureSelect(Vec<TableName>),
     /// Changes nothing, unless one of these tables is a view that calls a function. Where the
-    /// tables are not known, all names are.
-    Read(Vec<Table>),
-    /// Tells of the server or a statement: SHOW, EXPLAIN.
+    /// tables cannot be told from other names, the list has all names.
+    Read(Vec<TableName>),
+    /// Describes the server or a statement: SHOW, EXPLAIN.
     Show,
-    /// Changes how the session reads statements or tables: SET, USE.
+    /// Changes a setting of the session: SET, USE.
     Settings,
     /// Sets a characteristic of the next transaction alone, which the session's settings do not
     /// show.
-    OneShot,
+    NextTransaction,
     /// Begins or ends a transaction.
     Transaction,
     /// Changes these tables.
-    Write(Vec<Table>),
-    /// May change the rows of any table, and the session: it calls functions that are not known.
-    Calls,
-    /// May change anything, definitions too.
+    Write(Vec<TableName>),
+    /// May change the rows of any table, and the session: it calls functions that are not built in.
+    CallsUnknown,
+    /// May change anything, including definitions.
     Unknown,
 }
 
-/// A table as a statement names it.
+/// A table's name as written in a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Table {
+pub struct TableName {
     pub schema: Option<String>,
     pub name: String,
 }
 
-/// How a statement is read.
+/// The context in which a statement is parsed.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Reading {
-    /// A backslash in a text is an escape.
-    pub escapes: bool,
-    /// It is prepared: question marks stand for values that come later.
+pub struct ParseContext {
+    /// A backslash in a string literal is an escape.
+    pub backslash_escapes: bool,
+    /// The statement is prepared: question marks are parameters.
     pub is_prepared: bool,
-    /// Variables, the clock and chance do not keep an answer from being kept.
-    pub assumes_cacheable: bool,
+    /// Variables and functions of the clock, of chance and of the session count as pure.
+    pub assume_pure: bool,
 }
 
-/// Tells what a statement does.
-pub fn classify(sql: &[u8], reading: Reading) -> Kind {
-    understand(sql, reading).unwrap_or_else(|| if is_about_rows(sql, reading) { Kind::Calls } else { Kind::Unknown })
+/// Returns what a statement does.
+pub fn classify(sql: &[u8], context: ParseContext) -> StatementKind {
+    parse(sql, context).unwrap_or_else(|| {
+        if changes_no_definitions(sql, context) { StatementKind::CallsUnknown } else { StatementKind::Unknown }
+    })
 }
 
-/// Whether a statement that is not understood is one that defines nothing, whatever it calls: the
-/// server refuses what would in functions and triggers.
-fn is_about_rows(sql: &[u8], reading: Reading) -> bool {
-    let text = std::str::from_utf8(sql).ok().filter(|text| is_plain(text, reading));
+/// Returns whether a statement that was not understood changes no definitions, whatever it calls:
+/// the server refuses statements that would in functions and triggers.
+fn changes_no_definitions(sql: &[u8], context: ParseContext) -> bool {
+    let text = std::str::from_utf8(sql).ok().filter(|text| is_parsed_alike(text, context));
     let Some(tokens) = text.and_then(Tokens::of_statement) else { return false };
-    let words: Vec<String> = tokens.list().iter().map_while(word).take(2).collect();
+    let words: Vec<String> = tokens.as_slice().iter().map_while(word).take(2).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["SELECT" | "WITH" | "INSERT" | "REPLACE" | "UPDATE" | "DELETE" | "DO" | "LOAD", ..] => true,
@@ -77,17 +79,18 @@ fn is_about_rows(sql: &[u8], reading: Reading) -> bool {
     }
 }
 
-/// Whether a text is read by the server as it is read here.
-fn is_plain(text: &str, reading: Reading) -> bool {
+/// Returns whether the server parses a text as it is parsed here.
+fn is_parsed_alike(text: &str, context: ParseContext) -> bool {
     text.len() <= STATEMENT_BYTES_MAX
         && text.chars().all(|c| !c.is_control() || matches!(c, '\t' | '\n' | '\r'))
         && !text.contains("/*!")
         && !text.contains("/*M!")
-        && (reading.escapes || !text.contains('\\'))
+        && (context.backslash_escapes || !text.contains('\\'))
 }
 
-/// What a statement says of the session's answers, if it does: that they may come from memory or not. An error where it does not say which.
-pub fn switch(sql: &[u8]) -> Option<Result<bool, ()>> {
+/// Reads `SET @selkie_cache = …`, by which a session switches its use of the cache on or off.
+/// Returns `None` for other statements, and an error for other values.
+pub fn cache_switch(sql: &[u8]) -> Option<Result<bool, ()>> {
     let upper = sql.to_ascii_uppercase();
     let set = upper.trim_ascii_start().strip_prefix(b"SET")?;
     let rest = set.trim_ascii_start().strip_prefix(b"@SELKIE_CACHE")?.trim_ascii();
@@ -99,124 +102,121 @@ pub fn switch(sql: &[u8]) -> Option<Result<bool, ()>> {
     })
 }
 
-/// Whether a statement may be acknowledged before its rows are there.
+/// Returns whether a statement may be acknowledged before its rows are visible.
 pub fn is_delayed(sql: &[u8]) -> bool {
     memchr::memmem::find(&sql.to_ascii_uppercase(), b"DELAYED").is_some()
 }
 
-/// Whether a statement has the server read rights anew: USE chooses a schema, SET ROLE a role.
-pub fn chooses_rights(sql: &[u8]) -> bool {
+/// Returns whether the server reloads the session's privileges: USE chooses a schema, SET ROLE a
+/// role.
+pub fn reloads_privileges(sql: &[u8]) -> bool {
     let upper = sql.to_ascii_uppercase();
     [&b"USE"[..], b"ROLE"].iter().any(|word| memchr::memmem::find(&upper, word).is_some())
 }
 
-/// Whether a statement that begins or ends a transaction ends it.
+/// Returns whether a [`StatementKind::Transaction`] ends the transaction.
 pub fn ends_transaction(sql: &[u8]) -> bool {
     let upper = sql.to_ascii_uppercase();
     let has = |word: &[u8]| memchr::memmem::find(&upper, word).is_some();
     upper.trim_ascii_start().starts_with(b"COMMIT") || upper.trim_ascii_start().starts_with(b"ROLLBACK") && !has(b"TO")
 }
 
-/// Returns whether a write may change what FOUND_ROWS() gives: one that selects rows, as INSERT …
-/// SELECT does, or that joins tables.
-pub fn may_find_rows(sql: &[u8], tables: &[Table]) -> bool {
-    let upper = sql.to_ascii_uppercase();
-    let has = |word: &[u8]| memchr::memmem::find(&upper, word).is_some();
-    tables.len() > 1 || [&b"SELECT"[..], b"JOIN", b"USING", b"TABLE", b"WITH"].into_iter().any(has)
-}
-
-fn understand(sql: &[u8], reading: Reading) -> Option<Kind> {
-    let text = std::str::from_utf8(sql).ok().filter(|text| is_plain(text, reading))?;
+fn parse(sql: &[u8], context: ParseContext) -> Option<StatementKind> {
+    let text = std::str::from_utf8(sql).ok().filter(|text| is_parsed_alike(text, context))?;
     let tokens = Tokens::of_statement(text)?;
-    let words: Vec<String> = tokens.list().iter().map_while(word).take(3).collect();
+    let words: Vec<String> = tokens.as_slice().iter().map_while(word).take(3).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["SELECT", ..] => Some(select(text, &tokens, reading)),
-        [] if tokens.list().iter().find(|token| **token != Token::LParen).and_then(word).as_deref()
+        ["SELECT", ..] => Some(select(text, &tokens, context)),
+        [] if tokens.as_slice().iter().find(|token| **token != Token::LParen).and_then(word).as_deref()
             == Some("SELECT") =>
         {
-            Some(select(text, &tokens, reading))
+            Some(select(text, &tokens, context))
         }
         ["WITH", ..] => {
             let writes = ["INSERT", "UPDATE", "DELETE", "REPLACE"].iter().any(|word| tokens.has_word(word));
-            (!writes && tokens.call_only(&ALL)).then(|| Kind::Read(tokens.names()))
+            (!writes && tokens.calls_only(&WITHOUT_WRITES)).then(|| StatementKind::Read(tokens.possible_tables()))
         }
-        ["SHOW" | "DESC" | "DESCRIBE" | "EXPLAIN", ..] => tokens.call_only(&ALL).then_some(Kind::Show),
-        ["USE", ..] if tokens.len() <= 2 => Some(Kind::Settings),
+        ["SHOW" | "DESC" | "DESCRIBE" | "EXPLAIN", ..] => {
+            tokens.calls_only(&WITHOUT_WRITES).then_some(StatementKind::Show)
+        }
+        ["USE", ..] if tokens.len() <= 2 => Some(StatementKind::Settings),
         ["SET", ..] if tokens.contains(&Token::LParen) || words.get(1) == Some(&"STATEMENT") => None,
-        ["SET", ..] if is_one_shot(text, &words, &tokens) => Some(Kind::OneShot),
-        ["SET", ..] => Some(Kind::Settings),
+        ["SET", ..] if is_for_next_transaction(text, &words, &tokens) => Some(StatementKind::NextTransaction),
+        ["SET", ..] => Some(StatementKind::Settings),
         ["BEGIN"] | ["BEGIN", "WORK"] | ["START", "TRANSACTION", ..] | ["COMMIT" | "ROLLBACK" | "SAVEPOINT", ..] => {
-            Some(Kind::Transaction)
+            Some(StatementKind::Transaction)
         }
-        ["RELEASE", "SAVEPOINT", ..] => Some(Kind::Transaction),
+        ["RELEASE", "SAVEPOINT", ..] => Some(StatementKind::Transaction),
         ["INSERT" | "REPLACE" | "UPDATE" | "DELETE" | "TRUNCATE", ..] => write(text, &tokens),
         _ => None,
     }
 }
 
-/// Functions that are known to write nothing.
-static ALL: [&Names; 3] = [&PURE, &VOLATILE, &ACTING];
+/// Functions that change no table.
+static WITHOUT_WRITES: [&WordList; 3] = [&PURE, &VOLATILE, &SIDE_EFFECT];
 
-/// Whether SET says something of the next transaction alone.
-fn is_one_shot(text: &str, words: &[&str], tokens: &Tokens) -> bool {
+/// Returns whether SET is for the next transaction alone.
+fn is_for_next_transaction(text: &str, words: &[&str], tokens: &Tokens) -> bool {
     let upper = text.to_ascii_uppercase();
     let names = ["ISOLATION", "READ_ONLY", "TRANSACTION"].iter().any(|word| upper.contains(word));
     let is_for_longer = words.get(1).is_some_and(|second| ["SESSION", "LOCAL", "GLOBAL"].contains(second));
     names && (!is_for_longer || tokens.contains(&Token::Comma))
 }
 
-fn select(text: &str, tokens: &Tokens, reading: Reading) -> Kind {
-    if !tokens.call_only(&ALL) {
-        return Kind::Calls;
+fn select(text: &str, tokens: &Tokens, context: ParseContext) -> StatementKind {
+    if !tokens.calls_only(&WITHOUT_WRITES) {
+        return StatementKind::CallsUnknown;
     }
-    let assumes = reading.assumes_cacheable;
-    let is_telltale = |token: &Token| match token {
+    let assume_pure = context.assume_pure;
+    let is_impure = |token: &Token| match token {
         Token::Word(word) => {
             let name = word.value.to_ascii_uppercase();
-            // Quoted, a word is a name; a function's name all the same where parentheses follow.
-            let says = |words: &Names| word.quote_style.is_none() && has(words, &name);
-            says(&COMMANDING) || !assumes && (name.starts_with('@') || says(&TELLTALE))
+            // A quoted word is a name, also a function's where a parenthesis follows.
+            let is_in = |words: &WordList| word.quote_style.is_none() && words.contains(&name);
+            is_in(&UNCACHEABLE_KEYWORDS) || !assume_pure && (name.starts_with('@') || is_in(&NONDETERMINISTIC_KEYWORDS))
         }
-        Token::Placeholder(mark) => !(reading.is_prepared && mark == "?"),
+        Token::Placeholder(mark) => !(context.is_prepared && mark == "?"),
         Token::Assignment => true,
-        Token::AtSign | Token::AtAt => !assumes,
+        Token::AtSign | Token::AtAt => !assume_pure,
         _ => false,
     };
-    let functions: &[&Names] = if assumes { &[&PURE, &VOLATILE] } else { &[&PURE] };
+    let functions: &[&WordList] = if assume_pure { &[&PURE, &VOLATILE] } else { &[&PURE] };
     let depends_on_more =
-        tokens.list().iter().any(is_telltale) || text.contains('@') && !assumes || !tokens.call_only(functions);
+        tokens.as_slice().iter().any(is_impure) || text.contains('@') && !assume_pure || !tokens.calls_only(functions);
     if depends_on_more && !tokens.has_word("FROM") {
-        return Kind::Read(Vec::new());
+        return StatementKind::Read(Vec::new());
     }
     let parsed = bounded_parse::parse(text, tokens.len());
     let Some([Statement::Query(query)]) = parsed.as_deref() else {
-        return Kind::Read(tokens.names());
+        return StatementKind::Read(tokens.possible_tables());
     };
     match (&query.with, tables(query)) {
-        (None, Some(tables)) if !depends_on_more && (1..=TABLES_MAX).contains(&tables.len()) => Kind::Cacheable(tables),
-        (_, tables) => Kind::Read(tables.unwrap_or_else(|| tokens.names())),
+        (None, Some(tables)) if !depends_on_more && (1..=TABLES_MAX).contains(&tables.len()) => {
+            StatementKind::PureSelect(tables)
+        }
+        (_, tables) => StatementKind::Read(tables.unwrap_or_else(|| tokens.possible_tables())),
     }
 }
 
-fn write(text: &str, tokens: &Tokens) -> Option<Kind> {
-    if tokens.may_call_spaced() {
+fn write(text: &str, tokens: &Tokens) -> Option<StatementKind> {
+    if tokens.may_call_with_space() {
         return None;
     }
     let statements = bounded_parse::parse(text, tokens.len())?;
     let [statement] = statements.as_slice() else { return None };
-    let mut more = Vec::new();
+    let mut targets = Vec::new();
     match statement {
         Statement::Insert(insert) => match &insert.table {
-            TableObject::TableName(name) => more.push(table(name)?),
+            TableObject::TableName(name) => targets.push(table(name)?),
             _ => return None,
         },
         Statement::Truncate(truncate) => {
             for target in &truncate.table_names {
-                more.push(table(&target.name)?);
+                targets.push(table(&target.name)?);
             }
         }
-        // Of several tables, some may go by their aliases.
+        // With several tables, some may be named by their aliases.
         Statement::Delete(delete) if delete.tables.is_empty() => {}
         Statement::Update(_) => {}
         _ => return None,
@@ -228,7 +228,7 @@ fn write(text: &str, tokens: &Tokens) -> Option<Kind> {
                 Some(name) if name.quote_style.is_none() => name.value.to_ascii_uppercase(),
                 _ => return ControlFlow::Break(()),
             };
-            match ALL.iter().any(|functions| has(functions, &name)) || name == "VALUES" {
+            match WITHOUT_WRITES.iter().any(|functions| functions.contains(&name)) || name == "VALUES" {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
             }
@@ -239,12 +239,12 @@ fn write(text: &str, tokens: &Tokens) -> Option<Kind> {
         return None;
     }
     let mut named = tables(statement)?;
-    more.retain(|table| !named.contains(table));
-    named.append(&mut more);
-    (!named.is_empty()).then_some(Kind::Write(named))
+    targets.retain(|table| !named.contains(table));
+    named.append(&mut targets);
+    (!named.is_empty()).then_some(StatementKind::Write(named))
 }
 
-fn tables(node: &impl sqlparser::ast::Visit) -> Option<Vec<Table>> {
+fn tables(node: &impl sqlparser::ast::Visit) -> Option<Vec<TableName>> {
     let mut tables = Vec::new();
     let unclear = visit_relations(node, |name| match table(name) {
         Some(table) => {
@@ -258,7 +258,7 @@ fn tables(node: &impl sqlparser::ast::Visit) -> Option<Vec<Table>> {
     unclear.is_continue().then_some(tables)
 }
 
-fn table(name: &sqlparser::ast::ObjectName) -> Option<Table> {
+fn table(name: &sqlparser::ast::ObjectName) -> Option<TableName> {
     let parts: Option<Vec<&str>> =
         name.0.iter().map(|part| part.as_ident().map(|identifier| identifier.value.as_str())).collect();
     let (schema, name) = match parts?.as_slice() {
@@ -266,10 +266,10 @@ fn table(name: &sqlparser::ast::ObjectName) -> Option<Table> {
         [schema, name] => (Some((*schema).to_owned()), (*name).to_owned()),
         _ => return None,
     };
-    (is_plain_name(&name) && schema.as_deref().is_none_or(is_plain_name)).then_some(Table { schema, name })
+    (is_plain_name(&name) && schema.as_deref().is_none_or(is_plain_name)).then_some(TableName { schema, name })
 }
 
-/// Whether a name needs no escapes.
+/// Returns whether a name needs no escapes.
 pub fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['`', '\\', '.', '@', '#'])
 }
@@ -279,30 +279,30 @@ mod tests {
     use super::*;
 
     fn kind(sql: &str) -> String {
-        kind_read(sql, Reading { escapes: true, ..Reading::default() })
+        kind_read(sql, ParseContext { backslash_escapes: true, ..ParseContext::default() })
     }
 
-    fn kind_read(sql: &str, reading: Reading) -> String {
-        let names = |tables: Vec<Table>| {
+    fn kind_read(sql: &str, context: ParseContext) -> String {
+        let names = |tables: Vec<TableName>| {
             let name =
-                |table: Table| table.schema.map_or(table.name.clone(), |schema| format!("{schema}.{}", table.name));
+                |table: TableName| table.schema.map_or(table.name.clone(), |schema| format!("{schema}.{}", table.name));
             tables.into_iter().map(name).collect::<Vec<_>>().join(" ")
         };
-        match classify(sql.as_bytes(), reading) {
-            Kind::Cacheable(tables) => format!("cacheable {}", names(tables)),
-            Kind::Write(tables) => format!("write {}", names(tables)),
-            Kind::Read(_) => "read".into(),
-            Kind::Show => "show".into(),
-            Kind::OneShot => "one shot".into(),
-            Kind::Settings => "settings".into(),
-            Kind::Transaction => "transaction".into(),
-            Kind::Calls => "calls".into(),
-            Kind::Unknown => "unknown".into(),
+        match classify(sql.as_bytes(), context) {
+            StatementKind::PureSelect(tables) => format!("pure {}", names(tables)),
+            StatementKind::Write(tables) => format!("write {}", names(tables)),
+            StatementKind::Read(_) => "read".into(),
+            StatementKind::Show => "show".into(),
+            StatementKind::NextTransaction => "next transaction".into(),
+            StatementKind::Settings => "settings".into(),
+            StatementKind::Transaction => "transaction".into(),
+            StatementKind::CallsUnknown => "calls unknown".into(),
+            StatementKind::Unknown => "unknown".into(),
         }
     }
 
     #[test]
-    fn selects_over_tables_may_be_kept() {
+    fn selects_from_tables_are_pure() {
         for (sql, tables) in [
             ("SELECT * FROM t", "t"),
             (
@@ -317,12 +317,12 @@ mod tests {
             ("SELECT upper(a), json_value(doc, '$.Make') FROM t -- why", "t"),
             ("SELECT `now` FROM t", "t"),
         ] {
-            assert_eq!(kind(sql), format!("cacheable {tables}"), "{sql}");
+            assert_eq!(kind(sql), format!("pure {tables}"), "{sql}");
         }
     }
 
     #[test]
-    fn what_depends_on_more_is_not() {
+    fn results_that_depend_on_more_are_not_pure() {
         for sql in [
             "SELECT 1",
             "SELECT now() FROM t",
@@ -356,7 +356,7 @@ mod tests {
             "SET @a = f()",
             "DELETE t FROM t JOIN u ON t.a = u.a",
         ] {
-            assert_eq!(kind(sql), "calls", "{sql}");
+            assert_eq!(kind(sql), "calls unknown", "{sql}");
         }
         for sql in ["SHOW TABLES", "EXPLAIN SELECT * FROM t"] {
             assert_eq!(kind(sql), "show", "{sql}");
@@ -369,7 +369,7 @@ mod tests {
             "SET tx_isolation = 'READ-UNCOMMITTED'",
             "SET SESSION sql_mode = '', tx_isolation = 'READ-UNCOMMITTED'",
         ] {
-            assert_eq!(kind(sql), "one shot", "{sql}");
+            assert_eq!(kind(sql), "next transaction", "{sql}");
         }
         for sql in [
             "SELECT /*! f() */ a FROM t",
@@ -390,18 +390,22 @@ mod tests {
     }
 
     #[test]
-    fn question_marks_stand_for_values_where_a_statement_is_prepared() {
-        let prepared = |sql| kind_read(sql, Reading { escapes: true, is_prepared: true, ..Reading::default() });
-        assert_eq!(prepared("SELECT a FROM t WHERE b = ? AND c IN (?, ?) LIMIT ?"), "cacheable t");
+    fn question_marks_are_parameters_of_prepared_statements() {
+        let prepared = |sql| {
+            kind_read(sql, ParseContext { backslash_escapes: true, is_prepared: true, ..ParseContext::default() })
+        };
+        assert_eq!(prepared("SELECT a FROM t WHERE b = ? AND c IN (?, ?) LIMIT ?"), "pure t");
         assert_eq!(prepared("SELECT a FROM t WHERE b = ? AND c < NOW()"), "read");
         assert_eq!(prepared("UPDATE t SET a = ? WHERE b = ?"), "write t");
     }
 
     #[test]
-    fn what_is_assumed_is_not_looked_for() {
-        let assumed = |sql| kind_read(sql, Reading { escapes: true, assumes_cacheable: true, ..Reading::default() });
+    fn assumed_purity_skips_the_checks_for_clock_and_variables() {
+        let assumed_pure = |sql| {
+            kind_read(sql, ParseContext { backslash_escapes: true, assume_pure: true, ..ParseContext::default() })
+        };
         for sql in ["SELECT a FROM t WHERE d < CURRENT_DATE()", "SELECT @x, a FROM t", "SELECT rand(), now(6) FROM t"] {
-            assert_eq!(assumed(sql), "cacheable t", "{sql}");
+            assert_eq!(assumed_pure(sql), "pure t", "{sql}");
         }
         for sql in [
             "SELECT a FROM t FOR UPDATE",
@@ -410,13 +414,13 @@ mod tests {
             "SELECT last_insert_id() FROM t",
             "SELECT a INTO @x FROM t",
         ] {
-            assert_eq!(assumed(sql), "read", "{sql}");
+            assert_eq!(assumed_pure(sql), "read", "{sql}");
         }
-        assert_eq!(assumed("SELECT f(a) FROM t"), "calls");
+        assert_eq!(assumed_pure("SELECT f(a) FROM t"), "calls unknown");
     }
 
     #[test]
-    fn sessions_switch_the_cache() {
+    fn a_session_switches_its_use_of_the_cache() {
         for (sql, switched) in [
             ("SET @selkie_cache = 0", Some(Ok(false))),
             ("set @Selkie_Cache := 'off' ;", Some(Ok(false))),
@@ -425,12 +429,12 @@ mod tests {
             ("SET @selkie_cached = 0", None),
             ("SELECT @selkie_cache", None),
         ] {
-            assert_eq!(switch(sql.as_bytes()), switched, "{sql}");
+            assert_eq!(cache_switch(sql.as_bytes()), switched, "{sql}");
         }
     }
 
     #[test]
-    fn writes_name_their_tables() {
+    fn writes_report_their_tables() {
         for (sql, tables) in [
             ("INSERT INTO t (a, b) VALUES (1, 'x'), (2, now())", "t"),
             ("INSERT INTO t SELECT * FROM d.u", "t d.u"),
@@ -447,14 +451,14 @@ mod tests {
             assert_eq!(found, expected, "{sql}");
         }
         for sql in ["DELETE x FROM t AS x JOIN u", "INSERT INTO t VALUES (f())"] {
-            assert_eq!(kind(sql), "calls", "{sql}");
+            assert_eq!(kind(sql), "calls unknown", "{sql}");
         }
         assert_eq!(kind("DELETE FROM t; DELETE FROM u"), "unknown");
-        assert_eq!(classify(br"INSERT INTO t VALUES ('\'')", Reading::default()), Kind::Unknown);
+        assert_eq!(classify(br"INSERT INTO t VALUES ('\'')", ParseContext::default()), StatementKind::Unknown);
     }
 
     #[test]
-    fn sessions_and_transactions() {
+    fn session_settings_and_transactions() {
         for sql in [
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
             "SET NAMES utf8mb4",

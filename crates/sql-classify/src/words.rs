@@ -1,10 +1,10 @@
-//! Names that statements are told by: functions of the server, and words.
+//! Lists of words by which statements are classified: built-in functions and keywords.
 
 use ahash::AHashSet;
 use std::sync::OnceLock;
 
 /// Functions whose value depends on their arguments alone.
-pub static PURE: Names = Names::new(
+pub static PURE: WordList = WordList::new(
     "\
     ABS ACOS ADDDATE ASCII ASIN ATAN ATAN2 AVG BIN BIT_AND BIT_COUNT BIT_LENGTH BIT_OR BIT_XOR CAST CEIL CEILING CHAR \
     CHARACTER_LENGTH CHAR_LENGTH COALESCE CONCAT CONCAT_WS CONV CONVERT COS COT COUNT CRC32 DATE DATEDIFF DATE_ADD \
@@ -24,8 +24,8 @@ pub static PURE: Names = Names::new(
     REGEXP_SUBSTR",
 );
 
-/// Functions of the server that depend on more, and change no table.
-pub static VOLATILE: Names = Names::new(
+/// Built-in functions whose value depends on more than their arguments. They change no table.
+pub static VOLATILE: WordList = WordList::new(
     "\
     ADDTIME CONNECTION_ID CURDATE CURRENT_DATE CURRENT_ROLE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER CURTIME DATABASE \
     DEFAULT FROM_UNIXTIME LOCALTIME LOCALTIMESTAMP MAKETIME MATCH NOW RAND SCHEMA SEC_TO_TIME SESSION_USER STR_TO_DATE \
@@ -36,9 +36,9 @@ pub static VOLATILE: Names = Names::new(
     UNCOMPRESSED_LENGTH",
 );
 
-/// The same of those that are called for what they do, or that tell what the statement before did: an answer from memory is never theirs.
-/// Sequences are no tables here: answers made from them are never kept.
-pub static ACTING: Names = Names::new(
+/// Built-in functions with a side effect, or that report on the statement before. Results of theirs
+/// are never cached. Sequences are not tracked as tables, so neither are results made from them.
+pub static SIDE_EFFECT: WordList = WordList::new(
     "\
     BENCHMARK FOUND_ROWS GET_LOCK IS_FREE_LOCK IS_USED_LOCK LASTVAL LAST_INSERT_ID NEXTVAL RELEASE_LOCK ROW_COUNT SETVAL \
     SLEEP",
@@ -46,7 +46,7 @@ pub static ACTING: Names = Names::new(
 
 /// Names that call a built-in function only where the parenthesis follows at once. With white space
 /// between, the server calls a stored function of that name, unless IGNORE_SPACE is set.
-pub static SPACE_SENSITIVE: Names = Names::new(
+pub static SPACE_SENSITIVE: WordList = WordList::new(
     "\
     ADDDATE BIT_AND BIT_OR BIT_XOR CAST COUNT CUME_DIST CURDATE CURRVAL CURTIME DATE_ADD DATE_FORMAT DATE_SUB DECODE \
     DENSE_RANK EXTRACT FIRST_VALUE GROUP_CONCAT JSON_ARRAYAGG JSON_OBJECTAGG JSON_TABLE LAG LEAD MAX MEDIAN MID MIN NOW \
@@ -54,42 +54,43 @@ pub static SPACE_SENSITIVE: Names = Names::new(
     STDDEV_POP STDDEV_SAMP SUBDATE SUBSTR SUBSTRING SUM SYSDATE SYSTEM_USER TRIM VARIANCE VAR_POP VAR_SAMP",
 );
 
-/// Words that may stand before a parenthesis without being a function's name.
-pub static BEFORE_PARENTHESES: Names = Names::new(
+/// Keywords that may precede a parenthesis without calling a function.
+pub static BEFORE_PARENTHESES: WordList = WordList::new(
     "\
     ALL AND ANY AS BETWEEN BINARY BY CASE CHAR CHARACTER DATETIME DECIMAL DISTINCT DIV ELSE EXCEPT EXISTS FROM \
     HAVING IN INDEX INTERSECT INTERVAL JOIN KEY LIKE NOT ON OR OVER PARTITION REGEXP RLIKE ROW SELECT SOME THEN UNION \
     USING VARCHAR WHEN WHERE XOR",
 );
 
-/// Words that, unquoted, make an answer depend on more than rows. Where a TIME becomes a DATETIME, it takes today's date.
-pub static TELLTALE: Names = Names::new(
+/// Keywords that, unquoted, make a result depend on more than rows. A TIME that is converted to a
+/// DATETIME gets today's date.
+pub static NONDETERMINISTIC_KEYWORDS: WordList = WordList::new(
     "\
     CURRENT_DATE CURRENT_ROLE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER LOCALTIME LOCALTIMESTAMP MATCH ROWNUM SYSDATE \
     SYSTIMESTAMP SYS_GUID TIME UTC_DATE UTC_TIME UTC_TIMESTAMP VALUES",
 );
 
-/// Words that, unquoted, take locks, write, or ask for what rows do not tell.
-pub static COMMANDING: Names = Names::new(
+/// Keywords that, unquoted, lock rows, write, or read something other than current rows.
+pub static UNCACHEABLE_KEYWORDS: WordList = WordList::new(
     "\
     CURRVAL DUMPFILE FOR INTO LASTVAL LOCK NEXT NEXTVAL OUTFILE PREVIOUS PROCEDURE SQL_CALC_FOUND_ROWS SQL_NO_CACHE \
     SYSTEM_TIME WITH",
 );
 
-/// Names in upper case. They are looked up several times for each word of a statement, so by hash.
-pub struct Names {
+/// A set of names in upper case. Each word of a statement is looked up several times, so by hash.
+pub struct WordList {
     text: &'static str,
     set: OnceLock<AHashSet<&'static str>>,
 }
 
-impl Names {
-    /// Makes a list of names that are separated by white space.
-    pub const fn new(text: &'static str) -> Names {
-        Names { text, set: OnceLock::new() }
+impl WordList {
+    /// Creates a list from names separated by white space.
+    pub const fn new(text: &'static str) -> WordList {
+        WordList { text, set: OnceLock::new() }
     }
-}
 
-/// Returns whether a name, in upper case, is in a list.
-pub fn has(list: &Names, name: &str) -> bool {
-    list.set.get_or_init(|| list.text.split_whitespace().collect()).contains(name)
+    /// Returns whether a name, in upper case, is in the list.
+    pub fn contains(&self, name: &str) -> bool {
+        self.set.get_or_init(|| self.text.split_whitespace().collect()).contains(name)
+    }
 }

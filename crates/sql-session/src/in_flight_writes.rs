@@ -1,77 +1,76 @@
-//! Writes that are under way: announced, and not yet known to be seen by everybody or undone.
+//! A session's in-flight writes: begun, and not yet known to be committed or rolled back.
 
-use crate::settings::Settings;
-use crate::statement::Table;
+use sql_classify::{SessionSettings, TableName};
 use std::sync::Arc;
 use store::{ChangeObserver, Changes, InFlightWrite, Namespace};
 
-/// What a session has announced. What is still here when it is dropped may have happened or not.
+/// The writes of a session. The outcome of those in flight when it is dropped is unknown.
 #[derive(Default)]
-pub struct Pending {
-    announced: Vec<Box<dyn InFlightWrite>>,
+pub struct InFlightWrites {
+    writes: Vec<Box<dyn InFlightWrite>>,
     changes: Changes,
     /// Definitions may change, too.
-    defines: bool,
+    may_change_definitions: bool,
 }
 
-impl Pending {
+impl InFlightWrites {
     pub fn is_empty(&self) -> bool {
-        self.announced.is_empty()
+        self.writes.is_empty()
     }
 
-    /// Announces that anything may happen to tables; to everything, where they are not known.
-    pub fn announce(&mut self, watch: &Arc<dyn ChangeObserver>, tables: Option<Vec<Namespace>>) {
+    /// Begins a write to tables; `None`: to any.
+    pub fn begin(&mut self, observer: &Arc<dyn ChangeObserver>, tables: Option<Vec<Namespace>>) {
         let everything = || vec![Namespace::new("", "")];
         let mut changes = Changes::default();
         for namespace in tables.unwrap_or_else(everything) {
-            // InFlightWrite is announced until it is settled.
+            // A table's write is in flight until it is finished; it is not begun twice.
             if !self.changes.covers(&namespace) {
                 changes.add_unspecified(&namespace);
                 self.changes.add_unspecified(&namespace);
             }
         }
         if !changes.is_empty() {
-            self.announced.push(watch.begin_write(changes));
+            self.writes.push(observer.begin_write(changes));
         }
     }
 
-    /// When the changes will be seen is not known.
-    pub fn lose(&mut self) {
-        self.announced.drain(..).for_each(InFlightWrite::outcome_unknown);
+    /// Marks the outcome as unknown: when the changes become visible cannot be known.
+    pub fn outcome_unknown(&mut self) {
+        self.writes.drain(..).for_each(InFlightWrite::outcome_unknown);
         self.changes = Changes::default();
     }
 
-    /// Announces that anything may happen, to definitions too.
-    pub fn announce_definitions(&mut self, watch: &Arc<dyn ChangeObserver>) {
-        self.defines = true;
-        self.announce(watch, None);
+    /// Begins a write that may change any table and any definition.
+    pub fn begin_definitions(&mut self, observer: &Arc<dyn ChangeObserver>) {
+        self.may_change_definitions = true;
+        self.begin(observer, None);
     }
 
     pub fn may_change_definitions(&self) -> bool {
-        self.defines
+        self.may_change_definitions
     }
 
-    /// Everybody sees the changes now, or they have been undone.
-    pub fn settle(&mut self) {
-        self.announced.clear();
+    /// Finishes the writes: they are visible to every reader, or rolled back.
+    pub fn finish(&mut self) {
+        self.writes.clear();
         self.changes = Changes::default();
-        self.defines = false;
+        self.may_change_definitions = false;
     }
 }
 
-impl Drop for Pending {
+impl Drop for InFlightWrites {
     fn drop(&mut self) {
-        self.lose();
+        self.outcome_unknown();
     }
 }
 
-/// The collections that tables hold. `None`: it cannot be told which.
-pub fn namespaces(tables: &[Table], settings: Option<&Settings>) -> Option<Vec<Namespace>> {
+/// Returns the collections of tables; `None` if a schema is not known.
+pub fn namespaces(tables: &[TableName], settings: Option<&SessionSettings>) -> Option<Vec<Namespace>> {
     let ignores_case = settings?.ignores_case;
     let lower = |name: &str| if ignores_case { name.to_lowercase() } else { name.to_owned() };
-    let namespace = |table: &Table| {
+    let namespace = |table: &TableName| {
         let schema = table.schema.as_deref().or(settings?.schema.as_deref())?;
-        // A name that is made up does not tell the collection's.
+        // The gateway makes up a table name that begins with ~: it does not give the collection's.
         let name = if table.name.starts_with('~') { "" } else { &table.name };
         Some(Namespace::new(&lower(schema), &lower(name)))
     };

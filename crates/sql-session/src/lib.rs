@@ -1,37 +1,36 @@
-//! SQL clients: connections in MariaDB's protocol, passed on to the MariaDB server, with a cache of answers between.
+//! SQL clients: connections in MariaDB's protocol, forwarded to the MariaDB server through a result
+//! cache.
 //!
-//! What comes in is a [`selkie_runtime::Connection`]; each has a connection of its own to the server, which checks who the client is.
-//! Commands and answers go by as they are, and are looked at only as far as to know where they end. Two things are added: a SELECT that
-//! depends on nothing but rows is answered from memory while that is right, and what changes rows is announced to all who keep answers
-//! before the server hears of it.
+//! What comes in is a [`selkie_runtime::Connection`]. Each has a connection of its own to the
+//! server, which authenticates the client. Commands and replies are forwarded unchanged, and parsed
+//! only as far as to find their ends. Two things are added. A SELECT that depends on nothing but
+//! rows is answered from the cache while the cached result is right. A write is reported to the
+//! change observer before the server receives it.
 //!
-//! In reading order: [`peer`] (a socket and its packets), [`login`], [`answer`] (where an answer
-//! ends and what it says), [`statement`] (what a statement does, by its [`tokens`] and the names in
-//! [`functions`]), [`reach`] (what it changes besides), [`execution`] (what a prepared one is
-//! executed with), [`rules`], [`settings`] and [`rights`] (what else an answer depends on),
-//! [`pending`] (writes under way), [`session`] (the loop).
+//! In reading order: [`packet_stream`] (a socket and its packets), [`login`], [`reply_tracker`]
+//! (where a reply ends and the status it reports), [`result_rows`], [`execute_packet`] (the
+//! parameters of a prepared statement), [`definitions`] (what writes change, by cached table
+//! definitions), [`cache_filter`], [`privileges`] (on which cached results depend),
+//! [`in_flight_writes`], [`running_command`] (statements whose client has left), [`session`] (the
+//! protocol loop). What a statement does is a fact of `sql_classify`.
 
-mod answer;
-mod bounded_parse;
-mod execution;
-mod functions;
+mod cache_filter;
+mod definitions;
+mod execute_packet;
+mod in_flight_writes;
 mod login;
-mod peer;
-mod pending;
-mod reach;
-mod rights;
-mod rules;
-mod running;
+mod packet_stream;
+mod privileges;
+mod reply_tracker;
+mod result_rows;
+mod running_command;
 mod session;
-mod settings;
-mod statement;
-mod tokens;
 
-pub use peer::Backend;
-pub use reach::{Definition, Definitions, Forgetting, Known, TableKind};
-pub use rights::RightsShown;
-pub use rules::{Rules, pattern};
-pub use running::Kill;
+pub use cache_filter::{CacheFilter, pattern};
+pub use definitions::{DefinitionCache, DefinitionObserver, DefinitionSource};
+pub use packet_stream::BackendAddress;
+pub use privileges::PrivilegeCache;
+pub use running_command::KillSession;
 
 use cache::Cache;
 use selkie_runtime::Connection;
@@ -41,33 +40,32 @@ use std::time::Duration;
 use store::ChangeObserver;
 use tokio::sync::Semaphore;
 
-/// An answer that is kept: its packets.
+/// A cached result set: the packets of the server's reply.
 #[derive(Debug)]
-pub struct Kept(Box<[u8]>);
+pub struct CachedResult(Box<[u8]>);
 
-/// What sessions share.
+/// What all sessions of SQL clients share.
 pub struct SqlService {
-    pub backend: Backend,
+    pub backend: BackendAddress,
     pub connect_timeout: Duration,
-    /// Connections that have not logged in yet, which there may be so many of: each takes one of
-    /// the server's.
+    /// Permits for connections that have not logged in yet: each takes one of the server's.
     pub logins: Arc<Semaphore>,
-    /// How long a login may take, and waiting for others to end.
+    /// How long a login may take, including the wait for a permit.
     pub login_timeout: Duration,
     /// Ends a session on the server.
-    pub kill: Kill,
-    /// Answers that are kept, if they are.
-    pub cache: Option<Arc<Cache<Kept>>>,
-    /// Which are.
-    pub rules: Rules,
-    /// Whether clients get them, by the number of the listener that they came to; they do, for listeners beyond.
+    pub kill: KillSession,
+    /// The result cache; `None` if it is off.
+    pub cache: Option<Arc<Cache<CachedResult>>>,
+    /// Selects the results that are cached.
+    pub cache_filter: CacheFilter,
+    /// Whether clients use the cache, by the number of their listener; true for others.
     pub listeners: Vec<bool>,
-    /// Who is told of changes, if anybody keeps answers.
-    pub watch: Option<Arc<dyn ChangeObserver>>,
-    /// What statements change beside the tables that they name.
-    pub definitions: Arc<Known>,
-    /// What clients may do.
-    pub rights: RightsShown,
+    /// Observes the writes of SQL clients; `None` if nothing is cached.
+    pub observer: Option<Arc<dyn ChangeObserver>>,
+    /// Finds what statements change beside the tables that they name.
+    pub definitions: Arc<DefinitionCache>,
+    /// The privileges of clients' accounts.
+    pub privileges: PrivilegeCache,
 }
 
 impl SqlService {

@@ -1,44 +1,47 @@
-//! One side of a session: a socket and what has been read from it.
+//! One side of a session: a socket, and the bytes read from it.
 
-use crate::answer::PACKET_MAX;
+use crate::reply_tracker::PACKET_MAX;
 use selkie_runtime::Stream;
 use std::io;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-/// As much is read at once.
+/// Bytes read at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// Where the MariaDB server is. Not a Unix socket: there, the server asks the system who is connected, and would be told of this process.
+/// The address of the MariaDB server.
+///
+/// It cannot be a Unix socket: there the server asks the system for the connected user (unix_socket
+/// authentication), and would get the gateway's.
 #[derive(Clone, Debug)]
-pub struct Backend {
+pub struct BackendAddress {
     pub host: String,
     pub port: u16,
 }
 
-pub struct Peer {
+pub struct PacketStream {
     pub stream: Stream,
     buffer: Vec<u8>,
     start: usize,
 }
 
-impl Peer {
-    pub fn new(stream: Stream) -> Peer {
-        Peer { stream, buffer: Vec::new(), start: 0 }
+impl PacketStream {
+    pub fn new(stream: Stream) -> PacketStream {
+        PacketStream { stream, buffer: Vec::new(), start: 0 }
     }
 
-    pub async fn connect(backend: &Backend) -> io::Result<Peer> {
+    pub async fn connect(backend: &BackendAddress) -> io::Result<PacketStream> {
         let stream = TcpStream::connect((backend.host.as_str(), backend.port)).await?;
         stream.set_nodelay(true)?;
-        Ok(Peer::new(Stream::Tcp(stream)))
+        Ok(PacketStream::new(Stream::Tcp(stream)))
     }
 
-    /// What has been read and not been taken.
+    /// Bytes that have been read and not consumed.
     pub fn bytes(&self) -> &[u8] {
         self.buffer.get(self.start..).unwrap_or_default()
     }
 
-    pub fn take(&mut self, bytes: usize) {
+    pub fn consume(&mut self, bytes: usize) {
         self.start += bytes;
         if self.start >= self.buffer.len() {
             self.start = 0;
@@ -49,7 +52,7 @@ impl Peer {
         }
     }
 
-    /// Reads more. May be dropped while it waits. An error when the other side has closed.
+    /// Reads more bytes. Fails with `UnexpectedEof` when the other side has closed. Cancel-safe.
     pub async fn fill(&mut self) -> io::Result<()> {
         if self.start > 0 {
             self.buffer.drain(..self.start);
@@ -62,7 +65,8 @@ impl Peer {
         }
     }
 
-    /// The length of the packet that comes next and its first bytes, as soon as `wanted` of them (or all) are there.
+    /// Waits until `wanted` bytes of the next packet (or all of it) have been read. Returns its length
+    /// and the bytes read.
     pub async fn peek(&mut self, wanted: usize) -> io::Result<(usize, &[u8])> {
         loop {
             if let Some(length) = packet_length(self.bytes())
@@ -74,7 +78,8 @@ impl Peer {
         }
     }
 
-    /// Takes a packet that is not longer than `limit`: its header and its payload.
+    /// Consumes the next packet and returns its header and payload. Fails with `InvalidData` if the
+    /// payload is longer than `limit`.
     pub async fn packet(&mut self, limit: usize) -> io::Result<Vec<u8>> {
         let (length, _) = self.peek(0).await?;
         if length > limit {
@@ -82,7 +87,7 @@ impl Peer {
         }
         self.peek(length).await?;
         let packet = self.bytes().get(..4 + length).unwrap_or_default().to_vec();
-        self.take(4 + length);
+        self.consume(4 + length);
         Ok(packet)
     }
 
@@ -90,8 +95,8 @@ impl Peer {
         self.stream.write_all(bytes).await
     }
 
-    /// Passes a command on as it comes, with all packets that it has.
-    pub async fn pass_command(&mut self, to: &Peer) -> io::Result<()> {
+    /// Forwards a command with all its packets, without holding it whole.
+    pub async fn forward_command(&mut self, to: &PacketStream) -> io::Result<()> {
         loop {
             let (length, _) = self.peek(0).await?;
             let mut left = 4 + length;
@@ -101,7 +106,7 @@ impl Peer {
                 }
                 let some = self.bytes().len().min(left);
                 to.send(&self.bytes()[..some]).await?;
-                self.take(some);
+                self.consume(some);
                 left -= some;
             }
             if length < PACKET_MAX {
@@ -111,19 +116,19 @@ impl Peer {
     }
 }
 
-/// The length that a packet's header tells.
+/// Returns the payload's length from a packet's header.
 fn packet_length(bytes: &[u8]) -> Option<usize> {
     let [a, b, c, _] = *bytes.first_chunk()?;
     Some(u32::from_le_bytes([a, b, c, 0]) as usize)
 }
 
-/// Passes on whatever comes, both ways, until a side closes.
-pub async fn pass_everything(client: &mut Peer, server: &mut Peer) -> io::Result<()> {
+/// Forwards bytes both ways until a side closes.
+pub async fn relay_both_ways(client: &mut PacketStream, server: &mut PacketStream) -> io::Result<()> {
     loop {
         server.send(client.bytes()).await?;
-        client.take(client.bytes().len());
+        client.consume(client.bytes().len());
         client.send(server.bytes()).await?;
-        server.take(server.bytes().len());
+        server.consume(server.bytes().len());
         tokio::select! {
             read = client.fill() => read?,
             read = server.fill() => read?,

@@ -1,146 +1,148 @@
-//! What clients may do, as the server shows it: answers are kept by it, and it is asked again and
-//! again.
+//! The privileges of SQL clients' accounts, as SHOW GRANTS lists them. Cached results depend on them,
+//! so they are read again and again.
 //!
-//! The server judges a session by rights of different ages: global ones are read at the login,
-//! those of the current schema when it is chosen, all others with each statement. So an answer is
-//! given only to sessions that have seen the same rights in the same order since their logins.
+//! The server checks a session against privileges of different ages: global ones are read at the
+//! login, those of the current schema when it is chosen, all others with each statement. So a cached
+//! result is returned only to sessions that have had the same privileges in the same order since
+//! their logins.
 
 use ahash::AHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Asks for the rights of the account, its roles and PUBLIC.
-pub const QUESTION: &str = "SHOW GRANTS";
+/// Lists the privileges of the account, its roles and PUBLIC.
+pub const PRIVILEGES_QUERY: &str = "SHOW GRANTS";
 
-/// More accounts than these are not remembered.
+/// The privileges of more accounts than this are not cached.
 const ACCOUNTS_MAX: usize = 10_000;
 
-/// Changes of rights that a session can live through and still be given kept answers.
+/// Changes of privileges after which a session no longer uses the cache.
 const HISTORY_MAX: usize = 16;
 
-/// The rights of accounts, as they were shown last.
+/// The privileges of accounts, as last read.
 #[derive(Debug)]
-pub struct RightsShown {
-    /// After this time they are asked for again.
+pub struct PrivilegeCache {
+    /// Privileges older than this are read again.
     pub age_max: Duration,
-    /// The numbers of rights, which are never used again.
+    /// The last version number. Numbers are never reused.
     numbers: AtomicU64,
-    accounts: Mutex<AHashMap<String, Shown>>,
+    accounts: Mutex<AHashMap<String, Account>>,
 }
 
 #[derive(Debug)]
-struct Shown {
-    rows: Vec<u8>,
-    seen: Seen,
+struct Account {
+    grants: Vec<u8>,
+    version: PrivilegeVersion,
 }
 
-/// Rights that were shown to a session.
+/// A version of an account's privileges.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen {
-    /// Tells them from others, and from the same rights before and after others.
+pub struct PrivilegeVersion {
+    /// Differs from other privileges, and from the same privileges before and after others.
     number: u64,
-    /// When they were asked for.
-    asked: Instant,
-    /// Answers are not to be kept: the server counts the account's statements.
+    /// When they were requested.
+    requested: Instant,
+    /// The server counts the account's statements (MAX_QUERIES_PER_HOUR): nothing may be cached.
     has_quota: bool,
 }
 
-impl RightsShown {
-    pub fn new(age_max: Duration) -> RightsShown {
-        RightsShown { age_max, numbers: AtomicU64::new(1), accounts: Mutex::default() }
+impl PrivilegeCache {
+    pub fn new(age_max: Duration) -> PrivilegeCache {
+        PrivilegeCache { age_max, numbers: AtomicU64::new(1), accounts: Mutex::default() }
     }
 
-    /// Returns the account's rights if they were asked for a short while ago.
-    pub fn recent(&self, account: &str) -> Option<Seen> {
+    /// Returns the account's privileges, unless they are too old.
+    pub fn recent(&self, account: &str) -> Option<PrivilegeVersion> {
         let accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        accounts.get(account).map(|shown| shown.seen).filter(|seen| self.is_recent(seen))
+        accounts.get(account).map(|account| account.version).filter(|version| self.is_recent(version))
     }
 
-    fn is_recent(&self, seen: &Seen) -> bool {
-        seen.asked.elapsed() < self.age_max
+    fn is_recent(&self, version: &PrivilegeVersion) -> bool {
+        version.requested.elapsed() < self.age_max
     }
 
-    /// Takes note of what the server has shown: its answer's rows.
-    pub fn note(&self, account: &str, rows: Vec<u8>, asked: Instant) -> Seen {
+    /// Records the rows of [`PRIVILEGES_QUERY`]. Returns their version: a new one if they changed.
+    pub fn record(&self, account: &str, grants: Vec<u8>, requested: Instant) -> PrivilegeVersion {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(shown) = accounts.get_mut(account)
-            && shown.rows == rows
+        if let Some(known) = accounts.get_mut(account)
+            && known.grants == grants
         {
-            shown.seen.asked = shown.seen.asked.max(asked);
-            return Seen { asked, ..shown.seen };
+            known.version.requested = known.version.requested.max(requested);
+            return PrivilegeVersion { requested, ..known.version };
         }
-        let has_quota = memchr::memmem::find(&rows, b"MAX_QUERIES_PER_HOUR").is_some();
-        let seen = Seen { number: self.number(), asked, has_quota };
+        let has_quota = memchr::memmem::find(&grants, b"MAX_QUERIES_PER_HOUR").is_some();
+        let version = PrivilegeVersion { number: self.next_number(), requested, has_quota };
         if accounts.len() >= ACCOUNTS_MAX {
             accounts.clear();
         }
-        accounts.insert(account.to_owned(), Shown { rows, seen });
-        seen
+        accounts.insert(account.to_owned(), Account { grants, version });
+        version
     }
 
-    fn number(&self) -> u64 {
+    fn next_number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 }
 
-/// The rights that a session has seen since its login.
+/// The privileges that a session has had since its login.
 #[derive(Debug, Default)]
-pub struct History {
-    /// Those that it has now, by account and role.
-    now: Vec<(String, u64)>,
-    /// How they have changed under it.
+pub struct PrivilegeHistory {
+    /// The current versions, by account and role.
+    current: Vec<(String, u64)>,
+    /// The versions to which they changed since the login, and [`RELOADED`].
     changes: Vec<u64>,
-    last: Option<Seen>,
-    /// The schema or the role was chosen anew since, by the rights of that moment.
-    has_moved: bool,
+    last: Option<PrivilegeVersion>,
+    /// A schema or a role was chosen since the last record, with the privileges of that moment.
+    has_reloaded: bool,
 }
 
-/// In a history of changes: the schema or the role was chosen anew.
-const MOVED: u64 = 0;
+/// In a history of changes: a schema or a role was chosen.
+const RELOADED: u64 = 0;
 
-impl History {
-    /// Takes note of the account's rights. Returns whether they are what they were.
-    pub fn note(&mut self, account: &str, seen: Seen, shown: &RightsShown) -> bool {
-        let known = self.now.iter_mut().find(|(other, _)| other == account);
-        let mut is_change = false;
-        match known {
-            Some((_, number)) => is_change = std::mem::replace(number, seen.number) != seen.number,
-            None => self.now.push((account.to_owned(), seen.number)),
+impl PrivilegeHistory {
+    /// Records the account's privileges. Returns whether they have not changed.
+    pub fn record(&mut self, account: &str, version: PrivilegeVersion, cache: &PrivilegeCache) -> bool {
+        let current = self.current.iter_mut().find(|(other, _)| other == account);
+        let mut has_changed = false;
+        match current {
+            Some((_, number)) => has_changed = std::mem::replace(number, version.number) != version.number,
+            None => self.current.push((account.to_owned(), version.number)),
         }
-        if is_change {
-            self.changes.push(seen.number);
+        if has_changed {
+            self.changes.push(version.number);
         }
-        if std::mem::take(&mut self.has_moved) && self.changes.last().is_some_and(|last| *last != MOVED) {
-            // By which rights the choice was made cannot be told right after a change: the session
-            // is like no other.
-            self.changes.push(if is_change { shown.number() } else { MOVED });
+        if std::mem::take(&mut self.has_reloaded) && self.changes.last().is_some_and(|last| *last != RELOADED) {
+            // Right after a change it is unknown which privileges the choice used, so the session
+            // gets a history that no other has.
+            self.changes.push(if has_changed { cache.next_number() } else { RELOADED });
         }
-        self.last = Some(seen);
-        !is_change
+        self.last = Some(version);
+        !has_changed
     }
 
-    pub fn note_move(&mut self) {
-        self.has_moved = true;
+    /// Notes that a schema or a role was chosen.
+    pub fn note_reload(&mut self) {
+        self.has_reloaded = true;
     }
 
-    /// The rights have to be asked for before an answer is given.
-    pub fn is_due(&self, shown: &RightsShown) -> bool {
-        self.has_moved || self.last.is_none_or(|seen| !shown.is_recent(&seen))
+    /// Returns whether the privileges must be read before a cached result is returned.
+    pub fn is_due(&self, cache: &PrivilegeCache) -> bool {
+        self.has_reloaded || self.last.is_none_or(|version| !cache.is_recent(&version))
     }
 
-    /// They cannot be told now.
+    /// Notes that the privileges could not be read.
     pub fn forget_last(&mut self) {
         self.last = None;
     }
 
-    pub fn allows_keeping(&self) -> bool {
-        self.changes.len() + self.now.len() <= HISTORY_MAX && self.last.is_some_and(|seen| !seen.has_quota)
+    pub fn allows_caching(&self) -> bool {
+        self.changes.len() + self.current.len() <= HISTORY_MAX && self.last.is_some_and(|version| !version.has_quota)
     }
 
-    /// Writes what an answer is kept by.
+    /// Appends the history to a cache key.
     pub fn write_key(&self, key: &mut Vec<u8>) {
-        let last = self.last.map_or(MOVED, |seen| seen.number);
+        let last = self.last.map_or(RELOADED, |version| version.number);
         key.push(self.changes.len() as u8);
         self.changes.iter().chain([&last]).for_each(|number| key.extend_from_slice(&number.to_le_bytes()));
     }
@@ -150,64 +152,67 @@ impl History {
 mod tests {
     use super::*;
 
-    fn key(history: &History) -> Vec<u8> {
+    fn key(history: &PrivilegeHistory) -> Vec<u8> {
         let mut key = Vec::new();
         history.write_key(&mut key);
         key
     }
 
     #[test]
-    fn sessions_with_the_same_history_share() {
-        let shown = RightsShown::new(Duration::from_secs(60));
-        let see = |rights: &[u8]| shown.note("joe", rights.to_vec(), Instant::now());
-        let (mut old, mut moved, mut other) = (History::default(), History::default(), History::default());
-        let first = see(b"SELECT ON *.*");
-        [&mut old, &mut moved, &mut other].into_iter().for_each(|history| assert!(history.note("joe", first, &shown)));
-        assert_eq!(key(&old), key(&moved));
-        moved.note_move();
-        assert!(moved.is_due(&shown) && !old.is_due(&shown));
-        moved.note("joe", see(b"SELECT ON *.*"), &shown);
-        assert_eq!(key(&old), key(&moved), "nothing has changed in between");
-
-        let second = see(b"USAGE ON *.*");
-        [&mut old, &mut moved, &mut other]
+    fn sessions_with_the_same_history_share_results() {
+        let cache = PrivilegeCache::new(Duration::from_secs(60));
+        let read = |grants: &[u8]| cache.record("joe", grants.to_vec(), Instant::now());
+        let (mut old, mut reloaded, mut other) =
+            (PrivilegeHistory::default(), PrivilegeHistory::default(), PrivilegeHistory::default());
+        let first = read(b"SELECT ON *.*");
+        [&mut old, &mut reloaded, &mut other]
             .into_iter()
-            .for_each(|history| assert!(!history.note("joe", second, &shown)));
-        let mut new = History::default();
-        new.note("joe", second, &shown);
-        assert_eq!(key(&old), key(&other));
-        assert_ne!(key(&old), key(&new), "global rights are as old as the login");
-        moved.note_move();
-        moved.note("joe", second, &shown);
-        assert_ne!(key(&old), key(&moved), "those of a schema as its choice");
+            .for_each(|history| assert!(history.record("joe", first, &cache)));
+        assert_eq!(key(&old), key(&reloaded));
+        reloaded.note_reload();
+        assert!(reloaded.is_due(&cache) && !old.is_due(&cache));
+        reloaded.record("joe", read(b"SELECT ON *.*"), &cache);
+        assert_eq!(key(&old), key(&reloaded), "nothing has changed in between");
 
-        let third = see(b"SELECT ON *.*");
-        other.note_move();
-        other.note("joe", third, &shown);
-        old.note_move();
-        old.note("joe", third, &shown);
+        let second = read(b"USAGE ON *.*");
+        [&mut old, &mut reloaded, &mut other]
+            .into_iter()
+            .for_each(|history| assert!(!history.record("joe", second, &cache)));
+        let mut new = PrivilegeHistory::default();
+        new.record("joe", second, &cache);
+        assert_eq!(key(&old), key(&other));
+        assert_ne!(key(&old), key(&new), "global privileges are read at the login");
+        reloaded.note_reload();
+        reloaded.record("joe", second, &cache);
+        assert_ne!(key(&old), key(&reloaded), "those of a schema when it is chosen");
+
+        let third = read(b"SELECT ON *.*");
+        other.note_reload();
+        other.record("joe", third, &cache);
+        old.note_reload();
+        old.record("joe", third, &cache);
         assert_ne!(key(&old), key(&other), "before or after the choice?");
-        assert_ne!(third.number, first.number, "what was kept in between may be wrong");
+        assert_ne!(third.number, first.number, "results cached in between may be wrong");
     }
 
     #[test]
-    fn choosing_roles_again_and_again_leaves_no_trace() {
-        let shown = RightsShown::new(Duration::from_secs(60));
-        let mut history = History::default();
+    fn choosing_roles_repeatedly_does_not_lengthen_the_history() {
+        let cache = PrivilegeCache::new(Duration::from_secs(60));
+        let mut history = PrivilegeHistory::default();
         for _ in 0..100 {
             for account in ["joe", "joe:role"] {
-                history.note_move();
-                history.note(account, shown.note(account, account.into(), Instant::now()), &shown);
-                assert!(history.allows_keeping());
+                history.note_reload();
+                history.record(account, cache.record(account, account.into(), Instant::now()), &cache);
+                assert!(history.allows_caching());
             }
         }
     }
 
     #[test]
-    fn counted_statements_go_to_the_server() {
-        let shown = RightsShown::new(Duration::ZERO);
-        let mut history = History::default();
-        history.note("joe", shown.note("joe", b"WITH MAX_QUERIES_PER_HOUR 5".to_vec(), Instant::now()), &shown);
-        assert!(!history.allows_keeping() && history.is_due(&shown) && shown.recent("joe").is_none());
+    fn accounts_with_a_quota_bypass_the_cache() {
+        let cache = PrivilegeCache::new(Duration::ZERO);
+        let mut history = PrivilegeHistory::default();
+        history.record("joe", cache.record("joe", b"WITH MAX_QUERIES_PER_HOUR 5".to_vec(), Instant::now()), &cache);
+        assert!(!history.allows_caching() && history.is_due(&cache) && cache.recent("joe").is_none());
     }
 }

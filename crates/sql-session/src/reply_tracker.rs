@@ -1,6 +1,7 @@
-//! Follows the server's answer to a command through its packets, to know where it ends and what it says of the session.
+//! Follows the server's reply to a command through its packets, to find its end and the status that
+//! it reports.
 //!
-//! Bytes are looked at as they pass by; nothing is held but the first bytes of a packet.
+//! Bytes are parsed as they pass; only the first bytes of a packet are held.
 
 use mariadb_wire::{END, ERR, OK};
 
@@ -11,24 +12,24 @@ const CURSOR_EXISTS: u16 = 0x0040;
 pub const NO_BACKSLASH_ESCAPES: u16 = 0x0200;
 const STATE_CHANGED: u16 = 0x4000;
 
-/// A physical packet of this length goes on in the next one.
+/// A packet of this length continues in the next one.
 pub const PACKET_MAX: usize = 0xFF_FFFF;
 
-/// As much of a packet as is looked at.
+/// How much of a packet is parsed.
 const HEAD_BYTES: usize = 32;
 
-/// What a command is answered with.
+/// The kind of reply that a command gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum ReplyKind {
     /// One packet.
     Single,
     /// OK, an error, or result sets.
     Results,
-    /// To COM_STMT_PREPARE.
+    /// The reply to COM_STMT_PREPARE.
     Prepared,
-    /// To COM_STMT_FETCH: rows.
+    /// The reply to COM_STMT_FETCH: rows.
     Rows,
-    /// To COM_FIELD_LIST: definitions.
+    /// The reply to COM_FIELD_LIST: column definitions.
     Fields,
 }
 
@@ -37,7 +38,7 @@ enum State {
     Single,
     Head,
     PreparedHead,
-    /// Definitions of parameters, then of columns, each group with an end of its own.
+    /// Definitions of parameters, then of columns, each group with an EOF packet of its own.
     PreparedDefinitions {
         left: usize,
         columns: usize,
@@ -54,48 +55,48 @@ enum State {
     Over,
 }
 
-/// What is known of an answer so far.
+/// The state of a reply as far as it has arrived.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ReplyTracker {
     state: State,
     deprecates_eof: bool,
     header: [u8; 4],
     header_bytes: usize,
-    /// Bytes of the physical packet that are still to come.
+    /// Bytes of the packet that have not arrived.
     left: usize,
-    goes_on: bool,
+    continues: bool,
     head: [u8; HEAD_BYTES],
     head_bytes: usize,
     length: usize,
-    /// The session's flags, if the answer told them; after an error they are not known.
+    /// The session's status flags; `None` after an error, which has none.
     pub status: Option<u16>,
     pub failed: bool,
     pub warned: bool,
     pub result_sets: usize,
     /// Rows of all result sets.
     pub rows: u64,
-    /// The statement's number, in the answer to COM_STMT_PREPARE.
+    /// The statement's id, in the reply to COM_STMT_PREPARE.
     pub statement: Option<u32>,
-    /// How many values it takes.
+    /// The statement's number of parameters.
     pub params: usize,
 }
 
-impl Answer {
-    pub fn new(shape: Shape, deprecates_eof: bool) -> Answer {
+impl ReplyTracker {
+    pub fn new(shape: ReplyKind, deprecates_eof: bool) -> ReplyTracker {
         let state = match shape {
-            Shape::Single => State::Single,
-            Shape::Results => State::Head,
-            Shape::Prepared => State::PreparedHead,
-            Shape::Rows => State::Rows,
-            Shape::Fields => State::Fields,
+            ReplyKind::Single => State::Single,
+            ReplyKind::Results => State::Head,
+            ReplyKind::Prepared => State::PreparedHead,
+            ReplyKind::Rows => State::Rows,
+            ReplyKind::Fields => State::Fields,
         };
-        Answer {
+        ReplyTracker {
             state,
             deprecates_eof,
             header: [0; 4],
             header_bytes: 0,
             left: 0,
-            goes_on: false,
+            continues: false,
             head: [0; HEAD_BYTES],
             head_bytes: 0,
             length: 0,
@@ -113,8 +114,9 @@ impl Answer {
         self.state == State::Over
     }
 
-    /// Whether it is one plain result set, given to a session in no transaction that commits by itself.
-    pub fn may_be_kept(&self) -> bool {
+    /// Returns whether the reply is one plain result set, of a session in autocommit mode and outside
+    /// of a transaction.
+    pub fn is_cacheable(&self) -> bool {
         let flags = IN_TRANSACTION | AUTOCOMMIT | STATE_CHANGED | CURSOR_EXISTS;
         !self.failed
             && !self.warned
@@ -122,7 +124,7 @@ impl Answer {
             && self.status.is_some_and(|status| status & flags == AUTOCOMMIT)
     }
 
-    /// Looks at bytes that come next; gives how many of them belong to this answer.
+    /// Parses the next bytes. Returns how many of them belong to this reply.
     pub fn feed(&mut self, bytes: &[u8]) -> usize {
         let mut rest = bytes;
         while self.state != State::Over {
@@ -135,7 +137,7 @@ impl Answer {
                     let [a, b, c, _] = self.header;
                     let length = u32::from_le_bytes([a, b, c, 0]) as usize;
                     self.left = length;
-                    self.goes_on = length == PACKET_MAX;
+                    self.continues = length == PACKET_MAX;
                     self.length += length;
                 }
                 if self.header_bytes < 4 || self.left > 0 {
@@ -153,7 +155,7 @@ impl Answer {
                 break;
             }
             self.header_bytes = 0;
-            if !self.goes_on {
+            if !self.continues {
                 let (head, length) = (self.head, self.length);
                 self.state = self.next(&head[..self.head_bytes], length);
                 (self.head_bytes, self.length) = (0, 0);
@@ -180,7 +182,7 @@ impl Answer {
             State::Head => match first {
                 Some(OK) => {
                     self.note_ok(head);
-                    self.behind_result()
+                    self.after_result()
                 }
                 _ => {
                     self.result_sets += 1;
@@ -205,7 +207,7 @@ impl Answer {
                     true => self.note_ok(head),
                     false => self.note_eof(head),
                 }
-                self.behind_result()
+                self.after_result()
             }
             State::Rows => {
                 self.rows += 1;
@@ -241,7 +243,7 @@ impl Answer {
         }
     }
 
-    fn behind_result(&self) -> State {
+    fn after_result(&self) -> State {
         match self.status.is_some_and(|status| status & MORE_RESULTS != 0) {
             true => State::Head,
             false => State::Over,
@@ -253,7 +255,7 @@ impl Answer {
         State::Over
     }
 
-    /// OK: affected rows, last number, flags, warnings.
+    /// Parses an OK packet: affected rows, last insert id, status flags, warnings.
     fn note_ok(&mut self, head: &[u8]) {
         let rest = head.get(1..).and_then(lenenc).and_then(|(_, rest)| lenenc(rest)).map(|(_, rest)| rest);
         self.status = None;
@@ -263,7 +265,7 @@ impl Answer {
         }
     }
 
-    /// EOF: warnings, flags.
+    /// Parses an EOF packet: warnings, status flags.
     fn note_eof(&mut self, head: &[u8]) {
         self.status = None;
         if let [_, c, d, a, b, ..] = *head {
@@ -281,7 +283,7 @@ fn prepared(params: usize, columns: usize) -> State {
     }
 }
 
-/// A number and what is behind it.
+/// Decodes a length-encoded integer. Returns it and the bytes after it.
 fn lenenc(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (&first, rest) = bytes.split_first()?;
     let length = match first {
@@ -317,30 +319,30 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_ends_where_it_ends_however_it_comes() {
+    fn the_end_is_found_in_chunks_of_any_size() {
         for chunk in [1, 3, 1000] {
             let bytes = [result_set(2 | 8), packet(7, &[OK, 0, 0, 2, 0, 0, 0]), b"more".to_vec()].concat();
-            let mut answer = Answer::new(Shape::Results, false);
-            let used: usize = bytes.chunks(chunk).map(|bytes| answer.feed(bytes)).sum();
-            assert_eq!((used, answer.is_over(), answer.status), (bytes.len() - 4, true, Some(2)), "{chunk}");
+            let mut reply = ReplyTracker::new(ReplyKind::Results, false);
+            let used: usize = bytes.chunks(chunk).map(|bytes| reply.feed(bytes)).sum();
+            assert_eq!((used, reply.is_over(), reply.status), (bytes.len() - 4, true, Some(2)), "{chunk}");
         }
     }
 
     #[test]
-    fn only_plain_answers_may_be_kept() {
+    fn only_plain_result_sets_are_cacheable() {
         for (flags, may) in [(2, true), (3, false), (0, false)] {
-            let mut answer = Answer::new(Shape::Results, false);
-            answer.feed(&result_set(flags));
-            assert_eq!((answer.is_over(), answer.may_be_kept()), (true, may), "{flags}");
+            let mut reply = ReplyTracker::new(ReplyKind::Results, false);
+            reply.feed(&result_set(flags));
+            assert_eq!((reply.is_over(), reply.is_cacheable()), (true, may), "{flags}");
         }
-        let mut failed = Answer::new(Shape::Results, false);
+        let mut failed = ReplyTracker::new(ReplyKind::Results, false);
         failed.feed(&packet(1, b"\xff\x15\x04#28000no"));
-        assert!(failed.is_over() && failed.failed && !failed.may_be_kept());
+        assert!(failed.is_over() && failed.failed && !failed.is_cacheable());
     }
 
     #[test]
-    fn statements_have_two_lists_of_definitions() {
-        let mut answer = Answer::new(Shape::Prepared, true);
+    fn prepared_statements_have_two_lists_of_definitions() {
+        let mut reply = ReplyTracker::new(ReplyKind::Prepared, true);
         let bytes = [
             packet(1, &[OK, 7, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0]),
             packet(2, b"\x03def"),
@@ -349,15 +351,15 @@ mod tests {
             b"x".to_vec(),
         ]
         .concat();
-        assert_eq!((answer.feed(&bytes), answer.statement, answer.is_over()), (bytes.len() - 1, Some(7), true));
+        assert_eq!((reply.feed(&bytes), reply.statement, reply.is_over()), (bytes.len() - 1, Some(7), true));
     }
 
     #[test]
-    fn long_packets_go_on() {
+    fn a_packet_of_maximal_length_continues() {
         let mut long = vec![0xFF, 0xFF, 0xFF, 1, 5];
         long.resize(4 + PACKET_MAX, b'x');
         let bytes = [long, packet(2, b"y"), packet(3, &[END, 0, 0, 2, 0])].concat();
-        let mut answer = Answer::new(Shape::Rows, false);
-        assert_eq!((answer.feed(&bytes), answer.is_over()), (bytes.len(), true));
+        let mut reply = ReplyTracker::new(ReplyKind::Rows, false);
+        assert_eq!((reply.feed(&bytes), reply.is_over()), (bytes.len(), true));
     }
 }

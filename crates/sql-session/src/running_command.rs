@@ -1,5 +1,5 @@
-//! Statements whose client has left: MariaDB does not notice that while it executes one, so it is
-//! told to end it.
+//! Kills statements whose client has left. MariaDB does not notice a closed connection while it
+//! executes a statement.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -7,27 +7,27 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How often it is looked whether the client is still there, while a command is carried out.
-const LOOKS_EVERY: Duration = Duration::from_millis(200);
+/// How often the client's connection is checked while a command runs.
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Ends the session of this number on the server.
-pub type Kill = Arc<dyn Fn(u64) + Send + Sync>;
+/// Ends the session with this connection id on the server.
+pub type KillSession = Arc<dyn Fn(u64) + Send + Sync>;
 
-/// A session's client, and what the server executes for it.
-pub struct Running {
+/// The command that the server executes for a client. Dropped before its end, its session is killed.
+pub struct RunningCommand {
     client: Option<OwnedFd>,
-    kill: Kill,
-    /// The number of the session on the server.
+    kill: KillSession,
+    /// The connection id of the session on the server; 0 before the login.
     pub session: u64,
     is_busy: bool,
 }
 
-impl Running {
-    pub fn new(client: &impl AsFd, kill: Kill) -> Running {
-        Running { client: client.as_fd().try_clone_to_owned().ok(), kill, session: 0, is_busy: false }
+impl RunningCommand {
+    pub fn new(client: &impl AsFd, kill: KillSession) -> RunningCommand {
+        RunningCommand { client: client.as_fd().try_clone_to_owned().ok(), kill, session: 0, is_busy: false }
     }
 
-    /// Carries a command out; `None` when the client has left before its end.
+    /// Runs a command. Returns `None` if the client leaves before its end.
     pub async fn while_connected<T>(&mut self, command: impl Future<Output = T>) -> Option<T> {
         self.is_busy = true;
         let done = tokio::select! {
@@ -39,13 +39,13 @@ impl Running {
         done
     }
 
-    /// What the server executes is not waited for any more.
-    pub fn failed(&mut self) {
+    /// Notes that the command's reply will not be read to its end.
+    pub fn abandon(&mut self) {
         self.is_busy = true;
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         if self.is_busy && self.session != 0 {
             (self.kill)(self.session);
@@ -53,13 +53,13 @@ impl Drop for Running {
     }
 }
 
-/// Waits until the client has closed its side.
+/// Resolves when the client has closed its side.
 async fn has_left(client: Option<&OwnedFd>) {
     let Some(client) = client else { return std::future::pending().await };
     loop {
-        tokio::time::sleep(LOOKS_EVERY).await;
-        let mut asked = [PollFd::new(client, PollFlags::RDHUP)];
-        let is_closed = poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0);
+        tokio::time::sleep(CHECK_INTERVAL).await;
+        let mut polled = [PollFd::new(client, PollFlags::RDHUP)];
+        let is_closed = poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0);
         if is_closed {
             return;
         }
@@ -80,16 +80,16 @@ mod tests {
     #[test]
     fn a_statement_of_a_client_that_left_is_killed() {
         let killed = Arc::new(Mutex::new(Vec::new()));
-        let kill: Kill = {
+        let kill: KillSession = {
             let killed = killed.clone();
             Arc::new(move |session| killed.lock().unwrap().push(session))
         };
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let mut running = Running::new(&ours, kill);
+        let mut running = RunningCommand::new(&ours, kill);
         running.session = 7;
         assert_eq!(run(running.while_connected(std::future::ready(5))), Some(5));
         let waits = async {
-            tokio::time::sleep(LOOKS_EVERY * 2).await;
+            tokio::time::sleep(CHECK_INTERVAL * 2).await;
         };
         assert_eq!(run(running.while_connected(waits)), Some(()));
         drop(theirs);

@@ -1,25 +1,25 @@
-//! A session: commands of the client, one after the other, and the server's answers.
+//! A session of an SQL client: its commands, one after the other, and the server's replies.
 
-mod effect;
-mod memory;
+mod catch_up;
 mod prepared;
-mod unheard;
+mod result_cache;
+mod write_effects;
 
-use self::effect::Effect;
-use self::prepared::Prepared;
-use self::unheard::{Asks, Leaves, Unheard};
-use crate::answer::{Answer, IN_TRANSACTION, NO_BACKSLASH_ESCAPES, Shape};
+use self::catch_up::CachedSelect;
+use self::prepared::PreparedStatement;
+use self::write_effects::StatementEffect;
+use crate::in_flight_writes::InFlightWrites;
 use crate::login::{self, Login};
-use crate::peer::{self, Peer};
-use crate::pending::Pending;
-use crate::rights::History;
-use crate::running::Running;
-use crate::settings::Settings;
-use crate::statement::{self, Kind, Reading, STATEMENT_BYTES_MAX};
-use crate::{Kept, SqlService};
+use crate::packet_stream::{self, PacketStream};
+use crate::privileges::PrivilegeHistory;
+use crate::reply_tracker::{IN_TRANSACTION, NO_BACKSLASH_ESCAPES, ReplyKind, ReplyTracker};
+use crate::running_command::RunningCommand;
+use crate::{CachedResult, SqlService};
 use ahash::AHashMap;
 use selkie_runtime::Connection;
 use selkie_runtime::connection::Life;
+use sql_classify::statement::{self, STATEMENT_BYTES_MAX};
+use sql_classify::{DiagnosticsKept, DiagnosticsUse, ParseContext, SessionSettings, StatementKind};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -49,72 +49,73 @@ mod com {
     pub const STMT_BULK_EXECUTE: u8 = 0xFA;
 }
 
-/// What tells keys of statements in text from those of prepared ones.
-const TEXT: u8 = 0;
-const PREPARED: u8 = 1;
+/// The first byte of a cache key: a statement in text, or a prepared one.
+const KEY_OF_TEXT: u8 = 0;
+const KEY_OF_PREPARED: u8 = 1;
 
 struct Session {
     service: Arc<SqlService>,
-    client: Peer,
-    server: Peer,
+    client: PacketStream,
+    server: PacketStream,
     login: Login,
-    /// The session's flags as the server last told them.
+    /// The session's status flags, as the server last reported them.
     status: Option<u16>,
-    /// In a text, a backslash is an escape.
-    escapes: bool,
-    /// How the session is set, if that is known.
-    settings: Option<Rc<Settings>>,
-    /// Something happened after which tables may not be what they are for others.
-    is_odd: bool,
-    pending: Pending,
-    /// A transaction's characteristics are set for once, and no transaction has ended since.
-    has_one_shot: bool,
-    rights: History,
-    /// When the server got a command last.
+    /// A backslash in a string literal is an escape.
+    backslash_escapes: bool,
+    /// The session's settings, if they are known.
+    settings: Option<Rc<SessionSettings>>,
+    /// The session may see private tables (temporary, locked, or through statements that did not
+    /// parse): it bypasses the cache.
+    may_see_private_tables: bool,
+    in_flight: InFlightWrites,
+    /// Characteristics of the next transaction are set, and no transaction has ended since.
+    has_next_transaction_settings: bool,
+    privileges: PrivilegeHistory,
+    /// When the server last replied to a command.
     server_used: Instant,
-    /// The statement that was last answered from memory: the server has not heard of it.
-    unheard: Option<Unheard>,
-    /// The answer from memory that FOUND_ROWS() is about, where the server has heard of later
-    /// statements and not of that.
-    found_rows: Option<Arc<Kept>>,
-    /// SHOW WARNINGS may have something to show, by what the server has heard of.
+    /// The last statement, if it was answered from the cache: the server has not received it.
+    last_cached_select: Option<CachedSelect>,
+    /// The cached result that determines FOUND_ROWS(), if the server has received later statements
+    /// but not its SELECT.
+    found_rows: Option<Arc<CachedResult>>,
+    /// SHOW WARNINGS may return rows, by the statements that the server has received.
     has_warnings: bool,
-    /// The statement under way begins with no warnings.
+    /// The running statement clears the warnings when it begins.
     resets_warnings: bool,
-    /// Which definitions the effect of the statement under way was told by.
-    effect_version: Option<u64>,
-    prepared: AHashMap<u32, Prepared>,
+    /// The version of the definitions by which the running statement's effect was determined.
+    definitions_version: Option<u64>,
+    prepared: AHashMap<u32, PreparedStatement>,
     last_prepared: Option<u32>,
-    /// Clients of this listener get answers from memory.
-    may_use_cache: bool,
-    /// The client wants them.
-    uses_cache: bool,
+    /// The listener allows its clients to use the cache.
+    listener_uses_cache: bool,
+    /// The client has not switched the cache off.
+    client_uses_cache: bool,
 }
 
 /// Serves a client until either side closes.
 pub async fn serve(service: Arc<SqlService>, connection: Connection) {
     let life = connection.life.clone();
     life.set_busy(true);
-    // Whoever does not log in takes a connection of the server's, which are few.
+    // A client that has not logged in takes one of the server's connections, which are few.
     let waiting = tokio::time::timeout(service.login_timeout, service.logins.clone().acquire_owned()).await;
     let Ok(Ok(logging_in)) = waiting else {
-        tracing::warn!("too many SQL clients have not logged in yet: one more is refused");
+        tracing::warn!("too many SQL clients have not logged in yet: refusing a connection");
         let sentence = "Too many connections: others have not logged in yet";
         let _ = connection.stream.write_all(&login::error_packet(0, 1040, "08004", sentence)).await;
         return;
     };
-    let connecting = tokio::time::timeout(service.connect_timeout, Peer::connect(&service.backend)).await;
+    let connecting = tokio::time::timeout(service.connect_timeout, PacketStream::connect(&service.backend)).await;
     let server = connecting.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     life.set_busy(false);
     let outcome = match server {
         Ok(server) => {
-            let may_use_cache = service.uses_cache(connection.listener);
-            let running = Running::new(&connection.stream, service.kill.clone());
-            let client = Peer::new(connection.stream);
-            run(service, (client, server), &life, may_use_cache, (logging_in, running)).await
+            let listener_uses_cache = service.uses_cache(connection.listener);
+            let running = RunningCommand::new(&connection.stream, service.kill.clone());
+            let client = PacketStream::new(connection.stream);
+            run(service, (client, server), &life, listener_uses_cache, (logging_in, running)).await
         }
         Err(error) => {
-            tracing::warn!(%error, "the MariaDB server cannot be reached for an SQL client");
+            tracing::warn!(%error, "cannot connect an SQL client to the MariaDB server");
             let sentence = format!("Selkie cannot reach the MariaDB server behind it: {error}");
             connection.stream.write_all(&login::error_packet(0, 2003, "HY000", &sentence)).await
         }
@@ -128,10 +129,10 @@ pub async fn serve(service: Arc<SqlService>, connection: Connection) {
 
 async fn run(
     service: Arc<SqlService>,
-    (mut client, mut server): (Peer, Peer),
+    (mut client, mut server): (PacketStream, PacketStream),
     life: &Life,
-    may_use_cache: bool,
-    (logging_in, mut running): (OwnedSemaphorePermit, Running),
+    listener_uses_cache: bool,
+    (logging_in, mut running): (OwnedSemaphorePermit, RunningCommand),
 ) -> io::Result<()> {
     let login = tokio::time::timeout(service.login_timeout, login::log_in(&mut client, &mut server)).await;
     let Some(login) = login.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))? else { return Ok(()) };
@@ -144,38 +145,38 @@ async fn run(
         server,
         login,
         status,
-        escapes: status.is_some_and(|status| status & NO_BACKSLASH_ESCAPES == 0),
+        backslash_escapes: status.is_some_and(|status| status & NO_BACKSLASH_ESCAPES == 0),
         settings: None,
-        is_odd: false,
-        pending: Pending::default(),
-        has_one_shot: false,
-        rights: History::default(),
+        may_see_private_tables: false,
+        in_flight: InFlightWrites::default(),
+        has_next_transaction_settings: false,
+        privileges: PrivilegeHistory::default(),
         server_used: Instant::now(),
-        unheard: None,
+        last_cached_select: None,
         found_rows: None,
         has_warnings: false,
         resets_warnings: false,
-        effect_version: None,
+        definitions_version: None,
         prepared: AHashMap::default(),
         last_prepared: None,
-        may_use_cache,
-        uses_cache: true,
+        listener_uses_cache,
+        client_uses_cache: true,
     };
-    if session.service.cache.is_some() && may_use_cache {
-        // The rights that the login gave, before they become others.
+    if session.service.cache.is_some() && listener_uses_cache {
+        // Reads the privileges that the login used, before they change.
         session.settings().await?;
     }
     while !life.is_draining() {
         life.set_busy(false);
         if !session.wait_for_command().await? {
-            return peer::pass_everything(&mut session.client, &mut session.server).await;
+            return packet_stream::relay_both_ways(&mut session.client, &mut session.server).await;
         }
         life.set_busy(true);
         match running.while_connected(session.command()).await {
             Some(Ok(true)) => {}
             Some(Ok(false)) => break,
             Some(Err(error)) => {
-                running.failed();
+                running.abandon();
                 return Err(error);
             }
             None => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -185,242 +186,243 @@ async fn run(
 }
 
 impl Session {
-    /// Waits for a command to begin; false when the server speaks first, as it does before it closes.
+    /// Waits for a command. Returns false if the server sends something first, as it does before it
+    /// closes the connection.
     async fn wait_for_command(&mut self) -> io::Result<bool> {
         while self.client.bytes().len() < 5 {
             if !self.server.bytes().is_empty() {
                 return Ok(false);
             }
-            // The server first: a session that was killed is given nothing more.
+            // The server first: a killed session gets no more results.
             let read = tokio::select! {
                 biased;
                 read = self.server.fill() => read,
                 read = self.client.fill() => read,
             };
             if read.is_err() {
-                // What has not been committed is undone: nobody will see it.
-                self.settle();
+                // Uncommitted changes are rolled back.
+                self.finish_writes();
             }
             read?;
         }
         Ok(true)
     }
 
-    /// Carries out the command that has begun to come; false when it is the last.
+    /// Runs the next command. Returns false if it is the last.
     async fn command(&mut self) -> io::Result<bool> {
         let (length, payload) = self.client.peek(5).await?;
         let command = payload.first().copied().unwrap_or_default();
         let number = payload.get(1..5).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes);
-        // Whoever keeps no answers has nothing to look for in statements.
-        let looks = self.service.watch.is_some() && length <= STATEMENT_BYTES_MAX;
+        // Without caches there is no need to classify statements.
+        let classifies = self.service.observer.is_some() && length <= STATEMENT_BYTES_MAX;
         match command {
-            com::QUERY if looks => {
+            com::QUERY if classifies => {
                 let packet = self.client.packet(STATEMENT_BYTES_MAX).await?;
                 self.query(packet).await?;
             }
-            com::STMT_PREPARE if looks => {
+            com::STMT_PREPARE if classifies => {
                 let packet = self.client.packet(STATEMENT_BYTES_MAX).await?;
                 self.prepare(packet).await?;
             }
-            com::STMT_EXECUTE if self.select(number).is_some() => self.execute(number, length).await?,
+            com::STMT_EXECUTE if self.cacheable_select(number).is_some() => self.execute(number, length).await?,
             com::STMT_EXECUTE | com::STMT_BULK_EXECUTE => {
-                let mut asks = Asks::Anything;
-                let prepared = self.numbered(number).and_then(|number| self.prepared.get_mut(&number));
-                let does = prepared.map_or(prepared::Does::Anything, |prepared| {
+                let mut uses = DiagnosticsUse::Anything;
+                let prepared = self.resolve_statement_id(number).and_then(|number| self.prepared.get_mut(&number));
+                let effect = prepared.map_or(prepared::ExecutionEffect::Anything, |prepared| {
                     prepared.types = None;
-                    asks = prepared.asks;
-                    prepared.does.clone()
+                    uses = prepared.diagnostics_use;
+                    prepared.effect.clone()
                 });
-                self.execute_blindly(does, asks).await?;
+                self.execute_unparsed(effect, uses).await?;
             }
             com::QUERY | com::PROCESS_INFO => {
-                self.catch_up(Leaves::All, Asks::Anything).await?;
-                self.become_odd();
-                self.pass(Shape::Results, Effect::Everything).await?;
+                self.catch_up(DiagnosticsKept::All, DiagnosticsUse::Anything).await?;
+                self.note_private_tables();
+                self.forward(ReplyKind::Results, StatementEffect::Everything).await?;
             }
             com::STMT_PREPARE => {
-                let answer = self.pass(Shape::Prepared, Effect::Nothing).await?;
-                self.note_prepared(&answer, (prepared::Does::Anything, Asks::Anything), None);
+                let reply = self.forward(ReplyKind::Prepared, StatementEffect::Nothing).await?;
+                self.add_prepared(&reply, (prepared::ExecutionEffect::Anything, DiagnosticsUse::Anything), None);
             }
             com::STMT_CLOSE => {
                 self.prepared.remove(&number);
-                self.client.pass_command(&self.server).await?;
+                self.client.forward_command(&self.server).await?;
             }
             com::STMT_SEND_LONG_DATA => {
                 self.note_long_data(number, true);
-                self.client.pass_command(&self.server).await?;
+                self.client.forward_command(&self.server).await?;
             }
             com::STMT_RESET => {
                 self.note_long_data(number, false);
-                self.pass(Shape::Single, Effect::Nothing).await?;
+                self.forward(ReplyKind::Single, StatementEffect::Nothing).await?;
             }
             com::QUIT => {
-                self.client.pass_command(&self.server).await?;
-                self.settle();
+                self.client.forward_command(&self.server).await?;
+                self.finish_writes();
                 return Ok(false);
             }
             com::CHANGE_USER => {
-                self.client.pass_command(&self.server).await?;
+                self.client.forward_command(&self.server).await?;
                 let status = login::authenticate(&mut self.client, &mut self.server).await?;
-                self.forget_session();
-                self.rights = History::default();
+                self.reset_session();
+                self.privileges = PrivilegeHistory::default();
                 match status {
                     Some(status) => self.status = status,
                     None => return Ok(false),
                 }
-                if self.service.cache.is_some() && self.may_use_cache {
+                if self.service.cache.is_some() && self.listener_uses_cache {
                     self.settings().await?;
                 }
             }
             com::RESET_CONNECTION => {
-                self.pass(Shape::Single, Effect::Nothing).await?;
-                self.forget_session();
-                self.rights.note_move();
+                self.forward(ReplyKind::Single, StatementEffect::Nothing).await?;
+                self.reset_session();
+                self.privileges.note_reload();
             }
             com::BINLOG_DUMP | com::TABLE_DUMP => {
-                self.client.pass_command(&self.server).await?;
-                peer::pass_everything(&mut self.client, &mut self.server).await?;
+                self.client.forward_command(&self.server).await?;
+                packet_stream::relay_both_ways(&mut self.client, &mut self.server).await?;
             }
             com::INIT_DB => {
-                self.catch_up(Leaves::FoundRowsAndWarnings, Asks::Nothing).await?;
+                self.catch_up(DiagnosticsKept::FoundRowsAndWarnings, DiagnosticsUse::Nothing).await?;
                 self.settings = None;
-                self.rights.note_move();
-                self.pass(Shape::Single, Effect::Nothing).await?;
+                self.privileges.note_reload();
+                self.forward(ReplyKind::Single, StatementEffect::Nothing).await?;
             }
             com::CREATE_DB | com::DROP_DB => {
-                self.pass(Shape::Single, Effect::Everything).await?;
+                self.forward(ReplyKind::Single, StatementEffect::Everything).await?;
             }
             com::FIELD_LIST => {
-                self.pass(Shape::Fields, Effect::Nothing).await?;
+                self.forward(ReplyKind::Fields, StatementEffect::Nothing).await?;
             }
             com::STMT_FETCH => {
-                self.pass(Shape::Rows, Effect::Nothing).await?;
+                self.forward(ReplyKind::Rows, StatementEffect::Nothing).await?;
             }
             _ => {
-                self.pass(Shape::Single, Effect::Nothing).await?;
+                self.forward(ReplyKind::Single, StatementEffect::Nothing).await?;
             }
         }
         Ok(true)
     }
 
-    /// The session is as new. Its transaction, if there was one, has been undone.
-    fn forget_session(&mut self) {
-        self.settle();
+    /// Resets the session's state. An open transaction has been rolled back.
+    fn reset_session(&mut self) {
+        self.finish_writes();
         self.settings = None;
-        self.is_odd = false;
-        self.has_one_shot = false;
-        self.unheard = None;
+        self.may_see_private_tables = false;
+        self.has_next_transaction_settings = false;
+        self.last_cached_select = None;
         self.found_rows = None;
         self.has_warnings = false;
         self.prepared.clear();
         self.last_prepared = None;
-        self.uses_cache = true;
+        self.client_uses_cache = true;
     }
 
     // --- statements
 
     async fn query(&mut self, packet: Vec<u8>) -> io::Result<()> {
         let sql = packet.get(5..).unwrap_or_default();
-        match statement::switch(sql) {
-            Some(Ok(uses_cache)) => self.uses_cache = uses_cache,
+        match statement::cache_switch(sql) {
+            Some(Ok(uses_cache)) => self.client_uses_cache = uses_cache,
             Some(Err(())) => {
-                let sentence = "@selkie_cache says whether this session gets answers from memory: set it to 0 or 1";
+                let sentence = "@selkie_cache sets whether this session uses the result cache: set it to 0 or 1";
                 return self.client.send(&login::error_packet(1, 1231, "42000", sentence)).await;
             }
             None => {}
         }
-        let kind = statement::classify(sql, self.reading(false));
-        let asks = Asks::read(sql, &kind);
-        let asks_of_the_last = !matches!(asks, Asks::Nothing | Asks::Anything);
-        let leaves = leaves(&kind, sql, self.has_warnings);
-        let (mut effect, mut ends_transaction) = (Effect::Nothing, false);
-        let is_delayed = !matches!(kind, Kind::Cacheable(_)) && statement::is_delayed(sql);
+        let kind = statement::classify(sql, self.parse_context(false));
+        let uses = DiagnosticsUse::of(sql, &kind);
+        let kept = DiagnosticsKept::after(&kind, sql, self.has_warnings);
+        let (mut effect, mut ends_transaction) = (StatementEffect::Nothing, false);
+        let is_delayed = !matches!(kind, StatementKind::PureSelect(_)) && statement::is_delayed(sql);
         self.resets_warnings = false;
         match kind {
-            Kind::Cacheable(tables) => {
+            StatementKind::PureSelect(tables) => {
                 self.resets_warnings = true;
                 if let Some(cache) = self.service.cache.clone()
-                    && let Some(settings) = self.settings_to_keep_with(sql).await?
+                    && let Some(settings) = self.settings_for_caching(sql).await?
                 {
-                    let mut key = self.key(TEXT, &settings);
+                    let mut key = self.cache_key(KEY_OF_TEXT, &settings);
                     key.extend_from_slice(sql);
-                    return self.keep(&cache, &key, &settings, &tables, (packet, None)).await;
+                    return self.answer_through_cache(&cache, &key, &settings, &tables, (packet, None)).await;
                 }
-                effect = self.effect_of_reading(&tables, asks_of_the_last).await?;
+                effect = self.effect_of_reading(&tables, uses.is_explicit()).await?;
             }
-            Kind::Read(tables) => {
+            StatementKind::Read(tables) => {
                 self.resets_warnings = !tables.is_empty();
-                effect = self.effect_of_reading(&tables, asks_of_the_last).await?;
+                effect = self.effect_of_reading(&tables, uses.is_explicit()).await?;
             }
-            Kind::Show => {}
-            Kind::Settings => {
+            StatementKind::Show => {}
+            StatementKind::Settings => {
                 self.settings = None;
-                if statement::chooses_rights(sql) {
-                    self.rights.note_move();
+                if statement::reloads_privileges(sql) {
+                    self.privileges.note_reload();
                 }
             }
-            Kind::OneShot => {
+            StatementKind::NextTransaction => {
                 self.settings = None;
-                self.has_one_shot = true;
+                self.has_next_transaction_settings = true;
             }
-            Kind::Transaction => ends_transaction = statement::ends_transaction(sql),
-            Kind::Write(tables) => {
+            StatementKind::Transaction => ends_transaction = statement::ends_transaction(sql),
+            StatementKind::Write(tables) => {
                 self.resets_warnings = true;
-                effect = self.effect_of_writing(&tables, asks_of_the_last).await?;
+                effect = self.effect_of_writing(&tables, uses.is_explicit()).await?;
             }
-            Kind::Calls => {
-                self.become_odd();
-                effect = Effect::AnyRows;
+            StatementKind::CallsUnknown => {
+                self.note_private_tables();
+                effect = StatementEffect::AnyRows;
             }
-            Kind::Unknown => {
-                self.become_odd();
-                effect = Effect::Everything;
+            StatementKind::Unknown => {
+                self.note_private_tables();
+                effect = StatementEffect::Everything;
             }
         }
-        self.catch_up(leaves, asks).await?;
-        self.announce(effect);
+        self.catch_up(kept, uses).await?;
+        self.begin_write(effect);
         self.server.send(&packet).await?;
-        let mut answer = Answer::new(Shape::Results, self.login.deprecates_eof);
-        self.relay(&mut answer, None).await?;
-        if ends_transaction && !answer.failed {
-            self.has_one_shot = false;
+        let mut reply = ReplyTracker::new(ReplyKind::Results, self.login.deprecates_eof);
+        self.relay(&mut reply, None).await?;
+        if ends_transaction && !reply.failed {
+            self.has_next_transaction_settings = false;
         }
         if is_delayed {
-            self.pending.lose();
+            self.in_flight.outcome_unknown();
         }
-        self.note_answer(&answer).await
+        self.record_status(&reply).await
     }
 
-    fn reading(&self, is_prepared: bool) -> Reading {
-        Reading { escapes: self.escapes, is_prepared, assumes_cacheable: self.service.rules.assumes_cacheable }
+    fn parse_context(&self, is_prepared: bool) -> ParseContext {
+        let (backslash_escapes, assume_pure) = (self.backslash_escapes, self.service.cache_filter.assume_pure);
+        ParseContext { backslash_escapes, is_prepared, assume_pure }
     }
 
-    /// The session may have tables and settings that are not known; it gets no answers from memory
-    /// any more.
-    fn become_odd(&mut self) {
-        self.is_odd = true;
+    /// Notes that the session may see private tables and settings: it bypasses the cache from now on.
+    fn note_private_tables(&mut self) {
+        self.may_see_private_tables = true;
         self.settings = None;
     }
 
-    // --- passing on
+    // --- forwarding
 
-    /// Passes a command and its answer on, as they come.
-    async fn pass(&mut self, shape: Shape, effect: Effect) -> io::Result<Answer> {
-        self.announce(effect);
-        self.client.pass_command(&self.server).await?;
-        let mut answer = Answer::new(shape, self.login.deprecates_eof);
-        self.relay(&mut answer, None).await?;
-        self.note_answer(&answer).await?;
-        Ok(answer)
+    /// Forwards a command and its reply.
+    async fn forward(&mut self, kind: ReplyKind, effect: StatementEffect) -> io::Result<ReplyTracker> {
+        self.begin_write(effect);
+        self.client.forward_command(&self.server).await?;
+        let mut reply = ReplyTracker::new(kind, self.login.deprecates_eof);
+        self.relay(&mut reply, None).await?;
+        self.record_status(&reply).await?;
+        Ok(reply)
     }
 
-    /// Passes an answer on, and copies it up to a limit: what is beyond, leaves nothing of the copy.
-    async fn relay(&mut self, answer: &mut Answer, mut copy: Option<&mut (Vec<u8>, usize)>) -> io::Result<()> {
-        while !answer.is_over() {
+    /// Forwards a reply, and copies it. A reply longer than the copy's limit leaves the copy empty, and
+    /// its limit 0.
+    async fn relay(&mut self, reply: &mut ReplyTracker, mut copy: Option<&mut (Vec<u8>, usize)>) -> io::Result<()> {
+        while !reply.is_over() {
             if self.server.bytes().is_empty() {
                 self.server.fill().await?;
             }
-            let used = answer.feed(self.server.bytes());
+            let used = reply.feed(self.server.bytes());
             let bytes = &self.server.bytes()[..used];
             if let Some((copied, limit)) = copy.as_deref_mut() {
                 match copied.len() + used <= *limit {
@@ -428,71 +430,55 @@ impl Session {
                     false => (*copied, *limit) = (Vec::new(), 0),
                 }
             }
-            if answer.is_over()
-                && let Some(watch) = &self.service.watch
-                && let Some(version) = self.effect_version.take()
+            if reply.is_over()
+                && let Some(observer) = &self.service.observer
+                && let Some(version) = self.definitions_version.take()
                 && version != self.service.definitions.version()
             {
-                // The statement may have met a trigger that was made meanwhile.
-                self.pending.announce(watch, None);
+                // The statement may have fired a trigger that was created meanwhile.
+                self.in_flight.begin(observer, None);
             }
             self.client.send(bytes).await?;
-            self.server.take(used);
+            self.server.consume(used);
         }
         self.server_used = Instant::now();
         Ok(())
     }
 
-    async fn ask_for_status(&mut self, packet: &[u8], shape: Shape) -> io::Result<Option<u16>> {
+    async fn read_status(&mut self, packet: &[u8], kind: ReplyKind) -> io::Result<Option<u16>> {
         self.server.send(packet).await?;
-        let mut answer = Answer::new(shape, self.login.deprecates_eof);
-        while !answer.is_over() {
+        let mut reply = ReplyTracker::new(kind, self.login.deprecates_eof);
+        while !reply.is_over() {
             if self.server.bytes().is_empty() {
                 self.server.fill().await?;
             }
-            let used = answer.feed(self.server.bytes());
-            self.server.take(used);
+            let used = reply.feed(self.server.bytes());
+            self.server.consume(used);
         }
-        Ok(answer.status)
+        Ok(reply.status)
     }
 
-    /// Takes note of what an answer says of the session. Outside of a transaction, everybody sees what has been written.
-    async fn note_answer(&mut self, answer: &Answer) -> io::Result<()> {
-        if answer.statement.is_some() {
+    /// Records the session's status from a reply. Outside of a transaction, all writes are visible.
+    async fn record_status(&mut self, reply: &ReplyTracker) -> io::Result<()> {
+        if reply.statement.is_some() {
             return Ok(());
         }
-        self.status = answer.status;
-        self.has_warnings = answer.warned || answer.failed || self.has_warnings && !self.resets_warnings;
-        if self.status.is_none() && !self.pending.is_empty() {
-            // An error does not tell whether there is a transaction still. This does, and leaves
-            // ROW_COUNT(), FOUND_ROWS() and the error as they are.
-            self.status = self.ask_for_status(&memory::query_packet("VALUES (0)"), Shape::Results).await?;
+        self.status = reply.status;
+        self.has_warnings = reply.warned || reply.failed || self.has_warnings && !self.resets_warnings;
+        if self.status.is_none() && !self.in_flight.is_empty() {
+            // An error packet does not say whether a transaction is still open. This query does, and
+            // keeps ROW_COUNT(), FOUND_ROWS() and the error.
+            self.status = self.read_status(&result_cache::query_packet("VALUES (0)"), ReplyKind::Results).await?;
             if self.status.is_none() {
-                self.status = self.ask_for_status(&[1, 0, 0, 0, com::PING], Shape::Single).await?;
+                self.status = self.read_status(&[1, 0, 0, 0, com::PING], ReplyKind::Single).await?;
             }
         }
         if let Some(status) = self.status {
-            self.escapes = status & NO_BACKSLASH_ESCAPES == 0;
+            self.backslash_escapes = status & NO_BACKSLASH_ESCAPES == 0;
             if status & IN_TRANSACTION == 0 {
-                self.settle();
+                self.finish_writes();
             }
         }
         Ok(())
-    }
-}
-
-/// What a statement of a kind leaves of what the one before it did.
-fn leaves(kind: &Kind, sql: &[u8], has_warnings: bool) -> Leaves {
-    match kind {
-        Kind::Cacheable(_) => Leaves::Nothing,
-        Kind::Read(tables) if !tables.is_empty() => Leaves::Nothing,
-        Kind::Read(_) => Leaves::Warnings,
-        Kind::Write(tables) if statement::may_find_rows(sql, tables) => Leaves::PerhapsFoundRows,
-        Kind::Write(_) => Leaves::FoundRows,
-        Kind::Settings | Kind::OneShot | Kind::Transaction => Leaves::FoundRowsAndWarnings,
-        // Most kinds of SHOW select rows. Before SHOW WARNINGS nothing may be asked that would take
-        // those away.
-        Kind::Show if !has_warnings => Leaves::PerhapsFoundRows,
-        Kind::Show | Kind::Calls | Kind::Unknown => Leaves::All,
     }
 }

@@ -1,241 +1,251 @@
-//! Answers from memory: whether a session gets them, by what they are kept, and how they are made.
+//! The result cache on a session's path: whether it may be used, the cache key, and how results are
+//! computed.
 
-use super::unheard::{Asks, Leaves, Unheard};
+use super::catch_up::CachedSelect;
 use super::{Session, com};
-use crate::answer::{AUTOCOMMIT, Answer, IN_TRANSACTION, PACKET_MAX, Shape};
-use crate::settings::{self, Settings};
-use crate::statement::Table;
-use crate::{Kept, pending, rights};
+use crate::reply_tracker::{AUTOCOMMIT, IN_TRANSACTION, PACKET_MAX, ReplyKind, ReplyTracker};
+use crate::{CachedResult, in_flight_writes, privileges, result_rows};
 use cache::{Cache, CacheLookup, ComputePermit, Dependencies, NotCached};
+use sql_classify::{DiagnosticsKept, DiagnosticsUse, SessionSettings, TableName, session_settings, table_definition};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Answers to this program's own questions are short.
-const OWN_ANSWER_BYTES_MAX: usize = 1 << 20;
+/// The longest reply to a query of the gateway's own.
+const OWN_REPLY_BYTES_MAX: usize = 1 << 20;
 
-/// Schemas whose tables are no tables, or change unannounced.
-const HIDDEN: [&str; 5] = ["mysql", "information_schema", "performance_schema", "sys", "selkie"];
+/// Schemas whose tables are not tables, or change without a report.
+const UNCACHED_SCHEMAS: [&str; 5] = ["mysql", "information_schema", "performance_schema", "sys", "selkie"];
 
-/// While a client gets answers from memory the server hears of it after this part of the time that
-/// it waits for a command.
-const IDLE_PARTS: u32 = 20;
+/// While a client is answered from the cache, the server is pinged after this fraction of
+/// wait_timeout.
+const PING_FRACTION: u32 = 20;
 
 impl Session {
-    /// How the session is set, if its answers may be kept and given now.
-    pub async fn settings_to_keep_with(&mut self, sql: &[u8]) -> io::Result<Option<Rc<Settings>>> {
-        let alone = self.status.is_some_and(|status| status & (AUTOCOMMIT | IN_TRANSACTION) == AUTOCOMMIT);
-        let rules = &self.service.rules;
-        if !alone
-            || self.is_odd
-            || self.has_one_shot
-            || !self.pending.is_empty()
-            || !self.may_use_cache
-            || !self.uses_cache
-            || !rules.allow_statement(sql)
+    /// Returns the session's settings if the cache may be used for this statement now.
+    pub async fn settings_for_caching(&mut self, sql: &[u8]) -> io::Result<Option<Rc<SessionSettings>>> {
+        let is_autocommit = self.status.is_some_and(|status| status & (AUTOCOMMIT | IN_TRANSACTION) == AUTOCOMMIT);
+        let filter = &self.service.cache_filter;
+        if !is_autocommit
+            || self.may_see_private_tables
+            || self.has_next_transaction_settings
+            || !self.in_flight.is_empty()
+            || !self.listener_uses_cache
+            || !self.client_uses_cache
+            || !filter.allow_statement(sql)
         {
             return Ok(None);
         }
         let settings = self.settings().await?;
         if let Some(settings) = &settings
-            && self.rights.is_due(&self.service.rights)
+            && self.privileges.is_due(&self.service.privileges)
         {
-            self.look_at_rights(settings.clone()).await?;
+            self.refresh_privileges(settings.clone()).await?;
         }
-        let rules = &self.service.rules;
-        let may = self.rights.allows_keeping();
-        let allows = |settings: &Rc<Settings>| may && settings.allows_keeping && rules.allow_user(&settings.user);
+        let filter = &self.service.cache_filter;
+        let is_allowed = self.privileges.allows_caching();
+        let allows =
+            |settings: &Rc<SessionSettings>| is_allowed && settings.allows_caching && filter.allow_user(&settings.user);
         Ok(settings.filter(allows).filter(|settings| settings.is_utf8 || sql.is_ascii()))
     }
 
-    /// The beginning of what an answer is kept by: everything but the statement.
-    pub fn key(&self, kind: u8, settings: &Settings) -> Vec<u8> {
+    /// Returns the beginning of a cache key: everything but the statement.
+    pub fn cache_key(&self, kind: u8, settings: &SessionSettings) -> Vec<u8> {
         let length = (settings.bytes.len() as u32).to_le_bytes();
         let mut key = [&[kind], &self.login.capabilities[..], &length, &settings.bytes].concat();
-        self.rights.write_key(&mut key);
+        self.privileges.write_key(&mut key);
         key
     }
 
-    /// Takes note of what the client may do: as other sessions of its account were shown a short
-    /// while ago, or as the server shows it now.
-    async fn look_at_rights(&mut self, settings: Rc<Settings>) -> io::Result<()> {
-        if let Some(seen) = self.service.rights.recent(&settings.account) {
-            self.rights.note(&settings.account, seen, &self.service.rights);
+    /// Records the account's privileges: as another session of the account read them recently, or as
+    /// the server lists them now.
+    async fn refresh_privileges(&mut self, settings: Rc<SessionSettings>) -> io::Result<()> {
+        if let Some(version) = self.service.privileges.recent(&settings.account) {
+            self.privileges.record(&settings.account, version, &self.service.privileges);
             return Ok(());
         }
-        self.ask_for_rights(&settings).await
+        self.query_privileges(&settings).await
     }
 
-    async fn ask_for_rights(&mut self, settings: &Settings) -> io::Result<()> {
-        let asked = Instant::now();
-        self.server.send(&query_packet(rights::QUESTION)).await?;
-        self.take_rights(settings, asked).await.map(drop)
+    async fn query_privileges(&mut self, settings: &SessionSettings) -> io::Result<()> {
+        let requested = Instant::now();
+        self.server.send(&query_packet(privileges::PRIVILEGES_QUERY)).await?;
+        self.read_privileges(settings, requested).await.map(drop)
     }
 
-    /// Takes the answer to a question about rights. Returns whether they are what they were.
-    async fn take_rights(&mut self, settings: &Settings, asked: Instant) -> io::Result<bool> {
-        let packets = self.take_answer().await?;
-        match packets.and_then(|packets| settings::rows(&packets, self.login.deprecates_eof)) {
+    /// Reads the reply to [`privileges::PRIVILEGES_QUERY`]. Returns whether they have not changed.
+    async fn read_privileges(&mut self, settings: &SessionSettings, requested: Instant) -> io::Result<bool> {
+        let packets = self.read_reply().await?;
+        match packets.and_then(|packets| result_rows::rows(&packets, self.login.deprecates_eof)) {
             Some(rows) => {
-                let seen = self.service.rights.note(&settings.account, rows, asked);
-                Ok(self.rights.note(&settings.account, seen, &self.service.rights))
+                let version = self.service.privileges.record(&settings.account, rows, requested);
+                Ok(self.privileges.record(&settings.account, version, &self.service.privileges))
             }
             None => {
-                self.rights.forget_last();
+                self.privileges.forget_last();
                 Ok(false)
             }
         }
     }
 
-    /// Answers a SELECT from memory, or has the server answer it and keeps that.
-    pub async fn keep(
+    /// Answers a SELECT from the cache, or forwards it and caches the result.
+    pub async fn answer_through_cache(
         &mut self,
-        cache: &Arc<Cache<Kept>>,
+        cache: &Arc<Cache<CachedResult>>,
         key: &[u8],
-        settings: &Settings,
-        tables: &[Table],
+        settings: &SessionSettings,
+        tables: &[TableName],
         (packet, sql): (Vec<u8>, Option<Rc<[u8]>>),
     ) -> io::Result<()> {
         let mut alone = false;
-        let fill = loop {
+        let permit = loop {
             match cache.look_up(key, now_ms(), alone) {
-                CacheLookup::Hit(kept) => return self.give(kept, settings, packet, sql).await,
+                CacheLookup::Hit(result) => return self.send_cached(result, settings, packet, sql).await,
                 CacheLookup::Wait(mut flight) => {
                     let _ = flight.changed().await;
                     alone = true;
                 }
-                CacheLookup::Compute(fill) => break Some(fill),
+                CacheLookup::Compute(permit) => break Some(permit),
                 CacheLookup::Bypass => break None,
             }
         };
-        self.catch_up(Leaves::Nothing, Asks::Nothing).await?;
-        let scope = match &fill {
-            Some(_) => self.scope(settings, tables).await?,
+        self.catch_up(DiagnosticsKept::Nothing, DiagnosticsUse::Nothing).await?;
+        let dependencies = match &permit {
+            Some(_) => self.dependencies(settings, tables).await?,
             None => None,
         };
-        if scope.is_none() {
+        if dependencies.is_none() {
             let effect = self.effect_of_reading(tables, false).await?;
-            self.announce(effect);
+            self.begin_write(effect);
         }
-        // By which rights the answer was made is asked at once behind it: they may have come and
-        // gone since they were looked at.
-        let asked = Instant::now();
+        // The privileges are queried again right after the SELECT: they may have been granted and
+        // revoked since they were read.
+        let requested = Instant::now();
         let mut packets = packet;
-        if scope.is_some() {
-            packets.extend_from_slice(&query_packet(rights::QUESTION));
+        if dependencies.is_some() {
+            packets.extend_from_slice(&query_packet(privileges::PRIVILEGES_QUERY));
         }
         self.server.send(&packets).await?;
-        let mut answer = Answer::new(Shape::Results, self.login.deprecates_eof);
+        let mut reply = ReplyTracker::new(ReplyKind::Results, self.login.deprecates_eof);
         let limit = cache.settings().bytes / cache.settings().shards;
-        let mut copy = scope.is_some().then(|| (Vec::new(), limit));
-        self.relay(&mut answer, copy.as_mut()).await?;
-        let is_allowed = scope.is_none() || self.take_rights(settings, asked).await?;
-        match fill {
-            Some(fill) if is_allowed => finish(fill, &answer, scope.zip(copy)),
-            Some(fill) => fill.discard(NotCached::ConcurrentWrite),
+        let mut copy = dependencies.is_some().then(|| (Vec::new(), limit));
+        self.relay(&mut reply, copy.as_mut()).await?;
+        let is_allowed = dependencies.is_none() || self.read_privileges(settings, requested).await?;
+        match permit {
+            Some(permit) if is_allowed => store(permit, &reply, dependencies.zip(copy)),
+            Some(permit) => permit.discard(NotCached::ConcurrentWrite),
             None => {}
         }
-        self.note_answer(&answer).await
+        self.record_status(&reply).await
     }
 
-    /// Answers a SELECT from memory.
-    async fn give(
+    /// Sends a cached result to the client.
+    async fn send_cached(
         &mut self,
-        kept: Arc<Kept>,
-        settings: &Settings,
+        result: Arc<CachedResult>,
+        settings: &SessionSettings,
         packet: Vec<u8>,
         sql: Option<Rc<[u8]>>,
     ) -> io::Result<()> {
-        // A client that is answered is not idle, and the server is to know it.
-        let is_idle = self.server_used.elapsed() >= settings.wait_timeout / IDLE_PARTS;
+        // Without a ping, the server would close the session of an active client as idle.
+        let is_idle = self.server_used.elapsed() >= settings.wait_timeout / PING_FRACTION;
         if is_idle {
             self.server.send(&[1, 0, 0, 0, com::PING]).await?;
         }
-        self.client.send(&kept.0).await?;
-        self.unheard = Some(Unheard { packet, sql, kept });
+        self.client.send(&result.0).await?;
+        self.last_cached_select = Some(CachedSelect { packet, sql, result });
         self.found_rows = None;
         if is_idle {
-            self.take_answer().await?;
+            self.read_reply().await?;
         }
         Ok(())
     }
 
-    /// What an answer made from these tables depends on; `None` where one of them is not just a
-    /// table.
-    async fn scope(&mut self, settings: &Settings, tables: &[Table]) -> io::Result<Option<Dependencies>> {
-        let namespaces = pending::namespaces(tables, Some(settings));
-        let Some(namespaces) = namespaces.filter(|tables| self.service.rules.allow_tables(tables)) else {
+    /// Returns what a result computed from these tables depends on; `None` if one of them is not a
+    /// plain table.
+    async fn dependencies(
+        &mut self,
+        settings: &SessionSettings,
+        tables: &[TableName],
+    ) -> io::Result<Option<Dependencies>> {
+        let namespaces = in_flight_writes::namespaces(tables, Some(settings));
+        let Some(namespaces) = namespaces.filter(|tables| self.service.cache_filter.allow_tables(tables)) else {
             return Ok(None);
         };
         for namespace in &namespaces {
-            let is_hidden = HIDDEN.iter().any(|hidden| namespace.database.eq_ignore_ascii_case(hidden));
-            if is_hidden || namespace.collection.is_empty() {
+            let is_uncached = UNCACHED_SCHEMAS.iter().any(|schema| namespace.database.eq_ignore_ascii_case(schema));
+            if is_uncached || namespace.collection.is_empty() {
                 return Ok(None);
             }
-            let question = format!("SHOW CREATE TABLE `{}`.`{}`", namespace.database, namespace.collection);
-            match self.ask(&question).await? {
-                Some(shown) if settings::is_plain_table(&shown, self.login.deprecates_eof) => {}
-                _ => return Ok(None),
+            let query = format!("SHOW CREATE TABLE `{}`.`{}`", namespace.database, namespace.collection);
+            let reply = self.query_server(&query).await?;
+            let row = reply.and_then(|packets| result_rows::first_row(&packets, self.login.deprecates_eof));
+            if !row.is_some_and(|row| table_definition::is_plain_table(&row)) {
+                return Ok(None);
             }
         }
         let mut namespaces = namespaces.into_iter();
         Ok(namespaces.next().map(|first| Dependencies::all_documents(first, namespaces.collect())))
     }
 
-    /// How the session is set; the server is asked, if need be. `None`: it does not say.
-    pub async fn settings(&mut self) -> io::Result<Option<Rc<Settings>>> {
+    /// Returns the session's settings, queried from the server if they are not known. `None`: the query
+    /// failed.
+    pub async fn settings(&mut self) -> io::Result<Option<Rc<SessionSettings>>> {
         if self.settings.is_none() {
-            let told = self.ask(settings::QUESTION).await?;
-            let read = told.and_then(|told| Settings::read(&told, self.login.deprecates_eof));
-            self.settings = read.map(Rc::new);
-            if self.may_use_cache
+            let reply = self.query_server(session_settings::SETTINGS_QUERY).await?;
+            let deprecates_eof = self.login.deprecates_eof;
+            let settings = reply.and_then(|packets| {
+                let row = result_rows::first_row(&packets, deprecates_eof)?;
+                SessionSettings::from_row(&row, result_rows::rows(&packets, deprecates_eof)?)
+            });
+            self.settings = settings.map(Rc::new);
+            if self.listener_uses_cache
                 && self.service.cache.is_some()
                 && let Some(settings) = self.settings.clone()
             {
-                self.ask_for_rights(&settings).await?;
+                self.query_privileges(&settings).await?;
             }
         }
         Ok(self.settings.clone())
     }
 
-    /// Asks the server a question of this program's own, for the packets of its answer; `None`
-    /// where it refuses.
-    pub async fn ask(&mut self, question: &str) -> io::Result<Option<Vec<u8>>> {
-        self.server.send(&query_packet(question)).await?;
-        self.take_answer().await
+    /// Sends a query of the gateway's own. Returns the packets of the reply, or `None` for an error.
+    pub async fn query_server(&mut self, query: &str) -> io::Result<Option<Vec<u8>>> {
+        self.server.send(&query_packet(query)).await?;
+        self.read_reply().await
     }
 
-    /// Takes an answer that is not the client's.
-    pub async fn take_answer(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let mut answer = Answer::new(Shape::Results, self.login.deprecates_eof);
+    /// Reads the reply to a query of the gateway's own. Returns its packets, or `None` for an error.
+    pub async fn read_reply(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let mut reply = ReplyTracker::new(ReplyKind::Results, self.login.deprecates_eof);
         let mut taken = Vec::new();
-        while !answer.is_over() {
+        while !reply.is_over() {
             if self.server.bytes().is_empty() {
                 self.server.fill().await?;
             }
-            let used = answer.feed(self.server.bytes());
-            if taken.len() + used <= OWN_ANSWER_BYTES_MAX {
+            let used = reply.feed(self.server.bytes());
+            if taken.len() + used <= OWN_REPLY_BYTES_MAX {
                 taken.extend_from_slice(&self.server.bytes()[..used]);
             }
-            self.server.take(used);
+            self.server.consume(used);
         }
         self.server_used = Instant::now();
-        Ok((!answer.failed).then_some(taken))
+        Ok((!reply.failed).then_some(taken))
     }
 }
 
-/// Keeps an answer, if it is to be kept.
-fn finish(fill: ComputePermit<Kept>, answer: &Answer, kept: Option<(Dependencies, (Vec<u8>, usize))>) {
-    match kept {
-        None => fill.discard(NotCached::NotACollection),
-        Some(_) if answer.failed => fill.discard(NotCached::Failed),
-        Some((_, (_, 0))) => fill.discard(NotCached::TooLarge),
-        Some(_) if !answer.may_be_kept() => fill.discard(NotCached::Volatile),
-        Some((scope, (packets, _))) => {
+/// Stores a result in the cache, or records why not.
+fn store(permit: ComputePermit<CachedResult>, reply: &ReplyTracker, copy: Option<(Dependencies, (Vec<u8>, usize))>) {
+    match copy {
+        None => permit.discard(NotCached::NotACollection),
+        Some(_) if reply.failed => permit.discard(NotCached::Failed),
+        Some((_, (_, 0))) => permit.discard(NotCached::TooLarge),
+        Some(_) if !reply.is_cacheable() => permit.discard(NotCached::Volatile),
+        Some((dependencies, (packets, _))) => {
             let bytes = packets.len() + 64;
-            // Why it is not kept is counted there.
-            let _ = fill.store(Arc::new(Kept(packets.into())), bytes, scope, now_ms());
+            // The cache counts the reason if it does not store the result.
+            let _ = permit.store(Arc::new(CachedResult(packets.into())), bytes, dependencies, now_ms());
         }
     }
 }

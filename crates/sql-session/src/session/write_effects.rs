@@ -1,120 +1,132 @@
-//! What statements change, and who is told of it.
+//! What statements change, and reporting it to the change observer.
 
 use super::Session;
-use crate::pending;
-use crate::reach::{Reach, SessionEffect};
-use crate::statement::Table;
+use crate::in_flight_writes;
+use sql_classify::{SessionEffect, TableName, WriteEffects};
 use std::io;
 use store::Namespace;
 
 /// What a command changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum StatementEffect {
     Nothing,
     Tables(Vec<Namespace>),
     /// Rows of any table.
     AnyRows,
-    /// Definitions, too.
+    /// Rows and definitions of any table.
     Everything,
 }
 
 impl Session {
-    /// The collections that tables hold. `must_not_ask`: the statement asks of the one before it,
-    /// which there may be none between.
-    pub async fn namespaces(&mut self, tables: &[Table], must_not_ask: bool) -> io::Result<Option<Vec<Namespace>>> {
-        let settings = if must_not_ask { self.settings.clone() } else { self.settings().await? };
-        Ok(pending::namespaces(tables, settings.as_deref()))
+    /// Returns the collections of tables. `must_not_query`: the statement uses the diagnostics of the
+    /// one before, so the gateway must not send a statement in between.
+    pub async fn namespaces(
+        &mut self,
+        tables: &[TableName],
+        must_not_query: bool,
+    ) -> io::Result<Option<Vec<Namespace>>> {
+        let settings = if must_not_query { self.settings.clone() } else { self.settings().await? };
+        Ok(in_flight_writes::namespaces(tables, settings.as_deref()))
     }
 
-    /// What writing to tables changes; takes note of what it does to the session.
-    pub async fn effect_of_writing(&mut self, tables: &[Table], must_not_ask: bool) -> io::Result<Effect> {
-        let namespaces = self.namespaces(tables, must_not_ask).await?;
+    /// Returns what writing to tables changes. Applies the effect on the session.
+    pub async fn effect_of_writing(
+        &mut self,
+        tables: &[TableName],
+        must_not_query: bool,
+    ) -> io::Result<StatementEffect> {
+        let namespaces = self.namespaces(tables, must_not_query).await?;
         Ok(self.effect_of_writing_to(namespaces.as_deref()).await)
     }
 
-    /// The same, of tables whose schemas are known; `None`: they are not.
-    pub async fn effect_of_writing_to(&mut self, namespaces: Option<&[Namespace]>) -> Effect {
-        if self.service.watch.is_none() {
-            return Effect::Nothing;
+    /// As [`Session::effect_of_writing`], for tables whose schemas are known; `None`: they are not.
+    pub async fn effect_of_writing_to(&mut self, namespaces: Option<&[Namespace]>) -> StatementEffect {
+        if self.service.observer.is_none() {
+            return StatementEffect::Nothing;
         }
-        self.effect_version = Some(self.service.definitions.version());
+        self.definitions_version = Some(self.service.definitions.version());
         let Some(namespaces) = namespaces else {
-            self.become_odd();
-            return Effect::AnyRows;
+            self.note_private_tables();
+            return StatementEffect::AnyRows;
         };
         let mut all = Some(Vec::new());
         for namespace in namespaces {
-            let reach = self.reach(namespace).await;
-            self.note_session_effect(reach.session);
-            all = all.zip(reach.tables).map(|(mut all, mut tables)| {
+            let effects = self.write_effects(namespace).await;
+            self.apply_session_effect(effects.session);
+            all = all.zip(effects.tables).map(|(mut all, mut tables)| {
                 all.append(&mut tables);
                 all
             });
         }
-        all.map_or(Effect::AnyRows, Effect::Tables)
+        all.map_or(StatementEffect::AnyRows, StatementEffect::Tables)
     }
 
-    /// What reading tables changes: nothing, unless one is a view that calls a function.
-    pub async fn effect_of_reading(&mut self, tables: &[Table], must_not_ask: bool) -> io::Result<Effect> {
-        if tables.is_empty() || self.service.watch.is_none() {
-            return Ok(Effect::Nothing);
+    /// Returns what reading tables changes: nothing, unless one is a view that calls a function.
+    pub async fn effect_of_reading(
+        &mut self,
+        tables: &[TableName],
+        must_not_query: bool,
+    ) -> io::Result<StatementEffect> {
+        if tables.is_empty() || self.service.observer.is_none() {
+            return Ok(StatementEffect::Nothing);
         }
-        let namespaces = self.namespaces(tables, must_not_ask).await?;
+        let namespaces = self.namespaces(tables, must_not_query).await?;
         Ok(self.effect_of_reading_from(namespaces.as_deref()).await)
     }
 
-    /// The same, of tables whose schemas are known; `None`: they are not.
-    pub async fn effect_of_reading_from(&mut self, namespaces: Option<&[Namespace]>) -> Effect {
+    /// As [`Session::effect_of_reading`], for tables whose schemas are known; `None`: they are not.
+    pub async fn effect_of_reading_from(&mut self, namespaces: Option<&[Namespace]>) -> StatementEffect {
         for namespace in namespaces.unwrap_or_default() {
-            if self.reach(namespace).await.by_reading {
-                self.become_odd();
-                return Effect::AnyRows;
+            if self.write_effects(namespace).await.by_reading {
+                self.note_private_tables();
+                return StatementEffect::AnyRows;
             }
         }
         match namespaces {
-            Some(_) => Effect::Nothing,
+            Some(_) => StatementEffect::Nothing,
             None => {
-                self.become_odd();
-                Effect::AnyRows
+                self.note_private_tables();
+                StatementEffect::AnyRows
             }
         }
     }
 
-    async fn reach(&self, namespace: &Namespace) -> Reach {
+    async fn write_effects(&self, namespace: &Namespace) -> WriteEffects {
         let ignores_case = self.settings.as_ref().is_none_or(|settings| settings.ignores_case);
-        self.service.definitions.reach(namespace, ignores_case).await
+        self.service.definitions.write_effects(namespace, ignores_case).await
     }
 
-    fn note_session_effect(&mut self, effect: SessionEffect) {
+    fn apply_session_effect(&mut self, effect: SessionEffect) {
         match effect {
             SessionEffect::None => {}
             SessionEffect::Settings => self.settings = None,
-            SessionEffect::Anything => self.become_odd(),
+            SessionEffect::Anything => self.note_private_tables(),
         }
     }
 
-    pub fn announce(&mut self, effect: Effect) {
-        let Some(watch) = &self.service.watch else { return };
+    /// Reports a write to the observer, before the server receives the statement.
+    pub fn begin_write(&mut self, effect: StatementEffect) {
+        let Some(observer) = &self.service.observer else { return };
         match effect {
-            Effect::Nothing => {}
-            Effect::Tables(tables) => self.pending.announce(watch, Some(tables)),
-            Effect::AnyRows => {
-                self.effect_version = None;
-                self.pending.announce(watch, None);
+            StatementEffect::Nothing => {}
+            StatementEffect::Tables(tables) => self.in_flight.begin(observer, Some(tables)),
+            StatementEffect::AnyRows => {
+                self.definitions_version = None;
+                self.in_flight.begin(observer, None);
             }
-            Effect::Everything => {
-                self.service.definitions.forget();
-                self.effect_version = None;
-                self.pending.announce_definitions(watch);
+            StatementEffect::Everything => {
+                self.service.definitions.invalidate();
+                self.definitions_version = None;
+                self.in_flight.begin_definitions(observer);
             }
         }
     }
 
-    /// Everybody sees what was announced, or it has been undone.
-    pub fn settle(&mut self) {
-        if self.pending.may_change_definitions() {
-            self.service.definitions.forget();
+    /// Finishes the writes in flight: they are visible to every reader, or rolled back.
+    pub fn finish_writes(&mut self) {
+        if self.in_flight.may_change_definitions() {
+            self.service.definitions.invalidate();
         }
-        self.pending.settle();
+        self.in_flight.finish();
     }
 }
