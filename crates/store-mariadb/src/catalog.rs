@@ -5,16 +5,21 @@
 //! to tell a table's columns, so that those who miss the same entry at once wait for the first of them, and those who have one that is no longer fresh make
 //! do with it meanwhile.
 
-mod columns;
+pub(crate) mod collections;
+mod column_cache;
+pub(crate) mod databases;
+pub(crate) mod definition_lock;
+pub(crate) mod id_text;
+pub(crate) mod names;
+pub(crate) mod own_schema;
+pub(crate) mod statistics;
+pub(crate) mod table;
+pub(crate) mod table_definitions;
 
-use crate::ddl;
-use crate::id_text;
+use crate::catalog::table::Table;
 use crate::index::{self, Index};
-use crate::names;
-use crate::own_schema;
-use crate::table::Table;
 use ahash::AHashMap;
-use columns::{Columns, Described};
+use column_cache::{Columns, Described};
 use document::Value;
 use error::{Code, Error};
 use mariadb_client::{Connection, Event, quote};
@@ -137,7 +142,7 @@ impl Catalog {
                     return Err(views::not_a_collection(namespace).into());
                 }
                 Look::Nothing => match self.create_missing(connection, namespace).await {
-                    Err(failure) if failure.is_lost_race() => ddl::pause(attempt).await,
+                    Err(failure) if failure.is_lost_race() => definition_lock::pause(attempt).await,
                     outcome => created |= outcome?,
                 },
             }
@@ -148,8 +153,8 @@ impl Catalog {
     /// Creates the collection unless another change has created it meanwhile; returns whether it did.
     async fn create_missing(&self, connection: &mut Connection, namespace: &Namespace) -> Result<bool> {
         let (schema, table) = self.names(namespace)?;
-        let lock = [ddl::of_collection(schema, &table)];
-        ddl::locked(connection, &lock, async |connection| match self.look(connection, namespace).await? {
+        let lock = [definition_lock::of_collection(schema, &table)];
+        definition_lock::locked(connection, &lock, async |connection| match self.look(connection, namespace).await? {
             Look::Nothing => self.create(connection, namespace, &document::DocBuf::new()).await,
             Look::Collection(_) | Look::OtherTable => Ok(false),
         })
@@ -197,11 +202,11 @@ impl Catalog {
         options: &document::DocBuf,
     ) -> Result<bool> {
         let (schema, table) = self.names(namespace)?;
-        let lock = [ddl::of_database(schema)];
+        let lock = [definition_lock::of_database(schema)];
         let create = async |connection: &mut Connection| {
             self.create_in_schema(connection, schema, &table, &namespace.collection, options).await
         };
-        ddl::locked(connection, &lock, create).await
+        definition_lock::locked(connection, &lock, create).await
     }
 
     async fn create_in_schema(

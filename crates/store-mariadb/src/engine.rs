@@ -1,8 +1,8 @@
 //! The half that belongs to the process: where the server is, what it can do.
 
 use crate::catalog::Catalog;
+use crate::catalog::own_schema;
 use crate::options::Options;
-use crate::own_schema;
 use crate::store::MariaDbStore;
 use error::{Code, Error};
 use mariadb_client::Killer;

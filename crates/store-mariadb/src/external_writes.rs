@@ -1,9 +1,9 @@
 //! Writes from elsewhere, as caches hear of them: what the binary log says, announced as changes of collections.
 
-use crate::keyed;
-use crate::multikey;
-use crate::names;
-use crate::spelling;
+use crate::catalog::names;
+use crate::encoding;
+use crate::index::element_table;
+use crate::index::side_index;
 use ::store::change_observer::LogPosition;
 use ::store::{ChangeObserver, Changes, Namespace};
 use document::Doc;
@@ -128,7 +128,7 @@ impl Announcer {
 
 /// Whether a table is one that is kept beside documents, for an index.
 fn is_beside_documents(table: &str) -> bool {
-    multikey::is_name(table) || keyed::is_name(table)
+    element_table::is_name(table) || side_index::is_name(table)
 }
 
 fn place(gtid: &Gtid) -> LogPosition {
@@ -151,7 +151,7 @@ fn namespace(table: &TableName) -> Namespace {
 fn read(image: Option<&binlog::Image>, bson: &mut Vec<u8>) -> bool {
     match image.map(|image| &image.doc) {
         None => true,
-        Some(binlog::Doc::Text(json)) => spelling::read(json, bson).is_ok(),
+        Some(binlog::Doc::Text(json)) => encoding::read(json, bson).is_ok(),
         Some(binlog::Doc::Absent | binlog::Doc::Null | binlog::Doc::Unknown) => false,
     }
 }

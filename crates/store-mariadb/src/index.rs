@@ -8,20 +8,26 @@
 //!
 //! A missing field counts as null (unless the index is sparse), so a unique key in MariaDB is a unique index in MongoDB's sense. Values within
 //! arrays cannot be had this way: all arrays have one key, which every lookup reads as well, unless there is a table with their values
-//! ([`crate::multikey`]). A CHECK constraint keeps arrays out of a unique index until there is one.
+//! ([`crate::index::element_table`]). A CHECK constraint keeps arrays out of a unique index until there is one.
 
 mod arrays;
+pub(crate) mod build;
+pub(crate) mod column_key;
 mod columns;
+pub(crate) mod element_table;
+pub(crate) mod json_path;
+pub(crate) mod manage;
+pub(crate) mod partial;
+pub(crate) mod side_index;
 
 pub(crate) use arrays::{has_number, meets_array};
 
-use crate::key;
-use crate::keyed::KeyTable;
-use crate::multikey::Values;
-use crate::own_schema;
-use crate::partial::Filter;
+use crate::catalog::own_schema;
+use crate::catalog::table::{Column, Table};
+use crate::index::element_table::Values;
+use crate::index::partial::Filter;
+use crate::index::side_index::KeyTable;
 use crate::plan::KeyColumn;
-use crate::table::{Column, Table};
 use ahash::{AHashMap, AHashSet};
 use columns::{Columns, Definition, FieldColumns, text_expression};
 use document::{Collation, Doc, DocBuf, Value};
@@ -149,7 +155,7 @@ impl Index {
         self.shape.is_none()
     }
 
-    /// Whether documents are found by keys in a table of their own: see [`crate::keyed`].
+    /// Whether documents are found by keys in a table of their own: see [`crate::index::side_index`].
     pub fn finds_by_keys(&self) -> bool {
         self.shape.is_some() && self.keys.as_ref().is_some_and(|keys| keys.ready)
     }
@@ -268,7 +274,7 @@ impl Index {
         matches!(self.kind, IndexKind::Wildcard(_)) || self.spilled || self.spec.unique && !self.has_keys()
     }
 
-    /// The tables by which gateways keep the index unique, if they do and not MariaDB: see [`crate::keyed::claims`].
+    /// The tables by which gateways keep the index unique, if they do and not MariaDB: see [`crate::index::side_index::claims`].
     pub fn claims(&self) -> Option<&KeyTable> {
         self.keys.as_ref().filter(|_| self.is_claimed())
     }
@@ -324,7 +330,7 @@ impl Index {
         let unique = self.spec.unique && !relaxed;
         for (position, field) in self.columns.fields.iter().enumerate().filter(|_| unique) {
             let (constraint, column) = (quote(&self.constraint(position)), quote(&field.key));
-            let array = key::ARRAY;
+            let array = column_key::ARRAY;
             clauses.push(format!("ADD CONSTRAINT {constraint} CHECK ({column} IS NULL OR {column} <> {array})"));
         }
         let kind = if unique { "UNIQUE KEY" } else { "KEY" };

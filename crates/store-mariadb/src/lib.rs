@@ -1,53 +1,29 @@
-//! Documents in MariaDB tables, as JSON that SQL users can read and write beside the gateway.
+//! The store for MariaDB: documents as JSON in tables that SQL users can read and write as well.
 //!
-//! What comes in are plans, scans and write batches of the contract in crate `store`; what goes out are prepared statements to a MariaDB
-//! server, and documents in the JSON spelling of [`document::json`]. Content is never cached here: each read asks the server. No value
-//! ever becomes part of a statement's text; names do through [`quote`] alone.
+//! It takes plans, scans and write batches of the contract in crate `store`, and sends prepared
+//! statements to a MariaDB server. Documents are stored in the JSON encoding of
+//! [`document::json`]. Values are always parameters of statements; names become part of their text
+//! through [`mariadb_client::quote`] alone.
 //!
-//! In reading order: `names` and `id_text` (what collections and ids are called), `table` and `catalog` (the shape of tables), `ddl` (changing it), `key` (the order
-//! of values), `index` (with `partial`) and `multikey`, `plan`, `planner`, `pushdown` and `scan`
-//! (reading), `write` (inserting, updating, deleting), and `own_schema` (what is remembered beside
-//! the collections).
+//! In reading order: `catalog` (databases and collections as schemas and tables, and their
+//! definitions), `index` (indexes as generated columns, element tables and side indexes), `plan`
+//! (from a query to an access path), `read` (executing plans), `write` (inserts, updates and
+//! deletes) and `external_writes` (changes that the binary log reports). [`MariaDbEngine`] is the
+//! half that belongs to the process, `store` the half that serves one worker.
 
-mod ahead;
-mod build;
 mod catalog;
-mod choices;
-mod cluster;
-mod collections;
-mod count;
-mod databases;
-mod ddl;
-mod definitions;
+mod encoding;
 mod engine;
-mod explain;
-mod figures;
-mod foreign;
-mod handlers;
-mod id_text;
+mod external_writes;
 mod index;
-mod indexes;
-mod json_path;
-mod key;
-mod keyed;
-mod multikey;
-mod names;
 mod options;
-mod own_schema;
-mod partial;
 mod plan;
-mod planner;
-mod pushdown;
-mod results;
-mod sample;
-mod scan;
-mod spelling;
+mod read;
 mod store;
-mod table;
 mod write;
 
-pub use definitions::{TableDefinition, TableDefinitions};
+pub use catalog::table_definitions::{TableDefinition, TableDefinitions};
 pub use engine::MariaDbEngine;
-pub use foreign::{ForeignWrites, Tell};
+pub use external_writes::{ForeignWrites, Tell};
 pub use options::Options;
-pub use results::ResultSet;
+pub use read::result_cache::ResultSet;

@@ -1,17 +1,31 @@
-//! A plan: which rows are read, in which order, by which statement. [`crate::planner`] makes them.
+//! A plan: which rows are read, in which order, by which statement. [`crate::plan::planner`] makes them.
 
+pub(crate) mod candidate;
+pub(crate) mod covered;
+pub(crate) mod element_bounds;
+pub(crate) mod index_bounds;
+pub(crate) mod index_choice;
+pub(crate) mod index_choice_cache;
 mod merged;
+pub(crate) mod natural_order;
+mod ordered_merge;
+pub(crate) mod plan_cache;
+pub(crate) mod planner;
+pub(crate) mod pushdown;
+pub(crate) mod sibling_index_filter;
+pub(crate) mod side_index_scan;
 
 pub(crate) use merged::{Branch, Merged, column as merged_column};
 
-use crate::ahead::Ahead;
-use crate::choices::Chosen;
-use crate::explain;
-use crate::keyed::Keyed;
-use crate::keyed::near::Rings;
-use crate::planner::{Covered, probe_value};
-use crate::pushdown::Condition;
-use crate::table::{RowKey, Table};
+use crate::catalog::table::{RowKey, Table};
+use crate::plan::candidate::probe_value;
+use crate::plan::covered::Covered;
+use crate::plan::index_choice_cache::Chosen;
+use crate::plan::pushdown::Condition;
+use crate::plan::side_index_scan::Keyed;
+use crate::read::explain;
+use crate::read::prefetch::Ahead;
+use crate::read::rings::Rings;
 use document::DocBuf;
 use mariadb_client::Connection;
 use mariadb_client::quote;
@@ -97,7 +111,7 @@ pub(crate) struct Rows {
 /// Where the keys of rows are found.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
-    /// The table, quoted: that with the values of arrays (see [`crate::multikey`]), or the collection's own by way of an index.
+    /// The table, quoted: that with the values of arrays (see [`crate::index::element_table`]), or the collection's own by way of an index.
     pub table: String,
     /// The column there with the keys of rows.
     pub key: &'static str,

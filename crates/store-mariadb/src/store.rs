@@ -1,19 +1,29 @@
 //! The half that serves one worker: the contract of crate `store`, carried out by the modules beside it.
 
-use crate::ahead::{self, May};
 use crate::catalog::Catalog;
-use crate::choices::Chosen;
-use crate::cluster;
-use crate::ddl;
+use crate::catalog::collections;
+use crate::catalog::databases;
+use crate::catalog::definition_lock;
+use crate::catalog::names;
+use crate::catalog::own_schema;
+use crate::catalog::statistics;
+use crate::catalog::table::Table;
 use crate::engine::Facts;
-use crate::names;
+use crate::index::build;
+use crate::index::manage;
+use crate::index::side_index;
 use crate::options::Options;
-use crate::own_schema;
 use crate::plan::MariaDbPlan;
-use crate::planner::{self, Order, Planned};
-use crate::results::ResultSet;
-use crate::table::Table;
-use crate::{build, collections, count, databases, explain, figures, indexes, keyed, sample, scan, write};
+use crate::plan::index_choice_cache::Chosen;
+use crate::plan::natural_order;
+use crate::plan::planner::{self, Order, Planned};
+use crate::read::count;
+use crate::read::explain;
+use crate::read::prefetch::{self, May};
+use crate::read::result_cache::ResultSet;
+use crate::read::sample;
+use crate::read::scan;
+use crate::write;
 use ::store::{
     BatchOutcome, ChangeObserver, Changes, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo,
     DatabaseStats, DocumentStore, IndexSelection, IndexSpec, Namespace, ObserverSlot, Plan, Position, Progress, Query,
@@ -44,7 +54,7 @@ pub(crate) struct MariaDbStore {
     pub shared_connection: SharedConnection,
     pub catalog: Catalog,
     /// Changes of definitions that are under way or wait.
-    pub definitions: ddl::Queue,
+    pub definitions: definition_lock::Queue,
     /// `max_allowed_packet`.
     pub packet_bytes_max: u64,
     /// The server gives out row keys one after the other.
@@ -84,7 +94,7 @@ impl MariaDbStore {
             shared_connection: SharedConnection::new(pool.clone()),
             pool,
             catalog,
-            definitions: ddl::Queue::default(),
+            definitions: definition_lock::Queue::default(),
             packet_bytes_max: facts.packet_bytes_max,
             counts_by_one: facts.counts_by_one,
             has_ranges: facts.has_ranges,
@@ -122,10 +132,12 @@ impl MariaDbStore {
         }
         if !self.has_own_schema.get() {
             let mut lease = self.pool.lease().await?;
-            let lock = [ddl::of_database(names::OWN_SCHEMA)];
-            ddl::locked(&mut lease, &lock, async |connection| match own_schema::exists(connection).await? {
-                true => Ok(()),
-                false => own_schema::create_if_allowed(connection).await,
+            let lock = [definition_lock::of_database(names::OWN_SCHEMA)];
+            definition_lock::locked(&mut lease, &lock, async |connection| {
+                match own_schema::exists(connection).await? {
+                    true => Ok(()),
+                    false => own_schema::create_if_allowed(connection).await,
+                }
             })
             .await?;
             self.has_own_schema.set(true);
@@ -145,7 +157,7 @@ impl MariaDbStore {
             return Ok(Arc::new(MariaDbPlan::view(namespace)));
         }
         let mut plan = self.plan_on(namespace, table, &query).await?;
-        keyed::bring_up(self, &plan).await?;
+        side_index::bring_up(self, &plan).await?;
         if self.results.is_some() {
             plan.reads = Some(Box::new(query.predicate.clone()));
         }
@@ -163,7 +175,7 @@ impl MariaDbStore {
         loop {
             let Planned { mut plan, probe, .. } = self.planned(namespace, table.clone(), query, Order::ByIndex).await?;
             let Some(probe) = probe else { return Ok(plan) };
-            let in_natural_order = cluster::natural_order(table.as_deref(), query);
+            let in_natural_order = natural_order::natural_order(table.as_deref(), query);
             match self.may_be_in_order(&plan, &probe, query).await {
                 Ok(May::Yes) => {
                     // The index goes by the bytes of strings.
@@ -188,7 +200,7 @@ impl MariaDbStore {
             let odd = self.shared_connection.lookup(probe, &[]).await?;
             return Ok(if odd.is_none() { May::Yes } else { May::No });
         }
-        let may = ahead::ask(self, plan, probe, query.limit).await;
+        let may = prefetch::ask(self, plan, probe, query.limit).await;
         if keeps {
             plan.ahead.take();
         }
@@ -331,7 +343,7 @@ impl DocumentStore for MariaDbStore {
         Box::pin(async move {
             let namespace = batch.namespace.clone();
             let outcome = write::write(self, batch).await;
-            keyed::bring_up_later(self, &namespace);
+            side_index::bring_up_later(self, &namespace);
             outcome
         })
     }
@@ -396,14 +408,14 @@ impl DocumentStore for MariaDbStore {
         told(async move {
             let work = async {
                 self.prepare().await?;
-                self.indexing(namespace, indexes::create(self, namespace, indexes, &progress)).await
+                self.indexing(namespace, manage::create(self, namespace, indexes, &progress)).await
             };
             build::until_stopped(&progress, work).await
         })
     }
 
     fn modify_index<'a>(&'a self, namespace: &'a Namespace, index: IndexSpec) -> LocalBoxFuture<'a, error::Result<()>> {
-        told(async move { self.indexing(namespace, indexes::modify(self, namespace, index)).await })
+        told(async move { self.indexing(namespace, manage::modify(self, namespace, index)).await })
     }
 
     fn drop_indexes<'a>(
@@ -411,36 +423,36 @@ impl DocumentStore for MariaDbStore {
         namespace: &'a Namespace,
         which: IndexSelection,
     ) -> LocalBoxFuture<'a, error::Result<usize>> {
-        told(async move { self.indexing(namespace, indexes::drop(self, namespace, which)).await })
+        told(async move { self.indexing(namespace, manage::drop(self, namespace, which)).await })
     }
 
     fn indexes<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<Vec<IndexSpec>>>> {
-        told(indexes::list(self, namespace))
+        told(manage::list(self, namespace))
     }
 
     fn cached_indexes<'a>(
         &'a self,
         namespace: &'a Namespace,
     ) -> LocalBoxFuture<'a, error::Result<Option<Vec<IndexSpec>>>> {
-        told(indexes::known(self, namespace))
+        told(manage::known(self, namespace))
     }
 
     fn collection_stats<'a>(
         &'a self,
         namespace: &'a Namespace,
     ) -> LocalBoxFuture<'a, error::Result<Option<CollectionStats>>> {
-        told(figures::collection(self, namespace))
+        told(statistics::collection(self, namespace))
     }
 
     fn estimated_size<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<SizeEstimate>> {
-        told(figures::rough(self, namespace))
+        told(statistics::rough(self, namespace))
     }
 
     fn database_stats<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<DatabaseStats>> {
-        told(figures::database(self, database))
+        told(statistics::database(self, database))
     }
 
     fn validate<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Validation>> {
-        told(figures::validate(self, namespace))
+        told(statistics::validate(self, namespace))
     }
 }

@@ -4,22 +4,22 @@
 //! was read: nobody waits for a lock while the gateway thinks, and no change is lost, however many
 //! gateways and SQL clients write at the same time. A statement that finds its row changed starts
 //! over. Deletes, `$set`s and `$push`es of which the server can see all by itself are one
-//! statement, without a look. In reading order: [`insert`] (and [`halves`]), [`change`] (updates
-//! and deletes), [`ledger`] (retryable writes), [`transact`] (what they have in common),
-//! [`refusal`] (errors of unique indexes), [`settling`] (batches that are to stop).
+//! statement, without a look. In reading order: [`insert`] (and [`parallel_insert`]), [`change`] (updates
+//! and deletes), [`retry_record`] (retryable writes), [`transaction`] (what they have in common),
+//! [`refusal`] (errors of unique indexes), [`interruption`] (batches that are to stop).
 
 mod change;
-mod halves;
 mod insert;
-mod ledger;
+mod interruption;
+mod parallel_insert;
 mod refusal;
-mod settling;
-pub(crate) mod transact;
+mod retry_record;
+pub(crate) mod transaction;
 
 use crate::store::MariaDbStore;
-use ledger::Ledger;
+use interruption::Settling;
 use mariadb_client::Failure;
-use settling::Settling;
+use retry_record::Ledger;
 use std::time::{Duration, Instant};
 use store::{BatchOutcome, Statements, WriteBatch};
 
@@ -36,7 +36,7 @@ const ATTEMPTS_MAX: usize = 1_000;
 pub(crate) async fn write(store: &MariaDbStore, batch: WriteBatch) -> error::Result<BatchOutcome> {
     let (progress, settling) = (batch.progress.clone(), Settling::default());
     let work = carry_out(store, batch, settling.clone());
-    settling::until_stopped(|session| store.pool.kill_query(session), &progress, &settling, work).await
+    interruption::until_stopped(|session| store.pool.kill_query(session), &progress, &settling, work).await
 }
 
 async fn carry_out(store: &MariaDbStore, batch: WriteBatch, settling: Settling) -> error::Result<BatchOutcome> {
@@ -46,7 +46,7 @@ async fn carry_out(store: &MariaDbStore, batch: WriteBatch, settling: Settling) 
     if retryable && store.tidied.get().elapsed() > TIDY_EVERY {
         store.tidied.set(Instant::now());
         let mut lease = store.pool.lease_for_catalog().await?;
-        ledger::tidy(&mut lease).await?;
+        retry_record::tidy(&mut lease).await?;
     }
     let rest = Options { ordered: batch.ordered, bypass_validation: batch.bypass_validation };
     let outcome = match batch.statements {

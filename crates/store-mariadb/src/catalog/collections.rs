@@ -1,13 +1,13 @@
 //! Creating, dropping, renaming and listing collections and databases.
 
+use crate::catalog::definition_lock;
+use crate::catalog::names;
+use crate::catalog::own_schema::{self, Remembered};
+use crate::catalog::table::{Column, Table, shape};
 use crate::catalog::{Look, not_a_collection};
-use crate::ddl;
-use crate::keyed::{self, Duplicates};
-use crate::multikey;
-use crate::names;
-use crate::own_schema::{self, Remembered};
+use crate::index::element_table;
+use crate::index::side_index::{self, Duplicates};
 use crate::store::MariaDbStore;
-use crate::table::{Column, Table, shape};
 use document::{Doc, DocBuf};
 use error::{Code, Error};
 use mariadb_client::quote;
@@ -31,7 +31,7 @@ pub(crate) async fn create(store: &MariaDbStore, namespace: &Namespace, options:
         let created = store.catalog.create(connection, namespace, &options.to_owned()).await?;
         if created { Ok(()) } else { Err(exists(namespace)) }
     };
-    ddl::alone(store, &[namespace], create).await
+    definition_lock::alone(store, &[namespace], create).await
 }
 
 fn exists(namespace: &Namespace) -> Failure {
@@ -49,7 +49,7 @@ pub(crate) async fn modify(store: &MariaDbStore, namespace: &Namespace, options:
         let (name, options) = (&namespace.collection, options.to_owned());
         own_schema::change_options(connection, &table.schema, &table.name, name, &info.uuid, &options).await
     };
-    ddl::alone(store, &[namespace], modify).await
+    definition_lock::alone(store, &[namespace], modify).await
 }
 
 /// Gives how many indexes the collection had.
@@ -62,13 +62,13 @@ pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace) -> Result<
         Look::Collection(table) => drop_table(connection, &table).await,
         Look::Nothing | Look::OtherTable => Ok(None),
     };
-    ddl::alone(store, &[namespace], drop).await
+    definition_lock::alone(store, &[namespace], drop).await
 }
 
 /// Drops a collection's table with all that belongs to it; the caller holds the collection's lock.
 async fn drop_table(connection: &mut Connection, table: &Table) -> Result<Option<usize>> {
-    multikey::drop_all(connection, table, &table.indexes).await?;
-    keyed::drop_all(connection, table, &table.indexes).await?;
+    element_table::drop_all(connection, table, &table.indexes).await?;
+    side_index::drop_all(connection, table, &table.indexes).await?;
     connection.queue_query(&format!("DROP TABLE {}", table.quoted));
     match connection.finish().await {
         Err(failure) if failure.is_missing_table() => return Ok(None),
@@ -80,7 +80,7 @@ async fn drop_table(connection: &mut Connection, table: &Table) -> Result<Option
 
 pub(crate) async fn rename(store: &MariaDbStore, from: &Namespace, to: &Namespace, drop_target: bool) -> Result<()> {
     let rename = async |connection: &mut Connection| rename_alone(store, connection, from, to, drop_target).await;
-    ddl::alone(store, &[from, to], rename).await
+    definition_lock::alone(store, &[from, to], rename).await
 }
 
 async fn rename_alone(
@@ -107,7 +107,7 @@ async fn rename_alone(
         let from = (&*source.schema, &*source.name);
         own_schema::rename_collection(connection, from, (schema, &name), &to.collection).await
     };
-    let renamed = ddl::locked(connection, &[ddl::of_database(schema)], renaming).await;
+    let renamed = definition_lock::locked(connection, &[definition_lock::of_database(schema)], renaming).await;
     if renamed.as_ref().is_err_and(Failure::is_lost) {
         return renamed;
     }
@@ -119,8 +119,8 @@ async fn rename_alone(
 async fn restore_keys(store: &MariaDbStore, connection: &mut Connection, namespace: &Namespace) -> Result<()> {
     store.catalog.forget(namespace);
     let Some(table) = store.catalog.table(connection, namespace).await? else { return Ok(()) };
-    multikey::restore_unique(connection, &table).await?;
-    keyed::make(store, connection, &table, &table.indexes, Duplicates::Kept, None).await?;
+    element_table::restore_unique(connection, &table).await?;
+    side_index::make(store, connection, &table, &table.indexes, Duplicates::Kept, None).await?;
     store.catalog.forget(namespace);
     store.catalog.note_change();
     Ok(())
@@ -135,11 +135,11 @@ async fn move_table(
 ) -> Result<()> {
     // Triggers do not go with a table into another schema. The next array brings them back, but for those of unique indexes.
     if source.schema != schema {
-        multikey::drop_all(connection, source, &source.indexes).await?;
+        element_table::drop_all(connection, source, &source.indexes).await?;
     }
     // A gateway that drains still, and has not heard of the new name, would read documents of who
     // has the old one next.
-    keyed::drop_all(connection, source, &source.indexes).await?;
+    side_index::drop_all(connection, source, &source.indexes).await?;
     let target = format!("{}.{}", quote(schema), quote(name));
     let Some(replaced) = replaced else {
         connection.queue_query(&format!("RENAME TABLE {} TO {target}", source.quoted));
@@ -150,8 +150,8 @@ async fn move_table(
     let aside = format!("{}.{}", quote(schema), quote(&format!("~dropped~{:016x}", rand::random::<u64>())));
     connection.queue_query(&format!("RENAME TABLE {target} TO {aside}, {} TO {target}", source.quoted));
     connection.finish().await?;
-    multikey::drop_all(connection, replaced, &replaced.indexes).await?;
-    keyed::drop_all(connection, replaced, &replaced.indexes).await?;
+    element_table::drop_all(connection, replaced, &replaced.indexes).await?;
+    side_index::drop_all(connection, replaced, &replaced.indexes).await?;
     connection.queue_query(&format!("DROP TABLE {aside}"));
     connection.finish().await?;
     own_schema::forget_collection(connection, schema, name).await
@@ -217,7 +217,7 @@ pub(crate) async fn drop_database(store: &MariaDbStore, database: &str) -> Resul
     let mut lease = store.pool.lease_for_catalog().await?;
     let mut any = false;
     for table in document_tables(&mut lease, schema).await? {
-        let lock = [ddl::of_collection(schema, &table)];
+        let lock = [definition_lock::of_collection(schema, &table)];
         any |= drop_again(&mut lease, &lock, async |connection| {
             match store.catalog.by_table_name(connection, schema, &table).await? {
                 Some(table) => Ok(drop_table(connection, &table).await?.is_some()),
@@ -226,7 +226,7 @@ pub(crate) async fn drop_database(store: &MariaDbStore, database: &str) -> Resul
         })
         .await?;
     }
-    let lock = [ddl::of_database(schema)];
+    let lock = [definition_lock::of_database(schema)];
     drop_again(&mut lease, &lock, async |connection| drop_schema(connection, schema).await).await?;
     // Readers may have looked at tables in the meantime.
     store.catalog.forget_database(database);
@@ -242,10 +242,10 @@ async fn drop_again<T>(
 ) -> Result<T> {
     let mut attempt = 0;
     loop {
-        match ddl::locked(connection, lock, async |connection| part(connection).await).await {
-            Err(failure) if failure.is_lost_race() && attempt < ddl::ATTEMPTS_MAX => {
+        match definition_lock::locked(connection, lock, async |connection| part(connection).await).await {
+            Err(failure) if failure.is_lost_race() && attempt < definition_lock::ATTEMPTS_MAX => {
                 attempt += 1;
-                ddl::pause(attempt).await;
+                definition_lock::pause(attempt).await;
             }
             outcome => return outcome,
         }
@@ -259,7 +259,7 @@ async fn drop_schema(connection: &mut Connection, schema: &str) -> Result<()> {
     let mut tables = tables(connection, schema).await?;
     if collections.is_empty() {
         // Left behind by a gateway that was killed.
-        for table in tables.extract_if(.., |table| keyed::is_name(table) || multikey::is_name(table)) {
+        for table in tables.extract_if(.., |table| side_index::is_name(table) || element_table::is_name(table)) {
             connection.queue_query(&format!("DROP TABLE IF EXISTS {}.{}", quote(schema), quote(&table)));
             connection.finish().await?;
         }

@@ -1,8 +1,8 @@
 //! A table's columns, which MariaDB takes milliseconds to tell: a tenth of that to show its definition, by which it is known whether
 //! they are still the same.
 
-use crate::ddl;
-use crate::table::{Column, Shape, shape};
+use crate::catalog::definition_lock;
+use crate::catalog::table::{Column, Shape, shape};
 use ahash::AHashMap;
 use error::Error;
 use mariadb_client::quote;
@@ -86,7 +86,7 @@ impl Columns {
             if attempt >= AGREEMENTS_MAX {
                 return Ok(described);
             }
-            ddl::pause(attempt).await;
+            definition_lock::pause(attempt).await;
         }
         // One that cannot be opened may be shown all the same; one that is told may have been altered between the two questions.
         if !described.columns.is_empty()
@@ -125,7 +125,7 @@ impl Columns {
         // It may be dropped between the two questions, or be in the midst of a change.
         for attempt in 0..LOOKS_MAX {
             if attempt > 1 {
-                ddl::pause(attempt).await;
+                definition_lock::pause(attempt).await;
             }
             connection.queue_query(&look);
             match connection.finish().await {

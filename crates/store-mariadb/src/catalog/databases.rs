@@ -4,9 +4,9 @@
 //! tables that Selkie has recorded are taken for collections by their names, and columns are asked for only in schemas
 //! that have no such table, but others, which SQL clients may have made.
 
-use crate::collections::document_tables;
-use crate::names;
-use crate::own_schema;
+use crate::catalog::collections::document_tables;
+use crate::catalog::names;
+use crate::catalog::own_schema;
 use crate::store::MariaDbStore;
 use mariadb_client::Result;
 use mariadb_client::{Connection, Event};

@@ -7,7 +7,7 @@
 //! Known limits: a double and a decimal that are equal but have more than ten binary places are two ids (lookups find either), and so are spellings inside
 //! `_id` documents and dates that only somebody writing JSON by hand would choose.
 
-use crate::spelling;
+use crate::encoding;
 use document::decimal::Parts;
 use document::{Decimal128, Kind, Value};
 use sha2::{Digest, Sha256};
@@ -90,8 +90,8 @@ pub(crate) fn text_within(value: Value<'_>, chars: usize) -> Vec<u8> {
         Value::Boolean(flag) => flag.to_string().into_bytes(),
         Value::Null => b"null".to_vec(),
         Value::String(text) => bounded(quoted(text.as_bytes()), chars),
-        Value::ObjectId(_) => spelling::value(value),
-        other => bounded(unify_numbers(&spelling::value(other)), chars),
+        Value::ObjectId(_) => encoding::value(value),
+        other => bounded(unify_numbers(&encoding::value(other)), chars),
     }
 }
 
@@ -154,7 +154,7 @@ fn mariadb_spelling(number: f64) -> String {
 fn decimal_text(decimal: Decimal128) -> Vec<u8> {
     match decimal.parts() {
         Parts::Finite { negative, coefficient, exponent } => decimal_text_of(negative, coefficient, exponent),
-        _ => spelling::value(Value::Decimal128(decimal)),
+        _ => encoding::value(Value::Decimal128(decimal)),
     }
 }
 
@@ -252,7 +252,7 @@ fn without_zero_fraction(number: &[u8]) -> &[u8] {
 
 /// How a value's spelling may stand in a table whose `id` is the spelling itself.
 fn plain_spellings(value: Value<'_>) -> Vec<Vec<u8>> {
-    let mut texts = vec![spelling::value(value)];
+    let mut texts = vec![encoding::value(value)];
     if let Some(integer) = as_integer(value) {
         texts.extend([format!("{integer}"), format!("{integer}.0"), format!("{integer}e0")].map(String::into_bytes));
     }

@@ -3,9 +3,9 @@
 //! Every gateway on the same server sees the same. Nothing here is needed to read or write documents: where the schema is missing
 //! (nothing has been written yet, or somebody dropped it), collections have no options, made-up table names stand for themselves.
 
-use crate::ddl;
+use crate::catalog::definition_lock;
+use crate::catalog::table::Table;
 use crate::index::Index;
-use crate::table::Table;
 use document::DocBuf;
 use mariadb_client::{Connection, Event};
 use mariadb_client::{Failure, Result};
@@ -94,7 +94,7 @@ pub(crate) async fn execute(connection: &mut Connection, sql: &Arc<str>, params:
             // Rows of other collections are in the same pages.
             Err(failure) if failure.is_contention() && contentions < CONTENTIONS_MAX => {
                 contentions += 1;
-                ddl::pause(contentions).await;
+                definition_lock::pause(contentions).await;
             }
             outcome => return Ok(outcome?.affected_rows),
         }

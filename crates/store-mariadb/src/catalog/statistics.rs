@@ -1,14 +1,14 @@
 //! Counts, sizes and checks.
 
 use crate::catalog::Look;
-use crate::collections::document_tables;
-use crate::indexes;
-use crate::names;
-use crate::planner::{self, Order};
-use crate::scan;
-use crate::spelling;
+use crate::catalog::collections::document_tables;
+use crate::catalog::names;
+use crate::catalog::table::Table;
+use crate::encoding;
+use crate::index::manage;
+use crate::plan::planner::{self, Order};
+use crate::read::scan;
 use crate::store::MariaDbStore;
-use crate::table::Table;
 use document::Doc;
 use index_keys::IndexShape;
 use index_keys::keys::index_keys;
@@ -123,7 +123,7 @@ pub(crate) async fn database(store: &MariaDbStore, database: &str) -> Result<Dat
 /// Has the server check the table, and reads every document.
 pub(crate) async fn validate(store: &MariaDbStore, namespace: &Namespace) -> Result<Validation> {
     let mut findings = Vec::new();
-    let indexes = indexes::list(store, namespace).await?.unwrap_or_default();
+    let indexes = manage::list(store, namespace).await?.unwrap_or_default();
     let mut counts: Vec<(IndexShape, u64)> =
         indexes.into_iter().filter_map(|index| Some((IndexShape::new(index).ok()?, 0))).collect();
     let mut lease = store.pool.lease_for(namespace).await?;
@@ -148,7 +148,7 @@ pub(crate) async fn validate(store: &MariaDbStore, namespace: &Namespace) -> Res
     let mut bson = Vec::new();
     let mut take = |_: &[u8], json: &[u8]| {
         bson.clear();
-        if let Err(error) = spelling::read(json, &mut bson) {
+        if let Err(error) = encoding::read(json, &mut bson) {
             findings.push(error.message().to_owned());
             return Ok(Flow::Continue);
         }

@@ -1,10 +1,10 @@
 //! A collection's table: its shape, and the statements that read and write it.
 
-use crate::choices::Choices;
-use crate::id_text::{self, IdForm};
+use crate::catalog::id_text::{self, IdForm};
 use crate::index::Index;
-use crate::key;
-use crate::planner::Repeated;
+use crate::index::column_key;
+use crate::plan::index_choice_cache::Choices;
+use crate::plan::plan_cache::Repeated;
 use document::{Collation, Doc};
 use mariadb_client::Connection;
 use mariadb_client::quote;
@@ -236,7 +236,7 @@ impl Table {
     /// changed, or purged.
     pub fn definition(schema: &str, name: &str) -> String {
         let text = "json_extract(`doc`,'$._id')";
-        let id_key = key::Source { text, decimal: None, bytes: ID_KEY_BYTES, unique: false };
+        let id_key = column_key::Source { text, decimal: None, bytes: ID_KEY_BYTES, unique: false };
         format!(
             "CREATE TABLE {}.{} (\n  \
              seq BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY INVISIBLE,\n  \

@@ -1,9 +1,9 @@
 //! Watching MariaDB build indexes, which is one long statement: how far it is, by its own account.
 
-use crate::figures;
+use crate::catalog::statistics;
+use crate::catalog::table::Table;
 use crate::index::Index;
 use crate::store::MariaDbStore;
-use crate::table::Table;
 use mariadb_client::{Connection, Event};
 use mariadb_client::{Failure, Result, server_error};
 use mariadb_wire::Param;
@@ -67,7 +67,7 @@ impl<'b> Build<'b> {
         wanted: &[Index],
         progress: &'b Progress,
     ) -> Result<Build<'b>> {
-        let documents = figures::documents(connection, table).await?;
+        let documents = statistics::documents(connection, table).await?;
         let names: Vec<&str> = wanted.iter().map(|index| index.spec.name.as_str()).collect();
         let names = names.join(", ");
         let connection = number(connection, "SELECT CONNECTION_ID()", &[]).await?.unwrap_or_default();

@@ -18,11 +18,11 @@
 //!
 //! Numbers are equal across types, and so are their keys: doubles are exact to 112 binary places, decimals to 15 decimal ones.
 
+pub(crate) mod decode;
 mod number;
-pub(crate) mod told;
 
-use crate::id_text;
-use crate::spelling;
+use crate::catalog::id_text;
+use crate::encoding;
 use document::{Kind, Value};
 
 /// Keys of values whose place in the order is not their own.
@@ -258,7 +258,7 @@ fn append_date(milliseconds: i64, key: &mut Vec<u8>) {
         key.extend_from_slice(&number::signed_bytes(milliseconds));
         return;
     }
-    let text = spelling::value(Value::DateTime(milliseconds));
+    let text = encoding::value(Value::DateTime(milliseconds));
     key.push(b'5');
     // Between the wrapper's front and `Z"}`.
     key.extend_from_slice(text.get(10..text.len() - 3).unwrap_or_default());

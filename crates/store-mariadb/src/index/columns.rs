@@ -4,9 +4,9 @@
 //! several fields, whether the key has no place. An index that leaves documents out, or tells apart what has no place, has keys of
 //! its own.
 
-use crate::json_path::json_path_literal;
-use crate::key;
-use crate::partial::{Filter, FilterColumns};
+use crate::index::column_key;
+use crate::index::json_path::json_path_literal;
+use crate::index::partial::{Filter, FilterColumns};
 use mariadb_client::quote;
 use sha2::{Digest, Sha256};
 use store::IndexSpec;
@@ -115,7 +115,7 @@ impl Columns {
         let mut all = Vec::new();
         let mut add = |name, sql, shared| all.push(Definition { name, sql, shared });
         for (field, (path, _)) in self.fields.iter().zip(spec.key.as_doc().iter()) {
-            let decimal = key::decimal_expression(&quote(&field.text));
+            let decimal = column_key::decimal_expression(&quote(&field.text));
             add(&*field.text, text_definition(path), true);
             add(&field.decimal, format!("DECIMAL(65,30) AS ({decimal}) STORED INVISIBLE"), true);
         }
@@ -149,7 +149,8 @@ impl Columns {
     fn key_expression(&self, position: usize, spec: &IndexSpec, filter: Option<&Filter>) -> String {
         let FieldColumns { text, decimal, .. } = &self.fields[position];
         let (text, decimal) = (quote(text), quote(decimal));
-        let source = key::Source { text: &text, decimal: Some(&decimal), bytes: self.bytes, unique: spec.unique };
+        let source =
+            column_key::Source { text: &text, decimal: Some(&decimal), bytes: self.bytes, unique: spec.unique };
         // A sparse index has the documents that have one of its fields.
         let all: Vec<String> = self.fields.iter().map(|field| quote(&field.text)).collect();
         let missing = match (spec.sparse, all.as_slice()) {
@@ -167,8 +168,8 @@ impl Columns {
     /// True or NULL.
     fn odd_expression(&self, fields: &[FieldColumns], spec: &IndexSpec) -> String {
         let texts: Vec<String> = fields.iter().map(|field| quote(&field.text)).collect();
-        let source = |text| key::Source { text, decimal: None, bytes: self.bytes, unique: spec.unique };
-        key::Source::any_odd(&texts.iter().map(|text| source(text)).collect::<Vec<_>>())
+        let source = |text| column_key::Source { text, decimal: None, bytes: self.bytes, unique: spec.unique };
+        column_key::Source::any_odd(&texts.iter().map(|text| source(text)).collect::<Vec<_>>())
     }
 }
 

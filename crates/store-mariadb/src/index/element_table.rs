@@ -10,11 +10,11 @@ mod unique;
 
 pub(crate) use definition::{has_array, key_column, places, rest_within};
 
+use crate::catalog::own_schema;
+use crate::catalog::table::{RowKey, Table};
+use crate::index::column_key;
 use crate::index::{Index, has_number, meets_array};
-use crate::key;
-use crate::own_schema;
 use crate::store::MariaDbStore;
-use crate::table::{RowKey, Table};
 use document::Doc;
 use mariadb_client::Result;
 use mariadb_client::named_lock;
@@ -135,7 +135,7 @@ pub(crate) async fn prepare_new(
     indexes: &[Index],
 ) -> Result<()> {
     for index in indexes.iter().filter(|index| is_suitable(index, table)) {
-        let array = key::ARRAY;
+        let array = column_key::ARRAY;
         let bit = |position| format!("COALESCE({} = {array}, 0) << {position}", quote(index.column(position)));
         let bits = (0..index.fields().count()).map(bit).collect::<Vec<_>>().join(" | ");
         let sql = format!("SELECT BIT_OR({bits}) FROM {} FORCE INDEX ({})", table.quoted, quote(&index.sql_name));

@@ -1,16 +1,16 @@
 //! `createIndexes`, `dropIndexes`, `listIndexes`.
 
-use crate::build::Build;
 use crate::catalog::Look;
-use crate::collections;
-use crate::ddl;
+use crate::catalog::collections;
+use crate::catalog::definition_lock;
+use crate::catalog::table::Table;
+use crate::encoding;
+use crate::index::build::Build;
+use crate::index::column_key;
+use crate::index::element_table;
+use crate::index::side_index::{self, Duplicates};
 use crate::index::{self, Index, id_index};
-use crate::key;
-use crate::keyed::{self, Duplicates};
-use crate::multikey;
-use crate::spelling;
 use crate::store::MariaDbStore;
-use crate::table::Table;
 use ahash::AHashSet;
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error};
@@ -37,7 +37,7 @@ pub(crate) async fn create(
         return Ok(outcome);
     }
     let mut created_collection = false;
-    let outcome = ddl::alone(store, &[namespace], async |connection| {
+    let outcome = definition_lock::alone(store, &[namespace], async |connection| {
         let wanted = Wanted::find(store, connection, namespace, specs.clone()).await?;
         created_collection |= wanted.outcome.created_collection;
         make(store, connection, namespace, wanted, progress).await
@@ -110,7 +110,7 @@ impl Wanted {
         indexes.iter().try_for_each(Index::check)?;
         index::check_apart(&table.indexes, &indexes)?;
         if let Some(index) =
-            indexes.iter().find(|index| index.is_nothing_without_keys() && !keyed::is_suitable(index, &table))
+            indexes.iter().find(|index| index.is_nothing_without_keys() && !side_index::is_suitable(index, &table))
         {
             return Err(index.without_keys(&table.quoted).into());
         }
@@ -150,8 +150,8 @@ async fn make(
     };
     let furnished = async {
         check_added(lease, &table, &wanted).await?;
-        multikey::prepare_new(store, lease, &table, &wanted).await?;
-        keyed::make(store, lease, &table, &wanted, Duplicates::Refused, Some(progress)).await
+        element_table::prepare_new(store, lease, &table, &wanted).await?;
+        side_index::make(store, lease, &table, &wanted, Duplicates::Refused, Some(progress)).await
     };
     if let Err(failure) = furnished.await {
         store.catalog.forget(namespace);
@@ -195,8 +195,8 @@ async fn undo(
 
 /// Drops indexes with all that belongs to them.
 async fn take_away(connection: &mut Connection, table: &Table, indexes: &[Index]) -> Result<()> {
-    multikey::drop_all(connection, table, indexes).await?;
-    keyed::drop_all(connection, table, indexes).await?;
+    element_table::drop_all(connection, table, indexes).await?;
+    side_index::drop_all(connection, table, indexes).await?;
     connection.queue_query(&index::drop_clause(table, indexes));
     connection.finish().await?;
     index::forget(connection, &table.schema, &table.name, indexes).await
@@ -234,7 +234,7 @@ async fn add(
         connection.queue_query(&index::create_clause(&table.quoted, &wanted, &[]));
         made = build.watch(connection.finish()).await;
     }
-    let has_table = |index: &Index| !index.spec.unique || multikey::is_suitable(index, table);
+    let has_table = |index: &Index| !index.spec.unique || element_table::is_suitable(index, table);
     if made.as_ref().is_err_and(|failure| failure.sql_code() == Some(server_error::CHECK_VIOLATED))
         && wanted.iter().all(has_table)
     {
@@ -297,7 +297,7 @@ async fn fitted_into(connection: &mut Connection, table: &Table, wanted: &[Index
         fitted.push(match connection.finish().await {
             Ok(_) => index.clone(),
             Err(failure) if has_no_room(&failure) => Index::spilled((*index.spec).clone())
-                .filter(|index| keyed::is_suitable(index, table))
+                .filter(|index| side_index::is_suitable(index, table))
                 .ok_or_else(|| no_room(&failure))?,
             Err(failure) => return Err(failure),
         });
@@ -317,7 +317,8 @@ async fn check_added(connection: &mut Connection, table: &Table, added: &[Index]
     for index in added.iter().filter(|index| index.is_choosy() && is_told_by_columns(index)) {
         let condition = match index.has_keys() {
             true => {
-                let is_array = |position| format!("COALESCE({} = {}, 0)", quote(index.column(position)), key::ARRAY);
+                let is_array =
+                    |position| format!("COALESCE({} = {}, 0)", quote(index.column(position)), column_key::ARRAY);
                 let arrays = (0..index.fields().count()).map(is_array);
                 format!("{} >= 2", arrays.collect::<Vec<_>>().join(" + "))
             }
@@ -340,7 +341,7 @@ async fn check_documents(connection: &mut Connection, table: &Table, index: &Ind
         let mut row = connection.row(range)?;
         let (Some(json), true) = (row.next_bytes()?, refused.is_ok()) else { continue };
         bson.clear();
-        spelling::read(json, &mut bson)?;
+        encoding::read(json, &mut bson)?;
         refused = index.check_document(Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY));
     }
     refused?;
@@ -376,7 +377,7 @@ async fn first_duplicate(
         let mut row = connection.row(range)?;
         let Some(json) = row.next_bytes()? else { continue };
         bson.clear();
-        spelling::read(json, &mut bson)?;
+        encoding::read(json, &mut bson)?;
         let document = Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY);
         // What has no keys is refused for another reason.
         for key in keys::index_keys(document, &shape).unwrap_or_default() {
@@ -410,12 +411,15 @@ pub(crate) async fn modify(store: &MariaDbStore, namespace: &Namespace, spec: In
         }
         index::remember(connection, &table.schema, &table.name, position + 1, &[Index::new(spec.clone())]).await
     };
-    ddl::alone(store, &[namespace], modify).await
+    definition_lock::alone(store, &[namespace], modify).await
 }
 
 /// Gives how many indexes there were before.
 pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace, which: IndexSelection) -> Result<usize> {
-    ddl::alone(store, &[namespace], async |connection| drop_alone(store, connection, namespace, &which).await).await
+    definition_lock::alone(store, &[namespace], async |connection| {
+        drop_alone(store, connection, namespace, &which).await
+    })
+    .await
 }
 
 async fn drop_alone(

@@ -5,10 +5,10 @@
 //! is left undecided: the index then has the documents that do not meet it, too. So it has those
 //! whose key does not tell, arrays among them. That costs room and gives no wrong answer; but a
 //! unique index must not have documents that its filter leaves out, so gateways compute its keys
-//! where its filter is undecided ([`crate::keyed::claims`]).
+//! where its filter is undecided ([`crate::index::side_index::claims`]).
 
-use crate::key;
-use crate::planner::{Bounds, KeyRange};
+use crate::index::column_key;
+use crate::plan::index_bounds::{Bounds, KeyRange};
 use document::{Doc, Kind, Value};
 use mariadb_client::quote;
 use query::predicate::{Node, Test, TypeSet};
@@ -126,7 +126,7 @@ impl Filter {
     /// What the key that a condition looks at is, from the column with the text.
     pub fn key_definition(text: &str) -> String {
         let text = quote(text);
-        let key = key::Source { text: &text, decimal: None, bytes: BYTES, unique: false }.expression();
+        let key = column_key::Source { text: &text, decimal: None, bytes: BYTES, unique: false }.expression();
         format!("VARBINARY({}) AS (if({text} is null,'2',{key})) STORED INVISIBLE", BYTES + 1)
     }
 

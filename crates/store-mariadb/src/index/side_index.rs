@@ -3,7 +3,7 @@
 //! Gateways compute them ([`index_keys`]) and keep them in a table beside the collection's, a row per key. Whoever writes a document, a gateway
 //! or an SQL client, leaves no more than a note: triggers put the row's number into a second table, of rows that are pending. Reading by the
 //! index finds the rows whose keys lie where the conditions say, and those that are pending; which of them match is looked at in the
-//! documents, as ever, so an index that lags behind costs time and is never wrong. [`drain`] brings the keys of pending rows up to date: after
+//! documents, as ever, so an index that lags behind costs time and is never wrong. [`refresh`] brings the keys of pending rows up to date: after
 //! writes, and before a read that would find many of them.
 //!
 //! What rows it has of a document: one per key, and one more where arrays in it make what bounds say of one key doubtful
@@ -12,21 +12,18 @@
 //! A unique index of this kind has a third table, in which gateways claim keys with the document ([`claims`]).
 
 pub(crate) mod claims;
-mod drain;
-mod lookup;
-pub(crate) mod near;
+pub(crate) mod refresh;
 
-pub(crate) use drain::{bring_up, bring_up_later};
-pub(crate) use lookup::{Keyed, of_branch, of_query, of_search};
+pub(crate) use refresh::{bring_up, bring_up_later};
 
+use crate::catalog::own_schema;
+use crate::catalog::table::{RowKey, Table};
 use crate::index::Index;
-use crate::own_schema;
 use crate::store::MariaDbStore;
-use crate::table::{RowKey, Table};
-use drain::{DRAINED_AT_ONCE, drain};
 use mariadb_client::Connection;
 use mariadb_client::Result;
 use mariadb_client::quote;
+use refresh::{DRAINED_AT_ONCE, drain};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{IndexKind, Progress};
@@ -42,16 +39,16 @@ const FILLING: &str = "filling";
 const READY: &str = "ready";
 
 /// Bytes of a key that are kept. What lies behind them is found among others that begin the same.
-const KEY_BYTES_MAX: usize = 750;
+pub(crate) const KEY_BYTES_MAX: usize = 750;
 
 /// In front of a key.
-const KEY: u8 = 1;
+pub(crate) const KEY: u8 = 1;
 
 /// In front of the parts of the index's paths, as bits, that have met an array in this document.
-const ARRAYS: u8 = 0;
+pub(crate) const ARRAYS: u8 = 0;
 
 /// In place of them, for a document whose keys are not known: every lookup reads it.
-const UNKNOWN: [u8; 9] = [ARRAYS, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF];
+pub(crate) const UNKNOWN: [u8; 9] = [ARRAYS, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF];
 
 /// A read that finds more rows pending has some of them drained first.
 const PENDING_MAX: u64 = 100;
@@ -74,7 +71,7 @@ pub(crate) struct KeyTable {
 }
 
 impl KeyTable {
-    fn new() -> KeyTable {
+    pub fn new() -> KeyTable {
         KeyTable { hash: format!("{:016x}", rand::random::<u64>()), ready: false, filled: false, arrays: 0 }
     }
 

@@ -1,13 +1,15 @@
 //! An index that might serve a query, and how well.
 
-use super::bounds::{Bounds, KeyRange};
-use super::{Choice, Wanted, elements, other_keys};
+use crate::catalog::table::{ID_KEY, ID_KEY_BYTES, RowKey, Table};
+use crate::index::column_key;
+use crate::index::element_table::{Values, has_array};
 use crate::index::{Index, id_index};
-use crate::key;
-use crate::multikey::{Values, has_array};
+use crate::plan::element_bounds as elements;
+use crate::plan::index_bounds::{Bounds, KeyRange};
+use crate::plan::planner::{Choice, Wanted};
+use crate::plan::pushdown::{Condition, Operand};
+use crate::plan::sibling_index_filter as other_keys;
 use crate::plan::{Access, Branch, Counting, Found, IndexScan, KeyColumn, Merged, Rows, merged_column, padded, source};
-use crate::pushdown::{Condition, Operand};
-use crate::table::{ID_KEY, ID_KEY_BYTES, RowKey, Table};
 use index_keys::covered;
 use mariadb_client::quote;
 use query::{Predicate, sort};
@@ -31,7 +33,7 @@ impl Field<'_> {
 }
 
 #[derive(Clone)]
-pub(super) struct Candidate<'t> {
+pub(crate) struct Candidate<'t> {
     /// `None`: the index on `_id`.
     index: Option<&'t Index>,
     table: &'t Table,
@@ -419,7 +421,7 @@ impl<'t> Candidate<'t> {
     /// It asks for the largest such key: that the server looks up while it optimizes the statement, in half the time that executing a
     /// scan for the first one takes it. In an index that descends it would read them all instead.
     fn probe(&self) -> Arc<str> {
-        let (low, high) = (key::ODD.0.escape_ascii(), key::ODD.1.escape_ascii());
+        let (low, high) = (column_key::ODD.0.escape_ascii(), column_key::ODD.1.escape_ascii());
         if let Some(odd) = self.index.and_then(Index::odd_column) {
             return largest(&quote(odd), &source(self.table, odd), "");
         }
@@ -450,10 +452,13 @@ pub(crate) fn probe_value(probe: &str) -> String {
 
 /// The rows of one document for each key of an index's first field, those of all whose key does not tell (it has no place, or is that
 /// of null, which missing fields have too), and that of one without the field.
-pub(super) fn of_values(index: &Index, table: &Table) -> [Rows; 3] {
+pub(crate) fn of_values(index: &Index, table: &Table) -> [Rows; 3] {
     let (column, text) = (quote(index.column(0)), quote(index.text_column(0)));
-    let edges =
-        || [key::NULLS.0, key::NULLS.1, key::ODD.0, key::ODD.1].map(|key| Operand::Bytes(key.to_vec())).to_vec();
+    let edges = || {
+        [column_key::NULLS.0, column_key::NULLS.1, column_key::ODD.0, column_key::ODD.1]
+            .map(|key| Operand::Bytes(key.to_vec()))
+            .to_vec()
+    };
     let plain = format!("NOT ({column} >= ? AND {column} < ?) AND NOT ({column} >= ? AND {column} < ?)");
     let odd = format!("({column} >= ? AND {column} < ? AND {text} IS NOT NULL OR {column} >= ? AND {column} < ?)");
     let own = format!("{} FORCE INDEX ({})", table.quoted, quote(&index.sql_name));
@@ -470,7 +475,7 @@ pub(super) fn of_values(index: &Index, table: &Table) -> [Rows; 3] {
         Rows::found_in(found, condition)
     };
     let representatives = one_of_each(Condition::new(plain, edges()));
-    let nulls = [key::NULLS.0, key::NULLS.1].map(|key| Operand::Bytes(key.to_vec())).to_vec();
+    let nulls = [column_key::NULLS.0, column_key::NULLS.1].map(|key| Operand::Bytes(key.to_vec())).to_vec();
     let missing = one_of_each(Condition::new(missing, nulls));
     let everything = Candidate::new(Some(index), table, &Wanted::default(), true);
     let mut odd =
@@ -519,7 +524,7 @@ fn is_one_point(field: &Field<'_>) -> bool {
 }
 
 /// The condition that a column's key lies in one of the ranges.
-pub(super) fn within(column: &str, ranges: &[KeyRange]) -> Condition {
+pub(crate) fn within(column: &str, ranges: &[KeyRange]) -> Condition {
     let (mut parts, mut params) = (Vec::new(), Vec::new());
     let points: Vec<&KeyRange> = ranges.iter().filter(|range| range.is_point()).collect();
     if let Some(last) = points.last() {

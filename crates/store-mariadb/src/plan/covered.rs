@@ -3,8 +3,8 @@
 //!
 //! Where keys do not tell their values (numbers, null, arrays), the server joins the document to them, row by row.
 
-use super::other_keys::has_long_documents;
-use crate::key::{NULLS, told};
+use crate::index::column_key::{NULLS, decode};
+use crate::plan::sibling_index_filter::has_long_documents;
 use crate::plan::{Access, KeyColumn, MariaDbPlan};
 use index_keys::covered::asked;
 use mariadb_client::Result;
@@ -28,7 +28,7 @@ pub(crate) fn cover(plan: &mut MariaDbPlan, query: &Query<'_>) {
     }
     let key = index.spec.key.as_doc();
     let paths = key.elements().map(|element| element.key());
-    let Some(asked) = asked(paths.clone(), query, told::tells) else { return };
+    let Some(asked) = asked(paths.clone(), query, decode::tells) else { return };
     let name = |(path, asked): (&str, bool)| {
         asked.then(|| {
             let mut name = Vec::with_capacity(path.len() + 2);
@@ -45,7 +45,7 @@ impl Covered {
     /// The condition that a row's document is needed.
     pub fn untold(&self, columns: &[KeyColumn]) -> String {
         let asked = columns.iter().zip(&self.0).filter(|(_, asked)| asked.is_some());
-        let untold: Vec<String> = asked.map(|(column, _)| told::untold(&column.name)).collect();
+        let untold: Vec<String> = asked.map(|(column, _)| decode::untold(&column.name)).collect();
         untold.join(" OR ")
     }
 
@@ -71,7 +71,7 @@ impl Covered {
             }
             out.extend_from_slice(name.as_bytes());
             out.push(b':');
-            if !key.is_some_and(|key| told::write(key, out)) {
+            if !key.is_some_and(|key| decode::write(key, out)) {
                 return Ok(false);
             }
         }

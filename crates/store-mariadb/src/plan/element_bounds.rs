@@ -1,20 +1,21 @@
-//! What to look up in the table with the elements of an index's arrays ([`crate::multikey`]).
+//! What to look up in the table with the elements of an index's arrays ([`crate::index::element_table`]).
 //!
 //! Each place where a document may have its array is looked up by itself, for there it is known what the conditions are about: fields
 //! elsewhere have one value, so all conditions on them hold for each row. Of fields within the array, those conditions go together that one
 //! element has to meet (`$elemMatch`); of others, one is taken, as each may be met by another element. What an element's own arrays hide is
 //! among the keys that every lookup reads.
 
-use super::bounds::Bounds;
-use super::{Wanted, within};
 use crate::index::Index;
-use crate::multikey::{Values, key_column, places, rest_within};
-use crate::pushdown::Condition;
+use crate::index::element_table::{Values, key_column, places, rest_within};
+use crate::plan::candidate::within;
+use crate::plan::index_bounds::Bounds;
+use crate::plan::planner::Wanted;
+use crate::plan::pushdown::Condition;
 use query::predicate::{Node, Test};
 
 /// A condition on an array's element, or on a field of it.
 #[derive(Debug)]
-pub(super) struct ElementCondition<'q> {
+pub(crate) struct ElementCondition<'q> {
     /// The number of the `$elemMatch`: those of one are about the same element.
     scope: usize,
     /// The path to the array.
@@ -31,7 +32,7 @@ impl ElementCondition<'_> {
 }
 
 /// Takes the conditions of an `$elemMatch`.
-pub(super) fn read<'q>(array: &'q str, test: &'q Test, conditions: &mut Vec<ElementCondition<'q>>) {
+pub(crate) fn read<'q>(array: &'q str, test: &'q Test, conditions: &mut Vec<ElementCondition<'q>>) {
     let scope = conditions.last().map_or(0, |last| last.scope + 1);
     match test {
         Test::ElementMatches(node) => read_within(node, array, scope, conditions),
@@ -56,7 +57,7 @@ fn read_within<'q>(node: &'q Node, array: &'q str, scope: usize, conditions: &mu
 }
 
 /// The bounds on one element's field that conditions of one `$elemMatch` put there, for a measure of what they are worth.
-pub(super) fn bounds_of(path: &str, wanted: &Wanted<'_>, bytes: usize) -> Option<Bounds> {
+pub(crate) fn bounds_of(path: &str, wanted: &Wanted<'_>, bytes: usize) -> Option<Bounds> {
     let first = wanted.elements.iter().find(|condition| condition.path == path)?.scope;
     of_scope(first, path, wanted, bytes)
 }
@@ -68,7 +69,7 @@ fn of_scope(scope: usize, path: &str, wanted: &Wanted<'_>, bytes: usize) -> Opti
 }
 
 /// The condition on the rows of the index's table; `None` where the index itself does as well.
-pub(super) fn condition(index: &Index, values: &Values, wanted: &Wanted<'_>) -> Option<Condition> {
+pub(crate) fn condition(index: &Index, values: &Values, wanted: &Wanted<'_>) -> Option<Condition> {
     let is_bound = |(position, path): (usize, &str)| {
         let bound = || Bounds::of(path, &wanted.conditions, index.bytes()).is_some();
         values.fields & 1 << position != 0 && bound() || bounds_of(path, wanted, index.bytes()).is_some()

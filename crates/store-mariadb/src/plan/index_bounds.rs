@@ -1,8 +1,8 @@
 //! From the conditions on a field to ranges of its keys.
 
-mod wide;
+mod low_selectivity;
 
-use crate::key;
+use crate::index::column_key;
 use document::{Kind, Value, ValueBuf};
 use query::predicate::Test;
 use query::sort;
@@ -20,7 +20,7 @@ pub(crate) struct KeyRange {
 
 impl KeyRange {
     fn point(key: Vec<u8>) -> KeyRange {
-        KeyRange { high: key::behind(key.clone()), low: key }
+        KeyRange { high: column_key::behind(key.clone()), low: key }
     }
 
     fn of((low, high): (&[u8], &[u8])) -> KeyRange {
@@ -48,12 +48,12 @@ pub(crate) struct Bounds {
     pub excludes_missing: bool,
     /// Only values within an array may match, not an array as a whole.
     pub excludes_arrays: bool,
-    /// Most documents may lie in them: see [`wide`].
+    /// Most documents may lie in them: see [`low_selectivity`].
     pub wide: bool,
 }
 
 impl Bounds {
-    /// `None` where no condition bounds the field. `bytes`: see [`key::expression`].
+    /// `None` where no condition bounds the field. `bytes`: see [`column_key::expression`].
     pub fn of(path: &str, conditions: &[(&str, &Test)], bytes: usize) -> Option<Bounds> {
         let here = conditions.iter().filter(|(other, _)| *other == path);
         here.filter_map(|(_, test)| Bounds::of_test(test, bytes)).reduce(Bounds::and)
@@ -73,8 +73,8 @@ impl Bounds {
         for field in 0..fields {
             let (low, high) = range.ends(field);
             let goes_on = matches!((low, high), (Some((low, _)), Some((high, _))) if is_same(low, high));
-            let low = low.map_or_else(|| key::NULLS.0.to_vec(), low_edge);
-            let high = high.map_or_else(|| key::END.to_vec(), high_edge);
+            let low = low.map_or_else(|| column_key::NULLS.0.to_vec(), low_edge);
+            let high = high.map_or_else(|| column_key::END.to_vec(), high_edge);
             bounds.push(Bounds::between(low, high));
             if !goes_on {
                 break;
@@ -85,22 +85,26 @@ impl Bounds {
 
     /// All keys of a stretch, whatever their types.
     fn between(low: Vec<u8>, high: Vec<u8>) -> Bounds {
-        let excludes_missing = low.as_slice() >= key::NULLS.1;
+        let excludes_missing = low.as_slice() >= column_key::NULLS.1;
         let whole = KeyRange { low, high };
-        let placed = [KeyRange::of((key::NULLS.0, key::ODD.0)), KeyRange::of((key::ODD.1, key::END))];
+        let placed = [
+            KeyRange::of((column_key::NULLS.0, column_key::ODD.0)),
+            KeyRange::of((column_key::ODD.1, column_key::END)),
+        ];
         let plain = intersections(&[whole], &placed);
         Bounds {
             conditions: 0,
             excludes_missing,
             excludes_arrays: false,
-            ..Bounds::new(plain, vec![KeyRange::of(key::ODD)], false)
+            ..Bounds::new(plain, vec![KeyRange::of(column_key::ODD)], false)
         }
     }
 
     /// Whether it is about booleans and null alone, which many documents share.
     pub fn is_of_flags(&self) -> bool {
-        let flag =
-            |range: &KeyRange| key::FLAGS.iter().any(|(low, high)| *low <= &range.low[..] && &range.high[..] <= *high);
+        let flag = |range: &KeyRange| {
+            column_key::FLAGS.iter().any(|(low, high)| *low <= &range.low[..] && &range.high[..] <= *high)
+        };
         !self.plain.is_empty() && self.plain.iter().all(flag)
     }
 
@@ -112,19 +116,20 @@ impl Bounds {
     /// All keys but that of arrays.
     pub fn but_arrays() -> Bounds {
         let range = |low: &[u8], high: &[u8]| KeyRange::of((low, high));
-        let (plain, odd) = (range(key::NULLS.0, key::HIDING.0), range(key::HIDING_BUT_ARRAYS.0, key::END));
+        let (plain, odd) =
+            (range(column_key::NULLS.0, column_key::HIDING.0), range(column_key::HIDING_BUT_ARRAYS.0, column_key::END));
         Bounds { conditions: 0, excludes_missing: false, ..Bounds::new(vec![plain], vec![odd], false) }
     }
 
     /// The keys of documents of which it is known that the field meets an array.
     pub fn of_arrays() -> Bounds {
-        Bounds { conditions: 0, ..Bounds::new(Vec::new(), vec![KeyRange::of(key::HIDING)], false) }
+        Bounds { conditions: 0, ..Bounds::new(Vec::new(), vec![KeyRange::of(column_key::HIDING)], false) }
     }
 
     /// The bounds without arrays, whose values have been looked up elsewhere.
     pub fn without_arrays(mut self) -> Bounds {
-        let hiding = KeyRange::of(key::HIDING);
-        let but_arrays = KeyRange::of(key::HIDING_BUT_ARRAYS);
+        let hiding = KeyRange::of(column_key::HIDING);
+        let but_arrays = KeyRange::of(column_key::HIDING_BUT_ARRAYS);
         self.odd.iter_mut().filter(|range| **range == hiding).for_each(|range| *range = but_arrays.clone());
         self
     }
@@ -143,9 +148,9 @@ impl Bounds {
             Test::GreaterOrEqual(value) => Bounds::of_range(value.as_value(), true, true, bytes),
             Test::Regex(regex) => match regex.beginning() {
                 Some(beginning) => Some(Bounds::of_beginning(&beginning, bytes)),
-                None => wide::of_test(test, bytes),
+                None => low_selectivity::of_test(test, bytes),
             },
-            _ => wide::of_test(test, bytes),
+            _ => low_selectivity::of_test(test, bytes),
         }
     }
 
@@ -161,7 +166,7 @@ impl Bounds {
         if values.len() > POINTS_MAX {
             return None;
         }
-        let mut bounds = Bounds::new(Vec::new(), vec![KeyRange::of(key::HIDING)], true);
+        let mut bounds = Bounds::new(Vec::new(), vec![KeyRange::of(column_key::HIDING)], true);
         for value in values {
             bounds.add_point(value.as_value(), bytes)?;
         }
@@ -175,18 +180,18 @@ impl Bounds {
     fn add_point(&mut self, value: Value<'_>, bytes: usize) -> Option<()> {
         match value {
             Value::Null => {
-                self.plain.push(KeyRange::of(key::NULLS));
+                self.plain.push(KeyRange::of(column_key::NULLS));
                 (self.exact, self.excludes_missing, self.excludes_arrays) = (false, false, false);
             }
-            Value::Document(_) => self.odd.push(KeyRange::of(key::DOCUMENTS)),
+            Value::Document(_) => self.odd.push(KeyRange::of(column_key::DOCUMENTS)),
             // Among arrays only.
             Value::Array(_) => self.excludes_arrays = false,
             Value::String(text) if text.len() > bytes => {
-                let low = key::long_string(text.as_bytes(), bytes);
-                self.odd.push(KeyRange { high: key::behind_prefix(low.clone()), low });
+                let low = column_key::long_string(text.as_bytes(), bytes);
+                self.odd.push(KeyRange { high: column_key::behind_prefix(low.clone()), low });
             }
             value => {
-                let (key, exact) = key::place(value)?;
+                let (key, exact) = column_key::place(value)?;
                 self.exact &= exact;
                 self.plain.push(KeyRange::point(key));
             }
@@ -196,12 +201,12 @@ impl Bounds {
 
     fn of_range(value: Value<'_>, above: bool, included: bool, bytes: usize) -> Option<Bounds> {
         let (low, high) = bracket(value.kind())?;
-        let (place, exact) = key::place(value)?;
+        let (place, exact) = column_key::place(value)?;
         // NaN is equal to itself and neither above nor below anything.
         if place == b"30" {
             return None;
         }
-        let past = key::behind(place.clone());
+        let past = column_key::behind(place.clone());
         // What is not exact may be another value's place, too.
         let plain = match above {
             true => KeyRange { low: if included || !exact { place } else { past }, high: high.to_vec() },
@@ -209,13 +214,13 @@ impl Bounds {
         };
         let mut odd = Vec::new();
         if let Some(text) = value.string_bytes() {
-            let edge = key::long_string(text, bytes);
+            let edge = column_key::long_string(text, bytes);
             odd.push(match above {
                 true => KeyRange { low: edge, high: b"F".to_vec() },
-                false => KeyRange { low: b"E".to_vec(), high: key::behind_prefix(edge) },
+                false => KeyRange { low: b"E".to_vec(), high: column_key::behind_prefix(edge) },
             });
         }
-        odd.push(KeyRange::of(key::HIDING));
+        odd.push(KeyRange::of(column_key::HIDING));
         Some(Bounds::new(vec![plain], odd, exact))
     }
 
@@ -223,10 +228,10 @@ impl Bounds {
     fn of_beginning(beginning: &Beginning, bytes: usize) -> Bounds {
         let text = beginning.text.as_bytes();
         let low = [b"A", text].concat();
-        let long = key::long_string(text, bytes);
-        let plain = KeyRange { high: key::behind_prefix(low.clone()), low };
-        let odd = KeyRange { high: key::behind_prefix(long.clone()), low: long };
-        Bounds::new(vec![plain], vec![odd, KeyRange::of(key::HIDING)], beginning.is_all)
+        let long = column_key::long_string(text, bytes);
+        let plain = KeyRange { high: column_key::behind_prefix(low.clone()), low };
+        let odd = KeyRange { high: column_key::behind_prefix(long.clone()), low: long };
+        Bounds::new(vec![plain], vec![odd, KeyRange::of(column_key::HIDING)], beginning.is_all)
     }
 
     pub fn and(self, other: Bounds) -> Bounds {
@@ -286,14 +291,14 @@ fn intersections(left: &[KeyRange], right: &[KeyRange]) -> Vec<KeyRange> {
 
 /// Whether the values have one place, which no others have.
 fn is_same(one: Value<'_>, other: Value<'_>) -> bool {
-    let place = |value| key::place(value).filter(|(_, exact)| *exact);
+    let place = |value| column_key::place(value).filter(|(_, exact)| *exact);
     place(one).is_some_and(|one| place(other).is_some_and(|other| one == other))
 }
 
 /// The first key of a stretch from a value on.
 fn low_edge((value, included): (Value<'_>, bool)) -> Vec<u8> {
-    match key::place(value) {
-        Some((place, exact)) if exact && !included => key::behind(place),
+    match column_key::place(value) {
+        Some((place, exact)) if exact && !included => column_key::behind(place),
         Some((place, _)) => place,
         None => around(value).0.to_vec(),
     }
@@ -301,9 +306,9 @@ fn low_edge((value, included): (Value<'_>, bool)) -> Vec<u8> {
 
 /// The first key behind a stretch up to a value.
 fn high_edge((value, included): (Value<'_>, bool)) -> Vec<u8> {
-    match key::place(value) {
+    match column_key::place(value) {
         Some((place, exact)) if exact && !included => place,
-        Some((place, _)) => key::behind(place),
+        Some((place, _)) => column_key::behind(place),
         None => around(value).1.to_vec(),
     }
 }
@@ -311,9 +316,9 @@ fn high_edge((value, included): (Value<'_>, bool)) -> Vec<u8> {
 /// Where the keys of values begin and end that have the type of one without a place.
 fn around(value: Value<'_>) -> (&'static [u8], &'static [u8]) {
     match value {
-        Value::Undefined | Value::Null => key::NULLS,
-        Value::Document(_) | Value::Array(_) => key::ODD,
-        _ => (key::NULLS.0, key::END),
+        Value::Undefined | Value::Null => column_key::NULLS,
+        Value::Document(_) | Value::Array(_) => column_key::ODD,
+        _ => (column_key::NULLS.0, column_key::END),
     }
 }
 
@@ -322,7 +327,7 @@ fn bracket(kind: Kind) -> Option<(&'static [u8], &'static [u8])> {
     Some(match kind {
         // NaN lies below.
         Kind::Double | Kind::Int32 | Kind::Int64 | Kind::Decimal128 => (b"31", b"4"),
-        Kind::String => key::STRINGS,
+        Kind::String => column_key::STRINGS,
         Kind::Binary => (b"J", b"K"),
         Kind::ObjectId => (b"K", b"L"),
         Kind::Boolean => (b"L", b"M"),

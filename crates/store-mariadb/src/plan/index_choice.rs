@@ -2,23 +2,23 @@
 //!
 //! One that reads a part of what another reads goes before it, and so does one that finds a document at the most. Among the others MariaDB
 //! is asked how many rows each finds, as its optimizer would ask: by a descent to either end of each range. What it says is
-//! remembered ([`crate::choices`]), so that most queries are planned without asking. As long as nothing has been said, the shape of the
+//! remembered ([`crate::plan::index_choice_cache`]), so that most queries are planned without asking. As long as nothing has been said, the shape of the
 //! bounds decides.
 //!
 //! Where an index that most documents may be in is all there is, reading all of them is its rival.
 //!
 //! A sort with a limit has one more rival: an index that gives its order and says nothing of the filter. If many documents match, enough of those that
 //! come first in the order do. That is hoped, not known: such a plan looks at so many rows at the most, and is made again if they are not enough
-//! ([`crate::ahead`]).
+//! ([`crate::read::prefetch`]).
 
-use super::Wanted;
-use super::candidate::Candidate;
-use super::other_keys::has_long_documents;
-use super::shown;
-use crate::choices::{Chosen, Known, Question, Way, WayKind};
+use crate::catalog::table::Table;
 use crate::index::Index;
 use crate::plan::Written;
-use crate::table::Table;
+use crate::plan::candidate::Candidate;
+use crate::plan::index_choice_cache::{Chosen, Known, Question, Way, WayKind};
+use crate::plan::planner::Wanted;
+use crate::plan::planner::shown;
+use crate::plan::sibling_index_filter::has_long_documents;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -28,7 +28,7 @@ use std::sync::Arc;
 const HOPED_ROWS_MAX: u64 = 1_000;
 
 /// All that a plan was decided by.
-pub(super) type Decisions = SmallVec<[Decision; 1]>;
+pub(crate) type Decisions = SmallVec<[Decision; 1]>;
 
 /// What has to be asked before a plan is as good as it can be; and by what has been asked it is made.
 #[derive(Default)]
@@ -41,7 +41,7 @@ pub(crate) struct Asking {
 
 /// Which of the rivals it was, by what was known of them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Decision {
+pub(crate) struct Decision {
     shape: u64,
     values: u64,
     way: usize,
@@ -61,7 +61,7 @@ impl Decision {
 }
 
 /// The best of the indexes that serve the query; `limit`: how many documents are wanted.
-pub(super) fn best<'t>(
+pub(crate) fn best<'t>(
     table: &'t Arc<Table>,
     wanted: &Wanted<'_>,
     limit: Option<u64>,
@@ -159,7 +159,7 @@ fn chosen(
 }
 
 /// Whether the branches of a disjunction, each by its own index, find fewer documents than an index on what stands beside it.
-pub(super) fn is_better_by_branches(
+pub(crate) fn is_better_by_branches(
     best: &Candidate<'_>,
     branches: &[(Candidate<'_>, &Wanted<'_>)],
     table: &Table,

@@ -5,7 +5,7 @@
 //! remembered for each. Both are asked about again after some time, after some queries, and when one had to look at many more
 //! documents than it was said to. What is remembered goes with what is known of the table, which is forgotten when indexes change.
 
-use crate::pushdown::Condition;
+use crate::plan::pushdown::Condition;
 use ahash::{AHashMap, RandomState};
 use mariadb_client::Result;
 use mariadb_client::{Connection, Event};

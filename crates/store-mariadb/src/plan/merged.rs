@@ -2,8 +2,8 @@
 //! documents of those that come first among all are fetched.
 
 use super::{KeyColumn, RowPosition, Rows, behind, key_param};
-use crate::pushdown::Condition;
-use crate::table::Table;
+use crate::catalog::table::Table;
+use crate::plan::pushdown::Condition;
 use document::DocBuf;
 use mariadb_wire::Param;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(crate) fn column(position: usize, descends: bool) -> KeyColumn {
 
 impl Rows {
     /// As [`Rows::statement`]. A document that several branches reach comes once: its keys are the same in all indexes.
-    pub(super) fn merged_statement(&self, table: &Table, branches: &[Branch], goes_on: bool, probe: &str) -> Arc<str> {
+    pub(crate) fn merged_statement(&self, table: &Table, branches: &[Branch], goes_on: bool, probe: &str) -> Arc<str> {
         let columns = self.index.as_ref().map_or(&[][..], |index| &index.columns);
         let key = table.row_key.column();
         let order = |columns: &[KeyColumn], forward: bool| {
@@ -81,7 +81,7 @@ impl Rows {
 }
 
 /// As [`Rows::params`].
-pub(super) fn params<'p>(
+pub(crate) fn params<'p>(
     table: &Table,
     branches: &'p [Branch],
     at: Option<&'p RowPosition>,

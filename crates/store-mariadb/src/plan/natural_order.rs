@@ -1,9 +1,9 @@
 //! The natural order of clustered collections, that of `_id`, where no index of MariaDB has it.
 //!
-//! An index has the order of most ids ([`crate::key`]). Where a collection has others (decimals, documents, dates far
+//! An index has the order of most ids ([`crate::index::column_key`]). Where a collection has others (decimals, documents, dates far
 //! away), or a collation, whoever reads sorts.
 
-use crate::table::Table;
+use crate::catalog::table::Table;
 use document::Value;
 use query::{Context, Sort};
 use store::Query;

@@ -1,10 +1,10 @@
 //! Orders put together: an index that gives the order behind one value of its leading fields gives it behind several, place by place,
 //! and so do the branches of an `$or`.
 
-use super::candidate::Candidate;
-use super::{BRANCHES_MAX, Choice, Wanted, branches_of, shown};
+use crate::catalog::table::{RowKey, Table};
 use crate::plan::Access;
-use crate::table::{RowKey, Table};
+use crate::plan::candidate::Candidate;
+use crate::plan::planner::{BRANCHES_MAX, Choice, Wanted, branches_of, shown};
 use std::sync::Arc;
 use store::{PlanFacts, Query};
 
@@ -12,7 +12,7 @@ use store::{PlanFacts, Query};
 const ROWS_MAX: u64 = 1_000;
 
 /// The plan for a sort with a limit whose order no index gives as it stands.
-pub(super) fn in_order(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<Choice> {
+pub(crate) fn in_order(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<Choice> {
     let is_short = query.limit.is_some_and(|limit| (1..=ROWS_MAX).contains(&limit));
     if !is_short || !wanted.ordered || table.row_key != RowKey::Sequence {
         return None;

@@ -1,13 +1,14 @@
 //! Plans of queries that are asked again and again, value for value, as clients do that poll.
 //!
 //! Planning takes a tenth of such a query's time in the gateway. What is remembered is a choice and all that it was made by: it goes with the
-//! table's definition, and where indexes were compared ([`crate::choices`]), that comparison has to say the same again. A query is remembered
+//! table's definition, and where indexes were compared ([`crate::plan::index_choice_cache`]), that comparison has to say the same again. A query is remembered
 //! the second time that it comes, so that those which never do again cost no more than looking.
 
-use super::choice::Decisions;
-use super::{Choice, Order, other_keys};
+use crate::catalog::table::Table;
+use crate::plan::index_choice::Decisions;
+use crate::plan::planner::{Choice, Order};
+use crate::plan::sibling_index_filter as other_keys;
 use crate::plan::{Access, Written};
-use crate::table::Table;
 use aggregate::Fields;
 use ahash::{AHashMap, RandomState};
 use query::predicate::{Node, Test};
@@ -40,11 +41,11 @@ struct Known {
 }
 
 /// A query, and all that its plan depends on besides the table's definition.
-pub(super) type Key = SmallVec<[u8; 512]>;
+pub(crate) type Key = SmallVec<[u8; 512]>;
 
 /// A choice, and what it was decided by.
 #[derive(Debug)]
-pub(super) struct Remembered {
+pub(crate) struct Remembered {
     access: Access,
     facts: PlanFacts,
     probe: Option<Arc<str>>,
@@ -64,12 +65,12 @@ impl Repeated {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn choice(&self, key: &Key) -> Option<Arc<Remembered>> {
+    pub(crate) fn choice(&self, key: &Key) -> Option<Arc<Remembered>> {
         self.lock().plans.get(key).cloned()
     }
 
     /// Remembers a choice that nothing has been carried out by yet.
-    pub(super) fn note(&self, key: Key, (access, facts, probe): &Choice, decisions: Decisions) {
+    pub(crate) fn note(&self, key: Key, (access, facts, probe): &Choice, decisions: Decisions) {
         let hash = self.state.hash_one(&key);
         let mut known = self.lock();
         known.seen.resize(SEEN_PLACES, Default::default());
@@ -90,7 +91,7 @@ impl Repeated {
 }
 
 /// `None` for a query that is planned each time: by a hint, or with a condition that says more than its bytes do here.
-pub(super) fn key(table: &Table, query: &Query<'_>, order: Order) -> Option<Key> {
+pub(crate) fn key(table: &Table, query: &Query<'_>, order: Order) -> Option<Key> {
     key_of(other_keys::has_long_documents(table), query, order)
 }
 

@@ -1,40 +1,34 @@
 //! From a query to a plan.
 //!
 //! What a plan gives contains every document that matches. Each index is a candidate: conditions on its leading fields become ranges of
-//! keys ([`bounds`]), and its order may be the one that is asked for. By their shape those are best that have the most fields bound to single
-//! values, then a range, then the order; where that leaves several, it is measured what they find ([`choice`]). An `$or` takes an index
+//! keys ([`crate::plan::index_bounds`]), and its order may be the one that is asked for. By their shape those are best that have the most fields bound to single
+//! values, then a range, then the order; where that leaves several, it is measured what they find ([`crate::plan::index_choice`]). An `$or` takes an index
 //! for each of its branches, or none.
 //!
-//! An index gives the order only while all its keys have a place of their own ([`key::ODD`]). The plan that counts on it is asked about
+//! An index gives the order only while all its keys have a place of their own ([`column_key::ODD`]). The plan that counts on it is asked about
 //! first, by a [`Planned::probe`].
 
-mod bounds;
-mod candidate;
-mod choice;
-mod covered;
-mod elements;
-mod merge;
-mod other_keys;
-mod repeated;
-
-pub(crate) use bounds::{Bounds, KeyRange};
-pub(crate) use candidate::probe_value;
-pub(crate) use covered::Covered;
-pub(crate) use repeated::Repeated;
-
-use crate::choices::Question;
-use crate::id_text;
+use crate::catalog::id_text;
+use crate::catalog::table::{ID_KEY, ID_TEXT, RowKey, Table};
 use crate::index::{Index, id_index};
-use crate::keyed;
+use crate::plan::candidate;
+use crate::plan::candidate::Candidate;
+use crate::plan::covered;
+use crate::plan::element_bounds as elements;
+use crate::plan::element_bounds::ElementCondition;
+use crate::plan::index_choice as choice;
+use crate::plan::index_choice::Asking;
+use crate::plan::index_choice_cache::Question;
+use crate::plan::ordered_merge as merge;
+use crate::plan::plan_cache as repeated;
+use crate::plan::plan_cache::Repeated;
+use crate::plan::pushdown;
+use crate::plan::sibling_index_filter as other_keys;
+use crate::plan::side_index_scan;
 use crate::plan::{Access, IndexScan, KeyColumn, MariaDbPlan, Rows};
-use crate::pushdown;
-use crate::table::{ID_KEY, ID_TEXT, RowKey, Table};
 use aggregate::Fields;
-use candidate::{Candidate, within};
-use choice::Asking;
 use document::path::Path;
 use document::{Doc, Kind, Value};
-use elements::ElementCondition;
 use error::Error;
 use index_keys::implies::keeps_all;
 use index_keys::wanted;
@@ -47,7 +41,7 @@ use store::{AllowedIndexes, Namespace, PlanFacts, Query, near};
 const IDS_MAX: usize = 16_384;
 
 /// Branches of an `$or` that are looked up one by one.
-const BRANCHES_MAX: usize = 64;
+pub(crate) const BRANCHES_MAX: usize = 64;
 
 /// A plan, on a condition.
 pub(crate) struct Planned {
@@ -97,7 +91,7 @@ pub(crate) fn plan(
     let asking = Asking::default();
     let (access, facts, probe) = match hinted {
         Hinted::Index(index) => Candidate::new(index, &table, &wanted, true).into_access(&wanted, query.predicate),
-        Hinted::Keyed(index) => keyed::of_query(&table, query, Some(index))
+        Hinted::Keyed(index) => side_index_scan::of_query(&table, query, Some(index))
             .map_or_else(|| natural(&table, query, &wanted), |rows| by_keys(rows, &wanted)),
         Hinted::Natural => natural(&table, query, &wanted),
         Hinted::Nothing => choose_again(&table, query, &wanted, order, &asking),
@@ -156,7 +150,7 @@ fn by_keys(rows: Rows, wanted: &Wanted<'_>) -> Choice {
 }
 
 /// What is read, what is known of it, and what has to be asked before.
-type Choice = (Access, PlanFacts, Option<Arc<str>>);
+pub(crate) type Choice = (Access, PlanFacts, Option<Arc<str>>);
 
 /// As [`choose`], by what was chosen when the same was asked before.
 fn choose_again(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, order: Order, asking: &Asking) -> Choice {
@@ -175,7 +169,7 @@ fn choose_again(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, orde
 }
 
 fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, asking: &Asking) -> Choice {
-    if let Some(rows) = keyed::of_search(table, query) {
+    if let Some(rows) = side_index_scan::of_search(table, query) {
         return by_keys(rows, wanted);
     }
     if let Some(choice) = by_ids(table, query, wanted) {
@@ -196,7 +190,7 @@ fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, asking: &A
         return choice;
     }
     if !best.as_ref().is_some_and(Candidate::is_bounded)
-        && let Some(rows) = keyed::of_query(table, query, None)
+        && let Some(rows) = side_index_scan::of_query(table, query, None)
     {
         return by_keys(rows, wanted);
     }
@@ -217,7 +211,7 @@ fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, asking: &A
 }
 
 /// The indexes that documents may be found by; `None` is that on `_id`.
-fn shown(table: &Table) -> impl Iterator<Item = Option<&Index>> {
+pub(crate) fn shown(table: &Table) -> impl Iterator<Item = Option<&Index>> {
     let secondary = table.indexes.iter().filter(|index| !index.is_hidden() && index.has_keys()).map(Some);
     table.orders_ids.then_some(None).into_iter().chain(secondary)
 }
@@ -343,7 +337,7 @@ fn union(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, asking: &As
             Some((ids, _)) => vec![Rows { ids: Some(ids), ..Rows::all(true) }],
             None => match choice::best(table, &part, None, asking) {
                 Some(best) => best.into_branch(&part),
-                None => vec![keyed::of_branch(table, branch)?],
+                None => vec![side_index_scan::of_branch(table, branch)?],
             },
         };
         let own = std::iter::once(Some(Predicate::of(branch.clone()))).chain(std::iter::repeat(None));
@@ -379,7 +373,7 @@ fn by_branches(
 }
 
 /// The branches of the `$or` that all documents must match, if there are not too many.
-fn branches_of(root: &Node) -> Option<&[Node]> {
+pub(crate) fn branches_of(root: &Node) -> Option<&[Node]> {
     let branches = match root {
         Node::Or(branches) => branches,
         Node::And(all) => all.iter().find_map(|node| match node {
@@ -395,20 +389,20 @@ fn branches_of(root: &Node) -> Option<&[Node]> {
 #[derive(Default)]
 pub(crate) struct Wanted<'q> {
     /// Conditions that all must hold.
-    conditions: Vec<(&'q str, &'q Test)>,
+    pub conditions: Vec<(&'q str, &'q Test)>,
     /// Those on elements of arrays, which the conditions have as a whole.
-    elements: Vec<ElementCondition<'q>>,
+    pub elements: Vec<ElementCondition<'q>>,
     /// `min` and `max`: the stretch of the hinted index that is read.
-    stretch: Option<&'q query::sort::KeyRange>,
+    pub stretch: Option<&'q query::sort::KeyRange>,
     /// There is more to the filter.
-    incomplete: bool,
-    sort: Option<&'q query::Sort>,
+    pub incomplete: bool,
+    pub sort: Option<&'q query::Sort>,
     /// The direction of a sort by `$natural`.
-    natural: Option<bool>,
+    pub natural: Option<bool>,
     /// An index may give the order.
-    ordered: bool,
+    pub ordered: bool,
     /// The only fields of documents that are looked at.
-    fields: Option<&'q Fields>,
+    pub fields: Option<&'q Fields>,
 }
 
 impl<'q> Wanted<'q> {
@@ -430,13 +424,13 @@ impl<'q> Wanted<'q> {
     }
 
     /// Whether an index that leads with this field can serve it.
-    fn is_about(&self, first: &str) -> bool {
+    pub fn is_about(&self, first: &str) -> bool {
         self.conditions.iter().any(|(path, _)| *path == first)
             || self.elements.iter().any(|condition| condition.is_at(first))
             || self.sort.and_then(|sort| sort.parts().first()).is_some_and(|part| part.path == first)
     }
 
-    fn read(&mut self, node: &'q Node) {
+    pub fn read(&mut self, node: &'q Node) {
         match node {
             Node::And(all) => all.iter().for_each(|node| self.read(node)),
             Node::Path { path, test } => self.read_test(path, test),

@@ -12,8 +12,8 @@
 //! Numbers are compared as doubles, so `<` becomes `<=` here: two integers that differ may be one double. Of a field that
 //! stands in a document twice the server sees the first only.
 
-use crate::json_path;
-use crate::spelling;
+use crate::encoding;
+use crate::index::json_path;
 use document::{Path, Value, ValueBuf};
 use mariadb_wire::Param;
 use query::predicate::{Node, Test};
@@ -99,7 +99,7 @@ fn by_bytes(test: &Test, by_value: Condition) -> Condition {
             list.values().iter().map(|value| needle(value.as_value())).collect()
         }
         Test::Regex(regex) => regex.substring().and_then(|text| {
-            let quoted = spelling::value(Value::String(text));
+            let quoted = encoding::value(Value::String(text));
             Some(vec![quoted.get(1..quoted.len() - 1)?.to_vec()])
         }),
         _ => None,
@@ -115,7 +115,7 @@ fn by_bytes(test: &Test, by_value: Condition) -> Condition {
 
 /// How a text stands in a document that is not opaque.
 fn needle(value: Value<'_>) -> Option<Vec<u8>> {
-    matches!(value, Value::String(_)).then(|| spelling::value(value))
+    matches!(value, Value::String(_)).then(|| encoding::value(value))
 }
 
 fn at_path(path: &Path, test: &Test) -> Option<Condition> {

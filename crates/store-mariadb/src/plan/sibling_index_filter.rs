@@ -4,13 +4,13 @@
 //! they do not match are left where they are ([`filter`]), and of a sort with a limit only the rows are fetched that come first by their
 //! keys ([`in_order`]).
 
-use super::bounds::Bounds;
-use super::candidate::{Candidate, within};
-use super::{Choice, Wanted};
+use crate::catalog::table::{RowKey, Table};
 use crate::index::Index;
+use crate::plan::candidate::{Candidate, within};
+use crate::plan::index_bounds::Bounds;
+use crate::plan::planner::{Choice, Wanted};
+use crate::plan::pushdown::Condition;
 use crate::plan::{Access, KeyColumn, Merged};
-use crate::pushdown::Condition;
-use crate::table::{RowKey, Table};
 use document::DocBuf;
 use store::{PlanFacts, Query};
 
@@ -24,17 +24,17 @@ const COLUMNS_MAX: usize = 4;
 const SORTED_ROWS_MAX: u64 = 1_000;
 
 /// Whether looking at other keys is worth it, as far as is known. Changes as documents are read.
-pub(super) fn has_long_documents(table: &Table) -> bool {
+pub(crate) fn has_long_documents(table: &Table) -> bool {
     table.document_bytes.get() >= FILTERED_BYTES_MIN
 }
 
 /// What the server can tell by the keys of other indexes than `own`, where documents are long: true for every document that matches.
-pub(super) fn filter(own: &Index, table: &Table, wanted: &Wanted<'_>) -> Option<Condition> {
+pub(crate) fn filter(own: &Index, table: &Table, wanted: &Wanted<'_>) -> Option<Condition> {
     has_long_documents(table).then(|| filter_of_any(Some(own), table, wanted)).flatten()
 }
 
 /// The same for documents of any length. `None` for `own`: the index on `_id`.
-pub(super) fn filter_of_any(own: Option<&Index>, table: &Table, wanted: &Wanted<'_>) -> Option<Condition> {
+pub(crate) fn filter_of_any(own: Option<&Index>, table: &Table, wanted: &Wanted<'_>) -> Option<Condition> {
     if own.is_some_and(|own| !own.stands_alone) || table.row_key != RowKey::Sequence {
         return None;
     }
@@ -52,7 +52,7 @@ pub(super) fn filter_of_any(own: Option<&Index>, table: &Table, wanted: &Wanted<
 }
 
 /// The plan for a sort with a limit that no index gives, of what `found` finds: the server puts the rows in order by their keys.
-pub(super) fn in_order(found: &Candidate<'_>, table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<Choice> {
+pub(crate) fn in_order(found: &Candidate<'_>, table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<Choice> {
     let is_short = query.limit.is_some_and(|limit| (1..=SORTED_ROWS_MAX).contains(&limit));
     let sort = wanted.sort.filter(|sort| is_short && wanted.ordered && sort.collation().is_simple())?;
     if table.row_key != RowKey::Sequence || !found.is_bounded() {

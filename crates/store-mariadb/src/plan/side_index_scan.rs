@@ -1,12 +1,12 @@
 //! From a query to the rows of an index whose keys gateways compute.
 
-use super::drain::kept;
-use super::near::Rings;
-use super::{ARRAYS, KEY, KEY_BYTES_MAX, KeyTable, UNKNOWN};
+use crate::catalog::table::Table;
 use crate::index::Index;
+use crate::index::side_index::refresh::kept;
+use crate::index::side_index::{ARRAYS, KEY, KEY_BYTES_MAX, KeyTable, UNKNOWN};
+use crate::plan::pushdown::{Condition, Operand};
 use crate::plan::{Found, Rows, padded};
-use crate::pushdown::{Condition, Operand};
-use crate::table::Table;
+use crate::read::rings::Rings;
 use document::Doc;
 use fulltext::TextSearch;
 use geo::{EARTH_RADIUS_METERS, Near};
@@ -160,7 +160,7 @@ fn rows(table: &Table, index: &Index, sought: Sought, hinted: bool) -> Rows {
 }
 
 /// The condition for keys within these intervals, and for what stands in for keys of documents that have arrays in other parts.
-pub(super) fn places_of(intervals: &[Interval], arrays: u64) -> Condition {
+pub(crate) fn places_of(intervals: &[Interval], arrays: u64) -> Condition {
     let mut ranges: Vec<(Vec<u8>, Vec<u8>)> = intervals.iter().map(range).collect();
     ranges.sort_unstable();
     join(&mut ranges);

@@ -1,11 +1,11 @@
 //! Counting without reading: rows of the table, of ids, of an index's keys.
 
-use crate::handlers::Watch;
+use crate::catalog::table::Table;
+use crate::encoding;
+use crate::plan::pushdown::Condition;
 use crate::plan::{Access, Counting, IndexScan, MariaDbPlan, Rows, padded};
-use crate::pushdown::Condition;
-use crate::spelling;
+use crate::read::handler_counters::Watch;
 use crate::store::MariaDbStore;
-use crate::table::Table;
 use document::Doc;
 use mariadb_client::Result;
 use mariadb_client::{Connection, Event};
@@ -104,7 +104,7 @@ async fn by_index(connection: &mut Connection, counting: &Counting, statements: 
         let mut row = connection.row(range)?;
         let Some(json) = row.next_bytes()? else { continue };
         bson.clear();
-        spelling::read(json, &mut bson)?;
+        encoding::read(json, &mut bson)?;
         count += u64::from(counting.predicate.matches(Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY))?);
     }
     Ok(count)

@@ -2,13 +2,13 @@
 
 mod bounds;
 
-use crate::count::{self, Statement};
-use crate::keyed::Keyed;
-use crate::keyed::near::Rings;
+use crate::catalog::table::Table;
+use crate::encoding;
+use crate::plan::side_index_scan::Keyed;
 use crate::plan::{Access, Branch, Found, IndexScan, MariaDbPlan, Merged, Rows};
-use crate::spelling;
+use crate::read::count::{self, Statement};
+use crate::read::rings::Rings;
 use crate::store::MariaDbStore;
-use crate::table::Table;
 use document::{Doc, DocBuf, DocWriter, Value};
 use fulltext::TextSearch;
 use mariadb_client::Event;
@@ -356,7 +356,7 @@ pub(crate) async fn ask(store: &MariaDbStore, plan: &MariaDbPlan, counted: bool)
             if let Some(json) = lease.row(range)?.next_bytes()? {
                 explained.clear();
                 // What cannot be read is left out; the statement is there all the same.
-                if spelling::read(mended(json).as_bytes(), &mut explained).is_err() {
+                if encoding::read(mended(json).as_bytes(), &mut explained).is_err() {
                     explained.clear();
                 }
             }
@@ -425,7 +425,7 @@ mod tests {
         ] {
             assert_eq!(super::mended(json), mended);
             let mut bson = Vec::new();
-            assert!(crate::spelling::read(mended.as_bytes(), &mut bson).is_ok());
+            assert!(crate::encoding::read(mended.as_bytes(), &mut bson).is_ok());
         }
     }
 }

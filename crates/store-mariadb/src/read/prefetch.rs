@@ -3,9 +3,9 @@
 //! Otherwise a sort with a small limit would wait for two answers, one after the other, and each takes longer than finding its rows. And
 //! where it was but hoped that enough of the rows that come first in the order match, this is where it turns out.
 
+use crate::catalog::table::Table;
 use crate::plan::{Access, MariaDbPlan};
 use crate::store::MariaDbStore;
-use crate::table::Table;
 use mariadb_client::Event;
 use mariadb_client::Result;
 use mariadb_wire::row::BinaryRow;

@@ -4,10 +4,10 @@
 //! filter, a change matters to them only if it matters to the filter; where the gateway has to look at the rows again, filters that differ
 //! may come to the same statement, and any change of the table matters.
 
+use crate::catalog::table::Table;
 use crate::plan::{MariaDbPlan, RowPosition, Rows};
-use crate::scan::Take;
+use crate::read::scan::Take;
 use crate::store::MariaDbStore;
-use crate::table::Table;
 use ::store::{Flow, Position, ScanEnd};
 use cache::dependencies::Aspect;
 use cache::{Cache, CacheLookup, ComputePermit, Dependencies};

@@ -3,12 +3,12 @@
 //! Of a ring as many documents are held as fit; of the others their distances and numbers, by which they are read again. The position
 //! reached is the distance of the last document taken, its number, and how wide the ring was.
 
-use super::lookup::places_of;
+use crate::catalog::table::Table;
+use crate::encoding;
+use crate::plan::side_index_scan::places_of;
 use crate::plan::{MariaDbPlan, Rows};
-use crate::scan::{self, Take};
-use crate::spelling;
+use crate::read::scan::{self, Take};
 use crate::store::MariaDbStore;
-use crate::table::Table;
 use document::Doc;
 use geo::Near;
 use index_keys::IndexShape;
@@ -119,7 +119,7 @@ async fn within(
     let (mut found, mut bytes, mut bson) = (Vec::new(), 0, Vec::new());
     let mut hold = |key: &[u8], json: &[u8]| {
         bson.clear();
-        spelling::read(json, &mut bson)?;
+        encoding::read(json, &mut bson)?;
         let Some(nearest) = Doc::from_bytes(&bson).and_then(|document| rings.near.nearest(document)) else {
             return Ok(Flow::Continue);
         };

@@ -1,10 +1,10 @@
 //! `$sample` of a small part of a collection: rows whose numbers are drawn at random.
 
-use crate::figures;
+use crate::catalog::statistics;
+use crate::catalog::table::RowKey;
+use crate::encoding;
 use crate::plan::{Access, MariaDbPlan, among};
-use crate::spelling;
 use crate::store::MariaDbStore;
-use crate::table::RowKey;
 use document::DocBuf;
 use mariadb_client::Event;
 use mariadb_client::Result;
@@ -37,7 +37,7 @@ async fn drawn(store: &MariaDbStore, plan: &MariaDbPlan, size: usize) -> Result<
         numbers = first.and_then(number).zip(last.and_then(number));
     }
     let Some((first, last)) = numbers else { return Ok(None) };
-    let documents = figures::estimated_rows(&mut lease, table).await?;
+    let documents = statistics::estimated_rows(&mut lease, table).await?;
     let Some(mut draws) = RowSampler::new(size, first..=last, documents) else { return Ok(None) };
     let mut received = 0;
     while !draws.is_done() {
@@ -49,7 +49,7 @@ async fn drawn(store: &MariaDbStore, plan: &MariaDbPlan, size: usize) -> Result<
             let mut row = lease.row(range)?;
             let Some(json) = row.next_bytes()? else { continue };
             let mut bson = Vec::new();
-            spelling::read(json, &mut bson)?;
+            encoding::read(json, &mut bson)?;
             received += 1;
             draws.note(bson);
         }

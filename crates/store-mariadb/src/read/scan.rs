@@ -6,14 +6,14 @@
 //! read ahead of the sink but what the socket's buffers hold. A page begins behind the last row of the one before it, by row key or by
 //! the keys of the index that gives the order.
 
-use crate::ahead;
-use crate::handlers::Watch;
-use crate::keyed::near;
+use crate::catalog::table::{RowKey, Table};
+use crate::encoding;
 use crate::plan::{Access, MariaDbPlan, RowPosition, Rows, key_param};
-use crate::results::{self, Delivered, Kept, Recording};
-use crate::spelling;
+use crate::read::handler_counters::Watch;
+use crate::read::prefetch;
+use crate::read::result_cache::{self, Delivered, Kept, Recording};
+use crate::read::rings;
 use crate::store::MariaDbStore;
-use crate::table::{RowKey, Table};
 use document::Doc;
 use error::{Code, Error};
 use mariadb_client::Event;
@@ -105,11 +105,11 @@ pub(crate) async fn rows(
         Access::Nothing => Ok(ScanEnd::Exhausted),
         Access::Rows(rows) => {
             if let Some(rings) = rows.rings() {
-                return near::scan(store, plan, (table, rows, rings), after, take).await;
+                return rings::scan(store, plan, (table, rows, rings), after, take).await;
             }
             if let (Some(id), None) = (plan.single_id(), after) {
-                let recording = match results::of_id(store, plan, table, id).await {
-                    Kept::Rows(set) => match results::deliver(&set, None, take).await? {
+                let recording = match result_cache::of_id(store, plan, table, id).await {
+                    Kept::Rows(set) => match result_cache::deliver(&set, None, take).await? {
                         Delivered::End(end) => return Ok(end),
                         Delivered::GoesOn(_) => return Ok(ScanEnd::Exhausted),
                     },
@@ -137,7 +137,7 @@ pub(crate) async fn rows(
             let mut bson = Vec::new();
             let mut take_own = |key: &[u8], json: &[u8]| {
                 bson.clear();
-                spelling::read(json, &mut bson)?;
+                encoding::read(json, &mut bson)?;
                 let given = keyed.gives(Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY));
                 if given { take(key, json) } else { Ok(Flow::Continue) }
             };
@@ -167,7 +167,7 @@ async fn union(
         let mut take_own = |key: &[u8], json: &[u8]| {
             let Some(own) = own else { return take(key, json) };
             bson.clear();
-            spelling::read(json, &mut bson)?;
+            encoding::read(json, &mut bson)?;
             let document = Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY);
             for (earlier, (predicate, _)) in branches[..=own].iter().enumerate() {
                 let Some(predicate) = predicate else { continue };
@@ -203,8 +203,8 @@ pub(crate) async fn of(
     let recording = match ahead {
         // They came before anybody could note which changes they may miss.
         Some(_) => None,
-        None => match results::of_rows(store, plan, table, rows, at.as_ref(), wanted).await {
-            Kept::Rows(set) => match results::deliver(&set, after, take).await? {
+        None => match result_cache::of_rows(store, plan, table, rows, at.as_ref(), wanted).await {
+            Kept::Rows(set) => match result_cache::deliver(&set, after, take).await? {
                 Delivered::End(end) => return Ok(end),
                 Delivered::GoesOn(reached) => {
                     at = reached.and_then(|reached| RowPosition::read(&reached.0, columns)).or(at);
@@ -386,7 +386,7 @@ impl Pages<'_, '_> {
     }
 
     /// Gives rows that are here already; how the scan ends, if it does with them.
-    fn deliver(&mut self, first: &ahead::Rows) -> Result<Option<ScanEnd>> {
+    fn deliver(&mut self, first: &prefetch::Rows) -> Result<Option<ScanEnd>> {
         for row in first.iter() {
             if self.take(row?)? != Flow::Continue {
                 return Ok(Some(ScanEnd::Stopped(self.progress.position())));

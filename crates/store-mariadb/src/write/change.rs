@@ -1,21 +1,21 @@
 //! Updates and deletes: read a document, decide, write if it is still the same.
 
+mod batched;
 mod many;
 mod push;
 mod set;
-mod together;
-mod unseen;
+mod unread;
 
-use super::ledger::Ledger;
-use super::settling::Settling;
-use super::transact::{Wrote, back_off, write};
+use super::interruption::Settling;
+use super::retry_record::Ledger;
+use super::transaction::{Wrote, back_off, write};
 use super::{ATTEMPTS_MAX, Options, concerns_statement, refusal};
-use crate::multikey;
+use crate::catalog::table::Table;
+use crate::encoding;
+use crate::index::element_table;
 use crate::plan::{Access, MariaDbPlan, key_param};
-use crate::scan;
-use crate::spelling;
+use crate::read::scan;
 use crate::store::MariaDbStore;
-use crate::table::Table;
 use document::{Doc, Value, ValueBuf};
 use error::{Code, Error};
 use mariadb_client::{Failure, Result, server_error};
@@ -28,7 +28,7 @@ use store::{
     AccessStats, ChangeObserver, Changes, DeleteStatement, Flow, Namespace, Plan, Query, ReturnImage, StatementOutcome,
     UpdateStatement, Validator,
 };
-use unseen::Unseen;
+use unread::Unseen;
 use update::Applied;
 
 /// How often an upsert that finds its document inserted by somebody else looks again.
@@ -57,7 +57,7 @@ pub(super) trait Change {
     fn deletes_unseen(&self) -> bool;
     /// What happens to the first document that matches, where nothing need be known of it.
     fn unseen(&self) -> Option<Unseen<'_>>;
-    /// Whether it may be carried out with others of its batch: see [`together`].
+    /// Whether it may be carried out with others of its batch: see [`batched`].
     fn may_go_together(&self) -> bool;
 }
 
@@ -153,7 +153,7 @@ pub(super) async fn all(
     let mut single = 0;
     while let Some(statement) = statements.get(ledger.len()) {
         if single == 0 {
-            single = together::carry_out(store, namespace, &statements[ledger.len()..], options, ledger).await?;
+            single = batched::carry_out(store, namespace, &statements[ledger.len()..], options, ledger).await?;
             match single {
                 0 if options.ordered && ledger.last_failed() => break,
                 0 => continue,
@@ -320,7 +320,7 @@ impl<C: Change> Running<'_, C> {
     /// Reads a document's text into `bson`; gives how it matches, if it does.
     fn matches(&self, json: &[u8], bson: &mut Vec<u8>) -> error::Result<Option<MatchDetails>> {
         bson.clear();
-        spelling::read(json, bson)?;
+        encoding::read(json, bson)?;
         let document = Doc::from_bytes(bson).unwrap_or(Doc::EMPTY);
         let mut details = MatchDetails::default();
         let predicate = self.statement.predicate();
@@ -364,7 +364,7 @@ impl<C: Change> Running<'_, C> {
                 table.check_indexed(after)?;
                 outcome.modified = 1;
                 outcome.image = image(after);
-                spelling::write(after, &mut json);
+                encoding::write(after, &mut json);
                 if json.len() as u64 >= self.store.packet_bytes_max {
                     return Err(refusal::too_large().into());
                 }
@@ -372,7 +372,7 @@ impl<C: Change> Running<'_, C> {
             Decision::Delete => outcome.image = image(document),
         }
         let mut lease = self.store.pool.lease_for(self.namespace).await?;
-        multikey::prepare(self.store, &mut lease, table, Doc::from_bytes(&changed).into_iter()).await?;
+        element_table::prepare(self.store, &mut lease, table, Doc::from_bytes(&changed).into_iter()).await?;
         let key = key_param(table.row_key, &found.key);
         let writing = write(&mut lease, table, ledger, vec![Ok(outcome)], true, false, async |connection| {
             let old = Param::Text(&found.json);
@@ -445,7 +445,7 @@ impl<C: Change> Running<'_, C> {
         }
         let document = Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY);
         let mut json = Vec::new();
-        spelling::write(document, &mut json);
+        encoding::write(document, &mut json);
         if json.len() as u64 >= self.store.packet_bytes_max {
             return Err(refusal::too_large().into());
         }
@@ -460,7 +460,7 @@ impl<C: Change> Running<'_, C> {
             validator.check_insert(document)?;
         }
         table.check_indexed(document)?;
-        multikey::prepare(self.store, &mut lease, &table, std::iter::once(document)).await?;
+        element_table::prepare(self.store, &mut lease, &table, std::iter::once(document)).await?;
         let cap = table.cap();
         let writing =
             write(&mut lease, &table, ledger, vec![Ok(outcome)], cap.is_none(), cap.is_some(), async |connection| {

@@ -1,13 +1,13 @@
 //! Inserting: many documents as one command, and one by one only where that is refused.
 
-use super::ledger::Ledger;
-use super::transact::{Wrote, back_off, commit, queue_begin_on, roll_back, write};
-use super::{ATTEMPTS_MAX, Options, concerns_statement, halves, refusal};
-use crate::keyed::claims;
-use crate::multikey;
-use crate::spelling;
+use super::retry_record::Ledger;
+use super::transaction::{Wrote, back_off, commit, queue_begin_on, roll_back, write};
+use super::{ATTEMPTS_MAX, Options, concerns_statement, parallel_insert, refusal};
+use crate::catalog::table::{RowKey, Table};
+use crate::encoding;
+use crate::index::element_table;
+use crate::index::side_index::claims;
 use crate::store::MariaDbStore;
-use crate::table::{RowKey, Table};
 use ahash::AHashMap;
 use bytes::Bytes;
 use document::Doc;
@@ -47,7 +47,7 @@ pub(super) async fn insert(
         };
         let refused = refused(&table, documents, options)?;
         let all = documents.iter().filter_map(|document| Doc::from_bytes(document));
-        multikey::prepare(store, &mut lease, &table, all).await?;
+        element_table::prepare(store, &mut lease, &table, all).await?;
         let packet_bytes_max = store.packet_bytes_max;
         let ordered = options.ordered;
         let batch = Batch { namespace, table: &table, documents, refused: &refused, ordered, packet_bytes_max };
@@ -107,9 +107,9 @@ impl Batch<'_> {
             && self.table.row_key == RowKey::Sequence
             && self.table.cap().is_none()
             && !claims::are_needed(self.table)
-            && halves::is_worthwhile(self.documents)
+            && parallel_insert::is_worthwhile(self.documents)
             && let Some(mut second) = store.pool.lease_at_leisure().await
-            && halves::insert(self, connection, &mut second, ledger).await?
+            && parallel_insert::insert(self, connection, &mut second, ledger).await?
         {
             return Ok(());
         }
@@ -352,7 +352,7 @@ fn push_texts(
 }
 
 pub(super) fn spell(document: &[u8], out: &mut Vec<u8>) {
-    spelling::write(Doc::from_bytes(document).unwrap_or(Doc::EMPTY), out);
+    encoding::write(Doc::from_bytes(document).unwrap_or(Doc::EMPTY), out);
 }
 
 pub(super) fn inserted() -> StatementOutcome {

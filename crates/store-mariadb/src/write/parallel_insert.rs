@@ -14,8 +14,8 @@
 //!   any lock: one that is taken counts as refused.
 
 use super::insert::{Batch, inserted, spell};
-use super::ledger::Ledger;
-use super::transact::{self, queue_begin};
+use super::retry_record::Ledger;
+use super::transaction::{self, queue_begin};
 use bytes::Bytes;
 use futures_util::future::join;
 use mariadb_client::Result;
@@ -160,12 +160,12 @@ fn all_went_well<const N: usize>(answers: [Result<()>; N]) -> Result<bool> {
 }
 
 async fn commit(connection: &mut Connection) -> Result<()> {
-    transact::commit(connection).await?;
+    transaction::commit(connection).await?;
     wait_again(connection).await
 }
 
 async fn undo(connection: &mut Connection) -> Result<()> {
-    transact::roll_back(connection).await?;
+    transaction::roll_back(connection).await?;
     wait_again(connection).await
 }
 

@@ -1,8 +1,9 @@
 //! What a refused write is called in MongoDB's terms.
 
+use crate::catalog::id_text;
+use crate::catalog::table::Table;
+use crate::index::column_key;
 use crate::index::{Index, array_in_unique};
-use crate::table::Table;
-use crate::{id_text, key};
 use document::{Collation, Doc, DocBuf, Value};
 use error::{Code, Error};
 use index_keys::{IndexShape, keys};
@@ -78,7 +79,7 @@ fn unique_key(value: Value<'_>) -> Vec<u8> {
         Value::Undefined => b"1".to_vec(),
         Value::Document(_) => hashed(b'D'),
         Value::Array(_) => hashed(b'F'),
-        value => key::place(value).map_or_else(Vec::new, |(key, _)| key),
+        value => column_key::place(value).map_or_else(Vec::new, |(key, _)| key),
     }
 }
 

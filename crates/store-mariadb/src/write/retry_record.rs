@@ -4,8 +4,8 @@
 //! batch that comes a second time meets its own row when it wants to record its first write, takes over what is settled and
 //! goes on behind it. Recording is part of each write's transaction, so that neither exists without the other.
 
-use super::settling::Settling;
-use crate::own_schema;
+use super::interruption::Settling;
+use crate::catalog::own_schema;
 use document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
 use error::{Code, Error};
 use mariadb_client::Connection;

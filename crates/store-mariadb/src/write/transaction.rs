@@ -1,8 +1,8 @@
 //! One write with its record, as one transaction and in few round trips.
 
-use super::ledger::Ledger;
-use crate::keyed::claims;
-use crate::table::Table;
+use super::retry_record::Ledger;
+use crate::catalog::table::Table;
+use crate::index::side_index::claims;
 use mariadb_client::Connection;
 use mariadb_client::Result;
 use std::time::Duration;

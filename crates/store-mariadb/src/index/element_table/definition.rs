@@ -5,10 +5,10 @@
 //! that meets another array (within an element, or beside the first) has that of an array, which every lookup reads as well.
 
 use super::Values;
+use crate::catalog::table::Table;
 use crate::index::Index;
-use crate::json_path::json_path_literal;
-use crate::key;
-use crate::table::Table;
+use crate::index::column_key;
+use crate::index::json_path::json_path_literal;
 use mariadb_client::quote;
 
 /// The column with a field's key.
@@ -126,7 +126,7 @@ impl Plain {
                 Some(rest) if rest.contains('.') => return None,
                 Some(_) => {
                     let text = format!("e.v{position}");
-                    let source = key::Source { text: &text, decimal: None, bytes: index.bytes(), unique: false };
+                    let source = column_key::Source { text: &text, decimal: None, bytes: index.bytes(), unique: false };
                     conditions.push(source.plain_condition());
                     keys.push(source.plain_expression());
                 }
@@ -165,7 +165,7 @@ pub(super) fn unchanged(index: &Index) -> String {
 
 /// Whether any field of a row has met an array.
 pub(crate) fn has_array(index: &Index, row: &str) -> String {
-    let array = key::ARRAY;
+    let array = column_key::ARRAY;
     let fields =
         (0..index.fields().count()).map(|position| format!("{row}.{} = {array}", quote(index.column(position))));
     fields.collect::<Vec<_>>().join(" OR ")
@@ -226,15 +226,15 @@ fn keys(index: &Index, row: &str, place: &str) -> String {
     let key = |(position, path): (usize, &str)| match rest_within(path, place) {
         None => format!("{row}.{}", quote(index.column(position))),
         // There may be arrays on the way.
-        Some(rest) if rest.contains('.') => key::ARRAY.to_owned(),
+        Some(rest) if rest.contains('.') => column_key::ARRAY.to_owned(),
         Some(_) => element_key(index, &format!("e.v{position}")),
     };
     index.fields().enumerate().map(key).collect::<Vec<_>>().join(", ")
 }
 
 fn element_key(index: &Index, text: &str) -> String {
-    let decimal = key::decimal_expression(text);
-    let source = key::Source { text, decimal: Some(&decimal), bytes: index.bytes(), unique: false };
+    let decimal = column_key::decimal_expression(text);
+    let source = column_key::Source { text, decimal: Some(&decimal), bytes: index.bytes(), unique: false };
     format!("IF({text} IS NULL, '2', {})", source.expression())
 }
 

@@ -10,11 +10,11 @@ use super::Values;
 use super::definition::{
     Plain, array_of, by_place, count_of, elements_of, has_array, is_array, places, rest_within, unchanged,
 };
-use crate::id_text;
+use crate::catalog::id_text;
+use crate::catalog::table::Table;
 use crate::index::Index;
-use crate::json_path::json_path_literal;
-use crate::key;
-use crate::table::Table;
+use crate::index::column_key;
+use crate::index::json_path::json_path_literal;
 use mariadb_client::quote;
 
 /// Begins the names of these tables.
@@ -154,12 +154,12 @@ fn element_keys(index: &Index, row: &str, place: &str) -> String {
 
 /// The key of a field that lies elsewhere. NULL where it meets another array.
 fn no_array(column: &str) -> String {
-    format!("NULLIF({column}, {})", key::ARRAY)
+    format!("NULLIF({column}, {})", column_key::ARRAY)
 }
 
 fn element_key(index: &Index, text: &str) -> String {
-    let decimal = key::decimal_expression(text);
-    let source = key::Source { text, decimal: Some(&decimal), bytes: index.bytes(), unique: true };
+    let decimal = column_key::decimal_expression(text);
+    let source = column_key::Source { text, decimal: Some(&decimal), bytes: index.bytes(), unique: true };
     format!("IF({text} IS NULL, '2', {})", source.expression())
 }
 

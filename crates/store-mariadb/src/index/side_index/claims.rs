@@ -9,10 +9,10 @@
 //! A gateway that has not heard of the index would write without a claim. Triggers keep it from that: a gateway's session says which indexes
 //! it claims keys of, and a session that does not name this one gets the error of a missing table, whereupon gateways look at the table anew.
 
-use super::drain::{DRAINED_AT_ONCE, drain, drain_within};
+use super::refresh::{DRAINED_AT_ONCE, drain, drain_within};
 use super::{Duplicates, KEY, KeyTable};
+use crate::catalog::table::Table;
 use crate::index::Index;
-use crate::table::Table;
 use document::Doc;
 use index_keys::{IndexShape, keys};
 use mariadb_client::quote;

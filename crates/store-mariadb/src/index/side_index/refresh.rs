@@ -5,13 +5,13 @@
 //! read here is the one the note is about, or a later one; who writes it meanwhile waits for the note, and it is there again when this is done.
 
 use super::{ARRAYS, Duplicates, KEY, KEY_BYTES_MAX, KeyTable, UNKNOWN, claims};
+use crate::catalog::own_schema;
+use crate::catalog::table::Table;
+use crate::encoding;
 use crate::index::Index;
-use crate::own_schema;
 use crate::plan::{MariaDbPlan, Rows, among, padded};
-use crate::spelling;
 use crate::store::MariaDbStore;
-use crate::table::Table;
-use crate::write::transact;
+use crate::write::transaction;
 use document::Doc;
 use index_keys::{IndexShape, keys};
 use mariadb_client::Result;
@@ -22,7 +22,7 @@ use std::time::Duration;
 use store::Namespace;
 
 /// Rows of one transaction.
-pub(super) const DRAINED_AT_ONCE: usize = 256;
+pub(crate) const DRAINED_AT_ONCE: usize = 256;
 
 /// Rows that a read has drained at the most, before it goes on: it looks at the others besides.
 const DRAINED_BY_READ_MAX: usize = 2_048;
@@ -117,7 +117,7 @@ async fn drain_some(connection: &mut Connection, table: &Table, index: &Index, a
 }
 
 /// Drains some rows; gives how many. Fewer than [`DRAINED_AT_ONCE`]: none is left but what others are at.
-pub(super) async fn drain(
+pub(crate) async fn drain(
     connection: &mut Connection,
     table: &Table,
     index: &Index,
@@ -127,7 +127,7 @@ pub(super) async fn drain(
     if index.shape.is_none() {
         return Ok(0);
     }
-    transact::queue_begin(connection);
+    transaction::queue_begin(connection);
     connection.finish().await?;
     // What is read behind a lock is to be what is there then, and no gaps are to be locked.
     connection.queue_query("SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
@@ -143,7 +143,7 @@ pub(super) async fn drain(
     };
     match drained {
         Ok((count, arrays)) => {
-            transact::commit(connection).await?;
+            transaction::commit(connection).await?;
             if arrays & !keys.arrays != 0 {
                 keys.arrays |= arrays;
                 let (before, after) = (keys.remembered_state(), keys.remembered());
@@ -153,7 +153,7 @@ pub(super) async fn drain(
         }
         Err(failure) => {
             if !failure.is_lost() {
-                transact::roll_back(connection).await?;
+                transaction::roll_back(connection).await?;
             }
             Err(failure)
         }
@@ -162,7 +162,7 @@ pub(super) async fn drain(
 
 /// Enters the keys of some rows that are pending, within a transaction. Gives how many rows there were, and the parts of the index's paths in
 /// which they have arrays.
-pub(super) async fn drain_within(
+pub(crate) async fn drain_within(
     connection: &mut Connection,
     table: &Table,
     index: &Index,
@@ -190,7 +190,7 @@ pub(super) async fn drain_within(
         let seq = row.next_u64()?;
         bson.clear();
         let document = match row.next_bytes()? {
-            Some(json) if spelling::read(json, &mut bson).is_ok() => Doc::from_bytes(&bson),
+            Some(json) if encoding::read(json, &mut bson).is_ok() => Doc::from_bytes(&bson),
             _ => None,
         };
         arrays |= add_keys(document, shape, seq, &mut found);
@@ -240,6 +240,6 @@ fn add_keys(document: Option<Doc<'_>>, shape: &IndexShape, seq: u64, found: &mut
 }
 
 /// A key as the table has it.
-pub(super) fn kept(key: &[u8]) -> Vec<u8> {
+pub(crate) fn kept(key: &[u8]) -> Vec<u8> {
     [&[KEY][..], &key[..key.len().min(KEY_BYTES_MAX)]].concat()
 }

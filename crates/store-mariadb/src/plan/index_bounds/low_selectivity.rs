@@ -3,7 +3,7 @@
 //! Of an array a negation asks something about all elements, and presence about the array itself, so that all arrays are read.
 
 use super::{Bounds, KeyRange};
-use crate::key;
+use crate::index::column_key;
 use document::{Kind, Value, ValueBuf};
 use query::predicate::{Test, TypeSet};
 
@@ -24,7 +24,7 @@ pub(super) fn of_test(test: &Test, bytes: usize) -> Option<Bounds> {
 fn of_negation(test: &Test, bytes: usize) -> Option<Bounds> {
     match test {
         Test::Exists => {
-            let (nulls, hiding) = (KeyRange::of(key::NULLS), KeyRange::of(key::HIDING));
+            let (nulls, hiding) = (KeyRange::of(column_key::NULLS), KeyRange::of(column_key::HIDING));
             Some(Bounds { excludes_missing: false, ..Bounds::new(vec![nulls], vec![hiding], false) })
         }
         Test::Equal(value) => of_other_values(std::slice::from_ref(value)),
@@ -44,8 +44,8 @@ fn of_other_values(values: &[ValueBuf]) -> Option<Bounds> {
     let (mut places, mut exact) = (Vec::new(), true);
     for value in values {
         match value.as_value() {
-            Value::Null => places.push(KeyRange::of(key::NULLS)),
-            value => match key::place(value) {
+            Value::Null => places.push(KeyRange::of(column_key::NULLS)),
+            value => match column_key::place(value) {
                 Some((place, true)) => places.push(KeyRange::point(place)),
                 Some((_, false)) => exact = false,
                 None => {}
@@ -58,13 +58,16 @@ fn of_other_values(values: &[ValueBuf]) -> Option<Bounds> {
 
 /// All keys but those in some ranges, in which all values fail.
 fn of_all_but(ranges: &[KeyRange]) -> Bounds {
-    let mut left = vec![KeyRange::of((key::NULLS.0, key::ODD.0)), KeyRange::of((key::ODD.1, key::END))];
+    let mut left = vec![
+        KeyRange::of((column_key::NULLS.0, column_key::ODD.0)),
+        KeyRange::of((column_key::ODD.1, column_key::END)),
+    ];
     for range in ranges {
         left = left.iter().flat_map(|whole| without(whole, range)).collect();
     }
-    let nulls = KeyRange::of(key::NULLS);
+    let nulls = KeyRange::of(column_key::NULLS);
     let excludes_missing = !left.iter().any(|range| range.low < nulls.high && nulls.low < range.high);
-    let odd = vec![KeyRange::of((key::ODD.0, key::HIDING.0)), KeyRange::of(key::HIDING)];
+    let odd = vec![KeyRange::of((column_key::ODD.0, column_key::HIDING.0)), KeyRange::of(column_key::HIDING)];
     Bounds { excludes_missing, ..Bounds::new(left, odd, true) }
 }
 
@@ -88,21 +91,21 @@ fn of_types(types: TypeSet) -> Option<Bounds> {
 
 /// The keys of some types, none of which is the array.
 fn of_kinds(kinds: impl Iterator<Item = Kind>) -> Bounds {
-    let mut bounds = Bounds::new(Vec::new(), vec![KeyRange::of(key::HIDING)], true);
+    let mut bounds = Bounds::new(Vec::new(), vec![KeyRange::of(column_key::HIDING)], true);
     for kind in kinds {
         match kind {
             Kind::Double | Kind::Int32 | Kind::Int64 | Kind::Decimal128 => {
                 bounds.plain.push(KeyRange::of((b"3", b"4")))
             }
             Kind::Null | Kind::Undefined => {
-                bounds.plain.push(KeyRange::of(key::NULLS));
+                bounds.plain.push(KeyRange::of(column_key::NULLS));
                 (bounds.exact, bounds.excludes_missing, bounds.excludes_arrays) = (false, false, false);
             }
             Kind::String => {
-                bounds.plain.push(KeyRange::of(key::STRINGS));
-                bounds.odd.push(KeyRange::of((b"E", key::HIDING.0)));
+                bounds.plain.push(KeyRange::of(column_key::STRINGS));
+                bounds.odd.push(KeyRange::of((b"E", column_key::HIDING.0)));
             }
-            Kind::Document => bounds.odd.push(KeyRange::of(key::DOCUMENTS)),
+            Kind::Document => bounds.odd.push(KeyRange::of(column_key::DOCUMENTS)),
             kind => bounds.plain.extend(super::bracket(kind).map(KeyRange::of)),
         }
     }
@@ -115,7 +118,7 @@ fn of_kinds(kinds: impl Iterator<Item = Kind>) -> Bounds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::place;
+    use crate::index::column_key::place;
     use document::doc;
     use query::Context;
     use query::predicate::{Node, Predicate};
@@ -139,7 +142,7 @@ mod tests {
         let (five, six) = (Value::Int32(5), Value::Int32(6));
         assert!(!holds(&not_five, five) && holds(&not_five, six) && holds(&not_five, Value::String("5")));
         let there = bounds(doc! { "$ne": Value::Null }).unwrap();
-        assert!(there.excludes_missing && holds(&there, five) && there.plain[0].low >= key::NULLS.1.to_vec());
+        assert!(there.excludes_missing && holds(&there, five) && there.plain[0].low >= column_key::NULLS.1.to_vec());
         let neither = bounds(doc! { "$nin": &document::array![5, Value::Null, true] }).unwrap();
         assert!(!holds(&neither, five) && holds(&neither, six) && !holds(&neither, Value::Boolean(true)));
         assert!(holds(&neither, Value::Boolean(false)) && neither.excludes_missing);

@@ -1,6 +1,6 @@
 //! `indexBounds`: the values of each field that an index is read for, as far as the plan's keys go by conditions.
 
-use crate::planner::Bounds;
+use crate::plan::index_bounds::Bounds;
 use document::{ArrayWriter, Collation, DocWriter, Kind, Value, ValueBuf};
 use query::Predicate;
 use query::predicate::{Node, Test};

@@ -9,13 +9,13 @@
 mod read;
 
 use super::{Change, Decision, Found, Running};
-use crate::multikey;
+use crate::catalog::table::Table;
+use crate::encoding;
+use crate::index::element_table;
 use crate::plan::key_param;
-use crate::spelling;
 use crate::store::MariaDbStore;
-use crate::table::Table;
-use crate::write::ledger::Ledger;
-use crate::write::transact::{Wrote, write};
+use crate::write::retry_record::Ledger;
+use crate::write::transaction::{Wrote, write};
 use crate::write::{Options, refusal};
 use ahash::AHashSet;
 use document::{Doc, DocBuf};
@@ -208,7 +208,7 @@ impl Run {
             return Ok(true);
         }
         let after = writes.iter().map(|write| write.after.as_doc());
-        match multikey::prepare(store, &mut lease, table, after).await {
+        match element_table::prepare(store, &mut lease, table, after).await {
             Err(failure) if !failure.is_lost() => return Ok(false),
             outcome => outcome?,
         }
@@ -233,7 +233,7 @@ impl Run {
 
 fn spelled(store: &MariaDbStore, document: Doc<'_>) -> error::Result<Vec<u8>> {
     let mut json = Vec::new();
-    spelling::write(document, &mut json);
+    encoding::write(document, &mut json);
     if json.len() as u64 >= store.packet_bytes_max { Err(refusal::too_large()) } else { Ok(json) }
 }
 

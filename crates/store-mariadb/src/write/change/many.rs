@@ -2,14 +2,14 @@
 
 use super::Change;
 use super::{Decision, Running};
-use crate::multikey;
+use crate::catalog::table::Table;
+use crate::encoding;
+use crate::index::element_table;
 use crate::plan::{MariaDbPlan, key_param};
-use crate::scan;
-use crate::spelling;
-use crate::table::Table;
+use crate::read::scan;
 use crate::write::ATTEMPTS_MAX;
-use crate::write::ledger::Ledger;
-use crate::write::transact::{Wrote, back_off, write};
+use crate::write::retry_record::Ledger;
+use crate::write::transaction::{Wrote, back_off, write};
 use ahash::AHashSet;
 use document::{Doc, DocBuf};
 use error::{Code, Error};
@@ -95,7 +95,7 @@ impl<C: Change> Running<'_, C> {
                 }
                 table.check_indexed(replacement.as_doc())?;
                 let mut json = Vec::new();
-                spelling::write(replacement.as_doc(), &mut json);
+                encoding::write(replacement.as_doc(), &mut json);
                 Some((json, replacement))
             }
         };
@@ -109,7 +109,7 @@ impl<C: Change> Running<'_, C> {
         }
         let mut lease = self.store.pool.lease_for(self.namespace).await?;
         let after = pending.iter().filter_map(|one| Some(one.replacement.as_ref()?.1.as_doc()));
-        multikey::prepare(self.store, &mut lease, table, after).await?;
+        element_table::prepare(self.store, &mut lease, table, after).await?;
         let mut unrecorded = Ledger::new(None, self.settling.clone());
         let writing =
             write(&mut lease, table, &mut unrecorded, Vec::new(), pending.len() == 1, true, async |connection| {
@@ -202,7 +202,7 @@ impl Pending {
         let mut before = Vec::new();
         let known = !changes.covers(namespace)
             && observer.wants_images(namespace)
-            && spelling::read(&self.json, &mut before).is_ok();
+            && encoding::read(&self.json, &mut before).is_ok();
         let after = self.replacement.as_ref().map(|(_, document)| document.as_doc());
         match Doc::from_bytes(&before).filter(|_| known) {
             Some(before) => changes.add_document(namespace, Some(before), after),

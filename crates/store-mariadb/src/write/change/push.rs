@@ -4,10 +4,10 @@
 //!
 //! Each range of old elements is taken of the array alone: in a document that has the field twice, a path with a range finds elements of both.
 
-use super::unseen::{Statement, VALUES_BYTES_MAX, text};
-use crate::json_path::json_path;
-use crate::spelling;
-use crate::table::Table;
+use super::unread::{Statement, VALUES_BYTES_MAX, text};
+use crate::catalog::table::Table;
+use crate::encoding;
+use crate::index::json_path::json_path;
 use mariadb_wire::Param;
 use update::Pushed;
 
@@ -152,7 +152,7 @@ impl Array {
             if index > from as usize {
                 values.push(b',');
             }
-            values.extend(spelling::value(value));
+            values.extend(encoding::value(value));
         }
         values.push(b']');
         let single = Single::of(count, position, slice);

@@ -3,10 +3,10 @@
 //! The statement finds no row where each field has its value already. A value that SQL has spelled otherwise than Selkie does (`1.50`) is
 //! another one here.
 
-use super::unseen::{Statement, VALUES_BYTES_MAX, text};
-use crate::json_path::json_path;
-use crate::spelling;
-use crate::table::Table;
+use super::unread::{Statement, VALUES_BYTES_MAX, text};
+use crate::catalog::table::Table;
+use crate::encoding;
+use crate::index::json_path::json_path;
 use mariadb_wire::Param;
 use update::FieldSet;
 
@@ -32,7 +32,7 @@ impl Set {
         }
         let field = |set: &FieldSet<'_>| Field {
             path: json_path(std::iter::once(set.field)),
-            value: spelling::value(set.value),
+            value: encoding::value(set.value),
         };
         let fields: Vec<Field> = fields.iter().map(field).collect();
         let bytes: usize = fields.iter().map(|field| field.value.len()).sum();

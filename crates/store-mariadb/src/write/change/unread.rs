@@ -4,13 +4,13 @@
 //! may outgrow a document's size), nor where there is no document. It fails where MariaDB's functions give NULL, which they do for
 //! whatever they cannot read, and a document must not be. All of that is decided by the other way, which reads first.
 
-use super::super::transact::{Wrote, write};
+use super::super::transaction::{Wrote, write};
 use super::push::Push;
 use super::set::Set;
 use super::{Change, Running};
+use crate::catalog::table::Table;
 use crate::index::Index;
 use crate::plan::MariaDbPlan;
-use crate::table::Table;
 use document::Kind;
 use mariadb_client::Result;
 use mariadb_wire::Param;

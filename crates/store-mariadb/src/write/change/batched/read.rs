@@ -1,8 +1,8 @@
 //! Reading the documents of many updates at once: by one query where each is `{<path>: <value>}`, else by one for each.
 
 use super::super::{Change, Found, Running};
-use crate::scan;
-use crate::table::Table;
+use crate::catalog::table::Table;
+use crate::read::scan;
 use ahash::{AHashMap, AHashSet};
 use document::path::Path;
 use document::{Doc, DocBuf, Value, ValueBuf, key};
@@ -118,7 +118,7 @@ async fn by_one_query<C: Change>(
     let (mut is_clear, mut bson) = (true, Vec::new());
     let mut take = |key: &[u8], json: &[u8]| {
         bson.clear();
-        crate::spelling::read(json, &mut bson)?;
+        crate::encoding::read(json, &mut bson)?;
         let document = Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY);
         let mut positions: Vec<usize> = Vec::new();
         named.visit(document, &mut |value| {

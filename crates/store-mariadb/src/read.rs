@@ -1,0 +1,10 @@
+//! Reading: what executes plans and counts, samples, explains and caches what they give.
+
+pub(crate) mod count;
+pub(crate) mod explain;
+pub(crate) mod handler_counters;
+pub(crate) mod prefetch;
+pub(crate) mod result_cache;
+pub(crate) mod rings;
+pub(crate) mod sample;
+pub(crate) mod scan;
