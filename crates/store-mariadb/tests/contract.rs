@@ -4,7 +4,7 @@
 
 mod support;
 
-use store::testing::{contract, races};
+use store_testing::{contract, races};
 use support::{decode, server};
 
 #[test]

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use store::testing::{as_bson, contract, races};
 use store_sqlite::{Options, open};
+use store_testing::{as_bson, contract, races};
 
 #[test]
 fn one_session() {

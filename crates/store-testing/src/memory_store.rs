@@ -1,8 +1,10 @@
-//! A store that keeps documents in vectors: the contract at its plainest. Scans everything, sorts nothing, filters nothing.
+//! A store that keeps documents in vectors, the simplest implementation of the contract. Its scans read everything, and
+//! neither sort nor filter.
 
 use document::{Collation, Doc, DocBuf, Value, compare};
 use error::{Code, Error, Result};
 use futures_util::future::LocalBoxFuture;
+use update::Applied;
 use query::{MatchDetails, Predicate};
 use std::any::Any;
 use std::cell::RefCell;
@@ -10,9 +12,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
-use store::*;
-use update::Applied;
+use store::{
+    BatchOutcome, ChangeObserver, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats,
+    DeleteStatement, DocumentStore, Engine, Flow, IndexSelection, IndexSpec, Namespace, Plan, PlanFacts, Position,
+    Progress, Query, RetryKey, ReturnImage, ScanEnd, Sink, StatementOutcome, Statements, StoredDoc, UpdateStatement,
+    Validation, WriteBatch, duplicate, index_rules, rules, views,
+};
 
+/// Engine of stores in memory; each worker has documents of its own.
 pub struct MemoryEngine;
 
 impl Engine for MemoryEngine {
@@ -36,6 +43,7 @@ struct Collection {
     indexes: Vec<IndexSpec>,
 }
 
+/// A worker's store in memory.
 #[derive(Default)]
 pub struct MemoryStore {
     collections: RefCell<BTreeMap<Namespace, Collection>>,
@@ -89,38 +97,38 @@ impl Collection {
     }
 
     fn matching(&self, predicate: &Predicate, sort: Option<&query::Sort>) -> Result<Vec<usize>> {
-        let mut places = Vec::new();
-        for (place, document) in self.documents.iter().enumerate() {
+        let mut positions = Vec::new();
+        for (position, document) in self.documents.iter().enumerate() {
             if predicate.matches(document.as_doc())? {
-                places.push(place);
+                positions.push(position);
             }
         }
         if let Some(sort) = sort {
-            places.sort_by_cached_key(|place| {
+            positions.sort_by_cached_key(|position| {
                 let mut key = Vec::new();
-                sort.key(self.documents[*place].as_doc(), &mut key).unwrap();
+                sort.key(self.documents[*position].as_doc(), &mut key).unwrap();
                 key
             });
         }
-        Ok(places)
+        Ok(positions)
     }
 
     fn update(&mut self, namespace: &Namespace, statement: &UpdateStatement) -> Result<StatementOutcome> {
         let mut outcome = StatementOutcome::default();
-        for place in self.matching(&statement.predicate, statement.sort.as_ref())? {
+        for position in self.matching(&statement.predicate, statement.sort.as_ref())? {
             let mut details = MatchDetails::default();
-            statement.predicate.matches_with(self.documents[place].as_doc(), &mut details)?;
+            statement.predicate.matches_with(self.documents[position].as_doc(), &mut details)?;
             let mut updated = Vec::new();
-            let before = self.documents[place].clone();
+            let before = self.documents[position].clone();
             outcome.matched += 1;
             if statement.update.apply(before.as_doc(), &details, &mut updated)? == Applied::Changed {
                 outcome.modified += 1;
-                self.documents[place] = DocBuf::from_vec(updated).unwrap();
+                self.documents[position] = DocBuf::from_vec(updated).unwrap();
             }
             outcome.image = match statement.image {
                 ReturnImage::None => None,
                 ReturnImage::Before => Some(before),
-                ReturnImage::After => Some(self.documents[place].clone()),
+                ReturnImage::After => Some(self.documents[position].clone()),
             };
             if !statement.multi {
                 return Ok(outcome);
@@ -138,12 +146,12 @@ impl Collection {
     }
 
     fn delete(&mut self, statement: &DeleteStatement) -> Result<StatementOutcome> {
-        let mut places = self.matching(&statement.predicate, statement.sort.as_ref())?;
-        places.truncate(if statement.one { 1 } else { usize::MAX });
-        let mut outcome = StatementOutcome { matched: places.len() as u64, ..Default::default() };
-        places.sort_unstable();
-        for place in places.into_iter().rev() {
-            let document = self.documents.remove(place);
+        let mut positions = self.matching(&statement.predicate, statement.sort.as_ref())?;
+        positions.truncate(if statement.one { 1 } else { usize::MAX });
+        let mut outcome = StatementOutcome { matched: positions.len() as u64, ..Default::default() };
+        positions.sort_unstable();
+        for position in positions.into_iter().rev() {
+            let document = self.documents.remove(position);
             outcome.image = (statement.image != ReturnImage::None).then_some(document);
         }
         Ok(outcome)
@@ -234,12 +242,12 @@ impl DocumentStore for MemoryStore {
         let collections = self.collections.borrow();
         let Some(collection) = collections.get(&plan.0) else { return done(Ok(ScanEnd::Exhausted)) };
         let start = after.map_or(0, |position| usize::from_le_bytes(position.0[..].try_into().unwrap()));
-        for (place, document) in collection.documents.iter().enumerate().skip(start) {
+        for (position, document) in collection.documents.iter().enumerate().skip(start) {
             let stop = match sink.accept(StoredDoc::Bson(document.as_doc())) {
                 Err(error) => return done(Err(error)),
                 Ok(Flow::Continue) => continue,
-                Ok(Flow::StopAfter) => place + 1,
-                Ok(Flow::StopBefore) => place,
+                Ok(Flow::StopAfter) => position + 1,
+                Ok(Flow::StopBefore) => position,
             };
             return done(Ok(ScanEnd::Stopped(Position(stop.to_le_bytes().to_vec()))));
         }
@@ -341,8 +349,8 @@ impl DocumentStore for MemoryStore {
     fn modify_index<'a>(&'a self, namespace: &'a Namespace, index: IndexSpec) -> LocalBoxFuture<'a, Result<()>> {
         let mut collections = self.collections.borrow_mut();
         let indexes = &mut collections.get_mut(namespace).unwrap().indexes;
-        let place = indexes.iter().position(|other| other.name == index.name).unwrap();
-        indexes[place] = index;
+        let position = indexes.iter().position(|other| other.name == index.name).unwrap();
+        indexes[position] = index;
         done(Ok(()))
     }
 

@@ -1,30 +1,22 @@
-//! What every store has to do, as tests that any store can run: [`contract`] for one session after the other, [`races`] for
-//! many at once.
-//!
-//! A store's own test opens an engine and hands it over. Each check works in a database of its own, which it drops first.
+//! A worker's store with the helpers that checks are written with.
 
-// These are tests: what is not as expected ends them.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod catalog;
-mod models;
-mod push;
-mod race;
-mod random;
-mod reading;
-mod writing;
-
-use crate::*;
 use bytes::Bytes;
 use document::{Doc, DocBuf, ObjectId, Value, ValueBuf};
+use error::{Error, Result};
 use query::{Context, Predicate};
-use std::future::Future;
 use update::Update;
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+use store::{
+    CreateIndexesOutcome, DeleteStatement, DocumentStore, Engine, Flow, IndexSpec, Namespace, Query, ReturnImage,
+    ScanEnd, Sink, StatementOutcome, Statements, StoredDoc, UpdateStatement, WriteBatch,
+};
 
-/// Makes BSON of what a store's scan gives.
+/// Converts a document of a store's scan to BSON.
 pub type Decode = fn(StoredDoc<'_>) -> DocBuf;
 
-/// For stores that give BSON.
+/// The conversion for stores that give BSON.
 pub fn as_bson(document: StoredDoc<'_>) -> DocBuf {
     match document {
         StoredDoc::Bson(document) => document.to_owned(),
@@ -32,45 +24,24 @@ pub fn as_bson(document: StoredDoc<'_>) -> DocBuf {
     }
 }
 
-/// Runs every check that one session can make.
-pub fn contract(engine: Arc<dyn Engine>, decode: Decode) {
-    let check = |name: &str, check: fn(&Suite)| {
-        let suite = Suite::open(engine.clone(), decode, name);
-        suite.run(suite.store.drop_database(&suite.namespace.database)).unwrap();
-        check(&suite);
-        suite.run(suite.store.drop_database(&suite.namespace.database)).unwrap();
-    };
-    reading::checks().into_iter().for_each(|(name, run)| check(name, run));
-    writing::checks().into_iter().for_each(|(name, run)| check(name, run));
-    catalog::checks().into_iter().for_each(|(name, run)| check(name, run));
-    models::checks().into_iter().for_each(|(name, run)| check(name, run));
-    push::checks().into_iter().for_each(|(name, run)| check(name, run));
-    random::checks().into_iter().for_each(|(name, run)| check(name, run));
-}
-
-/// Runs the checks that need many sessions at once.
-pub fn races(engine: Arc<dyn Engine>, decode: Decode) {
-    race::run(engine, decode);
-}
-
 /// A named check.
-type Check = (&'static str, fn(&Suite));
+pub type Check = (&'static str, fn(&Suite));
 
-/// A worker's store with the words that checks are written in.
-struct Suite {
+/// A worker's store, and the collection that a check works in.
+pub struct Suite {
     runtime: tokio::runtime::Runtime,
-    store: Rc<dyn DocumentStore>,
-    namespace: Namespace,
-    decode: Decode,
+    pub store: Rc<dyn DocumentStore>,
+    pub namespace: Namespace,
+    pub decode: Decode,
 }
 
-/// Takes documents: all of them, or `left` at a time.
-struct Collect {
-    decode: Decode,
-    predicate: Predicate,
-    exact: bool,
-    found: Vec<DocBuf>,
-    left: usize,
+/// A sink that collects matching documents until `left` of them have been taken.
+pub struct Collect {
+    pub decode: Decode,
+    pub predicate: Predicate,
+    pub exact: bool,
+    pub found: Vec<DocBuf>,
+    pub left: usize,
 }
 
 impl Sink for Collect {
@@ -90,7 +61,7 @@ impl Sink for Collect {
 }
 
 impl Suite {
-    fn open(engine: Arc<dyn Engine>, decode: Decode, name: &str) -> Suite {
+    pub fn open(engine: Arc<dyn Engine>, decode: Decode, name: &str) -> Suite {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let store = {
             let _inside = runtime.enter();
@@ -99,12 +70,12 @@ impl Suite {
         Suite { runtime, store, namespace: Namespace::new(&format!("contract_{name}"), "things"), decode }
     }
 
-    fn run<T>(&self, future: impl Future<Output = T>) -> T {
+    pub fn run<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.block_on(future)
     }
 
-    /// The documents that match, in the plan's order, over as many scans as batches of `batch` documents take.
-    fn find_in_batches(&self, filter: &DocBuf, hint: Option<&ValueBuf>, batch: usize) -> Result<Vec<DocBuf>> {
+    /// Returns the matching documents in the plan's order, by scans of at most `batch` documents each.
+    pub fn find_in_batches(&self, filter: &DocBuf, hint: Option<&ValueBuf>, batch: usize) -> Result<Vec<DocBuf>> {
         let predicate = predicate(filter);
         let hint = hint.map(ValueBuf::as_value);
         let query = Query { hint, ..Query::of(&predicate) };
@@ -123,14 +94,14 @@ impl Suite {
         }
     }
 
-    /// The documents that match, found by a plan.
-    fn scan(&self, filter: &DocBuf) -> Vec<DocBuf> {
+    /// Returns the matching documents, found by a plan.
+    pub fn scan(&self, filter: &DocBuf) -> Vec<DocBuf> {
         self.find_in_batches(filter, None, usize::MAX).unwrap()
     }
 
-    /// The documents that match; where the store looks them up without a plan as well, it finds the same. For collections that
-    /// nobody writes to meanwhile.
-    fn find(&self, filter: &DocBuf) -> Vec<DocBuf> {
+    /// Returns the matching documents. Checks that a lookup without a plan, if the store has one, finds the same; so no
+    /// other session may write to the collection meanwhile.
+    pub fn find(&self, filter: &DocBuf) -> Vec<DocBuf> {
         let found = self.scan(filter);
         if let Some(looked_up) = self.look_up(filter) {
             assert_eq!(looked_up, found, "{filter:?}");
@@ -138,8 +109,8 @@ impl Suite {
         found
     }
 
-    /// What the store finds without a plan, if the filter is an `_id` and the store does so.
-    fn look_up(&self, filter: &DocBuf) -> Option<Vec<DocBuf>> {
+    /// Returns what the store's lookup without a plan finds, if the filter is an `_id` and the store has such a lookup.
+    pub fn look_up(&self, filter: &DocBuf) -> Option<Vec<DocBuf>> {
         let mut elements = filter.as_doc().elements();
         let id = elements.next().filter(|it| it.key() == "_id" && elements.next().is_none())?;
         let mut found = Vec::new();
@@ -156,62 +127,62 @@ impl Suite {
         Some(found)
     }
 
-    fn all(&self) -> Vec<DocBuf> {
+    pub fn all(&self) -> Vec<DocBuf> {
         self.find(&document::doc! {})
     }
 
-    /// What the collection's documents have as `_id`, in natural order, as text.
-    fn ids(&self) -> Vec<String> {
+    /// Returns the documents' `_id`s as text, in natural order.
+    pub fn ids(&self) -> Vec<String> {
         self.all().iter().map(|document| format!("{:?}", document.as_doc().get("_id"))).collect()
     }
 
-    fn write(&self, statements: Statements, ordered: bool) -> Vec<Result<StatementOutcome>> {
+    pub fn write(&self, statements: Statements, ordered: bool) -> Vec<Result<StatementOutcome>> {
         let batch = WriteBatch { ordered, ..WriteBatch::new(self.namespace.clone(), statements) };
         let outcome = self.run(self.store.write(batch)).unwrap();
         assert!(!outcome.retried);
         outcome.statements
     }
 
-    fn insert(&self, documents: &[DocBuf]) {
+    pub fn insert(&self, documents: &[DocBuf]) {
         for outcome in self.write(inserts(documents), true) {
             assert_eq!(outcome.unwrap().matched, 1);
         }
     }
 
-    fn update(&self, statement: UpdateStatement) -> Result<StatementOutcome> {
+    pub fn update(&self, statement: UpdateStatement) -> Result<StatementOutcome> {
         self.write(Statements::Update(vec![statement]), true).remove(0)
     }
 
-    fn delete(&self, statement: DeleteStatement) -> StatementOutcome {
+    pub fn delete(&self, statement: DeleteStatement) -> StatementOutcome {
         self.write(Statements::Delete(vec![statement]), true).remove(0).unwrap()
     }
 
-    fn create_index(&self, index: IndexSpec) -> Result<CreateIndexesOutcome> {
+    pub fn create_index(&self, index: IndexSpec) -> Result<CreateIndexesOutcome> {
         self.run(self.store.create_indexes(&self.namespace, vec![index]))
     }
 
-    fn documents_and_bytes(&self) -> (u64, u64) {
+    pub fn documents_and_bytes(&self) -> (u64, u64) {
         let stats = self.run(self.store.collection_stats(&self.namespace)).unwrap().unwrap_or_default();
         (stats.documents, stats.data_bytes)
     }
 
-    /// Nothing is wrong with what is stored.
-    fn assert_valid(&self) {
+    /// Checks that `validate` finds no damage.
+    pub fn assert_valid(&self) {
         let findings = self.run(self.store.validate(&self.namespace)).unwrap().findings;
         assert!(findings.is_empty(), "{findings:#?}");
     }
 }
 
-fn predicate(filter: &DocBuf) -> Predicate {
+pub fn predicate(filter: &DocBuf) -> Predicate {
     Predicate::parse(filter.as_doc(), &Context::at(0)).unwrap()
 }
 
-fn inserts(documents: &[DocBuf]) -> Statements {
+pub fn inserts(documents: &[DocBuf]) -> Statements {
     Statements::Insert(documents.iter().map(|document| Bytes::copy_from_slice(document.as_bytes())).collect())
 }
 
-/// `updateOne` without frills; checks change what they need.
-fn update(filter: DocBuf, change: DocBuf) -> UpdateStatement {
+/// Returns an `updateOne` without options; checks change what they need.
+pub fn update(filter: DocBuf, change: DocBuf) -> UpdateStatement {
     UpdateStatement {
         predicate: predicate(&filter),
         sort: None,
@@ -224,12 +195,12 @@ fn update(filter: DocBuf, change: DocBuf) -> UpdateStatement {
     }
 }
 
-fn delete(filter: DocBuf, one: bool) -> DeleteStatement {
+pub fn delete(filter: DocBuf, one: bool) -> DeleteStatement {
     DeleteStatement { predicate: predicate(&filter), sort: None, one, hint: None, image: ReturnImage::None }
 }
 
-/// An index named after its fields, with these options.
-fn index(key: DocBuf, options: DocBuf) -> IndexSpec {
+/// Returns an index named after its fields, with these options.
+pub fn index(key: DocBuf, options: DocBuf) -> IndexSpec {
     let name = key.as_doc().iter().map(|(path, _)| path).collect::<Vec<_>>().join("_");
     let mut spec = document::doc! { "v": 2, "key": &key, "name": &name };
     options.as_doc().iter().for_each(|(option, value)| spec.append(option, value));
@@ -237,8 +208,6 @@ fn index(key: DocBuf, options: DocBuf) -> IndexSpec {
     IndexSpec { name, unique: flag("unique"), sparse: flag("sparse"), key, spec }
 }
 
-fn details(error: &Error) -> Doc<'_> {
+pub fn details(error: &Error) -> Doc<'_> {
     Doc::from_bytes(error.details().unwrap()).unwrap()
 }
-
-use error::Error;

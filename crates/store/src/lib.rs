@@ -26,8 +26,6 @@ pub mod row_sampler;
 pub mod rules;
 
 pub mod selectivity;
-#[cfg(feature = "testing")]
-pub mod testing;
 pub mod type_bracket;
 pub mod validator;
 pub mod views;

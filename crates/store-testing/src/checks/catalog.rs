@@ -1,8 +1,10 @@
-//! Collections, indexes and their figures.
+//! Collections, indexes and their statistics.
 
-use super::*;
-use document::doc;
+use crate::suite::{Check, Suite, delete, details, index, inserts, update};
+use document::{Doc, DocBuf, Value, doc};
 use error::Code;
+use query::Predicate;
+use store::{IndexSelection, IndexSpec, Namespace, Query, Statements, UpdateStatement, WriteBatch, views};
 
 pub fn checks() -> Vec<Check> {
     vec![
@@ -133,7 +135,7 @@ fn an_index_must_not_contradict_another(suite: &Suite) {
 fn a_view_is_no_collection(suite: &Suite) {
     let name = suite.namespace.to_string();
     let home = views::definitions(&suite.namespace.database);
-    let nobody = delete(doc! {}, false);
+    let matches_none = delete(doc! {}, false);
     assert_eq!(suite.delete(delete(doc! {}, false)).matched, 0);
     let definition = doc! { "_id": &name, "viewOn": "other", "pipeline": &document::array![] };
     let define = WriteBatch::new(home.clone(), inserts(&[definition]));
@@ -148,7 +150,7 @@ fn a_view_is_no_collection(suite: &Suite) {
         inserts(&[doc! { "_id": 1 }, doc! { "_id": 2 }]),
         Statements::Update(vec![upsert]),
         Statements::Update(vec![update(doc! {}, doc! { "$set": &doc! { "a": 1 } })]),
-        Statements::Delete(vec![nobody]),
+        Statements::Delete(vec![matches_none]),
     ] {
         for outcome in suite.write(statements, false) {
             assert_eq!(outcome.unwrap_err().code(), Code::COMMAND_NOT_SUPPORTED_ON_VIEW);

@@ -1,104 +1,14 @@
-//! Random operations, compared with a list of documents in memory; and the documents and filters that checks draw from.
+//! Random writes, compared with a list of documents in memory.
 
-use super::*;
-use document::{array, doc};
+use crate::random::Random;
+use crate::suite::{Check, Suite, delete, index, inserts, predicate, update};
+use document::{DocBuf, Value, doc};
+use query::Context;
+use update::Update;
+use store::UpdateStatement;
 
 pub fn checks() -> Vec<Check> {
     vec![("model", random_writes_agree_with_a_model)]
-}
-
-/// A small generator, so that a failure repeats itself.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-}
-
-/// Documents whose fields have all sorts of types, arrays among them, and are missing here and there.
-pub fn documents(count: i32) -> Vec<DocBuf> {
-    let mut random = Random(0x9E37_79B9_7F4A_7C15);
-    (0..count)
-        .map(|id| {
-            let mut document = doc! { "_id": id, "n": id };
-            for field in ["a", "b"] {
-                let number = random.below(10) as i32;
-                match random.below(12) {
-                    0 => {}
-                    1 => document.append(field, Value::Null),
-                    2 => document.append(field, "text"),
-                    3 => document.append(field, f64::from(number) + 0.5),
-                    4 => document.append(field, i64::from(number)),
-                    // Two arrays cannot be indexed together.
-                    5 if field == "a" => document.append(field, &array![number, number + 3]),
-                    6 if field == "a" => document.append(field, &array![]),
-                    7 => document.append(field, f64::NAN),
-                    8 => document.append(field, &doc! { "x": number }),
-                    9 => document.append(field, Value::DateTime(i64::from(number))),
-                    _ => document.append(field, number),
-                }
-            }
-            let inner = doc! { "d": random.below(5) as i32 };
-            match random.below(4) {
-                0 => document.append("c", &array![&inner, 1, &doc! { "d": 7 }]),
-                1 => document.append("c", 5),
-                _ => document.append("c", &inner),
-            }
-            document
-        })
-        .collect()
-}
-
-pub fn filters() -> Vec<DocBuf> {
-    let between = |low: i32, high: i32| doc! { "$gt": low, "$lt": high };
-    vec![
-        doc! {},
-        doc! { "a": 3 },
-        doc! { "a": 3.0, "b": 4 },
-        doc! { "a": Value::Null },
-        doc! { "a": &doc! { "$ne": Value::Null } },
-        doc! { "a": &doc! { "$exists": false } },
-        doc! { "a": "text" },
-        doc! { "a": f64::NAN },
-        doc! { "a": &doc! { "$gt": 5 } },
-        doc! { "a": &doc! { "$gte": 5 }, "b": &doc! { "$lte": 3 } },
-        doc! { "a": &doc! { "$lt": 2 } },
-        doc! { "a": &doc! { "$lte": f64::NAN } },
-        doc! { "a": &doc! { "$gte": "" } },
-        doc! { "a": &doc! { "$lt": "u" } },
-        doc! { "a": &doc! { "$gte": Value::Null } },
-        doc! { "a": &doc! { "$lt": Value::DateTime(5) } },
-        doc! { "a": &doc! { "$gt": Value::MinKey } },
-        doc! { "a": &between(2, 6) },
-        doc! { "a": &between(6, 2) },
-        doc! { "a": &doc! { "$in": &array![1, 3, "text", Value::Null] } },
-        doc! { "a": &doc! { "$in": &array![] } },
-        doc! { "a": &doc! { "$nin": &array![1, 2, 3] } },
-        doc! { "a": &array![] },
-        doc! { "a": &array![3, 6] },
-        doc! { "a": &doc! { "x": 3 } },
-        doc! { "a.x": 3 },
-        doc! { "a.0": &doc! { "$gte": 0 } },
-        doc! { "a": &doc! { "$elemMatch": &between(1, 5) } },
-        doc! { "b": 5, "a": &doc! { "$gt": 1 } },
-        doc! { "b": &doc! { "$in": &array![1, 2] }, "a": &doc! { "$in": &array![3, 4] } },
-        doc! { "c.d": 2 },
-        doc! { "c.d": 7 },
-        doc! { "c.d": &doc! { "$gt": 2, "$lt": 7 } },
-        doc! { "c.d": Value::Null },
-        doc! { "_id": 17 },
-        doc! { "_id": &between(10, 20), "a": &doc! { "$gt": 2 } },
-        doc! { "_id": &doc! { "$in": &array![1, 2, 500] }, "b": &doc! { "$ne": 3 } },
-        doc! { "n": &doc! { "$gte": 290 } },
-        doc! { "n": &doc! { "$not": &doc! { "$gte": 10 } } },
-        doc! { "$or": &array![&doc! { "a": 1 }, &doc! { "b": 2 }] },
-        doc! { "$and": &array![&doc! { "a": &doc! { "$gt": 1 } }, &doc! { "a": &doc! { "$lt": 4 } }] },
-        doc! { "$nor": &array![&doc! { "a": 1 }] },
-    ]
 }
 
 fn random_writes_agree_with_a_model(suite: &Suite) {

@@ -1,9 +1,9 @@
-//! Pushing by `_id`, which stores have ways of their own for: what comes of it is what comes of the pure function, byte for byte.
+//! `$push` by `_id`, which stores may carry out without reading the document: the result equals that of the pure
+//! function, byte for byte.
 
-use super::models::Random;
-use super::random::{array_of, seed, value};
-use super::*;
-use document::doc;
+use crate::random::{Random, array_of, seed, value};
+use crate::suite::{Check, Suite, update};
+use document::{DocBuf, Value, ValueBuf, doc};
 use update::Applied;
 
 pub fn checks() -> Vec<Check> {

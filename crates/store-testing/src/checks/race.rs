@@ -1,8 +1,9 @@
 //! Many sessions at once, each on a thread of its own: nothing may be lost, nothing may happen twice.
 
-use super::*;
-use document::doc;
-use std::sync::Barrier;
+use crate::suite::{Decode, Suite, delete, index, inserts, update};
+use document::{DocBuf, Value, doc};
+use std::sync::{Arc, Barrier};
+use store::{Engine, ReturnImage, UpdateStatement};
 
 const THREADS: i32 = 4;
 const ROUNDS: i32 = 40;
@@ -122,12 +123,12 @@ fn pushes_to_one_document(engine: Arc<dyn Engine>, decode: Decode) {
     for session in 0..SESSIONS {
         let of_session: Vec<i32> = last.iter().copied().filter(|number| number / PUSHES == session).collect();
         let expected: Vec<i32> = ((session + 1) * PUSHES - of_session.len() as i32..(session + 1) * PUSHES).collect();
-        assert_eq!(of_session, expected, "what is kept are the last ones");
+        assert_eq!(of_session, expected, "the last ones are kept");
     }
     suite.run(suite.store.drop_database(&suite.namespace.database)).unwrap();
 }
 
-/// What all sessions increment.
+/// Returns the counter that all sessions increment.
 fn number(document: &DocBuf) -> Option<i32> {
     match document.as_doc().get("n") {
         Some(Value::Int32(number)) => Some(number),
@@ -142,21 +143,21 @@ struct Totals {
     numbers: Vec<i32>,
 }
 
-/// A session's place at the barrier that all of them begin their rounds at. One that fails goes on to meet the others there, so
-/// that they end and the failure is told, instead of waiting for it for ever.
-struct Place<'a> {
+/// A session's participation in the barrier at which all sessions begin a round. A session that fails still waits there
+/// for its remaining rounds, so that the others end and the failure is reported, instead of waiting for ever.
+struct Participant<'a> {
     barrier: &'a Barrier,
     rounds_left: i32,
 }
 
-impl Place<'_> {
+impl Participant<'_> {
     fn begin_round(&mut self) {
         self.rounds_left -= 1;
         self.barrier.wait();
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Participant<'_> {
     fn drop(&mut self) {
         while self.rounds_left > 0 {
             self.begin_round();
@@ -166,9 +167,9 @@ impl Drop for Place<'_> {
 
 fn session(suite: &Suite, barrier: &Barrier, thread: i32) -> Totals {
     let mut totals = Totals::default();
-    let mut place = Place { barrier, rounds_left: ROUNDS };
+    let mut participant = Participant { barrier, rounds_left: ROUNDS };
     for round in 0..ROUNDS {
-        place.begin_round();
+        participant.begin_round();
         // All upsert the same key.
         let key = format!("round {round}");
         let upsert =
@@ -185,8 +186,8 @@ fn session(suite: &Suite, barrier: &Barrier, thread: i32) -> Totals {
         // All claim the same unique value.
         let claim = doc! { "_id": format!("claim {thread} {round}").as_str(), "u": round };
         totals.claimed += usize::from(suite.write(inserts(std::slice::from_ref(&claim)), true)[0].is_ok());
-        // What was acknowledged is there, whoever looks. Others may write to the document between the two reads: each sees it as
-        // it is by then.
+        // Every session sees what was acknowledged. Others may write to the document between the two reads, so the
+        // second may see a later state.
         let by_id = doc! { "_id": &key };
         let found = suite.scan(&by_id);
         assert_eq!(found.len(), 1);

@@ -1,7 +1,9 @@
 //! Scans and plans.
 
-use super::*;
-use document::{array, doc};
+use crate::random;
+use crate::suite::{Check, Suite, index, inserts, predicate};
+use document::{DocBuf, ObjectId, Value, ValueBuf, array, doc};
+use store::IndexSelection;
 
 pub fn checks() -> Vec<Check> {
     vec![
@@ -77,7 +79,7 @@ fn natural_order_is_the_order_of_insertion(suite: &Suite) {
         assert_eq!(ids(&hint(1), batch), [doc! { "_id": 2 }, doc! { "_id": 3 }, doc! { "_id": 1 }]);
         assert_eq!(ids(&hint(-1), batch), [doc! { "_id": 1 }, doc! { "_id": 3 }, doc! { "_id": 2 }]);
     }
-    // An index that is hinted at need not lie in order in every store.
+    // A hinted index need not be ordered in every store.
     let mut by_id = ids(&Value::String("_id_").to_owned(), 2);
     by_id.sort_by_key(|document| document.as_bytes().to_vec());
     assert_eq!(by_id, [doc! { "_id": 1 }, doc! { "_id": 2 }, doc! { "_id": 3 }]);
@@ -128,11 +130,11 @@ fn a_hint_needs_an_index(suite: &Suite) {
     }
 }
 
-/// The same questions are asked without an index and with each of several, and have the same answers.
+/// The same filters find the same documents without an index and with each of several.
 fn whatever_the_plan_all_matches_are_found(suite: &Suite) {
-    let documents = models::documents(300);
+    let documents = random::documents(300);
     suite.insert(&documents);
-    let filters = models::filters();
+    let filters = random::filters();
     let sorted = |mut found: Vec<DocBuf>| {
         found.sort_by(|left, right| left.as_bytes().cmp(right.as_bytes()));
         found

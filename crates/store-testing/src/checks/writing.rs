@@ -1,28 +1,33 @@
 //! Batches and their outcomes.
 
-use super::*;
-use document::doc;
-use error::Code;
+use crate::suite::{Check, Collect, Suite, delete, details, index, inserts, update};
+use document::{Doc, DocBuf, ObjectId, Value, doc};
+use error::{Code, Result};
+use query::Predicate;
+use store::{
+    DeleteStatement, Namespace, Position, RetryKey, ReturnImage, ScanEnd, StatementOutcome, Statements,
+    UpdateStatement, WriteBatch,
+};
 
 pub fn checks() -> Vec<Check> {
     vec![
         ("validation", documents_have_to_be_valid),
         ("capped", a_capped_collection_lets_go_of_the_oldest),
         ("tail", a_tail_goes_on_with_what_comes),
-        ("duplicates", duplicates_are_told_as_mongodb_tells_them),
+        ("duplicates", duplicates_are_reported_as_by_mongodb),
         ("unordered", an_unordered_batch_goes_on_after_an_error),
         ("updates", updates_match_and_modify),
         ("upserts", an_upsert_inserts_where_nothing_matches),
         ("images", the_image_asked_for_comes_back),
         ("deletes", deletes_take_one_or_all),
-        ("figures", figures_follow_every_write),
+        ("counts", counts_follow_every_write),
         ("unique", a_unique_index_is_unique),
         ("atomic", a_refused_statement_leaves_nothing_behind),
         ("retries", a_retried_write_is_carried_out_once),
     ]
 }
 
-fn duplicates_are_told_as_mongodb_tells_them(suite: &Suite) {
+fn duplicates_are_reported_as_by_mongodb(suite: &Suite) {
     suite.insert(&[doc! { "_id": "a" }]);
     let outcomes = suite.write(inserts(&[doc! { "_id": "b" }, doc! { "_id": "a" }, doc! { "_id": "c" }]), true);
     assert_eq!(outcomes.len(), 2, "an ordered batch ends with the first error");
@@ -105,13 +110,13 @@ fn deletes_take_one_or_all(suite: &Suite) {
     suite.assert_valid();
 }
 
-fn figures_follow_every_write(suite: &Suite) {
+fn counts_follow_every_write(suite: &Suite) {
     let assert_counted = || {
         let documents = suite.all();
         let bytes: usize = documents.iter().map(|document| document.as_bytes().len()).sum();
         let counted = suite.documents_and_bytes();
         assert_eq!(counted.0, documents.len() as u64);
-        // Stores that do not keep BSON count their own bytes.
+        // Stores that do not keep BSON count bytes of their own format.
         assert!(counted.1 == bytes as u64 || counted.1 > 0);
     };
     suite.insert(&[doc! { "_id": 1 }, doc! { "_id": 2, "a": "x" }]);
@@ -239,8 +244,8 @@ fn documents_have_to_be_valid(suite: &Suite) {
     let error = suite.write(inserts(&[doc! { "_id": 8, "a": 0 }]), true).remove(0).unwrap_err();
     let info = details(&error).get("errInfo").and_then(Value::as_document).unwrap().to_owned();
     assert_eq!(info.as_doc().get("failingDocumentId"), Some(Value::Int32(8)));
-    let told = info.as_doc().get("details").and_then(Value::as_document).unwrap().to_owned();
-    assert_eq!(told.as_doc().get("reason"), Some(Value::String("comparison failed")));
+    let reported = info.as_doc().get("details").and_then(Value::as_document).unwrap().to_owned();
+    assert_eq!(reported.as_doc().get("reason"), Some(Value::String("comparison failed")));
     suite.assert_valid();
 }
 
@@ -251,7 +256,7 @@ fn a_capped_collection_lets_go_of_the_oldest(suite: &Suite) {
     let document = |id: i32, unique: i32| doc! { "_id": id, "u": unique };
     suite.insert(&[document(0, 0), document(1, 1), document(2, 2), document(3, 3)]);
     assert_eq!(suite.ids(), ["Some(Int32(1))", "Some(Int32(2))", "Some(Int32(3))"]);
-    // What goes makes room for its keys, within one batch too.
+    // A deleted document frees its keys, within the same batch too.
     suite.insert(&[document(4, 4), document(5, 1)]);
     assert_eq!(suite.ids(), ["Some(Int32(3))", "Some(Int32(4))", "Some(Int32(5))"]);
     assert_eq!(

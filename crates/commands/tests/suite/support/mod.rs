@@ -1,15 +1,13 @@
 //! What the tests share: a store in memory, and the way from a command as a document to its reply as a document.
 
-mod memory_store;
-
 use commands::{AtOnce, ClientSession, Disposition, Server, Settings, Topology, Worker};
 use document::DocBuf;
-use memory_store::MemoryEngine;
 use mongo_wire::Request;
 use mongo_wire::request::{RequestKind, Sequence};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use store_testing::MemoryEngine;
 
 /// A server with one worker and one client.
 pub struct Bench {

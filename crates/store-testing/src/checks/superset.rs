@@ -1,10 +1,13 @@
-//! Random documents, filters and updates: what a plan keeps holds all that the evaluator accepts, and what is read behind an update
-//! is what the update makes of the document by itself.
+//! Random filters and updates: a plan finds every document that the evaluator accepts, and a document read after an
+//! update is the result of the pure update function.
 
-use super::models::Random;
-use super::*;
-use document::{Decimal128, Kind, array, doc};
+use crate::random::{Random, array_of, pick, seed, value};
+use crate::suite::{Check, Suite, index, update};
+use document::{DocBuf, Value, ValueBuf, array, doc};
 use update::Applied;
+use query::{Context, Predicate};
+use update::Update;
+use store::IndexSpec;
 
 pub fn checks() -> Vec<Check> {
     vec![("plans", random_filters_find_all_that_matches), ("changes", random_updates_give_what_the_pure_function_gives)]
@@ -16,67 +19,6 @@ const UPDATES: usize = 400;
 
 const FIELDS: [&str; 4] = ["a", "b", "c", "l"];
 const PATHS: [&str; 12] = ["a", "b", "c", "l", "a.x", "c.x", "c.y.z", "l.x", "l.0", "a.1.x", "l.x.y", "_id"];
-
-/// Which random ones: `SELKIE_SEED`, as for the random commands of the comparison.
-pub(super) fn seed() -> u64 {
-    let seed = std::env::var("SELKIE_SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
-    seed.unwrap_or(0).wrapping_mul(0x9E37_79B9) & 0xFFFF_FFFF_FFFF
-}
-
-fn pick<'t, T: ?Sized>(random: &mut Random, among: &[&'t T]) -> &'t T {
-    among[random.below(among.len() as u64) as usize]
-}
-
-/// A value of any type, mostly one that others have, too.
-pub(super) fn value(random: &mut Random, depth: u64) -> ValueBuf {
-    let number = random.below(7) as i32 - 1;
-    let scalar = match random.below(if depth == 0 { 17 } else { 23 }) {
-        0 => Value::Null,
-        1 => Value::Boolean(number > 2),
-        2 => Value::Int64(i64::from(number)),
-        3 => Value::Int64((1 << 53) + i64::from(number)),
-        4 => Value::Double(f64::from(number) + 0.5),
-        5 => Value::Double(f64::from(number)),
-        6 => Value::Double(pick(random, &[&f64::NAN, &-0.0, &f64::INFINITY, &9_007_199_254_740_992.0]).to_owned()),
-        7 => Value::Decimal128(Decimal128::from_parts(number < 0, number.unsigned_abs().into(), -1).unwrap()),
-        8 | 9 => Value::String(pick(random, &["", "a", "A", "ab", "b", "a.b", "\u{e4}", "5", "a\0b"])),
-        10 => Value::DateTime(i64::from(number)),
-        11 => Value::ObjectId(ObjectId([number as u8; 12])),
-        12 => pick(
-            random,
-            &[&Value::MinKey, &Value::MaxKey, &Value::Undefined, &Value::Timestamp { time: 1, increment: 2 }],
-        )
-        .to_owned(),
-        13 => Value::Binary { subtype: 0, bytes: &[1, 2] },
-        14..=16 => Value::Int32(number),
-        17..=19 => return Value::Document(object(random, depth).as_doc()).to_owned(),
-        _ => return list(random, depth),
-    };
-    scalar.to_owned()
-}
-
-fn object(random: &mut Random, depth: u64) -> DocBuf {
-    let mut object = DocBuf::new();
-    for name in ["x", "y"] {
-        if random.below(3) > 0 {
-            object.append(name, &value(random, depth - 1));
-        }
-    }
-    object
-}
-
-fn list(random: &mut Random, depth: u64) -> ValueBuf {
-    let elements: Vec<ValueBuf> = (0..random.below(4)).map(|_| value(random, depth - 1)).collect();
-    array_of(&elements)
-}
-
-pub(super) fn array_of(elements: &[ValueBuf]) -> ValueBuf {
-    let mut bytes = Vec::new();
-    let mut array = document::ArrayWriter::begin(&mut bytes);
-    elements.iter().for_each(|element| array.push(element));
-    drop(array);
-    ValueBuf::from_raw(Kind::Array, bytes)
-}
 
 fn documents(random: &mut Random) -> Vec<DocBuf> {
     let document = |id: usize, random: &mut Random| {
