@@ -5,7 +5,7 @@
 //! values or about all of them.
 
 use crate::ranges;
-use crate::{Cut, FieldBounds, Range};
+use crate::{Cut, FieldBounds, ValueRange};
 use document::{Collation, Decimal128, Kind, Value, ValueBuf};
 use query::predicate::{Test, TypeSet};
 use steps::Counted;
@@ -26,14 +26,14 @@ pub struct Bounds {
 
 /// What an index's field is like where a condition is about it.
 #[derive(Clone, Copy)]
-pub struct Ground<'c> {
+pub struct FieldContext<'c> {
     pub collation: &'c Collation,
     /// There is one value, no array: null is null or missing, and nothing else.
     pub single: bool,
 }
 
 /// Bounds for a condition; `None` where all values will do, for all that is known.
-pub fn of(test: &Test, ground: Ground<'_>) -> Option<Bounds> {
+pub fn of(test: &Test, ground: FieldContext<'_>) -> Option<Bounds> {
     match test {
         Test::Collated(inner, collation) if collation == ground.collation => of_comparison(inner, ground),
         Test::Collated(..) => None,
@@ -44,7 +44,7 @@ pub fn of(test: &Test, ground: Ground<'_>) -> Option<Bounds> {
         Test::Mod { .. } => Some(Bounds::some(vec![of_kind(Kind::Double, ground)], false)),
         Test::ElementSatisfies(tests) => of_element(tests, ground),
         Test::Exists => {
-            let everything = Bounds::some(vec![Range::everything()], false);
+            let everything = Bounds::some(vec![ValueRange::everything()], false);
             Some(everything)
         }
         _ => of_comparison(test, ground),
@@ -82,7 +82,7 @@ impl Bounds {
     }
 
     pub fn is_points(&self) -> bool {
-        self.ranges.iter().counted().all(Range::is_point)
+        self.ranges.iter().counted().all(ValueRange::is_point)
     }
 }
 
@@ -101,7 +101,7 @@ pub fn all_of(mut all: Vec<Bounds>) -> Option<Bounds> {
     all.pop()
 }
 
-fn of_comparison(test: &Test, ground: Ground<'_>) -> Option<Bounds> {
+fn of_comparison(test: &Test, ground: FieldContext<'_>) -> Option<Bounds> {
     match test {
         Test::Equal(value) => Some(of_values(std::slice::from_ref(value), ground)),
         Test::In(list) if list.regexes().is_empty() => Some(of_values(list.values(), ground)),
@@ -134,8 +134,8 @@ impl Bounds {
     }
 }
 
-fn of_values(values: &[ValueBuf], ground: Ground<'_>) -> Bounds {
-    let point = |value: Value<'_>| Range::point(value.to_owned(), ground.collation);
+fn of_values(values: &[ValueBuf], ground: FieldContext<'_>) -> Bounds {
+    let point = |value: Value<'_>| ValueRange::point(value.to_owned(), ground.collation);
     let mut bounds = Bounds::some(Vec::with_capacity(values.len()), true);
     for value in values {
         steps::step();
@@ -164,7 +164,7 @@ fn of_values(values: &[ValueBuf], ground: Ground<'_>) -> Bounds {
     bounds
 }
 
-fn of_range(value: &ValueBuf, above: bool, included: bool, ground: Ground<'_>) -> Option<Bounds> {
+fn of_range(value: &ValueBuf, above: bool, included: bool, ground: FieldContext<'_>) -> Option<Bounds> {
     let kind = value.kind();
     let itself = || match included {
         true => Some(of_values(std::slice::from_ref(value), ground)),
@@ -193,11 +193,11 @@ fn of_range(value: &ValueBuf, above: bool, included: bool, ground: Ground<'_>) -
 }
 
 /// The negation of a condition holds for all values of a document, where it does.
-fn of_negation(test: &Test, ground: Ground<'_>) -> Option<Bounds> {
+fn of_negation(test: &Test, ground: FieldContext<'_>) -> Option<Bounds> {
     match test {
         Test::Not(inner) => return of(inner, ground),
         Test::Exists => {
-            let null = Range::point(Value::Null.to_owned(), ground.collation);
+            let null = ValueRange::point(Value::Null.to_owned(), ground.collation);
             return Some(Bounds { excludes_missing: false, ..Bounds::some(vec![null], false) });
         }
         Test::And(all) => {
@@ -216,19 +216,19 @@ fn of_negation(test: &Test, ground: Ground<'_>) -> Option<Bounds> {
 }
 
 /// `$elemMatch` with operators: one element meets all of the tests, by itself.
-fn of_element(tests: &[Test], ground: Ground<'_>) -> Option<Bounds> {
-    let ground = Ground { single: true, ..ground };
+fn of_element(tests: &[Test], ground: FieldContext<'_>) -> Option<Bounds> {
+    let ground = FieldContext { single: true, ..ground };
     let all = all_of(tests.iter().filter_map(|test| of_element_itself(test, ground)).collect())?;
     Some(Bounds { exact: false, universal: false, excludes_missing: true, ..all })
 }
 
-fn of_element_itself(test: &Test, ground: Ground<'_>) -> Option<Bounds> {
+fn of_element_itself(test: &Test, ground: FieldContext<'_>) -> Option<Bounds> {
     // An element that is an array is in the index as such, and is not looked into; neither is it ever missing.
     let negated = matches!(test, Test::Not(inner) if matches!(**inner, Test::Exists));
     if negated || matches!(test, Test::ElementSatisfies(_)) { None } else { of(test, ground) }
 }
 
-fn of_regexes(regexes: &[Regex], ground: Ground<'_>) -> Option<Bounds> {
+fn of_regexes(regexes: &[Regex], ground: FieldContext<'_>) -> Option<Bounds> {
     let mut found = Bounds::some(Vec::new(), true);
     for regex in regexes {
         steps::step();
@@ -239,13 +239,13 @@ fn of_regexes(regexes: &[Regex], ground: Ground<'_>) -> Option<Bounds> {
             strings.high = Cut::new(Value::String(&end).to_owned(), false, ground.collation);
         }
         strings.low = Cut::new(Value::String(&beginning.text).to_owned(), false, ground.collation);
-        found.ranges.extend([strings, Range::point(regex.to_value(), ground.collation)]);
+        found.ranges.extend([strings, ValueRange::point(regex.to_value(), ground.collation)]);
     }
     found.ranges = ranges::union(found.ranges);
     Some(found)
 }
 
-fn of_types(types: TypeSet, ground: Ground<'_>) -> Option<Bounds> {
+fn of_types(types: TypeSet, ground: FieldContext<'_>) -> Option<Bounds> {
     if types.contains(Kind::Array) {
         return None;
     }
@@ -281,8 +281,8 @@ fn is_nan(value: Value<'_>) -> bool {
 }
 
 /// All values that compare with those of a kind; of numbers, those that are less or greater than others.
-fn of_kind(kind: Kind, ground: Ground<'_>) -> Range {
+fn of_kind(kind: Kind, ground: FieldContext<'_>) -> ValueRange {
     let (low, high, included) = store::type_bracket::of(kind);
     let cut = |value: Value<'_>, behind| Cut::new(value.to_owned(), behind, ground.collation);
-    Range { low: cut(low, false), high: cut(high, included) }
+    ValueRange { low: cut(low, false), high: cut(high, included) }
 }

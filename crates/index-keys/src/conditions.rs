@@ -32,7 +32,7 @@ impl Scope {
 }
 
 #[derive(Clone, Debug)]
-pub struct Wanted<'q> {
+pub struct PlannerQuery<'q> {
     pub conditions: SmallVec<[Condition<'q>; 4]>,
     /// A search by words that must hold.
     pub text: Option<&'q Arc<TextSearch>>,
@@ -56,10 +56,10 @@ pub struct Wanted<'q> {
     scopes: u32,
 }
 
-impl<'q> Wanted<'q> {
-    pub fn of(query: &Query<'q>) -> Wanted<'q> {
+impl<'q> PlannerQuery<'q> {
+    pub fn of(query: &Query<'q>) -> PlannerQuery<'q> {
         let sort = query.sort.filter(|sort| !sort.parts().is_empty());
-        let mut wanted = Wanted {
+        let mut wanted = PlannerQuery {
             conditions: SmallVec::new(),
             text: None,
             has_others: false,
@@ -78,10 +78,10 @@ impl<'q> Wanted<'q> {
     }
 
     /// What is wanted of one branch of a disjunction: the branch and everything that stands beside it.
-    pub fn branch(&self, branch: &'q Node) -> Wanted<'q> {
+    pub fn branch(&self, branch: &'q Node) -> PlannerQuery<'q> {
         steps::steps(1 + self.conditions.len());
         let complete = self.complete && self.disjunctions.len() == 1;
-        let mut wanted = Wanted { disjunctions: SmallVec::new(), complete, ..self.clone() };
+        let mut wanted = PlannerQuery { disjunctions: SmallVec::new(), complete, ..self.clone() };
         wanted.read(branch);
         wanted
     }

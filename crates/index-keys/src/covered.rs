@@ -1,6 +1,6 @@
 //! Queries whose answers lie in an index's keys: all that is looked at of documents are fields of the index.
 
-use crate::wanted::Wanted;
+use crate::conditions::PlannerQuery;
 use aggregate::Fields;
 use document::Kind;
 use query::predicate::Test;
@@ -8,23 +8,23 @@ use steps::Counted;
 use store::Query;
 
 /// Whether all that is looked at of documents are fields of an index.
-pub fn has_all<'p>(paths: impl Iterator<Item = &'p str> + Clone, fields: Option<&Fields>) -> bool {
+pub fn covers_fields<'p>(paths: impl Iterator<Item = &'p str> + Clone, fields: Option<&Fields>) -> bool {
     let is_field = |name: &str| paths.clone().any(|path| path == name);
     fields.is_some_and(|fields| fields.count() > 0 && fields.names().counted().all(is_field))
 }
 
 /// Which of an index's fields are asked for, in its order; `None` where others are as well, or where the filter leaves none of its keys that
 /// would tell its value. `tells`: whether keys of values of a kind do.
-pub fn asked<'p>(
+pub fn requested_fields<'p>(
     paths: impl Iterator<Item = &'p str> + Clone,
     query: &Query<'_>,
     tells: impl Fn(Kind) -> bool,
 ) -> Option<Vec<bool>> {
-    let fields = query.fields.filter(|_| has_all(paths.clone(), query.fields))?;
-    let untold = |condition: &crate::wanted::Condition<'_>| {
+    let fields = query.fields.filter(|_| covers_fields(paths.clone(), query.fields))?;
+    let untold = |condition: &crate::conditions::Condition<'_>| {
         fields.contains(condition.path.as_bytes()) && is_untold(condition.test, &tells)
     };
-    if Wanted::of(query).conditions.iter().any(untold) {
+    if PlannerQuery::of(query).conditions.iter().any(untold) {
         return None;
     }
     Some(paths.map(|path| fields.contains(path.as_bytes())).collect())
@@ -53,7 +53,7 @@ mod tests {
         let predicate = Predicate::parse(filter.as_doc(), &Context::at(0)).expect("a filter");
         let fields = Fields::found(filter.as_doc(), document::Doc::EMPTY, projection.as_doc());
         let query = Query { fields: fields.as_ref(), ..Query::of(&predicate) };
-        asked(["a", "b"].into_iter(), &query, |kind| kind == Kind::String)
+        requested_fields(["a", "b"].into_iter(), &query, |kind| kind == Kind::String)
     }
 
     #[test]

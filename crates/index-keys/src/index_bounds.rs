@@ -1,14 +1,14 @@
 //! What the conditions of a query say of an index's fields, all together.
 
-use crate::bounds::{self, Bounds, Ground};
-use crate::wanted::{Condition, Scope, Wanted};
-use crate::{FieldBounds, IndexField, IndexShape, Range, implies};
+use crate::bounds::{self, Bounds, FieldContext};
+use crate::conditions::{Condition, PlannerQuery, Scope};
+use crate::{FieldBounds, IndexField, IndexShape, ValueRange, partial};
 use document::{Kind, Value};
 use query::predicate::Test;
 use steps::Counted;
 
 /// The bounds of an index that is ordered by the fields' values; of another one nothing is bound.
-pub struct Binding<'c> {
+pub struct CompoundBounds<'c> {
     /// `None`: an index on `_id`, which has every document.
     pub shape: Option<&'c IndexShape>,
     pub fields: &'c [IndexField],
@@ -32,14 +32,14 @@ struct Bound {
     conditions: usize,
 }
 
-impl<'c> Binding<'c> {
+impl<'c> CompoundBounds<'c> {
     pub fn new(
         shape: Option<&'c IndexShape>,
         fields: &'c [IndexField],
         arrays: u64,
-        wanted: &Wanted<'_>,
-    ) -> Binding<'c> {
-        let mut binding = Binding {
+        wanted: &PlannerQuery<'_>,
+    ) -> CompoundBounds<'c> {
+        let mut binding = CompoundBounds {
             shape,
             fields,
             arrays,
@@ -56,14 +56,14 @@ impl<'c> Binding<'c> {
     }
 
     /// Finds each field's bounds; gives how many conditions they stand for.
-    fn bind(&mut self, wanted: &Wanted<'_>) -> usize {
+    fn bind(&mut self, wanted: &PlannerQuery<'_>) -> usize {
         let mut conditions = 0;
         let mut bound: Vec<(usize, Scope)> = Vec::new();
         for at in 0..self.fields.len() {
             let leading = self.points == at;
             let found = self.bind_field(at, wanted, &bound);
             let Some(Bound { bounds, scope, conditions: used }) = found else {
-                self.bounds.push(vec![Range::everything()]);
+                self.bounds.push(vec![ValueRange::everything()]);
                 continue;
             };
             conditions += used;
@@ -81,7 +81,7 @@ impl<'c> Binding<'c> {
         conditions
     }
 
-    fn bind_field(&self, at: usize, wanted: &Wanted<'_>, before: &[(usize, Scope)]) -> Option<Bound> {
+    fn bind_field(&self, at: usize, wanted: &PlannerQuery<'_>, before: &[(usize, Scope)]) -> Option<Bound> {
         let field = &self.fields[at];
         if !self.is_ordered() {
             return None;
@@ -121,7 +121,7 @@ impl<'c> Binding<'c> {
     /// A condition's bounds on this index's field.
     fn read(&self, at: usize, condition: &Condition<'_>) -> Option<Bounds> {
         let field = &self.fields[at];
-        let ground = Ground { collation: &field.collation, single: self.is_single(at, condition.scope) };
+        let ground = FieldContext { collation: &field.collation, single: self.is_single(at, condition.scope) };
         let mut bounds = bounds::of(condition.test, ground)?;
         if self.arrays_of(at) != 0 {
             // A sparse index may lack the null of one element where it has the value of another.
@@ -160,16 +160,16 @@ impl<'c> Binding<'c> {
     }
 
     /// Whether no document that matches is left out of the index.
-    fn is_complete(&self, wanted: &Wanted<'_>) -> bool {
+    fn is_complete(&self, wanted: &PlannerQuery<'_>) -> bool {
         let Some(shape) = self.shape else { return true };
-        implies::keeps_all(shape, wanted)
+        partial::covers_query(shape, wanted)
             && (!shape.spec.sparse || (0..self.fields.len()).any(|at| self.excludes_missing(at, wanted)))
     }
 
-    fn excludes_missing(&self, at: usize, wanted: &Wanted<'_>) -> bool {
+    fn excludes_missing(&self, at: usize, wanted: &PlannerQuery<'_>) -> bool {
         let field = &self.fields[at];
         wanted.conditions.iter().counted().filter(|condition| *condition.path == field.path).any(|condition| {
-            let ground = Ground { collation: &field.collation, single: self.is_single(at, condition.scope) };
+            let ground = FieldContext { collation: &field.collation, single: self.is_single(at, condition.scope) };
             bounds::of(condition.test, ground)
                 .map_or_else(|| needs_value(condition.test), |bounds| bounds.excludes_missing)
         })

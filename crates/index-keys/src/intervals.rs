@@ -3,7 +3,7 @@
 use crate::IndexField;
 use crate::key_filter::KeyFilter;
 use crate::keys::{self, KEY_END};
-use crate::{FieldBounds, Interval, Range};
+use crate::{FieldBounds, Interval, ValueRange};
 use steps::Counted;
 
 /// Combinations of points that are looked up one by one; past it, the remaining fields are left to the filter.
@@ -17,7 +17,7 @@ pub fn build(fields: &[IndexField], bounds: &[FieldBounds]) -> (Vec<Interval>, O
         if crate::is_everything(ranges) || prefixes.len() * ranges.len() > POINTS_MAX {
             return (finish(prefixes.into_iter().map(whole).collect()), filter(fields, bounds, at));
         }
-        if !ranges.iter().all(Range::is_point) {
+        if !ranges.iter().all(ValueRange::is_point) {
             let intervals = prefixes.iter().flat_map(|prefix| under(prefix, field, ranges)).collect();
             return (finish(intervals), filter(fields, bounds, at + 1));
         }
@@ -30,7 +30,7 @@ pub fn build(fields: &[IndexField], bounds: &[FieldBounds]) -> (Vec<Interval>, O
 pub fn explode(bounds: &[FieldBounds], leading: usize) -> Vec<Vec<FieldBounds>> {
     let mut combinations: Vec<Vec<FieldBounds>> = vec![Vec::new()];
     for ranges in &bounds[..leading] {
-        let with = |combination: &Vec<FieldBounds>, range: &Range| {
+        let with = |combination: &Vec<FieldBounds>, range: &ValueRange| {
             let mut combination = combination.clone();
             combination.push(vec![range.clone()]);
             combination
@@ -65,7 +65,7 @@ fn points(prefix: &[u8], field: &IndexField, ranges: &FieldBounds) -> Vec<Vec<u8
 
 fn under(prefix: &[u8], field: &IndexField, ranges: &FieldBounds) -> Vec<Interval> {
     let behind = |part: &[u8]| [prefix, part].concat();
-    let interval = |range: &Range| {
+    let interval = |range: &ValueRange| {
         let Interval { low, high } = range.interval(field.ascending);
         Interval { low: behind(&low), high: behind(&high) }
     };

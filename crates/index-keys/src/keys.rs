@@ -67,12 +67,12 @@ pub fn encode_directed(value: Value<'_>, ascending: bool, collation: &Collation,
 /// A document's keys in an index, in ascending order, each once. Empty where a sparse or partial index leaves it out.
 /// Errors: what the index's kind cannot keep.
 pub fn index_keys(document: Doc<'_>, index: &IndexShape) -> Result<Vec<Key>> {
-    index_keys_noting(document, index, &mut 0)
+    index_keys_with_features(document, index, &mut 0)
 }
 
 /// As [`index_keys`]; notes in `arrays` which parts of the index's paths meet an array, as [`IndexField::part_before`] counts them,
 /// [`SYMBOL`] and [`OTHER_NUMBER`].
-pub fn index_keys_noting(document: Doc<'_>, index: &IndexShape, arrays: &mut u64) -> Result<Vec<Key>> {
+pub fn index_keys_with_features(document: Doc<'_>, index: &IndexShape, arrays: &mut u64) -> Result<Vec<Key>> {
     if let Some(partial) = &index.partial
         && !partial.matches(document)?
     {

@@ -9,20 +9,20 @@
 //! index's fields, and [`intervals`] ranges of keys of these (with [`key_filter`] for what they leave open); [`implies`] has
 //! partial indexes, [`covered`] queries that keys answer, and [`places`], [`search`] and [`wildcard`] what indexes of other kinds tell.
 
-pub mod binding;
 pub mod bounds;
+pub mod conditions;
 pub mod covered;
-pub mod implies;
+pub mod geo_bounds;
+pub mod index_bounds;
 pub mod intervals;
 pub mod key_filter;
 pub mod keys;
-pub mod places;
+pub mod partial;
 mod range;
 pub mod ranges;
 pub mod search;
 pub mod shape;
-pub mod wanted;
 pub mod wildcard;
 
-pub use range::{Cut, FieldBounds, Interval, Range, is_everything};
+pub use range::{Cut, FieldBounds, Interval, ValueRange, is_everything};
 pub use shape::{IndexField, IndexShape};

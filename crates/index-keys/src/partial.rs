@@ -1,8 +1,8 @@
 //! Whether a query asks for nothing but what a partial index has.
 
-use crate::bounds::{self, Ground};
+use crate::bounds::{self, FieldContext};
+use crate::conditions::{PlannerQuery, Scope};
 use crate::ranges;
-use crate::wanted::{Scope, Wanted};
 use crate::{IndexField, IndexShape};
 use document::Collation;
 use query::Predicate;
@@ -10,18 +10,18 @@ use query::predicate::{Node, Test};
 use steps::Counted;
 
 /// Whether an index, if it is a partial one, leaves out no document that is wanted.
-pub fn keeps_all(shape: &IndexShape, wanted: &Wanted<'_>) -> bool {
+pub fn covers_query(shape: &IndexShape, wanted: &PlannerQuery<'_>) -> bool {
     shape.partial.as_ref().is_none_or(|filter| implies(wanted, filter, &shape.fields))
 }
 
 /// Whether every document that is wanted matches the index's filter.
-pub fn implies(wanted: &Wanted<'_>, filter: &Predicate, fields: &[IndexField]) -> bool {
+pub fn implies(wanted: &PlannerQuery<'_>, filter: &Predicate, fields: &[IndexField]) -> bool {
     let simple = Collation::SIMPLE;
     let collation = fields.first().map_or(&simple, |field| &field.collation);
     implies_node(wanted, filter.root(), collation)
 }
 
-fn implies_node(wanted: &Wanted<'_>, filter: &Node, collation: &Collation) -> bool {
+fn implies_node(wanted: &PlannerQuery<'_>, filter: &Node, collation: &Collation) -> bool {
     steps::step();
     let itself = match filter {
         Node::And(all) => all.iter().all(|node| implies_node(wanted, node, collation)),
@@ -43,7 +43,7 @@ fn implies_node(wanted: &Wanted<'_>, filter: &Node, collation: &Collation) -> bo
 
 /// One condition implies another on the same path if its values are among the other's, arrays or not.
 fn implies_test(test: &Test, filter: &Test, collation: &Collation) -> bool {
-    let ground = Ground { collation, single: false };
+    let ground = FieldContext { collation, single: false };
     let Some(wanted) = bounds::of(test, ground) else {
         return matches!(filter, Test::Exists) && matches!(test, Test::Exists);
     };

@@ -19,16 +19,16 @@ impl Interval {
 }
 
 /// The values of one field that a plan looks at: disjoint, ascending.
-pub type FieldBounds = Vec<Range>;
+pub type FieldBounds = Vec<ValueRange>;
 
 /// Whether a field's bounds are all values: one range then, as no two overlap.
-pub fn is_everything(bounds: &[Range]) -> bool {
+pub fn is_everything(bounds: &[ValueRange]) -> bool {
     matches!(bounds, [only] if only.is_everything())
 }
 
 /// A range of values.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Range {
+pub struct ValueRange {
     pub low: Cut,
     pub high: Cut,
 }
@@ -87,10 +87,10 @@ impl PartialOrd for Cut {
     }
 }
 
-impl Range {
-    pub fn point(value: ValueBuf, collation: &Collation) -> Range {
+impl ValueRange {
+    pub fn point(value: ValueBuf, collation: &Collation) -> ValueRange {
         let low = Cut::new(value, false, collation);
-        Range { high: Cut { behind: true, spot: low.spot.clone() }, low }
+        ValueRange { high: Cut { behind: true, spot: low.spot.clone() }, low }
     }
 
     pub fn is_point(&self) -> bool {
@@ -99,9 +99,9 @@ impl Range {
             && (Arc::ptr_eq(&self.low.spot, &self.high.spot) || self.low.key == self.high.key)
     }
 
-    pub fn everything() -> Range {
+    pub fn everything() -> ValueRange {
         let cut = |value: Value<'_>, behind| Cut::new(value.to_owned(), behind, &Collation::SIMPLE);
-        Range { low: cut(Value::MinKey, false), high: cut(Value::MaxKey, true) }
+        ValueRange { low: cut(Value::MinKey, false), high: cut(Value::MaxKey, true) }
     }
 
     pub fn is_everything(&self) -> bool {

@@ -1,9 +1,9 @@
 //! Sets of values as lists of ranges, disjoint and ascending.
 
-use crate::{FieldBounds, Range};
+use crate::{FieldBounds, ValueRange};
 
 /// The ranges in order, those that meet or overlap as one.
-pub fn union(mut ranges: Vec<Range>) -> FieldBounds {
+pub fn union(mut ranges: Vec<ValueRange>) -> FieldBounds {
     ranges.retain(|range| {
         steps::step();
         range.low < range.high
@@ -27,7 +27,7 @@ pub fn union(mut ranges: Vec<Range>) -> FieldBounds {
     joined
 }
 
-pub fn intersection(left: &[Range], right: &[Range]) -> FieldBounds {
+pub fn intersection(left: &[ValueRange], right: &[ValueRange]) -> FieldBounds {
     let mut common = Vec::new();
     let (mut lefts, mut rights) = (left.iter().peekable(), right.iter().peekable());
     while let (Some(one), Some(other)) = (lefts.peek(), rights.peek()) {
@@ -35,7 +35,7 @@ pub fn intersection(left: &[Range], right: &[Range]) -> FieldBounds {
         let low = (&one.low).max(&other.low);
         let high = (&one.high).min(&other.high);
         if low < high {
-            common.push(Range { low: low.clone(), high: high.clone() });
+            common.push(ValueRange { low: low.clone(), high: high.clone() });
         }
         if one.high <= other.high {
             lefts.next()
@@ -46,24 +46,24 @@ pub fn intersection(left: &[Range], right: &[Range]) -> FieldBounds {
     common
 }
 
-pub fn complement(ranges: &[Range]) -> FieldBounds {
-    let Range { mut low, high } = Range::everything();
+pub fn complement(ranges: &[ValueRange]) -> FieldBounds {
+    let ValueRange { mut low, high } = ValueRange::everything();
     let mut gaps = Vec::with_capacity(ranges.len() + 1);
     for range in ranges {
         steps::step();
         if low < range.low {
-            gaps.push(Range { low, high: range.low.clone() });
+            gaps.push(ValueRange { low, high: range.low.clone() });
         }
         low = range.high.clone();
     }
     if low < high {
-        gaps.push(Range { low, high });
+        gaps.push(ValueRange { low, high });
     }
     gaps
 }
 
 /// Whether each value of the one set is in the other.
-pub fn is_subset(inner: &[Range], outer: &[Range]) -> bool {
+pub fn is_subset(inner: &[ValueRange], outer: &[ValueRange]) -> bool {
     inner.iter().all(|one| {
         let behind = outer.partition_point(|other| {
             steps::step();

@@ -1,7 +1,7 @@
 //! Searches by words: the keys of each term, behind those of the fields before the terms.
 
+use crate::conditions::PlannerQuery;
 use crate::keys::{self, text};
-use crate::wanted::Wanted;
 use crate::{IndexField, IndexShape, Interval};
 use document::{Kind, Value};
 use fulltext::TextSearch;
@@ -10,7 +10,7 @@ use smallvec::{SmallVec, smallvec};
 use steps::Counted;
 
 /// What a text index holds for a search.
-pub struct Terms {
+pub struct TermIntervals {
     /// One for each term and each value of the fields before it.
     pub intervals: Vec<Interval>,
     /// Every document that has a key in them matches.
@@ -18,7 +18,7 @@ pub struct Terms {
 }
 
 /// `None` where the query does not say what the fields before the terms are.
-pub fn terms(shape: &IndexShape, search: &TextSearch, wanted: &Wanted<'_>) -> Option<Terms> {
+pub fn term_intervals(shape: &IndexShape, search: &TextSearch, wanted: &PlannerQuery<'_>) -> Option<TermIntervals> {
     let fronts = fronts(shape, wanted)?;
     let mut intervals: Vec<Interval> =
         fronts.iter().flat_map(|front| search.terms.iter().counted().map(|term| interval(front, term))).collect();
@@ -29,11 +29,11 @@ pub fn terms(shape: &IndexShape, search: &TextSearch, wanted: &Wanted<'_>) -> Op
     let exact = wanted.is_search_alone(search)
         && search.is_of_terms_alone()
         && search.terms.iter().counted().all(|it| text::is_whole(it));
-    Some(Terms { intervals, exact: exact && fronts.len() == 1 })
+    Some(TermIntervals { intervals, exact: exact && fronts.len() == 1 })
 }
 
 /// What the keys begin with: the values that the query demands of the fields before the terms.
-fn fronts(shape: &IndexShape, wanted: &Wanted<'_>) -> Option<SmallVec<[Vec<u8>; 1]>> {
+fn fronts(shape: &IndexShape, wanted: &PlannerQuery<'_>) -> Option<SmallVec<[Vec<u8>; 1]>> {
     let mut fronts: SmallVec<[Vec<u8>; 1]> = smallvec![Vec::new()];
     for field in shape.fields.iter().take_while(|field| field.path != "_fts") {
         let value = wanted.conditions.iter().counted().find_map(|condition| match condition.test {
@@ -65,7 +65,7 @@ fn interval(front: &[u8], term: &str) -> Interval {
     Interval { high: keys::end_of_prefix(low.clone()), low }
 }
 
-impl Wanted<'_> {
+impl PlannerQuery<'_> {
     /// Whether the query demands nothing but the search and the values that the index has before the terms.
     fn is_search_alone(&self, search: &TextSearch) -> bool {
         !self.has_others && self.disjunctions.is_empty() && self.conditions.len() == search.index.prefix.len()

@@ -1,10 +1,10 @@
 //! Conditions on one field, by an index over all fields: the keys of the field's path.
 
-use crate::bounds::{self, Bounds, Ground};
+use crate::bounds::{self, Bounds, FieldContext};
+use crate::conditions::{Condition, PlannerQuery, Scope};
 use crate::key_filter::KeyFilter;
 use crate::keys::{is_plain, wildcard};
-use crate::wanted::{Condition, Scope, Wanted};
-use crate::{FieldBounds, IndexField, IndexShape, Interval, Range};
+use crate::{FieldBounds, IndexField, IndexShape, Interval, ValueRange};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 use query::predicate::Test;
@@ -15,7 +15,7 @@ use store::{IndexKind, Query};
 const PATH: &str = "$_path";
 
 /// The keys for a condition, and what they were made from, per field.
-pub struct Narrowed {
+pub struct BoundedKeys {
     pub intervals: Vec<Interval>,
     pub bounds: Vec<(String, FieldBounds)>,
     /// What keys within the intervals have to meet besides.
@@ -23,7 +23,7 @@ pub struct Narrowed {
 }
 
 /// The keys for the condition that narrows the most; `None` where no condition is on a field of the index.
-pub fn narrowed(shape: &IndexShape, wanted: &Wanted<'_>) -> Option<Narrowed> {
+pub fn bounded_keys(shape: &IndexShape, wanted: &PlannerQuery<'_>) -> Option<BoundedKeys> {
     let IndexKind::Wildcard(options) = &shape.kind else { return None };
     let field = shape.fields.first()?;
     let usable = |condition: &&Condition<'_>| {
@@ -32,10 +32,10 @@ pub fn narrowed(shape: &IndexShape, wanted: &Wanted<'_>) -> Option<Narrowed> {
     };
     let usable = wanted.conditions.iter().counted().filter(usable);
     let found = usable.filter_map(|condition| Some((&*condition.path, bounds_of(condition.test, field)?)));
-    let (path, bounds) = found.min_by_key(|(_, bounds)| !bounds.ranges.iter().all(Range::is_point))?;
+    let (path, bounds) = found.min_by_key(|(_, bounds)| !bounds.ranges.iter().all(ValueRange::is_point))?;
     let mut front = Vec::new();
     wildcard::encode_path(path, &mut front);
-    let interval = |range: &Range| {
+    let interval = |range: &ValueRange| {
         let Interval { low, high } = range.interval(field.ascending);
         Interval { low: [front.as_slice(), &low].concat(), high: [front.as_slice(), &high].concat() }
     };
@@ -44,9 +44,9 @@ pub fn narrowed(shape: &IndexShape, wanted: &Wanted<'_>) -> Option<Narrowed> {
         steps::step();
         a.cmp(b)
     });
-    let shown = Range::point(Value::String(path).to_owned(), &document::Collation::SIMPLE);
+    let shown = ValueRange::point(Value::String(path).to_owned(), &document::Collation::SIMPLE);
     let bounds = vec![(PATH.to_owned(), vec![shown]), (path.to_owned(), bounds.ranges)];
-    Some(Narrowed { intervals, bounds, filter: None })
+    Some(BoundedKeys { intervals, bounds, filter: None })
 }
 
 /// Fails with 291 for a hint at an index over all fields that cannot answer the query.
@@ -54,7 +54,7 @@ pub fn narrowed(shape: &IndexShape, wanted: &Wanted<'_>) -> Option<Narrowed> {
 /// Such an index has no key of a document without any of its fields, so a whole scan of it would leave documents out.
 pub fn check_hint(kind: &IndexKind, query: &Query<'_>) -> Result<()> {
     let IndexKind::Wildcard(options) = kind else { return Ok(()) };
-    let wanted = Wanted::of(query);
+    let wanted = PlannerQuery::of(query);
     let mut conditions = wanted.conditions.iter();
     let is_about_fields =
         !wanted.disjunctions.is_empty() || conditions.any(|condition| options.covers(&condition.path));
@@ -85,5 +85,6 @@ fn bounds_of(test: &Test, field: &IndexField) -> Option<Bounds> {
     if !operands.iter().counted().all(|value| is_plain(value.kind())) {
         return None;
     }
-    bounds::of(test, Ground { collation: &field.collation, single: false }).filter(|bounds| bounds.excludes_missing)
+    bounds::of(test, FieldContext { collation: &field.collation, single: false })
+        .filter(|bounds| bounds.excludes_missing)
 }

@@ -3,9 +3,11 @@
 //! Each collection carries the SQL of the statements that serve it, so that the hot path builds no strings.
 
 mod load;
+pub mod multikey;
+pub mod view_names;
 
+use crate::catalog::multikey::Multikey;
 use crate::failure::ADVICE;
-use crate::multikey::Multikey;
 use document::{Collation, DocBuf, Value};
 use error::{Error, Result};
 use hashbrown::HashMap;

@@ -33,7 +33,7 @@ const MAPPED_CACHE_KIB: usize = 4096;
 pub enum Role {
     Writer,
     Reader,
-    /// Reads documents of several pages, see [`mapped`](crate::mapped).
+    /// Reads documents of several pages, see [`mapped`](crate::read::mapped).
     MappedReader,
     /// Moves pages from the log to the file; runs no statements.
     Checkpointer,

@@ -3,10 +3,10 @@
 use crate::catalog::Catalog;
 use crate::connection::{self, Role};
 use crate::failure::engine_error;
+use crate::files::sync::{Checkpointer, Syncer};
 use crate::files::{FileState, start, wal};
-use crate::store::SqliteStore;
-use crate::sync::{Checkpointer, Syncer};
-use crate::writer::{self, WriterHandle};
+use crate::worker::SqliteStore;
+use crate::write::{self, WriterHandle};
 use error::{Code, Error, Result};
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -171,7 +171,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Arc<dyn Engine>> {
     });
     let checkpointer = Checkpointer::start(&shared).map_err(engine_error)?;
     let syncer = Syncer::start(shared.files.clone()).map_err(|error| refuse("open the log in", &error))?;
-    let (writer, thread) = writer::start(connection, shared.clone(), syncer.handle(), checkpointer.handle())
+    let (writer, thread) = write::start(connection, shared.clone(), syncer.handle(), checkpointer.handle())
         .map_err(|failure| refuse("start writing in", &Error::from(failure)))?;
     let threads = Mutex::new(Some(Threads { writer: thread, syncer, checkpointer, _lock: lock }));
     Ok(Arc::new(SqliteEngine { shared, writer, threads }))

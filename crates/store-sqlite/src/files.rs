@@ -10,6 +10,7 @@ pub mod checksum;
 pub mod health;
 pub mod mark;
 pub mod start;
+pub mod sync;
 mod verified;
 mod vfs;
 pub mod wal;

@@ -22,25 +22,17 @@
 //! be suspended in the middle, so a read has its connection for itself ([`readers`]).
 
 mod catalog;
+mod check;
 mod connection;
 mod engine;
-mod explain;
 mod failure;
 mod files;
-mod lookup;
-mod mapped;
-mod multikey;
 mod plan;
 mod planner;
-mod readers;
-mod sample;
-mod scan;
+mod read;
 mod store;
-mod sync;
-mod validate;
-mod verify;
-mod views;
-mod writer;
+mod worker;
+mod write;
 
+pub use check::verify::{Report, add_checksums, verify};
 pub use engine::{Options, SqliteEngine, open};
-pub use verify::{Report, add_checksums, verify};

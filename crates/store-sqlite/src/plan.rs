@@ -1,15 +1,16 @@
 //! A plan: how to reach the documents of a query.
 
+pub mod explain;
+
+use crate::catalog::multikey::Plain;
 use crate::catalog::{Collection, Index, IndexSql};
-use crate::explain;
-use crate::multikey::Plain;
 use document::{Doc, DocBuf};
 use error::Result;
 use fulltext::TextSearch;
 use geo::Near;
+use index_keys::geo_bounds::GeoPrefix;
 use index_keys::key_filter::KeyFilter;
 use index_keys::keys::{self, Key};
-use index_keys::places::Front;
 use index_keys::{FieldBounds, IndexField, Interval};
 use smallvec::SmallVec;
 use std::any::Any;
@@ -49,7 +50,7 @@ pub struct NearScan {
     pub index: Arc<Index>,
     pub near: Arc<Near>,
     /// What its keys begin with in front of the places.
-    pub front: Front,
+    pub front: GeoPrefix,
     /// What its keys have to meet behind the places.
     pub filter: Option<KeyFilter>,
 }

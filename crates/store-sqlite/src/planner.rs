@@ -11,9 +11,9 @@
 mod candidate;
 mod choice;
 mod covered;
+mod geo_scan;
 mod hashed;
-mod order;
-mod places;
+mod sort_order;
 mod text;
 mod union;
 
@@ -22,16 +22,16 @@ use crate::plan::{Access, IndexScan, SqlitePlan};
 use candidate::Candidate;
 use document::{Doc, Kind, Value};
 use error::{Error, Result};
+use index_keys::conditions::PlannerQuery;
+pub use index_keys::geo_bounds::ring;
 use index_keys::keys::Key;
-pub use index_keys::places::ring;
-use index_keys::wildcard::Narrowed;
-use index_keys::{bounds, intervals, ranges, wanted, wildcard};
+use index_keys::wildcard::BoundedKeys;
+use index_keys::{bounds, intervals, ranges, wildcard};
 use query::predicate::{Node, Test};
 use query::sort::KeyRange;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use store::{ExaminedCounter, PlanFacts, Query};
-use wanted::Wanted;
 
 /// The path MongoDB sorts by when natural order is asked for.
 const NATURAL: &str = "$natural";
@@ -54,7 +54,7 @@ pub fn plan(collection: Option<&Arc<Collection>>, query: &Query<'_>, measure: Me
     query.check()?;
     let mut plan = match query.allowed() {
         Some(allowed) => by_allowed(collection, query, allowed, measure),
-        None => choose(collection, query, Wanted::of(query), measure),
+        None => choose(collection, query, PlannerQuery::of(query), measure),
     }?;
     covered::cover(&mut plan, query);
     Ok(plan)
@@ -70,7 +70,7 @@ fn by_allowed(
     let mut narrowed = Collection::clone(collection);
     narrowed.indexes.retain(|index| allowed.has(&index.spec.name, index.spec.key.as_doc()));
     let query = Query { hint: None, ..*query };
-    let mut wanted = Wanted::of(&query);
+    let mut wanted = PlannerQuery::of(&query);
     wanted.without_id = !allowed.has_id();
     let plan = choose(&Arc::new(narrowed), &query, wanted, measure)?;
     Ok(SqlitePlan { collection: Some(collection.clone()), ..plan })
@@ -79,7 +79,7 @@ fn by_allowed(
 fn choose(
     collection: &Arc<Collection>,
     query: &Query<'_>,
-    wanted: Wanted<'_>,
+    wanted: PlannerQuery<'_>,
     measure: Measure<'_>,
 ) -> Result<SqlitePlan> {
     if matches!(query.predicate.root(), Node::Never) {
@@ -88,7 +88,7 @@ fn choose(
     if let Some(plan) = text::plan(collection, &wanted) {
         return Ok(plan);
     }
-    if let Some(plan) = places::by_distance(collection, query, &wanted, measure)? {
+    if let Some(plan) = geo_scan::by_distance(collection, query, &wanted, measure)? {
         return Ok(plan);
     }
     if let Some(plan) = hinted(collection, query, &wanted)? {
@@ -112,7 +112,7 @@ pub fn plan_distinct(
     measure: Measure<'_>,
 ) -> Result<SqlitePlan> {
     let found = match query.hint {
-        None => choice::different_values(collection, &Wanted::of(query), path, collation),
+        None => choice::different_values(collection, &PlannerQuery::of(query), path, collation),
         Some(_) => None,
     };
     found.map_or_else(|| plan(Some(collection), query, measure), Ok)
@@ -129,7 +129,7 @@ pub fn meets(scan: &IndexScan, collection: &Collection, path: &str, test: &Test)
         let Some(field) = fields.get(at).or(fields.first()) else { return false };
         let arrays = scan.index.as_ref().map_or(0, |index| index.multikey.parts());
         let single = !wildcard && arrays & field.all_parts() == 0;
-        let found = bounds::of(test, bounds::Ground { collation: &field.collation, single });
+        let found = bounds::of(test, bounds::FieldContext { collation: &field.collation, single });
         found.is_some_and(|found| {
             found.exact && (single || !found.universal) && ranges::is_subset(ranges, &found.ranges)
         })
@@ -170,7 +170,7 @@ fn with_access(collection: &Arc<Collection>, exact: bool, sorted: bool, access: 
     }
 }
 
-fn natural(collection: &Arc<Collection>, wanted: &Wanted<'_>, forward: bool) -> SqlitePlan {
+fn natural(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>, forward: bool) -> SqlitePlan {
     if collection.rules.as_ref().is_some_and(|rules| rules.clustered) {
         return by_cluster(collection, wanted, forward);
     }
@@ -180,7 +180,7 @@ fn natural(collection: &Arc<Collection>, wanted: &Wanted<'_>, forward: bool) -> 
 }
 
 /// The natural order of a clustered collection: that of `_id`.
-fn by_cluster(collection: &Arc<Collection>, wanted: &Wanted<'_>, forward: bool) -> SqlitePlan {
+fn by_cluster(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>, forward: bool) -> SqlitePlan {
     let mut unsorted = wanted.clone();
     (unsorted.sort, unsorted.natural) = (None, None);
     let mut plan = choice::forced(collection, Candidate::new(collection, None, &unsorted), &unsorted);
@@ -192,7 +192,7 @@ fn by_cluster(collection: &Arc<Collection>, wanted: &Wanted<'_>, forward: bool) 
 }
 
 /// `_id` equal to one value or to one of several: looked up one by one.
-fn by_id(collection: &Arc<Collection>, wanted: &Wanted<'_>) -> Option<SqlitePlan> {
+fn by_id(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>) -> Option<SqlitePlan> {
     let collation = &collection.collation;
     let ids = wanted.conditions.iter().filter(|condition| condition.path == "_id");
     let values = ids.filter_map(|condition| by_keys(condition.test, collation)).find_map(|test| match test {
@@ -241,18 +241,18 @@ fn by_keys<'t>(test: &'t Test, collation: &document::Collation) -> Option<&'t Te
 }
 
 /// The scan by an index that is not ordered by values, if there is a condition that its kind can answer.
-fn special_scan(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
-    places::scan_of(index, wanted).or_else(|| hashed::scan_of(index, wanted)).or_else(|| by_any_field(index, wanted))
+fn special_scan(index: &Arc<Index>, wanted: &PlannerQuery<'_>) -> Option<IndexScan> {
+    geo_scan::scan_of(index, wanted).or_else(|| hashed::scan_of(index, wanted)).or_else(|| by_any_field(index, wanted))
 }
 
 /// The scan of an index over all fields.
-fn by_any_field(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
-    let Narrowed { intervals, bounds, filter } = wildcard::narrowed(index, wanted)?;
+fn by_any_field(index: &Arc<Index>, wanted: &PlannerQuery<'_>) -> Option<IndexScan> {
+    let BoundedKeys { intervals, bounds, filter } = wildcard::bounded_keys(index, wanted)?;
     Some(IndexScan { bounds, filter, ..IndexScan::new(Some(index.clone()), intervals) })
 }
 
 /// The plan that a hint asks for, even where the index leaves documents out, as MongoDB has it. Error 2 when there is no such index.
-fn hinted(collection: &Arc<Collection>, query: &Query<'_>, wanted: &Wanted<'_>) -> Result<Option<SqlitePlan>> {
+fn hinted(collection: &Arc<Collection>, query: &Query<'_>, wanted: &PlannerQuery<'_>) -> Result<Option<SqlitePlan>> {
     let pattern = match query.hint {
         None => return Ok(None),
         Some(Value::Document(pattern)) if pattern.is_empty() => return Ok(None),
@@ -281,7 +281,7 @@ fn hinted(collection: &Arc<Collection>, query: &Query<'_>, wanted: &Wanted<'_>) 
     };
     if let Some(index) = index.filter(|index| !index.kind.is_ordered()) {
         wildcard::check_hint(&index.kind, query)?;
-        let scan = special_scan(index, wanted).unwrap_or_else(|| places::everything_in(index));
+        let scan = special_scan(index, wanted).unwrap_or_else(|| geo_scan::everything_in(index));
         return Ok(Some(with_access(collection, false, wanted.sort.is_none(), Access::Index(scan))));
     }
     Ok(Some(match wanted.range {
@@ -294,7 +294,7 @@ fn hinted(collection: &Arc<Collection>, query: &Query<'_>, wanted: &Wanted<'_>) 
 fn stretch(
     collection: &Arc<Collection>,
     index: Option<&Arc<Index>>,
-    wanted: &Wanted<'_>,
+    wanted: &PlannerQuery<'_>,
     range: &KeyRange,
 ) -> SqlitePlan {
     let mut whole = wanted.clone();

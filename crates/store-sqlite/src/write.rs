@@ -18,24 +18,25 @@
 //! remembers outcomes; [`cleaning`] does what can wait.
 
 pub mod batch;
-mod breath;
-mod build;
-mod cleaning;
+mod cleanup;
 pub mod conditional;
+mod deferred;
 mod definition;
-mod late;
-mod left;
+mod disk_reserve;
+pub mod documents;
+mod index_build;
+mod on_worker;
 pub mod part;
 mod queue;
-mod reserve;
+mod recovery;
 pub mod retry;
-pub mod rows;
+mod yield_point;
 
 use crate::catalog::{Catalog, Collection, Index};
 use crate::connection;
 use crate::engine::{Options, Shared};
 use crate::failure::{Attempt, Failure, is_damage};
-use crate::sync::{self, CheckpointHandle, SyncHandle};
+use crate::files::sync::{self, CheckpointHandle, SyncHandle};
 use ahash::AHashMap;
 use document::{Doc, names};
 use error::{Error, Result};
@@ -47,7 +48,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use store::{AccessStats, Changes, Namespace, Progress};
 
-pub use build::is_large;
+pub use index_build::is_large;
 use queue::{Definition, Job, Queue, Waited};
 pub use queue::{Scope, WriterHandle};
 
@@ -76,7 +77,7 @@ pub fn start(
     }))?;
     let (handle, queue) = queue::open()?;
     let catalog = shared.catalog().1;
-    let reserve = reserve::Reserve::beside(&shared.path);
+    let reserve = disk_reserve::Reserve::beside(&shared.path);
     let mut writer = Writer {
         connection,
         queue,
@@ -100,10 +101,10 @@ pub fn start(
         changes: Changes::default(),
         late: AHashMap::new(),
         late_failed_at: None,
-        left: left::Left::default(),
+        left: recovery::Left::default(),
         reserve,
         looked_at: None,
-        cleaning: cleaning::Cleaning::default(),
+        cleaning: cleanup::Cleaning::default(),
         escaped_names_noted: false,
     };
     writer.enter_what_a_crash_left()?;
@@ -125,7 +126,7 @@ pub struct Writer {
     /// Since when the running index build has not let others in; `None`: it is not to.
     breathing: Option<Instant>,
     /// The index build under way.
-    build: Option<build::Build>,
+    build: Option<index_build::Build>,
     /// How far it is.
     progress: Arc<Progress>,
     shared: Arc<Shared>,
@@ -151,13 +152,13 @@ pub struct Writer {
     /// What the running transaction changes, for whoever keeps answers.
     changes: Changes,
     /// Entries gathered for later, by the collection's id; and when somebody looked before there were many.
-    late: AHashMap<i64, late::Late>,
+    late: AHashMap<i64, deferred::Late>,
     /// When entering them last failed.
     late_failed_at: Option<Instant>,
-    left: left::Left,
-    reserve: reserve::Reserve,
+    left: recovery::Left,
+    reserve: disk_reserve::Reserve,
     looked_at: Option<Instant>,
-    cleaning: cleaning::Cleaning,
+    cleaning: cleanup::Cleaning,
     /// The file says that there may be escaped field names.
     escaped_names_noted: bool,
 }
@@ -227,8 +228,8 @@ impl Writer {
             }
             let patience = match self.left.is_empty() && !self.has_late() {
                 true => IDLE_LOOK,
-                false if self.is_late_due() => late::PATIENCE,
-                false => late::RETRY,
+                false if self.is_late_due() => deferred::PATIENCE,
+                false => deferred::RETRY,
             };
             match self.queue.wait(patience) {
                 Waited::Job(job) => return Some(job),
@@ -252,7 +253,7 @@ impl Writer {
         match work(self).and_then(|done| self.commit().map(|()| done)) {
             Ok(done) => Ok(done),
             Err(failure) => {
-                self.reserve.met_full_disk = reserve::is_full(&failure);
+                self.reserve.met_full_disk = disk_reserve::is_full(&failure);
                 self.roll_back();
                 Err(failure)
             }

@@ -4,7 +4,6 @@
 use document::{Collation, Doc, DocBuf, Value, compare};
 use error::{Code, Error, Result};
 use futures_util::future::LocalBoxFuture;
-use update::Applied;
 use query::{MatchDetails, Predicate};
 use std::any::Any;
 use std::cell::RefCell;
@@ -18,6 +17,7 @@ use store::{
     Progress, Query, RetryKey, ReturnImage, ScanEnd, Sink, StatementOutcome, Statements, StoredDoc, UpdateStatement,
     Validation, WriteBatch, duplicate, index_rules, rules, views,
 };
+use update::Applied;
 
 /// Engine of stores in memory; each worker has documents of its own.
 pub struct MemoryEngine;

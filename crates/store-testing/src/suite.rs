@@ -4,7 +4,6 @@ use bytes::Bytes;
 use document::{Doc, DocBuf, ObjectId, Value, ValueBuf};
 use error::{Error, Result};
 use query::{Context, Predicate};
-use update::Update;
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use store::{
     CreateIndexesOutcome, DeleteStatement, DocumentStore, Engine, Flow, IndexSpec, Namespace, Query, ReturnImage,
     ScanEnd, Sink, StatementOutcome, Statements, StoredDoc, UpdateStatement, WriteBatch,
 };
+use update::Update;
 
 /// Converts a document of a store's scan to BSON.
 pub type Decode = fn(StoredDoc<'_>) -> DocBuf;

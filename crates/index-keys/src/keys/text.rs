@@ -1,6 +1,6 @@
 //! The keys of a text index: one per term of the document, with the term's score.
 //!
-//! In front of the term stand the values of the fields before it, behind the score those of the fields after it. Terms are in
+//! In front of the term stand the values of the fields before it, behind the score those of the fields after it. TermIntervals are in
 //! descending order, so that a scan backward meets them in ascending order, and the best document of each first.
 
 use super::{encode_directed, encode_field};
@@ -10,7 +10,7 @@ use error::Result;
 use md5::{Digest, Md5};
 use std::borrow::Cow;
 
-/// Terms longer than this many bytes are kept by their beginning and a hash.
+/// TermIntervals longer than this many bytes are kept by their beginning and a hash.
 const TERM_BYTES_MAX: usize = 256;
 const TERM_BYTES_KEPT: usize = 224;
 

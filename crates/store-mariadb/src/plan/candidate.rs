@@ -135,7 +135,7 @@ impl<'t> Candidate<'t> {
 
     /// Whether its keys have all that is looked at.
     pub fn covers(&self, wanted: &Wanted<'_>) -> bool {
-        covered::has_all(self.fields.iter().map(|field| field.path), wanted.fields)
+        covered::covers_fields(self.fields.iter().map(|field| field.path), wanted.fields)
     }
 
     /// Whether most documents may lie in the stretches that are read, so that reading all of them is better.

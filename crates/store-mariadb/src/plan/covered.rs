@@ -6,7 +6,7 @@
 use crate::index::column_key::{NULLS, decode};
 use crate::plan::sibling_index_filter::has_long_documents;
 use crate::plan::{Access, KeyColumn, MariaDbPlan};
-use index_keys::covered::asked;
+use index_keys::covered::requested_fields;
 use mariadb_client::Result;
 use mariadb_wire::row::BinaryRow;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) fn cover(plan: &mut MariaDbPlan, query: &Query<'_>) {
     }
     let key = index.spec.key.as_doc();
     let paths = key.elements().map(|element| element.key());
-    let Some(asked) = asked(paths.clone(), query, decode::tells) else { return };
+    let Some(asked) = requested_fields(paths.clone(), query, decode::tells) else { return };
     let name = |(path, asked): (&str, bool)| {
         asked.then(|| {
             let mut name = Vec::with_capacity(path.len() + 2);

@@ -30,8 +30,8 @@ use aggregate::Fields;
 use document::path::Path;
 use document::{Doc, Kind, Value};
 use error::Error;
-use index_keys::implies::keeps_all;
-use index_keys::wanted;
+use index_keys::conditions;
+use index_keys::partial::covers_query;
 use query::predicate::{Node, Predicate, Test};
 use std::sync::Arc;
 use store::index_rules::same_key;
@@ -122,7 +122,7 @@ fn check_distance(namespace: &Namespace, table: &Table, query: &Query<'_>, wante
     let hinted = |index: &Index| match query.hint {
         Some(hint) if hint.kind() == Kind::String => hint.as_name().is_some_and(|name| name == index.spec.name),
         Some(Value::Document(key)) if !key.is_empty() => same_key(key, index.spec.key.as_doc()),
-        _ => index.shape.as_ref().is_none_or(|shape| keeps_all(shape, &wanted::Wanted::of(query))),
+        _ => index.shape.as_ref().is_none_or(|shape| covers_query(shape, &conditions::PlannerQuery::of(query))),
     };
     if wanted.natural.is_some() {
         return Err(near::not_natural("hint"));

@@ -10,12 +10,14 @@ use crate::read::rings::Rings;
 use document::Doc;
 use fulltext::TextSearch;
 use geo::{EARTH_RADIUS_METERS, Near};
-use index_keys::binding::Binding;
+use index_keys::conditions::PlannerQuery;
+use index_keys::geo_bounds::GeoPrefix;
+use index_keys::index_bounds::CompoundBounds;
 use index_keys::keys::{KEY_END, end_of_prefix};
-use index_keys::places::Front;
-use index_keys::wanted::Wanted;
-use index_keys::wildcard::Narrowed;
-use index_keys::{FieldBounds, IndexShape, Interval, Range, implies, intervals, keys, places, search, wildcard};
+use index_keys::wildcard::BoundedKeys;
+use index_keys::{
+    FieldBounds, IndexShape, Interval, ValueRange, geo_bounds, intervals, keys, partial, search, wildcard,
+};
 use query::Predicate;
 use query::predicate::Node;
 use std::f64::consts::PI;
@@ -57,7 +59,7 @@ pub(crate) fn of_query(table: &Table, query: &Query<'_>, hinted: Option<&Index>)
     if !table.indexes.iter().any(Index::finds_by_keys) {
         return None;
     }
-    best(table, query, &Wanted::of(query), hinted)
+    best(table, query, &PlannerQuery::of(query), hinted)
 }
 
 /// The rows with the words that a query searches for.
@@ -71,7 +73,7 @@ pub(crate) fn of_branch(table: &Table, branch: &Node) -> Option<Rows> {
     of_query(table, &Query::of(&predicate), None)
 }
 
-fn best(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>, hinted: Option<&Index>) -> Option<Rows> {
+fn best(table: &Table, query: &Query<'_>, wanted: &PlannerQuery<'_>, hinted: Option<&Index>) -> Option<Rows> {
     let shown = table.indexes.iter().filter(|index| index.finds_by_keys() && !index.is_hidden());
     let chosen = shown.filter(|index| hinted.is_none_or(|hinted| hinted.spec.name == index.spec.name));
     let sought = chosen.filter_map(|index| Some((index, sought(index, query, wanted, hinted.is_some())?)));
@@ -88,23 +90,23 @@ struct Sought {
     with_arrays: bool,
     search: Option<Arc<TextSearch>>,
     /// By which distances, behind what, where the nearest are wanted first.
-    near: Option<(Arc<Near>, Front)>,
+    near: Option<(Arc<Near>, GeoPrefix)>,
     /// How much it narrows.
     worth: usize,
 }
 
-fn sought(index: &Index, query: &Query<'_>, wanted: &Wanted<'_>, hinted: bool) -> Option<Sought> {
+fn sought(index: &Index, query: &Query<'_>, wanted: &PlannerQuery<'_>, hinted: bool) -> Option<Sought> {
     let (shape, keys) = (index.shape.as_deref()?, index.keys.as_ref()?);
     let of =
         |intervals| Sought { intervals, bounds: Vec::new(), with_arrays: false, search: None, near: None, worth: 1 };
     if let Some(text) = wanted.text {
         let is_it = shape.text.is_some() && shape.spec.name == *text.index.name;
-        let terms = is_it.then(|| search::terms(shape, text, wanted)).flatten()?;
+        let terms = is_it.then(|| search::term_intervals(shape, text, wanted)).flatten()?;
         return Some(Sought { search: Some(text.clone()), ..of(terms.intervals) });
     }
     if let IndexKind::Ordered = shape.kind {
         let arrays = if keys.arrays.count_ones() <= ARRAY_PARTS_MAX { keys.arrays } else { u64::MAX };
-        let binding = Binding::new(Some(shape), &shape.fields, arrays, wanted);
+        let binding = CompoundBounds::new(Some(shape), &shape.fields, arrays, wanted);
         let worth = 2 * binding.points + usize::from(binding.ranged);
         if !hinted && (!binding.complete || worth == 0) {
             return None;
@@ -114,28 +116,33 @@ fn sought(index: &Index, query: &Query<'_>, wanted: &Wanted<'_>, hinted: bool) -
         let bounds = paths.zip(binding.bounds).collect();
         return Some(Sought { bounds, worth, with_arrays: arrays != u64::MAX, ..of(intervals) });
     }
-    if !hinted && !implies::keeps_all(shape, wanted) {
+    if !hinted && !partial::covers_query(shape, wanted) {
         return None;
     }
     let near = query.predicate.near().filter(|near| near::serves(&shape.spec, &shape.kind, near, |_| true));
     let worth_of = |bounds: &[(String, FieldBounds)]| {
-        1 + 2 * bounds.iter().take_while(|(_, ranges)| !ranges.is_empty() && ranges.iter().all(Range::is_point)).count()
+        1 + 2 * bounds
+            .iter()
+            .take_while(|(_, ranges)| !ranges.is_empty() && ranges.iter().all(ValueRange::is_point))
+            .count()
     };
-    let with_front = |Narrowed { intervals, bounds, .. }| Sought { worth: worth_of(&bounds), bounds, ..of(intervals) };
-    let region = || places::region(shape, wanted).map(with_front);
+    let with_front =
+        |BoundedKeys { intervals, bounds, .. }| Sought { worth: worth_of(&bounds), bounds, ..of(intervals) };
+    let region = || geo_bounds::region(shape, wanted).map(with_front);
     // All that is within a greatest distance is read at once, unless only the nearest are wanted.
     let is_bounded = |near: &Near| near.max < PI * EARTH_RADIUS_METERS;
     let in_order = query.sort.is_none_or(query::Sort::is_empty);
     let ring = || {
         let near = near.filter(|near| in_order || is_bounded(near))?;
-        let front = Front::new(shape, near.path.as_str(), wanted).filter(Front::is_known)?;
+        let front = GeoPrefix::new(shape, near.path.as_str(), wanted).filter(GeoPrefix::is_known)?;
         let one_by_one = in_order && (query.limit.is_some() || !is_bounded(near));
-        let intervals = places::ring(shape, near, &front, near.min, near.max);
-        let sought = with_front(Narrowed { intervals, bounds: front.all_bounds(shape), filter: None });
+        let intervals = geo_bounds::ring(shape, near, &front, near.min, near.max);
+        let sought = with_front(BoundedKeys { intervals, bounds: front.all_bounds(shape), filter: None });
         Some(Sought { near: one_by_one.then(|| (near.clone(), front)), ..sought })
     };
     let by_any_field = || {
-        wildcard::narrowed(shape, wanted).map(|Narrowed { intervals, bounds, .. }| Sought { bounds, ..of(intervals) })
+        wildcard::bounded_keys(shape, wanted)
+            .map(|BoundedKeys { intervals, bounds, .. }| Sought { bounds, ..of(intervals) })
     };
     let everything = || hinted.then(|| of(vec![Interval { low: Vec::new(), high: KEY_END.to_vec() }]));
     region().or_else(ring).or_else(by_any_field).or_else(everything)

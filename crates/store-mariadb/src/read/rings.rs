@@ -12,7 +12,7 @@ use crate::store::MariaDbStore;
 use document::Doc;
 use geo::Near;
 use index_keys::IndexShape;
-use index_keys::places::{self, Front};
+use index_keys::geo_bounds::{self, GeoPrefix};
 use mariadb_client::Result;
 use mariadb_wire::Param;
 use mariadb_wire::row::BinaryRow;
@@ -29,7 +29,7 @@ pub(crate) struct Rings {
     pub near: Arc<Near>,
     pub shape: Arc<IndexShape>,
     /// What the index has in front of the places.
-    pub front: Front,
+    pub front: GeoPrefix,
 }
 
 /// Where in the order of distances a scan stands.
@@ -114,7 +114,7 @@ async fn within(
     reached: Reached,
 ) -> Result<Vec<Held>> {
     let (inner, outer) = (reached.ring.inner, reached.ring.outer(&rings.near));
-    let condition = places_of(&places::ring(&rings.shape, &rings.near, &rings.front, inner, outer), u64::MAX);
+    let condition = places_of(&geo_bounds::ring(&rings.shape, &rings.near, &rings.front, inner, outer), u64::MAX);
     let in_ring = Rows { condition: Some(condition.into()), ..rows.clone() };
     let (mut found, mut bytes, mut bson) = (Vec::new(), 0, Vec::new());
     let mut hold = |key: &[u8], json: &[u8]| {

@@ -1,8 +1,8 @@
 //! Reading the catalog's tables, as far as they are whole.
 
 use super::{Catalog, Collection, Index, index_spec};
+use crate::catalog::multikey::Multikey;
 use crate::failure::{Attempt, Failure, engine_error, is_damage};
-use crate::multikey::Multikey;
 use ahash::AHashMap;
 use document::DocBuf;
 use error::Result;

@@ -4,12 +4,12 @@
 //! Nothing is written: the log is read with the file, and stays as it is.
 
 use crate::catalog::Catalog;
+use crate::check::validate;
 use crate::connection::{self, Role};
 use crate::engine::{self, FILE_NAME, Options};
 use crate::failure::{engine_error, is_damage};
 use crate::files::checksum::{self, Trailer};
 use crate::files::{FileState, FirstPage, first_page, start, wal};
-use crate::validate;
 use ahash::AHashSet;
 use error::{Code, Error, Result};
 use rusqlite::config::DbConfig;

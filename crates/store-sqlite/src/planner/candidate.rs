@@ -1,35 +1,35 @@
 //! An index that might serve a query, and how well.
 
-use super::wanted::Wanted;
-use super::{intervals, order};
+use super::{intervals, sort_order};
 use crate::catalog::{Collection, Index};
 use crate::plan::{IndexScan, SortField, Union};
 use index_keys::FieldBounds;
-use index_keys::binding::Binding;
+use index_keys::conditions::PlannerQuery;
+use index_keys::index_bounds::CompoundBounds;
 use std::ops::Deref;
 use std::sync::Arc;
 
 pub struct Candidate<'c> {
     pub index: Option<&'c Arc<Index>>,
-    binding: Binding<'c>,
-    pub order: Option<order::Order>,
+    binding: CompoundBounds<'c>,
+    pub order: Option<sort_order::Order>,
 }
 
 impl<'c> Deref for Candidate<'c> {
-    type Target = Binding<'c>;
+    type Target = CompoundBounds<'c>;
 
-    fn deref(&self) -> &Binding<'c> {
+    fn deref(&self) -> &CompoundBounds<'c> {
         &self.binding
     }
 }
 
 impl<'c> Candidate<'c> {
-    pub fn new(collection: &'c Collection, index: Option<&'c Arc<Index>>, wanted: &Wanted<'_>) -> Candidate<'c> {
+    pub fn new(collection: &'c Collection, index: Option<&'c Arc<Index>>, wanted: &PlannerQuery<'_>) -> Candidate<'c> {
         let fields = index.map_or(std::slice::from_ref(&collection.id_field), |index| &index.fields);
         let arrays = index.map_or(0, |index| index.multikey.parts());
-        let binding = Binding::new(index.map(|index| &index.shape), fields, arrays, wanted);
+        let binding = CompoundBounds::new(index.map(|index| &index.shape), fields, arrays, wanted);
         let mut candidate = Candidate { index, binding, order: None };
-        candidate.order = order::of(&candidate, wanted);
+        candidate.order = sort_order::of(&candidate, wanted);
         candidate
     }
 
@@ -51,7 +51,7 @@ impl<'c> Candidate<'c> {
         unique && self.points == self.fields.len()
     }
 
-    pub fn is_sorted(&self, wanted: &Wanted<'_>) -> bool {
+    pub fn is_sorted(&self, wanted: &PlannerQuery<'_>) -> bool {
         wanted.sort.is_none() || self.order.is_some()
     }
 

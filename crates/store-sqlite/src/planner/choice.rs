@@ -9,12 +9,12 @@
 
 use super::candidate::Candidate;
 use super::union::{Branch, Unions};
-use super::wanted::Wanted;
 use super::{Measure, special_scan, text, with_access};
 use crate::catalog::Collection;
 use crate::plan::{Access, IndexScan, SqlitePlan};
 use document::Collation;
-use index_keys::{FieldBounds, Range, covered, implies};
+use index_keys::conditions::PlannerQuery;
+use index_keys::{FieldBounds, ValueRange, covered, partial};
 use std::sync::Arc;
 use store::IndexKind;
 use store::selectivity::{self, MEASURED_PREFERENCE, PathCost, SORT_COST};
@@ -36,7 +36,7 @@ struct Way {
 }
 
 /// The best plan by an index or several; `None` where no index is of use.
-pub fn best(collection: &Arc<Collection>, wanted: &Wanted<'_>, measure: Measure<'_>) -> Option<SqlitePlan> {
+pub fn best(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>, measure: Measure<'_>) -> Option<SqlitePlan> {
     let candidates = of_use(collection, wanted);
     if let Some(one) = candidates.iter().find(|candidate| candidate.is_one_document()) {
         return Some(single(one, wanted).into_plan(collection));
@@ -65,7 +65,7 @@ pub fn best(collection: &Arc<Collection>, wanted: &Wanted<'_>, measure: Measure<
 }
 
 /// The position of the way that looks at the fewest documents.
-fn cheapest(ways: &[Way], collection: &Collection, wanted: &Wanted<'_>) -> Option<usize> {
+fn cheapest(ways: &[Way], collection: &Collection, wanted: &PlannerQuery<'_>) -> Option<usize> {
     let guesses = ways.iter().any(|way| way.is_estimated(wanted));
     let told = || ways.iter().map(|way| (way.leading(collection), way.keys));
     let matches = if guesses { selectivity::estimated_matches(told(), collection.documents() as f64) } else { 1.0 };
@@ -84,7 +84,7 @@ fn cheapest(ways: &[Way], collection: &Collection, wanted: &Wanted<'_>) -> Optio
 }
 
 /// The indexes that may serve.
-pub fn of_use<'c>(collection: &'c Collection, wanted: &Wanted<'_>) -> Vec<Candidate<'c>> {
+pub fn of_use<'c>(collection: &'c Collection, wanted: &PlannerQuery<'_>) -> Vec<Candidate<'c>> {
     let id = Candidate::new(collection, None, wanted);
     let indexes = collection.indexes.iter().filter(|index| index.is_usable() && index.kind.is_ordered());
     let secondary = indexes.map(|index| Candidate::new(collection, Some(index), wanted));
@@ -92,20 +92,20 @@ pub fn of_use<'c>(collection: &'c Collection, wanted: &Wanted<'_>) -> Vec<Candid
 }
 
 /// The scans by indexes of other kinds.
-fn special_scans<'c>(collection: &'c Collection, wanted: &'c Wanted<'_>) -> impl Iterator<Item = IndexScan> + 'c {
-    let usable = collection.indexes.iter().filter(|index| index.is_usable() && implies::keeps_all(index, wanted));
+fn special_scans<'c>(collection: &'c Collection, wanted: &'c PlannerQuery<'_>) -> impl Iterator<Item = IndexScan> + 'c {
+    let usable = collection.indexes.iter().filter(|index| index.is_usable() && partial::covers_query(index, wanted));
     usable.filter_map(|index| special_scan(index, wanted))
 }
 
 /// The plan by an index that a hint asks for.
-pub fn forced(collection: &Arc<Collection>, candidate: Candidate<'_>, wanted: &Wanted<'_>) -> SqlitePlan {
+pub fn forced(collection: &Arc<Collection>, candidate: Candidate<'_>, wanted: &PlannerQuery<'_>) -> SqlitePlan {
     single(&candidate, wanted).into_plan(collection)
 }
 
 /// The plan that gives one document for each value of a field, by an index on it; for a query that the index answers alone.
 pub fn different_values(
     collection: &Arc<Collection>,
-    wanted: &Wanted<'_>,
+    wanted: &PlannerQuery<'_>,
     path: &str,
     collation: &Collation,
 ) -> Option<SqlitePlan> {
@@ -122,7 +122,7 @@ pub fn different_values(
     Some(with_access(collection, true, wanted.sort.is_none(), Access::Index(scan)))
 }
 
-fn single(candidate: &Candidate<'_>, wanted: &Wanted<'_>) -> Way {
+fn single(candidate: &Candidate<'_>, wanted: &PlannerQuery<'_>) -> Way {
     let access = match candidate.exploded() {
         Some(union) => Access::Union(union),
         None => Access::Index(candidate.scan()),
@@ -136,14 +136,14 @@ fn special_shape(scan: &IndexScan) -> f64 {
     let named = scan.index.as_ref().is_some_and(|index| matches!(index.kind, IndexKind::Wildcard(_)));
     let mut bounds = scan.bounds.iter().map(|(_, ranges)| ranges).skip(usize::from(named)).peekable();
     let mut points = 0.0;
-    while bounds.next_if(|ranges| ranges.iter().all(Range::is_point)).is_some() {
+    while bounds.next_if(|ranges| ranges.iter().all(ValueRange::is_point)).is_some() {
         points += 1.0;
     }
     let ranged = bounds.next().is_some_and(|ranges| !index_keys::is_everything(ranges));
     points + if ranged { 0.5 } else { 0.0 }
 }
 
-fn measure_all(ways: &mut [Way], collection: &Collection, wanted: &Wanted<'_>, measure: Measure<'_>) {
+fn measure_all(ways: &mut [Way], collection: &Collection, wanted: &PlannerQuery<'_>, measure: Measure<'_>) {
     let documents = collection.documents() as f64;
     let limit = match wanted.limit {
         Some(limit) if wanted.sort.is_some() => keys_worth_sorting(limit as f64, documents) as u64,
@@ -198,19 +198,19 @@ impl Way {
         PathCost { keys: self.keys, sorted: self.sorted, exact: self.exact }
     }
 
-    fn cost(&self, wanted: &Wanted<'_>, matches: f64) -> f64 {
+    fn cost(&self, wanted: &PlannerQuery<'_>, matches: f64) -> f64 {
         self.measured().cost(wanted.limit, matches)
     }
 
-    fn is_estimated(&self, wanted: &Wanted<'_>) -> bool {
+    fn is_estimated(&self, wanted: &PlannerQuery<'_>) -> bool {
         self.measured().is_estimated(wanted.limit)
     }
 
     /// Whether its keys have all that is looked at.
-    fn covers(&self, collection: &Collection, wanted: &Wanted<'_>) -> bool {
+    fn covers(&self, collection: &Collection, wanted: &PlannerQuery<'_>) -> bool {
         let Access::Index(scan) = &self.access else { return false };
         let paths = scan.fields(collection).iter().map(|field| field.path.as_str());
-        !scan.is_multikey() && covered::has_all(paths, wanted.fields)
+        !scan.is_multikey() && covered::covers_fields(paths, wanted.fields)
     }
 
     /// The fields that say which keys it reads.
@@ -232,7 +232,7 @@ impl Way {
 }
 
 /// The best of the indexes that narrow the search, for a branch of a disjunction.
-pub fn best_branch(collection: &Collection, wanted: &Wanted<'_>, measure: Measure<'_>) -> Option<Branch> {
+pub fn best_branch(collection: &Collection, wanted: &PlannerQuery<'_>, measure: Measure<'_>) -> Option<Branch> {
     let candidates = of_use(collection, wanted);
     let mut branches: Vec<Branch> = candidates.into_iter().filter(|it| it.narrows()).map(Branch::of).collect();
     if wanted.sort.is_some() && branches.iter().any(Branch::is_sorted) {

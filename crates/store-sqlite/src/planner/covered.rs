@@ -2,7 +2,7 @@
 
 use crate::plan::{Access, Covered, SqlitePlan};
 use document::Kind;
-use index_keys::covered::asked;
+use index_keys::covered::requested_fields;
 use std::sync::atomic::AtomicBool;
 use store::{IndexKind, Query};
 
@@ -22,6 +22,6 @@ pub fn cover(plan: &mut SqlitePlan, query: &Query<'_>) {
         kind if kind.is_number() => plain.numbers,
         kind => document::key::tells(kind),
     };
-    let asked = asked(fields.iter().map(|field| field.path.as_str()), query, tells);
+    let asked = requested_fields(fields.iter().map(|field| field.path.as_str()), query, tells);
     scan.covered = asked.map(|asked| Covered { asked, in_vain: AtomicBool::new(false) });
 }

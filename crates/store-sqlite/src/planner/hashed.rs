@@ -1,13 +1,13 @@
 //! Equality, by the hash of the value: what an index keeps of a hashed field.
 
 use super::by_keys;
-use super::wanted::{Scope, Wanted};
 use crate::catalog::Index;
 use crate::plan::IndexScan;
 use document::{Kind, Value, ValueBuf};
 use index_keys::IndexField;
+use index_keys::conditions::{PlannerQuery, Scope};
 use index_keys::keys::{encode_field, end_of_prefix};
-use index_keys::{FieldBounds, Interval, Range};
+use index_keys::{FieldBounds, Interval, ValueRange};
 use query::predicate::Test;
 use std::sync::Arc;
 use store::{FieldKind, IndexKind};
@@ -16,7 +16,7 @@ use store::{FieldKind, IndexKind};
 const POINTS_MAX: usize = 4096;
 
 /// The scan for documents whose first fields equal some values; `None` where nothing of the kind is asked of the first.
-pub fn scan_of(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
+pub fn scan_of(index: &Arc<Index>, wanted: &PlannerQuery<'_>) -> Option<IndexScan> {
     if index.kind != IndexKind::Hashed {
         return None;
     }
@@ -29,14 +29,14 @@ pub fn scan_of(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
         excludes_missing |= found.iter().all(|value| !matches!(value.kind(), Kind::Null | Kind::Undefined));
         let kept: Vec<ValueBuf> = found.into_iter().map(|value| kept(value, field)).collect();
         prefixes = prefixes.iter().flat_map(|prefix| kept.iter().map(|value| behind(prefix, value, field))).collect();
-        let points = kept.into_iter().map(|value| Range::point(value, &field.collation)).collect();
+        let points = kept.into_iter().map(|value| ValueRange::point(value, &field.collation)).collect();
         bounds.push((field.path.clone(), points));
     }
     if bounds.is_empty() || !excludes_missing {
         return None;
     }
     for field in &index.fields[bounds.len()..] {
-        bounds.push((field.path.clone(), vec![Range::everything()]));
+        bounds.push((field.path.clone(), vec![ValueRange::everything()]));
     }
     let mut intervals: Vec<Interval> =
         prefixes.into_iter().map(|low| Interval { high: end_of_prefix(low.clone()), low }).collect();
@@ -46,7 +46,7 @@ pub fn scan_of(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
 }
 
 /// The values that a field has to equal one of. Null stands for undefined, too.
-fn values(field: &IndexField, wanted: &Wanted<'_>) -> Option<Vec<ValueBuf>> {
+fn values(field: &IndexField, wanted: &PlannerQuery<'_>) -> Option<Vec<ValueBuf>> {
     let here = wanted.conditions.iter().filter(|it| it.path == field.path && it.scope == Scope::DOCUMENT);
     let found = here.filter_map(|condition| equality(condition.test, field)).min_by_key(|values| values.len())?;
     if found.iter().any(|value| matches!(value.kind(), Kind::Array | Kind::Undefined)) {

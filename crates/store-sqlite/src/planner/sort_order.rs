@@ -1,9 +1,9 @@
 //! Whether an index gives the order of a sort.
 
 use super::candidate::Candidate;
-use super::wanted::Wanted;
 use crate::plan::SortField;
-use index_keys::Range;
+use index_keys::ValueRange;
+use index_keys::conditions::PlannerQuery;
 
 /// How many scans one is taken apart to at the most, to be merged in order.
 const SCANS_MAX: usize = 200;
@@ -17,7 +17,7 @@ pub struct Order {
 }
 
 /// The order, if the index gives it.
-pub fn of(candidate: &Candidate<'_>, wanted: &Wanted<'_>) -> Option<Order> {
+pub fn of(candidate: &Candidate<'_>, wanted: &PlannerQuery<'_>) -> Option<Order> {
     let sort = wanted.sort.filter(|_| wanted.natural.is_none() && candidate.is_ordered())?;
     if candidate.fields.iter().any(|field| field.collation != *sort.collation()) {
         return None;
@@ -44,7 +44,7 @@ pub fn of(candidate: &Candidate<'_>, wanted: &Wanted<'_>) -> Option<Order> {
                 part = None;
             }
         } else if fixed {
-        } else if order.fields.is_empty() && ranges.iter().all(Range::is_point) {
+        } else if order.fields.is_empty() && ranges.iter().all(ValueRange::is_point) {
             order.leading = at + 1;
         } else {
             return None;

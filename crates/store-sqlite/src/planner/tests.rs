@@ -1,7 +1,7 @@
 use super::*;
 use crate::catalog::Index;
 use crate::catalog::index_spec;
-use crate::multikey::Multikey;
+use crate::catalog::multikey::Multikey;
 use document::{DocBuf, array, doc};
 use query::{Context, Predicate, Sort};
 use store::{Namespace, Plan};

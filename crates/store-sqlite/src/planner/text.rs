@@ -1,19 +1,19 @@
 //! Searches by words.
 
-use super::Wanted;
+use super::PlannerQuery;
 use crate::catalog::{Collection, Index};
 use crate::plan::{Access, IndexScan, SqlitePlan};
 use fulltext::TextSearch;
-use index_keys::implies;
-use index_keys::search::{Terms, terms};
+use index_keys::partial;
+use index_keys::search::{TermIntervals, term_intervals};
 use std::sync::Arc;
 use store::{ExaminedCounter, PlanFacts};
 
 /// The plan for a search that must hold; `None` where there is none, or it stands in an `$or`.
-pub fn plan(collection: &Arc<Collection>, wanted: &Wanted<'_>) -> Option<SqlitePlan> {
+pub fn plan(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>) -> Option<SqlitePlan> {
     let search = wanted.text?;
     let index = index_of(collection, search)?;
-    let Terms { intervals, exact } = terms(index, search, wanted)?;
+    let TermIntervals { intervals, exact } = term_intervals(index, search, wanted)?;
     let facts = PlanFacts { exact, sorted: wanted.sort.is_none(), view: false };
     let search = wanted.text.cloned();
     let scan = IndexScan { forward: false, search, ..IndexScan::new(Some(index.clone()), intervals) };
@@ -27,10 +27,10 @@ pub fn plan(collection: &Arc<Collection>, wanted: &Wanted<'_>) -> Option<SqliteP
 }
 
 /// The scan for the words of a branch of a disjunction; what it finds is not scored by it.
-pub fn scan(collection: &Collection, wanted: &Wanted<'_>) -> Option<IndexScan> {
+pub fn scan(collection: &Collection, wanted: &PlannerQuery<'_>) -> Option<IndexScan> {
     let search = wanted.text?;
-    let index = index_of(collection, search).filter(|index| implies::keeps_all(index, wanted))?;
-    Some(IndexScan::new(Some(index.clone()), terms(index, search, wanted)?.intervals))
+    let index = index_of(collection, search).filter(|index| partial::covers_query(index, wanted))?;
+    Some(IndexScan::new(Some(index.clone()), term_intervals(index, search, wanted)?.intervals))
 }
 
 fn index_of<'c>(collection: &'c Collection, search: &TextSearch) -> Option<&'c Arc<Index>> {

@@ -1,12 +1,12 @@
 //! A disjunction as a union of scans, one for each of its branches.
 
 use super::candidate::Candidate;
-use super::order::Order;
-use super::wanted::Wanted;
+use super::sort_order::Order;
 use super::{Measure, choice, ranges};
 use crate::catalog::Collection;
 use crate::plan::{Access, IndexScan, Union};
 use index_keys::Interval;
+use index_keys::conditions::PlannerQuery;
 use query::predicate::Node;
 
 /// Branches of a union at the most: a document that one of them gives is looked for among those of the others.
@@ -17,7 +17,7 @@ const BRANCHES_PLANNED_MAX: usize = 1000;
 
 pub struct Unions<'u, 'q> {
     pub collection: &'u Collection,
-    pub wanted: &'u Wanted<'q>,
+    pub wanted: &'u PlannerQuery<'q>,
     pub measure: Measure<'u>,
 }
 

@@ -5,7 +5,7 @@
 
 use crate::catalog::Collection;
 use crate::failure::{Attempt, in_collection};
-use crate::scan;
+use crate::read::scan;
 use ahash::AHashMap;
 use document::{Doc, Value};
 use error::Result;

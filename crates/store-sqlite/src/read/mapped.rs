@@ -10,7 +10,7 @@ use crate::catalog::Collection;
 use crate::connection::{self, Role};
 use crate::engine::Shared;
 use crate::failure::Attempt;
-use crate::readers::{Lease, Readers};
+use crate::read::connections::{Lease, Readers};
 use error::Result;
 use rusqlite::Connection;
 use std::cell::Cell;

@@ -2,7 +2,7 @@
 
 use crate::catalog::Collection;
 use crate::failure::{self, Attempt, Failure};
-use crate::scan;
+use crate::read::scan;
 use document::{Doc, DocBuf};
 use rusqlite::{Connection, OptionalExtension};
 use store::row_sampler::RowSampler;

@@ -8,12 +8,12 @@
 //! the beginnings of large documents before the rest of them; [`merge`] brings several
 //! scans together in order.
 
-mod by_keys;
 mod covered;
 mod cursor;
-mod glimpse;
+mod key_walk;
 mod merge;
 mod near;
+mod prefix;
 
 use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure};
@@ -22,17 +22,17 @@ use ahash::AHashSet;
 use covered::Telling;
 use document::{Doc, Value};
 use error::{Code, Error, Result};
-use glimpse::Glimpse;
 use index_keys::Interval;
 use index_keys::keys;
+use prefix::Glimpse;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 use std::time::Instant;
 use store::{Examined, Flow, PrefixFiltering, PrefixVerdict};
 
-pub use by_keys::{count_keys, measure_keys};
 pub use cursor::{Cursor, Place};
-pub use glimpse::Habit;
+pub use key_walk::{count_keys, measure_keys};
+pub use prefix::Habit;
 
 /// Rows between two looks at the clock.
 const ROWS_PER_LOOK: usize = 16;
@@ -251,7 +251,7 @@ impl Slice<'_, '_> {
             let by_keys = scan.filter.is_some()
                 || scan.different.is_some()
                 || scan.covered().is_some()
-                || glimpse::is_possible(self.visit, self.collection, scan, earlier);
+                || prefix::is_possible(self.visit, self.collection, scan, earlier);
             let end = match by_keys {
                 true => self.interval_by_keys(interval, scan, earlier)?,
                 false => self.interval(interval, scan, earlier)?,

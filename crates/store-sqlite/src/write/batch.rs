@@ -1,13 +1,13 @@
 //! Carrying out a batch of statements.
 
 use super::Writer;
+use super::documents::Old;
 use super::part::{Begun, End, Part};
-use super::rows::Old;
 use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure, Long};
 use crate::plan::{Access, IndexScan, SqlitePlan};
 use crate::planner;
-use crate::scan::{self, Cursor, SliceEnd, Visitor};
+use crate::read::scan::{self, Cursor, SliceEnd, Visitor};
 use bytes::Bytes;
 use document::{DOCUMENT_BYTES_MAX_INTERNAL, Doc, DocBuf, Value, ValueBuf};
 use error::{Code, Error, Result};

@@ -4,11 +4,11 @@
 //! changed, and the worker evaluates again. Several workers evaluate at the same time, and none of
 //! them waits for another.
 
-use super::rows::{Entries, Old};
+use super::documents::{Entries, Old};
 use super::{GROUP_TIME_MAX, Writer};
 use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure, in_collection};
-use crate::sync;
+use crate::files::sync;
 use document::{Doc, DocBuf};
 use error::{Error, Result};
 use std::borrow::Cow;

@@ -6,14 +6,14 @@
 //!
 //! Nothing is lost meanwhile. The documents are committed before they are acknowledged, and a row
 //! of the table `late` says since which of them entries are missing; after a crash they are made of
-//! the documents ([`left`](super::left)). Nobody sees the gap: whoever reads by an index, or
+//! the documents ([`left`](super::recovery)). Nobody sees the gap: whoever reads by an index, or
 //! changes one of these documents, has the entries entered first. What a unique index has to say
 //! does not wait, nor do those who write and read in turns, who would gain nothing.
 
 mod list;
 
 use super::Writer;
-use super::rows::Entries;
+use super::documents::Entries;
 use crate::catalog::{Collection, Index};
 use crate::failure::{Attempt, Failure};
 use error::Error;

@@ -4,11 +4,11 @@
 //! workers see change together or not at all.
 
 use super::Writer;
-use super::build;
+use super::index_build;
+use crate::catalog::multikey::Multikey;
+use crate::catalog::view_names;
 use crate::catalog::{Collection, Index, index_spec};
 use crate::failure::{Attempt, Failure};
-use crate::multikey::Multikey;
-use crate::views;
 use document::DocBuf;
 use error::{Code, Error, Result};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Writer {
 
     /// Error 166 when there is a view of that name.
     pub(super) fn refuse_view(&self, namespace: &Namespace) -> Attempt<()> {
-        match views::is_view(&self.connection, &self.catalog, namespace)? {
+        match view_names::is_view(&self.connection, &self.catalog, namespace)? {
             true => Err(store::views::not_a_collection(namespace).into()),
             false => Ok(()),
         }
@@ -188,7 +188,7 @@ impl Writer {
         self.ensure_collection(namespace)?;
         let before = self.ensure_collection(namespace)?;
         // Of a large one, others see an index while it is built.
-        let large = build::is_large(&before) && !self.queue.is_nested();
+        let large = index_build::is_large(&before) && !self.queue.is_nested();
         let mut built = Vec::new();
         for spec in wanted {
             let collection = self.ensure_collection(namespace)?;

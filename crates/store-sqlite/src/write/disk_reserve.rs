@@ -7,7 +7,7 @@
 
 use super::Writer;
 use crate::failure::{Attempt, Failure};
-use crate::sync;
+use crate::files::sync;
 use error::{Code, Error};
 use rusqlite::ffi;
 use rustix::fs::{FallocateFlags, fallocate, statvfs};

@@ -3,10 +3,10 @@
 //! Each function changes one document with all its entries, or refuses and leaves nothing behind: what was put in before the
 //! conflict is taken out again, which costs nothing where there is none.
 
-use super::{Writer, late};
+use super::{Writer, deferred};
 use crate::catalog::{Collection, Index};
 use crate::failure::{Attempt, is_duplicate};
-use crate::scan;
+use crate::read::scan;
 use document::{Collation as Spelling, Doc, DocBuf, Value};
 use error::{Error, Result};
 use index_keys::keys::{self, Key};
@@ -55,7 +55,7 @@ impl Writer {
             return Err(if is_duplicate(&error) { duplicate_id(collection, document).into() } else { error.into() });
         }
         self.note_arrays(collection, entries)?;
-        let at_once = |index: &Index| !later || !late::may_wait(index);
+        let at_once = |index: &Index| !later || !deferred::may_wait(index);
         if let Some((index, key)) = self.add_entries(collection, seq, &entries.keys, at_once)? {
             self.connection.prepare_cached(&collection.sql.delete)?.execute([seq])?;
             return Err(duplicate(collection, index, document, key).into());
@@ -248,7 +248,7 @@ impl Entries {
         let mut entries = Entries { keys: Vec::with_capacity(collection.indexes.len()), arrays: Vec::new() };
         for (at, index) in collection.indexes.iter().enumerate() {
             let mut arrays = 0;
-            entries.keys.push(keys::index_keys_noting(document, index, &mut arrays)?);
+            entries.keys.push(keys::index_keys_with_features(document, index, &mut arrays)?);
             if !index.multikey.has(arrays) {
                 entries.arrays.push((at, arrays));
             }

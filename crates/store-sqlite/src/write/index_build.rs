@@ -8,11 +8,11 @@
 //! Until then the table stands among those to be cleaned away: after a crash there has never been an index.
 
 use super::Writer;
-use super::rows::duplicate;
+use super::documents::duplicate;
 use crate::catalog::{Collection, Index};
 use crate::failure::{Attempt, Failure, is_duplicate};
 use crate::planner;
-use crate::scan::{self, Cursor, SliceEnd};
+use crate::read::scan::{self, Cursor, SliceEnd};
 use ahash::AHashSet;
 use document::{Doc, DocBuf};
 use error::Error;
@@ -115,7 +115,7 @@ impl Writer {
                 let end =
                     scan::slice(&self.connection, &plan, &mut cursor, deadline, &mut |seq, document: Doc<'_>| {
                         seen += 1;
-                        for key in keys::index_keys_noting(document, index, &mut arrays)? {
+                        for key in keys::index_keys_with_features(document, index, &mut arrays)? {
                             bytes += key.len() + size_of::<(Key, i64)>();
                             chunk.push((key, seq));
                         }

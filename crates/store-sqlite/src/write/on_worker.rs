@@ -8,15 +8,15 @@
 
 mod search;
 
-use super::SqliteStore;
+use super::batch::{Found, Target, written};
+use super::conditional::{Applied, Change, Changed, Conditional, Record};
+use super::documents::Entries;
+use super::part::{Begun, Rest, Settled, is_over};
+use super::retry;
 use crate::catalog::Collection;
 use crate::failure::{self, Failure, Long};
-use crate::scan;
-use crate::writer::batch::{Found, Target, written};
-use crate::writer::conditional::{Applied, Change, Changed, Conditional, Record};
-use crate::writer::part::{Begun, Rest, Settled, is_over};
-use crate::writer::retry;
-use crate::writer::rows::Entries;
+use crate::read::scan;
+use crate::worker::SqliteStore;
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error, Result};
 use rusqlite::OptionalExtension;
@@ -72,7 +72,7 @@ enum Sent {
 
 impl SqliteStore {
     /// Carries out a batch: on the writer, but for what takes long.
-    pub(super) async fn carry_out(&self, batch: WriteBatch) -> Result<BatchOutcome> {
+    pub async fn carry_out(&self, batch: WriteBatch) -> Result<BatchOutcome> {
         let mut settled = self.writer.write(Rest::all_of(batch)).await?;
         loop {
             match settled {

@@ -9,7 +9,7 @@
 use super::queue::Write;
 use super::{GROUP_BATCHES_MAX, GROUP_TIME_MAX, Writer};
 use crate::failure::{Attempt, Failure, Long, in_collection};
-use crate::sync;
+use crate::files::sync;
 use error::{Error, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};

@@ -7,7 +7,7 @@
 use super::Writer;
 use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure, in_collection, is_damage, is_duplicate};
-use crate::scan;
+use crate::read::scan;
 use error::Error;
 use index_keys::keys;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ impl Writer {
     /// Has indexes that lack entries be used or not.
     fn set_behind(&self, behind: bool) {
         for collection in self.catalog.collections().filter(|collection| self.left.concerns(collection.id)) {
-            for index in collection.indexes.iter().filter(|index| super::late::may_wait(index)) {
+            for index in collection.indexes.iter().filter(|index| super::deferred::may_wait(index)) {
                 index.behind.store(behind, Ordering::Release);
             }
         }
@@ -117,7 +117,7 @@ impl Writer {
         let mut rows = statement.query([first_seq])?;
         while let Some(row) = rows.next()? {
             let (seq, document) = scan::stored(row, collection)?;
-            for index in collection.indexes.iter().filter(|index| super::late::may_wait(index)) {
+            for index in collection.indexes.iter().filter(|index| super::deferred::may_wait(index)) {
                 for key in keys::index_keys(document, index)? {
                     match self.connection.prepare_cached(&index.sql.insert)?.execute((key.as_slice(), seq)) {
                         Err(error) if !is_duplicate(&error) => return Err(error.into()),

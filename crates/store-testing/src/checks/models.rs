@@ -4,8 +4,8 @@ use crate::random::Random;
 use crate::suite::{Check, Suite, delete, index, inserts, predicate, update};
 use document::{DocBuf, Value, doc};
 use query::Context;
-use update::Update;
 use store::UpdateStatement;
+use update::Update;
 
 pub fn checks() -> Vec<Check> {
     vec![("model", random_writes_agree_with_a_model)]

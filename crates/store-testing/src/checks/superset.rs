@@ -4,10 +4,10 @@
 use crate::random::{Random, array_of, pick, seed, value};
 use crate::suite::{Check, Suite, index, update};
 use document::{DocBuf, Value, ValueBuf, array, doc};
-use update::Applied;
 use query::{Context, Predicate};
-use update::Update;
 use store::IndexSpec;
+use update::Applied;
+use update::Update;
 
 pub fn checks() -> Vec<Check> {
     vec![("plans", random_filters_find_all_that_matches), ("changes", random_updates_give_what_the_pure_function_gives)]

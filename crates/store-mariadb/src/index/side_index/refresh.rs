@@ -226,7 +226,7 @@ async fn insert(connection: &mut Connection, own: &str, rows: &[KeyRow]) -> Resu
 fn add_keys(document: Option<Doc<'_>>, shape: &IndexShape, seq: u64, found: &mut Vec<KeyRow>) -> u64 {
     let mut arrays = 0;
     // What MongoDB could not index may have come by SQL.
-    let keys = document.and_then(|document| keys::index_keys_noting(document, shape, &mut arrays).ok());
+    let keys = document.and_then(|document| keys::index_keys_with_features(document, shape, &mut arrays).ok());
     let Some(keys) = keys else {
         found.push((UNKNOWN.to_vec(), seq));
         return 0;

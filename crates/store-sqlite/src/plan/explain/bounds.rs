@@ -3,7 +3,7 @@
 use crate::plan::{IndexScan, NearScan};
 use crate::planner;
 use document::{ArrayWriter, Collation, DocWriter, Value};
-use index_keys::{FieldBounds, IndexField, IndexShape, Interval, Range};
+use index_keys::{FieldBounds, IndexField, IndexShape, Interval, ValueRange};
 use query::predicate::Test;
 use store::explain::{append_ranges, range_text};
 use store::{FieldKind, IndexSpec};
@@ -30,7 +30,7 @@ pub fn write_points(test: &Test, writer: &mut DocWriter<'_>) {
         Test::In(list) => list.values(),
         _ => &[],
     };
-    let ranges: FieldBounds = values.iter().map(|value| Range::point(value.clone(), &Collation::SIMPLE)).collect();
+    let ranges: FieldBounds = values.iter().map(|value| ValueRange::point(value.clone(), &Collation::SIMPLE)).collect();
     write_ranges(&ranges, true, &mut writer.array("_id"));
 }
 
@@ -53,7 +53,7 @@ pub fn one_range(scan: &IndexScan) -> bool {
 
 /// The first key that is counted, and the last.
 pub fn write_start_and_end(scan: &IndexScan, writer: &mut DocWriter<'_>) {
-    let fields: Vec<(&str, &Range)> =
+    let fields: Vec<(&str, &ValueRange)> =
         scan.bounds.iter().filter_map(|(path, ranges)| Some((path.as_str(), ranges.first()?))).collect();
     for (key, inclusive, high) in [("startKey", "startKeyInclusive", false), ("endKey", "endKeyInclusive", true)] {
         let mut all = true;
@@ -137,7 +137,7 @@ fn cells_text(kind: FieldKind, Interval { low, high }: &Interval, skipped: usize
 
 /// `[1, 5)`, in the direction of the scan.
 fn write_ranges(ranges: &FieldBounds, forward: bool, array: &mut ArrayWriter<'_>) {
-    let text = |range: &Range| {
+    let text = |range: &ValueRange| {
         let low = (range.low.value.as_value(), !range.low.behind);
         let high = (range.high.value.as_value(), range.high.behind);
         if forward { range_text(low, high) } else { range_text(high, low) }

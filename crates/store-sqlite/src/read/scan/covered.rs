@@ -3,10 +3,10 @@
 //! A key of null does not tell whether there is a field, nor that of a number its type, unless all of an index's are of one. Such documents are fetched
 //! after all.
 
-use super::by_keys::Entry;
+use super::key_walk::Entry;
 use super::{Slice, SliceEnd};
+use crate::catalog::multikey::Plain;
 use crate::failure::Attempt;
-use crate::multikey::Plain;
 use crate::plan::{Covered, IndexScan};
 use document::key::Told;
 use document::{Doc, DocWriter};

@@ -2,11 +2,11 @@
 
 use super::covered::Covering;
 use super::cursor::{Place, RowPosition};
-use super::{ROWS_PER_LOOK, Slice, SliceEnd, blob, glimpse};
+use super::{ROWS_PER_LOOK, Slice, SliceEnd, blob, prefix};
 use crate::catalog::Collection;
 use crate::failure::Attempt;
 use crate::plan::IndexScan;
-use crate::scan;
+use crate::read::scan;
 use document::Doc;
 use index_keys::Interval;
 use index_keys::key_filter::Verdict;
@@ -49,7 +49,7 @@ impl Slice<'_, '_> {
     ) -> Attempt<SliceEnd> {
         let mut by_seq = self.connection.prepare_cached(&self.collection.sql.by_seq)?;
         let (connection, collection, place) = (self.connection, self.collection, self.cursor.place.clone());
-        let glances = glimpse::is_possible(self.visit, collection, scan, earlier);
+        let glances = prefix::is_possible(self.visit, collection, scan, earlier);
         let mut looked = Looked::default();
         let end = walk(connection, collection, scan, interval, &place, &mut looked, &mut |entry| {
             if let Some(Verdict::Leap(target)) = scan.judge(entry.key) {

@@ -3,8 +3,8 @@
 //! Of each scan the next key is at hand, not its document: so a limit of ten documents costs ten documents, however many scans
 //! there are.
 
-use super::by_keys::{next_key, with_document};
 use super::cursor::Place;
+use super::key_walk::{next_key, with_document};
 use super::{Slice, SliceEnd};
 use crate::catalog::Collection;
 use crate::failure::Attempt;

@@ -3,8 +3,8 @@
 //! Of a ring only distances and numbers of documents are held. The position reached is the distance of the last document taken, its
 //! number, and how wide the ring was.
 
-use super::by_keys::with_document;
 use super::cursor::RowPosition;
+use super::key_walk::with_document;
 use super::{Slice, SliceEnd, blob};
 use crate::failure::Attempt;
 use crate::plan::NearScan;

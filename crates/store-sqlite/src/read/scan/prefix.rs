@@ -7,7 +7,7 @@ use super::{Slice, Visitor};
 use crate::catalog::Collection;
 use crate::failure::Attempt;
 use crate::plan::IndexScan;
-use crate::scan::by_keys::Entry;
+use crate::read::scan::key_walk::Entry;
 use document::Doc;
 use rusqlite::Connection;
 use rusqlite::blob::Blob;

@@ -3,7 +3,7 @@
 use super::{Statement, Step};
 use crate::catalog::Collection;
 use crate::plan::SqlitePlan;
-use crate::writer::batch::{Found, Target, check, query_of};
+use crate::write::batch::{Found, Target, check, query_of};
 use document::Doc;
 use error::{Error, Result};
 use query::{MatchDetails, Sort};

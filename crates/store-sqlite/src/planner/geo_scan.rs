@@ -1,14 +1,14 @@
 //! Conditions on places, by indexes over the sphere and over the plane.
 
-use super::{Measure, NATURAL, Wanted, choice, natural, with_access};
+use super::{Measure, NATURAL, PlannerQuery, choice, natural, with_access};
 use crate::catalog::{Collection, Index};
 use crate::plan::{Access, IndexScan, NearScan, SqlitePlan};
 use document::{Kind, Value};
 use error::Result;
+use index_keys::geo_bounds::{GeoPrefix, region};
 use index_keys::keys::KEY_END;
-use index_keys::places::{Front, region};
-use index_keys::wildcard::Narrowed;
-use index_keys::{Interval, implies};
+use index_keys::wildcard::BoundedKeys;
+use index_keys::{Interval, partial};
 use query::Sort;
 use std::sync::Arc;
 use store::{Query, near};
@@ -17,7 +17,7 @@ use store::{Query, near};
 pub fn by_distance(
     collection: &Arc<Collection>,
     query: &Query<'_>,
-    wanted: &Wanted<'_>,
+    wanted: &PlannerQuery<'_>,
     measure: Measure<'_>,
 ) -> Result<Option<SqlitePlan>> {
     let Some(near) = query.predicate.near() else { return Ok(None) };
@@ -30,7 +30,7 @@ pub fn by_distance(
     let hinted = |index: &Index| match query.hint {
         Some(hint) if hint.kind() == Kind::String => hint.as_name().is_some_and(|name| name == index.spec.name),
         Some(Value::Document(key)) if !key.is_empty() => store::index_rules::same_key(key, index.spec.key.as_doc()),
-        _ => implies::keeps_all(index, wanted),
+        _ => partial::covers_query(index, wanted),
     };
     let is_bound = |path: &str| wanted.conditions.iter().any(|condition| condition.path == path);
     let serves = |index: &&Arc<Index>| {
@@ -42,7 +42,7 @@ pub fn by_distance(
     };
     near::check_center(&any.kind, near)?;
     let scan_by = |index: &Arc<Index>| {
-        let front = Front::new(index, near.path.as_str(), wanted).filter(Front::is_known)?;
+        let front = GeoPrefix::new(index, near.path.as_str(), wanted).filter(GeoPrefix::is_known)?;
         Some(NearScan { index: index.clone(), near: near.clone(), filter: front.filter(index), front })
     };
     if let Some(scan) = collection.indexes.iter().filter(serves).find_map(scan_by) {
@@ -58,8 +58,8 @@ pub fn by_distance(
 }
 
 /// The scan by this index, if it can tell a condition on a region.
-pub fn scan_of(index: &Arc<Index>, wanted: &Wanted<'_>) -> Option<IndexScan> {
-    let Narrowed { intervals, bounds, filter } = region(index, wanted)?;
+pub fn scan_of(index: &Arc<Index>, wanted: &PlannerQuery<'_>) -> Option<IndexScan> {
+    let BoundedKeys { intervals, bounds, filter } = region(index, wanted)?;
     Some(IndexScan { bounds, filter, ..IndexScan::new(Some(index.clone()), intervals) })
 }
 

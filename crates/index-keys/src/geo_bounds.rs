@@ -1,12 +1,12 @@
 //! Conditions on places, by indexes over the sphere and over the plane.
 
-use crate::binding::has_position;
-use crate::bounds::{self, Bounds, Ground};
+use crate::bounds::{self, Bounds, FieldContext};
+use crate::conditions::{PlannerQuery, Scope};
+use crate::index_bounds::has_position;
 use crate::key_filter::KeyFilter;
 use crate::keys::{KEY_END, plane, sphere};
-use crate::wanted::{Scope, Wanted};
-use crate::wildcard::Narrowed;
-use crate::{FieldBounds, IndexField, IndexShape, Interval, Range};
+use crate::wildcard::BoundedKeys;
+use crate::{FieldBounds, IndexField, IndexShape, Interval, ValueRange};
 use geo::{CellRange, Near, Region, cover};
 use query::predicate::Test;
 use store::geo_keys::grid;
@@ -17,7 +17,7 @@ const FRONTS_MAX: usize = 64;
 
 /// What a query says of the fields that an index has in front of its first places. Nothing where the places lead.
 #[derive(Clone, Debug)]
-pub struct Front {
+pub struct GeoPrefix {
     bounds: Vec<FieldBounds>,
     /// What keys begin with, where all of the fields have to equal some values: once for each combination.
     prefixes: Option<Vec<Vec<u8>>>,
@@ -25,9 +25,9 @@ pub struct Front {
     behind: Vec<FieldBounds>,
 }
 
-impl Front {
+impl GeoPrefix {
     /// `None` where other places stand first in the index, or none do.
-    pub fn new(shape: &IndexShape, path: &str, wanted: &Wanted<'_>) -> Option<Front> {
+    pub fn new(shape: &IndexShape, path: &str, wanted: &PlannerQuery<'_>) -> Option<GeoPrefix> {
         let is_place = |field: &IndexField| matches!(field.kind, FieldKind::Sphere | FieldKind::Plane);
         let (before, places) = shape.fields.split_at(shape.fields.iter().position(is_place)?);
         if shape.fields[before.len()].path != path {
@@ -35,13 +35,13 @@ impl Front {
         }
         let bounds: Vec<FieldBounds> = before.iter().map(|field| bounds_of(field, wanted)).collect();
         let combinations = bounds.iter().map(Vec::len).fold(1, usize::saturating_mul);
-        let are_points = bounds.iter().flatten().all(Range::is_point) && combinations <= FRONTS_MAX;
+        let are_points = bounds.iter().flatten().all(ValueRange::is_point) && combinations <= FRONTS_MAX;
         let prefixes = || crate::intervals::build(before, &bounds).0.into_iter().map(|keys| keys.low).collect();
         let behind = places.iter().skip(1).map(|field| match is_place(field) {
-            true => vec![Range::everything()],
+            true => vec![ValueRange::everything()],
             false => bounds_of(field, wanted),
         });
-        Some(Front { prefixes: are_points.then(prefixes), behind: behind.collect(), bounds })
+        Some(GeoPrefix { prefixes: are_points.then(prefixes), behind: behind.collect(), bounds })
     }
 
     /// Whether the query demands single values of all the fields.
@@ -70,7 +70,7 @@ impl Front {
             return None;
         }
         let is_bound = |ranges: &FieldBounds| !crate::is_everything(ranges);
-        let places = std::iter::once(vec![Range::everything()]);
+        let places = std::iter::once(vec![ValueRange::everything()]);
         let bounds =
             || self.bounds.iter().cloned().chain(places).chain(self.behind.iter().cloned()).collect::<Vec<_>>();
         self.behind.iter().any(is_bound).then(|| KeyFilter::new(&shape.fields, &bounds()))
@@ -78,7 +78,7 @@ impl Front {
 
     /// Per field of the index: the ranges of those in front; of the places none, if cells are looked up; those of the fields behind.
     pub fn all_bounds(&self, shape: &IndexShape) -> Vec<(String, FieldBounds)> {
-        let places = if self.is_known() { Vec::new() } else { vec![Range::everything()] };
+        let places = if self.is_known() { Vec::new() } else { vec![ValueRange::everything()] };
         let rest = std::iter::once(places).chain(self.behind.iter().cloned());
         let paths = shape.fields.iter().map(|field| field.path.clone());
         paths.zip(self.bounds.iter().cloned().chain(rest)).collect()
@@ -87,29 +87,29 @@ impl Front {
 
 /// The ranges that the narrowest of a query's conditions on a field leaves. Of an array there is a key for each of its elements, so that
 /// several conditions may be met by different ones.
-fn bounds_of(field: &IndexField, wanted: &Wanted<'_>) -> FieldBounds {
-    let ground = Ground { collation: &field.collation, single: false };
+fn bounds_of(field: &IndexField, wanted: &PlannerQuery<'_>) -> FieldBounds {
+    let ground = FieldContext { collation: &field.collation, single: false };
     let here = wanted.conditions.iter().filter(|it| it.path == field.path && it.scope == Scope::DOCUMENT);
     let found = here.filter_map(|condition| bounds::of(condition.test, ground)).filter(|bounds| !bounds.universal);
     let narrowest = found.min_by_key(|bounds| (!bounds.is_points(), bounds.ranges.len()));
     match narrowest {
         Some(Bounds { ranges, .. }) if !has_position(field) => ranges,
-        _ => vec![Range::everything()],
+        _ => vec![ValueRange::everything()],
     }
 }
 
 /// The keys of all documents that meet a condition on a region, if the index tells it: where nothing stands in front of its places, or what
 /// does is bound as well.
-pub fn region(shape: &IndexShape, wanted: &Wanted<'_>) -> Option<Narrowed> {
+pub fn region(shape: &IndexShape, wanted: &PlannerQuery<'_>) -> Option<BoundedKeys> {
     wanted.conditions.iter().find_map(|condition| {
         let Test::Geometry(region) = condition.test else { return None };
-        let front = Front::new(shape, &condition.path, wanted)?;
+        let front = GeoPrefix::new(shape, &condition.path, wanted)?;
         let intervals = match front.is_known() {
             true => front.with(&region_intervals(shape, region)?),
             false if front.is_bound() => crate::intervals::build(&shape.fields, &front.bounds).0,
             false => return None,
         };
-        Some(Narrowed { intervals, bounds: front.all_bounds(shape), filter: front.filter(shape) })
+        Some(BoundedKeys { intervals, bounds: front.all_bounds(shape), filter: front.filter(shape) })
     })
 }
 
@@ -122,7 +122,7 @@ fn region_intervals(shape: &IndexShape, region: &Region) -> Option<Vec<Interval>
 }
 
 /// Where an index keeps places from one distance to another, behind what a query says of the fields in front of them.
-pub fn ring(shape: &IndexShape, near: &Near, front: &Front, inner: f64, outer: f64) -> Vec<Interval> {
+pub fn ring(shape: &IndexShape, near: &Near, front: &GeoPrefix, inner: f64, outer: f64) -> Vec<Interval> {
     front.with(&match &shape.kind {
         IndexKind::Plane(options) => plane_intervals(&near.ring_on_plane(&grid(options), inner, outer)),
         _ => sphere_intervals(&near.ring_on_sphere(inner, outer)),
