@@ -24,7 +24,6 @@ mod geo_near;
 mod glance;
 mod granularity;
 mod group;
-mod needed;
 mod operand;
 mod optimize;
 mod parse;
@@ -45,10 +44,9 @@ use document::{Doc, DocBuf, Value};
 use error::{Error, Result};
 use foreign::Foreign;
 pub use glance::check as glance;
-pub use needed::Fields;
 pub use parse::{LOCAL_SESSIONS_NAMESPACE, SESSIONS_NAMESPACE, no_change_streams};
 use query::metadata::{Item, ItemBuf, Meta, Needs};
-use query::{Context, Predicate, Sort};
+use query::{Context, Predicate, ReadFields, Sort};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -65,7 +63,7 @@ pub struct Pipeline {
     /// The metadata that its stages read.
     needs: Needs,
     /// The only fields of input documents that its stages read; `None` if they may read any.
-    fields: Option<Fields>,
+    fields: Option<ReadFields>,
 }
 
 /// One stage. Cheap to clone: runs share the parsed parts.
@@ -110,7 +108,7 @@ pub struct Source {
     /// The metadata of the documents that the pipeline reads.
     pub needs: Needs,
     /// The only fields that the pipeline and this source read; `None` if they may read any.
-    pub fields: Option<Fields>,
+    pub fields: Option<ReadFields>,
 }
 
 /// The pipelines of a `$facet`, by name.
@@ -164,7 +162,7 @@ impl Pipeline {
 
     fn parse_stages(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
         let around = context.requests.take();
-        let fields = Fields::of(stages);
+        let fields = ReadFields::of_pipeline(stages);
         let (mut stages, needs) = context.folding_later(|context| parse::stages(stages, context))?;
         context.requests.add(around);
         optimize::rearrange(&mut stages);

@@ -8,9 +8,10 @@
 use crate::command::options::given_collation;
 use crate::dispatch::Call;
 use crate::read::Request;
-use aggregate::{Fields, Pipeline};
+use aggregate::Pipeline;
 use document::{Collation, Doc, DocBuf, Value, ValueBuf};
 use error::Result;
+use query::ReadFields;
 use query::{Predicate, Projection, Sort};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -157,7 +158,7 @@ pub async fn of_pipeline(
         let mut rest = writer.array("rest");
         stages.values().skip_while(is_source).for_each(|stage| rest.push(stage));
     });
-    let paths = || Fields::paths(rest.as_doc().get("rest")?.as_array()?);
+    let paths = || ReadFields::paths_of_pipeline(rest.as_doc().get("rest")?.as_array()?);
     find(call, namespace, Some(&source.predicate), source.sort.as_ref(), paths, collation).await
 }
 

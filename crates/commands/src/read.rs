@@ -19,11 +19,12 @@ use crate::command::foreign::Chain;
 use crate::dispatch::Call;
 use crate::running::Running;
 use crate::table_scan;
-use aggregate::{Execution, Fields};
+use aggregate::Execution;
 use describe::{Describer, in_turn, index_order};
 use document::{Collation, Doc, DocBuf, Value};
 use error::Result;
 use feed::Feed;
+use query::ReadFields;
 use query::sort::{Sorted, Sorter};
 use query::{Item, ItemBuf, Meta, Needs, Predicate, Projection, Sort};
 use sinks::{Sieve, SortSink, StreamSink};
@@ -59,9 +60,9 @@ pub struct Request<'a> {
     /// Which metadata of the documents is read, by the projection or the pipeline.
     pub needs: Needs,
     /// The only fields of the documents that anything reads, the predicate and the sort included; `None` for all.
-    pub fields: Option<Fields>,
+    pub fields: Option<ReadFields>,
     /// The only fields that the predicate and the sort read; `None` for any.
-    pub compared: Option<Fields>,
+    pub compared: Option<ReadFields>,
     /// What the store keeps of earlier reads is not to be used.
     pub afresh: bool,
 }
@@ -82,7 +83,7 @@ pub struct Reader {
     /// Says what is known of documents beside their fields, where that is asked for.
     describer: Option<Box<Describer>>,
     /// The only fields of documents that are of use.
-    fields: Option<Fields>,
+    fields: Option<ReadFields>,
     /// The fields to look at before the others are read.
     sieve: Option<Sieve>,
     skip: u64,

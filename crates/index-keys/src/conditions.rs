@@ -1,7 +1,7 @@
 //! A query, as far as planning reads it.
 
-use aggregate::Fields;
 use fulltext::TextSearch;
+use query::ReadFields;
 use query::Sort;
 use query::predicate::{Node, Test};
 use query::sort::KeyRange;
@@ -48,7 +48,7 @@ pub struct PlannerQuery<'q> {
     /// How many documents are of use at the most.
     pub limit: Option<u64>,
     /// The only fields of documents that are looked at.
-    pub fields: Option<&'q Fields>,
+    pub fields: Option<&'q ReadFields>,
     /// The stretch of the hinted index that `min` and `max` ask for.
     pub range: Option<&'q KeyRange>,
     /// An index filter does not allow the index on `_id`, but for one document by its `_id`.

@@ -1,14 +1,14 @@
 //! Queries whose answers lie in an index's keys: all that is looked at of documents are fields of the index.
 
 use crate::conditions::PlannerQuery;
-use aggregate::Fields;
 use document::Kind;
+use query::ReadFields;
 use query::predicate::Test;
 use steps::Counted;
 use store::Query;
 
 /// Whether all that is looked at of documents are fields of an index.
-pub fn covers_fields<'p>(paths: impl Iterator<Item = &'p str> + Clone, fields: Option<&Fields>) -> bool {
+pub fn covers_fields<'p>(paths: impl Iterator<Item = &'p str> + Clone, fields: Option<&ReadFields>) -> bool {
     let is_field = |name: &str| paths.clone().any(|path| path == name);
     fields.is_some_and(|fields| fields.count() > 0 && fields.names().counted().all(is_field))
 }
@@ -51,7 +51,7 @@ mod tests {
 
     fn asked_for(filter: &DocBuf, projection: &DocBuf) -> Option<Vec<bool>> {
         let predicate = Predicate::parse(filter.as_doc(), &Context::at(0)).expect("a filter");
-        let fields = Fields::found(filter.as_doc(), document::Doc::EMPTY, projection.as_doc());
+        let fields = ReadFields::of_find(filter.as_doc(), document::Doc::EMPTY, projection.as_doc());
         let query = Query { fields: fields.as_ref(), ..Query::of(&predicate) };
         requested_fields(["a", "b"].into_iter(), &query, |kind| kind == Kind::String)
     }

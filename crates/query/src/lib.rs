@@ -19,6 +19,7 @@ mod limits;
 pub mod metadata;
 pub mod predicate;
 pub mod projection;
+mod read_fields;
 pub mod sort;
 
 pub use changes::Changes;
@@ -28,4 +29,5 @@ pub use limits::check_size_between_stages;
 pub use metadata::{Item, ItemBuf, Meta, Metadata, MetadataBuf, Needs};
 pub use predicate::{MatchDetails, Predicate};
 pub use projection::Projection;
+pub use read_fields::ReadFields;
 pub use sort::Sort;

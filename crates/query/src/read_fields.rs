@@ -17,7 +17,7 @@ const SEARCHED_MAX: usize = 16;
 
 /// Names of top-level fields.
 #[derive(Clone, Debug)]
-pub struct Fields(Arc<Inner>);
+pub struct ReadFields(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -25,15 +25,15 @@ struct Inner {
     indices: NameIndex,
 }
 
-impl PartialEq for Fields {
-    fn eq(&self, other: &Fields) -> bool {
+impl PartialEq for ReadFields {
+    fn eq(&self, other: &ReadFields) -> bool {
         self.0.names == other.0.names
     }
 }
 
-impl Eq for Fields {}
+impl Eq for ReadFields {}
 
-impl Fields {
+impl ReadFields {
     #[inline]
     pub fn contains(&self, name: &[u8]) -> bool {
         self.place(name).is_some()
@@ -73,7 +73,7 @@ impl Fields {
     }
 
     /// Returns the fields that a filter and a sort read; `None` if they may read any.
-    pub fn compared(filter: Doc<'_>, order: Doc<'_>) -> Option<Fields> {
+    pub fn of_filter_and_sort(filter: Doc<'_>, order: Doc<'_>) -> Option<ReadFields> {
         let mut names = FieldCollector::default();
         names.filter(filter)?;
         names.sort(order)?;
@@ -81,7 +81,7 @@ impl Fields {
     }
 
     /// Returns the fields that a find reads; `None` if it may read any.
-    pub fn found(filter: Doc<'_>, order: Doc<'_>, projection: Doc<'_>) -> Option<Fields> {
+    pub fn of_find(filter: Doc<'_>, order: Doc<'_>, projection: Doc<'_>) -> Option<ReadFields> {
         let mut names = FieldCollector::default();
         names.filter(filter)?;
         names.sort(order)?;
@@ -96,18 +96,18 @@ impl Fields {
     }
 
     /// Returns the fields that a pipeline reads; `None` if it may read any.
-    pub(super) fn of(stages: Doc<'_>) -> Option<Fields> {
+    pub fn of_pipeline(stages: Doc<'_>) -> Option<ReadFields> {
         Self::collect(FieldCollector::default(), stages)
     }
 
     /// Returns the dotted paths that a pipeline reads, including nested ones; `None` if it may read
     /// any.
-    pub fn paths(stages: Doc<'_>) -> Option<BTreeSet<String>> {
+    pub fn paths_of_pipeline(stages: Doc<'_>) -> Option<BTreeSet<String>> {
         let names = FieldCollector { whole_paths: true, ..FieldCollector::default() };
         Some(Self::collect(names, stages)?.names().map(str::to_owned).collect())
     }
 
-    fn collect(mut names: FieldCollector, stages: Doc<'_>) -> Option<Fields> {
+    fn collect(mut names: FieldCollector, stages: Doc<'_>) -> Option<ReadFields> {
         for stage in stages.values().counted() {
             let stage = stage.as_document()?.first()?;
             match (stage.key(), stage.value()) {
@@ -253,10 +253,10 @@ impl FieldCollector {
         Some(())
     }
 
-    fn finish(self) -> Fields {
+    fn finish(self) -> ReadFields {
         let mut places = NameIndex::default();
         self.names.iter().counted().for_each(|name| places.push(name));
-        Fields(Arc::new(Inner { names: self.names.into(), indices: places }))
+        ReadFields(Arc::new(Inner { names: self.names.into(), indices: places }))
     }
 }
 
@@ -271,7 +271,7 @@ mod tests {
 
     fn read(stages: &str) -> Option<Vec<String>> {
         let stages = shorthand::value(stages);
-        let fields = Fields::of(stages.as_value().as_array()?)?;
+        let fields = ReadFields::of_pipeline(stages.as_value().as_array()?)?;
         Some(fields.names().map(str::to_owned).collect())
     }
 

@@ -3,11 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use aggregate::Fields;
 use bytes::Bytes;
 use document::path::{End, Path};
 use document::{Collation, Doc, DocBuf, Value, ValueBuf, array, doc};
 use error::Result;
+use query::ReadFields;
 use query::{Context, Predicate, Sort};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -253,7 +253,7 @@ struct Some<'s> {
     found: &'s mut Vec<DocBuf>,
     left: usize,
     /// What it tells by the beginnings of documents.
-    sieve: Option<(&'s Predicate, &'s Fields)>,
+    sieve: Option<(&'s Predicate, &'s ReadFields)>,
     passed: &'s mut u32,
 }
 
@@ -301,7 +301,7 @@ impl World {
         }
     }
 
-    async fn all(&self, plan: &dyn Plan, batch: usize, sieve: Option<(&Predicate, &Fields)>) -> (Vec<DocBuf>, u32) {
+    async fn all(&self, plan: &dyn Plan, batch: usize, sieve: Option<(&Predicate, &ReadFields)>) -> (Vec<DocBuf>, u32) {
         let (mut found, mut passed) = (Vec::new(), 0);
         let mut after = None;
         loop {
@@ -322,7 +322,7 @@ impl World {
         let winning = plan.winning_plan();
         let about = format!("{filter:?} sorted by {:?} under {:?}: {winning:?}", sort.parts(), context.collation);
         self.count_stages(winning.as_doc());
-        let fields = Fields::compared(filter.as_doc(), doc! {}.as_doc());
+        let fields = ReadFields::of_filter_and_sort(filter.as_doc(), doc! {}.as_doc());
         let sieve = fields.as_ref().filter(|_| self.shown.one_in(2)).map(|fields| (&predicate, fields));
         let (mut found, passed) = self.all(&*plan, 2 + random.below(30) as usize, sieve).await;
         *self.stages.entry("passed at a glance".into()).or_default() += passed;

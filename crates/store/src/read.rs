@@ -2,9 +2,9 @@
 
 use crate::index_rules::same_key;
 use crate::{Examined, ExplainContext, IndexSpec, PlanSummary};
-use aggregate::Fields;
 use document::{Doc, DocBuf, Value, doc};
 use error::Result;
+use query::ReadFields;
 use query::{Predicate, Sort};
 use std::any::Any;
 use std::fmt;
@@ -21,7 +21,7 @@ pub struct Query<'a> {
     pub hint: Option<Value<'a>>,
     /// The only fields of the documents that are looked at, those of the predicate and the sort included; `None` for all. What a scan gives may
     /// have these alone, and has all of them that the document has.
-    pub fields: Option<&'a Fields>,
+    pub fields: Option<&'a ReadFields>,
 }
 
 /// The indexes that an index filter leaves a query.

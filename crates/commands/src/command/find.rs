@@ -12,11 +12,11 @@ use crate::index_filters;
 use crate::read::{Batch, Reader, Request};
 use crate::reply::{append_namespace, in_executor};
 use crate::server::Topology;
-use aggregate::Fields;
 use cache::dependencies::{Aspect, DocumentSet};
 use cache::{Dependencies, NotCached};
 use document::{Collation, Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
+use query::ReadFields;
 use query::{Meta, Needs, Predicate, Projection, Sort};
 use store::Namespace;
 
@@ -149,8 +149,8 @@ impl<'a> Arguments<'a> {
         let order = self.sort.unwrap_or(Doc::EMPTY);
         let is_bounded = self.min.is_some() || self.max.is_some();
         let fields = self.projection.filter(|_| !is_bounded && !self.return_key);
-        let fields = fields.and_then(|projection| Fields::found(filter, order, projection));
-        let compared = if is_bounded { None } else { Fields::compared(filter, order) };
+        let fields = fields.and_then(|projection| ReadFields::of_find(filter, order, projection));
+        let compared = if is_bounded { None } else { ReadFields::of_filter_and_sort(filter, order) };
         Ok(Request {
             fields,
             compared,

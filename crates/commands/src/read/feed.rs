@@ -4,9 +4,10 @@ use super::describe::{Describer, describe};
 use super::sinks::PipelineSink;
 use super::{Source, wanted};
 use crate::running::Running;
-use aggregate::{Demand, Execution, Fields};
+use aggregate::{Demand, Execution};
 use document::Doc;
 use error::{Error, Result};
+use query::ReadFields;
 use query::{Item, MatchDetails, Predicate};
 use store::{DocumentStore, ScanEnd};
 
@@ -14,7 +15,7 @@ use store::{DocumentStore, ScanEnd};
 pub(super) struct Feed<'s> {
     pub residual: Option<&'s Predicate>,
     pub describer: Option<&'s mut Describer>,
-    pub fields: Option<&'s Fields>,
+    pub fields: Option<&'s ReadFields>,
     pub execution: &'s mut Execution,
     /// How many more documents go into the pipeline.
     pub limit: &'s mut Option<u64>,

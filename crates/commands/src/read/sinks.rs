@@ -3,10 +3,11 @@
 use super::describe::{Describer, describe, in_turn};
 use super::{Batch, Feed, as_document};
 use crate::running::Running;
-use aggregate::{Demand, Fields};
+use aggregate::Demand;
 use document::Doc;
 use document::json::JsonError;
 use error::{Error, Result};
+use query::ReadFields;
 use query::sort::Sorter;
 use query::{MatchDetails, Predicate, Projection};
 use std::sync::Arc;
@@ -31,7 +32,7 @@ fn bson<'d>(document: StoredDoc<'d>, scratch: &'d mut Vec<u8>) -> Result<Doc<'d>
 
 /// As [`bson`]; of JSON only what is of use.
 #[inline]
-fn read_fields<'d>(document: StoredDoc<'d>, fields: Option<&Fields>, scratch: &'d mut Vec<u8>) -> Result<Doc<'d>> {
+fn read_fields<'d>(document: StoredDoc<'d>, fields: Option<&ReadFields>, scratch: &'d mut Vec<u8>) -> Result<Doc<'d>> {
     match (document, fields) {
         (StoredDoc::Bson(document), _) => return Ok(document),
         (StoredDoc::Json(json), None) => {
@@ -48,7 +49,7 @@ fn read_fields<'d>(document: StoredDoc<'d>, fields: Option<&Fields>, scratch: &'
 
 /// The fields that tell whether a document is of use at all: of a large text most need not be looked at where it is not.
 #[derive(Clone, Debug)]
-pub(super) struct Sieve(pub Fields);
+pub(super) struct Sieve(pub ReadFields);
 
 impl Sieve {
     /// Whether the beginning of a document has all that is to be looked at.
@@ -97,7 +98,7 @@ pub(super) struct StreamSink<'s, 'b> {
     pub describer: Option<&'s mut Describer>,
     pub sieve: Option<&'s Sieve>,
     /// The only fields that are of use.
-    pub fields: Option<&'s Fields>,
+    pub fields: Option<&'s ReadFields>,
     pub skip: &'s mut u64,
     pub limit: &'s mut Option<u64>,
     pub batch: &'s mut Batch<'b>,
@@ -214,7 +215,7 @@ pub(super) struct SortSink<'s> {
     pub sorter: &'s mut Sorter,
     pub sieve: Option<&'s Sieve>,
     /// The only fields that are to be kept.
-    pub fields: Option<&'s Fields>,
+    pub fields: Option<&'s ReadFields>,
     pub running: &'s Running,
     pub scratch: Vec<u8>,
     pub trimmed: Vec<u8>,

@@ -9,8 +9,8 @@ use crate::plan::index_choice::Decisions;
 use crate::plan::planner::{Choice, Order};
 use crate::plan::sibling_index_filter as other_keys;
 use crate::plan::{Access, Written};
-use aggregate::Fields;
 use ahash::{AHashMap, RandomState};
+use query::ReadFields;
 use query::predicate::{Node, Test};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -115,7 +115,7 @@ fn key_of(has_long_documents: bool, query: &Query<'_>, order: Order) -> Option<K
         }
     }
     if has_long_documents {
-        query.fields.into_iter().flat_map(Fields::names).for_each(|name| write_name(&mut key, 5, name));
+        query.fields.into_iter().flat_map(ReadFields::names).for_each(|name| write_name(&mut key, 5, name));
     }
     write_node(&mut key, query.predicate.root())?;
     (key.len() <= KEY_BYTES_MAX).then_some(key)
@@ -222,7 +222,7 @@ mod tests {
     fn what_is_looked_at_matters_where_documents_are_long() {
         let (filter, both) = (doc! { "a": 1 }, doc! { "_id": 0, "a": 1, "b": 1 });
         let predicate = Predicate::parse(filter.as_doc(), &Context::at(0)).expect("a filter");
-        let fields = Fields::found(filter.as_doc(), document::Doc::EMPTY, both.as_doc());
+        let fields = ReadFields::of_find(filter.as_doc(), document::Doc::EMPTY, both.as_doc());
         let all = Query::of(&predicate);
         let some = Query { fields: fields.as_ref(), ..all };
         for is_long in [false, true] {

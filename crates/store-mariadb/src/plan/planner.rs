@@ -26,12 +26,12 @@ use crate::plan::pushdown;
 use crate::plan::sibling_index_filter as other_keys;
 use crate::plan::side_index_scan;
 use crate::plan::{Access, IndexScan, KeyColumn, MariaDbPlan, Rows};
-use aggregate::Fields;
 use document::path::Path;
 use document::{Doc, Kind, Value};
 use error::Error;
 use index_keys::conditions;
 use index_keys::partial::covers_query;
+use query::ReadFields;
 use query::predicate::{Node, Predicate, Test};
 use std::sync::Arc;
 use store::index_rules::same_key;
@@ -402,7 +402,7 @@ pub(crate) struct Wanted<'q> {
     /// An index may give the order.
     pub ordered: bool,
     /// The only fields of documents that are looked at.
-    pub fields: Option<&'q Fields>,
+    pub fields: Option<&'q ReadFields>,
 }
 
 impl<'q> Wanted<'q> {
