@@ -267,7 +267,6 @@ fn is_near(operator: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shorthand;
 
     fn read(stages: &str) -> Option<Vec<String>> {
         let stages = shorthand::value(stages);
