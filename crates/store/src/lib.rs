@@ -22,6 +22,7 @@ pub mod near;
 
 pub mod progress;
 pub mod read;
+pub mod retry_record;
 pub mod row_sampler;
 pub mod rules;
 

@@ -6,16 +6,19 @@
 
 use super::interruption::Settling;
 use crate::catalog::own_schema;
-use document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
+use document::Doc;
 use error::{Code, Error};
 use mariadb_client::Connection;
 use mariadb_client::{Failure, Result, server_error};
 use mariadb_wire::Param;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use store::{AccessStats, RetryKey, StatementOutcome};
+use store::retry_record::{Outcome, RecordFormat};
+use store::{AccessStats, RetryKey};
 
-type Outcome = error::Result<StatementOutcome>;
+/// The layout of the column `outcome`.
+const FORMAT: RecordFormat =
+    RecordFormat { total: None, entries: "outcomes", repeats: "times", repeats_if_several: true };
 
 /// The outcomes of a batch so far, and whether they are being recorded.
 pub(super) struct Ledger {
@@ -87,7 +90,7 @@ impl Ledger {
     pub fn queue_record(&self, connection: &mut Connection, next: &[Outcome]) -> bool {
         let Some(key) = &self.key else { return false };
         let count = (self.settled.len() + next.len()) as u64;
-        let outcomes = encode(self.settled.iter().chain(next));
+        let outcomes = FORMAT.encode(self.settled.iter().chain(next));
         let (session, number) = (Param::Bytes(&key.session), Param::Signed(key.txn_number));
         let (count, outcomes) = (Param::Unsigned(count), Param::Bytes(outcomes.as_bytes()));
         if self.recorded == 0 {
@@ -143,7 +146,7 @@ impl Ledger {
         if number < key.txn_number {
             return Ok(false);
         }
-        let outcomes = decode(&outcomes);
+        let outcomes = Doc::from_bytes(&outcomes).and_then(|record| FORMAT.decode(record)).unwrap_or_default();
         if outcomes.len() <= self.settled.len() {
             return Ok(false);
         }
@@ -158,108 +161,4 @@ impl Ledger {
 pub(super) async fn tidy(connection: &mut Connection) -> Result<()> {
     let sql = "DELETE FROM selkie.retryable_writes WHERE written_at < NOW() - INTERVAL 1 HOUR LIMIT 1000";
     own_schema::execute(connection, &sql.into(), &[]).await.map(drop)
-}
-
-/// Outcomes that follow one another and are the same are written once: most often that is all of a batch.
-fn encode<'o>(outcomes: impl Iterator<Item = &'o Outcome>) -> DocBuf {
-    let mut outcomes = outcomes.peekable();
-    DocBuf::build(|writer| {
-        let mut array = writer.array("outcomes");
-        while let Some(outcome) = outcomes.next() {
-            let mut times = 1;
-            while outcomes.next_if_eq(&outcome).is_some() {
-                times += 1;
-            }
-            let mut entry = array.document();
-            if times > 1 {
-                entry.append("times", times);
-            }
-            match outcome {
-                Ok(outcome) => encode_success(outcome, &mut entry),
-                Err(error) => {
-                    entry.append("code", error.code().0);
-                    entry.append("message", error.message());
-                    if let Some(details) = error.details().and_then(Doc::from_bytes) {
-                        entry.append("details", details);
-                    }
-                }
-            }
-        }
-    })
-}
-
-fn encode_success(outcome: &StatementOutcome, entry: &mut DocWriter<'_>) {
-    entry.append("matched", outcome.matched as i64);
-    entry.append("modified", outcome.modified as i64);
-    if let Some(upserted) = &outcome.upserted {
-        entry.append("upserted", upserted);
-    }
-    if let Some(image) = &outcome.image {
-        entry.append("image", image);
-    }
-}
-
-fn decode(bytes: &[u8]) -> Vec<Outcome> {
-    let outcomes = Doc::from_bytes(bytes).and_then(|document| document.get("outcomes")).and_then(Value::as_array);
-    outcomes
-        .map(|outcomes| {
-            let repeated = |entry: Doc<'_>| std::iter::repeat_n(decode_one(entry), times(entry));
-            outcomes.values().filter_map(Value::as_document).flat_map(repeated).collect()
-        })
-        .unwrap_or_default()
-}
-
-fn times(entry: Doc<'_>) -> usize {
-    match entry.get("times") {
-        Some(Value::Int32(times)) => usize::try_from(times).unwrap_or(1),
-        _ => 1,
-    }
-}
-
-fn decode_one(entry: Doc<'_>) -> Outcome {
-    if let Some(Value::Int32(code)) = entry.get("code") {
-        let message = entry.get("message").and_then(Value::as_str).unwrap_or_default();
-        let error = Error::new(Code(code), message);
-        return Err(match entry.get("details") {
-            Some(Value::Document(details)) => error.with_details(details.as_bytes().to_vec()),
-            _ => error,
-        });
-    }
-    let count = |name: &str| match entry.get(name) {
-        Some(Value::Int64(count)) => count as u64,
-        _ => 0,
-    };
-    Ok(StatementOutcome {
-        text_score: None,
-        matched: count("matched"),
-        modified: count("modified"),
-        upserted: entry.get("upserted").map(ValueBuf::from),
-        image: entry.get("image").and_then(Value::as_document).map(Doc::to_owned),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use document::doc;
-
-    #[test]
-    fn outcomes_come_back() {
-        let outcomes: Vec<Outcome> = vec![
-            Ok(StatementOutcome {
-                matched: 1,
-                modified: 2,
-                upserted: Some(ValueBuf::from(Value::Int32(7))),
-                image: Some(doc! { "a": 1 }),
-                text_score: None,
-            }),
-            Err(Error::new(Code::DUPLICATE_KEY, "taken").with_details(doc! { "keyValue": 1 }.into_vec())),
-            Ok(StatementOutcome::default()),
-            Ok(StatementOutcome { matched: 1, ..StatementOutcome::default() }),
-            Ok(StatementOutcome { matched: 1, ..StatementOutcome::default() }),
-            Ok(StatementOutcome::default()),
-        ];
-        assert_eq!(decode(encode(outcomes.iter()).as_bytes()), outcomes);
-        assert!(decode(b"nonsense").is_empty());
-    }
 }

@@ -4,7 +4,7 @@
 //! table is emptied here, a slice at a time, between other work.
 
 use super::Writer;
-use super::retry::{KEPT_SECONDS, now_seconds};
+use super::retry::{RETENTION_SECONDS, now_seconds};
 use crate::failure::Attempt;
 use rusqlite::Connection;
 use std::time::{Duration, Instant};
@@ -78,7 +78,7 @@ impl Writer {
 
     fn forget_sessions(&mut self) -> Attempt<()> {
         let sql = "DELETE FROM retryable_writes WHERE at < ?1";
-        self.connection.prepare_cached(sql)?.execute([now_seconds() - KEPT_SECONDS])?;
+        self.connection.prepare_cached(sql)?.execute([now_seconds() - RETENTION_SECONDS])?;
         Ok(())
     }
 
