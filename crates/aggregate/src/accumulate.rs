@@ -7,15 +7,15 @@ pub(crate) mod spill;
 mod top;
 
 use super::operand::{Operand, Row};
-use collect::{Kept, Merged};
-pub(crate) use collect::{Several, Which};
+use collect::{MergedFields, SelectedValues};
+pub(crate) use collect::{SelectN, Selection};
 use document::{Collation, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use query::expression::{Evaluated, second_engine};
 use query::{Context, Expression};
 use std::cmp::Ordering;
 use steps::Counted;
-use top::Ranked;
+use top::RankedValues;
 pub(crate) use top::Top;
 use values::number::{Number, Sum};
 pub(super) use values::unique::{Unique, hash_of};
@@ -33,7 +33,7 @@ pub(crate) enum Accumulator {
     Sum(Operand),
     Average(Operand),
     /// `$min` and `$max`.
-    Extreme(Operand, Wanted, Collation),
+    Extreme(Operand, ReplacementRule, Collation),
     First(Operand, Engine),
     Last(Operand),
     Push(Operand),
@@ -45,14 +45,14 @@ pub(crate) enum Accumulator {
     },
     MergeObjects(Operand, Engine),
     /// `$firstN`, `$lastN`, `$minN`, `$maxN`.
-    Several(Several),
+    SelectN(SelectN),
     /// `$top`, `$bottom`, `$topN`, `$bottomN`.
     Top(Top),
 }
 
 /// Which values replace the current one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct ReplacementRule {
     /// Those that compare to it this way.
     ordering: Ordering,
     engine: Engine,
@@ -69,7 +69,7 @@ pub(crate) enum Engine {
 
 /// The intermediate result of an accumulator in one group.
 #[derive(Debug)]
-pub(crate) enum State {
+pub(crate) enum AccumulatorState {
     Sum(Sum),
     Average {
         sum: Sum,
@@ -87,17 +87,17 @@ pub(crate) enum State {
         mean: f64,
         squares: f64,
     },
-    Merged(Merged),
-    Several {
+    Merged(MergedFields),
+    SelectN {
         limit: usize,
-        kept: Kept,
+        kept: SelectedValues,
         bytes: usize,
         /// No further value would change it.
         over: bool,
     },
     Top {
         limit: usize,
-        ranked: Ranked,
+        ranked: RankedValues,
         arrivals: u64,
         bytes: usize,
     },
@@ -123,7 +123,7 @@ impl Accumulator {
                 };
             }
             "$firstN" | "$lastN" | "$minN" | "$maxN" => {
-                return Several::parse(operator, argument, context).map(Accumulator::Several);
+                return SelectN::parse(operator, argument, context).map(Accumulator::SelectN);
             }
             "$top" | "$bottom" | "$topN" | "$bottomN" => {
                 return Top::parse(operator, argument, context).map(Accumulator::Top);
@@ -141,7 +141,7 @@ impl Accumulator {
             }
             _ => {}
         }
-        let Some(make) = Self::maker(operator) else {
+        let Some(make) = Self::constructor(operator) else {
             return Err(Error::new(Code(15952), format!("unknown group operator '{operator}'")));
         };
         if let Value::Array(_) = argument {
@@ -158,7 +158,7 @@ impl Accumulator {
     }
 
     /// Returns the constructor of an accumulator that has exactly one operand.
-    pub fn maker(operator: &str) -> Option<fn(Operand, Collation) -> Accumulator> {
+    pub fn constructor(operator: &str) -> Option<fn(Operand, Collation) -> Accumulator> {
         Some(match operator {
             "$sum" => |operand, _| Accumulator::Sum(operand),
             "$avg" => |operand, _| Accumulator::Average(operand),
@@ -178,7 +178,7 @@ impl Accumulator {
     /// Returns whether the number of values it retains depends on the group's key.
     pub fn reads_key(&self) -> bool {
         match self {
-            Accumulator::Several(several) => several.limit_expression().reads_document(),
+            Accumulator::SelectN(several) => several.limit_expression().reads_document(),
             Accumulator::Top(top) => top.limit_expression().is_some_and(Expression::reads_document),
             _ => false,
         }
@@ -196,7 +196,7 @@ impl Accumulator {
             | Accumulator::AddToSet(operand, _)
             | Accumulator::Deviation { operand, .. }
             | Accumulator::MergeObjects(operand, _) => Some(operand),
-            Accumulator::SumConstant(_) | Accumulator::Several(_) | Accumulator::Top(_) => None,
+            Accumulator::SumConstant(_) | Accumulator::SelectN(_) | Accumulator::Top(_) => None,
         }
     }
 
@@ -212,7 +212,7 @@ impl Accumulator {
             | Accumulator::AddToSet(operand, _)
             | Accumulator::Deviation { operand, .. }
             | Accumulator::MergeObjects(operand, _) => Some(operand),
-            Accumulator::SumConstant(_) | Accumulator::Several(_) | Accumulator::Top(_) => None,
+            Accumulator::SumConstant(_) | Accumulator::SelectN(_) | Accumulator::Top(_) => None,
         }
     }
 
@@ -229,7 +229,7 @@ impl Accumulator {
             operand.enter_second_engine();
         }
         match self {
-            Accumulator::Extreme(_, Wanted { engine, .. }, _)
+            Accumulator::Extreme(_, ReplacementRule { engine, .. }, _)
             | Accumulator::MergeObjects(_, engine)
             | Accumulator::First(_, engine) => {
                 *engine = Engine::Second;
@@ -239,20 +239,23 @@ impl Accumulator {
     }
 
     /// Returns the state of a new group with this key.
-    pub fn begin(&self, key: Value<'_>) -> Result<State> {
+    pub fn new_state(&self, key: Value<'_>) -> Result<AccumulatorState> {
         Ok(match self {
-            Accumulator::SumConstant(_) | Accumulator::Sum(_) => State::Sum(Sum::default()),
-            Accumulator::Average(_) => State::Average { sum: Sum::default(), count: 0 },
-            Accumulator::Extreme(..) | Accumulator::First(..) | Accumulator::Last(_) => State::One(None),
-            Accumulator::Push(_) => State::Array { bytes: vec![0; 4], count: 0 },
-            Accumulator::AddToSet(_, collation) => State::Set(Box::new(Unique::new(collation.clone()))),
-            Accumulator::Deviation { .. } => State::Deviation { count: 0, mean: 0.0, squares: 0.0 },
-            Accumulator::MergeObjects(..) => State::Merged(Merged::default()),
-            Accumulator::Several(several) => {
-                State::Several { limit: several.limit(key)?, kept: several.begin(), bytes: 0, over: false }
-            }
+            Accumulator::SumConstant(_) | Accumulator::Sum(_) => AccumulatorState::Sum(Sum::default()),
+            Accumulator::Average(_) => AccumulatorState::Average { sum: Sum::default(), count: 0 },
+            Accumulator::Extreme(..) | Accumulator::First(..) | Accumulator::Last(_) => AccumulatorState::One(None),
+            Accumulator::Push(_) => AccumulatorState::Array { bytes: vec![0; 4], count: 0 },
+            Accumulator::AddToSet(_, collation) => AccumulatorState::Set(Box::new(Unique::new(collation.clone()))),
+            Accumulator::Deviation { .. } => AccumulatorState::Deviation { count: 0, mean: 0.0, squares: 0.0 },
+            Accumulator::MergeObjects(..) => AccumulatorState::Merged(MergedFields::default()),
+            Accumulator::SelectN(several) => AccumulatorState::SelectN {
+                limit: several.limit(key)?,
+                kept: several.new_values(),
+                bytes: 0,
+                over: false,
+            },
             Accumulator::Top(top) => {
-                State::Top { limit: top.limit(key)?, ranked: Ranked::new(), arrivals: 0, bytes: 0 }
+                AccumulatorState::Top { limit: top.limit(key)?, ranked: RankedValues::new(), arrivals: 0, bytes: 0 }
             }
         })
     }
@@ -260,25 +263,27 @@ impl Accumulator {
     /// Adds a document and returns the bytes by which the state grew. Fails with 146 if a state
     /// exceeds [`STATE_BYTES_MAX`].
     #[inline]
-    pub fn add(&self, state: &mut State, row: &Row<'_>) -> Result<isize> {
+    pub fn add(&self, state: &mut AccumulatorState, row: &Row<'_>) -> Result<isize> {
         match (self, state) {
-            (Accumulator::SumConstant(number), State::Sum(sum)) => sum.add(*number),
-            (Accumulator::Sum(operand), State::Sum(sum)) => {
+            (Accumulator::SumConstant(number), AccumulatorState::Sum(sum)) => sum.add(*number),
+            (Accumulator::Sum(operand), AccumulatorState::Sum(sum)) => {
                 add_number(operand, row, sum)?;
             }
-            (Accumulator::Average(operand), State::Average { sum, count }) => {
+            (Accumulator::Average(operand), AccumulatorState::Average { sum, count }) => {
                 *count += u64::from(add_number(operand, row, sum)?);
             }
-            (Accumulator::Extreme(operand, wanted, collation), State::One(best)) => {
+            (Accumulator::Extreme(operand, wanted, collation), AccumulatorState::One(best)) => {
                 return Ok(take_extreme(&operand.evaluate_in(row)?, *wanted, collation, best));
             }
             // The second engine computes it nevertheless, and may fail.
-            (Accumulator::First(operand, Engine::Second), State::One(Some(_))) => drop(operand.evaluate_in(row)?),
-            (Accumulator::First(..), State::One(Some(_))) => {}
-            (Accumulator::First(operand, _) | Accumulator::Last(operand), State::One(held)) => {
+            (Accumulator::First(operand, Engine::Second), AccumulatorState::One(Some(_))) => {
+                drop(operand.evaluate_in(row)?)
+            }
+            (Accumulator::First(..), AccumulatorState::One(Some(_))) => {}
+            (Accumulator::First(operand, _) | Accumulator::Last(operand), AccumulatorState::One(held)) => {
                 return Ok(replace_value(held, operand.evaluate_in(row)?.value_or_null()));
             }
-            (Accumulator::Deviation { operand, .. }, State::Deviation { count, mean, squares }) => {
+            (Accumulator::Deviation { operand, .. }, AccumulatorState::Deviation { count, mean, squares }) => {
                 if let Some(number) = operand.number_in(row)? {
                     let number = number.to_f64();
                     *count += 1;
@@ -294,29 +299,29 @@ impl Accumulator {
 
     /// Returns the operand that [`Accumulator::add`] no longer reads, because all first values have
     /// arrived.
-    pub fn unread_input(&self, state: &State) -> Option<&Operand> {
+    pub fn skipped_operand(&self, state: &AccumulatorState) -> Option<&Operand> {
         match (self, state) {
-            (Accumulator::Several(several), State::Several { over: true, .. }) => Some(several.input()),
+            (Accumulator::SelectN(several), AccumulatorState::SelectN { over: true, .. }) => Some(several.input()),
             _ => None,
         }
     }
 
     /// [`Accumulator::add`] for accumulators that retain many values.
-    fn add_to_many(&self, state: &mut State, row: &Row<'_>) -> Result<isize> {
+    fn add_to_many(&self, state: &mut AccumulatorState, row: &Row<'_>) -> Result<isize> {
         let grown = match (self, state) {
-            (Accumulator::Push(operand), State::Array { bytes, count }) => {
+            (Accumulator::Push(operand), AccumulatorState::Array { bytes, count }) => {
                 let evaluated = operand.evaluate_in(row)?;
                 let grown = evaluated.value().map_or(0, |value| collect::push(value, bytes, count));
                 self.check_size(bytes.len())?;
                 grown
             }
-            (Accumulator::AddToSet(operand, _), State::Set(set)) => {
+            (Accumulator::AddToSet(operand, _), AccumulatorState::Set(set)) => {
                 let evaluated = operand.evaluate_in(row)?;
                 let grown = evaluated.value().map_or(0, |value| set.insert(value));
                 self.check_size(set.memory_bytes())?;
                 grown
             }
-            (Accumulator::MergeObjects(operand, engine), State::Merged(merged)) => {
+            (Accumulator::MergeObjects(operand, engine), AccumulatorState::Merged(merged)) => {
                 let evaluated = operand.evaluate_in(row)?;
                 let grown = merge_object(merged, evaluated.value()).map_err(|error| match engine {
                     Engine::First => error,
@@ -325,16 +330,16 @@ impl Accumulator {
                 self.check_size(merged.memory_bytes())?;
                 grown
             }
-            (Accumulator::Several(_), State::Several { over: true, .. }) => 0,
-            (Accumulator::Several(several), State::Several { limit, kept, bytes, over }) => {
+            (Accumulator::SelectN(_), AccumulatorState::SelectN { over: true, .. }) => 0,
+            (Accumulator::SelectN(several), AccumulatorState::SelectN { limit, kept, bytes, over }) => {
                 // MongoDB computes one value more than it retains of the first ones.
-                *over = matches!(several.which(), Which::First) && kept.len() >= *limit;
+                *over = matches!(several.selection(), Selection::First) && kept.len() >= *limit;
                 let grown = several.add(*limit, kept, row.item())?;
                 *bytes = bytes.saturating_add_signed(grown);
                 self.check_size(*bytes)?;
                 grown
             }
-            (Accumulator::Top(top), State::Top { limit, ranked, arrivals, bytes }) => {
+            (Accumulator::Top(top), AccumulatorState::Top { limit, ranked, arrivals, bytes }) => {
                 *arrivals += 1;
                 let grown = top.add(*limit, *arrivals, ranked, row.item())?;
                 *bytes = bytes.saturating_add_signed(grown);
@@ -354,7 +359,7 @@ impl Accumulator {
         let (name, why) = match self {
             Accumulator::AddToSet(..) => ("$addToSet", CANNOT_SPILL),
             Accumulator::MergeObjects(..) => ("$mergeObjects", CANNOT_SPILL),
-            Accumulator::Several(several) => (several.name(), SPILLED),
+            Accumulator::SelectN(several) => (several.name(), SPILLED),
             Accumulator::Top(top) => (top.name(), SPILLED),
             _ => ("$push", CANNOT_SPILL),
         };
@@ -363,38 +368,38 @@ impl Accumulator {
     }
 
     /// Writes the result as a field.
-    pub fn write(&self, state: &State, name: &str, writer: &mut DocWriter<'_>) {
+    pub fn write(&self, state: &AccumulatorState, name: &str, writer: &mut DocWriter<'_>) {
         match state {
-            State::Sum(sum) => writer.append(name, sum.total().to_value()),
-            State::Average { count: 0, .. } => writer.append(name, Value::Null),
-            State::Average { sum, count } => writer.append(name, sum.average(*count).to_value()),
-            State::One(value) => writer.append(name, value.as_ref().map_or(Value::Null, ValueBuf::as_value)),
-            State::Array { bytes, .. } => {
+            AccumulatorState::Sum(sum) => writer.append(name, sum.total().to_value()),
+            AccumulatorState::Average { count: 0, .. } => writer.append(name, Value::Null),
+            AccumulatorState::Average { sum, count } => writer.append(name, sum.average(*count).to_value()),
+            AccumulatorState::One(value) => writer.append(name, value.as_ref().map_or(Value::Null, ValueBuf::as_value)),
+            AccumulatorState::Array { bytes, .. } => {
                 steps::bytes(bytes.len());
-                writer.append_raw(Kind::Array, name.as_bytes(), &collect::closed(bytes.clone()));
+                writer.append_raw(Kind::Array, name.as_bytes(), &collect::close_array(bytes.clone()));
             }
-            State::Set(set) => {
+            AccumulatorState::Set(set) => {
                 let mut array = writer.array(name);
                 set.values().counted().for_each(|value| array.push(value));
             }
-            State::Deviation { count, squares, .. } => {
+            AccumulatorState::Deviation { count, squares, .. } => {
                 let excess = if let Accumulator::Deviation { excess, .. } = self { *excess } else { 0 };
                 match count.checked_sub(excess) {
                     None | Some(0) => writer.append(name, Value::Null),
                     Some(divisor) => writer.append(name, (*squares / divisor as f64).sqrt()),
                 }
             }
-            State::Merged(merged) => merged.write(&mut writer.document(name)),
-            State::Several { kept, .. } => {
+            AccumulatorState::Merged(merged) => merged.write(&mut writer.document(name)),
+            AccumulatorState::SelectN { kept, .. } => {
                 let mut array = writer.array(name);
                 match self {
-                    Accumulator::Several(several) => {
-                        several.in_order(kept).counted().for_each(|value| array.push(value))
+                    Accumulator::SelectN(several) => {
+                        several.in_result_order(kept).counted().for_each(|value| array.push(value))
                     }
                     _ => kept.values().counted().for_each(|value| array.push(value)),
                 }
             }
-            State::Top { ranked, .. } => match self {
+            AccumulatorState::Top { ranked, .. } => match self {
                 Accumulator::Top(top) => top.write(ranked, name, writer),
                 _ => writer.append(name, Value::Null),
             },
@@ -414,13 +419,13 @@ fn add_number(operand: &Operand, row: &Row<'_>, sum: &mut Sum) -> Result<bool> {
     Ok(number.is_some())
 }
 
-impl From<Ordering> for Wanted {
+impl From<Ordering> for ReplacementRule {
     fn from(ordering: Ordering) -> Self {
-        Wanted { ordering, engine: Engine::First }
+        ReplacementRule { ordering, engine: Engine::First }
     }
 }
 
-impl Wanted {
+impl ReplacementRule {
     fn replaces(self, compared: Ordering) -> bool {
         compared == self.ordering || compared.is_eq() && self.engine == Engine::Second
     }
@@ -428,7 +433,7 @@ impl Wanted {
 
 fn take_extreme(
     evaluated: &Evaluated<'_>,
-    wanted: Wanted,
+    wanted: ReplacementRule,
     collation: &Collation,
     best: &mut Option<ValueBuf>,
 ) -> isize {
@@ -451,7 +456,7 @@ fn replace_value(held: &mut Option<ValueBuf>, value: Value<'_>) -> isize {
     after as isize - before as isize
 }
 
-fn merge_object(merged: &mut Merged, value: Option<Value<'_>>) -> Result<isize> {
+fn merge_object(merged: &mut MergedFields, value: Option<Value<'_>>) -> Result<isize> {
     match value {
         None | Some(Value::Null | Value::Undefined) => Ok(0),
         Some(Value::Document(document)) => Ok(merged.merge(document)),

@@ -166,5 +166,5 @@ pub(super) fn parse_sort_by_count(spec: Value<'_>, context: &Context) -> Result<
     }
     let order = doc! { "count": -1 };
     let sort = Sort::parse_stage(order.as_doc(), context)?;
-    Ok([Stage::Group(Arc::new(Group::counting(spec, context)?)), Stage::Sort { sort, limit: None }])
+    Ok([Stage::Group(Arc::new(Group::for_sort_by_count(spec, context)?)), Stage::Sort { sort, limit: None }])
 }

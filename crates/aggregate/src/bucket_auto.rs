@@ -1,11 +1,11 @@
 //! `$bucketAuto`: a given number of buckets with about as many documents in each.
 
-use super::accumulate::{Accumulator, State};
+use super::accumulate::{Accumulator, AccumulatorState};
 use super::granularity::Granularity;
 use super::group::parse_fields;
 use super::operand::{Operand, Row};
 use super::reshape::{is_expression, quoted};
-use super::steps::{Give, Hold, Take};
+use super::steps::{BlockingStage, Consumer, DocumentSource};
 use super::{Demand, Pacer};
 use document::{Collation, DocBuf, DocWriter, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
@@ -92,33 +92,33 @@ fn parse_bucket_count(value: Value<'_>) -> Result<i32> {
 }
 
 /// The documents of a run, sorted by the values that determine their buckets.
-pub(super) struct Buckets {
+pub(super) struct BucketAutoInput {
     spec: Arc<BucketAuto>,
     sorter: Sorter,
     count: u64,
 }
 
-impl Buckets {
-    pub fn new(spec: Arc<BucketAuto>, budget: Budget) -> Buckets {
-        Buckets { spec, sorter: Sorter::new(Sort::default(), None, budget), count: 0 }
+impl BucketAutoInput {
+    pub fn new(spec: Arc<BucketAuto>, budget: Budget) -> BucketAutoInput {
+        BucketAutoInput { spec, sorter: Sorter::new(Sort::default(), None, budget), count: 0 }
     }
 }
 
-impl Hold for Buckets {
+impl BlockingStage for BucketAutoInput {
     fn push(&mut self, document: Item<'_>) -> Result<Demand> {
         let value = self.spec.group_by.evaluate(document)?;
         if self.spec.granularity.is_some() {
             check_roundable(&value)?;
         }
         self.count += 1;
-        self.sorter.push_behind(document, |key| {
+        self.sorter.push_with_prefix(document, |key| {
             self.spec.collation.encode_key(value.value_or_null(), key);
             Ok(())
         })?;
         Ok(Demand::More)
     }
 
-    fn finish(self: Box<Self>) -> Result<Box<dyn Give>> {
+    fn finish(self: Box<Self>) -> Result<Box<dyn DocumentSource>> {
         let size = (self.count as f64 / self.spec.buckets as f64).round() as u64;
         Ok(Box::new(BucketAutoOutput {
             spec: self.spec,
@@ -148,12 +148,12 @@ struct BucketAutoOutput {
 struct Bucket {
     min: ValueBuf,
     max: ValueBuf,
-    states: Vec<State>,
+    states: Vec<AccumulatorState>,
 }
 
 impl Bucket {
     fn add(&mut self, spec: &BucketAuto, document: &ItemBuf) -> Result<()> {
-        let row = Row::of(document.as_item());
+        let row = Row::new(document.as_item());
         for ((_, accumulator), state) in spec.fields.iter().zip(&mut self.states) {
             steps::step();
             accumulator.add(state, &row)?;
@@ -188,7 +188,7 @@ impl BucketAutoOutput {
             _ => value.clone(),
         };
         let states =
-            spec.fields.iter().map(|(_, accumulator)| accumulator.begin(Value::Null)).collect::<Result<_>>()?;
+            spec.fields.iter().map(|(_, accumulator)| accumulator.new_state(Value::Null)).collect::<Result<_>>()?;
         let mut bucket = Bucket { min, max: value, states };
         bucket.add(&spec, &document)?;
         self.emitted += 1;
@@ -238,8 +238,8 @@ impl BucketAutoOutput {
     }
 }
 
-impl Give for BucketAutoOutput {
-    fn give(&mut self, take: &mut Take<'_>, pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
+impl DocumentSource for BucketAutoOutput {
+    fn emit_next(&mut self, take: &mut Consumer<'_>, pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
         let Some(bucket) = self.next_bucket(pace)? else { return Ok(None) };
         let document = DocBuf::build(|writer: &mut DocWriter<'_>| {
             writer.append("_id", &doc! { "min": &bucket.min, "max": &bucket.max });

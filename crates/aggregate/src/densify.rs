@@ -7,8 +7,8 @@
 
 mod parse;
 
-use super::field_tree::collide;
-use super::steps::{Give, Hold, Take};
+use super::field_tree::conflict;
+use super::steps::{BlockingStage, Consumer, DocumentSource};
 use super::{Demand, Pacer};
 use document::compare::compare;
 use document::path::Path;
@@ -38,14 +38,14 @@ pub(crate) struct Densify {
     partition_values: Vec<Expression>,
     step: ValueBuf,
     unit: Option<Unit>,
-    bounds: Bounds,
+    bounds: DensifyBounds,
     sort: Sort,
     /// The collation by which partitions are distinguished.
     collation: Collation,
 }
 
 #[derive(Debug)]
-enum Bounds {
+enum DensifyBounds {
     /// From the smallest to the largest value of all.
     Full,
     /// From the smallest to the largest value of the partition.
@@ -56,7 +56,7 @@ enum Bounds {
 
 impl Densify {
     pub fn parse(spec: Value<'_>, context: &Context) -> Result<Densify> {
-        parse::stage(spec, context)
+        parse::parse_stage(spec, context)
     }
 
     /// Returns the document's value, `None` if it has none. Fails with 5733201 and 6053600 for a
@@ -85,7 +85,7 @@ impl Densify {
 
     /// Returns whether no partition has gaps to fill after this value.
     fn is_past_bounds(&self, value: Value<'_>) -> bool {
-        let Bounds::Explicit(lower, upper) = &self.bounds else { return false };
+        let DensifyBounds::Explicit(lower, upper) = &self.bounds else { return false };
         let is_lower = compare(value, lower.as_value()) == Ordering::Equal;
         self.partition_by.is_empty() && !is_lower && compare(value, upper.as_value()) != Ordering::Less
     }
@@ -145,27 +145,27 @@ fn is_decimal(value: Value<'_>) -> bool {
 }
 
 /// The documents of a run, being sorted.
-pub(super) struct Gathered {
+pub(super) struct DensifyInput {
     stage: Arc<Densify>,
     sorter: Sorter,
     memory_bytes_max: usize,
 }
 
-impl Gathered {
-    pub fn new(stage: Arc<Densify>, budget: Budget) -> Gathered {
+impl DensifyInput {
+    pub fn new(stage: Arc<Densify>, budget: Budget) -> DensifyInput {
         let memory_bytes_max = budget.memory_bytes_max;
         let sorter = Sorter::new(stage.sort.clone(), None, budget);
-        Gathered { stage, sorter, memory_bytes_max }
+        DensifyInput { stage, sorter, memory_bytes_max }
     }
 }
 
-impl Hold for Gathered {
+impl BlockingStage for DensifyInput {
     fn push(&mut self, document: Item<'_>) -> Result<Demand> {
         self.sorter.push(document)?;
         Ok(Demand::More)
     }
 
-    fn finish(self: Box<Self>) -> Result<Box<dyn Give>> {
+    fn finish(self: Box<Self>) -> Result<Box<dyn DocumentSource>> {
         Ok(Box::new(DensifyOutput {
             stage: self.stage,
             sorted: self.sorter.finish()?,
@@ -230,11 +230,11 @@ impl DensifyOutput {
             return Err(Error::new(Code(6007200), message));
         }
         let next = match (&self.stage.bounds, &self.first) {
-            (Bounds::Explicit(lower, _), _) if self.stage.unit.is_some() => {
+            (DensifyBounds::Explicit(lower, _), _) if self.stage.unit.is_some() => {
                 self.stage.step_back_and_forward(lower.as_value())?
             }
-            (Bounds::Explicit(lower, _), _) => lower.clone(),
-            (Bounds::Full, Some(first)) if !self.partitions.is_empty() => {
+            (DensifyBounds::Explicit(lower, _), _) => lower.clone(),
+            (DensifyBounds::Full, Some(first)) if !self.partitions.is_empty() => {
                 self.stage.step_back_and_forward(first.as_value())?
             }
             _ => value.to_owned(),
@@ -252,7 +252,7 @@ impl DensifyOutput {
     /// Returns a document for the gap below a value, if one is left, and advances the grid.
     fn fill_below(&mut self, index: usize, value: Value<'_>) -> Result<Option<DocBuf>> {
         let Some(partition) = self.partitions.get_mut(index) else { return Ok(None) };
-        if let Bounds::Explicit(lower, _) = &self.stage.bounds
+        if let DensifyBounds::Explicit(lower, _) = &self.stage.bounds
             && compare(value, lower.as_value()) == Ordering::Equal
         {
             // The last of the documents on the lower bound decides.
@@ -262,7 +262,7 @@ impl DensifyOutput {
         }
         let order = compare(partition.next_value.as_value(), value);
         let in_bounds = match &self.stage.bounds {
-            Bounds::Explicit(_, upper) => {
+            DensifyBounds::Explicit(_, upper) => {
                 partition.at_start || compare(partition.next_value.as_value(), upper.as_value()) == Ordering::Less
             }
             _ => true,
@@ -287,10 +287,12 @@ impl DensifyOutput {
         let order = |limit: &ValueBuf| compare(partition.next_value.as_value(), limit.as_value());
         let goes_on = match (&self.stage.bounds, &self.last) {
             // Bounds that coincide get a document if there are no documents at all.
-            (Bounds::Explicit(_, upper), last) => {
+            (DensifyBounds::Explicit(_, upper), last) => {
                 partition.at_start && last.is_none() || order(upper) == Ordering::Less
             }
-            (Bounds::Full, Some(last)) if !self.stage.partition_by.is_empty() => order(last) != Ordering::Greater,
+            (DensifyBounds::Full, Some(last)) if !self.stage.partition_by.is_empty() => {
+                order(last) != Ordering::Greater
+            }
             _ => false,
         };
         if !goes_on {
@@ -316,7 +318,7 @@ impl DensifyOutput {
             ));
         }
         let stage = &self.stage;
-        if stage.partition_by.iter().any(|path| collide(path.as_str(), stage.field.as_str())) {
+        if stage.partition_by.iter().any(|path| conflict(path.as_str(), stage.field.as_str())) {
             return Err(Error::new(Code(5733306), "DocGenerator cannot include field that is being densified"));
         }
         let mut document = DocBuf::new();
@@ -372,8 +374,8 @@ fn with_value_at(document: &DocBuf, path: &str, value: Option<Value<'_>>) -> Doc
     DocBuf::build(|writer| write(document.as_doc(), path, value, writer))
 }
 
-impl Give for DensifyOutput {
-    fn give(&mut self, take: &mut Take<'_>, pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
+impl DocumentSource for DensifyOutput {
+    fn emit_next(&mut self, take: &mut Consumer<'_>, pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
         while self.ending.is_none() {
             pace()?;
             if let Some((document, index)) = self.pending.take() {
@@ -391,7 +393,8 @@ impl Give for DensifyOutput {
                 Some(Some(demand)) => return Ok(Some(demand)),
                 None => {
                     self.ending = Some(0);
-                    if let (Bounds::Explicit(lower, _), true) = (&self.stage.bounds, self.partitions.is_empty()) {
+                    if let (DensifyBounds::Explicit(lower, _), true) = (&self.stage.bounds, self.partitions.is_empty())
+                    {
                         let (fields, fields_ahead, next) = (Vec::new(), Vec::new(), lower.clone());
                         self.partitions.push(PartitionState {
                             fields,

@@ -52,7 +52,7 @@ impl<L> FieldTree<L> {
 
     #[inline]
     fn index_of(&self, name: &[u8]) -> Option<usize> {
-        self.indices.place(name, self.fields.iter().map(|(name, _)| &**name))
+        self.indices.index_of(name, self.fields.iter().map(|(name, _)| &**name))
     }
 
     /// Passes each leaf with its dotted path to `take`.
@@ -177,14 +177,14 @@ impl PathSet {
 }
 
 /// Returns whether two dotted paths are equal, or one is a prefix of the other.
-pub(super) fn collide(a: &str, b: &str) -> bool {
+pub(super) fn conflict(a: &str, b: &str) -> bool {
     let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
     long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{PathSet, collide};
+    use super::{PathSet, conflict};
     use proptest::prelude::*;
 
     proptest! {
@@ -192,7 +192,7 @@ mod tests {
         fn conflicts_agree_with_a_linear_search(paths in prop::collection::vec("[ab!](\\.[ab!]){0,3}", 0..8)) {
             let (mut set, mut known) = (PathSet::default(), Vec::<String>::new());
             for path in paths {
-                let first = known.iter().position(|other| collide(other, &path));
+                let first = known.iter().position(|other| conflict(other, &path));
                 prop_assert_eq!(set.insert(&path), first);
                 if first.is_none() {
                     known.push(path);

@@ -19,13 +19,13 @@ use query::metadata::{Meta, Needs};
 use query::{Context, Expression};
 use steps::Counted;
 
-pub use graph_lookup::{GraphLookup, Search};
+pub use graph_lookup::{GraphLookup, GraphSearch};
 pub use join_table::JoinTable;
 pub use lookup::{Lookup, MATCHES_BYTES_MAX};
 pub use write::{Merge, Out, WhenMatched, WhenNotMatched};
 
 /// Parses the name of the collection in `from`.
-pub(super) fn source<'v>(stage: &str, from: Value<'v>) -> Result<&'v str> {
+pub(super) fn parse_source<'v>(stage: &str, from: Value<'v>) -> Result<&'v str> {
     match from {
         Value::String(collection) => Ok(collection),
         Value::Document(spec) => {
@@ -79,7 +79,7 @@ pub struct UnionWith {
     /// The metadata that the pipeline computes for its documents.
     produced: Needs,
     /// The metadata that the following stages read and the pipeline's documents do not have.
-    pub lacking: Option<Meta>,
+    pub missing_metadata: Option<Meta>,
 }
 
 impl Foreign {
@@ -113,10 +113,10 @@ impl Foreign {
 impl UnionWith {
     /// Records the metadata read by a following stage, which is executed within the other pipeline,
     /// too.
-    pub(super) fn ask(&mut self, asked: Needs) {
-        self.lacking = self.lacking.or_else(|| asked.lacking(self.produced));
+    pub(super) fn request_metadata(&mut self, asked: Needs) {
+        self.missing_metadata = self.missing_metadata.or_else(|| asked.lacking(self.produced));
         self.pipeline.needs = self.pipeline.needs.and(asked);
-        optimize::show_metadata(&mut self.pipeline.stages, asked);
+        optimize::record_metadata(&mut self.pipeline.stages, asked);
     }
 
     fn parse(spec: Value<'_>, context: &Context) -> Result<UnionWith> {
@@ -150,7 +150,7 @@ impl UnionWith {
         let (documents, rest) = split_documents(stages.unwrap_or(Doc::EMPTY));
         let documents = documents.map(|documents| documents_of(documents, context)).transpose()?;
         let collection =
-            collection.or_else(|| documents.as_ref().map(|_| "")).ok_or_else(|| without_source("$unionWith"))?;
+            collection.or_else(|| documents.as_ref().map(|_| "")).ok_or_else(|| missing_source("$unionWith"))?;
         UnionWith::new(collection, documents, rest.as_doc(), context)
     }
 
@@ -159,11 +159,17 @@ impl UnionWith {
             return Err(Error::new(Code::INVALID_NAMESPACE, "Namespace is not a valid collection name"));
         }
         let (collection, stages) = context.views.resolve(collection, stages);
-        let context = Context { text_indexes: context.text_indexes.within(collection), ..context.clone() };
+        let context = Context { text_indexes: context.text_indexes.for_collection(collection), ..context.clone() };
         let pipeline = parse_sub_pipeline("$unionWith", stages.as_doc(), &context)?;
-        let pipeline = if documents.is_none() { pipeline.in_second_engine() } else { pipeline };
+        let pipeline = if documents.is_none() { pipeline.with_second_engine() } else { pipeline };
         let gives = source_metadata(stages.as_doc());
-        Ok(UnionWith { collection: collection.to_owned(), documents, pipeline, produced: gives, lacking: None })
+        Ok(UnionWith {
+            collection: collection.to_owned(),
+            documents,
+            pipeline,
+            produced: gives,
+            missing_metadata: None,
+        })
     }
 }
 
@@ -231,7 +237,7 @@ pub fn check_nesting(pipelines_around: usize) -> Result<()> {
 }
 
 /// Returns the error for a stage that names no collection and whose pipeline has no `$documents`.
-pub(super) fn without_source(stage: &str) -> Error {
+pub(super) fn missing_source(stage: &str) -> Error {
     let message =
         format!("{stage} stage without explicit collection must have a pipeline with $documents as first stage");
     Error::failed_to_parse(message)

@@ -172,7 +172,7 @@ fn number(field: Element<'_>) -> Result<f64> {
 /// Returns the pipeline without the stages in front of its `$geoNear`, if those pass all documents.
 /// A MongoDB server drops them before it checks the stage's position. It keeps two adjacent
 /// `$match`, which become one.
-pub(super) fn led_by_idle_stages(pipeline: Doc<'_>) -> Option<DocBuf> {
+pub(super) fn without_idle_prefix(pipeline: Doc<'_>) -> Option<DocBuf> {
     let mut idle = 0;
     let mut last = "";
     for stage in pipeline.values().filter_map(Value::as_document).filter_map(Doc::first) {
@@ -194,17 +194,17 @@ pub(super) fn led_by_idle_stages(pipeline: Doc<'_>) -> Option<DocBuf> {
 
 impl GeoNear {
     /// Returns whether the field of the locations is still unknown.
-    pub(super) fn lacks_key(&self) -> bool {
+    pub(super) fn lacks_geo_field(&self) -> bool {
         !self.names_geo_field
     }
 
-    pub(super) fn set_key(&mut self, path: &str) {
+    pub(super) fn set_geo_field(&mut self, path: &str) {
         self.near.path = Path::new(path);
         self.names_geo_field = true;
     }
 
     /// Adds a condition on its documents.
-    pub(super) fn restrict(&mut self, predicate: Predicate) {
+    pub(super) fn add_condition(&mut self, predicate: Predicate) {
         self.filter = self.filter.clone().and(predicate);
     }
 
@@ -232,7 +232,7 @@ mod tests {
         ];
         for (text, left) in cases {
             let pipeline = value(text);
-            let rest = led_by_idle_stages(pipeline.as_value().as_array().unwrap());
+            let rest = without_idle_prefix(pipeline.as_value().as_array().unwrap());
             assert_eq!(rest.map(|rest| rest.as_doc().elements().count()), left, "{text}");
         }
     }

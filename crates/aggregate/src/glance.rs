@@ -2,8 +2,8 @@
 //! the collections they read and write are named. MongoDB reports errors of these first, wherever
 //! they occur.
 
-use super::foreign::{Merge, Out, source, without_source};
-use super::parse::{facet_pipelines, refuse};
+use super::foreign::{Merge, Out, missing_source, parse_source};
+use super::parse::{facet_pipelines, unsupported_stage};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 use steps::Counted;
@@ -83,7 +83,7 @@ fn check_stage(name: &str, spec: Value<'_>) -> Result<()> {
         ("$out", spec) => Out::parse(spec).map(drop),
         ("$merge", spec) => Merge::check_fields(spec),
         _ if STAGES.contains(&name) => Ok(()),
-        _ => match refuse(name) {
+        _ => match unsupported_stage(name) {
             unknown if unknown.code() == Code(40324) => Err(unknown),
             _ => Ok(()),
         },
@@ -94,13 +94,13 @@ fn check_stage(name: &str, spec: Value<'_>) -> Result<()> {
 fn check_nested(stage: &str, collection: Option<Value<'_>>, stages: Doc<'_>) -> Result<()> {
     let first = stages.values().next().and_then(Value::as_document).and_then(Doc::first);
     if collection.is_none() && first.is_none_or(|first| first.key() != "$documents") {
-        return Err(without_source(stage));
+        return Err(missing_source(stage));
     }
     check(stages)
 }
 
 fn check_source(stage: &str, from: Value<'_>) -> Result<()> {
-    match source(stage, from)? {
+    match parse_source(stage, from)? {
         "" => Err(Error::new(Code::INVALID_NAMESPACE, format!("invalid {stage} namespace"))),
         _ => Ok(()),
     }

@@ -1,9 +1,9 @@
 //! `$group`: groups documents by a key, and accumulates values per key.
 
-use super::accumulate::{Accumulator, Engine, State, hash_of, spill};
+use super::accumulate::{Accumulator, AccumulatorState, Engine, hash_of, spill};
 use super::bucket::Boundaries;
-use super::operand::{Gathered, Numbering, Operand, Row};
-use super::steps::{Give, Hold, Take};
+use super::operand::{GatheredFields, Numbering, Operand, Row};
+use super::steps::{BlockingStage, Consumer, DocumentSource};
 use super::{Demand, Pacer};
 use document::{Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -62,12 +62,12 @@ impl Group {
     fn new(mut key: Key, mut fields: Vec<(Box<str>, Accumulator)>, context: &Context) -> Group {
         let mut numbering = Numbering::default();
         if let Key::Computed(operand) | Key::Bucket(operand, ..) = &mut key {
-            numbering.number(operand);
+            numbering.assign_number(operand);
         }
         fields
             .iter_mut()
             .filter_map(|(_, accumulator)| accumulator.operand_mut())
-            .for_each(|operand| numbering.number(operand));
+            .for_each(|operand| numbering.assign_number(operand));
         Group { key, fields, collation: context.collation.clone(), numbering, renames: Vec::new() }
     }
 
@@ -96,7 +96,7 @@ impl Group {
     }
 
     /// Returns the stage that `$sortByCount` is translated into.
-    pub fn counting(by: Value<'_>, context: &Context) -> Result<Group> {
+    pub fn for_sort_by_count(by: Value<'_>, context: &Context) -> Result<Group> {
         let fields = vec![("count".into(), Accumulator::count())];
         let mut renames = Vec::new();
         find_renames("_id", by, &mut renames);
@@ -212,7 +212,7 @@ fn parse_field(name: &str, value: Value<'_>, context: &Context) -> Result<Accumu
 }
 
 /// The groups of a run.
-pub(super) struct Groups {
+pub(super) struct GroupInput {
     group: Arc<Group>,
     table: GroupTable,
     budget: Budget,
@@ -228,7 +228,7 @@ struct GroupTable {
     /// As first seen: of 1 and 1.0, which are one key, the first to come.
     keys: Vec<ValueBuf>,
     /// Consecutive, as many per key as there are accumulators.
-    states: Vec<State>,
+    states: Vec<AccumulatorState>,
     memory_bytes: usize,
 }
 
@@ -256,11 +256,11 @@ impl GroupTable {
         self.positions.insert_unique(hash, keys.len() as u32, |&index| hash_key(hasher, at(index), collation));
         let index = self.keys.len();
         let owned = key.to_owned();
-        self.memory_bytes += GROUP_BYTES + owned.raw_value().len() + group.fields.len() * size_of::<State>();
+        self.memory_bytes += GROUP_BYTES + owned.raw_value().len() + group.fields.len() * size_of::<AccumulatorState>();
         self.keys.push(owned);
         for (_, accumulator) in &group.fields {
             steps::step();
-            self.states.push(accumulator.begin(key)?);
+            self.states.push(accumulator.new_state(key)?);
         }
         Ok(index)
     }
@@ -285,9 +285,9 @@ fn is_text(known: &ValueBuf, text: &[u8]) -> bool {
     known.kind() == Kind::String && known_text.is_some_and(|(_, known)| known == text)
 }
 
-impl Groups {
-    pub fn new(group: Arc<Group>, budget: Budget) -> Groups {
-        Groups { group, table: GroupTable::new(), budget, runs: None }
+impl GroupInput {
+    pub fn new(group: Arc<Group>, budget: Budget) -> GroupInput {
+        GroupInput { group, table: GroupTable::new(), budget, runs: None }
     }
 
     /// Writes the groups so far to disk as a sorted run, and empties the table.
@@ -322,7 +322,7 @@ impl Groups {
             let Some(key) = found.keys.get(index) else { continue };
             bytes.clear();
             spill::write_value(key, &mut bytes);
-            found.states.iter().skip(index * count).take(count).for_each(|state| spill::write(state, &mut bytes));
+            found.states.iter().skip(index * count).take(count).for_each(|state| spill::write_state(state, &mut bytes));
             runs.push(&encoded, &bytes)?;
         }
         runs.end()
@@ -341,9 +341,9 @@ impl GroupTable {
     }
 }
 
-impl Hold for Groups {
+impl BlockingStage for GroupInput {
     fn push(&mut self, document: Item<'_>) -> Result<Demand> {
-        let mut fields = Gathered::default();
+        let mut fields = GatheredFields::default();
         let row = Row::gather(document, &self.group.numbering, &mut fields);
         let index = match &self.group.key {
             Key::Constant(value, _) if self.table.keys.is_empty() => {
@@ -379,16 +379,16 @@ impl Hold for Groups {
         Ok(Demand::More)
     }
 
-    fn counts(&self) -> bool {
+    fn needs_count_only(&self) -> bool {
         matches!(self.group.key, Key::Constant(..)) && self.group.fields.iter().all(|(_, sum)| sum.is_count())
     }
 
-    fn push_number(&mut self, number: u64) -> Result<()> {
+    fn push_count(&mut self, number: u64) -> Result<()> {
         let Key::Constant(key, _) = &self.group.key else { return Ok(()) };
         if number > 0 {
             self.table.find_or_insert(key.as_value(), &self.group)?;
             for state in &mut self.table.states {
-                if let State::Sum(sum) = state {
+                if let AccumulatorState::Sum(sum) = state {
                     sum.count(number);
                 }
             }
@@ -396,7 +396,7 @@ impl Hold for Groups {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Result<Box<dyn Give>> {
+    fn finish(mut self: Box<Self>) -> Result<Box<dyn DocumentSource>> {
         if self.runs.is_some() {
             self.spill()?;
         }
@@ -422,12 +422,12 @@ impl Hold for Groups {
 struct GroupOutput {
     group: Arc<Group>,
     keys: std::vec::IntoIter<ValueBuf>,
-    states: std::vec::IntoIter<State>,
+    states: std::vec::IntoIter<AccumulatorState>,
     scratch: Vec<u8>,
 }
 
-impl Give for GroupOutput {
-    fn give(&mut self, take: &mut Take<'_>, _pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
+impl DocumentSource for GroupOutput {
+    fn emit_next(&mut self, take: &mut Consumer<'_>, _pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
         let Some(key) = self.keys.next() else { return Ok(None) };
         let states = self.states.by_ref().take(self.group.fields.len());
         write_group(&self.group, &key, states, &mut self.scratch)?;
@@ -452,22 +452,22 @@ impl SpilledGroupOutput {
         }
     }
 
-    fn states(&self, entry: &Entry) -> Result<(ValueBuf, Vec<State>)> {
+    fn states(&self, entry: &Entry) -> Result<(ValueBuf, Vec<AccumulatorState>)> {
         let damaged = || Error::internal("a file of intermediate results does not hold what was written to it");
         let mut bytes = entry.value.as_slice();
         let key = spill::read_value(&mut bytes).ok_or_else(damaged)?;
         let mut states = Vec::with_capacity(self.group.fields.len());
         for (_, accumulator) in &self.group.fields {
-            let mut state = accumulator.begin(key.as_value())?;
-            spill::read(&mut state, &mut bytes).ok_or_else(damaged)?;
+            let mut state = accumulator.new_state(key.as_value())?;
+            spill::read_state(&mut state, &mut bytes).ok_or_else(damaged)?;
             states.push(state);
         }
         Ok((key, states))
     }
 }
 
-impl Give for SpilledGroupOutput {
-    fn give(&mut self, take: &mut Take<'_>, pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
+impl DocumentSource for SpilledGroupOutput {
+    fn emit_next(&mut self, take: &mut Consumer<'_>, pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
         let Some(first) = self.next_piece()? else { return Ok(None) };
         let (key, mut states) = self.states(&first)?;
         while let Some(more) = self.next_piece()? {
@@ -490,7 +490,7 @@ impl Give for SpilledGroupOutput {
 fn write_group(
     group: &Group,
     key: &ValueBuf,
-    states: impl Iterator<Item = State>,
+    states: impl Iterator<Item = AccumulatorState>,
     scratch: &mut Vec<u8>,
 ) -> Result<()> {
     scratch.clear();

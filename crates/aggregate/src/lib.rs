@@ -98,7 +98,7 @@ pub(crate) enum Stage {
 /// The front of a pipeline that a store can execute; the rest of the pipeline no longer contains
 /// it.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct PipelineSource {
     /// The leading `$match` stages.
     pub predicate: Predicate,
     /// A `$sort` directly after them.
@@ -116,7 +116,7 @@ pub type Facets = Arc<Vec<(Box<str>, Pipeline)>>;
 
 /// A section of a pipeline.
 #[derive(Clone, Debug)]
-pub enum Part {
+pub enum PipelinePart {
     /// Stages that need only their input.
     Local(Pipeline),
     /// A stage that needs other collections.
@@ -137,15 +137,15 @@ impl Pipeline {
     }
 
     /// Parses a command's pipeline that [`glance`] has checked.
-    pub fn parse_seen(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
-        let led = geo_near::led_by_idle_stages(stages);
+    pub fn parse_checked(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
+        let led = geo_near::without_idle_prefix(stages);
         Self::parse_whole(led.as_ref().map_or(stages, DocBuf::as_doc), context)
     }
 
     fn parse_whole(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
         let mut pipeline = Self::parse_stages(stages, context)?;
         pipeline.needs.check(source_metadata(stages))?;
-        optimize::show_metadata(&mut pipeline.stages, pipeline.needs);
+        optimize::record_metadata(&mut pipeline.stages, pipeline.needs);
         let asks_for_order = optimize::leading_inclusion(&pipeline.stages);
         if asks_for_order.is_some_and(|needs| needs.contains(Meta::SortKey)) {
             return Err(no_sort_key());
@@ -163,9 +163,9 @@ impl Pipeline {
     fn parse_stages(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
         let around = context.requests.take();
         let fields = ReadFields::of_pipeline(stages);
-        let (mut stages, needs) = context.folding_later(|context| parse::stages(stages, context))?;
+        let (mut stages, needs) = context.folding_later(|context| parse::parse_stages(stages, context))?;
         context.requests.add(around);
-        optimize::rearrange(&mut stages);
+        optimize::reorder(&mut stages);
         Ok(Pipeline { stages, needs, fields })
     }
 
@@ -175,12 +175,12 @@ impl Pipeline {
     }
 
     /// Returns the pipeline with a `$match` in front of it.
-    pub fn behind_match(mut self, predicate: Predicate) -> Pipeline {
+    pub fn with_leading_match(mut self, predicate: Predicate) -> Pipeline {
         // The condition may read other fields.
         self.fields = None;
         let predicate = match self.stages.first_mut() {
             Some(Stage::GeoNear(source)) => {
-                Arc::make_mut(source).restrict(predicate);
+                Arc::make_mut(source).add_condition(predicate);
                 return self;
             }
             Some(Stage::Match(first)) => {
@@ -206,19 +206,19 @@ impl Pipeline {
 
     /// Returns whether the pipeline begins with a `$geoNear` that does not name the field of the
     /// locations.
-    pub fn lacks_place(&self) -> bool {
-        matches!(self.stages.first(), Some(Stage::GeoNear(source)) if source.lacks_key())
+    pub fn lacks_geo_field(&self) -> bool {
+        matches!(self.stages.first(), Some(Stage::GeoNear(source)) if source.lacks_geo_field())
     }
 
     /// Sets the field in which a leading `$geoNear` reads locations.
-    pub fn set_place(&mut self, path: &str) {
+    pub fn set_geo_field(&mut self, path: &str) {
         if let Some(Stage::GeoNear(source)) = self.stages.first_mut() {
-            Arc::make_mut(source).set_key(path);
+            Arc::make_mut(source).set_geo_field(path);
         }
     }
 
     /// Splits off the front that a store can execute.
-    pub fn into_source(self) -> (Source, Pipeline) {
+    pub fn into_source(self) -> (PipelineSource, Pipeline) {
         optimize::split_source(self)
     }
 
@@ -240,17 +240,17 @@ impl Pipeline {
 
     /// Splits the pipeline into parts that run by themselves, and the stages in between that do
     /// not. Two foreign stages may be adjacent; a local part is never empty.
-    pub fn into_parts(self) -> Vec<Part> {
+    pub fn into_parts(self) -> Vec<PipelinePart> {
         let mut parts = Vec::new();
         for stage in self.stages {
             match (stage, parts.last_mut()) {
-                (Stage::Foreign(foreign), _) => parts.push(Part::Foreign(foreign)),
+                (Stage::Foreign(foreign), _) => parts.push(PipelinePart::Foreign(foreign)),
                 (Stage::Facet(facets), _) if facets.iter().any(|(_, pipeline)| pipeline.has_foreign()) => {
-                    parts.push(Part::Facets(facets));
+                    parts.push(PipelinePart::Facets(facets));
                 }
-                (stage, Some(Part::Local(pipeline))) => pipeline.stages.push(stage),
+                (stage, Some(PipelinePart::Local(pipeline))) => pipeline.stages.push(stage),
                 (stage, _) => {
-                    parts.push(Part::Local(Pipeline { stages: vec![stage], needs: self.needs, fields: None }))
+                    parts.push(PipelinePart::Local(Pipeline { stages: vec![stage], needs: self.needs, fields: None }))
                 }
             }
         }
@@ -260,7 +260,7 @@ impl Pipeline {
     /// Begins a run. Past the budget's memory, blocking stages continue on disk, or fail with 292.
     pub fn start(&self, budget: impl Into<Budget>) -> Execution {
         let sections = steps::sections(&self.stages, &budget.into());
-        Execution { sections, ending: steps::Ending::default(), ready: VecDeque::new() }
+        Execution { sections, ending: steps::EndProgress::default(), ready: VecDeque::new() }
     }
 }
 
@@ -291,7 +291,7 @@ pub enum Demand {
 /// Whether a run that returns documents continues or pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    Go,
+    Continue,
     /// Yield to other tasks; the caller resumes the run later.
     Pause,
 }
@@ -302,7 +302,7 @@ pub type Pacer<'p> = dyn FnMut() -> Result<Pace> + 'p;
 /// A run of a pipeline: documents are pushed in, results are queued until they are popped.
 pub struct Execution {
     sections: Vec<Section>,
-    ending: steps::Ending,
+    ending: steps::EndProgress,
     ready: VecDeque<ItemBuf>,
 }
 
@@ -312,18 +312,18 @@ impl Execution {
     }
 
     /// Returns whether only the number of documents matters.
-    pub fn counts(&self) -> bool {
-        steps::counts(&self.sections)
+    pub fn needs_count_only(&self) -> bool {
+        steps::needs_count_only(&self.sections)
     }
 
     /// Pushes this many documents, if only their number matters.
-    pub fn push_number(&mut self, number: u64) -> Result<()> {
-        steps::push_number(&mut self.sections, number)
+    pub fn push_count(&mut self, number: u64) -> Result<()> {
+        steps::push_count(&mut self.sections, number)
     }
 
     /// Returns how many documents the run draws at random before it does anything else with them.
-    pub fn samples(&self) -> Option<usize> {
-        steps::samples(&self.sections)
+    pub fn sample_size(&self) -> Option<usize> {
+        steps::sample_size(&self.sections)
     }
 
     /// Ends the input: blocking stages return the documents they hold, until `wanted` results are
@@ -334,7 +334,7 @@ impl Execution {
 
     /// Ends the input: blocking stages return all documents they hold.
     pub fn finish(&mut self) -> Result<()> {
-        self.advance(usize::MAX, &mut || Ok(Pace::Go)).map(drop)
+        self.advance(usize::MAX, &mut || Ok(Pace::Continue)).map(drop)
     }
 
     /// Returns the next result, if one is ready.
@@ -348,7 +348,7 @@ impl Execution {
     }
 
     /// Returns the number of results that are ready.
-    pub fn ready(&self) -> usize {
+    pub fn ready_count(&self) -> usize {
         self.ready.len()
     }
 }

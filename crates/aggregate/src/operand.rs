@@ -102,7 +102,7 @@ pub(super) struct Numbering {
 
 impl Numbering {
     /// Assigns a number to the operand's field, if the operand is a field.
-    pub fn number(&mut self, operand: &mut Operand) {
+    pub fn assign_number(&mut self, operand: &mut Operand) {
         let Operand::Field(name, number) = operand else { return };
         *number = self.names.iter().position(|known| known.as_str() == &**name);
         if number.is_none() && self.names.len() < GATHERED_MAX {
@@ -113,24 +113,24 @@ impl Numbering {
 }
 
 /// Numbered fields of a document.
-pub(super) type Gathered<'d> = [Option<Element<'d>>; GATHERED_MAX];
+pub(super) type GatheredFields<'d> = [Option<Element<'d>>; GATHERED_MAX];
 
 /// A document on its way into accumulators.
 pub(super) struct Row<'d> {
     item: Item<'d>,
     /// Its numbered fields, if they have been gathered.
-    fields: Option<&'d Gathered<'d>>,
+    fields: Option<&'d GatheredFields<'d>>,
 }
 
 impl<'d> Row<'d> {
     /// Returns a document whose fields are looked up one by one.
-    pub fn of(item: Item<'d>) -> Row<'d> {
+    pub fn new(item: Item<'d>) -> Row<'d> {
         Row { item, fields: None }
     }
 
     /// Finds the numbered fields and stores them in `fields`, which must be empty.
     #[inline]
-    pub fn gather(item: Item<'d>, numbering: &Numbering, fields: &'d mut Gathered<'d>) -> Row<'d> {
+    pub fn gather(item: Item<'d>, numbering: &Numbering, fields: &'d mut GatheredFields<'d>) -> Row<'d> {
         item.document.gather(&numbering.names, fields);
         Row { item, fields: Some(fields) }
     }
@@ -161,11 +161,11 @@ mod tests {
             .map(|path| Operand::parse(Value::String(path), &context).unwrap())
             .collect();
         let mut numbering = Numbering::default();
-        operands.iter_mut().for_each(|operand| numbering.number(operand));
+        operands.iter_mut().for_each(|operand| numbering.assign_number(operand));
         assert_eq!(numbering.names.len(), 5);
         // Of two fields with one name the first counts.
         let document = doc! { "long nam": 0, "long name": 1, "a": &doc! { "b": 2 }, "b": 3_i64, "b": 4, "c": 5 };
-        let mut fields = Gathered::default();
+        let mut fields = GatheredFields::default();
         let row = Row::gather(document.as_doc().into(), &numbering, &mut fields);
         for operand in &operands {
             let (gathered, plain) = (operand.evaluate_in(&row).unwrap(), operand.evaluate(document.as_doc()).unwrap());

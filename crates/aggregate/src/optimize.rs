@@ -7,7 +7,7 @@ mod before_redact;
 
 use super::foreign::Foreign;
 use super::second_engine::is_absorbed;
-use super::{Pipeline, Source, Stage};
+use super::{Pipeline, PipelineSource, Stage};
 use hashbrown::HashMap;
 use query::Predicate;
 use query::changes::{Changes, is_within};
@@ -25,7 +25,7 @@ use std::sync::Arc;
 ///   `$lookup`;
 /// - `$sort` moves in front of `$unwind` and `$lookup` if it is by other fields;
 /// - `$sort` is limited by a `$limit` after it, and retains no more documents than that.
-pub(super) fn rearrange(stages: &mut Vec<Stage>) {
+pub(super) fn reorder(stages: &mut Vec<Stage>) {
     let mut arranged = Vec::with_capacity(stages.len());
     stages.drain(..).for_each(|stage| append(&mut arranged, stage));
     *stages = arranged;
@@ -76,7 +76,7 @@ fn is_executed_by_store(stages: &[Stage]) -> bool {
 fn discards_order(stage: &Stage) -> bool {
     match stage {
         Stage::Sort { .. } | Stage::Densify(_) => true,
-        Stage::SetWindowFields(windows) => windows.sorts_anew(),
+        Stage::SetWindowFields(windows) => windows.sorts_input(),
         _ => false,
     }
 }
@@ -90,7 +90,7 @@ fn position_of_sort(stages: &[Stage], sort: &Stage) -> usize {
         let written = match last {
             // A join and the unwind that it absorbs stay together.
             Stage::Unwind(unwind) if before.last().is_some_and(|join| is_absorbed(join, unwind)) => break,
-            Stage::Unwind(unwind) => unwind.written(),
+            Stage::Unwind(unwind) => unwind.written_paths(),
             Stage::Foreign(foreign) => match &**foreign {
                 Foreign::Lookup(lookup) => vec![lookup.target()],
                 _ => break,
@@ -106,7 +106,7 @@ fn position_of_sort(stages: &[Stage], sort: &Stage) -> usize {
     at
 }
 
-pub(super) fn makes_one_of_one(stage: &Stage) -> bool {
+pub(super) fn is_one_to_one(stage: &Stage) -> bool {
     matches!(stage, Stage::AddFields(_) | Stage::Project(_) | Stage::ReplaceRoot(_))
 }
 
@@ -114,7 +114,7 @@ pub(super) fn makes_one_of_one(stage: &Stage) -> bool {
 fn preserves_count(stage: &Stage) -> bool {
     match stage {
         Stage::Foreign(foreign) => matches!(**foreign, Foreign::Lookup(_)),
-        stage => makes_one_of_one(stage),
+        stage => is_one_to_one(stage),
     }
 }
 
@@ -140,7 +140,7 @@ fn append_match(arranged: &mut Vec<Stage>, root: Node) {
             continue;
         }
         if let Stage::Redact(_) = arranged[at - 1] {
-            let safe: Vec<Node> = moving.iter().filter_map(before_redact::safe_part).collect();
+            let safe: Vec<Node> = moving.iter().filter_map(before_redact::part_before_redact).collect();
             arranged.insert(at, match_stage(moving));
             if !safe.is_empty() {
                 let behind = arranged.split_off(at - 1);
@@ -248,7 +248,7 @@ fn changes_of(stage: &Stage) -> Option<Changes> {
             Changes { kept: Some(Vec::new()), renamed: group.renames().to_vec(), ..Changes::default() }
         }
         Stage::Project(project) => project.changes(),
-        Stage::Unwind(unwind) => Changes { written: unwind.written(), ..Changes::default() },
+        Stage::Unwind(unwind) => Changes { written: unwind.written_paths(), ..Changes::default() },
         Stage::Foreign(foreign) => match &**foreign {
             Foreign::Lookup(lookup) => Changes { written: vec![lookup.target()], ..Changes::default() },
             Foreign::GraphLookup(lookup) => Changes { written: vec![lookup.target()], ..Changes::default() },
@@ -305,7 +305,7 @@ fn following_limit(stages: &[Stage]) -> Option<u64> {
 }
 
 /// Splits off the front that a store can execute.
-pub(super) fn split_source(Pipeline { mut stages, needs, fields }: Pipeline) -> (Source, Pipeline) {
+pub(super) fn split_source(Pipeline { mut stages, needs, fields }: Pipeline) -> (PipelineSource, Pipeline) {
     // Record numbers are visible only to a projection that is the first stage.
     let numbered = leading_inclusion(&stages).is_some_and(|needs| needs.contains(Meta::RecordId));
     let needs = if numbered { needs } else { needs.without(Needs::of(Meta::RecordId)) };
@@ -331,7 +331,7 @@ pub(super) fn split_source(Pipeline { mut stages, needs, fields }: Pipeline) -> 
     if let (Some(_), Some(index)) = (limit, stages.iter().position(|stage| matches!(stage, Stage::Limit(_)))) {
         stages.remove(index);
     }
-    (Source { predicate, sort, limit, needs, fields }, Pipeline { stages, needs, fields: None })
+    (PipelineSource { predicate, sort, limit, needs, fields }, Pipeline { stages, needs, fields: None })
 }
 
 /// Returns the metadata read by an inclusion that is the first stage, or the first after a
@@ -344,11 +344,11 @@ pub(super) fn leading_inclusion(stages: &[Stage]) -> Option<Needs> {
 }
 
 /// Makes the stages that produce metadata record the requested ones.
-pub(super) fn show_metadata(stages: &mut [Stage], needs: Needs) {
+pub(super) fn record_metadata(stages: &mut [Stage], needs: Needs) {
     for stage in stages {
         match stage {
-            Stage::Sort { sort, .. } if needs.contains(Meta::SortKey) => sort.show_keys(),
-            Stage::Sample(sample) => sample.shows_numbers |= needs.contains(Meta::RandVal),
+            Stage::Sort { sort, .. } if needs.contains(Meta::SortKey) => sort.record_keys(),
+            Stage::Sample(sample) => sample.records_rand_val |= needs.contains(Meta::RandVal),
             _ => {}
         }
     }

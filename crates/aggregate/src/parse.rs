@@ -68,7 +68,7 @@ pub const LOCAL_SESSIONS_NAMESPACE: &str =
     "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection";
 
 /// Parses the stages, and determines the metadata that they read of the input documents.
-pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<Stage>, Needs)> {
+pub(super) fn parse_stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<Stage>, Needs)> {
     let count = pipeline.elements().counted().count();
     if count > STAGES_MAX {
         let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages");
@@ -103,14 +103,14 @@ pub(super) fn stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<Stage>
 /// on both its sides.
 fn request_from_union(stages: &mut [Stage], asked: Needs) {
     let [before @ .., last] = stages else { return };
-    if !optimize::makes_one_of_one(last) || asked.is_empty() {
+    if !optimize::is_one_to_one(last) || asked.is_empty() {
         return;
     }
-    let moves = |stage: &Stage| optimize::makes_one_of_one(stage) || matches!(stage, Stage::Match(_));
+    let moves = |stage: &Stage| optimize::is_one_to_one(stage) || matches!(stage, Stage::Match(_));
     if let Some(Stage::Foreign(foreign)) = before.iter_mut().rev().find(|stage| !moves(stage))
         && let Some(Foreign::UnionWith(union)) = Arc::get_mut(foreign)
     {
-        union.ask(asked);
+        union.request_metadata(asked);
     }
 }
 
@@ -175,7 +175,7 @@ fn parse_stage(name: &str, spec: Value<'_>, context: &Context, stages: &mut Vec<
             return Ok(());
         }
         "$bucketAuto" => Stage::BucketAuto(Arc::new(BucketAuto::parse(spec, context)?)),
-        "$sample" => Stage::Sample(Sample { size: sample::parse(spec)?, shows_numbers: false }),
+        "$sample" => Stage::Sample(Sample { size: sample::parse(spec)?, records_rand_val: false }),
         "$densify" => Stage::Densify(Arc::new(Densify::parse(spec, context)?)),
         "$fill" => {
             stages.extend(fill::parse(spec, context)?);
@@ -183,7 +183,7 @@ fn parse_stage(name: &str, spec: Value<'_>, context: &Context, stages: &mut Vec<
         }
         "$setWindowFields" => Stage::SetWindowFields(Arc::new(SetWindowFields::parse(spec, context)?)),
         "$redact" => Stage::Redact(Arc::new(Redact::parse(spec, context)?)),
-        "$facet" => Stage::Facet(Arc::new(facets(spec, context)?)),
+        "$facet" => Stage::Facet(Arc::new(parse_facets(spec, context)?)),
         "$geoNear" => return geo_near::parse(spec, context, stages),
         "$_internalInhibitOptimization" | "$_internalSplitPipeline" => {
             let found = || text::element(name, spec);
@@ -193,7 +193,7 @@ fn parse_stage(name: &str, spec: Value<'_>, context: &Context, stages: &mut Vec<
         "$lookup" | "$graphLookup" | "$unionWith" | "$out" | "$merge" => {
             Stage::Foreign(Arc::new(Foreign::parse(name, spec, context)?))
         }
-        _ => return Err(refuse(name)),
+        _ => return Err(unsupported_stage(name)),
     });
     Ok(())
 }
@@ -214,7 +214,7 @@ pub fn no_change_streams() -> Error {
 
 /// Returns the error for a stage that does not exist or does not run in a pipeline over a
 /// collection.
-pub(super) fn refuse(name: &str) -> Error {
+pub(super) fn unsupported_stage(name: &str) -> Error {
     match name {
         "$changeStream" => no_change_streams(),
         "$documents" => Error::new(Code::INVALID_NAMESPACE, "'$documents' can only be run with {aggregate: 1}"),
@@ -324,12 +324,12 @@ fn facet_pipeline<'v>(name: &str, pipeline: Value<'v>) -> Result<Doc<'v>> {
     }
 }
 
-fn facets(spec: Value<'_>, context: &Context) -> Result<Vec<(Box<str>, Pipeline)>> {
-    let parse = |(name, stages)| Ok((Box::from(name), facet(stages, context)?));
+fn parse_facets(spec: Value<'_>, context: &Context) -> Result<Vec<(Box<str>, Pipeline)>> {
+    let parse = |(name, stages)| Ok((Box::from(name), parse_facet(stages, context)?));
     facet_pipelines(spec)?.into_iter().map(parse).collect()
 }
 
-fn facet(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
+fn parse_facet(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
     let first = stages.values().next().and_then(Value::as_document).and_then(Doc::first);
     let misplaced = misplaced_in_facet(stages)
         .map(|name| Error::new(Code(40600), format!("{name} is not allowed to be used within a $facet stage")));

@@ -113,7 +113,7 @@ impl Project {
 pub(crate) struct ReplaceRoot {
     expression: Expression,
     /// The name of the expression in the error message.
-    subject: &'static str,
+    expression_name: &'static str,
     /// The top-level fields that the expression reads, for the error message; `None` if it reads
     /// the whole document.
     reads: Option<Vec<String>>,
@@ -146,7 +146,7 @@ impl ReplaceRoot {
         let expression = Expression::parse(root, context)?;
         let mut reads = Some(Vec::new());
         collect_fields(root, &mut reads);
-        Ok(ReplaceRoot { expression, subject, reads })
+        Ok(ReplaceRoot { expression, expression_name: subject, reads })
     }
 
     pub fn evaluate<'s>(&'s self, item: impl Into<Item<'s>>) -> Result<Evaluated<'s>> {
@@ -154,7 +154,7 @@ impl ReplaceRoot {
     }
 
     /// Returns the error for a root that is no document.
-    pub fn refuse(&self, root: Option<Value<'_>>, document: Doc<'_>) -> Error {
+    pub fn invalid_root(&self, root: Option<Value<'_>>, document: Doc<'_>) -> Error {
         let found = root.map_or_else(|| "MISSING".to_owned(), display);
         let kind = root.map_or("missing", |root| root.kind().alias());
         let shown = match &self.reads {
@@ -170,7 +170,7 @@ impl ReplaceRoot {
             format!(
                 "{} must evaluate to an object, but resulting value was: {found}. Type of resulting value: '{kind}'. \
                  Input document: {}",
-                self.subject,
+                self.expression_name,
                 display(Value::Document(shown.as_doc()))
             ),
         )

@@ -1,7 +1,7 @@
 //! `$sample`: some documents, chosen at random.
 
 use super::Demand;
-use super::steps::{Give, Hold};
+use super::steps::{BlockingStage, DocumentSource};
 use document::Value;
 use error::{Code, Error, Result};
 use query::sort::Sorter;
@@ -35,14 +35,14 @@ pub(super) fn parse(spec: Value<'_>) -> Result<u64> {
 pub(crate) struct Sample {
     pub size: u64,
     /// Whether the numbers drawn are requested (`{$meta: "randVal"}`).
-    pub shows_numbers: bool,
+    pub records_rand_val: bool,
 }
 
 /// Draws a number per document; the smallest numbers win, and their order is the order of the
 /// result.
 pub(super) struct Sampler {
     size: usize,
-    shows_numbers: bool,
+    records_rand_val: bool,
     sorter: Sorter,
 }
 
@@ -50,29 +50,29 @@ impl Sampler {
     pub fn new(sample: Sample, budget: Budget) -> Sampler {
         let size = usize::try_from(sample.size).unwrap_or(usize::MAX);
         let sorter = Sorter::new(Sort::default(), Some(size), budget);
-        Sampler { size, shows_numbers: sample.shows_numbers, sorter }
+        Sampler { size, records_rand_val: sample.records_rand_val, sorter }
     }
 }
 
-impl Hold for Sampler {
+impl BlockingStage for Sampler {
     fn push(&mut self, item: Item<'_>) -> Result<Demand> {
         if self.size == 0 {
             return Ok(Demand::Enough);
         }
         let drawn: u64 = rand::rng().random();
-        let shown = self.shows_numbers.then(|| with_rand_val(drawn, item));
-        self.sorter.push_behind(shown.as_ref().map_or(item, ItemBuf::as_item), |key| {
+        let shown = self.records_rand_val.then(|| with_rand_val(drawn, item));
+        self.sorter.push_with_prefix(shown.as_ref().map_or(item, ItemBuf::as_item), |key| {
             key.extend_from_slice(&drawn.to_be_bytes());
             Ok(())
         })?;
         Ok(Demand::More)
     }
 
-    fn samples(&self) -> Option<usize> {
+    fn sample_size(&self) -> Option<usize> {
         Some(self.size)
     }
 
-    fn finish(self: Box<Self>) -> Result<Box<dyn Give>> {
+    fn finish(self: Box<Self>) -> Result<Box<dyn DocumentSource>> {
         Ok(Box::new(self.sorter.finish()?))
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 impl Pipeline {
     /// Marks the stages that the second engine would execute in a pipeline over a collection.
     #[must_use]
-    pub fn in_second_engine(mut self) -> Pipeline {
+    pub fn with_second_engine(mut self) -> Pipeline {
         let Some(source) = store_stage_count(&self.stages) else { return self };
         let known = self.stages[source..].iter().enumerate().take_while(|(at, stage)| {
             let unwound = || matches!(self.stages.get(source + at + 1), Some(Stage::Unwind(unwind)) if is_absorbed(stage, unwind));
@@ -88,7 +88,7 @@ fn is_known(stage: &Stage) -> bool {
 /// Returns whether a join and the `$unwind` after it are one stage.
 pub(super) fn is_absorbed(join: &Stage, unwind: &super::unwind::Unwind) -> bool {
     let Stage::Foreign(foreign) = join else { return false };
-    matches!(&**foreign, Foreign::Lookup(lookup) if unwind.written().first() == Some(&lookup.target()))
+    matches!(&**foreign, Foreign::Lookup(lookup) if unwind.written_paths().first() == Some(&lookup.target()))
 }
 
 fn is_known_condition(node: &Node) -> bool {

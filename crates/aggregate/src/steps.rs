@@ -1,13 +1,13 @@
 //! A run: documents pass the stages one by one; each stage passes them to the next as borrowed
 //! bytes.
 
-use super::bucket_auto::Buckets;
-use super::densify::Gathered;
-use super::group::Groups;
+use super::bucket_auto::BucketAutoInput;
+use super::densify::DensifyInput;
+use super::group::GroupInput;
 use super::sample::Sampler;
 use super::unpack_bucket::UnpackBucket;
 use super::unwind::Unwind;
-use super::window::Partitions;
+use super::window::WindowInput;
 use super::{Demand, Execution, Pace, Pacer, Stage};
 use super::{add_fields::AddFields, redact::Redact, reshape};
 use document::{Doc, DocBuf, DocWriter, Kind, Value};
@@ -57,70 +57,70 @@ enum StageState {
     },
     Facet(Vec<Facet>),
     /// Consumes all its input before it returns documents.
-    Blocking(Box<dyn Hold>),
+    Blocking(Box<dyn BlockingStage>),
     /// Returns the documents of a stage that consumed its input.
-    Emitting(Box<dyn Give>),
+    Emitting(Box<dyn DocumentSource>),
     /// A stage that does not run here.
     Unsupported(&'static str),
 }
 
 /// A stage that holds its input until the end.
-pub(super) trait Hold: Send {
+pub(super) trait BlockingStage: Send {
     fn push(&mut self, item: Item<'_>) -> Result<Demand>;
 
     /// Returns whether only the number of documents matters.
-    fn counts(&self) -> bool {
+    fn needs_count_only(&self) -> bool {
         false
     }
 
     /// Pushes this many documents to a stage that counts.
-    fn push_number(&mut self, _: u64) -> Result<()> {
+    fn push_count(&mut self, _: u64) -> Result<()> {
         Ok(())
     }
 
     /// Returns how many documents the stage draws at random.
-    fn samples(&self) -> Option<usize> {
+    fn sample_size(&self) -> Option<usize> {
         None
     }
 
     /// Ends the input.
-    fn finish(self: Box<Self>) -> Result<Box<dyn Give>>;
+    fn finish(self: Box<Self>) -> Result<Box<dyn DocumentSource>>;
 }
 
 /// Consumer of a stage's documents.
-pub(super) type Take<'t> = dyn FnMut(Item<'_>) -> Result<Demand> + 't;
+pub(super) type Consumer<'t> = dyn FnMut(Item<'_>) -> Result<Demand> + 't;
 
 /// A source of documents, one by one.
-pub(super) trait Give: Send {
+pub(super) trait DocumentSource: Send {
     /// Passes the next document to `take` and returns its demand; `None` if none is left. Calls
     /// `pace` along the way if one document is computed from many.
-    fn give(&mut self, take: &mut Take<'_>, pace: &mut Pacer<'_>) -> Result<Option<Demand>>;
+    fn emit_next(&mut self, take: &mut Consumer<'_>, pace: &mut Pacer<'_>) -> Result<Option<Demand>>;
 }
 
-impl Hold for Sorter {
+impl BlockingStage for Sorter {
     fn push(&mut self, item: Item<'_>) -> Result<Demand> {
         Sorter::push(self, item).map(|()| Demand::More)
     }
 
-    fn finish(self: Box<Self>) -> Result<Box<dyn Give>> {
+    fn finish(self: Box<Self>) -> Result<Box<dyn DocumentSource>> {
         Ok(Box::new(Sorter::finish(*self)?))
     }
 }
 
-impl Give for Sorted {
-    fn give(&mut self, take: &mut Take<'_>, _pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
+impl DocumentSource for Sorted {
+    fn emit_next(&mut self, take: &mut Consumer<'_>, _pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
         self.next_with(take)?.transpose()
     }
 }
 
-impl Give for std::vec::IntoIter<DocBuf> {
-    fn give(&mut self, take: &mut Take<'_>, _pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
+impl DocumentSource for std::vec::IntoIter<DocBuf> {
+    fn emit_next(&mut self, take: &mut Consumer<'_>, _pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
         self.next().map(|document| take(document.as_doc().into())).transpose()
     }
 }
 
-impl Give for std::vec::IntoIter<ItemBuf> {
-    fn give(&mut self, take: &mut Take<'_>, _pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
+impl DocumentSource for std::vec::IntoIter<ItemBuf> {
+    fn emit_next(&mut self, take: &mut Consumer<'_>, _pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
         self.next().map(|item| take(item.as_item())).transpose()
     }
 }
@@ -161,13 +161,15 @@ impl StageState {
             Stage::ReplaceRoot(replace) => StageState::ReplaceRoot(replace.clone()),
             Stage::Unwind(unwind) => StageState::Unwind(unwind.clone(), Vec::new()),
             Stage::UnpackBucket(unpack) => StageState::UnpackBucket(unpack.clone(), Vec::new()),
-            Stage::Group(group) => StageState::Blocking(Box::new(Groups::new(group.clone(), budget.clone()))),
+            Stage::Group(group) => StageState::Blocking(Box::new(GroupInput::new(group.clone(), budget.clone()))),
             Stage::Count(name) => StageState::Count { name: name.clone(), count: 0 },
-            Stage::BucketAuto(spec) => StageState::Blocking(Box::new(Buckets::new(spec.clone(), budget.clone()))),
+            Stage::BucketAuto(spec) => {
+                StageState::Blocking(Box::new(BucketAutoInput::new(spec.clone(), budget.clone())))
+            }
             Stage::Sample(sample) => StageState::Blocking(Box::new(Sampler::new(*sample, budget.clone()))),
-            Stage::Densify(stage) => StageState::Blocking(Box::new(Gathered::new(stage.clone(), budget.clone()))),
+            Stage::Densify(stage) => StageState::Blocking(Box::new(DensifyInput::new(stage.clone(), budget.clone()))),
             Stage::SetWindowFields(stage) => {
-                StageState::Blocking(Box::new(Partitions::new(stage.clone(), budget.clone())))
+                StageState::Blocking(Box::new(WindowInput::new(stage.clone(), budget.clone())))
             }
             Stage::Redact(redact) => StageState::Redact(redact.clone(), Vec::new()),
             Stage::Facet(facets) => StageState::Facet(
@@ -190,27 +192,27 @@ impl StageState {
 }
 
 /// Returns whether only the number of pushed documents matters.
-pub(super) fn counts(sections: &[Section]) -> bool {
+pub(super) fn needs_count_only(sections: &[Section]) -> bool {
     match sections.first().and_then(|section| section.steps.first()) {
         Some(StageState::Count { .. }) => true,
-        Some(StageState::Blocking(holder)) => holder.counts(),
+        Some(StageState::Blocking(holder)) => holder.needs_count_only(),
         _ => false,
     }
 }
 
 /// Returns how many documents are drawn at random before anything else is done.
-pub(super) fn samples(sections: &[Section]) -> Option<usize> {
+pub(super) fn sample_size(sections: &[Section]) -> Option<usize> {
     match sections.first()?.steps.first()? {
-        StageState::Blocking(holder) => holder.samples(),
+        StageState::Blocking(holder) => holder.sample_size(),
         _ => None,
     }
 }
 
 /// Pushes this many documents, if only their number matters.
-pub(super) fn push_number(sections: &mut [Section], number: u64) -> Result<()> {
+pub(super) fn push_count(sections: &mut [Section], number: u64) -> Result<()> {
     match sections.first_mut().and_then(|section| section.steps.first_mut()) {
         Some(StageState::Count { count, .. }) => *count += number,
-        Some(StageState::Blocking(holder)) => holder.push_number(number)?,
+        Some(StageState::Blocking(holder)) => holder.push_count(number)?,
         _ => {}
     }
     Ok(())
@@ -253,7 +255,7 @@ fn drain_queues(sections: &mut [Section], ready: &mut VecDeque<ItemBuf>) -> Resu
 
 /// The progress of ending the input: the stage that currently returns the documents it holds.
 #[derive(Debug, Default)]
-pub(super) struct Ending {
+pub(super) struct EndProgress {
     section: usize,
     step: usize,
 }
@@ -262,7 +264,7 @@ pub(super) struct Ending {
 /// `wanted` results are ready or `pace` requests a pause. Returns true once all are returned.
 pub(super) fn advance(
     sections: &mut [Section],
-    ending: &mut Ending,
+    ending: &mut EndProgress,
     ready: &mut VecDeque<ItemBuf>,
     wanted: usize,
     pace: &mut Pacer<'_>,
@@ -285,7 +287,7 @@ pub(super) fn advance(
                     ending.step += 1;
                 }
             }
-            None => *ending = Ending { section: ending.section + 1, step: 0 },
+            None => *ending = EndProgress { section: ending.section + 1, step: 0 },
         }
     }
 }
@@ -341,10 +343,10 @@ fn push_through(steps: &mut [StageState], item: Item<'_>, out: &mut VecDeque<Ite
         }
         StageState::ReplaceRoot(replace) => push_replaced(replace, rest, item, out),
         StageState::Unwind(unwind, scratch) => {
-            unwind.each(item.document, scratch, &mut |document| push_through(rest, item.with(document), out))
+            unwind.for_each(item.document, scratch, &mut |document| push_through(rest, item.with(document), out))
         }
         StageState::UnpackBucket(unpack, scratch) => {
-            unpack.each(item.document, scratch, &mut |document| push_through(rest, item.with(document), out))
+            unpack.for_each(item.document, scratch, &mut |document| push_through(rest, item.with(document), out))
         }
         StageState::Facet(facets) => push_facets(facets, item),
         StageState::Emitting(_) => Ok(Demand::Enough),
@@ -401,7 +403,7 @@ fn push_replaced(
     let root = replace.evaluate(item)?;
     match root.value() {
         Some(Value::Document(root)) => push_through(rest, item.with(root), out),
-        other => Err(replace.refuse(other, item.document)),
+        other => Err(replace.invalid_root(other, item.document)),
     }
 }
 
@@ -457,7 +459,7 @@ fn emit_one(
     }
     match step {
         StageState::Emitting(giver) => {
-            let demand = giver.give(&mut |item| push_through(rest, item, out), pace)?;
+            let demand = giver.emit_next(&mut |item| push_through(rest, item, out), pace)?;
             if demand == Some(Demand::More) {
                 return Ok(true);
             }

@@ -1,7 +1,7 @@
 //! Pipelines over a few documents, with their results or errors. All expectations were read off a
 //! 6.0 server.
 
-use super::{Demand, Part, Pipeline};
+use super::{Demand, Pipeline, PipelinePart};
 use document::{Doc, Value, ValueBuf, validate};
 use error::Result;
 use query::Context;
@@ -249,10 +249,12 @@ fn stages_about_other_collections_stand_apart() {
          {$unwind: '$found'}, {$limit: 1}, {$unionWith: 'more'}, {$merge: 'target'}]",
     );
     let parts = pipeline.unwrap().into_parts();
-    let names: Vec<&str> =
-        parts.iter().map(|part| if let Part::Foreign(foreign) = part { foreign.name() } else { "local" }).collect();
+    let names: Vec<&str> = parts
+        .iter()
+        .map(|part| if let PipelinePart::Foreign(foreign) = part { foreign.name() } else { "local" })
+        .collect();
     assert_eq!(names, ["local", "$lookup", "local", "$unionWith", "$merge"]);
-    let Part::Foreign(foreign) = &parts[1] else { panic!() };
+    let PipelinePart::Foreign(foreign) = &parts[1] else { panic!() };
     let super::foreign::Foreign::Lookup(lookup) = &**foreign else { panic!() };
     let matches = |input: &str, candidate: &str| {
         let (predicate, _) = lookup.query(shorthand::document(input).as_doc().into()).unwrap();
@@ -273,7 +275,7 @@ fn a_lookup_gives_its_pipeline_variables() {
         "[{$lookup: {from: 'other', let: {limit: '$a'}, pipeline: [{$match: {$expr: {$lt: ['$n', '$$limit']}}}], as: 'f'}}]",
     );
     let parts = pipeline.unwrap().into_parts();
-    let Part::Foreign(foreign) = &parts[0] else { panic!() };
+    let PipelinePart::Foreign(foreign) = &parts[0] else { panic!() };
     let super::foreign::Foreign::Lookup(lookup) = &**foreign else { panic!() };
     let (_, pipeline) = lookup.query(shorthand::document("{a: 5}").as_doc().into()).unwrap();
     let found = run(&pipeline, array(&value("[{n: 4}, {n: 6}]"))).unwrap();
@@ -352,7 +354,7 @@ fn javascript_is_refused_as_where_it_is_switched_off() {
 fn graphs_are_searched_breadth_first() {
     let stages = "[{$graphLookup: {from: 'g', startWith: '$to', connectFromField: 'to', connectToField: 'n', as: 'r', depthField: 'd', maxDepth: 1}}]";
     let parts = parse(stages).unwrap().into_parts();
-    let Some(Part::Foreign(foreign)) = parts.first() else { panic!("{parts:?}") };
+    let Some(PipelinePart::Foreign(foreign)) = parts.first() else { panic!("{parts:?}") };
     let super::foreign::Foreign::GraphLookup(lookup) = &**foreign else { panic!("{foreign:?}") };
     let collection = [
         "{_id: 1, n: 'a', to: 'b'}",
@@ -368,7 +370,7 @@ fn graphs_are_searched_breadth_first() {
             .iter()
             .map(|document| document.as_doc())
             .filter(|document| predicate.matches(*document).unwrap());
-        search.reach(found, usize::MAX).unwrap();
+        search.add_found(found, usize::MAX).unwrap();
     }
     let joined = lookup.join(start.as_doc(), &search.finish());
     let expected = "{_id: 0, to: 'a', r: [{_id: 1, n: 'a', to: 'b', d: 0L}, {_id: 2, n: 'b', to: ['a', 'c'], d: 1L}]}";
@@ -518,7 +520,7 @@ fn deep_expressions_do_not_overflow_the_stack() {
 #[test]
 fn the_second_engine_has_groups_at_the_front() {
     let failure = |stages: &str| {
-        let pipeline = parse(stages).unwrap().in_second_engine();
+        let pipeline = parse(stages).unwrap().with_second_engine();
         run(&pipeline, array(&value(DOCUMENTS))).unwrap_err().code().0
     };
     let group = "{$group: {_id: null, r: {$push: {$abs: '$b'}}}}";
@@ -530,5 +532,5 @@ fn the_second_engine_has_groups_at_the_front() {
     let pipeline = parse("[{$group: {_id: null, r: {$push: {$add: ['$b', '$no']}}}}]").unwrap();
     assert!(run(&pipeline, array(&value(DOCUMENTS))).is_err());
     let nulls = value("[{_id: null, r: [null, null, null, null]}]");
-    assert_eq!(run(&pipeline.in_second_engine(), array(&value(DOCUMENTS))).unwrap(), nulls);
+    assert_eq!(run(&pipeline.with_second_engine(), array(&value(DOCUMENTS))).unwrap(), nulls);
 }

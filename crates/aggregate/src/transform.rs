@@ -52,7 +52,7 @@ impl Transformation {
                     let root = replace.evaluate(input)?;
                     match root.value() {
                         Some(Value::Document(root)) => next.extend_from_slice(root.as_bytes()),
-                        other => return Err(replace.refuse(other, input)),
+                        other => return Err(replace.invalid_root(other, input)),
                     }
                 }
                 _ => continue,

@@ -38,7 +38,7 @@ impl UnpackBucket {
     }
 
     /// Passes each measurement of a bucket to a closure.
-    pub(super) fn each(
+    pub(super) fn for_each(
         &self,
         bucket: Doc<'_>,
         scratch: &mut Vec<u8>,

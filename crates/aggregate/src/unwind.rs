@@ -54,12 +54,12 @@ impl Unwind {
     }
 
     /// Returns the paths that the stage writes to.
-    pub fn written(&self) -> Vec<String> {
+    pub fn written_paths(&self) -> Vec<String> {
         std::iter::once(&self.path).chain(&self.index_path).map(|path| path.join(".")).collect()
     }
 
     /// Passes each document made from `document` to `next`, as long as it accepts more.
-    pub fn each(
+    pub fn for_each(
         &self,
         document: Doc<'_>,
         scratch: &mut Vec<u8>,

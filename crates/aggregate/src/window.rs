@@ -18,16 +18,16 @@ mod removable;
 mod run;
 
 use super::field_tree::FieldTree;
-use super::steps::{Give, Hold, Take};
+use super::steps::{BlockingStage, Consumer, DocumentSource};
 use super::{Demand, Pacer};
 pub(super) use bounds::parse_unit;
 use document::{Collation, Doc, DocWriter, Value};
 use error::{Code, Error, Result};
-use parse::Function;
-use partition::Partition;
+use parse::WindowFunction;
+use partition::WindowPartition;
 use query::sort::{SortPart, Sorted, Sorter};
 use query::{Context, Expression, Item, ItemBuf, Sort};
-use run::{Outcome, Run};
+use run::{FunctionState, RowResult};
 use std::sync::Arc;
 use steps::Counted;
 use values::spill::Budget;
@@ -44,18 +44,18 @@ pub(crate) struct SetWindowFields {
     collation: Collation,
     /// The field that is sorted by, if there is exactly one.
     sort_by: Option<Expression>,
-    functions: Vec<Function>,
+    functions: Vec<WindowFunction>,
     /// The paths of the functions' values, by their index.
     fields: FieldTree<usize>,
 }
 
 impl SetWindowFields {
     pub fn parse(spec: Value<'_>, context: &Context) -> Result<SetWindowFields> {
-        parse::stage(spec, context)
+        parse::parse_stage(spec, context)
     }
 
     /// Returns whether the stage sorts its input by fields that it already has.
-    pub fn sorts_anew(&self) -> bool {
+    pub fn sorts_input(&self) -> bool {
         match &self.partition {
             Some(_) => self.order_has_partition,
             None => self.sort.as_ref().is_some_and(|sort| !sort.is_empty()),
@@ -112,33 +112,33 @@ fn array_partition() -> Error {
 }
 
 /// The documents of a run, being sorted.
-pub(super) struct Partitions {
+pub(super) struct WindowInput {
     stage: Arc<SetWindowFields>,
     sorter: Sorter,
     budget: Budget,
 }
 
-impl Partitions {
-    pub fn new(stage: Arc<SetWindowFields>, budget: Budget) -> Partitions {
+impl WindowInput {
+    pub fn new(stage: Arc<SetWindowFields>, budget: Budget) -> WindowInput {
         let sorter = Sorter::new(stage.order.clone(), None, budget.clone());
-        Partitions { stage, sorter, budget }
+        WindowInput { stage, sorter, budget }
     }
 }
 
-impl Hold for Partitions {
+impl BlockingStage for WindowInput {
     fn push(&mut self, document: Item<'_>) -> Result<Demand> {
         let stage = &self.stage;
-        self.sorter.push_behind(document, |key| stage.write_sort_prefix(document, key))?;
+        self.sorter.push_with_prefix(document, |key| stage.write_sort_prefix(document, key))?;
         Ok(Demand::More)
     }
 
-    fn finish(self: Box<Self>) -> Result<Box<dyn Give>> {
-        let runs = self.stage.functions.iter().map(|_| Run::Idle).collect();
+    fn finish(self: Box<Self>) -> Result<Box<dyn DocumentSource>> {
+        let runs = self.stage.functions.iter().map(|_| FunctionState::Idle).collect();
         Ok(Box::new(WindowOutput {
             sorted: self.sorter.finish()?,
             next_document: None,
             failure: None,
-            partition: Partition::default(),
+            partition: WindowPartition::default(),
             row: 0,
             runs,
             scratch: Vec::new(),
@@ -158,9 +158,9 @@ struct WindowOutput {
     /// The error of the document after those of the partition, reported when that document is
     /// requested.
     failure: Option<Error>,
-    partition: Partition,
+    partition: WindowPartition,
     row: usize,
-    runs: Vec<Run>,
+    runs: Vec<FunctionState>,
     scratch: Vec<u8>,
 }
 
@@ -190,7 +190,7 @@ impl WindowOutput {
         }
         self.partition.complete()?;
         for (run, function) in self.runs.iter_mut().zip(&self.stage.functions) {
-            *run = Run::begin(function, &self.stage, &self.partition, run)?;
+            *run = FunctionState::begin(function, &self.stage, &self.partition, run)?;
         }
         Ok(true)
     }
@@ -214,8 +214,8 @@ fn functions_too_large(bytes: usize, budget: &Budget) -> Error {
     Error::new(Code(5414201), message)
 }
 
-impl Give for WindowOutput {
-    fn give(&mut self, take: &mut Take<'_>, pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
+impl DocumentSource for WindowOutput {
+    fn emit_next(&mut self, take: &mut Consumer<'_>, pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
         if self.row == self.partition.len() && !self.load(pace)? {
             return Ok(None);
         }
@@ -227,7 +227,7 @@ impl Give for WindowOutput {
             steps::step();
             // Errors of the documents added before the failure are reported first.
             values.push(run.next(function, stage, &self.partition, row)?);
-            if is_past(function.looks_to(row))
+            if is_past(function.last_row_needed(row))
                 && let Some(failure) = self.failure.take()
             {
                 return Err(failure);
@@ -249,8 +249,8 @@ impl Give for WindowOutput {
         let row = lent.as_item();
         stage.fields.apply(row.document, &mut writer, &mut |index, name, writer| {
             match (values.get(*index), self.runs.get(*index), stage.functions.get(*index)) {
-                (Some(Outcome::Value(Some(value))), ..) => writer.append(name, value),
-                (Some(Outcome::Held), Some(run), Some(function)) => run.write_held(function, name, writer),
+                (Some(RowResult::Value(Some(value))), ..) => writer.append(name, value),
+                (Some(RowResult::Held), Some(run), Some(function)) => run.write_held(function, name, writer),
                 _ => {}
             }
             Ok(())

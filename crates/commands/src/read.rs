@@ -205,7 +205,7 @@ impl Reader {
         let index = index_order(&*plan, needs, request.projection.as_ref());
         let describer = Describer::new(needs, sort.as_ref().filter(|_| sorted), predicate.near(), index);
         if let Some(sort) = sort.as_mut().filter(|_| needs.contains(Meta::SortKey)) {
-            sort.show_keys();
+            sort.record_keys();
         }
         let predicate = in_turn(&*plan, &predicate).unwrap_or(predicate);
         let fields = request.fields.filter(|_| describer.is_none());
@@ -316,7 +316,7 @@ impl Reader {
         matches!(self.source, Source::Scan { position: None, .. })
             && self.limit.is_none()
             && self.describer.is_none()
-            && self.pipeline.as_ref().is_some_and(|pipeline| pipeline.execution.counts())
+            && self.pipeline.as_ref().is_some_and(|pipeline| pipeline.execution.needs_count_only())
     }
 
     /// Whether the store leaves filtering to be done here.
@@ -495,7 +495,7 @@ impl Reader {
                 && let Source::Scan { plan, exhausted, .. } = &mut self.source
                 && let Some(number) = running.within(store.count(&**plan, None)).await?
             {
-                pipeline.execution.push_number(number)?;
+                pipeline.execution.push_count(number)?;
                 self.matched += number;
                 *exhausted = true;
                 continue;
@@ -503,7 +503,7 @@ impl Reader {
             if let Source::Scan { plan, position: None, exhausted } = &mut self.source
                 && self.limit.is_none()
                 && self.describer.is_none()
-                && let Some(size) = pipeline.execution.samples().filter(|size| *size > 0)
+                && let Some(size) = pipeline.execution.sample_size().filter(|size| *size > 0)
                 && let Some(chosen) = running.within(store.sample(&**plan, size)).await?
             {
                 *exhausted = true;
@@ -547,7 +547,7 @@ impl Reader {
             }
         }
         // Known to be over without reading on: spares the client another round.
-        self.done = pipeline.finished && pipeline.execution.ready() == 0;
+        self.done = pipeline.finished && pipeline.execution.ready_count() == 0;
         Ok(false)
     }
 }

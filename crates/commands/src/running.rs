@@ -87,7 +87,7 @@ impl Running {
         move || {
             self.tick()?;
             let looks = self.ticks.get().is_multiple_of(DOCUMENTS_PER_CHECK);
-            Ok(if looks && began.elapsed() > SLICE { Pace::Pause } else { Pace::Go })
+            Ok(if looks && began.elapsed() > SLICE { Pace::Pause } else { Pace::Continue })
         }
     }
 

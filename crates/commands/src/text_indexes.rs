@@ -43,17 +43,17 @@ async fn of(worker: &Worker, database: &str, own: &str, reading: Doc<'_>) -> Res
     names.dedup();
     for name in names {
         let specs = worker.store.cached_indexes(&Namespace::new(database, name)).await?.unwrap_or_default();
-        if let Some(index) = TextIndex::among(specs.iter().map(|index| index.spec.as_doc())) {
+        if let Some(index) = TextIndex::find_in(specs.iter().map(|index| index.spec.as_doc())) {
             indexes.insert(name, Arc::new(index));
         }
     }
-    Ok(indexes.within(own))
+    Ok(indexes.for_collection(own))
 }
 
 /// Adds the text index of a collection that a view of the command's is made of, in case it is searched by words.
 pub async fn add(call: &Call<'_>, namespace: &Namespace, indexes: &mut TextIndexes) -> Result<()> {
     let specs = call.worker.store.cached_indexes(namespace).await?.unwrap_or_default();
-    if let Some(index) = TextIndex::among(specs.iter().map(|index| index.spec.as_doc())) {
+    if let Some(index) = TextIndex::find_in(specs.iter().map(|index| index.spec.as_doc())) {
         indexes.insert(&namespace.collection, Arc::new(index));
     }
     Ok(())

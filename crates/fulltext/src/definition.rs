@@ -17,7 +17,7 @@ pub const TERMS_FIELD: &str = "_fts";
 pub const SCORES_FIELD: &str = "_ftsx";
 
 /// The values of some fields.
-pub type Values<'d> = SmallVec<[Value<'d>; 2]>;
+pub type KeyValues<'d> = SmallVec<[Value<'d>; 2]>;
 
 /// A collection's text index.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ pub struct TextIndex {
     /// Whether the index is hidden. A search with a hidden index fails.
     pub hidden: bool,
     /// Fields that other indexes begin with: they may be used in an `$or` beside a search.
-    pub indexed: Vec<Box<str>>,
+    pub indexed_fields: Vec<Box<str>>,
     /// Fields after the scores.
     pub suffix: Vec<Box<str>>,
 }
@@ -57,7 +57,7 @@ pub struct TextIndexes {
 impl TextIndexes {
     /// Returns an index with which every `$text` parses, for pipelines that are parsed but not
     /// executed.
-    pub fn of_anything() -> TextIndexes {
+    pub fn placeholder() -> TextIndexes {
         TextIndexes { by_collection: None, current: Some(Arc::new(TextIndex::of_anything())) }
     }
 
@@ -68,7 +68,7 @@ impl TextIndexes {
 
     /// Returns the same indexes, for a stage that reads another collection.
     #[must_use]
-    pub fn within(&self, collection: &str) -> TextIndexes {
+    pub fn for_collection(&self, collection: &str) -> TextIndexes {
         let current = self.by_collection.as_ref().and_then(|indexes| indexes.get(collection)).cloned();
         TextIndexes { by_collection: self.by_collection.clone(), current }
     }
@@ -92,29 +92,29 @@ impl TextIndex {
             partial_filter: None,
             version: 3,
             hidden: false,
-            indexed: Vec::new(),
+            indexed_fields: Vec::new(),
             suffix: Vec::new(),
         }
     }
 
     /// Returns the text index among a collection's indexes, given all their specifications.
-    pub fn among<'s>(specs: impl Iterator<Item = Doc<'s>> + Clone) -> Option<TextIndex> {
+    pub fn find_in<'s>(specs: impl Iterator<Item = Doc<'s>> + Clone) -> Option<TextIndex> {
         let mut index = specs.clone().find_map(TextIndex::from_spec)?;
         let leading = |spec: Doc<'s>| Some(spec.get("key")?.as_document()?.first()?.key());
-        index.indexed = specs.filter_map(leading).map(Box::from).collect();
+        index.indexed_fields = specs.filter_map(leading).map(Box::from).collect();
         Some(index)
     }
 
     /// Fails if the index cannot contain the document (see [`TextIndex::any_field`] and
     /// [`TextIndex::around`]).
     pub fn check(&self, document: Doc<'_>) -> Result<()> {
-        self.around(document)?;
-        self.any_field(document, &mut |_| false).map(drop)
+        self.key_values(document)?;
+        self.any_text(document, &mut |_| false).map(drop)
     }
 
     /// Returns the values before and after the terms in a document's keys, null for missing fields.
     /// Fails with 201 if a value is an array.
-    pub fn around<'d>(&self, document: Doc<'d>) -> Result<(Values<'d>, Values<'d>)> {
+    pub fn key_values<'d>(&self, document: Doc<'d>) -> Result<(KeyValues<'d>, KeyValues<'d>)> {
         let values =
             |paths: &[Box<str>]| paths.iter().map(|path| self.scalar_at(document, path)).collect::<Result<_>>();
         Ok((values(&self.prefix)?, values(&self.suffix)?))
@@ -165,7 +165,7 @@ impl TextIndex {
             prefix: key.iter().take(at).map(|(name, _)| name.into()).collect(),
             partial_filter: partial.map(Doc::to_owned),
             hidden: spec.get("hidden").is_some_and(Value::is_truthy),
-            indexed: Vec::new(),
+            indexed_fields: Vec::new(),
             suffix: key.iter().skip(at + 2).map(|(name, _)| name.into()).collect(),
         })
     }

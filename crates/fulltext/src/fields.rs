@@ -1,6 +1,6 @@
 //! The texts of a document that an index covers, each with its language and weight.
 
-use super::words::Rules;
+use super::words::TextRules;
 use super::{Language, TextIndex};
 use document::{Doc, Kind, Value};
 use error::{Code, Error, Result};
@@ -8,9 +8,9 @@ use std::ops::Bound;
 
 /// A covered text.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Field<'d> {
+pub struct CoveredText<'d> {
     pub text: &'d str,
-    pub rules: Rules,
+    pub rules: TextRules,
     pub weight: f64,
 }
 
@@ -23,7 +23,7 @@ impl TextIndex {
     ///
     /// Fails with 17261 or 17262 if (a part of) the document has an unknown language, so that the
     /// index cannot contain it, and with 28755 if a text is not UTF-8.
-    pub fn any_field<'d>(&self, document: Doc<'d>, visit: &mut dyn FnMut(Field<'d>) -> bool) -> Result<bool> {
+    pub fn any_text<'d>(&self, document: Doc<'d>, visit: &mut dyn FnMut(CoveredText<'d>) -> bool) -> Result<bool> {
         let own = document.get(&self.language_override).and_then(Value::as_str).filter(|name| !name.is_empty());
         let language_name = own.unwrap_or(if self.has_short_name { "en" } else { "english" });
         let mut walk = TextWalk { index: self, visit, path: String::new(), language_name };
@@ -33,7 +33,7 @@ impl TextIndex {
 
 struct TextWalk<'w, 'd> {
     index: &'w TextIndex,
-    visit: &'w mut dyn FnMut(Field<'d>) -> bool,
+    visit: &'w mut dyn FnMut(CoveredText<'d>) -> bool,
     /// The dotted path of the current value; elements of arrays have their array's.
     path: String,
     /// The language as named in the document, or in the index; in version 1 there is one for the
@@ -73,8 +73,8 @@ impl<'d> TextWalk<'_, 'd> {
                 None if !wildcard => Ok(false),
                 own => {
                     let text = text.split('\0').next().unwrap_or_default();
-                    let rules = Rules::of_version(self.index.version, language, self.language_name);
-                    Ok((self.visit)(Field { text, rules, weight: own.copied().unwrap_or(DEFAULT_WEIGHT) }))
+                    let rules = TextRules::for_version(self.index.version, language, self.language_name);
+                    Ok((self.visit)(CoveredText { text, rules, weight: own.copied().unwrap_or(DEFAULT_WEIGHT) }))
                 }
             },
             Value::IllFormed { kind: Kind::String, .. }

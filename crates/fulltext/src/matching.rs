@@ -1,7 +1,7 @@
 //! Matching documents against a search, and scoring them.
 
 use super::TextSearch;
-use super::fields::Field;
+use super::fields::CoveredText;
 use super::score::add_scores;
 use super::words::{Sensitivity, all_terms, phrase_form, terms};
 use document::Doc;
@@ -21,7 +21,7 @@ impl TextSearch {
     /// Returns `$meta: "textScore"`: the sum of the scores of the search's terms in the document.
     pub fn score(&self, document: Doc<'_>) -> f64 {
         let mut scores: BTreeMap<&str, f64> = BTreeMap::new();
-        let walked = self.index.any_field(document, &mut |field| {
+        let walked = self.index.any_text(document, &mut |field| {
             add_scores(field, &mut |term, score| {
                 if let Some(term) = self.terms.get(&term) {
                     *scores.entry(term).or_default() += score;
@@ -36,7 +36,7 @@ impl TextSearch {
     /// Returns whether the index has one of the terms for the document, and the document has it in
     /// the case and diacritics that the search requires.
     fn has_term(&self, document: Doc<'_>) -> bool {
-        let indexed = |field: Field<'_>| {
+        let indexed = |field: CoveredText<'_>| {
             terms(field.text, field.rules, Sensitivity::default()).any(|term| self.terms.contains(&term))
         };
         !self.terms.is_empty()
@@ -59,7 +59,7 @@ impl TextSearch {
         })
     }
 
-    fn any<'d>(&self, document: Doc<'d>, mut test: impl FnMut(Field<'d>) -> bool) -> bool {
-        self.index.any_field(document, &mut |field| test(field)).unwrap_or(false)
+    fn any<'d>(&self, document: Doc<'d>, mut test: impl FnMut(CoveredText<'d>) -> bool) -> bool {
+        self.index.any_text(document, &mut |field| test(field)).unwrap_or(false)
     }
 }

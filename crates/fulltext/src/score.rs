@@ -1,7 +1,7 @@
 //! The score of each term in a document.
 
 use super::TextIndex;
-use super::fields::Field;
+use super::fields::CoveredText;
 use super::words::{Sensitivity, terms};
 use document::Doc;
 use error::Result;
@@ -25,7 +25,7 @@ impl TextIndex {
     /// [`TextIndex::any_field`].
     pub fn scores(&self, document: Doc<'_>) -> Result<BTreeMap<String, f64>> {
         let mut scores = BTreeMap::new();
-        self.any_field(document, &mut |field| {
+        self.any_text(document, &mut |field| {
             add_scores(field, &mut |term, score| *scores.entry(term).or_default() += score);
             false
         })?;
@@ -34,7 +34,7 @@ impl TextIndex {
 }
 
 /// Passes the score of each of a text's terms to `add`.
-pub(super) fn add_scores(field: Field<'_>, add: &mut dyn FnMut(String, f64)) {
+pub(super) fn add_scores(field: CoveredText<'_>, add: &mut dyn FnMut(String, f64)) {
     let mut found: HashMap<String, Occurrences, ahash::RandomState> = HashMap::default();
     let mut words = 0_u32;
     for term in terms(field.text, field.rules, Sensitivity::default()) {

@@ -4,7 +4,7 @@
 //! either. The words of phrases are searched for like others; the document must also contain the
 //! phrase itself.
 
-use super::words::{Rules, Sensitivity, terms};
+use super::words::{Sensitivity, TextRules, terms};
 use super::{Language, TextIndex};
 use document::{Doc, DocWriter, Kind, Value};
 use error::{Code, Error, Result};
@@ -52,7 +52,7 @@ impl TextSearch {
             return Err(Error::new(Code::INDEX_NOT_FOUND, "text index required for $text query"));
         };
         if index.hidden {
-            return Err(unanswerable("need exactly one text index for $text query"));
+            return Err(cannot_execute("need exactly one text index for $text query"));
         }
         let name = language.filter(|name| !name.is_empty()).unwrap_or(index.default_language_name());
         let language = match Language::named(name) {
@@ -74,11 +74,11 @@ impl TextSearch {
             phrases: Vec::new(),
             negated_phrases: Vec::new(),
         };
-        search.parse_search_string(text, Rules::of_version(index.version, language, name));
+        search.parse_search_string(text, TextRules::for_version(index.version, language, name));
         Ok(search)
     }
 
-    fn parse_search_string(&mut self, text: &str, rules: Rules) {
+    fn parse_search_string(&mut self, text: &str, rules: TextRules) {
         let mut wanted = String::new();
         let mut unwanted = String::new();
         let mut reading = SearchParser::default();
@@ -122,7 +122,7 @@ impl TextSearch {
     }
 
     /// Returns whether the search matches exactly the documents that have one of the terms.
-    pub fn is_of_terms_alone(&self) -> bool {
+    pub fn has_terms_only(&self) -> bool {
         !self.sensitivity.any()
             && self.negated_terms.is_empty()
             && self.phrases.is_empty()
@@ -139,7 +139,7 @@ impl TextSearch {
 }
 
 /// Returns error 291: the index cannot execute the search.
-pub fn unanswerable(reason: &str) -> Error {
+pub fn cannot_execute(reason: &str) -> Error {
     let message = format!("error processing query: planner returned error :: caused by :: {reason}");
     Error::new(Code::NO_QUERY_EXECUTION_PLANS, message)
 }

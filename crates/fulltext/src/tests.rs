@@ -1,6 +1,6 @@
 //! Results of a 6.0 server, as tables.
 
-use super::words::{Rules, Sensitivity, terms};
+use super::words::{Sensitivity, TextRules, terms};
 use super::{Language, TextIndex, TextSearch};
 use document::{DocBuf, array, doc};
 use std::sync::Arc;
@@ -18,13 +18,13 @@ fn search(text: &str) -> TextSearch {
 #[track_caller]
 fn check_terms(language: &str, text: &str, expected: &[&str]) {
     let language = Language::named(language).unwrap();
-    let rules = Rules { language, is_ascii: false, has_stop_words: true };
+    let rules = TextRules { language, is_ascii: false, has_stop_words: true };
     assert_eq!(terms(text, rules, Sensitivity::default()).collect::<Vec<_>>(), expected, "{text}");
 }
 
 #[test]
 fn terms_of_older_versions() {
-    let rules = Rules { language: Language::English, is_ascii: true, has_stop_words: true };
+    let rules = TextRules { language: Language::English, is_ascii: true, has_stop_words: true };
     let found: Vec<_> = terms("The Café's foo_bar, RUNNING\u{a0}x ÜBER", rules, Sensitivity::default()).collect();
     assert_eq!(found, ["café", "foo_bar", "running\u{a0}x", "Über"]);
 }

@@ -19,7 +19,7 @@ impl Sensitivity {
 
 /// Rules for splitting a text into terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct TextRules {
     pub language: Language,
     /// Whether only ASCII has delimiters and case, and nothing has diacritics, as in indexes before
     /// version 3.
@@ -29,28 +29,28 @@ pub struct Rules {
     pub has_stop_words: bool,
 }
 
-impl Rules {
+impl TextRules {
     /// Returns the rules of an index version for a language of this name.
-    pub fn of_version(version: i64, language: Language, name: &str) -> Rules {
-        Rules { language, is_ascii: version < 3, has_stop_words: version > 1 || name.len() > 2 }
+    pub fn for_version(version: i64, language: Language, name: &str) -> TextRules {
+        TextRules { language, is_ascii: version < 3, has_stop_words: version > 1 || name.len() > 2 }
     }
 }
 
 /// An iterator over the terms of a text, in order.
 pub struct Terms<'t> {
     rest: &'t str,
-    rules: Rules,
+    rules: TextRules,
     sensitivity: Sensitivity,
     with_stop_words: bool,
 }
 
 /// Returns the words of a text like [`terms`], including stop words.
-pub fn all_terms(text: &str, rules: Rules, sensitivity: Sensitivity) -> Terms<'_> {
+pub fn all_terms(text: &str, rules: TextRules, sensitivity: Sensitivity) -> Terms<'_> {
     Terms { rest: text, rules, sensitivity, with_stop_words: true }
 }
 
 /// Returns the terms of a text in that language.
-pub fn terms(text: &str, rules: Rules, sensitivity: Sensitivity) -> Terms<'_> {
+pub fn terms(text: &str, rules: TextRules, sensitivity: Sensitivity) -> Terms<'_> {
     Terms { rest: text, rules, sensitivity, with_stop_words: false }
 }
 
@@ -69,7 +69,7 @@ impl Iterator for Terms<'_> {
 
 impl<'t> Terms<'t> {
     fn word(&mut self) -> Option<&'t str> {
-        let Rules { language, is_ascii, .. } = self.rules;
+        let TextRules { language, is_ascii, .. } = self.rules;
         let apostrophes_join = language == Language::English;
         let ends = |character| match is_ascii {
             true => is_ascii_delimiter(character, apostrophes_join),
@@ -116,7 +116,7 @@ impl<'t> Terms<'t> {
 
 /// Returns a text in the form in which phrases are searched: whole, with its delimiters and stop
 /// words.
-pub fn phrase_form(text: &str, rules: Rules, sensitivity: Sensitivity) -> String {
+pub fn phrase_form(text: &str, rules: TextRules, sensitivity: Sensitivity) -> String {
     if rules.is_ascii {
         return if sensitivity.case { text.to_owned() } else { text.to_ascii_lowercase() };
     }

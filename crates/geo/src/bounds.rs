@@ -14,24 +14,24 @@ use std::f64::consts::{FRAC_PI_2, PI};
 
 /// A rectangle of latitudes and longitudes, in radians.
 #[derive(Clone, Debug)]
-pub struct Bounds {
+pub struct LatLngBounds {
     pub low: f64,
     pub high: f64,
     pub longitudes: s1::Interval,
 }
 
-impl Bounds {
-    pub const FULL: Bounds = Bounds { low: -FRAC_PI_2, high: FRAC_PI_2, longitudes: s1::interval::FULL };
-    const EMPTY: Bounds = Bounds { low: 1.0, high: 0.0, longitudes: s1::interval::EMPTY };
+impl LatLngBounds {
+    pub const FULL: LatLngBounds = LatLngBounds { low: -FRAC_PI_2, high: FRAC_PI_2, longitudes: s1::interval::FULL };
+    const EMPTY: LatLngBounds = LatLngBounds { low: 1.0, high: 0.0, longitudes: s1::interval::EMPTY };
 
     /// Returns the rectangle around a chain of edges.
-    pub fn of_chain(mut points: impl Iterator<Item = Point>) -> Bounds {
-        let Some(first) = points.next() else { return Bounds::EMPTY };
+    pub fn of_chain(mut points: impl Iterator<Item = Point>) -> LatLngBounds {
+        let Some(first) = points.next() else { return LatLngBounds::EMPTY };
         let start = LatLng::from(first);
         let (latitude, longitude) = (start.lat.rad(), start.lng.rad());
         let longitude = if longitude == -PI { PI } else { longitude };
         let mut bounds =
-            Bounds { low: latitude, high: latitude, longitudes: s1::Interval { lo: longitude, hi: longitude } };
+            LatLngBounds { low: latitude, high: latitude, longitudes: s1::Interval { lo: longitude, hi: longitude } };
         let (mut last, mut last_position) = (first, start);
         for point in points {
             steps::step();
@@ -66,7 +66,7 @@ impl Bounds {
     }
 
     /// Returns the rectangle around a cell below the six largest.
-    pub fn of_cell(cell: &Cell) -> Bounds {
+    pub fn of_cell(cell: &Cell) -> LatLngBounds {
         const ROUNDING: f64 = 1.0 / (1_u64 << 51) as f64;
         let uv = cell.bound_uv();
         let (u, v) = (uv.x.lo + uv.x.hi, uv.y.lo + uv.y.hi);
@@ -77,10 +77,10 @@ impl Bounds {
         let low = (one.min(other) - ROUNDING).max(-FRAC_PI_2);
         let high = (one.max(other) + ROUNDING).min(FRAC_PI_2);
         if low == -FRAC_PI_2 || high == FRAC_PI_2 {
-            return Bounds { low, high, longitudes: s1::interval::FULL };
+            return LatLngBounds { low, high, longitudes: s1::interval::FULL };
         }
         let (one, other) = (cell.longitude(i, 1 - j).rad(), cell.longitude(1 - i, j).rad());
-        Bounds { low, high, longitudes: s1::Interval::from_point_pair(one, other).expanded(ROUNDING) }
+        LatLngBounds { low, high, longitudes: s1::Interval::from_point_pair(one, other).expanded(ROUNDING) }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -97,12 +97,12 @@ impl Bounds {
         self.low <= latitude && latitude <= self.high && self.longitudes.contains(position.lng.rad())
     }
 
-    pub fn contains(&self, other: &Bounds) -> bool {
+    pub fn contains(&self, other: &LatLngBounds) -> bool {
         let latitudes = other.is_empty() || other.low >= self.low && other.high <= self.high;
         latitudes && self.longitudes.contains_interval(&other.longitudes)
     }
 
-    pub fn intersects(&self, other: &Bounds) -> bool {
+    pub fn intersects(&self, other: &LatLngBounds) -> bool {
         let latitudes = match self.low <= other.low {
             true => other.low <= self.high && !other.is_empty(),
             false => self.low <= other.high && !self.is_empty(),
@@ -110,12 +110,12 @@ impl Bounds {
         latitudes && self.longitudes.intersects(&other.longitudes)
     }
 
-    pub fn union(&self, other: &Bounds) -> Bounds {
+    pub fn union(&self, other: &LatLngBounds) -> LatLngBounds {
         let (low, high) = match (self.is_empty(), other.is_empty()) {
             (true, _) => (other.low, other.high),
             (_, true) => (self.low, self.high),
             _ => (self.low.min(other.low), self.high.max(other.high)),
         };
-        Bounds { low, high, longitudes: self.longitudes.union(&other.longitudes) }
+        LatLngBounds { low, high, longitudes: self.longitudes.union(&other.longitudes) }
     }
 }

@@ -6,9 +6,9 @@
 use super::flat;
 use super::near::{Metric, Near};
 use super::parse::stored_shape_or_reason;
-use super::polygon::{Polygon, WoundPolygon};
-use super::sphere::Area;
-use super::{EARTH_RADIUS_METERS, Position, Region, Shape};
+use super::polygon::{OrientedPolygon, Polygon};
+use super::sphere::SphericalArea;
+use super::{EARTH_RADIUS_METERS, Position, Region, SphericalShape};
 use document::Value;
 use error::Result;
 use s2::cell::Cell;
@@ -83,8 +83,8 @@ fn cover<C: Copy>(
 /// The region to cover on the sphere.
 enum CoveredRegion<'s> {
     Ring { center: Point, inner: f64, outer: f64 },
-    Shape(&'s Shape),
-    Area(&'s Area),
+    Shape(&'s SphericalShape),
+    Area(&'s SphericalArea),
 }
 
 impl CoveredRegion<'_> {
@@ -98,9 +98,9 @@ impl CoveredRegion<'_> {
                 (outside.max(0.0), (-outside).max(0.0))
             }
             CoveredRegion::Shape(shape) => {
-                (super::near::angle(point, shape), depth(&shape.polygons, shape.wound.as_deref(), point))
+                (super::near::angle_to_shape(point, shape), depth(&shape.polygons, shape.oriented.as_deref(), point))
             }
-            CoveredRegion::Area(Area { polygons, wound }) => {
+            CoveredRegion::Area(SphericalArea { polygons, oriented: wound }) => {
                 let distances = polygons.iter().map(|polygon| polygon.distance(point));
                 let outside = distances.chain(wound.iter().map(|wound| wound.distance(point)));
                 (outside.fold(f64::INFINITY, f64::min), depth(polygons, wound.as_deref(), point))
@@ -126,7 +126,7 @@ impl CoveredRegion<'_> {
     }
 }
 
-fn depth(polygons: &[Polygon], wound: Option<&WoundPolygon>, point: Point) -> f64 {
+fn depth(polygons: &[Polygon], wound: Option<&OrientedPolygon>, point: Point) -> f64 {
     let depths = polygons.iter().map(|polygon| polygon.depth(point));
     depths.chain(wound.map(|wound| wound.depth(point))).fold(0.0, f64::max)
 }
@@ -135,11 +135,11 @@ fn depth(polygons: &[Polygon], wound: Option<&WoundPolygon>, point: Point) -> f6
 /// covering for larger shapes.
 ///
 /// Fails with the reason if the value is no shape.
-pub fn filed_cells(value: Value<'_>, finest: u8) -> Result<Vec<u64>> {
+pub fn index_cells(value: Value<'_>, finest: u8) -> Result<Vec<u64>> {
     let shape = stored_shape_or_reason(value)?;
     let mut cells: Vec<u64> = shape.points.iter().counted().map(|point| CellID::from(*point).0).collect();
     if !shape.lines.is_empty() || !shape.polygons.is_empty() {
-        let larger = Shape { points: Vec::new(), ..shape };
+        let larger = SphericalShape { points: Vec::new(), ..shape };
         cells.extend(CoveredRegion::Shape(&larger).cells(CELLS_MAX, finest).iter().map(|cell| cell.0));
     }
     cells.sort_unstable_by(|a, b| {
@@ -175,7 +175,7 @@ fn sphere_ranges(covering: &[CellID]) -> Vec<CellRange> {
 
 /// Returns the ranges of an index over the sphere that contain all shapes that meet a region;
 /// `None` for a region on the plane.
-pub fn on_sphere(region: &Region) -> Option<Vec<CellRange>> {
+pub fn ranges_on_sphere(region: &Region) -> Option<Vec<CellRange>> {
     let sought = match region {
         Region::Flat(_) => return None,
         Region::Cap(cap) => CoveredRegion::Ring { center: cap.center, inner: 0.0, outer: cap.radians },
@@ -187,12 +187,12 @@ pub fn on_sphere(region: &Region) -> Option<Vec<CellRange>> {
 
 /// Returns the ranges of an index over the plane that contain all points within a region; `None`
 /// for a region that can contain other shapes than points.
-pub fn on_plane(region: &Region, grid: &Grid) -> Option<Vec<CellRange>> {
+pub fn ranges_on_plane(region: &Region, grid: &Grid) -> Option<Vec<CellRange>> {
     match region {
-        Region::Flat(area) => Some(grid.area(area)),
+        Region::Flat(area) => Some(grid.ranges_of_area(area)),
         Region::Cap(cap) => {
             let center = s2::latlng::LatLng::from(cap.center);
-            Some(grid.cap(Position { x: center.lng.deg(), y: center.lat.deg() }, cap.radians))
+            Some(grid.ranges_of_cap(Position { x: center.lng.deg(), y: center.lat.deg() }, cap.radians))
         }
         Region::Within(_) | Region::Intersects(_) => None,
     }
@@ -216,7 +216,7 @@ impl Near {
                 let (nearest, farthest) = square.distances(center);
                 if nearest > outer || farthest < inner { Overlap::None } else { Overlap::Part }
             }),
-            Metric::Sphere => grid.cap(center, outer / EARTH_RADIUS_METERS),
+            Metric::Sphere => grid.ranges_of_cap(center, outer / EARTH_RADIUS_METERS),
         }
     }
 }
@@ -277,10 +277,10 @@ impl Grid {
     }
 
     /// Returns the ranges that contain all positions within an area.
-    pub fn area(&self, area: &flat::Area) -> Vec<CellRange> {
+    pub fn ranges_of_area(&self, area: &flat::PlanarArea) -> Vec<CellRange> {
         let (low, high) = match area {
-            flat::Area::Box { low, high } => (*low, *high),
-            flat::Area::Circle { center, radius } => {
+            flat::PlanarArea::Box { low, high } => (*low, *high),
+            flat::PlanarArea::Circle { center, radius } => {
                 let center = *center;
                 return self.ranges(CELLS_MAX, &|square: Square| match square.distances(center) {
                     (nearest, _) if nearest > *radius => Overlap::None,
@@ -288,7 +288,7 @@ impl Grid {
                     _ => Overlap::Part,
                 });
             }
-            flat::Area::Polygon(corners) => corners.iter().counted().fold(
+            flat::PlanarArea::Polygon(corners) => corners.iter().counted().fold(
                 (
                     Position { x: f64::INFINITY, y: f64::INFINITY },
                     Position { x: f64::NEG_INFINITY, y: f64::NEG_INFINITY },
@@ -306,7 +306,7 @@ impl Grid {
 
     /// Returns the ranges that contain all positions, taken as longitude and latitude, within an
     /// angle of a point.
-    pub fn cap(&self, center: Position, radians: f64) -> Vec<CellRange> {
+    pub fn ranges_of_cap(&self, center: Position, radians: f64) -> Vec<CellRange> {
         let degrees = radians.to_degrees() + 1e-6;
         let (low, high) = (center.y - degrees, center.y + degrees);
         let width = (radians.sin() / center.y.to_radians().cos()).asin().to_degrees() + 1e-6;
@@ -391,9 +391,9 @@ mod tests {
     #[test]
     fn a_ring_covering_contains_the_ring_and_little_else() {
         for (x, y) in [(0.0, 0.0), (13.4, 52.5), (179.99, -0.01), (-70.0, 89.0)] {
-            let near = Near::of(
+            let near = Near::new(
                 document::path::Path::new("a"),
-                super::super::near::Given { position: Position { x, y }, is_geo_json: true },
+                super::super::near::QueryPoint { position: Position { x, y }, is_geo_json: true },
                 false,
                 (0.0, f64::MAX),
             );
@@ -420,14 +420,14 @@ mod tests {
     fn coverings_on_the_plane_contain_the_area() {
         let at = |x: f64, y: f64| Position { x, y };
         let areas = [
-            flat::Area::Box { low: at(1.0, 1.0), high: at(3.0, 2.5) },
-            flat::Area::Circle { center: at(2.0, 2.0), radius: 0.75 },
-            flat::Area::Polygon(vec![at(0.0, 0.0), at(4.0, 0.0), at(2.0, 3.0)]),
-            flat::Area::Box { low: at(-180.0, -180.0), high: at(180.0, 180.0) },
-            flat::Area::Box { low: at(2.0, 2.0), high: at(2.0, 2.0) },
+            flat::PlanarArea::Box { low: at(1.0, 1.0), high: at(3.0, 2.5) },
+            flat::PlanarArea::Circle { center: at(2.0, 2.0), radius: 0.75 },
+            flat::PlanarArea::Polygon(vec![at(0.0, 0.0), at(4.0, 0.0), at(2.0, 3.0)]),
+            flat::PlanarArea::Box { low: at(-180.0, -180.0), high: at(180.0, 180.0) },
+            flat::PlanarArea::Box { low: at(2.0, 2.0), high: at(2.0, 2.0) },
         ];
         for area in areas {
-            let ranges = GRID.area(&area);
+            let ranges = GRID.ranges_of_area(&area);
             for place in around(at(2.0, 2.0), 0.01) {
                 assert!(
                     !area.contains(place) || contains_cell(&ranges, GRID.cell(place).unwrap()),

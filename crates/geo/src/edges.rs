@@ -102,7 +102,7 @@ impl EdgeIndex {
     }
 
     /// Visits the edges that may meet the one from `a` to `b`, in order.
-    pub fn visit<B>(&self, a: Point, b: Point, visit: &mut impl FnMut(usize) -> ControlFlow<B>) -> ControlFlow<B> {
+    pub fn visit_near<B>(&self, a: Point, b: Point, visit: &mut impl FnMut(usize) -> ControlFlow<B>) -> ControlFlow<B> {
         let cross = a.0.cross(&b.0);
         let length = cross.norm();
         let normal = (length > 1e-6).then(|| axes(cross * (1.0 / length)));
@@ -176,7 +176,7 @@ impl EdgeIndex {
 mod tests {
     use super::*;
     use crate::Position;
-    use crate::predicates::{Crosser, Crossing};
+    use crate::predicates::{Crossing, EdgeCrosser};
     use crate::sphere::angle_to_edge;
 
     /// Returns a star with many points around a position.
@@ -197,10 +197,10 @@ mod tests {
         let others =
             star(20.0, 10.0, 25.0, 200).into_iter().chain(star(0.0, 0.0, 80.0, 5)).chain(star(0.0, 0.0, 30.0, 3000));
         for (a, b) in others {
-            let crosser = Crosser::new(a, b);
+            let crosser = EdgeCrosser::new(a, b);
             let meets = |number: &usize| crosser.crossing(edges[*number].0, edges[*number].1) != Crossing::None;
             let mut found = Vec::new();
-            let _ = index.visit(a, b, &mut |number| {
+            let _ = index.visit_near(a, b, &mut |number| {
                 found.push(number);
                 ControlFlow::<()>::Continue(())
             });

@@ -3,18 +3,18 @@
 use super::Position;
 
 #[derive(Clone, Debug)]
-pub enum Area {
+pub enum PlanarArea {
     Box { low: Position, high: Position },
     Polygon(Vec<Position>),
     Circle { center: Position, radius: f64 },
 }
 
-impl Area {
+impl PlanarArea {
     pub fn contains(&self, at: Position) -> bool {
         match self {
-            Area::Box { low, high } => low.x <= at.x && at.x <= high.x && low.y <= at.y && at.y <= high.y,
-            Area::Circle { center, radius } => is_within(*center, at, *radius),
-            Area::Polygon(corners) => is_inside(corners, at),
+            PlanarArea::Box { low, high } => low.x <= at.x && at.x <= high.x && low.y <= at.y && at.y <= high.y,
+            PlanarArea::Circle { center, radius } => is_within(*center, at, *radius),
+            PlanarArea::Polygon(corners) => is_inside(corners, at),
         }
     }
 }

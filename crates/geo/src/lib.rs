@@ -59,25 +59,25 @@ impl Position {
 
 /// A shape on the sphere; a collection is split into its members.
 #[derive(Clone, Debug, Default)]
-pub struct Shape {
+pub struct SphericalShape {
     pub points: Vec<Point>,
     pub lines: Vec<line::Line>,
     pub polygons: Vec<polygon::Polygon>,
     /// A polygon of a query whose winding order decides which side is inside.
-    pub wound: Option<Box<polygon::WoundPolygon>>,
+    pub oriented: Option<Box<polygon::OrientedPolygon>>,
 }
 
 /// The operand that a document's value is compared with.
 #[derive(Clone, Debug)]
 pub enum Region {
     /// `$geoWithin` on the plane, which matches points only.
-    Flat(flat::Area),
+    Flat(flat::PlanarArea),
     /// `$centerSphere`.
     Cap(sphere::Cap),
     /// `$geoWithin: {$geometry: …}`
-    Within(Box<sphere::Area>),
+    Within(Box<sphere::SphericalArea>),
     /// `$geoIntersects`
-    Intersects(Box<sphere::Target>),
+    Intersects(Box<sphere::IntersectionTarget>),
 }
 
 impl Region {
@@ -88,7 +88,7 @@ impl Region {
             Region::Flat(area) => parse::stored_position(value).is_some_and(|position| area.contains(position)),
             Region::Cap(cap) => parse::stored_shape(value).is_some_and(|shape| cap.contains(&shape)),
             Region::Within(area) => parse::stored_shape(value).is_some_and(|shape| area.contains(&shape)),
-            Region::Intersects(target) => parse::stored_shape(value).is_some_and(|shape| target.meets(&shape)),
+            Region::Intersects(target) => parse::stored_shape(value).is_some_and(|shape| target.meets_shape(&shape)),
         }
     }
 }

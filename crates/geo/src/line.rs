@@ -1,8 +1,8 @@
 //! Lines on the sphere: which edges they cross, and whether one runs along another.
 
-use super::bounds::Bounds;
+use super::bounds::LatLngBounds;
 use super::edges::EdgeIndex;
-use super::predicates::{Crosser, Crossing, compare, is_ordered, orientation, robust_cross};
+use super::predicates::{Crossing, EdgeCrosser, compare, is_counterclockwise, orientation, robust_cross};
 use super::ring::PointCell;
 use super::sphere::closest_point;
 use ahash::AHashSet;
@@ -23,13 +23,13 @@ const ALONG_RADIANS: f64 = 1e-10 * PI / 180.0;
 #[derive(Clone, Debug)]
 pub struct Line {
     points: Vec<Point>,
-    bounds: Bounds,
+    bounds: LatLngBounds,
     index: OnceLock<EdgeIndex>,
 }
 
 impl Line {
     pub fn new(points: Vec<Point>) -> Line {
-        let bounds = Bounds::of_chain(points.iter().copied());
+        let bounds = LatLngBounds::of_chain(points.iter().copied());
         Line { points, bounds, index: OnceLock::new() }
     }
 
@@ -47,12 +47,12 @@ impl Line {
 
     /// Returns whether an edge crosses the line or shares a corner with it.
     fn meets_edge(&self, a: Point, b: Point) -> bool {
-        let crosser = Crosser::new(a, b);
+        let crosser = EdgeCrosser::new(a, b);
         let meets = |(c, d): (Point, Point)| crosser.crossing(c, d) != Crossing::None;
         if self.points.len() < INDEXED_FROM {
             return self.edges().any(meets);
         }
-        let found = self.index().visit(a, b, &mut |number| match self.edge(number).is_some_and(meets) {
+        let found = self.index().visit_near(a, b, &mut |number| match self.edge(number).is_some_and(meets) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         });
@@ -75,7 +75,7 @@ impl Line {
 
     /// Returns whether the line shares a point with a cell.
     pub fn meets_cell(&self, cell: &PointCell) -> bool {
-        self.points.iter().counted().any(|point| cell.holds(*point))
+        self.points.iter().counted().any(|point| cell.contains_point(*point))
             || cell.ring().edges().any(|(a, b)| self.meets_edge(a, b))
     }
 }
@@ -88,7 +88,7 @@ pub fn intersection((a, b): (Point, Point), (c, d): (Point, Point)) -> Point {
     if point.0.dot(&((a.0 + b.0) + (c.0 + d.0))) < 0.0 {
         point = Point(point.0 * -1.0);
     }
-    if is_ordered(a, point, b, first) && is_ordered(c, point, d, second) {
+    if is_counterclockwise(a, point, b, first) && is_counterclockwise(c, point, d, second) {
         return point;
     }
     // For two nearly parallel edges, the closest end that is on both.
@@ -97,7 +97,7 @@ pub fn intersection((a, b): (Point, Point), (c, d): (Point, Point)) -> Point {
         let distance = (point.0 - end.0).norm2();
         let is_closer =
             |(least, best): (f64, Point)| distance < least || distance == least && compare(end, best) == Ordering::Less;
-        if is_ordered(from, end, to, normal) && closest.is_none_or(is_closer) {
+        if is_counterclockwise(from, end, to, normal) && closest.is_none_or(is_closer) {
             closest = Some((distance, end));
         }
     }

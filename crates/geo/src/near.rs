@@ -4,9 +4,9 @@
 //! vectors times the Earth's radius, on the plane the length of the difference. The distance of a
 //! line or area is that of its closest point.
 
-use super::parse::{position_of, stored_position, stored_shape, strict_pair};
+use super::parse::{parse_pair, position_of, stored_position, stored_shape};
 use super::sphere::distance_to_edges;
-use super::{EARTH_RADIUS_METERS, Position, Shape};
+use super::{EARTH_RADIUS_METERS, Position, SphericalShape};
 use document::path::{End, Path};
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
@@ -43,7 +43,7 @@ pub enum Metric {
 pub struct Nearest<'d> {
     /// In meters on the sphere, in the coordinates' unit on the plane.
     pub distance: f64,
-    pub place: Value<'d>,
+    pub location: Value<'d>,
 }
 
 /// Returns whether an operator sorts documents by distance.
@@ -53,14 +53,14 @@ pub fn is_near(operator: &str) -> bool {
 
 /// A query's point, and the form in which it was given.
 #[derive(Clone, Copy)]
-pub struct Given {
+pub struct QueryPoint {
     pub position: Position,
     pub is_geo_json: bool,
 }
 
 /// The parts of a condition while it is parsed.
 struct NearParts {
-    given: Option<Given>,
+    point: Option<QueryPoint>,
     sphere: bool,
     min: f64,
     max: f64,
@@ -68,7 +68,7 @@ struct NearParts {
 
 impl Default for NearParts {
     fn default() -> Self {
-        NearParts { given: None, sphere: false, min: 0.0, max: f64::MAX }
+        NearParts { point: None, sphere: false, min: 0.0, max: f64::MAX }
     }
 }
 
@@ -82,13 +82,13 @@ impl Near {
             Some(parts) => parts,
             None => NearParts::geo_json(operators)?,
         };
-        let given = parts.given.ok_or_else(|| Error::bad_value("$geometry is required for geo near query"))?;
-        Near::of(Path::new(field), given, parts.sphere, (parts.min, parts.max))
+        let given = parts.point.ok_or_else(|| Error::bad_value("$geometry is required for geo near query"))?;
+        Near::new(Path::new(field), given, parts.sphere, (parts.min, parts.max))
     }
 
     /// Builds the condition. Fails with 2 if the point is not on the sphere.
-    pub fn of(path: Path, given: Given, sphere: bool, (min, max): (f64, f64)) -> Result<Near> {
-        let Given { position, is_geo_json } = given;
+    pub fn new(path: Path, given: QueryPoint, sphere: bool, (min, max): (f64, f64)) -> Result<Near> {
+        let QueryPoint { position, is_geo_json } = given;
         let on_sphere = sphere || is_geo_json;
         if on_sphere && !position.is_on_sphere() {
             return Err(Error::bad_value("Legacy point is out of bounds for spherical query"));
@@ -112,7 +112,7 @@ impl Near {
         let mut consider = |value: Value<'d>| {
             let Some(distance) = self.distance_to(value) else { return false };
             if nearest.is_none_or(|nearest| distance < nearest.distance) {
-                nearest = Some(Nearest { distance, place: value });
+                nearest = Some(Nearest { distance, location: value });
             }
             true
         };
@@ -129,7 +129,7 @@ impl Near {
     }
 
     /// Converts a distance to the unit of results.
-    pub fn shown(&self, distance: f64) -> f64 {
+    pub fn to_result_unit(&self, distance: f64) -> f64 {
         if self.in_radians { distance / EARTH_RADIUS_METERS } else { distance }
     }
 
@@ -140,12 +140,12 @@ impl Near {
                 let (x, y) = (at.x - self.center.x, at.y - self.center.y);
                 Some((x * x + y * y).sqrt())
             }
-            Metric::Sphere => Some(angle(self.center.to_point(), &stored_shape(value)?) * EARTH_RADIUS_METERS),
+            Metric::Sphere => Some(angle_to_shape(self.center.to_point(), &stored_shape(value)?) * EARTH_RADIUS_METERS),
         }
     }
 
     /// Returns the condition as quoted in MongoDB's messages.
-    pub fn spelled(&self) -> String {
+    pub fn describe(&self) -> String {
         let unit = if self.in_radians { EARTH_RADIUS_METERS } else { 1.0 };
         let max = if self.max >= PI * EARTH_RADIUS_METERS { f64::MAX } else { self.max / unit };
         let max = text::general(max, 6);
@@ -154,11 +154,11 @@ impl Near {
 }
 
 /// Returns the least angle between a point and a shape, in radians.
-pub fn angle(center: Point, shape: &Shape) -> f64 {
+pub fn angle_to_shape(center: Point, shape: &SphericalShape) -> f64 {
     let points = shape.points.iter().counted().map(|point| center.distance(point).rad());
     let lines = shape.lines.iter().counted().map(|line| distance_to_edges(center, line.edges()));
     let polygons = shape.polygons.iter().counted().map(|polygon| polygon.distance(center));
-    let wound = shape.wound.iter().map(|wound| wound.distance(center));
+    let wound = shape.oriented.iter().map(|wound| wound.distance(center));
     points.chain(lines).chain(polygons).chain(wound).fold(f64::INFINITY, f64::min)
 }
 
@@ -170,14 +170,14 @@ impl NearParts {
             match operator.key() {
                 name if is_near(name) => {
                     let (Value::Array(point) | Value::Document(point)) = operator.value() else { return Ok(None) };
-                    if let Ok(given) = query_point(operator.value()) {
-                        parts.given = Some(given);
+                    if let Ok(given) = parse_query_point(operator.value()) {
+                        parts.point = Some(given);
                         parts.sphere = name == "$nearSphere";
                     } else if let Some((position, max)) = with_max_distance(point) {
                         if max < 0.0 {
                             return Err(Error::new(Code(18522), "max distance must be non-negative"));
                         }
-                        parts.given = Some(Given { position, is_geo_json: false });
+                        parts.point = Some(QueryPoint { position, is_geo_json: false });
                         parts.sphere = name == "$nearSphere";
                         parts.max = max;
                     }
@@ -188,7 +188,7 @@ impl NearParts {
                 other => return Err(Error::new(Code(34413), invalid_argument_message(other))),
             }
         }
-        Ok(parts.given.is_some().then_some(parts))
+        Ok(parts.point.is_some().then_some(parts))
     }
 
     /// Parses `{$near: {$geometry: …, $maxDistance: …}}`.
@@ -209,7 +209,7 @@ impl NearParts {
             match (part.key(), part.value()) {
                 ("$geometry", Value::Array(point) | Value::Document(point)) => {
                     let found = || text::document(point);
-                    let given = query_point(part.value()).map_err(|error| {
+                    let given = parse_query_point(part.value()).map_err(|error| {
                         let reason = error.message();
                         let point = found();
                         Error::bad_value(format!(
@@ -219,7 +219,7 @@ impl NearParts {
                     if !given.is_geo_json {
                         return Err(Error::bad_value(format!("$near requires geojson point, given {}", found())));
                     }
-                    parts.given = Some(given);
+                    parts.point = Some(given);
                 }
                 ("$geometry", _) => {}
                 ("$minDistance", _) => parts.min = finite_distance(part)?,
@@ -236,20 +236,20 @@ fn invalid_argument_message(argument: &str) -> String {
 }
 
 /// Parses a query's point: two numbers, or GeoJSON.
-pub fn query_point(value: Value<'_>) -> Result<Given> {
+pub fn parse_query_point(value: Value<'_>) -> Result<QueryPoint> {
     let (Value::Array(object) | Value::Document(object)) = value else {
         return Err(Error::bad_value("Point must be an array or object"));
     };
     if super::parse::is_pair(value, object) {
-        return Ok(Given { position: strict_pair(value)?, is_geo_json: false });
+        return Ok(QueryPoint { position: parse_pair(value)?, is_geo_json: false });
     }
-    let strict = super::parse::is_strict(object)?;
+    let strict = super::parse::has_strict_winding(object)?;
     let position = position_of(object.get("coordinates"))?;
-    super::parse::on_sphere(position)?;
+    super::parse::to_sphere(position)?;
     if strict {
         return Err(Error::bad_value("Strict winding order is only supported by polygon"));
     }
-    Ok(Given { position, is_geo_json: true })
+    Ok(QueryPoint { position, is_geo_json: true })
 }
 
 /// Parses `[x, y, greatest distance]`.

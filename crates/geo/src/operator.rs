@@ -1,8 +1,8 @@
 //! The operands of `$geoWithin` and `$geoIntersects`.
 
 use super::flat;
-use super::parse::{on_sphere, queried_shape, strict_pair};
-use super::sphere::{Area, Cap, Target};
+use super::parse::{parse_pair, queried_shape, to_sphere};
+use super::sphere::{Cap, IntersectionTarget, SphericalArea};
 use super::{Position, Region};
 use document::{Doc, Element, Value};
 use error::{Error, Result};
@@ -13,7 +13,7 @@ use values::text;
 /// The kind of region that an operand describes.
 enum OperandRegion {
     Region(Region),
-    Shape(super::Shape),
+    Shape(super::SphericalShape),
     /// A pair of numbers that is not on the sphere.
     OffSphere,
 }
@@ -34,13 +34,15 @@ pub fn parse_operator(element: Element<'_>) -> Result<Region> {
     match described {
         OperandRegion::Region(region) if within => Ok(region),
         // `$geoIntersects` accepts a circle, and matches nothing.
-        OperandRegion::Region(Region::Cap(_)) => Ok(Region::Intersects(Box::new(Target::new(super::Shape::default())))),
+        OperandRegion::Region(Region::Cap(_)) => {
+            Ok(Region::Intersects(Box::new(IntersectionTarget::new(super::SphericalShape::default()))))
+        }
         OperandRegion::Region(_) => refuse("$geoIntersect"),
         OperandRegion::OffSphere => refuse(if within { "$within" } else { "$geoIntersect" }),
-        OperandRegion::Shape(shape) if !within => Ok(Region::Intersects(Box::new(Target::new(shape)))),
+        OperandRegion::Shape(shape) if !within => Ok(Region::Intersects(Box::new(IntersectionTarget::new(shape)))),
         // Other members of a collection are ignored.
-        OperandRegion::Shape(shape) if !shape.polygons.is_empty() || shape.wound.is_some() => {
-            Ok(Region::Within(Box::new(Area { polygons: shape.polygons, wound: shape.wound })))
+        OperandRegion::Shape(shape) if !shape.polygons.is_empty() || shape.oriented.is_some() => {
+            Ok(Region::Within(Box::new(SphericalArea { polygons: shape.polygons, oriented: shape.oriented })))
         }
         OperandRegion::Shape(_) => refuse("$within"),
     }
@@ -58,30 +60,30 @@ fn parse_part(part: Element<'_>) -> Result<Option<OperandRegion>> {
         }
         ("$box", Value::Array(list) | Value::Document(list)) => Region::Flat(parse_box(list)?),
         ("$polygon", Value::Array(list) | Value::Document(list)) => {
-            let corners = list.values().counted().map(strict_pair).collect::<Result<Vec<_>>>()?;
+            let corners = list.values().counted().map(parse_pair).collect::<Result<Vec<_>>>()?;
             if corners.len() < 3 {
                 return Err(Error::bad_value("Polygon must have at least 3 points"));
             }
-            Region::Flat(flat::Area::Polygon(corners))
+            Region::Flat(flat::PlanarArea::Polygon(corners))
         }
         ("$center", Value::Array(list) | Value::Document(list)) => {
             let (center, radius) = parse_circle(list)?;
-            Region::Flat(flat::Area::Circle { center, radius })
+            Region::Flat(flat::PlanarArea::Circle { center, radius })
         }
         ("$centerSphere", Value::Array(list) | Value::Document(list)) => {
             let (center, radians) = parse_circle(list)?;
-            Region::Cap(Cap { center: on_sphere(center)?, radians })
+            Region::Cap(Cap { center: to_sphere(center)?, radians })
         }
         _ => return unknown(),
     };
     Ok(Some(OperandRegion::Region(region)))
 }
 
-fn parse_box(list: Doc<'_>) -> Result<flat::Area> {
+fn parse_box(list: Doc<'_>) -> Result<flat::PlanarArea> {
     let mut corners = list.values();
-    let mut corner = || strict_pair(corners.next().unwrap_or(Value::Null));
+    let mut corner = || parse_pair(corners.next().unwrap_or(Value::Null));
     let (a, b) = (corner()?, corner()?);
-    Ok(flat::Area::Box {
+    Ok(flat::PlanarArea::Box {
         low: Position { x: a.x.min(b.x), y: a.y.min(b.y) },
         high: Position { x: a.x.max(b.x), y: a.y.max(b.y) },
     })
@@ -89,7 +91,7 @@ fn parse_box(list: Doc<'_>) -> Result<flat::Area> {
 
 fn parse_circle(list: Doc<'_>) -> Result<(Position, f64)> {
     let mut parts = list.values();
-    let center = strict_pair(parts.next().unwrap_or(Value::Null))?;
+    let center = parse_pair(parts.next().unwrap_or(Value::Null))?;
     let radius = parts.next().and_then(Number::from_value).map(Number::to_f64).filter(|radius| *radius >= 0.0);
     let radius = radius.ok_or_else(|| Error::bad_value("radius must be a non-negative number"))?;
     if parts.next().is_some() {

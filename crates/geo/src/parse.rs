@@ -3,9 +3,9 @@
 //! A value in a document that is no shape matches nothing; in a query it fails with 2.
 
 use super::line::Line;
-use super::polygon::{Defect, Polygon, WoundPolygon};
+use super::polygon::{OrientedPolygon, Polygon, PolygonDefect};
 use super::ring::Ring;
-use super::{Position, Shape};
+use super::{Position, SphericalShape};
 use document::{Doc, Value};
 use error::{Error, Result};
 use s2::point::Point;
@@ -23,47 +23,47 @@ fn refuse<T>(message: impl Into<String>) -> Result<T> {
 
 /// Returns a stored value's position on the plane, if it is a pair or a GeoJSON point.
 pub fn stored_position(value: Value<'_>) -> Option<Position> {
-    let Value::Document(document) = value else { return legacy(value).ok() };
+    let Value::Document(document) = value else { return parse_legacy_point(value).ok() };
     match document.get("type") {
         Some(Value::String("Point")) if document.get("coordinates").is_some() => {
-            let is_plain = is_strict(document).is_ok_and(|strict| !strict);
+            let is_plain = has_strict_winding(document).is_ok_and(|strict| !strict);
             position_of(document.get("coordinates")).ok().filter(|position| is_plain && position.is_on_sphere())
         }
-        _ => legacy(value).ok(),
+        _ => parse_legacy_point(value).ok(),
     }
 }
 
 /// Returns a stored value's shape on the sphere, if it has one.
-pub fn stored_shape(value: Value<'_>) -> Option<Shape> {
+pub fn stored_shape(value: Value<'_>) -> Option<SphericalShape> {
     if let Value::Document(document) = value
         && matches!(document.get("type"), Some(Value::String(_)))
     {
         // Stored polygons with strict winding match nothing.
-        return shape(document).ok().filter(|shape| shape.wound.is_none());
+        return parse_shape(document).ok().filter(|shape| shape.oriented.is_none());
     }
-    let position = legacy(value).ok().filter(|position| position.is_on_sphere())?;
-    Some(Shape { points: vec![position.to_point()], ..Shape::default() })
+    let position = parse_legacy_point(value).ok().filter(|position| position.is_on_sphere())?;
+    Some(SphericalShape { points: vec![position.to_point()], ..SphericalShape::default() })
 }
 
 /// Like [`stored_shape`], but fails with the reason if the value is no shape. Index builds report
 /// it.
-pub fn stored_shape_or_reason(value: Value<'_>) -> Result<Shape> {
+pub fn stored_shape_or_reason(value: Value<'_>) -> Result<SphericalShape> {
     let (Value::Array(object) | Value::Document(object)) = value else {
         return refuse("geo element must be an array or object");
     };
     if !is_pair(value, object) {
         let shape = match object.get("type") {
-            Some(Value::String(_)) => shape(object)?,
+            Some(Value::String(_)) => parse_shape(object)?,
             _ => return refuse(format!("unknown GeoJSON type: {}", text::document(object))),
         };
-        return match shape.wound {
+        return match shape.oriented {
             Some(_) => refuse(format!("can't index geometry with strict winding order {}", text::document(object))),
             None => Ok(shape),
         };
     }
-    let position = legacy(value)?;
+    let position = parse_legacy_point(value)?;
     match position.is_on_sphere() {
-        true => Ok(Shape { points: vec![position.to_point()], ..Shape::default() }),
+        true => Ok(SphericalShape { points: vec![position.to_point()], ..SphericalShape::default() }),
         false => refuse(format!("can't project geometry into spherical CRS: {}", text::value(value))),
     }
 }
@@ -91,18 +91,20 @@ fn check_finite(position: Position) -> Result<Position> {
 }
 
 /// Parses two numbers in an array or a document; more may follow.
-pub fn legacy(value: Value<'_>) -> Result<Position> {
+pub fn parse_legacy_point(value: Value<'_>) -> Result<Position> {
     check_finite(leading_numbers(value)?)
 }
 
 /// Parses the operand of `$geometry`: GeoJSON, or a pair of numbers. Returns `None` for a pair that
 /// is not on the sphere.
-pub fn queried_shape(value: Value<'_>) -> Result<Option<Shape>> {
+pub fn queried_shape(value: Value<'_>) -> Result<Option<SphericalShape>> {
     match value {
-        Value::Document(object) if !is_pair(value, object) => shape(object).map(Some),
+        Value::Document(object) if !is_pair(value, object) => parse_shape(object).map(Some),
         _ => {
-            let position = strict_pair(value)?;
-            Ok(position.is_on_sphere().then(|| Shape { points: vec![position.to_point()], ..Shape::default() }))
+            let position = parse_pair(value)?;
+            Ok(position
+                .is_on_sphere()
+                .then(|| SphericalShape { points: vec![position.to_point()], ..SphericalShape::default() }))
         }
     }
 }
@@ -113,7 +115,7 @@ pub fn is_pair(value: Value<'_>, object: Doc<'_>) -> bool {
 }
 
 /// Parses exactly two numbers, as in the operands of `$geoWithin`.
-pub fn strict_pair(value: Value<'_>) -> Result<Position> {
+pub fn parse_pair(value: Value<'_>) -> Result<Position> {
     let position = leading_numbers(value)?;
     match value {
         Value::Array(pair) | Value::Document(pair) if pair.elements().nth(2).is_some() => {
@@ -125,16 +127,16 @@ pub fn strict_pair(value: Value<'_>) -> Result<Position> {
 
 pub fn position_of(coordinates: Option<Value<'_>>) -> Result<Position> {
     match coordinates {
-        Some(pair @ (Value::Array(_) | Value::Document(_))) => legacy(pair),
+        Some(pair @ (Value::Array(_) | Value::Document(_))) => parse_legacy_point(pair),
         _ => refuse("Point must be an array or object"),
     }
 }
 
 fn point_of(coordinates: Value<'_>) -> Result<Point> {
-    on_sphere(position_of(Some(coordinates))?)
+    to_sphere(position_of(Some(coordinates))?)
 }
 
-pub fn on_sphere(position: Position) -> Result<Point> {
+pub fn to_sphere(position: Position) -> Result<Point> {
     if position.is_on_sphere() {
         return Ok(position.to_point());
     }
@@ -143,20 +145,20 @@ pub fn on_sphere(position: Position) -> Result<Point> {
 }
 
 /// Parses a GeoJSON object.
-pub fn shape(object: Doc<'_>) -> Result<Shape> {
-    let mut found = Shape::default();
+pub fn parse_shape(object: Doc<'_>) -> Result<SphericalShape> {
+    let mut found = SphericalShape::default();
     add_shape(object, &mut found, false)?;
     Ok(found)
 }
 
-fn add_shape(object: Doc<'_>, found: &mut Shape, is_part: bool) -> Result<()> {
+fn add_shape(object: Doc<'_>, found: &mut SphericalShape, is_part: bool) -> Result<()> {
     let unknown = || {
         let word = if is_part { "Unknown" } else { "unknown" };
         refuse(format!("{word} GeoJSON type: {}", text::document(object)))
     };
     let Some(Value::String(kind)) = object.get("type") else { return unknown() };
     // A collection's own reference system is ignored.
-    let strict = kind != "GeometryCollection" && is_strict(object)?;
+    let strict = kind != "GeometryCollection" && has_strict_winding(object)?;
     if strict && kind != "Polygon" {
         return refuse("Strict winding order is only supported by polygon");
     }
@@ -186,7 +188,7 @@ fn add_shape(object: Doc<'_>, found: &mut Shape, is_part: bool) -> Result<()> {
                 found.lines.push(line(Some(value))?);
             }
         }
-        "Polygon" if strict => found.wound = Some(Box::new(oriented_polygon(items("Polygon")?)?)),
+        "Polygon" if strict => found.oriented = Some(Box::new(oriented_polygon(items("Polygon")?)?)),
         "Polygon" => found.polygons.push(polygon(items("Polygon")?)?),
         "MultiPolygon" => {
             let polygons = items("MultiPolygon")?;
@@ -219,7 +221,7 @@ fn add_shape(object: Doc<'_>, found: &mut Shape, is_part: bool) -> Result<()> {
 }
 
 /// Returns whether an object's reference system has strict winding.
-pub fn is_strict(object: Doc<'_>) -> Result<bool> {
+pub fn has_strict_winding(object: Doc<'_>) -> Result<bool> {
     let name = match object.get("crs") {
         None => return Ok(false),
         Some(Value::Document(system) | Value::Array(system)) => match (system.get("type"), system.get("properties")) {
@@ -287,19 +289,19 @@ fn polygon(coordinates: Doc<'_>) -> Result<Polygon> {
     let polygon = Polygon::new(rings);
     match polygon.defect() {
         None => Ok(polygon),
-        Some(Defect::Invalid(reason)) => refuse(format!("Polygon isn't valid: {reason} {}", found())),
-        Some(Defect::SharedCorners { hole }) => {
+        Some(PolygonDefect::Invalid(reason)) => refuse(format!("Polygon isn't valid: {reason} {}", found())),
+        Some(PolygonDefect::SharedCorners { hole }) => {
             refuse(format!("Loop {hole} shares more than one vertex with its parent loop 0: {}", found()))
         }
-        Some(Defect::NestedHoles) => refuse(format!("Polygon interior loops cannot be nested: {}", found())),
+        Some(PolygonDefect::NestedHoles) => refuse(format!("Polygon interior loops cannot be nested: {}", found())),
     }
 }
 
 /// Parses a polygon with strict winding: one ring.
-fn oriented_polygon(coordinates: Doc<'_>) -> Result<WoundPolygon> {
+fn oriented_polygon(coordinates: Doc<'_>) -> Result<OrientedPolygon> {
     let mut rings = coordinates.values();
     match (rings.next(), rings.next()) {
-        (Some(only), None) => Ok(WoundPolygon::new(ring(only, Value::Array(coordinates))?)),
+        (Some(only), None) => Ok(OrientedPolygon::new(ring(only, Value::Array(coordinates))?)),
         _ => refuse(format!(
             "Only one simple loop is allowed in a big polygon: {}",
             text::value(Value::Array(coordinates))

@@ -1,8 +1,8 @@
 //! Areas on the sphere: an outline with holes, and single rings with strict winding.
 
-use super::bounds::Bounds;
+use super::bounds::LatLngBounds;
 use super::line::Line;
-use super::predicates::{Crosser, Crossing, crosses_at_corner};
+use super::predicates::{Crossing, EdgeCrosser, crosses_at_corner};
 use super::ring::{PointCell, Ring, point_key};
 use super::sphere::{angle_to_edge, closest_point};
 use ahash::AHashMap;
@@ -17,7 +17,7 @@ pub struct Polygon {
 }
 
 /// The reason why rings are not a valid polygon.
-pub enum Defect {
+pub enum PolygonDefect {
     Invalid(String),
     SharedCorners { hole: usize },
     NestedHoles,
@@ -31,23 +31,23 @@ impl Polygon {
 
     /// Returns why rings are not a valid polygon: their edges cross or coincide, or holes are
     /// nested or share two corners with the outline.
-    pub fn defect(&self) -> Option<Defect> {
+    pub fn defect(&self) -> Option<PolygonDefect> {
         if self.rings.len() < 2 {
             return None;
         }
         if let Some(reason) = self.common_edge().or_else(|| self.crossing_rings()) {
-            return Some(Defect::Invalid(reason));
+            return Some(PolygonDefect::Invalid(reason));
         }
         let (outline, holes) = self.rings.split_first()?;
         let shared =
             |hole: &Ring| hole.corners().iter().counted().filter(|corner| outline.has_corner(**corner)).count();
         if let Some(index) = holes.iter().position(|hole| shared(hole) > 1) {
-            return Some(Defect::SharedCorners { hole: index + 1 });
+            return Some(PolygonDefect::SharedCorners { hole: index + 1 });
         }
         let is_nested = holes.iter().enumerate().any(|(number, hole)| {
             holes.iter().counted().enumerate().any(|(other, outer)| other != number && outer.contains_nested(hole))
         });
-        is_nested.then_some(Defect::NestedHoles)
+        is_nested.then_some(PolygonDefect::NestedHoles)
     }
 
     fn common_edge(&self) -> Option<String> {
@@ -84,8 +84,8 @@ impl Polygon {
         self.rings.get(1..).unwrap_or_default()
     }
 
-    fn bounds(&self) -> &Bounds {
-        self.outline().map_or(&Bounds::FULL, Ring::bounds)
+    fn bounds(&self) -> &LatLngBounds {
+        self.outline().map_or(&LatLngBounds::FULL, Ring::bounds)
     }
 
     /// Returns the only ring of a polygon without holes.
@@ -144,7 +144,7 @@ impl Polygon {
     }
 
     /// Returns the parts of a line that are inside, or outside if `outside` is set.
-    pub fn clip(&self, line: &Line, outside: bool) -> Vec<Vec<Point>> {
+    pub fn clip_line(&self, line: &Line, outside: bool) -> Vec<Vec<Point>> {
         let Some(first) = line.points().first() else { return Vec::new() };
         let mut parts = LineParts::default();
         let mut inside = self.contains(*first) ^ outside;
@@ -173,7 +173,7 @@ impl Polygon {
     /// Returns the points at which an edge enters or leaves, each with its position along the edge.
     fn crossing_points(&self, a: Point, b: Point) -> Vec<(f64, Point)> {
         let mut cuts = Vec::new();
-        let crosser = Crosser::new(a, b);
+        let crosser = EdgeCrosser::new(a, b);
         for ring in &self.rings {
             steps::step();
             let _ = ring.visit_near((a, b), &mut |number| {
@@ -198,7 +198,7 @@ impl Polygon {
     }
 
     pub fn contains_line(&self, line: &Line) -> bool {
-        match &self.clip(line, false)[..] {
+        match &self.clip_line(line, false)[..] {
             // Clipping returns most contained lines unchanged.
             [part] => part == line.points() || super::line::nearly_covers(part, line.points()),
             _ => false,
@@ -206,7 +206,7 @@ impl Polygon {
     }
 
     pub fn meets_line(&self, line: &Line) -> bool {
-        !self.clip(line, false).is_empty()
+        !self.clip_line(line, false).is_empty()
     }
 
     /// Returns the distance to a point in radians, 0 for a point inside.
@@ -288,7 +288,7 @@ impl LineParts {
 
 /// A single ring whose inside is to its left, even if that is the larger part of the sphere.
 #[derive(Clone, Debug)]
-pub struct WoundPolygon {
+pub struct OrientedPolygon {
     ring: Ring,
     /// The smaller of the two parts that the ring divides the sphere into.
     smaller: Polygon,
@@ -296,15 +296,15 @@ pub struct WoundPolygon {
     border: Line,
 }
 
-impl WoundPolygon {
-    pub fn new(ring: Ring) -> WoundPolygon {
+impl OrientedPolygon {
+    pub fn new(ring: Ring) -> OrientedPolygon {
         let mut turned = ring.clone();
         turned.normalize();
         let border = Line::new((0..=ring.len()).map(|number| ring.corner(number)).collect());
-        WoundPolygon { is_smaller: ring.is_smaller_side(), smaller: Polygon::new(vec![turned]), ring, border }
+        OrientedPolygon { is_smaller: ring.is_smaller_side(), smaller: Polygon::new(vec![turned]), ring, border }
     }
 
-    pub fn holds_point(&self, cell: &PointCell, point: Point) -> bool {
+    pub fn contains_point(&self, cell: &PointCell, point: Point) -> bool {
         self.ring.contains(point) || self.meets_cell(cell)
     }
 
@@ -313,7 +313,7 @@ impl WoundPolygon {
     }
 
     pub fn contains_line(&self, line: &Line) -> bool {
-        self.smaller.clip(line, self.is_smaller).is_empty()
+        self.smaller.clip_line(line, self.is_smaller).is_empty()
     }
 
     pub fn meets_line(&self, line: &Line) -> bool {

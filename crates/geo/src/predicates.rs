@@ -107,7 +107,7 @@ fn edge_on_plane(a: (f64, f64), b: (f64, f64)) -> i8 {
 
 /// Returns whether three directions from a point follow one another counterclockwise. True if `b`
 /// equals one of the others; false if only `a` and `c` are equal.
-pub fn is_ordered(a: Point, b: Point, c: Point, around: Point) -> bool {
+pub fn is_counterclockwise(a: Point, b: Point, c: Point, around: Point) -> bool {
     let holding = u8::from(orientation(b, around, a) >= 0)
         + u8::from(orientation(c, around, b) >= 0)
         + u8::from(orientation(a, around, c) > 0);
@@ -125,15 +125,15 @@ pub enum Crossing {
 }
 
 /// An edge that is compared with many others.
-pub struct Crosser {
+pub struct EdgeCrosser {
     a: Point,
     b: Point,
     cross: Vector,
 }
 
-impl Crosser {
-    pub fn new(a: Point, b: Point) -> Crosser {
-        Crosser { a, b, cross: a.0.cross(&b.0) }
+impl EdgeCrosser {
+    pub fn new(a: Point, b: Point) -> EdgeCrosser {
+        EdgeCrosser { a, b, cross: a.0.cross(&b.0) }
     }
 
     /// Returns how the edge from `c` to `d` meets this one.
@@ -167,7 +167,7 @@ impl Crosser {
 
     /// Returns whether the edge from `c` to `d` counts as crossed when containment is determined by
     /// counting crossings.
-    pub fn counts(&self, crossing: Crossing, c: Point, d: Point) -> bool {
+    pub fn counts_as_crossing(&self, crossing: Crossing, c: Point, d: Point) -> bool {
         match crossing {
             Crossing::None => false,
             Crossing::Proper => true,
@@ -183,13 +183,13 @@ pub fn crosses_at_corner(a: Point, b: Point, c: Point, d: Point) -> bool {
     if a == b || c == d {
         false
     } else if a == d {
-        is_ordered(from(a), c, b, a)
+        is_counterclockwise(from(a), c, b, a)
     } else if b == c {
-        is_ordered(from(b), d, a, b)
+        is_counterclockwise(from(b), d, a, b)
     } else if a == c {
-        is_ordered(from(a), d, b, a)
+        is_counterclockwise(from(a), d, b, a)
     } else if b == d {
-        is_ordered(from(b), c, a, b)
+        is_counterclockwise(from(b), c, a, b)
     } else {
         // Three collinear points may get a wrong sign, so that no corner is shared after all.
         false
@@ -216,13 +216,13 @@ pub enum WedgeRelation {
 
 impl Wedge {
     pub fn contains(self, other: Wedge) -> bool {
-        is_ordered(self.to, other.to, other.from, self.corner)
-            && is_ordered(other.from, self.from, self.to, self.corner)
+        is_counterclockwise(self.to, other.to, other.from, self.corner)
+            && is_counterclockwise(other.from, self.from, self.to, self.corner)
     }
 
     pub fn intersects(self, other: Wedge) -> bool {
-        !(is_ordered(self.from, other.to, other.from, self.corner)
-            && is_ordered(other.from, self.to, self.from, self.corner))
+        !(is_counterclockwise(self.from, other.to, other.from, self.corner)
+            && is_counterclockwise(other.from, self.to, self.from, self.corner))
     }
 
     pub fn relation(self, other: Wedge) -> WedgeRelation {
@@ -230,8 +230,8 @@ impl Wedge {
         if from == other.from && to == other.to {
             return WedgeRelation::Equal;
         }
-        if is_ordered(from, to, other.to, corner) {
-            return if is_ordered(other.to, other.from, from, corner) {
+        if is_counterclockwise(from, to, other.to, corner) {
+            return if is_counterclockwise(other.to, other.from, from, corner) {
                 WedgeRelation::Contains
             } else if to == other.to {
                 WedgeRelation::IsContained
@@ -239,9 +239,9 @@ impl Wedge {
                 WedgeRelation::Overlaps
             };
         }
-        if is_ordered(from, other.from, other.to, corner) {
+        if is_counterclockwise(from, other.from, other.to, corner) {
             WedgeRelation::IsContained
-        } else if is_ordered(from, other.from, to, corner) {
+        } else if is_counterclockwise(from, other.from, to, corner) {
             WedgeRelation::Disjoint
         } else {
             WedgeRelation::Overlaps

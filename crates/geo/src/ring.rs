@@ -4,10 +4,10 @@
 //! version of MongoDB 6.0: no edge may cross another, and the wedges inside are compared at each
 //! shared corner.
 
-use super::bounds::Bounds;
+use super::bounds::LatLngBounds;
 use super::edges::EdgeIndex;
 use super::predicates::{
-    Crosser, Crossing, Wedge, WedgeRelation, compare, is_ordered, orientation, origin, robust_cross,
+    Crossing, EdgeCrosser, Wedge, WedgeRelation, compare, is_counterclockwise, orientation, origin, robust_cross,
 };
 use ahash::AHashMap;
 use s2::cell::Cell;
@@ -38,7 +38,7 @@ pub struct Ring {
     corners: Vec<Point>,
     /// Whether the reference point for containment is inside.
     origin_inside: bool,
-    bounds: Bounds,
+    bounds: LatLngBounds,
     index: OnceLock<EdgeIndex>,
     corner_numbers: OnceLock<AHashMap<PointKey, usize>>,
 }
@@ -48,23 +48,24 @@ impl Ring {
         let mut ring = Ring {
             corners,
             origin_inside: false,
-            bounds: Bounds::FULL,
+            bounds: LatLngBounds::FULL,
             index: OnceLock::new(),
             corner_numbers: OnceLock::new(),
         };
         // Start with a guess; one corner shows whether it is right.
-        let inside = is_ordered(Point(ring.corner(1).0.ortho()), ring.corner(0), ring.corner(2), ring.corner(1));
+        let inside =
+            is_counterclockwise(Point(ring.corner(1).0.ortho()), ring.corner(0), ring.corner(2), ring.corner(1));
         ring.origin_inside = inside != ring.contains(ring.corner(1));
         ring.find_bounds();
         ring
     }
 
     fn find_bounds(&mut self) {
-        let mut bounds = Bounds::of_chain((0..=self.len()).map(|number| self.corner(number)));
-        self.bounds = Bounds::FULL;
+        let mut bounds = LatLngBounds::of_chain((0..=self.len()).map(|number| self.corner(number)));
+        self.bounds = LatLngBounds::FULL;
         let pole = |z: f64| Point::from_coords(0.0, 0.0, z);
         if self.contains(pole(1.0)) {
-            bounds = Bounds { low: bounds.low, high: FRAC_PI_2, longitudes: Bounds::FULL.longitudes };
+            bounds = LatLngBounds { low: bounds.low, high: FRAC_PI_2, longitudes: LatLngBounds::FULL.longitudes };
         }
         if bounds.longitudes.is_full() && self.contains(pole(-1.0)) {
             bounds.low = -FRAC_PI_2;
@@ -85,7 +86,7 @@ impl Ring {
         self.corners[number % self.corners.len()]
     }
 
-    pub fn bounds(&self) -> &Bounds {
+    pub fn bounds(&self) -> &LatLngBounds {
         &self.bounds
     }
 
@@ -117,7 +118,7 @@ impl Ring {
     ) -> ControlFlow<B> {
         match self.len() < INDEXED_FROM {
             true => (0..self.len()).try_for_each(visit),
-            false => self.index().visit(a, b, visit),
+            false => self.index().visit_near(a, b, visit),
         }
     }
 
@@ -135,7 +136,7 @@ impl Ring {
         self.origin_inside ^= true;
         (self.index, self.corner_numbers) = (OnceLock::new(), OnceLock::new());
         match self.bounds.low > -FRAC_PI_2 && self.bounds.high < FRAC_PI_2 {
-            true => self.bounds = Bounds::FULL,
+            true => self.bounds = LatLngBounds::FULL,
             false => self.find_bounds(),
         }
     }
@@ -163,20 +164,20 @@ impl Ring {
             return false;
         }
         let start = origin();
-        let crosser = Crosser::new(start, point);
+        let crosser = EdgeCrosser::new(start, point);
         let mut inside = self.origin_inside;
         if self.len() < INDEXED_FROM || self.index.get().is_none() {
             let mut acb = -crosser.side(self.corner(0));
             for (c, d) in self.edges() {
                 let (crossing, next) = crosser.crossing_from(acb, c, d);
-                inside ^= crosser.counts(crossing, c, d);
+                inside ^= crosser.counts_as_crossing(crossing, c, d);
                 acb = next;
             }
             return inside;
         }
         let _ = self.visit_near((start, point), &mut |number| {
             let (c, d) = self.edge(number);
-            inside ^= crosser.counts(crosser.crossing(c, d), c, d);
+            inside ^= crosser.counts_as_crossing(crosser.crossing(c, d), c, d);
             ControlFlow::<()>::Continue(())
         });
         inside
@@ -224,7 +225,7 @@ impl Ring {
     fn crosses(&self, other: &Ring, done: &mut impl FnMut(Wedge, Wedge) -> bool) -> bool {
         let found = (0..other.len()).counted().try_for_each(|number| {
             let (a, b) = other.edge(number);
-            let crosser = Crosser::new(a, b);
+            let crosser = EdgeCrosser::new(a, b);
             self.visit_near((a, b), &mut |own| {
                 let (c, d) = self.edge(own);
                 match crosser.crossing(c, d) {
@@ -324,7 +325,7 @@ impl Ring {
         }
         let crossed = (0..self.len()).counted().try_for_each(|number| {
             let (a, b) = self.edge(number);
-            let crosser = Crosser::new(a, b);
+            let crosser = EdgeCrosser::new(a, b);
             self.visit_near((a, b), &mut |other| {
                 let (c, d) = self.edge(other);
                 match other > number + 1 && crosser.crossing(c, d) == Crossing::Proper {
@@ -356,14 +357,14 @@ fn turn_angle(a: Point, b: Point, c: Point) -> f64 {
 #[derive(Clone, Debug)]
 pub struct PointCell {
     cell: Cell,
-    pub bounds: Bounds,
+    pub bounds: LatLngBounds,
     ring: OnceLock<Ring>,
 }
 
 impl PointCell {
     pub fn new(point: Point) -> PointCell {
         let cell = Cell::from(point);
-        PointCell { bounds: Bounds::of_cell(&cell), ring: OnceLock::new(), cell }
+        PointCell { bounds: LatLngBounds::of_cell(&cell), ring: OnceLock::new(), cell }
     }
 
     pub fn ring(&self) -> &Ring {
@@ -382,7 +383,7 @@ impl PointCell {
     }
 
     /// Returns whether a point is in the cell or on its edges.
-    pub fn holds(&self, point: Point) -> bool {
+    pub fn contains_point(&self, point: Point) -> bool {
         let Vector { x, y, z } = point.0;
         let (in_front, u, v) = match self.cell.face() {
             0 => (x > 0.0, y / x, z / x),

@@ -1,9 +1,9 @@
 //! Conditions on the sphere: containment in a circle or in polygons, intersection with a shape; and
 //! distances.
 
-use super::Shape;
+use super::SphericalShape;
 use super::line::Line;
-use super::polygon::{Polygon, WoundPolygon};
+use super::polygon::{OrientedPolygon, Polygon};
 use super::predicates::{robust_cross, turns_left};
 use super::ring::PointCell;
 use s2::point::Point;
@@ -20,15 +20,15 @@ pub struct Cap {
 
 /// The polygons of a `$geoWithin`.
 #[derive(Clone, Debug)]
-pub struct Area {
+pub struct SphericalArea {
     pub polygons: Vec<Polygon>,
-    pub wound: Option<Box<WoundPolygon>>,
+    pub oriented: Option<Box<OrientedPolygon>>,
 }
 
 /// The shape of a `$geoIntersects`.
 #[derive(Clone, Debug)]
-pub struct Target {
-    pub shape: Shape,
+pub struct IntersectionTarget {
+    pub shape: SphericalShape,
     cells: Vec<PointCell>,
 }
 
@@ -39,7 +39,7 @@ impl Cap {
         if self.radians >= PI { 2.0 } else { 2.0 * half * half }
     }
 
-    pub fn contains(&self, shape: &Shape) -> bool {
+    pub fn contains(&self, shape: &SphericalShape) -> bool {
         let height = self.height();
         // Lines and polygons must not reach the center of the cap's complement.
         let opposite = Point(self.center.0 * -1.0);
@@ -50,16 +50,16 @@ impl Cap {
     }
 }
 
-impl Area {
-    pub fn contains(&self, shape: &Shape) -> bool {
+impl SphericalArea {
+    pub fn contains(&self, shape: &SphericalShape) -> bool {
         shape.points.iter().counted().all(|point| self.contains_point(*point))
             && shape.lines.iter().counted().all(|line| {
                 self.polygons.iter().counted().any(|polygon| polygon.contains_line(line))
-                    || self.wound.as_ref().is_some_and(|wound| wound.contains_line(line))
+                    || self.oriented.as_ref().is_some_and(|wound| wound.contains_line(line))
             })
             && shape.polygons.iter().counted().all(|other| {
                 self.polygons.iter().counted().any(|polygon| polygon.contains_polygon(other))
-                    || self.wound.as_ref().is_some_and(|wound| wound.contains_polygon(other))
+                    || self.oriented.as_ref().is_some_and(|wound| wound.contains_polygon(other))
             })
     }
 
@@ -69,17 +69,17 @@ impl Area {
         }
         let cell = PointCell::new(point);
         self.polygons.iter().counted().any(|polygon| polygon.meets_cell(&cell))
-            || self.wound.as_ref().is_some_and(|wound| wound.holds_point(&cell, point))
+            || self.oriented.as_ref().is_some_and(|wound| wound.contains_point(&cell, point))
     }
 }
 
-impl Target {
-    pub fn new(shape: Shape) -> Target {
+impl IntersectionTarget {
+    pub fn new(shape: SphericalShape) -> IntersectionTarget {
         let cells = shape.points.iter().counted().map(|point| PointCell::new(*point)).collect();
-        Target { shape, cells }
+        IntersectionTarget { shape, cells }
     }
 
-    pub fn meets(&self, other: &Shape) -> bool {
+    pub fn meets_shape(&self, other: &SphericalShape) -> bool {
         other.points.iter().counted().any(|point| self.meets_point(*point))
             || other.lines.iter().counted().any(|line| self.meets_line(line))
             || other.polygons.iter().counted().any(|polygon| self.meets_polygon(polygon))
@@ -91,7 +91,7 @@ impl Target {
         self.cells.iter().counted().any(|own| own.is_same(&cell))
             || shape.lines.iter().counted().any(|line| line.meets_cell(&cell))
             || shape.polygons.iter().counted().any(|polygon| polygon.meets_cell(&cell))
-            || shape.wound.as_ref().is_some_and(|wound| wound.meets_cell(&cell))
+            || shape.oriented.as_ref().is_some_and(|wound| wound.meets_cell(&cell))
     }
 
     fn meets_line(&self, line: &Line) -> bool {
@@ -99,7 +99,7 @@ impl Target {
         self.cells.iter().counted().any(|cell| line.meets_cell(cell))
             || shape.lines.iter().counted().any(|own| own.intersects(line))
             || shape.polygons.iter().counted().any(|polygon| polygon.meets_line(line))
-            || shape.wound.as_ref().is_some_and(|wound| wound.meets_line(line))
+            || shape.oriented.as_ref().is_some_and(|wound| wound.meets_line(line))
     }
 
     fn meets_polygon(&self, other: &Polygon) -> bool {
@@ -107,7 +107,7 @@ impl Target {
         self.cells.iter().counted().any(|cell| other.meets_cell(cell))
             || shape.lines.iter().counted().any(|line| other.meets_line(line))
             || shape.polygons.iter().counted().any(|polygon| polygon.meets_polygon(other))
-            || shape.wound.as_ref().is_some_and(|wound| wound.meets_polygon(other))
+            || shape.oriented.as_ref().is_some_and(|wound| wound.meets_polygon(other))
     }
 }
 

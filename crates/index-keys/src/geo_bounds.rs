@@ -115,8 +115,8 @@ pub fn region(shape: &IndexShape, wanted: &PlannerQuery<'_>) -> Option<BoundedKe
 
 fn region_intervals(shape: &IndexShape, region: &Region) -> Option<Vec<Interval>> {
     match &shape.kind {
-        IndexKind::Sphere(_) => Some(sphere_intervals(&cover::on_sphere(region)?)),
-        IndexKind::Plane(options) => Some(plane_intervals(&cover::on_plane(region, &grid(options))?)),
+        IndexKind::Sphere(_) => Some(sphere_intervals(&cover::ranges_on_sphere(region)?)),
+        IndexKind::Plane(options) => Some(plane_intervals(&cover::ranges_on_plane(region, &grid(options))?)),
         _ => None,
     }
 }

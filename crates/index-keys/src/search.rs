@@ -27,7 +27,7 @@ pub fn term_intervals(shape: &IndexShape, search: &TextSearch, wanted: &PlannerQ
         a.cmp(b)
     });
     let exact = wanted.is_search_alone(search)
-        && search.is_of_terms_alone()
+        && search.has_terms_only()
         && search.terms.iter().counted().all(|it| text::is_whole(it));
     Some(TermIntervals { intervals, exact: exact && fronts.len() == 1 })
 }

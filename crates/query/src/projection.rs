@@ -25,20 +25,20 @@ use document::{Doc, DocWriter, Value};
 use error::{Code, Error, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tree::{Action, Fields, Mode};
+use tree::{FieldAction, ProjectionFields, ProjectionMode};
 
 #[derive(Clone, Debug, Default)]
 pub struct Projection {
-    mode: Mode,
-    root: Fields,
+    mode: ProjectionMode,
+    root: ProjectionFields,
     /// The filter that the positional operator refers to, with its conditions in the order given:
     /// if several match an array element, the last one determines the position.
     positional: Option<Arc<Predicate>>,
     needs: Needs,
     /// Whether the index key is returned, and of the specification metadata only (`returnKey`).
-    gives_key: bool,
+    returns_index_key: bool,
     /// Whether the record's number is appended (`showRecordId`).
-    numbers: bool,
+    appends_record_id: bool,
 }
 
 impl Projection {
@@ -48,7 +48,7 @@ impl Projection {
     /// Fails with 31253 and 31254 for a mixture of inclusion and exclusion, 31249 and 31250 for
     /// conflicting paths, and like expressions.
     pub fn parse(spec: Doc<'_>, filter: Doc<'_>, context: &Context) -> Result<Projection> {
-        parse::Parser::find(context, filter).parse(spec)
+        parse::ProjectionParser::for_find(context, filter).parse(spec)
     }
 
     /// Parses the operand of a `$project` stage. Fails like [`Projection::parse`], and with 51272
@@ -57,19 +57,19 @@ impl Projection {
         if spec.is_empty() {
             return Err(Error::new(Code(51272), "projection specification must have at least one field"));
         }
-        parse::Parser::stage(context).parse(spec)
+        parse::ProjectionParser::for_stage(context).parse(spec)
     }
 
     /// Returns a projection to the key of the index that was read (`returnKey`).
     #[must_use]
     pub fn into_index_key(self) -> Projection {
         let needs = self.needs.and(Needs::of(Meta::IndexKey));
-        Projection { gives_key: true, numbers: false, positional: None, needs, ..self }
+        Projection { returns_index_key: true, appends_record_id: false, positional: None, needs, ..self }
     }
 
     /// Returns whether documents are replaced by their index keys.
-    pub fn gives_key(&self) -> bool {
-        self.gives_key
+    pub fn returns_index_key(&self) -> bool {
+        self.returns_index_key
     }
 
     /// Returns a projection that appends the record's number to the document's fields
@@ -77,12 +77,15 @@ impl Projection {
     #[must_use]
     pub fn with_record_id(self) -> Projection {
         let needs = self.needs.and(Needs::of(Meta::RecordId));
-        Projection { numbers: true, needs, ..self }
+        Projection { appends_record_id: true, needs, ..self }
     }
 
     /// Returns whether documents are returned unchanged.
     pub fn is_identity(&self) -> bool {
-        self.mode == Mode::Exclude && self.root.is_empty() && !self.gives_key && !self.numbers
+        self.mode == ProjectionMode::Exclude
+            && self.root.is_empty()
+            && !self.returns_index_key
+            && !self.appends_record_id
     }
 
     /// Returns the metadata (`$meta`) that the projection reads.
@@ -92,7 +95,7 @@ impl Projection {
 
     /// Returns whether only named fields are included.
     pub fn is_inclusion(&self) -> bool {
-        self.mode == Mode::Include
+        self.mode == ProjectionMode::Include
     }
 
     /// Returns whether the projection has the positional operator, which reads the matched
@@ -103,13 +106,13 @@ impl Projection {
 
     /// Returns the paths that are read of a document; `None` if it is read whole.
     pub fn paths(&self) -> Option<BTreeSet<String>> {
-        if self.mode == Mode::Exclude || self.is_positional() {
+        if self.mode == ProjectionMode::Exclude || self.is_positional() {
             return None;
         }
         let mut paths = Some(BTreeSet::new());
         self.root.each_path(&mut |path, action| match (action, &mut paths) {
-            (Action::Keep, Some(paths)) => drop(paths.insert(path.to_owned())),
-            (Action::Compute(expression), Some(known)) => match expression.paths() {
+            (FieldAction::Include, Some(paths)) => drop(paths.insert(path.to_owned())),
+            (FieldAction::Compute(expression), Some(known)) => match expression.paths() {
                 Some(read) => known.extend(read),
                 None => paths = None,
             },
@@ -122,8 +125,8 @@ impl Projection {
     pub fn changes(&self) -> Changes {
         let (mut changes, mut kept) = (Changes::default(), Vec::new());
         self.root.each_path(&mut |path, action| match action {
-            Action::Keep => kept.push(path.to_owned()),
-            Action::Compute(expression) => match expression.as_field() {
+            FieldAction::Include => kept.push(path.to_owned()),
+            FieldAction::Compute(expression) => match expression.as_field() {
                 Some(old) if !old.contains('.') => {
                     changes.renamed.push((path.to_owned(), old));
                 }
@@ -131,19 +134,19 @@ impl Projection {
             },
             _ => changes.written.push(path.to_owned()),
         });
-        changes.kept = (self.mode == Mode::Include).then_some(kept);
+        changes.kept = (self.mode == ProjectionMode::Include).then_some(kept);
         changes
     }
 
     /// Returns whether MongoDB's second engine accepts the projection as a stage
     /// ([`crate::expression::second_engine`]).
     pub fn is_known_to_second_engine(&self) -> bool {
-        let mut known = self.mode == Mode::Include && self.needs == Needs::NONE;
+        let mut known = self.mode == ProjectionMode::Include && self.needs == Needs::NONE;
         self.root.each_path(&mut |_, action| {
             known &= match action {
-                Action::Keep | Action::Drop | Action::Inside(_) => true,
-                Action::Compute(expression) => expression.is_known_to_second_engine(),
-                Action::Slice(_) | Action::ElementMatch(_) => false,
+                FieldAction::Include | FieldAction::Exclude | FieldAction::Nested(_) => true,
+                FieldAction::Compute(expression) => expression.is_known_to_second_engine(),
+                FieldAction::Slice(_) | FieldAction::ElementMatch(_) => false,
             };
         });
         known
@@ -163,16 +166,16 @@ impl Projection {
         if let Some(filter) = &self.positional {
             filter.matches_with(root.document, &mut details)?;
         }
-        let walk = apply::Walk { mode: self.mode, root, array_index: details.array_index };
+        let walk = apply::ProjectionWalk { mode: self.mode, root, array_index: details.array_index };
         let mut writer = DocWriter::begin(out);
-        if self.gives_key {
+        if self.returns_index_key {
             return self.index_key(&walk, &mut writer);
         }
         walk.document(&self.root, root.document, self.is_positional(), &mut writer).or_else(|error| {
             self.root.first_failure(root.document, root)?;
             Err(error)
         })?;
-        if self.numbers
+        if self.appends_record_id
             && let Some(number) = root.metadata.get(Meta::RecordId)
         {
             writer.append("$recordId", number);
@@ -180,12 +183,12 @@ impl Projection {
         Ok(())
     }
 
-    fn index_key(&self, walk: &apply::Walk<'_>, out: &mut DocWriter<'_>) -> Result<()> {
+    fn index_key(&self, walk: &apply::ProjectionWalk<'_>, out: &mut DocWriter<'_>) -> Result<()> {
         if let Some(Value::Document(key)) = walk.root.metadata.get(Meta::IndexKey) {
             key.elements().for_each(|element| out.append_element(element));
         }
         if self.needs.contains(Meta::SortKey) {
-            walk.computed(&self.root, &hashbrown::HashSet::new(), out)
+            walk.write_remaining_computed(&self.root, &hashbrown::HashSet::new(), out)
         } else {
             Ok(())
         }

@@ -51,7 +51,7 @@ impl ReadFields {
     /// Returns the index of a field, counted from zero.
     #[inline]
     pub fn place(&self, name: &[u8]) -> Option<usize> {
-        self.0.indices.place(name, self.names())
+        self.0.indices.index_of(name, self.names())
     }
 
     /// Returns whether the document has all of them.

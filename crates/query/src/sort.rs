@@ -27,8 +27,8 @@ use values::integer::truncated;
 use values::text;
 
 pub use elements::ElementOrder;
+use range::KeyBounds;
 pub use range::KeyRange;
-use range::Within;
 pub use sorter::{Sorted, Sorter};
 
 /// Maximal number of fields of a sort.
@@ -46,7 +46,7 @@ pub struct Sort {
     /// The condition by whose distances documents are sorted first; `parts` is then empty.
     near: Option<Arc<Near>>,
     /// The range of keys that count; `None` if all of a document's do.
-    within: Option<Arc<Within>>,
+    key_bounds: Option<Arc<KeyBounds>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl Sort {
 
     /// Returns the same order, preceded by this field: in the direction that the sort has for it,
     /// or else ascending.
-    pub fn led_by(&self, path: &str) -> Sort {
+    pub fn preceded_by(&self, path: &str) -> Sort {
         let own = self.parts.iter().find(|part| part.path == path).cloned();
         let lead = own.unwrap_or_else(|| SortPart { path: Path::new(path), ascending: true, meta: None });
         let rest = self.parts.iter().filter(|part| part.path != path).cloned();
@@ -114,7 +114,7 @@ impl Sort {
     }
 
     /// Makes the sort return documents with their sort key (`{$meta: "sortKey"}`).
-    pub fn show_keys(&mut self) {
+    pub fn record_keys(&mut self) {
         self.records_key = true;
     }
 
@@ -173,7 +173,7 @@ impl Sort {
 
     /// Records the document's sort key in `metadata` (`{$meta: "sortKey"}`). Fails like
     /// [`Sort::key`].
-    pub fn show_key(&self, document: Doc<'_>, metadata: &mut MetadataBuf) -> Result<()> {
+    pub fn record_key(&self, document: Doc<'_>, metadata: &mut MetadataBuf) -> Result<()> {
         let mut bytes = Vec::new();
         let item = Item { document, metadata: metadata.as_metadata() };
         self.values(item, &mut ArrayWriter::begin(&mut bytes))?;

@@ -17,7 +17,7 @@ use store::{
     Progress, Query, RetryKey, ReturnImage, ScanEnd, Sink, StatementOutcome, Statements, StoredDoc, UpdateStatement,
     Validation, WriteBatch, duplicate, index_rules, rules, views,
 };
-use update::Applied;
+use update::UpdateOutcome;
 
 /// Engine of stores in memory; each worker has documents of its own.
 pub struct MemoryEngine;
@@ -121,7 +121,7 @@ impl Collection {
             let mut updated = Vec::new();
             let before = self.documents[position].clone();
             outcome.matched += 1;
-            if statement.update.apply(before.as_doc(), &details, &mut updated)? == Applied::Changed {
+            if statement.update.apply(before.as_doc(), &details, &mut updated)? == UpdateOutcome::Changed {
                 outcome.modified += 1;
                 self.documents[position] = DocBuf::from_vec(updated).unwrap();
             }

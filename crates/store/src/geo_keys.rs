@@ -6,7 +6,7 @@ use crate::index_kind::{IndexKind, PlaneOptions, SphereOptions, number};
 use document::path::{End, Path};
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
-use geo::cover::filed_cells;
+use geo::cover::index_cells;
 use geo::{Grid, Position};
 use std::ops::ControlFlow;
 use values::text;
@@ -43,7 +43,7 @@ pub fn on_sphere<'a>(
         if is_empty {
             continue;
         }
-        let cells = filed_cells(value, options.finest).map_err(|error| {
+        let cells = index_cells(value, options.finest).map_err(|error| {
             let found = match value {
                 Value::Document(_) | Value::Array(_) => String::new(),
                 _ => format!(": {}", text::element(place.key(), value)),

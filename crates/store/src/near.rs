@@ -77,7 +77,7 @@ pub fn no_index(namespace: &Namespace, near: &Near) -> Error {
     let message = format!(
         "error processing query: ns={namespace}Tree: {}\nSort: {{}}\nProj: {{}}\n planner returned error :: caused by :: unable \
          to find index for $geoNear query",
-        near.spelled()
+        near.describe()
     );
     Error::new(Code::NO_QUERY_EXECUTION_PLANS, message)
 }

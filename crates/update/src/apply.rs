@@ -2,8 +2,8 @@
 //! bytes, in runs as long as possible.
 
 use super::operator::Operator;
-use super::place::{Place, Run};
-use super::tree::{self, Elements, Fields, Node, array_index, compare_name_bytes, compare_names};
+use super::place::{UpdateRun, UpdateTarget};
+use super::tree::{self, FieldNodes, SelectedElements, UpdateNode, array_index, compare_name_bytes, compare_names};
 use document::{Doc, Element, Kind, Value};
 use error::{Code, Error, Result};
 use smallvec::SmallVec;
@@ -18,9 +18,9 @@ const LINEAR_SEARCH_MAX: usize = 8;
 
 /// The outcome of changing an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum ElementOutcome {
     /// Unchanged; nothing was written.
-    Kept,
+    Unchanged,
     /// The new element was written.
     Changed,
     /// Removed; nothing was written.
@@ -30,7 +30,7 @@ pub(super) enum Outcome {
 /// A child of the tree that applies here.
 struct Branch<'n> {
     name: &'n str,
-    node: &'n Node,
+    node: &'n UpdateNode,
     done: bool,
 }
 
@@ -41,23 +41,23 @@ type Branches<'n> = SmallVec<[Branch<'n>; 6]>;
 /// The walk follows the document, so with several errors it may find another one first than a walk
 /// along the tree would. MongoDB reports the first in the tree's order, so a failed update is
 /// walked again in that order.
-pub(super) fn change_root(tree: &Fields, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
+pub(super) fn change_root(tree: &FieldNodes, run: &UpdateRun<'_>, out: &mut Vec<u8>) -> Result<bool> {
     change_fields(tree, run.root, None, run, out).map_err(|error| {
-        let run = Run { along_tree: true, ..*run };
+        let run = UpdateRun { in_tree_order: true, ..*run };
         change_fields(tree, run.root, None, &run, &mut Vec::new()).err().unwrap_or(error)
     })
 }
 
 fn change_fields(
-    fields: &Fields,
+    fields: &FieldNodes,
     document: Doc<'_>,
-    place: Option<&Place<'_>>,
-    run: &Run<'_>,
+    place: Option<&UpdateTarget<'_>>,
+    run: &UpdateRun<'_>,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
     let mut merged = None;
     let mut branches = branches(fields, place, run, &mut merged)?;
-    if run.along_tree {
+    if run.in_tree_order {
         return check_in_tree_order(&branches, document, place, run);
     }
     change_document(&mut branches, document, place, run, out)
@@ -67,26 +67,26 @@ fn change_fields(
 fn check_in_tree_order(
     branches: &Branches<'_>,
     document: Doc<'_>,
-    place: Option<&Place<'_>>,
-    run: &Run<'_>,
+    place: Option<&UpdateTarget<'_>>,
+    run: &UpdateRun<'_>,
 ) -> Result<bool> {
     let (mut dropped, mut changed) = (Vec::new(), false);
     for branch in branches {
         steps::step();
         // Account for the fields that are skipped.
         steps::bytes(document.size() / 16);
-        let place = Place::below(place, branch.name, false);
+        let place = UpdateTarget::below(place, branch.name, false);
         changed |= match document.element(branch.name) {
             Some(element) => {
                 dropped.clear();
                 let outcome = change_element(branch.node, element, &place, run, &mut dropped)?;
-                if outcome != Outcome::Kept && branch.name == "_id" {
-                    let run = Run { along_tree: false, ..*run };
+                if outcome != ElementOutcome::Unchanged && branch.name == "_id" {
+                    let run = UpdateRun { in_tree_order: false, ..*run };
                     dropped.clear();
                     change_element(branch.node, element, &place, &run, &mut dropped)?;
                     check_id(&place, &dropped, &run)?;
                 }
-                outcome != Outcome::Kept
+                outcome != ElementOutcome::Unchanged
             }
             None => create_element(branch.node, branch.name, &place, run, &mut dropped)?,
         };
@@ -96,8 +96,8 @@ fn check_in_tree_order(
 
 /// Fails if the document's `_id` would be replaced by one with new fields. Changes to its existing
 /// fields are rejected elsewhere, when they are applied.
-fn check_id(place: &Place<'_>, written: &[u8], run: &Run<'_>) -> Result<()> {
-    if place.parent.is_some() || place.name != "_id" || run.id_open {
+fn check_id(place: &UpdateTarget<'_>, written: &[u8], run: &UpdateRun<'_>) -> Result<()> {
+    if place.parent.is_some() || place.name != "_id" || run.is_id_undetermined {
         return Ok(());
     }
     let nested = written.get("?_id?".len()..).and_then(Doc::from_prefix).unwrap_or(Doc::EMPTY);
@@ -110,21 +110,21 @@ fn check_id(place: &Place<'_>, written: &[u8], run: &Run<'_>) -> Result<()> {
 
 /// Returns the children that apply, including the one of `$`, in order.
 fn branches<'n>(
-    fields: &'n Fields,
-    place: Option<&Place<'_>>,
-    run: &'n Run<'_>,
-    merged: &'n mut Option<Node>,
+    fields: &'n FieldNodes,
+    place: Option<&UpdateTarget<'_>>,
+    run: &'n UpdateRun<'_>,
+    merged: &'n mut Option<UpdateNode>,
 ) -> Result<Branches<'n>> {
     let mut branches: Branches<'n> =
         fields.children.iter().counted().map(|(name, node)| Branch { name, node, done: false }).collect();
     if let Some(positional) = &fields.positional {
         let index = run
-            .matched
+            .matched_index
             .ok_or_else(|| Error::bad_value("The positional operator did not find the match needed from the query."))?;
         match branches.binary_search_by(|branch| compare_names(branch.name, index)) {
             Ok(position) => {
-                let at = Place::below(place, index, true).to_string();
-                branches[position].node = merged.insert(tree::merge(branches[position].node, positional, &at)?);
+                let at = UpdateTarget::below(place, index, true).to_string();
+                branches[position].node = merged.insert(tree::merge_nodes(branches[position].node, positional, &at)?);
             }
             Err(position) => branches.insert(position, Branch { name: index, node: positional, done: false }),
         }
@@ -135,8 +135,8 @@ fn branches<'n>(
 fn change_document(
     branches: &mut Branches<'_>,
     document: Doc<'_>,
-    place: Option<&Place<'_>>,
-    run: &Run<'_>,
+    place: Option<&UpdateTarget<'_>>,
+    run: &UpdateRun<'_>,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
     let bytes = document.as_bytes();
@@ -154,9 +154,9 @@ fn change_document(
             open -= 1;
             out.extend_from_slice(&bytes[copied..offset]);
             copied = offset;
-            let place = Place::below(place, branch.name, false);
+            let place = UpdateTarget::below(place, branch.name, false);
             let written = out.len();
-            if change_element(branch.node, element, &place, run, out)? != Outcome::Kept {
+            if change_element(branch.node, element, &place, run, out)? != ElementOutcome::Unchanged {
                 check_id(&place, &out[written..], run)?;
                 copied = behind;
                 changed = true;
@@ -166,7 +166,7 @@ fn change_document(
     }
     out.extend_from_slice(&bytes[copied..bytes.len() - 1]);
     for branch in branches.iter().counted().filter(|branch| !branch.done) {
-        let place = Place::below(place, branch.name, false);
+        let place = UpdateTarget::below(place, branch.name, false);
         changed |= create_element(branch.node, branch.name, &place, run, out)?;
     }
     Ok(close_document(out, start, changed))
@@ -199,32 +199,32 @@ fn element_size(element: Element<'_>) -> usize {
 }
 
 /// Writes the type and the key of an element.
-pub(super) fn header(out: &mut Vec<u8>, kind: Kind, key: &[u8]) {
+pub(super) fn write_header(out: &mut Vec<u8>, kind: Kind, key: &[u8]) {
     out.push(kind as u8);
     out.extend_from_slice(key);
     out.push(0);
 }
 
 fn change_element(
-    node: &Node,
+    node: &UpdateNode,
     element: Element<'_>,
-    place: &Place<'_>,
-    run: &Run<'_>,
+    place: &UpdateTarget<'_>,
+    run: &UpdateRun<'_>,
     out: &mut Vec<u8>,
-) -> Result<Outcome> {
+) -> Result<ElementOutcome> {
     let start = out.len();
     let changed = match (node, element.value()) {
-        (Node::Vacant, _) => false,
-        (Node::Leaf(operator), _) => return change_leaf(operator, element, place, run, out),
-        (Node::Fields(fields), Value::Document(document)) => {
-            header(out, Kind::Document, element.key_bytes());
+        (UpdateNode::Vacant, _) => false,
+        (UpdateNode::Leaf(operator), _) => return change_leaf(operator, element, place, run, out),
+        (UpdateNode::Fields(fields), Value::Document(document)) => {
+            write_header(out, Kind::Document, element.key_bytes());
             change_fields(fields, document, Some(place), run, out)?
         }
-        (Node::Fields(fields), Value::Array(array)) => {
-            header(out, Kind::Array, element.key_bytes());
+        (UpdateNode::Fields(fields), Value::Array(array)) => {
+            write_header(out, Kind::Array, element.key_bytes());
             change_positions(fields, array, place, run, out)?
         }
-        (Node::Fields(fields), scalar) => {
+        (UpdateNode::Fields(fields), scalar) => {
             let mut merged = None;
             for branch in branches(fields, Some(place), run, &mut merged)? {
                 steps::step();
@@ -232,11 +232,11 @@ fn change_element(
             }
             false
         }
-        (Node::Elements(elements), Value::Array(array)) => {
-            header(out, Kind::Array, element.key_bytes());
+        (UpdateNode::Elements(elements), Value::Array(array)) => {
+            write_header(out, Kind::Array, element.key_bytes());
             change_selected(elements, array, place, run, out)?
         }
-        (Node::Elements(_), other) => {
+        (UpdateNode::Elements(_), other) => {
             return Err(Error::bad_value(format!(
                 "Cannot apply array updates to non-array element {}",
                 text::element(place.name, other)
@@ -244,67 +244,73 @@ fn change_element(
         }
     };
     if changed {
-        return Ok(Outcome::Changed);
+        return Ok(ElementOutcome::Changed);
     }
     out.truncate(start);
-    Ok(Outcome::Kept)
+    Ok(ElementOutcome::Unchanged)
 }
 
 fn change_leaf(
     operator: &Operator,
     element: Element<'_>,
-    place: &Place<'_>,
-    run: &Run<'_>,
+    place: &UpdateTarget<'_>,
+    run: &UpdateRun<'_>,
     out: &mut Vec<u8>,
-) -> Result<Outcome> {
+) -> Result<ElementOutcome> {
     let start = out.len();
     let outcome = operator.change(element, place, run, out)?;
     match outcome {
-        Outcome::Kept => {
+        ElementOutcome::Unchanged => {
             out.truncate(start);
             return Ok(outcome);
         }
-        Outcome::Changed => check_root_name(place, run)?,
-        Outcome::Removed => {}
+        ElementOutcome::Changed => check_root_name(place, run)?,
+        ElementOutcome::Removed => {}
     }
-    if place.root_name() == "_id" && !run.id_open {
+    if place.root_name() == "_id" && !run.is_id_undetermined {
         return Err(Error::new(
             Code::IMMUTABLE_FIELD,
             format!("Performing an update on the path '{place}' would modify the immutable field '_id'"),
         ));
     }
-    if outcome == Outcome::Removed && place.in_array {
-        header(out, Kind::Null, element.key_bytes());
-        return Ok(if element.kind == Kind::Null { Outcome::Kept } else { Outcome::Changed });
+    if outcome == ElementOutcome::Removed && place.in_array {
+        write_header(out, Kind::Null, element.key_bytes());
+        return Ok(if element.kind == Kind::Null { ElementOutcome::Unchanged } else { ElementOutcome::Changed });
     }
     Ok(outcome)
 }
 
 /// Fails if a top-level field begins with `$`.
-fn check_root_name(place: &Place<'_>, run: &Run<'_>) -> Result<()> {
+fn check_root_name(place: &UpdateTarget<'_>, run: &UpdateRun<'_>) -> Result<()> {
     let name = place.root_name();
-    if name.starts_with('$') && !run.inserting { Err(super::replace::dollar_field(name)) } else { Ok(()) }
+    if name.starts_with('$') && !run.is_upsert { Err(super::replace::dollar_field_error(name)) } else { Ok(()) }
 }
 
 // --- fields that do not exist yet
 
 /// Writes the element `name`, if an operator in `node` creates one. Returns whether it did.
-fn create_element(node: &Node, name: &str, place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
+fn create_element(
+    node: &UpdateNode,
+    name: &str,
+    place: &UpdateTarget<'_>,
+    run: &UpdateRun<'_>,
+    out: &mut Vec<u8>,
+) -> Result<bool> {
     let start = out.len();
     let created = match node {
-        Node::Vacant => false,
-        Node::Leaf(operator) => {
+        UpdateNode::Vacant => false,
+        UpdateNode::Leaf(operator) => {
             let created = operator.create(name, place, run, out)?;
             if created {
                 check_root_name(place, run)?;
             }
             created
         }
-        Node::Fields(fields) => {
-            header(out, Kind::Document, name.as_bytes());
+        UpdateNode::Fields(fields) => {
+            write_header(out, Kind::Document, name.as_bytes());
             change_fields(fields, Doc::EMPTY, Some(place), run, out)?
         }
-        Node::Elements(_) => {
+        UpdateNode::Elements(_) => {
             return Err(Error::bad_value(format!(
                 "The path '{place}' must exist in the document in order to apply array updates."
             )));
@@ -317,30 +323,43 @@ fn create_element(node: &Node, name: &str, place: &Place<'_>, run: &Run<'_>, out
 }
 
 /// Reports a branch below a value that can have no field `name`. Most operators fail.
-fn reject_branch(node: &Node, name: &str, parent: &Place<'_>, value: Value<'_>, run: &Run<'_>) -> Result<()> {
-    reject_below(node, name, &Place::below(Some(parent), name, false), parent, value, run)
+fn reject_branch(
+    node: &UpdateNode,
+    name: &str,
+    parent: &UpdateTarget<'_>,
+    value: Value<'_>,
+    run: &UpdateRun<'_>,
+) -> Result<()> {
+    reject_below(node, name, &UpdateTarget::below(Some(parent), name, false), parent, value, run)
 }
 
 fn reject_below(
-    node: &Node,
+    node: &UpdateNode,
     name: &str,
-    place: &Place<'_>,
-    parent: &Place<'_>,
+    place: &UpdateTarget<'_>,
+    parent: &UpdateTarget<'_>,
     value: Value<'_>,
-    run: &Run<'_>,
+    run: &UpdateRun<'_>,
 ) -> Result<()> {
     match node {
-        Node::Vacant => Ok(()),
-        Node::Leaf(operator) => operator.refuse_path(name, place, parent, value, run),
-        Node::Fields(fields) => {
+        UpdateNode::Vacant => Ok(()),
+        UpdateNode::Leaf(operator) => operator.reject_path(name, place, parent, value, run),
+        UpdateNode::Fields(fields) => {
             let mut merged = None;
             for branch in branches(fields, Some(place), run, &mut merged)? {
                 steps::step();
-                reject_below(branch.node, name, &Place::below(Some(place), branch.name, false), parent, value, run)?;
+                reject_below(
+                    branch.node,
+                    name,
+                    &UpdateTarget::below(Some(place), branch.name, false),
+                    parent,
+                    value,
+                    run,
+                )?;
             }
             Ok(())
         }
-        Node::Elements(_) => Err(Error::bad_value(format!(
+        UpdateNode::Elements(_) => Err(Error::bad_value(format!(
             "The path '{place}' must exist in the document in order to apply array updates."
         ))),
     }
@@ -350,15 +369,15 @@ fn reject_below(
 
 /// Changes elements of an array by position; fills positions past its end with nulls.
 fn change_positions(
-    fields: &Fields,
+    fields: &FieldNodes,
     array: Doc<'_>,
-    place: &Place<'_>,
-    run: &Run<'_>,
+    place: &UpdateTarget<'_>,
+    run: &UpdateRun<'_>,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
     let mut merged = None;
     let branches = branches(fields, Some(place), run, &mut merged)?;
-    if run.along_tree {
+    if run.in_tree_order {
         return check_positions_in_tree_order(&branches, array, place, run);
     }
     let mut positions: SmallVec<[(usize, &Branch<'_>); 6]> = SmallVec::new();
@@ -393,20 +412,22 @@ fn change_positions(
 fn check_positions_in_tree_order(
     branches: &Branches<'_>,
     array: Doc<'_>,
-    place: &Place<'_>,
-    run: &Run<'_>,
+    place: &UpdateTarget<'_>,
+    run: &UpdateRun<'_>,
 ) -> Result<bool> {
     let (mut dropped, mut changed) = (Vec::new(), false);
     let length = array.elements().counted().count();
     for branch in branches {
         steps::step();
-        let below = Place::below(Some(place), branch.name, true);
+        let below = UpdateTarget::below(Some(place), branch.name, true);
         let Some(index) = array_index(branch.name) else {
             reject_branch(branch.node, branch.name, place, Value::Array(array), run)?;
             continue;
         };
         changed |= match array.elements().counted().nth(index) {
-            Some(element) => change_element(branch.node, element, &below, run, &mut dropped)? != Outcome::Kept,
+            Some(element) => {
+                change_element(branch.node, element, &below, run, &mut dropped)? != ElementOutcome::Unchanged
+            }
             None => {
                 let created = create_element(branch.node, branch.name, &below, run, &mut dropped)?;
                 if created {
@@ -433,8 +454,8 @@ fn split_repeated<'a, 'n>(positions: &Positions<'a, 'n>) -> (Positions<'a, 'n>, 
 fn change_array(
     positions: &Positions<'_, '_>,
     array: Doc<'_>,
-    place: &Place<'_>,
-    run: &Run<'_>,
+    place: &UpdateTarget<'_>,
+    run: &UpdateRun<'_>,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
     let bytes = array.as_bytes();
@@ -448,8 +469,8 @@ fn change_array(
         if let Some((_, branch)) = open.next_if(|(index, _)| *index == length) {
             out.extend_from_slice(&bytes[copied..offset]);
             copied = offset;
-            let place = Place::below(Some(place), branch.name, true);
-            if change_element(branch.node, element, &place, run, out)? != Outcome::Kept {
+            let place = UpdateTarget::below(Some(place), branch.name, true);
+            if change_element(branch.node, element, &place, run, out)? != ElementOutcome::Unchanged {
                 copied = behind;
                 changed = true;
             }
@@ -461,7 +482,7 @@ fn change_array(
     for &&(index, branch) in open.by_ref().collect::<SmallVec<[_; 6]>>().iter() {
         steps::step();
         let before = out.len();
-        let place = Place::below(Some(place), branch.name, true);
+        let place = UpdateTarget::below(Some(place), branch.name, true);
         let mut key = itoa::Buffer::new();
         // Only creating the element shows whether there is one: create it, then move it after the
         // padding.
@@ -488,17 +509,17 @@ fn fill_with_nulls(from: usize, to: usize, out: &mut Vec<u8>) -> Result<()> {
     let mut key = itoa::Buffer::new();
     for index in from..to {
         steps::step();
-        header(out, Kind::Null, key.format(index).as_bytes());
+        write_header(out, Kind::Null, key.format(index).as_bytes());
     }
     Ok(())
 }
 
 /// Changes the elements of an array that match the filters of `$[identifier]`.
 fn change_selected(
-    elements: &Elements,
+    elements: &SelectedElements,
     array: Doc<'_>,
-    place: &Place<'_>,
-    run: &Run<'_>,
+    place: &UpdateTarget<'_>,
+    run: &UpdateRun<'_>,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
     let bytes = array.as_bytes();
@@ -509,11 +530,11 @@ fn change_selected(
         steps::step();
         let behind = offset + element_size(element);
         let mut key = itoa::Buffer::new();
-        let place = Place::below(Some(place), key.format(index), true);
-        let mut chosen: SmallVec<[&Node; 4]> = SmallVec::new();
-        for (identifier, node) in &elements.filtered {
+        let place = UpdateTarget::below(Some(place), key.format(index), true);
+        let mut chosen: SmallVec<[&UpdateNode; 4]> = SmallVec::new();
+        for (identifier, node) in &elements.by_identifier {
             steps::step();
-            if !run.filters.take(identifier, element, &mut wrapped)? {
+            if !run.filters.selects(identifier, element, &mut wrapped)? {
                 continue;
             }
             chosen.push(node);
@@ -525,7 +546,7 @@ fn change_selected(
         if let Some(node) = merged.as_ref().or(chosen.first().copied()) {
             out.extend_from_slice(&bytes[copied..offset]);
             copied = offset;
-            if change_element(node, element, &place, run, out)? != Outcome::Kept {
+            if change_element(node, element, &place, run, out)? != ElementOutcome::Unchanged {
                 copied = behind;
                 changed = true;
             }

@@ -2,7 +2,7 @@
 //! becomes an int64; an int64 that overflows is an error.
 
 use super::operator::write;
-use super::place::{Place, Run};
+use super::place::{UpdateRun, UpdateTarget};
 use document::compare::equal;
 use document::{Decimal128, Element, Value, ValueBuf};
 use error::{Error, Result};
@@ -11,21 +11,21 @@ use values::number::Number;
 use values::text;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(super) enum ArithmeticOperation {
     Increment,
     Multiply,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Arithmetic {
-    operation: Operation,
+    operation: ArithmeticOperation,
     operand: ValueBuf,
 }
 
 impl Arithmetic {
-    pub fn parse(operation: Operation, path: &str, operand: Value<'_>) -> Result<Self> {
+    pub fn parse(operation: ArithmeticOperation, path: &str, operand: Value<'_>) -> Result<Self> {
         if !operand.kind().is_number() {
-            let verb = if operation == Operation::Increment { "increment" } else { "multiply" };
+            let verb = if operation == ArithmeticOperation::Increment { "increment" } else { "multiply" };
             let given = text::element(path, operand);
             return Err(Error::type_mismatch(format!("Cannot {verb} with non-numeric argument: {{{given}}}")));
         }
@@ -33,14 +33,20 @@ impl Arithmetic {
     }
 
     /// Returns the value of a new field: the increment, or a zero of the factor's type.
-    pub fn initial(&self) -> ValueBuf {
+    pub fn initial_value(&self) -> ValueBuf {
         match self.operation {
-            Operation::Increment => self.operand.clone(),
-            Operation::Multiply => self.compute(Value::Int32(0)).unwrap_or(Value::Int32(0)).to_owned(),
+            ArithmeticOperation::Increment => self.operand.clone(),
+            ArithmeticOperation::Multiply => self.compute(Value::Int32(0)).unwrap_or(Value::Int32(0)).to_owned(),
         }
     }
 
-    pub fn change(&self, element: Element<'_>, place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
+    pub fn change(
+        &self,
+        element: Element<'_>,
+        place: &UpdateTarget<'_>,
+        run: &UpdateRun<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
         let current = element.value();
         if !current.kind().is_number() {
             return Err(Error::type_mismatch(format!(
@@ -67,12 +73,12 @@ impl Arithmetic {
     }
 
     fn name(&self) -> &'static str {
-        if self.operation == Operation::Increment { "$inc" } else { "$mul" }
+        if self.operation == ArithmeticOperation::Increment { "$inc" } else { "$mul" }
     }
 
     /// Returns the result, or `None` if it overflows an int64.
     fn compute(&self, current: Value<'_>) -> Option<Value<'static>> {
-        let increment = self.operation == Operation::Increment;
+        let increment = self.operation == ArithmeticOperation::Increment;
         let operand = self.operand.as_value();
         Some(match (current, operand) {
             (Value::Decimal128(_), _) | (_, Value::Decimal128(_)) => {

@@ -1,6 +1,6 @@
 //! `arrayFilters`: which elements `$[identifier]` selects.
 
-use super::pull::wrap;
+use super::pull::wrap_in_document;
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
 use query::{Context, Predicate};
@@ -32,7 +32,7 @@ impl ArrayFilters {
                 )));
             };
             let filter = parse_filter(filter, context)?;
-            if parsed.place(&filter.identifier).is_some() {
+            if parsed.index_of(&filter.identifier).is_some() {
                 return Err(Error::failed_to_parse(format!(
                     "Found multiple array filters with the same top-level field name {}",
                     filter.identifier
@@ -54,17 +54,17 @@ impl ArrayFilters {
     }
 
     /// Returns the index of the filter of an identifier.
-    pub fn place(&self, identifier: &str) -> Option<usize> {
-        self.indices.place(identifier.as_bytes(), self.filters.iter().map(|filter| &*filter.identifier))
+    pub fn index_of(&self, identifier: &str) -> Option<usize> {
+        self.indices.index_of(identifier.as_bytes(), self.filters.iter().map(|filter| &*filter.identifier))
     }
 
     /// Returns whether `$[identifier]` selects this element; the empty identifier selects all.
-    pub fn take(&self, identifier: &str, element: Element<'_>, scratch: &mut Vec<u8>) -> Result<bool> {
+    pub fn selects(&self, identifier: &str, element: Element<'_>, scratch: &mut Vec<u8>) -> Result<bool> {
         if identifier.is_empty() {
             return Ok(true);
         }
-        match self.place(identifier).and_then(|place| self.filters.get(place)) {
-            Some(filter) => filter.predicate.matches(wrap(identifier, element.value(), scratch)),
+        match self.index_of(identifier).and_then(|place| self.filters.get(place)) {
+            Some(filter) => filter.predicate.matches(wrap_in_document(identifier, element.value(), scratch)),
             None => Ok(false),
         }
     }

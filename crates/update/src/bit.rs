@@ -1,7 +1,7 @@
 //! `$bit`: `and`, `or` and `xor` on integers.
 
 use super::operator::write;
-use super::place::{Place, Run};
+use super::place::{UpdateRun, UpdateTarget};
 use document::{Element, Value};
 use error::{Error, Result};
 use steps::Counted;
@@ -47,11 +47,17 @@ impl Bit {
     }
 
     /// Returns the value of a new field: the operations applied to 0.
-    pub fn initial(&self) -> Value<'static> {
+    pub fn initial_value(&self) -> Value<'static> {
         self.apply(Integer::Narrow(0))
     }
 
-    pub fn change(&self, element: Element<'_>, place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
+    pub fn change(
+        &self,
+        element: Element<'_>,
+        place: &UpdateTarget<'_>,
+        run: &UpdateRun<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
         let Some(current) = Integer::from_value(element.value()) else {
             let id = run
                 .root

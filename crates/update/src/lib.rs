@@ -33,11 +33,11 @@ use array_filter::ArrayFilters;
 use document::{DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MAX_INTERNAL, Doc, ObjectId, Value};
 use error::{Code, Error, Result};
 use operator::Operator;
-use place::Run;
-pub use push::Pushed;
+use place::UpdateRun;
+pub use push::UnsortedPush;
 use query::{Context, MatchDetails, Predicate};
 use replace::Replacement;
-use tree::{Fields, Node};
+use tree::{FieldNodes, UpdateNode};
 use values::text;
 
 #[derive(Clone, Debug)]
@@ -55,14 +55,14 @@ enum UpdateKind {
 
 #[derive(Clone, Debug)]
 struct Operators {
-    tree: Fields,
+    tree: FieldNodes,
     filters: ArrayFilters,
     needs_matched_index: bool,
 }
 
 /// A top-level field and its new value, for stores that can set it themselves.
 #[derive(Clone, Copy, Debug)]
-pub struct FieldSet<'u> {
+pub struct FieldAssignment<'u> {
     pub field: &'u str,
     pub value: Value<'u>,
     /// Levels of documents and arrays within the value.
@@ -71,7 +71,7 @@ pub struct FieldSet<'u> {
 
 /// The outcome of applying an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Applied {
+pub enum UpdateOutcome {
     /// The document did not change (`nModified` does not count it); nothing was written.
     Unchanged,
     /// The new document was written.
@@ -86,7 +86,7 @@ impl Update {
     pub fn parse(update: Value<'_>, array_filters: Option<Doc<'_>>, context: &Context) -> Result<Update> {
         let kind = match update {
             Value::Document(spec) if spec.first().is_some_and(|first| first.key_bytes().starts_with(b"$")) => {
-                UpdateKind::Operators(parse::operators(spec, array_filters, context)?)
+                UpdateKind::Operators(parse::parse_operators(spec, array_filters, context)?)
             }
             Value::Document(replacement) => {
                 // Array filters have no effect here, but are checked.
@@ -111,29 +111,31 @@ impl Update {
 
     /// Returns the `$push` on a top-level field, if the update consists of it only and a store can
     /// execute it.
-    pub fn only_push(&self) -> Option<Pushed<'_>> {
+    pub fn as_unsorted_push(&self) -> Option<UnsortedPush<'_>> {
         match self.only_fields()? {
-            [(name, Node::Leaf(Operator::Push(push)))] if is_plain(name) => push.pushed(name),
+            [(name, UpdateNode::Leaf(Operator::Push(push)))] if is_plain(name) => push.as_unsorted(name),
             _ => None,
         }
     }
 
     /// Returns the top-level fields that `$set` assigns, in the order in which new ones are added;
     /// `None` if the update has other parts, or is empty.
-    pub fn only_set(&self) -> Option<Vec<FieldSet<'_>>> {
+    pub fn as_assignments(&self) -> Option<Vec<FieldAssignment<'_>>> {
         let fields = self.only_fields().filter(|fields| !fields.is_empty())?;
         let set = fields.iter().map(|(name, node)| match node {
-            Node::Leaf(Operator::Set(operand)) if is_plain(name) => {
-                Some(FieldSet { field: name, value: operand.value.as_value(), levels: operand.levels })
+            UpdateNode::Leaf(Operator::Set(operand)) if is_plain(name) => {
+                Some(FieldAssignment { field: name, value: operand.value.as_value(), levels: operand.levels })
             }
             _ => None,
         });
         set.collect()
     }
 
-    fn only_fields(&self) -> Option<&[(Box<str>, Node)]> {
+    fn only_fields(&self) -> Option<&[(Box<str>, UpdateNode)]> {
         match &self.kind {
-            UpdateKind::Operators(Operators { tree: Fields { children, positional: None, .. }, .. }) => Some(children),
+            UpdateKind::Operators(Operators { tree: FieldNodes { children, positional: None, .. }, .. }) => {
+                Some(children)
+            }
             _ => None,
         }
     }
@@ -149,7 +151,7 @@ impl Update {
     /// Fails with 66 (`_id` would change), 28 (the path cannot be created), 14 and 2 (an operator
     /// does not apply to the value), 17419 and 10334 (too large), 15 (too deep), and like
     /// conditions in `$pull` and `arrayFilters`.
-    pub fn apply(&self, document: Doc<'_>, details: &MatchDetails, out: &mut Vec<u8>) -> Result<Applied> {
+    pub fn apply(&self, document: Doc<'_>, details: &MatchDetails, out: &mut Vec<u8>) -> Result<UpdateOutcome> {
         let start = out.len();
         let changed = match &self.kind {
             UpdateKind::Replacement(replacement) => replacement.apply(document, self.now_ms, out)?,
@@ -163,10 +165,10 @@ impl Update {
         };
         if !changed {
             out.truncate(start);
-            return Ok(Applied::Unchanged);
+            return Ok(UpdateOutcome::Unchanged);
         }
         check_size(&out[start..], false)?;
-        Ok(Applied::Changed)
+        Ok(UpdateOutcome::Changed)
     }
 
     /// Writes the document that an upsert inserts: the predicate's equalities, then the update,
@@ -176,15 +178,18 @@ impl Update {
     /// built from.
     pub fn upsert(&self, predicate: &Predicate, new_id: ObjectId, out: &mut Vec<u8>) -> Result<()> {
         let mut document = Vec::new();
-        upsert::document_of(predicate, self.is_replacement(), &mut document)?;
+        upsert::write_equalities(predicate, self.is_replacement(), &mut document)?;
         let base = Doc::from_bytes(&document).unwrap_or(Doc::EMPTY);
         let mut changed = Vec::new();
         let applied = match &self.kind {
-            UpdateKind::Replacement(replacement) => replacement.insert(base, self.now_ms, &mut changed)?,
+            UpdateKind::Replacement(replacement) => replacement.write_upsert(base, self.now_ms, &mut changed)?,
             UpdateKind::Pipeline(transformation) => apply_pipeline(transformation, base, true, &mut changed)?,
             UpdateKind::Operators(operators) => {
-                let run =
-                    Run { inserting: true, id_open: base.get("_id").is_none(), ..self.new_run(operators, base, None) };
+                let run = UpdateRun {
+                    is_upsert: true,
+                    is_id_undetermined: base.get("_id").is_none(),
+                    ..self.new_run(operators, base, None)
+                };
                 apply::change_root(&operators.tree, &run, &mut changed)?
             }
         };
@@ -194,9 +199,17 @@ impl Update {
         check_size(&out[start..], true)
     }
 
-    fn new_run<'r>(&self, operators: &'r Operators, root: Doc<'r>, matched: Option<&'r str>) -> Run<'r> {
+    fn new_run<'r>(&self, operators: &'r Operators, root: Doc<'r>, matched: Option<&'r str>) -> UpdateRun<'r> {
         let filters = &operators.filters;
-        Run { root, matched, inserting: false, id_open: false, along_tree: false, now_ms: self.now_ms, filters }
+        UpdateRun {
+            root,
+            matched_index: matched,
+            is_upsert: false,
+            is_id_undetermined: false,
+            in_tree_order: false,
+            now_ms: self.now_ms,
+            filters,
+        }
     }
 }
 
@@ -226,7 +239,7 @@ fn apply_pipeline(
     }
     place::check_document_depth(transformed)?;
     match new_id.or(old_id) {
-        Some(id) => replace::with_id_first(transformed, id, out),
+        Some(id) => replace::write_id_first(transformed, id, out),
         None => out.extend_from_slice(transformed.as_bytes()),
     }
     Ok(true)

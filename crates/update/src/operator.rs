@@ -1,10 +1,10 @@
 //! The operators at the leaves of the tree: how each changes the value at its path, or creates it.
 
 use super::add_to_set::AddToSet;
-use super::apply::{Outcome, header};
+use super::apply::{ElementOutcome, write_header};
 use super::arithmetic::Arithmetic;
 use super::bit::Bit;
-use super::place::{Place, Run, levels};
+use super::place::{UpdateRun, UpdateTarget, levels};
 use super::pull::Pull;
 use super::push::Push;
 use super::rename;
@@ -56,7 +56,7 @@ impl Operand {
     }
 
     /// Writes an element with this value.
-    fn write(&self, key: &[u8], place: &Place<'_>, out: &mut Vec<u8>) -> Result<()> {
+    fn write_element(&self, key: &[u8], place: &UpdateTarget<'_>, out: &mut Vec<u8>) -> Result<()> {
         place.check_depth(self.levels)?;
         write(key, self.value.as_value(), out);
         Ok(())
@@ -64,32 +64,38 @@ impl Operand {
 }
 
 pub(super) fn write(key: &[u8], value: Value<'_>, out: &mut Vec<u8>) {
-    header(out, value.kind(), key);
+    write_header(out, value.kind(), key);
     value.write_raw(out);
 }
 
 impl Operator {
     /// Changes the existing `element`.
-    pub fn change(&self, element: Element<'_>, place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<Outcome> {
+    pub fn change(
+        &self,
+        element: Element<'_>,
+        place: &UpdateTarget<'_>,
+        run: &UpdateRun<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<ElementOutcome> {
         let key = element.key_bytes();
         steps::bytes(element.raw_value().len());
         let changed = match self {
-            Operator::SetOnInsert(_) if !run.inserting => false,
+            Operator::SetOnInsert(_) if !run.is_upsert => false,
             Operator::Set(operand) | Operator::SetOnInsert(operand) => {
                 let value_at = out.len() + 1 + key.len() + 1;
-                operand.write(key, place, out)?;
+                operand.write_element(key, place, out)?;
                 operand.value.kind() != element.kind || &out[value_at..] != element.raw_value()
             }
-            Operator::Unset | Operator::RenameSource => return Ok(Outcome::Removed),
+            Operator::Unset | Operator::RenameSource => return Ok(ElementOutcome::Removed),
             Operator::Arithmetic(arithmetic) => arithmetic.change(element, place, run, out)?,
             Operator::Extreme { replaces, operand, collation } => {
                 let replaced = collation.compare(operand.value.as_value(), element.value()) == *replaces;
                 if replaced {
-                    operand.write(key, place, out)?;
+                    operand.write_element(key, place, out)?;
                 }
                 replaced
             }
-            Operator::Rename { source } => rename::write(source, key, place, run, out)?,
+            Operator::Rename { source } => rename::write_source_value(source, key, place, run, out)?,
             Operator::CurrentDate | Operator::CurrentTimestamp => {
                 write(key, self.now(run), out);
                 true
@@ -100,23 +106,23 @@ impl Operator {
             Operator::Pop { first } => change_pop(*first, element, place, out)?,
             Operator::Bit(bit) => bit.change(element, place, run, out)?,
         };
-        Ok(if changed { Outcome::Changed } else { Outcome::Kept })
+        Ok(if changed { ElementOutcome::Changed } else { ElementOutcome::Unchanged })
     }
 
     /// Writes a new element; returns `false` for operators that only change existing ones.
-    pub fn create(&self, key: &str, place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
+    pub fn create(&self, key: &str, place: &UpdateTarget<'_>, run: &UpdateRun<'_>, out: &mut Vec<u8>) -> Result<bool> {
         let key = key.as_bytes();
         match self {
-            Operator::SetOnInsert(_) if !run.inserting => return Ok(false),
+            Operator::SetOnInsert(_) if !run.is_upsert => return Ok(false),
             Operator::Set(operand) | Operator::SetOnInsert(operand) | Operator::Extreme { operand, .. } => {
-                operand.write(key, place, out)?;
+                operand.write_element(key, place, out)?;
             }
-            Operator::Arithmetic(arithmetic) => write(key, arithmetic.initial().as_value(), out),
-            Operator::Rename { source } => return rename::write(source, key, place, run, out),
+            Operator::Arithmetic(arithmetic) => write(key, arithmetic.initial_value().as_value(), out),
+            Operator::Rename { source } => return rename::write_source_value(source, key, place, run, out),
             Operator::CurrentDate | Operator::CurrentTimestamp => write(key, self.now(run), out),
             Operator::Push(push) => push.create(key, place, out)?,
             Operator::AddToSet(add) => add.create(key, place, out)?,
-            Operator::Bit(bit) => write(key, bit.initial(), out),
+            Operator::Bit(bit) => write(key, bit.initial_value(), out),
             Operator::Unset | Operator::RenameSource | Operator::Pull(_) | Operator::Pop { .. } => return Ok(false),
         }
         Ok(true)
@@ -124,23 +130,23 @@ impl Operator {
 
     /// Reports that the path cannot exist: `value`, at `parent`, can have no field `name`. `place`
     /// is the operator's own path.
-    pub fn refuse_path(
+    pub fn reject_path(
         &self,
         name: &str,
-        place: &Place<'_>,
-        parent: &Place<'_>,
+        place: &UpdateTarget<'_>,
+        parent: &UpdateTarget<'_>,
         value: Value<'_>,
-        run: &Run<'_>,
+        run: &UpdateRun<'_>,
     ) -> Result<()> {
         let named = text::element(parent.name, value);
         let message = match self {
             Operator::Unset | Operator::RenameSource => return Ok(()),
-            Operator::SetOnInsert(_) if !run.inserting => return Ok(()),
+            Operator::SetOnInsert(_) if !run.is_upsert => return Ok(()),
             Operator::Rename { source } => {
-                if rename::find(source, run)?.is_none() {
+                if rename::find_source(source, run)?.is_none() {
                     return Ok(());
                 }
-                if let Some(inside) = parent.chain().find(|place| place.in_array) {
+                if let Some(inside) = parent.ancestors().find(|place| place.in_array) {
                     return Err(rename::target_in_array(place, inside.parent.map_or("", |array| array.name), run));
                 }
                 if let Value::Array(_) = value {
@@ -156,9 +162,9 @@ impl Operator {
         Err(Error::new(Code::PATH_NOT_VIABLE, message))
     }
 
-    fn now(&self, run: &Run<'_>) -> Value<'static> {
+    fn now(&self, run: &UpdateRun<'_>) -> Value<'static> {
         match self {
-            Operator::CurrentTimestamp => timestamp(run.now_ms),
+            Operator::CurrentTimestamp => timestamp_of(run.now_ms),
             _ => Value::DateTime(run.now_ms),
         }
     }
@@ -166,13 +172,13 @@ impl Operator {
 
 /// Returns the moment as a timestamp. Increments begin at 1; the milliseconds order those within a
 /// second.
-pub(super) fn timestamp(now_ms: i64) -> Value<'static> {
+pub(super) fn timestamp_of(now_ms: i64) -> Value<'static> {
     let time = u32::try_from(now_ms.div_euclid(1000)).unwrap_or(0);
     Value::Timestamp { time, increment: now_ms.rem_euclid(1000) as u32 + 1 }
 }
 
 /// `$pop`: removes the first or the last element of an array.
-fn change_pop(first: bool, element: Element<'_>, place: &Place<'_>, out: &mut Vec<u8>) -> Result<bool> {
+fn change_pop(first: bool, element: Element<'_>, place: &UpdateTarget<'_>, out: &mut Vec<u8>) -> Result<bool> {
     let Value::Array(array) = element.value() else {
         let kind = element.kind.alias();
         return Err(Error::type_mismatch(format!("Path '{place}' contains an element of non-array type '{kind}'")));
@@ -181,7 +187,7 @@ fn change_pop(first: bool, element: Element<'_>, place: &Place<'_>, out: &mut Ve
     if count == 0 {
         return Ok(false);
     }
-    header(out, Kind::Array, element.key_bytes());
+    write_header(out, Kind::Array, element.key_bytes());
     let mut writer = document::ArrayWriter::begin(out);
     let kept = array.elements().counted().skip(usize::from(first)).take(count - 1);
     kept.for_each(|element| writer.push_raw(element.kind, element.raw_value()));

@@ -2,13 +2,13 @@
 
 use super::Operators;
 use super::add_to_set::AddToSet;
-use super::arithmetic::{Arithmetic, Operation};
+use super::arithmetic::{Arithmetic, ArithmeticOperation};
 use super::array_filter::ArrayFilters;
 use super::bit::Bit;
 use super::operator::{Operand, Operator};
 use super::pull::Pull;
 use super::push::Push;
-use super::tree::{self, Fields, Node, check_path, identifiers, is_dynamic};
+use super::tree::{self, FieldNodes, UpdateNode, check_path, depends_on_document, identifiers};
 use document::{Doc, Value};
 use error::{Error, Result};
 use query::Context;
@@ -35,18 +35,18 @@ const OPERATORS: &[&str] = &[
 ];
 
 struct OperatorParser<'c> {
-    root: Node,
+    root: UpdateNode,
     filters: ArrayFilters,
     used_filters: Vec<bool>,
     needs_matched_index: bool,
     context: &'c Context,
 }
 
-pub(super) fn operators(spec: Doc<'_>, filters: Option<Doc<'_>>, context: &Context) -> Result<Operators> {
+pub(super) fn parse_operators(spec: Doc<'_>, filters: Option<Doc<'_>>, context: &Context) -> Result<Operators> {
     let filters = filters.map_or(Ok(ArrayFilters::default()), |filters| ArrayFilters::parse(filters, context))?;
     let used = vec![false; filters.len()];
     let mut parser = OperatorParser {
-        root: Node::Fields(Fields::default()),
+        root: UpdateNode::Fields(FieldNodes::default()),
         filters,
         used_filters: used,
         needs_matched_index: false,
@@ -77,10 +77,10 @@ pub(super) fn operators(spec: Doc<'_>, filters: Option<Doc<'_>>, context: &Conte
         )));
     }
     let mut tree = match parser.root {
-        Node::Fields(fields) => fields,
-        _ => Fields::default(),
+        UpdateNode::Fields(fields) => fields,
+        _ => FieldNodes::default(),
     };
-    tree.settle();
+    tree.sort_children();
     Ok(Operators { tree, filters: parser.filters, needs_matched_index: parser.needs_matched_index })
 }
 
@@ -102,7 +102,7 @@ impl OperatorParser<'_> {
 
     fn mark_filters_used(&mut self, path: &str) -> Result<()> {
         for identifier in identifiers(path) {
-            let index = self.filters.place(identifier).ok_or_else(|| {
+            let index = self.filters.index_of(identifier).ok_or_else(|| {
                 Error::bad_value(format!("No array filter found for identifier '{identifier}' in path '{path}'"))
             })?;
             self.used_filters[index] = true;
@@ -115,8 +115,8 @@ impl OperatorParser<'_> {
             "$set" => Operator::Set(Operand::new(argument)),
             "$setOnInsert" => Operator::SetOnInsert(Operand::new(argument)),
             "$unset" => Operator::Unset,
-            "$inc" => Operator::Arithmetic(Arithmetic::parse(Operation::Increment, path, argument)?),
-            "$mul" => Operator::Arithmetic(Arithmetic::parse(Operation::Multiply, path, argument)?),
+            "$inc" => Operator::Arithmetic(Arithmetic::parse(ArithmeticOperation::Increment, path, argument)?),
+            "$mul" => Operator::Arithmetic(Arithmetic::parse(ArithmeticOperation::Multiply, path, argument)?),
             "$min" => self.min_or_max(Ordering::Less, argument),
             "$max" => self.min_or_max(Ordering::Greater, argument),
             "$currentDate" => parse_current_date(argument)?,
@@ -148,9 +148,9 @@ impl OperatorParser<'_> {
             format!("The source and target field for $rename must differ: {named}")
         } else if is_proper_prefix(source, target) || is_proper_prefix(target, source) {
             format!("The source and target field for $rename must not be on the same path: {named}")
-        } else if is_dynamic(source) {
+        } else if depends_on_document(source) {
             format!("The source field for $rename may not be dynamic: {source}")
-        } else if is_dynamic(target) {
+        } else if depends_on_document(target) {
             format!("The destination field for $rename may not be dynamic: {target}")
         } else {
             return self.insert(target, Operator::Rename { source: source.into() });

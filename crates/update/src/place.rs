@@ -8,22 +8,22 @@ use std::fmt;
 use steps::Counted;
 
 /// One application of an update to one document.
-pub(super) struct Run<'r> {
+pub(super) struct UpdateRun<'r> {
     /// The document before the update.
     pub root: Doc<'r>,
     /// The array index that made the document match, in digits: the value of `$`.
-    pub matched: Option<&'r str>,
+    pub matched_index: Option<&'r str>,
     /// Whether `$setOnInsert` applies.
-    pub inserting: bool,
+    pub is_upsert: bool,
     /// Whether the `_id` is not determined yet (an upsert whose filter contains none).
-    pub id_open: bool,
+    pub is_id_undetermined: bool,
     /// Whether to apply branches in the tree's order, to find the first error.
-    pub along_tree: bool,
+    pub in_tree_order: bool,
     pub now_ms: i64,
     pub filters: &'r ArrayFilters,
 }
 
-impl Run<'_> {
+impl UpdateRun<'_> {
     /// Returns `{_id: 1}`, as messages name the document.
     pub fn id_text(&self) -> String {
         match self.root.get("_id") {
@@ -35,8 +35,8 @@ impl Run<'_> {
 
 /// A path into the document, as a linked list on the stack.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'p> {
-    pub parent: Option<&'p Place<'p>>,
+pub(super) struct UpdateTarget<'p> {
+    pub parent: Option<&'p UpdateTarget<'p>>,
     pub name: &'p str,
     /// Levels of nesting above: 1 for a top-level field.
     pub depth: usize,
@@ -44,33 +44,33 @@ pub(super) struct Place<'p> {
     pub in_array: bool,
 }
 
-impl<'p> Place<'p> {
-    pub fn below(parent: Option<&'p Place<'p>>, name: &'p str, in_array: bool) -> Self {
-        Place { parent, name, depth: parent.map_or(1, |parent| parent.depth + 1), in_array }
+impl<'p> UpdateTarget<'p> {
+    pub fn below(parent: Option<&'p UpdateTarget<'p>>, name: &'p str, in_array: bool) -> Self {
+        UpdateTarget { parent, name, depth: parent.map_or(1, |parent| parent.depth + 1), in_array }
     }
 
     /// Returns the name of the top-level field on the path.
     pub fn root_name(&self) -> &'p str {
-        self.chain().last().map_or("", |place| place.name)
+        self.ancestors().last().map_or("", |place| place.name)
     }
 
     /// Returns an iterator over this place and its ancestors.
-    pub fn chain(&self) -> impl Iterator<Item = Place<'p>> {
+    pub fn ancestors(&self) -> impl Iterator<Item = UpdateTarget<'p>> {
         std::iter::successors(Some(*self), |place| place.parent.copied())
     }
 
     /// Fails if a value with this many levels of its own would nest the document too deep.
     pub fn check_depth(&self, levels: usize) -> Result<()> {
-        if self.depth + levels > DEPTH_STORED_MAX { Err(too_deep()) } else { Ok(()) }
+        if self.depth + levels > DEPTH_STORED_MAX { Err(nesting_too_deep()) } else { Ok(()) }
     }
 }
 
-pub(super) fn too_deep() -> Error {
+pub(super) fn nesting_too_deep() -> Error {
     Error::new(Code::OVERFLOW, format!("Document exceeds maximum nesting depth of {DEPTH_STORED_MAX}"))
 }
 
 /// Formats the dotted path.
-impl fmt::Display for Place<'_> {
+impl fmt::Display for UpdateTarget<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(parent) = self.parent {
             write!(f, "{parent}.")?;
@@ -98,5 +98,5 @@ pub(super) fn check_document_depth(document: Doc<'_>) -> Result<()> {
     /// Least size of a level: type, a name, length and the zero at the end.
     const LEVEL_BYTES_MIN: usize = 7;
     let may_be_deep = document.size() / LEVEL_BYTES_MIN > DEPTH_STORED_MAX;
-    if may_be_deep && levels(Value::Document(document)) > DEPTH_STORED_MAX { Err(too_deep()) } else { Ok(()) }
+    if may_be_deep && levels(Value::Document(document)) > DEPTH_STORED_MAX { Err(nesting_too_deep()) } else { Ok(()) }
 }

@@ -1,6 +1,6 @@
 //! Properties of every update of every document.
 
-use super::{Applied, Update};
+use super::{Update, UpdateOutcome};
 use document::{ArrayWriter, Doc, DocBuf, Value, ValueBuf, validate};
 use proptest::prelude::*;
 use query::{Context, MatchDetails};
@@ -78,10 +78,10 @@ fn push_in_model(
     array_of(&list)
 }
 
-fn apply(update: &Update, document: &DocBuf) -> Option<(Applied, DocBuf)> {
+fn apply(update: &Update, document: &DocBuf) -> Option<(UpdateOutcome, DocBuf)> {
     let mut out = Vec::new();
     let applied = update.apply(document.as_doc(), &MatchDetails::default(), &mut out).ok()?;
-    if applied == Applied::Unchanged {
+    if applied == UpdateOutcome::Unchanged {
         assert!(out.is_empty());
         return Some((applied, document.clone()));
     }
@@ -115,7 +115,7 @@ proptest! {
     fn setting_twice_changes_nothing(document in documents(), changes in prop::collection::vec((paths(), values()), 1..4)) {
         let changed = parse("$set", changes).and_then(|update| Some((apply(&update, &document)?.1, update)));
         if let Some((changed, update)) = changed {
-            prop_assert_eq!(apply(&update, &changed).map(|(applied, _)| applied), Some(Applied::Unchanged));
+            prop_assert_eq!(apply(&update, &changed).map(|(applied, _)| applied), Some(UpdateOutcome::Unchanged));
         }
     }
 
@@ -145,7 +145,7 @@ proptest! {
         let (applied, changed) = apply(&update, &document(array_of(&list))).unwrap();
         prop_assert_eq!(changed, document(push_in_model(&list, &each, position, sort, slice)));
         if !each.is_empty() {
-            prop_assert_eq!(applied, Applied::Changed);
+            prop_assert_eq!(applied, UpdateOutcome::Changed);
         }
     }
 

@@ -1,6 +1,6 @@
 //! `$pull` and `$pullAll`: remove elements of an array, by value or by condition.
 
-use super::apply::header;
+use super::apply::write_header;
 use document::{ArrayWriter, Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::{Context, Predicate};
@@ -41,7 +41,7 @@ impl Pull {
             }
             Value::Document(_) | Value::Regex { .. } | Value::IllFormed { kind: Kind::Regex, .. } => {
                 let mut wrapped = Vec::new();
-                let filter = wrap("", argument, &mut wrapped);
+                let filter = wrap_in_document("", argument, &mut wrapped);
                 Ok(Pull::Wrapped(Predicate::parse(filter, context)?))
             }
             value => Ok(Pull::Values(Unique::of([value], &context.collation))),
@@ -52,7 +52,7 @@ impl Pull {
         let Value::Array(array) = element.value() else {
             return Err(Error::bad_value("Cannot apply $pull to a non-array value"));
         };
-        header(out, Kind::Array, element.key_bytes());
+        write_header(out, Kind::Array, element.key_bytes());
         let mut writer = ArrayWriter::begin(out);
         let mut changed = false;
         let mut scratch = Vec::new();
@@ -74,7 +74,7 @@ impl Pull {
                 Value::Document(document) => predicate.matches(document),
                 _ => Ok(false),
             },
-            Pull::Wrapped(predicate) => predicate.matches(wrap("", value, scratch)),
+            Pull::Wrapped(predicate) => predicate.matches(wrap_in_document("", value, scratch)),
         }
     }
 }
@@ -87,7 +87,7 @@ fn is_value_condition(condition: Doc<'_>) -> bool {
 }
 
 /// Writes `{ name: value }` to `scratch` and returns it.
-pub(super) fn wrap<'s>(name: &str, value: Value<'_>, scratch: &'s mut Vec<u8>) -> Doc<'s> {
+pub(super) fn wrap_in_document<'s>(name: &str, value: Value<'_>, scratch: &'s mut Vec<u8>) -> Doc<'s> {
     scratch.clear();
     DocWriter::begin(scratch).append(name, value);
     Doc::from_bytes(scratch).unwrap_or(Doc::EMPTY)

@@ -1,7 +1,7 @@
 //! `$push`, with `$each`, `$position`, `$sort` and `$slice`.
 
-use super::apply::header;
-use super::place::{Place, Run, levels};
+use super::apply::write_header;
+use super::place::{UpdateRun, UpdateTarget, levels};
 use document::{ArrayWriter, Collation, Doc, Element, Kind, Value, ValueBuf};
 use error::{Error, Result};
 use query::sort::ElementOrder;
@@ -21,7 +21,7 @@ pub(super) struct Push {
 
 /// The effect on one array of a `$push` without `$sort`, for stores that can execute it themselves.
 #[derive(Clone, Copy, Debug)]
-pub struct Pushed<'u> {
+pub struct UnsortedPush<'u> {
     /// The field of the array.
     pub path: &'u str,
     values: &'u [ValueBuf],
@@ -31,7 +31,7 @@ pub struct Pushed<'u> {
     pub slice: Option<i64>,
 }
 
-impl<'u> Pushed<'u> {
+impl<'u> UnsortedPush<'u> {
     /// Returns the values; there is at least one.
     pub fn values(&self) -> impl ExactSizeIterator<Item = Value<'u>> + use<'u> {
         self.values.iter().map(ValueBuf::as_value)
@@ -41,10 +41,10 @@ impl<'u> Pushed<'u> {
 impl Push {
     /// Returns the operation for a store; `None` with `$sort` or without values, because the
     /// elements then decide whether anything changes.
-    pub fn pushed<'u>(&'u self, path: &'u str) -> Option<Pushed<'u>> {
+    pub fn as_unsorted<'u>(&'u self, path: &'u str) -> Option<UnsortedPush<'u>> {
         let Push { values, levels, position, slice, order, collation: _ } = self;
         let told = order.is_none() && !values.is_empty();
-        told.then_some(Pushed { path, values, levels: *levels, position: *position, slice: *slice })
+        told.then_some(UnsortedPush { path, values, levels: *levels, position: *position, slice: *slice })
     }
 
     pub fn parse(argument: Value<'_>, collation: &Collation) -> Result<Self> {
@@ -93,14 +93,20 @@ impl Push {
         Ok(())
     }
 
-    pub fn create(&self, key: &[u8], place: &Place<'_>, out: &mut Vec<u8>) -> Result<()> {
+    pub fn create(&self, key: &[u8], place: &UpdateTarget<'_>, out: &mut Vec<u8>) -> Result<()> {
         place.check_depth(1 + self.levels)?;
-        header(out, Kind::Array, key);
+        write_header(out, Kind::Array, key);
         self.write(Doc::EMPTY, out);
         Ok(())
     }
 
-    pub fn change(&self, element: Element<'_>, place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
+    pub fn change(
+        &self,
+        element: Element<'_>,
+        place: &UpdateTarget<'_>,
+        run: &UpdateRun<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
         let Value::Array(array) = element.value() else {
             return Err(Error::bad_value(format!(
                 "The field '{place}' must be an array but is of type {} in document {}",
@@ -109,7 +115,7 @@ impl Push {
             )));
         };
         place.check_depth(1 + self.levels)?;
-        header(out, Kind::Array, element.key_bytes());
+        write_header(out, Kind::Array, element.key_bytes());
         let count = array.elements().counted().count();
         if self.order.is_none() && self.slice.is_none() && self.appends(count) {
             extend_array(array, count, self.values.iter().map(ValueBuf::as_value), out);

@@ -1,7 +1,7 @@
 //! `$rename`: moves the value at one path to another. Neither path may cross an array.
 
 use super::operator::write as write_element;
-use super::place::{Place, Run, levels};
+use super::place::{UpdateRun, UpdateTarget, levels};
 use super::tree::array_index;
 use document::Value;
 use error::{Code, Error, Result};
@@ -9,11 +9,17 @@ use steps::Counted;
 use values::text;
 
 /// Writes the source's value under `key`; returns `false` if there is no source.
-pub(super) fn write(source: &str, key: &[u8], place: &Place<'_>, run: &Run<'_>, out: &mut Vec<u8>) -> Result<bool> {
-    let Some(value) = find(source, run)? else {
+pub(super) fn write_source_value(
+    source: &str,
+    key: &[u8],
+    place: &UpdateTarget<'_>,
+    run: &UpdateRun<'_>,
+    out: &mut Vec<u8>,
+) -> Result<bool> {
+    let Some(value) = find_source(source, run)? else {
         return Ok(false);
     };
-    if let Some(inside) = place.chain().find(|place| place.in_array) {
+    if let Some(inside) = place.ancestors().find(|place| place.in_array) {
         return Err(target_in_array(place, inside.parent.map_or("", |array| array.name), run));
     }
     place.check_depth(levels(value))?;
@@ -22,7 +28,7 @@ pub(super) fn write(source: &str, key: &[u8], place: &Place<'_>, run: &Run<'_>, 
 }
 
 /// Returns the value to move.
-pub(super) fn find<'r>(source: &str, run: &Run<'r>) -> Result<Option<Value<'r>>> {
+pub(super) fn find_source<'r>(source: &str, run: &UpdateRun<'r>) -> Result<Option<Value<'r>>> {
     let mut value = Value::Document(run.root);
     let mut array = None;
     let mut parent = "";
@@ -53,11 +59,11 @@ pub(super) fn find<'r>(source: &str, run: &Run<'r>) -> Result<Option<Value<'r>>>
     }
 }
 
-pub(super) fn target_in_array(place: &Place<'_>, array: &str, run: &Run<'_>) -> Error {
+pub(super) fn target_in_array(place: &UpdateTarget<'_>, array: &str, run: &UpdateRun<'_>) -> Error {
     crosses_array_error("destination", &place.to_string(), array, run)
 }
 
-fn crosses_array_error(role: &str, path: &str, array: &str, run: &Run<'_>) -> Error {
+fn crosses_array_error(role: &str, path: &str, array: &str, run: &UpdateRun<'_>) -> Error {
     let id =
         run.root.get("_id").map_or("INVALID-MUTABLE-ELEMENT".to_owned(), |id| text::element("_id", id).to_string());
     Error::bad_value(format!(

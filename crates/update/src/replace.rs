@@ -1,6 +1,6 @@
 //! Replacement: a whole new document that keeps the old `_id`.
 
-use super::operator::{timestamp, write};
+use super::operator::{timestamp_of, write};
 use super::place;
 use document::compare::equal;
 use document::{Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
@@ -33,7 +33,7 @@ impl Replacement {
 
     /// Writes the document of an upsert. Like inserted documents, it may have fields that begin
     /// with `$`.
-    pub fn insert(&self, base: Doc<'_>, now_ms: i64, out: &mut Vec<u8>) -> Result<bool> {
+    pub fn write_upsert(&self, base: Doc<'_>, now_ms: i64, out: &mut Vec<u8>) -> Result<bool> {
         check_new_id(base.get("_id"), self.id.as_ref().map(ValueBuf::as_value))?;
         let inserted = Replacement { dollar_field: None, ..self.clone() };
         inserted.apply(base, now_ms, out)
@@ -43,7 +43,7 @@ impl Replacement {
     /// equals the old document byte by byte.
     pub fn apply(&self, old: Doc<'_>, now_ms: i64, out: &mut Vec<u8>) -> Result<bool> {
         if let Some(name) = &self.dollar_field {
-            return Err(dollar_field(name));
+            return Err(dollar_field_error(name));
         }
         let old_id = old.get("_id");
         let new_id = self.id.as_ref().map(ValueBuf::as_value);
@@ -63,7 +63,7 @@ impl Replacement {
         if self.has_zero_timestamp {
             for element in self.fields.as_doc().elements().counted() {
                 let value = element.value();
-                let value = if is_zero_timestamp(value) { timestamp(now_ms) } else { value };
+                let value = if is_zero_timestamp(value) { timestamp_of(now_ms) } else { value };
                 write(element.key_bytes(), value, out);
             }
         } else {
@@ -142,7 +142,7 @@ fn check_id_fields(document: Doc<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn dollar_field(name: &str) -> Error {
+pub(super) fn dollar_field_error(name: &str) -> Error {
     Error::new(
         Code::DOLLAR_PREFIXED_FIELD_NAME,
         format!(
@@ -153,7 +153,7 @@ pub(super) fn dollar_field(name: &str) -> Error {
 }
 
 /// Writes `document` with its `_id` first; adds `id` if it has none.
-pub(super) fn with_id_first(document: Doc<'_>, id: Value<'_>, out: &mut Vec<u8>) {
+pub(super) fn write_id_first(document: Doc<'_>, id: Value<'_>, out: &mut Vec<u8>) {
     let mut writer = DocWriter::begin(out);
     writer.append("_id", document.get("_id").unwrap_or(id));
     let others = document.elements().counted().filter(|element| element.key_bytes() != b"_id");

@@ -1,7 +1,7 @@
 //! Updates and the document or error that each results in. All expectations were read off a 6.0
 //! server.
 
-use super::{Applied, Update};
+use super::{Update, UpdateOutcome};
 use document::{Doc, DocBuf, ObjectId, validate};
 use error::Result;
 use query::{Context, MatchDetails, Predicate};
@@ -30,11 +30,11 @@ impl Case<'_> {
         assert!(out.starts_with(b"before"));
         let written = out.split_off(6);
         match applied {
-            Applied::Unchanged => {
+            UpdateOutcome::Unchanged => {
                 assert!(written.is_empty());
                 Ok(None)
             }
-            Applied::Changed => {
+            UpdateOutcome::Changed => {
                 validate::check(&written).unwrap();
                 Ok(DocBuf::from_vec(written))
             }

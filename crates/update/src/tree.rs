@@ -14,52 +14,52 @@ const COMPONENTS_MAX: usize = 255;
 
 /// The change at one place of the document.
 #[derive(Clone, Debug)]
-pub(super) enum Node {
+pub(super) enum UpdateNode {
     /// No operator; only while the tree is built.
     Vacant,
     Leaf(Operator),
-    Fields(Fields),
-    Elements(Elements),
+    Fields(FieldNodes),
+    Elements(SelectedElements),
 }
 
 /// Changes below named fields (or array positions).
 #[derive(Clone, Debug, Default)]
-pub(super) struct Fields {
+pub(super) struct FieldNodes {
     /// In the order of [`compare_names`], in which new fields are added; in order of insertion
     /// while the tree is built.
-    pub children: Vec<(Box<str>, Node)>,
+    pub children: Vec<(Box<str>, UpdateNode)>,
     /// Indices of children by name, while the tree is built.
     indices: NameIndex,
     /// Changes below `$`: the position that made the document match.
-    pub positional: Option<Box<Node>>,
+    pub positional: Option<Box<UpdateNode>>,
 }
 
 /// Changes below `$[identifier]`, by identifier; the empty one selects all elements.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Elements {
-    pub filtered: Vec<(Box<str>, Node)>,
+pub(super) struct SelectedElements {
+    pub by_identifier: Vec<(Box<str>, UpdateNode)>,
     /// Indices of the filters by identifier, while the tree is built.
     indices: NameIndex,
 }
 
 /// One component of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Component<'a> {
+pub(super) enum PathComponent<'a> {
     Field(&'a str),
     /// `$`
     Positional,
     /// `$[identifier]`
-    Filtered(&'a str),
+    Selected(&'a str),
 }
 
-pub(super) fn component(name: &str) -> Component<'_> {
+pub(super) fn path_component(name: &str) -> PathComponent<'_> {
     match name.strip_prefix('$') {
-        Some("") => Component::Positional,
+        Some("") => PathComponent::Positional,
         Some(rest) => match rest.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            Some(identifier) => Component::Filtered(identifier),
-            None => Component::Field(name),
+            Some(identifier) => PathComponent::Selected(identifier),
+            None => PathComponent::Field(name),
         },
-        None => Component::Field(name),
+        None => PathComponent::Field(name),
     }
 }
 
@@ -92,12 +92,12 @@ pub(super) fn array_index(name: &str) -> Option<usize> {
 }
 
 /// Inserts `operator` at `path`, whose components from byte `from` on are below `node`.
-pub(super) fn insert(node: &mut Node, path: &str, from: usize, operator: Operator) -> Result<()> {
+pub(super) fn insert(node: &mut UpdateNode, path: &str, from: usize, operator: Operator) -> Result<()> {
     steps::step();
     if from > path.len() {
         return match node {
-            Node::Vacant => {
-                *node = Node::Leaf(operator);
+            UpdateNode::Vacant => {
+                *node = UpdateNode::Leaf(operator);
                 Ok(())
             }
             _ => Err(conflict_error(path, path)),
@@ -105,30 +105,32 @@ pub(super) fn insert(node: &mut Node, path: &str, from: usize, operator: Operato
     }
     let here = &path[..from.saturating_sub(1)];
     let end = path[from..].find('.').map_or(path.len(), |length| from + length);
-    let below = match component(&path[from..end]) {
-        Component::Field(name) => fields_mut(node, path, here)?.child(name),
-        Component::Positional => fields_mut(node, path, here)?.positional.get_or_insert_with(|| Box::new(Node::Vacant)),
-        Component::Filtered(identifier) => elements_mut(node, path, here)?.child(identifier),
+    let below = match path_component(&path[from..end]) {
+        PathComponent::Field(name) => fields_mut(node, path, here)?.child_mut(name),
+        PathComponent::Positional => {
+            fields_mut(node, path, here)?.positional.get_or_insert_with(|| Box::new(UpdateNode::Vacant))
+        }
+        PathComponent::Selected(identifier) => elements_mut(node, path, here)?.child(identifier),
     };
     insert(below, path, end + 1, operator)
 }
 
-fn fields_mut<'n>(node: &'n mut Node, path: &str, here: &str) -> Result<&'n mut Fields> {
-    if matches!(node, Node::Vacant) {
-        *node = Node::Fields(Fields::default());
+fn fields_mut<'n>(node: &'n mut UpdateNode, path: &str, here: &str) -> Result<&'n mut FieldNodes> {
+    if matches!(node, UpdateNode::Vacant) {
+        *node = UpdateNode::Fields(FieldNodes::default());
     }
     match node {
-        Node::Fields(fields) => Ok(fields),
+        UpdateNode::Fields(fields) => Ok(fields),
         _ => Err(conflict_error(path, here)),
     }
 }
 
-fn elements_mut<'n>(node: &'n mut Node, path: &str, here: &str) -> Result<&'n mut Elements> {
-    if matches!(node, Node::Vacant) {
-        *node = Node::Elements(Elements::default());
+fn elements_mut<'n>(node: &'n mut UpdateNode, path: &str, here: &str) -> Result<&'n mut SelectedElements> {
+    if matches!(node, UpdateNode::Vacant) {
+        *node = UpdateNode::Elements(SelectedElements::default());
     }
     match node {
-        Node::Elements(elements) => Ok(elements),
+        UpdateNode::Elements(elements) => Ok(elements),
         _ => Err(conflict_error(path, here)),
     }
 }
@@ -140,13 +142,13 @@ fn conflict_error(path: &str, at: &str) -> Error {
     )
 }
 
-impl Fields {
-    fn child(&mut self, name: &str) -> &mut Node {
+impl FieldNodes {
+    fn child_mut(&mut self, name: &str) -> &mut UpdateNode {
         child(&mut self.children, &mut self.indices, name)
     }
 
     /// Sorts the children of all levels; call it once the tree is complete.
-    pub fn settle(&mut self) {
+    pub fn sort_children(&mut self) {
         settle(&mut self.children, &mut self.indices, compare_names);
         if let Some(positional) = &mut self.positional {
             positional.settle();
@@ -154,28 +156,28 @@ impl Fields {
     }
 }
 
-impl Elements {
-    fn child(&mut self, identifier: &str) -> &mut Node {
-        child(&mut self.filtered, &mut self.indices, identifier)
+impl SelectedElements {
+    fn child(&mut self, identifier: &str) -> &mut UpdateNode {
+        child(&mut self.by_identifier, &mut self.indices, identifier)
     }
 }
 
-impl Node {
+impl UpdateNode {
     fn settle(&mut self) {
         match self {
-            Node::Vacant | Node::Leaf(_) => {}
-            Node::Fields(fields) => fields.settle(),
-            Node::Elements(elements) => settle(&mut elements.filtered, &mut elements.indices, str::cmp),
+            UpdateNode::Vacant | UpdateNode::Leaf(_) => {}
+            UpdateNode::Fields(fields) => fields.sort_children(),
+            UpdateNode::Elements(elements) => settle(&mut elements.by_identifier, &mut elements.indices, str::cmp),
         }
     }
 }
 
 /// Returns the node of a name; adds a vacant one if there was none.
-fn child<'n>(children: &'n mut Children, places: &mut NameIndex, name: &str) -> &'n mut Node {
-    let known = places.place(name.as_bytes(), children.iter().map(|(known, _)| &**known));
+fn child<'n>(children: &'n mut Children, places: &mut NameIndex, name: &str) -> &'n mut UpdateNode {
+    let known = places.index_of(name.as_bytes(), children.iter().map(|(known, _)| &**known));
     let index = known.unwrap_or_else(|| {
         places.push(name);
-        children.push((name.into(), Node::Vacant));
+        children.push((name.into(), UpdateNode::Vacant));
         children.len() - 1
     });
     &mut children[index].1
@@ -192,21 +194,21 @@ fn settle(children: &mut Children, places: &mut NameIndex, order: fn(&str, &str)
 
 /// Merges two branches that reach the same place (`a.$` and `a.0`, or two filters that select the
 /// same element). `at` is that place, for the message.
-pub(super) fn merge(a: &Node, b: &Node, at: &str) -> Result<Node> {
+pub(super) fn merge_nodes(a: &UpdateNode, b: &UpdateNode, at: &str) -> Result<UpdateNode> {
     let collision = || Error::new(Code::CONFLICTING_UPDATE_OPERATORS, format!("Update created a conflict at '{at}'"));
     match (a, b) {
-        (Node::Vacant, other) | (other, Node::Vacant) => Ok(other.clone()),
-        (Node::Fields(a), Node::Fields(b)) => Ok(Node::Fields(Fields {
+        (UpdateNode::Vacant, other) | (other, UpdateNode::Vacant) => Ok(other.clone()),
+        (UpdateNode::Fields(a), UpdateNode::Fields(b)) => Ok(UpdateNode::Fields(FieldNodes {
             children: merge_children(&a.children, &b.children, compare_names, at)?,
             positional: match (&a.positional, &b.positional) {
-                (Some(a), Some(b)) => Some(Box::new(merge(a, b, &format!("{at}.$"))?)),
+                (Some(a), Some(b)) => Some(Box::new(merge_nodes(a, b, &format!("{at}.$"))?)),
                 (one, other) => one.clone().or_else(|| other.clone()),
             },
             indices: NameIndex::default(),
         })),
-        (Node::Elements(a), Node::Elements(b)) => {
-            let filtered = merge_children(&a.filtered, &b.filtered, str::cmp, at)?;
-            Ok(Node::Elements(Elements { filtered, indices: NameIndex::default() }))
+        (UpdateNode::Elements(a), UpdateNode::Elements(b)) => {
+            let filtered = merge_children(&a.by_identifier, &b.by_identifier, str::cmp, at)?;
+            Ok(UpdateNode::Elements(SelectedElements { by_identifier: filtered, indices: NameIndex::default() }))
         }
         _ => Err(collision()),
     }
@@ -214,19 +216,19 @@ pub(super) fn merge(a: &Node, b: &Node, at: &str) -> Result<Node> {
 
 /// Like [`merge`], for two or more. Merges by halves, because each merge visits both trees
 /// completely.
-pub(super) fn merge_all(nodes: &[&Node], at: &str) -> Result<Node> {
+pub(super) fn merge_all(nodes: &[&UpdateNode], at: &str) -> Result<UpdateNode> {
     match nodes {
-        [] => Ok(Node::Vacant),
+        [] => Ok(UpdateNode::Vacant),
         [one] => Ok((*one).clone()),
-        [one, other] => merge(one, other, at),
+        [one, other] => merge_nodes(one, other, at),
         several => {
             let (some, others) = several.split_at(several.len() / 2);
-            merge(&merge_all(some, at)?, &merge_all(others, at)?, at)
+            merge_nodes(&merge_all(some, at)?, &merge_all(others, at)?, at)
         }
     }
 }
 
-type Children = Vec<(Box<str>, Node)>;
+type Children = Vec<(Box<str>, UpdateNode)>;
 
 /// Merges two sorted lists into one.
 fn merge_children(a: &Children, b: &Children, order: fn(&str, &str) -> Ordering, at: &str) -> Result<Children> {
@@ -245,7 +247,7 @@ fn merge_children(a: &Children, b: &Children, order: fn(&str, &str) -> Ordering,
             Ordering::Greater => merged.extend(theirs.next().cloned()),
             Ordering::Equal => {
                 if let (Some((name, ours)), Some((_, theirs))) = (ours.next(), theirs.next()) {
-                    merged.push((name.clone(), merge(ours, theirs, &format!("{at}.{name}"))?));
+                    merged.push((name.clone(), merge_nodes(ours, theirs, &format!("{at}.{name}"))?));
                 }
             }
         }
@@ -266,27 +268,27 @@ pub(super) fn check_path(path: &str) -> Result<()> {
         let message = format!("Document exceeds maximum nesting depth of {}", document::DEPTH_STORED_MAX);
         return Err(Error::new(Code::OVERFLOW, message));
     }
-    let mut positionals = path.split('.').filter(|name| component(name) == Component::Positional);
+    let mut positionals = path.split('.').filter(|name| path_component(name) == PathComponent::Positional);
     if positionals.next().is_some() && positionals.next().is_some() {
         return Err(Error::bad_value(format!("Too many positional (i.e. '$') elements found in path '{path}'")));
     }
-    let refused = match component(path.split('.').next().unwrap_or_default()) {
-        Component::Positional => "positional (i.e. '$') element",
-        Component::Filtered(_) => "array filter identifier (i.e. '$[<id>]') element",
-        Component::Field(_) => return Ok(()),
+    let refused = match path_component(path.split('.').next().unwrap_or_default()) {
+        PathComponent::Positional => "positional (i.e. '$') element",
+        PathComponent::Selected(_) => "array filter identifier (i.e. '$[<id>]') element",
+        PathComponent::Field(_) => return Ok(()),
     };
     Err(Error::bad_value(format!("Cannot have {refused} in the first position in path '{path}'")))
 }
 
 /// Returns whether the path has a component that depends on the document: `$` or `$[identifier]`.
-pub(super) fn is_dynamic(path: &str) -> bool {
-    path.split('.').any(|name| !matches!(component(name), Component::Field(_)))
+pub(super) fn depends_on_document(path: &str) -> bool {
+    path.split('.').any(|name| !matches!(path_component(name), PathComponent::Field(_)))
 }
 
 /// Returns the identifiers of the path's `$[identifier]` components.
 pub(super) fn identifiers(path: &str) -> impl Iterator<Item = &str> {
-    path.split('.').filter_map(|name| match component(name) {
-        Component::Filtered(identifier) if !identifier.is_empty() => Some(identifier),
+    path.split('.').filter_map(|name| match path_component(name) {
+        PathComponent::Selected(identifier) if !identifier.is_empty() => Some(identifier),
         _ => None,
     })
 }

@@ -1,7 +1,7 @@
 //! The initial document of an upsert: the fields that the filter requires to be equal to a value.
 
-use super::place::{levels, too_deep};
-use super::replace::{check_id, with_id_first};
+use super::place::{levels, nesting_too_deep};
+use super::replace::{check_id, write_id_first};
 use document::{DEPTH_STORED_MAX, Doc, ObjectId, Value};
 use error::{Code, Error, Result};
 use hashbrown::HashSet;
@@ -13,7 +13,7 @@ type Equality<'p> = (&'p str, Value<'p>);
 
 /// Writes the document of the predicate's equalities. For a replacement, it contains the `_id`
 /// only.
-pub(super) fn document_of(predicate: &Predicate, only_id: bool, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn write_equalities(predicate: &Predicate, only_id: bool, out: &mut Vec<u8>) -> Result<()> {
     let mut equalities = Vec::new();
     collect_equalities(predicate.root(), &mut equalities)?;
     if only_id {
@@ -79,7 +79,7 @@ fn check_conflicts(equalities: &[Equality<'_>]) -> Result<()> {
 /// `depth`.
 fn write_level(equalities: &[Equality<'_>], from: usize, depth: usize, out: &mut Vec<u8>) -> Result<()> {
     if depth > DEPTH_STORED_MAX {
-        return Err(too_deep());
+        return Err(nesting_too_deep());
     }
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
@@ -90,14 +90,14 @@ fn write_level(equalities: &[Equality<'_>], from: usize, depth: usize, out: &mut
         let end = from + name.len();
         if end == path.len() {
             if depth + levels(value) > DEPTH_STORED_MAX {
-                return Err(too_deep());
+                return Err(nesting_too_deep());
             }
             super::operator::write(name.as_bytes(), value, out);
             rest = &rest[1..];
             continue;
         }
         let together = rest.iter().counted().take_while(|(other, _)| other.starts_with(&path[..=end])).count();
-        super::apply::header(out, document::Kind::Document, name.as_bytes());
+        super::apply::write_header(out, document::Kind::Document, name.as_bytes());
         write_level(&rest[..together], end + 1, depth + 1, out)?;
         rest = &rest[together..];
     }
@@ -112,6 +112,6 @@ pub(super) fn write_with_id(document: Doc<'_>, new_id: ObjectId, out: &mut Vec<u
     if let Some(id) = document.get("_id") {
         check_id(id)?;
     }
-    with_id_first(document, Value::ObjectId(new_id), out);
+    write_id_first(document, Value::ObjectId(new_id), out);
     Ok(())
 }

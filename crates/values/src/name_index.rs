@@ -18,7 +18,7 @@ impl NameIndex {
 
     /// Returns the index of a name; `names` are the list's.
     #[inline]
-    pub fn place<'n>(&self, name: &[u8], mut names: impl Iterator<Item = &'n str>) -> Option<usize> {
+    pub fn index_of<'n>(&self, name: &[u8], mut names: impl Iterator<Item = &'n str>) -> Option<usize> {
         match self.0.len() <= COMPARED_MAX {
             true => names.position(|known| known.as_bytes() == name),
             false => self.0.get(name).copied(),
@@ -36,7 +36,7 @@ mod tests {
             let names: Vec<String> = (0..count).map(|number| format!("n{number}")).collect();
             let mut index = NameIndex::default();
             names.iter().for_each(|name| index.push(name));
-            let place = |name: &str| index.place(name.as_bytes(), names.iter().map(String::as_str));
+            let place = |name: &str| index.index_of(name.as_bytes(), names.iter().map(String::as_str));
             for (number, name) in names.iter().enumerate() {
                 assert_eq!(place(name), Some(number));
             }

@@ -25,7 +25,7 @@ pub(super) fn push(value: Value<'_>, bytes: &mut Vec<u8>, count: &mut u32) -> is
 }
 
 /// Closes the array.
-pub(super) fn closed(mut bytes: Vec<u8>) -> Vec<u8> {
+pub(super) fn close_array(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.push(0);
     let length = (bytes.len() as i32).to_le_bytes();
     if let Some(prefix) = bytes.get_mut(..4) {
@@ -36,13 +36,13 @@ pub(super) fn closed(mut bytes: Vec<u8>) -> Vec<u8> {
 
 /// A document that others are merged into, field by field.
 #[derive(Debug, Default)]
-pub(crate) struct Merged {
+pub(crate) struct MergedFields {
     fields: Vec<(Box<str>, ValueBuf)>,
-    places: NameIndex,
+    indices: NameIndex,
     bytes: usize,
 }
 
-impl Merged {
+impl MergedFields {
     /// Merges the fields of `document` over the existing ones; returns the bytes by which it grew.
     pub fn merge(&mut self, document: Doc<'_>) -> isize {
         let before = self.bytes;
@@ -50,7 +50,7 @@ impl Merged {
             steps::step();
             steps::bytes(element.raw_value().len());
             let (name, value) = (element.key(), element.value().to_owned());
-            let known = self.places.place(name.as_bytes(), self.fields.iter().map(|(name, _)| &**name));
+            let known = self.indices.index_of(name.as_bytes(), self.fields.iter().map(|(name, _)| &**name));
             self.bytes += value.raw_value().len();
             match known.and_then(|place| self.fields.get_mut(place)) {
                 Some((_, held)) => {
@@ -59,7 +59,7 @@ impl Merged {
                 }
                 None => {
                     self.bytes += size_of::<(Box<str>, ValueBuf)>() + 2 * name.len();
-                    self.places.push(name);
+                    self.indices.push(name);
                     self.fields.push((name.into(), value));
                 }
             }
@@ -82,54 +82,54 @@ impl Merged {
 
 /// The values retained so far.
 #[derive(Debug)]
-pub(crate) enum Kept {
+pub(crate) enum SelectedValues {
     /// In the order of arrival.
     List(VecDeque<ValueBuf>),
     /// By their keys; equal values in the order of arrival.
     Ranked { values: BTreeMap<(Vec<u8>, u64), ValueBuf>, arrivals: u64 },
 }
 
-impl Kept {
+impl SelectedValues {
     pub fn len(&self) -> usize {
         match self {
-            Kept::List(values) => values.len(),
-            Kept::Ranked { values, .. } => values.len(),
+            SelectedValues::List(values) => values.len(),
+            SelectedValues::Ranked { values, .. } => values.len(),
         }
     }
 
     /// Returns the values in an order in which they can be added again.
     pub fn values(&self) -> Box<dyn DoubleEndedIterator<Item = &ValueBuf> + '_> {
         match self {
-            Kept::List(values) => Box::new(values.iter()),
-            Kept::Ranked { values, .. } => Box::new(values.values()),
+            SelectedValues::List(values) => Box::new(values.iter()),
+            SelectedValues::Ranked { values, .. } => Box::new(values.values()),
         }
     }
 }
 
 /// `$firstN`, `$lastN`, `$minN`, `$maxN`.
 #[derive(Debug)]
-pub(crate) struct Several {
-    which: Which,
+pub(crate) struct SelectN {
+    selection: Selection,
     input: Operand,
     limit: Expression,
     collation: Collation,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Which {
+pub(crate) enum Selection {
     First,
     Last,
     /// The values that compare this way to others.
     Extreme(Ordering),
 }
 
-impl Several {
-    pub fn parse(operator: &str, argument: Value<'_>, context: &Context) -> Result<Several> {
+impl SelectN {
+    pub fn parse(operator: &str, argument: Value<'_>, context: &Context) -> Result<SelectN> {
         let (which, code) = match operator {
-            "$firstN" => (Which::First, 5787801),
-            "$lastN" => (Which::Last, 5787801),
-            "$minN" => (Which::Extreme(Ordering::Less), 5787900),
-            _ => (Which::Extreme(Ordering::Greater), 5787900),
+            "$firstN" => (Selection::First, 5787801),
+            "$lastN" => (Selection::Last, 5787801),
+            "$minN" => (Selection::Extreme(Ordering::Less), 5787900),
+            _ => (Selection::Extreme(Ordering::Greater), 5787900),
         };
         let Value::Document(spec) = argument else {
             let found = text::element(operator, argument);
@@ -145,22 +145,22 @@ impl Several {
         }
         let limit = limit.ok_or_else(|| Error::new(Code(5787906), "Missing value for 'n'"))?;
         let input = input.ok_or_else(|| Error::new(Code(5787907), "Missing value for 'input'"))?;
-        Ok(Several { which, input, limit, collation: context.collation.clone() })
+        Ok(SelectN { selection: which, input, limit, collation: context.collation.clone() })
     }
 
     /// Returns the initial collection of values.
-    pub fn begin(&self) -> Kept {
-        match self.which {
-            Which::First | Which::Last => Kept::List(VecDeque::new()),
-            Which::Extreme(_) => Kept::Ranked { values: BTreeMap::new(), arrivals: 0 },
+    pub fn new_values(&self) -> SelectedValues {
+        match self.selection {
+            Selection::First | Selection::Last => SelectedValues::List(VecDeque::new()),
+            Selection::Extreme(_) => SelectedValues::Ranked { values: BTreeMap::new(), arrivals: 0 },
         }
     }
 
     /// Returns the values in the order of the result: of equal values the last comes first in
     /// `$maxN`.
-    pub fn in_order<'v>(&self, kept: &'v Kept) -> Box<dyn Iterator<Item = &'v ValueBuf> + 'v> {
-        match self.which {
-            Which::Extreme(Ordering::Greater) => Box::new(kept.values().rev()),
+    pub fn in_result_order<'v>(&self, kept: &'v SelectedValues) -> Box<dyn Iterator<Item = &'v ValueBuf> + 'v> {
+        match self.selection {
+            Selection::Extreme(Ordering::Greater) => Box::new(kept.values().rev()),
             _ => kept.values(),
         }
     }
@@ -173,13 +173,13 @@ impl Several {
         &self.input
     }
 
-    pub fn which(&self) -> Which {
-        self.which
+    pub fn selection(&self) -> Selection {
+        self.selection
     }
 
-    pub fn add(&self, limit: usize, kept: &mut Kept, document: Item<'_>) -> Result<isize> {
+    pub fn add(&self, limit: usize, kept: &mut SelectedValues, document: Item<'_>) -> Result<isize> {
         let evaluated = self.input.evaluate(document)?;
-        if let Which::First = self.which
+        if let Selection::First = self.selection
             && kept.len() >= limit
         {
             return Ok(0);
@@ -188,22 +188,22 @@ impl Several {
     }
 
     /// Adds a value; returns the bytes by which memory grew.
-    pub fn add_value(&self, limit: usize, kept: &mut Kept, value: ValueBuf) -> isize {
+    pub fn add_value(&self, limit: usize, kept: &mut SelectedValues, value: ValueBuf) -> isize {
         steps::step();
-        match (self.which, kept) {
-            (Which::Extreme(wanted), Kept::Ranked { values, arrivals }) => {
+        match (self.selection, kept) {
+            (Selection::Extreme(wanted), SelectedValues::Ranked { values, arrivals }) => {
                 if matches!(value.as_value(), Value::Null | Value::Undefined) {
                     return 0;
                 }
                 let mut key = Vec::new();
                 self.collation.encode_key(value.as_value(), &mut key);
                 *arrivals += 1;
-                rank(limit, values, wanted == Ordering::Greater, (key, *arrivals), value)
+                insert_ranked(limit, values, wanted == Ordering::Greater, (key, *arrivals), value)
             }
-            (which, Kept::List(values)) => {
+            (which, SelectedValues::List(values)) => {
                 let bytes = memory_bytes(&value);
                 values.push_back(value);
-                let is_over = matches!(which, Which::Last) && values.len() > limit;
+                let is_over = matches!(which, Selection::Last) && values.len() > limit;
                 let dropped = if is_over { values.pop_front() } else { None };
                 bytes - dropped.as_ref().map_or(0, memory_bytes)
             }
@@ -216,11 +216,11 @@ impl Several {
     }
 
     pub fn name(&self) -> &'static str {
-        match self.which {
-            Which::First => "$firstN",
-            Which::Last => "$lastN",
-            Which::Extreme(Ordering::Less) => "$minN",
-            Which::Extreme(_) => "$maxN",
+        match self.selection {
+            Selection::First => "$firstN",
+            Selection::Last => "$lastN",
+            Selection::Extreme(Ordering::Less) => "$minN",
+            Selection::Extreme(_) => "$maxN",
         }
     }
 }
@@ -228,7 +228,7 @@ impl Several {
 /// Inserts a value by its key if it is among the first ones, or the last (`greatest`); returns the
 /// bytes by which memory grew. It replaces the first of the smallest values, or the last of the
 /// greatest.
-pub(super) fn rank(
+pub(super) fn insert_ranked(
     limit: usize,
     values: &mut BTreeMap<(Vec<u8>, u64), ValueBuf>,
     greatest: bool,

@@ -2,8 +2,8 @@
 //! states of one group.
 
 use super::Unique;
-use super::collect::{self, Kept, Which};
-use super::{Accumulator, State, take_extreme};
+use super::collect::{self, SelectedValues, Selection};
+use super::{Accumulator, AccumulatorState, take_extreme};
 use document::{Doc, DocBuf, Kind, ValueBuf};
 use error::Result;
 use query::expression::Evaluated;
@@ -11,36 +11,36 @@ use steps::Counted;
 use values::number::Sum;
 
 /// Appends a state's bytes, which [`read`] decodes.
-pub(crate) fn write(state: &State, out: &mut Vec<u8>) {
+pub(crate) fn write_state(state: &AccumulatorState, out: &mut Vec<u8>) {
     match state {
-        State::Sum(sum) => sum.write(out),
-        State::Average { sum, count } => {
+        AccumulatorState::Sum(sum) => sum.write(out),
+        AccumulatorState::Average { sum, count } => {
             sum.write(out);
             out.extend_from_slice(&count.to_le_bytes());
         }
-        State::One(value) => {
+        AccumulatorState::One(value) => {
             out.push(u8::from(value.is_some()));
             value.iter().for_each(|value| write_value(value, out));
         }
-        State::Array { bytes, count } => {
+        AccumulatorState::Array { bytes, count } => {
             write_count(*count as usize, out);
             write_bytes(bytes, out);
         }
-        State::Set(set) => {
+        AccumulatorState::Set(set) => {
             write_count(set.values().count(), out);
             set.values().counted().for_each(|value| write_value(value, out));
         }
-        State::Deviation { count, mean, squares } => {
+        AccumulatorState::Deviation { count, mean, squares } => {
             out.extend_from_slice(&count.to_le_bytes());
             out.extend_from_slice(&mean.to_le_bytes());
             out.extend_from_slice(&squares.to_le_bytes());
         }
-        State::Merged(merged) => write_bytes(DocBuf::build(|writer| merged.write(writer)).as_bytes(), out),
-        State::Several { kept, .. } => {
+        AccumulatorState::Merged(merged) => write_bytes(DocBuf::build(|writer| merged.write(writer)).as_bytes(), out),
+        AccumulatorState::SelectN { kept, .. } => {
             write_count(kept.len(), out);
             match kept {
-                Kept::List(values) => values.iter().counted().for_each(|value| write_value(value, out)),
-                Kept::Ranked { values, .. } => {
+                SelectedValues::List(values) => values.iter().counted().for_each(|value| write_value(value, out)),
+                SelectedValues::Ranked { values, .. } => {
                     for ((key, _), value) in values {
                         steps::step();
                         write_bytes(key, out);
@@ -49,7 +49,7 @@ pub(crate) fn write(state: &State, out: &mut Vec<u8>) {
                 }
             }
         }
-        State::Top { ranked, arrivals, .. } => {
+        AccumulatorState::Top { ranked, arrivals, .. } => {
             out.extend_from_slice(&arrivals.to_le_bytes());
             write_count(ranked.len(), out);
             for ((key, arrival), value) in ranked {
@@ -64,42 +64,42 @@ pub(crate) fn write(state: &State, out: &mut Vec<u8>) {
 
 /// Decodes a state's bytes into `state`, a new one of the same accumulator; returns `None` if they
 /// are damaged.
-pub(crate) fn read(state: &mut State, bytes: &mut &[u8]) -> Option<()> {
+pub(crate) fn read_state(state: &mut AccumulatorState, bytes: &mut &[u8]) -> Option<()> {
     match state {
-        State::Sum(sum) => *sum = Sum::read(bytes)?,
-        State::Average { sum, count } => {
+        AccumulatorState::Sum(sum) => *sum = Sum::read(bytes)?,
+        AccumulatorState::Average { sum, count } => {
             *sum = Sum::read(bytes)?;
             *count = u64::from_le_bytes(take_bytes(bytes)?);
         }
-        State::One(value) => {
+        AccumulatorState::One(value) => {
             let [is_some] = take_bytes(bytes)?;
             *value = if is_some == 1 { Some(read_value(bytes)?) } else { None };
         }
-        State::Array { bytes: held, count } => {
+        AccumulatorState::Array { bytes: held, count } => {
             *count = read_count(bytes)? as u32;
             *held = read_bytes(bytes)?.to_vec();
         }
-        State::Set(set) => {
+        AccumulatorState::Set(set) => {
             for _ in 0..read_count(bytes)? {
                 steps::step();
                 set.insert(read_value(bytes)?.as_value());
             }
         }
-        State::Deviation { count, mean, squares } => {
+        AccumulatorState::Deviation { count, mean, squares } => {
             *count = u64::from_le_bytes(take_bytes(bytes)?);
             *mean = f64::from_le_bytes(take_bytes(bytes)?);
             *squares = f64::from_le_bytes(take_bytes(bytes)?);
         }
-        State::Merged(merged) => drop(merged.merge(Doc::from_bytes(read_bytes(bytes)?)?)),
-        State::Several { kept, bytes: held, .. } => {
+        AccumulatorState::Merged(merged) => drop(merged.merge(Doc::from_bytes(read_bytes(bytes)?)?)),
+        AccumulatorState::SelectN { kept, bytes: held, .. } => {
             for _ in 0..read_count(bytes)? {
                 steps::step();
-                let key = if let Kept::Ranked { .. } = kept { read_bytes(bytes)? } else { &[] };
+                let key = if let SelectedValues::Ranked { .. } = kept { read_bytes(bytes)? } else { &[] };
                 let value = read_value(bytes)?;
                 *held += key.len() + value.raw_value().len() + size_of::<ValueBuf>();
                 match kept {
-                    Kept::List(values) => values.push_back(value),
-                    Kept::Ranked { values, arrivals } => {
+                    SelectedValues::List(values) => values.push_back(value),
+                    SelectedValues::Ranked { values, arrivals } => {
                         // They were written in the order of arrival, as far as it matters.
                         *arrivals += 1;
                         values.insert((key.to_vec(), *arrivals), value);
@@ -107,7 +107,7 @@ pub(crate) fn read(state: &mut State, bytes: &mut &[u8]) -> Option<()> {
                 }
             }
         }
-        State::Top { ranked, arrivals, bytes: held, .. } => {
+        AccumulatorState::Top { ranked, arrivals, bytes: held, .. } => {
             *arrivals = u64::from_le_bytes(take_bytes(bytes)?);
             for _ in 0..read_count(bytes)? {
                 let arrival = u64::from_le_bytes(take_bytes(bytes)?);
@@ -124,33 +124,37 @@ pub(crate) fn read(state: &mut State, bytes: &mut &[u8]) -> Option<()> {
 impl Accumulator {
     /// Merges another state of the same group, whose documents came later. Fails with 146 like
     /// [`Accumulator::add`].
-    pub fn merge(&self, state: &mut State, later: State) -> Result<()> {
+    pub fn merge(&self, state: &mut AccumulatorState, later: AccumulatorState) -> Result<()> {
         match (self, state, later) {
-            (_, State::Sum(sum), State::Sum(later)) => sum.merge(&later),
-            (_, State::Average { sum, count }, State::Average { sum: later, count: more }) => {
+            (_, AccumulatorState::Sum(sum), AccumulatorState::Sum(later)) => sum.merge(&later),
+            (_, AccumulatorState::Average { sum, count }, AccumulatorState::Average { sum: later, count: more }) => {
                 sum.merge(&later);
                 *count += more;
             }
-            (Accumulator::Extreme(_, wanted, collation), State::One(best), State::One(Some(later))) => {
+            (
+                Accumulator::Extreme(_, wanted, collation),
+                AccumulatorState::One(best),
+                AccumulatorState::One(Some(later)),
+            ) => {
                 take_extreme(&Evaluated::Owned(later), *wanted, collation, best);
             }
-            (Accumulator::First(..), State::One(Some(_)), _) => {}
-            (_, State::One(held), State::One(Some(later))) => *held = Some(later),
-            (_, State::Array { bytes, count }, State::Array { bytes: later, .. }) => {
+            (Accumulator::First(..), AccumulatorState::One(Some(_)), _) => {}
+            (_, AccumulatorState::One(held), AccumulatorState::One(Some(later))) => *held = Some(later),
+            (_, AccumulatorState::Array { bytes, count }, AccumulatorState::Array { bytes: later, .. }) => {
                 self.check_size(bytes.len() + later.len())?;
-                let later = collect::closed(later);
+                let later = collect::close_array(later);
                 for value in Doc::from_bytes(&later).unwrap_or(Doc::EMPTY).values().counted() {
                     collect::push(value, bytes, count);
                 }
             }
-            (_, State::Set(set), State::Set(later)) => {
+            (_, AccumulatorState::Set(set), AccumulatorState::Set(later)) => {
                 insert_all(set, &later);
                 self.check_size(set.memory_bytes())?;
             }
             (
                 _,
-                State::Deviation { count, mean, squares },
-                State::Deviation { count: more, mean: their_mean, squares: their_squares },
+                AccumulatorState::Deviation { count, mean, squares },
+                AccumulatorState::Deviation { count: more, mean: their_mean, squares: their_squares },
             ) => {
                 let all = (*count + more) as f64;
                 if all > 0.0 {
@@ -160,18 +164,18 @@ impl Accumulator {
                     *count += more;
                 }
             }
-            (_, State::Merged(merged), State::Merged(later)) => {
+            (_, AccumulatorState::Merged(merged), AccumulatorState::Merged(later)) => {
                 let later = DocBuf::build(|writer| later.write(writer));
                 merged.merge(later.as_doc());
                 self.check_size(merged.memory_bytes())?;
             }
             (
-                Accumulator::Several(several),
-                State::Several { limit, kept, bytes, .. },
-                State::Several { kept: later, .. },
+                Accumulator::SelectN(several),
+                AccumulatorState::SelectN { limit, kept, bytes, .. },
+                AccumulatorState::SelectN { kept: later, .. },
             ) => {
                 let room = limit.saturating_sub(kept.len());
-                let taken = if let Which::First = several.which() { room } else { usize::MAX };
+                let taken = if let Selection::First = several.selection() { room } else { usize::MAX };
                 for value in later.values().take(taken) {
                     *bytes = bytes.saturating_add_signed(several.add_value(*limit, kept, value.clone()));
                 }
@@ -179,11 +183,11 @@ impl Accumulator {
             }
             (
                 Accumulator::Top(top),
-                State::Top { limit, ranked, arrivals, bytes },
-                State::Top { ranked: later, arrivals: more, .. },
+                AccumulatorState::Top { limit, ranked, arrivals, bytes },
+                AccumulatorState::Top { ranked: later, arrivals: more, .. },
             ) => {
                 for ((key, arrival), value) in later {
-                    let grown = top.rank(*limit, ranked, (key, *arrivals + arrival), value);
+                    let grown = top.insert(*limit, ranked, (key, *arrivals + arrival), value);
                     *bytes = bytes.saturating_add_signed(grown);
                 }
                 *arrivals += more;

@@ -22,7 +22,7 @@ pub(crate) struct Top {
 }
 
 /// Retained values by their sort keys and the numbers of their documents.
-pub(crate) type Ranked = BTreeMap<(Vec<u8>, u64), ValueBuf>;
+pub(crate) type RankedValues = BTreeMap<(Vec<u8>, u64), ValueBuf>;
 
 impl Top {
     pub fn parse(operator: &str, argument: Value<'_>, context: &Context) -> Result<Top> {
@@ -64,7 +64,7 @@ impl Top {
 
     /// Returns the document's sort key, as bytes that compare as the documents sort, and its
     /// output.
-    pub fn keyed(&self, document: Item<'_>) -> Result<(Vec<u8>, ValueBuf)> {
+    pub fn key_and_output(&self, document: Item<'_>) -> Result<(Vec<u8>, ValueBuf)> {
         let mut key = Vec::new();
         for (operand, ascending) in &self.order {
             let evaluated = operand.evaluate(document)?;
@@ -82,7 +82,7 @@ impl Top {
     }
 
     pub fn name(&self) -> &'static str {
-        match (self.is_many(), self.bottom) {
+        match (self.returns_array(), self.bottom) {
             (false, false) => "$top",
             (false, true) => "$bottom",
             (true, false) => "$topN",
@@ -101,24 +101,24 @@ impl Top {
     }
 
     /// Returns whether the result is an array.
-    pub fn is_many(&self) -> bool {
+    pub fn returns_array(&self) -> bool {
         self.limit.is_some()
     }
 
     /// Adds a document, number `arrival` of its group; returns the bytes by which the state grew.
-    pub fn add(&self, limit: usize, arrival: u64, ranked: &mut Ranked, document: Item<'_>) -> Result<isize> {
+    pub fn add(&self, limit: usize, arrival: u64, ranked: &mut RankedValues, document: Item<'_>) -> Result<isize> {
         // The output is computed whether it is retained or not: it may fail.
-        let (key, value) = self.keyed(document)?;
-        Ok(self.rank(limit, ranked, (key, arrival), value))
+        let (key, value) = self.key_and_output(document)?;
+        Ok(self.insert(limit, ranked, (key, arrival), value))
     }
 
     /// Inserts a value if it is among the first; returns the bytes by which memory grew.
-    pub fn rank(&self, limit: usize, ranked: &mut Ranked, key: (Vec<u8>, u64), value: ValueBuf) -> isize {
+    pub fn insert(&self, limit: usize, ranked: &mut RankedValues, key: (Vec<u8>, u64), value: ValueBuf) -> isize {
         // Of equal keys the first to arrive sorts first.
-        collect::rank(limit, ranked, self.bottom, key, value)
+        collect::insert_ranked(limit, ranked, self.bottom, key, value)
     }
 
-    pub fn write(&self, ranked: &Ranked, name: &str, writer: &mut DocWriter<'_>) {
+    pub fn write(&self, ranked: &RankedValues, name: &str, writer: &mut DocWriter<'_>) {
         if self.limit.is_none() {
             return writer.append(name, ranked.values().next().map_or(Value::Null, ValueBuf::as_value));
         }

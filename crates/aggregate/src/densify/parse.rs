@@ -1,6 +1,6 @@
 //! The specification of `$densify`.
 
-use super::{Bounds, Densify};
+use super::{Densify, DensifyBounds};
 use crate::window::parse_unit;
 use document::compare::compare;
 use document::path::Path;
@@ -11,7 +11,7 @@ use query::{Context, Expression, Sort};
 use values::integer::exact;
 use values::number::Number;
 
-pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<Densify> {
+pub(super) fn parse_stage(spec: Value<'_>, context: &Context) -> Result<Densify> {
     let Value::Document(spec) = spec else {
         let kind = spec.kind().alias();
         let message = format!("The $densify stage specification must be an object, found {kind}");
@@ -34,12 +34,12 @@ pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<Densify> {
     for path in &partition {
         check_field_path(path.as_str())?;
     }
-    if matches!(range.bounds, Bounds::Partition) && partition.is_empty() {
+    if matches!(range.bounds, DensifyBounds::Partition) && partition.is_empty() {
         let message = "One cannot specify the bounds as 'partition' without specifying a non-empty array of \
                        partitionByFields. You may have meant to specify 'full' bounds.";
         return Err(Error::new(Code(5733408), message));
     }
-    let by_partition = !matches!(range.bounds, Bounds::Full);
+    let by_partition = !matches!(range.bounds, DensifyBounds::Full);
     let mut order: Vec<&str> = Vec::new();
     for path in partition.iter().filter(|_| by_partition).map(Path::as_str).chain([field]) {
         if !order.contains(&path) {
@@ -98,7 +98,7 @@ fn fields(value: Value<'_>) -> Result<Vec<Path>> {
 struct Range {
     step: ValueBuf,
     unit: Option<query::expression::date::calculate::Unit>,
-    bounds: Bounds,
+    bounds: DensifyBounds,
 }
 
 fn parse_range(range: Doc<'_>) -> Result<Range> {
@@ -134,8 +134,8 @@ fn parse_range(range: Doc<'_>) -> Result<Range> {
     }
     let unit = unit.map(parse_unit).transpose()?;
     let bounds = match bounds {
-        Value::String("full") => Bounds::Full,
-        Value::String("partition") => Bounds::Partition,
+        Value::String("full") => DensifyBounds::Full,
+        Value::String("partition") => DensifyBounds::Partition,
         Value::String(_) => {
             return Err(Error::new(Code(5946802), "Bounds string must either be 'full' or 'partition'"));
         }
@@ -149,7 +149,7 @@ fn parse_range(range: Doc<'_>) -> Result<Range> {
     Ok(Range { step: step.to_owned(), unit, bounds })
 }
 
-fn explicit(pair: Doc<'_>, step: Value<'_>, has_unit: bool) -> Result<Bounds> {
+fn explicit(pair: Doc<'_>, step: Value<'_>, has_unit: bool) -> Result<DensifyBounds> {
     let values: Vec<Value<'_>> = pair.values().take(3).collect();
     let [lower, upper] = values[..] else {
         return Err(Error::new(Code(5733403), "A bounding array in a range statement must have exactly two elements"));
@@ -177,5 +177,5 @@ fn explicit(pair: Doc<'_>, step: Value<'_>, has_unit: bool) -> Result<Bounds> {
         let message = "Upper bound, lower bound, and step must all have the same type";
         return Err(Error::new(Code(5876900), message));
     }
-    Ok(Bounds::Explicit(lower.to_owned(), upper.to_owned()))
+    Ok(DensifyBounds::Explicit(lower.to_owned(), upper.to_owned()))
 }

@@ -4,7 +4,7 @@
 //! [`GraphLookup::predicate`], and passes the results to [`Search::reach`], until the search has no
 //! further query.
 
-use super::{joined, source};
+use super::{joined, parse_source};
 use crate::add_fields::set_path;
 use document::path::Path;
 use document::{ArrayWriter, Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
@@ -33,7 +33,7 @@ pub struct GraphLookup {
 
 /// A search from one input document.
 #[derive(Debug)]
-pub struct Search<'g> {
+pub struct GraphSearch<'g> {
     lookup: &'g GraphLookup,
     /// The values to search for next.
     frontier: Vec<ValueBuf>,
@@ -62,7 +62,7 @@ impl GraphLookup {
             let spec = text::document(spec);
             Error::failed_to_parse(format!("missing 'from' option to $graphLookup stage specification: {spec}"))
         })?;
-        let from = source("$graphLookup", from)?;
+        let from = parse_source("$graphLookup", from)?;
         // Its constants are not computed before there is a document.
         let unfolded = &Context { folding: Folding::Never, ..context.clone() };
         let (mut start, mut depth_max, mut restriction, mut failure) = (None, None, None, None);
@@ -118,8 +118,8 @@ impl GraphLookup {
     }
 
     /// Begins a search for one input document.
-    pub fn start(&self, item: Item<'_>) -> Result<Search<'_>> {
-        let mut search = Search {
+    pub fn start(&self, item: Item<'_>) -> Result<GraphSearch<'_>> {
+        let mut search = GraphSearch {
             lookup: self,
             frontier: Vec::new(),
             searched: HashSet::new(),
@@ -176,7 +176,7 @@ impl GraphLookup {
     }
 }
 
-impl Search<'_> {
+impl GraphSearch<'_> {
     fn enqueue(&mut self, value: Value<'_>) {
         let mut key = Vec::new();
         steps::step();
@@ -198,7 +198,7 @@ impl Search<'_> {
 
     /// Adds the results at the current depth, and advances to the next. Fails with 40099 past
     /// `memory_bytes_max`.
-    pub fn reach<'d>(&mut self, found: impl Iterator<Item = Doc<'d>>, memory_bytes_max: usize) -> Result<()> {
+    pub fn add_found<'d>(&mut self, found: impl Iterator<Item = Doc<'d>>, memory_bytes_max: usize) -> Result<()> {
         for document in found {
             steps::step();
             steps::bytes(document.size());
@@ -211,7 +211,7 @@ impl Search<'_> {
             Collation::SIMPLE.encode_key(id, &mut key);
             self.memory_bytes += key.len() + document.size();
             if self.memory_bytes > memory_bytes_max {
-                return Err(Self::too_much());
+                return Err(Self::memory_exceeded());
             }
             if !self.found_ids.insert(key) {
                 continue;
@@ -227,7 +227,7 @@ impl Search<'_> {
     }
 
     /// Returns error 40099: the search exceeds its memory limit.
-    pub fn too_much() -> Error {
+    pub fn memory_exceeded() -> Error {
         Error::new(Code(40099), "$graphLookup reached maximum memory consumption")
     }
 
@@ -241,7 +241,7 @@ impl Search<'_> {
     fn enqueue_links(&mut self, document: Doc<'_>) {
         let mut values = Vec::new();
         let path: Vec<&str> = self.lookup.connect_from.components().collect();
-        joined::visit(document, &path, &mut |value| values.push(value.to_owned()));
+        joined::visit_values(document, &path, &mut |value| values.push(value.to_owned()));
         values.iter().counted().for_each(|value| self.enqueue(value.as_value()));
     }
 

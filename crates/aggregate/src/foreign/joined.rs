@@ -8,7 +8,7 @@ use steps::Counted;
 ///
 /// Numbers select elements of the arrays that they directly follow. Of other arrays on the path all
 /// documents are visited; values without such a field are skipped.
-pub(super) fn visit<'d>(document: Doc<'d>, path: &[&str], take: &mut impl FnMut(Value<'d>)) {
+pub(super) fn visit_values<'d>(document: Doc<'d>, path: &[&str], take: &mut impl FnMut(Value<'d>)) {
     let Some((name, mut rest)) = path.split_first() else { return };
     let mut reached = document.get(name);
     while let (Some(Value::Array(array)), Some((name, behind))) = (reached, rest.split_first()) {
@@ -21,10 +21,10 @@ pub(super) fn visit<'d>(document: Doc<'d>, path: &[&str], take: &mut impl FnMut(
         Some(value) if rest.is_empty() => take(value),
         Some(Value::Array(array)) => {
             for inner in array.values().counted().filter_map(Value::as_document) {
-                visit(inner, rest, take);
+                visit_values(inner, rest, take);
             }
         }
-        Some(Value::Document(inner)) => visit(inner, rest, take),
+        Some(Value::Document(inner)) => visit_values(inner, rest, take),
         _ => {}
     }
 }

@@ -1,6 +1,6 @@
 //! `$lookup`: adds documents of another collection to each input document.
 
-use super::{documents_of, joined, parse_sub_pipeline, source, split_documents, without_source};
+use super::{documents_of, joined, missing_source, parse_source, parse_sub_pipeline, split_documents};
 use crate::Pipeline;
 use crate::add_fields::set_path;
 use document::path::Path;
@@ -68,7 +68,7 @@ impl Lookup {
         let (mut variables, mut stages) = (Vec::new(), None);
         for (name, value) in spec.iter() {
             match name {
-                "from" => from = Some(source("$lookup", value)?),
+                "from" => from = Some(parse_source("$lookup", value)?),
                 "as" => target = Some(string(name, value)?),
                 "localField" => local = Some(string(name, value)?),
                 "foreignField" => foreign = Some(string(name, value)?),
@@ -86,7 +86,7 @@ impl Lookup {
         let from = match from {
             Some(from) => from,
             None if documents.is_some() => "",
-            None => return Err(without_source("$lookup")),
+            None => return Err(missing_source("$lookup")),
         };
         if spec.get("let").is_some() && stages.is_none() {
             return Err(Error::failed_to_parse("$lookup with a 'let' argument must also specify 'pipeline'"));
@@ -117,7 +117,7 @@ impl Lookup {
             // Errors of the part that is parsed per document are reported with the document.
             context: Context {
                 folding: Folding::AtOnce,
-                text_indexes: context.text_indexes.within(from),
+                text_indexes: context.text_indexes.for_collection(from),
                 ..context.clone()
             },
         };
@@ -182,15 +182,15 @@ impl Lookup {
     }
 
     /// Returns whether the matches are determined by the fields only.
-    pub fn is_by_fields(&self) -> bool {
+    pub fn joins_on_fields_only(&self) -> bool {
         self.fields.is_some() && !self.has_pipeline
     }
 
     /// Returns a condition that the matches of all these documents meet, and perhaps others. `None`
     /// if it depends on more than the fields, or if the values are too many or not allowed in a
     /// list.
-    pub fn query_for_all<'d>(&self, documents: impl Iterator<Item = Doc<'d>>) -> Result<Option<Predicate>> {
-        let Some(fields) = self.fields.as_ref().filter(|_| self.is_by_fields()) else { return Ok(None) };
+    pub fn query_for_batch<'d>(&self, documents: impl Iterator<Item = Doc<'d>>) -> Result<Option<Predicate>> {
+        let Some(fields) = self.fields.as_ref().filter(|_| self.joins_on_fields_only()) else { return Ok(None) };
         let (mut known, mut key) = (HashSet::<Vec<u8>, ahash::RandomState>::default(), Vec::new());
         let mut bytes = Vec::new();
         let mut list = ArrayWriter::begin(&mut bytes);
@@ -220,13 +220,13 @@ impl Lookup {
     }
 
     /// Returns the documents to search instead of a collection, if the pipeline provides them.
-    pub fn given(&self, item: Item<'_>) -> Result<Option<Vec<DocBuf>>> {
+    pub fn inline_documents(&self, item: Item<'_>) -> Result<Option<Vec<DocBuf>>> {
         let Some(operand) = &self.documents else { return Ok(None) };
         documents_of(operand.as_value(), &self.context_for(item)?).map(Some)
     }
 
     /// Returns whether [`Lookup::given`] returns documents.
-    pub fn gives_documents(&self) -> bool {
+    pub fn has_inline_documents(&self) -> bool {
         self.documents.is_some()
     }
 
@@ -266,7 +266,7 @@ impl Lookup {
     }
 
     /// Returns error 4568: the matches of one document are too large.
-    pub fn too_many(&self) -> Error {
+    pub fn matches_too_large(&self) -> Error {
         let message = format!(
             "Total size of documents in {} matching pipeline's $lookup stage exceeds {MATCHES_BYTES_MAX} bytes",
             self.collection
@@ -285,7 +285,7 @@ impl Lookup {
             steps::bytes(found.size());
             array.push_raw(Kind::Document, found.as_bytes());
             if array.size() > MATCHES_BYTES_MAX {
-                return Err(self.too_many());
+                return Err(self.matches_too_large());
             }
         }
         drop(array);
@@ -349,7 +349,7 @@ impl JoinFields {
     fn values<'d>(&self, document: Doc<'d>) -> Vec<Value<'d>> {
         let mut values: Vec<Value<'d>> = Vec::new();
         let local: SmallVec<[&str; 4]> = self.local.components().collect();
-        joined::visit(document, &local, &mut |value| values.push(value));
+        joined::visit_values(document, &local, &mut |value| values.push(value));
         if values.is_empty() {
             values.push(Value::Null);
         }

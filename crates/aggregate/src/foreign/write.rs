@@ -75,10 +75,10 @@ pub struct Merge {
     /// The collation of those fields.
     pub collation: Collation,
     /// Whether the fields were named.
-    pub names_fields: bool,
+    pub has_explicit_on: bool,
     /// The error of the variables and of the pipeline that reads them, reported after errors of the
     /// fields.
-    pub refusal: Option<Error>,
+    pub deferred_error: Option<Error>,
 }
 
 /// The action for a document that exists.
@@ -126,8 +126,8 @@ impl Merge {
             when_matched: WhenMatched::Merge,
             when_not_matched: WhenNotMatched::Insert,
             collation: collation.clone(),
-            names_fields: false,
-            refusal: None,
+            has_explicit_on: false,
+            deferred_error: None,
         }
     }
 
@@ -155,10 +155,10 @@ impl Merge {
             if let Some(twice) = fields.iter().counted().find(|path| !known.insert((*path).clone())) {
                 return Err(Error::new(Code(31465), format!("Found a duplicate field '{twice}'")));
             }
-            self.names_fields = true;
+            self.has_explicit_on = true;
             self.on = fields;
         }
-        self.refusal = self.parse_let(named, spec.get("whenMatched"), context).err();
+        self.deferred_error = self.parse_let(named, spec.get("whenMatched"), context).err();
         Ok(())
     }
 

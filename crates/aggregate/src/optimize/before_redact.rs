@@ -11,22 +11,22 @@ use steps::Counted;
 
 /// Returns the part of a condition that holds before a `$redact` whenever the condition holds after
 /// it.
-pub(super) fn safe_part(condition: &Node) -> Option<Node> {
+pub(super) fn part_before_redact(condition: &Node) -> Option<Node> {
     steps::step();
     match condition {
         Node::And(parts) => {
-            let mut safe: Vec<Node> = parts.iter().filter_map(safe_part).collect();
+            let mut safe: Vec<Node> = parts.iter().filter_map(part_before_redact).collect();
             if safe.len() > 1 { Some(Node::And(safe)) } else { safe.pop() }
         }
-        Node::Or(parts) => parts.iter().map(safe_part).collect::<Option<Vec<_>>>().map(Node::Or),
+        Node::Or(parts) => parts.iter().map(part_before_redact).collect::<Option<Vec<_>>>().map(Node::Or),
         // Positions change if elements are removed.
         Node::Path { path, .. } if path.components().any(|name| position(name).is_some()) => None,
-        Node::Path { path, test } => Some(Node::Path { path: path.clone(), test: safe_test(test)? }),
+        Node::Path { path, test } => Some(Node::Path { path: path.clone(), test: test_before_redact(test)? }),
         _ => None,
     }
 }
 
-fn safe_test(test: &Test) -> Option<Test> {
+fn test_before_redact(test: &Test) -> Option<Test> {
     match test {
         Test::Type(_) | Test::Regex(_) | Test::Mod { .. } | Test::Bits(_) => Some(test.clone()),
         Test::Equal(value)
@@ -35,13 +35,13 @@ fn safe_test(test: &Test) -> Option<Test> {
         | Test::Greater(value)
         | Test::GreaterOrEqual(value) => is_safe(value).then(|| test.clone()),
         Test::In(list) => list.values().iter().counted().all(is_safe).then(|| test.clone()),
-        Test::ElementMatches(node) => safe_part(node).map(|node| Test::ElementMatches(Box::new(node))),
+        Test::ElementMatches(node) => part_before_redact(node).map(|node| Test::ElementMatches(Box::new(node))),
         Test::ElementSatisfies(tests) => {
-            let safe: Vec<Test> = tests.iter().filter_map(safe_test).collect();
+            let safe: Vec<Test> = tests.iter().filter_map(test_before_redact).collect();
             (!safe.is_empty()).then_some(Test::ElementSatisfies(safe))
         }
         Test::Collated(test, collation) => {
-            safe_test(test).map(|test| Test::Collated(Box::new(test), collation.clone()))
+            test_before_redact(test).map(|test| Test::Collated(Box::new(test), collation.clone()))
         }
         _ => None,
     }

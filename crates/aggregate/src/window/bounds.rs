@@ -1,6 +1,6 @@
 //! The window of a document: the neighbors that are part of it.
 
-use super::partition::Partition;
+use super::partition::WindowPartition;
 use document::compare::compare;
 use document::{Doc, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -12,7 +12,7 @@ use values::number::{Number, Sum};
 use values::text;
 
 #[derive(Debug)]
-pub(super) enum Bounds {
+pub(super) enum WindowBounds {
     /// By position, relative to the document; `None` is unbounded.
     Documents(Option<i64>, Option<i64>),
     /// By the sort value, relative to the document's. `current` is the document itself, without its
@@ -20,10 +20,10 @@ pub(super) enum Bounds {
     Range(Bound<Number>, Bound<Number>, Option<Unit>),
 }
 
-impl Bounds {
+impl WindowBounds {
     /// Parses the bounds. `sorted` is the number of fields that the stage sorts by, if it sorts.
-    pub fn parse(window: Option<Value<'_>>, context: &Context, sorted: Option<usize>) -> Result<Bounds> {
-        let Some(window) = window else { return Ok(Bounds::Documents(None, None)) };
+    pub fn parse(window: Option<Value<'_>>, context: &Context, sorted: Option<usize>) -> Result<WindowBounds> {
+        let Some(window) = window else { return Ok(WindowBounds::Documents(None, None)) };
         let Value::Document(window) = window else {
             return Err(Error::failed_to_parse("'window' field must be an object"));
         };
@@ -45,13 +45,13 @@ impl Bounds {
             (_, None) if unit.is_some() => {
                 Err(Error::failed_to_parse("Window bounds can only specify 'unit' with range-based bounds."))
             }
-            (None, None) => Ok(Bounds::Documents(None, None)),
+            (None, None) => Ok(WindowBounds::Documents(None, None)),
             (Some(pair), None) => Self::parse_documents(pair, context, sorted),
             (None, Some(pair)) => Self::parse_range(pair, unit, context, sorted),
         }
     }
 
-    fn parse_documents(pair: Element<'_>, context: &Context, sorted: Option<usize>) -> Result<Bounds> {
+    fn parse_documents(pair: Element<'_>, context: &Context, sorted: Option<usize>) -> Result<WindowBounds> {
         let [lower, upper] = both(pair)?.map(|bound| {
             parse_bound(bound, context, |value| {
                 let whole = values::integer::exact(value).and_then(|whole| i32::try_from(whole).ok());
@@ -68,7 +68,7 @@ impl Bounds {
         if sorted.is_none() && (lower.is_some() || upper.is_some()) {
             return Err(Error::new(Code(5339901), "Document-based bounds require a sortBy"));
         }
-        Ok(Bounds::Documents(lower, upper))
+        Ok(WindowBounds::Documents(lower, upper))
     }
 
     fn parse_range(
@@ -76,7 +76,7 @@ impl Bounds {
         unit: Option<Value<'_>>,
         context: &Context,
         sorted: Option<usize>,
-    ) -> Result<Bounds> {
+    ) -> Result<WindowBounds> {
         let unit_name = unit
             .map(|unit| unit.as_str().ok_or_else(|| Error::failed_to_parse("'unit' must be a string")))
             .transpose()?;
@@ -101,12 +101,12 @@ impl Bounds {
         if sorted != Some(1) {
             return Err(Error::new(Code(5339902), "Range-based bounds require sortBy a single field"));
         }
-        Ok(Bounds::Range(lower, upper, unit))
+        Ok(WindowBounds::Range(lower, upper, unit))
     }
 
     /// Returns whether windows start at the partition's first document.
-    pub fn is_open_below(&self) -> bool {
-        matches!(self, Bounds::Documents(None, _) | Bounds::Range(Bound::Unbounded, ..))
+    pub fn starts_unbounded(&self) -> bool {
+        matches!(self, WindowBounds::Documents(None, _) | WindowBounds::Range(Bound::Unbounded, ..))
     }
 }
 
@@ -167,7 +167,7 @@ fn crossed_bounds(lower: &str, upper: &str) -> Error {
 
 /// The windows of a partition, from its first document on.
 #[derive(Debug)]
-pub(super) struct Windowing {
+pub(super) struct WindowCursor {
     /// The values that range-based bounds are relative to, one per document that has it. `None`
     /// unless the stage sorts by exactly one field, ascending.
     values: Option<Vec<Option<ValueBuf>>>,
@@ -175,29 +175,33 @@ pub(super) struct Windowing {
     end: usize,
 }
 
-impl Windowing {
+impl WindowCursor {
     /// Begins a partition. `sort_by` is the only field that is sorted by, ascending; range-based
     /// bounds require it.
-    pub fn begin(bounds: &Bounds, sort_by: Option<&Expression>, partition: &Partition) -> Result<Windowing> {
+    pub fn begin(
+        bounds: &WindowBounds,
+        sort_by: Option<&Expression>,
+        partition: &WindowPartition,
+    ) -> Result<WindowCursor> {
         let mut values = None;
-        if let (Bounds::Range(..), Some(sort_by)) = (bounds, sort_by) {
+        if let (WindowBounds::Range(..), Some(sort_by)) = (bounds, sort_by) {
             let of_row = |row| Ok(sort_by.evaluate(partition.get(row)?.as_item())?.into_owned());
             values = Some((0..partition.len()).map(of_row).collect::<Result<_>>()?);
         }
-        Ok(Windowing { values, start: 0, end: 0 })
+        Ok(WindowCursor { values, start: 0, end: 0 })
     }
 
     /// Returns the window of the document at `row`. Rows must be passed in order: neither end ever
     /// moves back. A document whose value cannot start a range fails at its own row, not before.
-    pub fn window(&mut self, bounds: &Bounds, row: usize, count: usize) -> Result<Range<usize>> {
+    pub fn window(&mut self, bounds: &WindowBounds, row: usize, count: usize) -> Result<Range<usize>> {
         match bounds {
-            Bounds::Documents(lower, upper) => {
+            WindowBounds::Documents(lower, upper) => {
                 let clamp = |offset: i64| usize::try_from(row as i64 + offset).unwrap_or(0).min(count);
                 let start = lower.map_or(0, clamp);
                 let end = upper.map_or(count, |offset| clamp(offset.saturating_add(1)));
                 Ok(start..end.max(start))
             }
-            Bounds::Range(lower, upper, unit) => {
+            WindowBounds::Range(lower, upper, unit) => {
                 let values = self.values.as_deref();
                 let values =
                     values.ok_or_else(|| Error::new(Code(5429404), "Missing _sortExpr with range-based bounds"))?;

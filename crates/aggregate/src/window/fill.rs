@@ -1,6 +1,6 @@
 //! `$linearFill`: replaces missing values by interpolation between the known neighbors.
 
-use super::Partition;
+use super::WindowPartition;
 use crate::operand::Operand;
 use document::compare::equal;
 use document::{Value, ValueBuf};
@@ -10,7 +10,7 @@ use query::expression::{Evaluated, apply};
 
 /// The state of a run over one partition.
 #[derive(Debug, Default)]
-pub(super) struct Linear {
+pub(super) struct LinearFillState {
     /// The sort value of the previous document.
     previous_position: Option<ValueBuf>,
     left: Option<(ValueBuf, ValueBuf)>,
@@ -18,12 +18,12 @@ pub(super) struct Linear {
     right: Option<(usize, ValueBuf, ValueBuf)>,
 }
 
-impl Linear {
+impl LinearFillState {
     pub fn next(
         &mut self,
         input: &Operand,
         sort_by: &Expression,
-        partition: &Partition,
+        partition: &WindowPartition,
         row: usize,
     ) -> Result<ValueBuf> {
         let lent = partition.get(row)?;
@@ -71,7 +71,13 @@ impl Linear {
         Ok(())
     }
 
-    fn find_right(&mut self, input: &Operand, sort_by: &Expression, partition: &Partition, row: usize) -> Result<()> {
+    fn find_right(
+        &mut self,
+        input: &Operand,
+        sort_by: &Expression,
+        partition: &WindowPartition,
+        row: usize,
+    ) -> Result<()> {
         if self.left.is_none() || self.right.as_ref().is_some_and(|(found, ..)| *found > row) {
             return Ok(());
         }

@@ -1,6 +1,6 @@
 //! Values of a moving window, in order.
 
-use crate::accumulate::{Several, Top, Which};
+use crate::accumulate::{SelectN, Selection, Top};
 use document::{ArrayWriter, Collation, Kind, Value, ValueBuf};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
@@ -9,12 +9,12 @@ use steps::Counted;
 
 /// Values in the order of arrival; `None` for missing ones.
 #[derive(Debug, Default)]
-pub(super) struct List {
+pub(super) struct ArrivalList {
     values: VecDeque<Option<ValueBuf>>,
     pub memory_bytes: usize,
 }
 
-impl List {
+impl ArrivalList {
     pub fn push(&mut self, value: Option<ValueBuf>) {
         self.memory_bytes += Self::bytes_of(&value);
         self.values.push_back(value);
@@ -44,7 +44,7 @@ impl List {
 
 /// Values by sort key; equal keys in the order of arrival.
 #[derive(Debug, Default)]
-pub(super) struct Ordered {
+pub(super) struct OrderedValues {
     values: BTreeMap<(Vec<u8>, u64), ValueBuf>,
     /// The keys in the order of arrival; `None` for values that do not count.
     arrivals: VecDeque<Option<(Vec<u8>, u64)>>,
@@ -52,7 +52,7 @@ pub(super) struct Ordered {
     pub memory_bytes: usize,
 }
 
-impl Ordered {
+impl OrderedValues {
     /// Adds a value by its own order; `None` occupies a position in the window only.
     pub fn push_value(&mut self, value: Option<Value<'_>>, collation: &Collation) {
         match value {
@@ -92,7 +92,7 @@ impl Ordered {
     }
 
     /// Returns the distinct values.
-    pub fn unique(&self) -> ValueBuf {
+    pub fn distinct(&self) -> ValueBuf {
         let mut next = self.values.iter().next();
         array(std::iter::from_fn(|| {
             let ((key, _), value) = next?;
@@ -103,16 +103,16 @@ impl Ordered {
     }
 
     /// Returns the result of `$minN` or `$maxN`.
-    pub fn extremes(&self, several: &Several, limit: usize) -> ValueBuf {
-        match several.which() {
-            Which::Extreme(Ordering::Greater) => array(self.values.values().rev().take(limit)),
+    pub fn extremes(&self, several: &SelectN, limit: usize) -> ValueBuf {
+        match several.selection() {
+            Selection::Extreme(Ordering::Greater) => array(self.values.values().rev().take(limit)),
             _ => array(self.values.values().take(limit)),
         }
     }
 
     /// Returns the result of `$top` and its relatives.
     pub fn top(&self, top: &Top, limit: usize) -> ValueBuf {
-        match (top.is_many(), top.is_bottom()) {
+        match (top.returns_array(), top.is_bottom()) {
             (false, false) => self.first(),
             (false, true) => self.last(),
             (true, false) => array(self.values.values().take(limit)),

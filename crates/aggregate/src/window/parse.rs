@@ -1,8 +1,8 @@
 //! The stage's specification, and its output fields: `{$sum: "$x", window: {…}}`.
 
 use super::SetWindowFields;
-use super::bounds::{Bounds, parse_unit};
-use crate::accumulate::{Accumulator, Several, Top};
+use super::bounds::{WindowBounds, parse_unit};
+use crate::accumulate::{Accumulator, SelectN, Top};
 use crate::field_tree::{FieldTree, PathSet};
 use crate::operand::Operand;
 use document::{Decimal128, Doc, Element, Value, ValueBuf};
@@ -17,20 +17,20 @@ use values::text;
 
 /// The function of an output field.
 #[derive(Debug)]
-pub(super) enum Function {
+pub(super) enum WindowFunction {
     /// Windows that only grow: an accumulator, as in `$group`.
-    Growing(Accumulator, Bounds),
-    Sliding(Sliding, Bounds),
+    Growing(Accumulator, WindowBounds),
+    Sliding(SlidingFunction, WindowBounds),
     /// The value of the window's first or last document.
     End {
         input: Operand,
         last: bool,
-        bounds: Bounds,
+        bounds: WindowBounds,
     },
     Derivative {
         input: Operand,
         unit: Option<Unit>,
-        bounds: Bounds,
+        bounds: WindowBounds,
     },
     Shift {
         output: Operand,
@@ -48,22 +48,22 @@ pub(super) enum Function {
     CarryForward(Operand),
 }
 
-impl Function {
+impl WindowFunction {
     /// Returns the last row of a partition that the one at `row` depends on; `None` if that may be
     /// any.
-    pub fn looks_to(&self, row: usize) -> Option<usize> {
+    pub fn last_row_needed(&self, row: usize) -> Option<usize> {
         let ahead = match self {
-            Function::Growing(_, bounds)
-            | Function::Sliding(_, bounds)
-            | Function::End { bounds, .. }
-            | Function::Derivative { bounds, .. } => match bounds {
-                Bounds::Documents(_, upper) => (*upper)?,
-                Bounds::Range(..) => return None,
+            WindowFunction::Growing(_, bounds)
+            | WindowFunction::Sliding(_, bounds)
+            | WindowFunction::End { bounds, .. }
+            | WindowFunction::Derivative { bounds, .. } => match bounds {
+                WindowBounds::Documents(_, upper) => (*upper)?,
+                WindowBounds::Range(..) => return None,
             },
-            Function::Shift { by, .. } => *by,
-            Function::LinearFill(_) => 1,
-            Function::Rank | Function::DenseRank | Function::DocumentNumber => 0,
-            Function::MovingAverage { .. } | Function::CarryForward(_) => 0,
+            WindowFunction::Shift { by, .. } => *by,
+            WindowFunction::LinearFill(_) => 1,
+            WindowFunction::Rank | WindowFunction::DenseRank | WindowFunction::DocumentNumber => 0,
+            WindowFunction::MovingAverage { .. } | WindowFunction::CarryForward(_) => 0,
         };
         Some(row.saturating_add(usize::try_from(ahead).unwrap_or(0)))
     }
@@ -71,7 +71,7 @@ impl Function {
 
 /// Functions over windows that documents enter and leave.
 #[derive(Debug)]
-pub(super) enum Sliding {
+pub(super) enum SlidingFunction {
     Count,
     Sum(Operand),
     Average(Operand),
@@ -82,11 +82,11 @@ pub(super) enum Sliding {
     AddToSet(Operand),
     Minimum(Operand),
     Maximum(Operand),
-    Several(Several),
+    Several(SelectN),
     Top(Top),
 }
 
-pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<SetWindowFields> {
+pub(super) fn parse_stage(spec: Value<'_>, context: &Context) -> Result<SetWindowFields> {
     let Value::Document(spec) = spec else {
         let kind = spec.kind().alias();
         let message = format!("the $setWindowFields stage specification must be an object, found {kind}");
@@ -143,7 +143,7 @@ pub(super) fn stage(spec: Value<'_>, context: &Context) -> Result<SetWindowField
     let order = sort.clone().map_or_else(unsorted, Ok)?;
     let field = partition.as_ref().and_then(Expression::as_field);
     let order_has_partition = field.is_some();
-    let order = field.map_or_else(|| order.clone(), |path| order.led_by(&path));
+    let order = field.map_or_else(|| order.clone(), |path| order.preceded_by(&path));
     let collation = context.collation.clone();
     Ok(SetWindowFields { partition, order, order_has_partition, sort, sort_by, functions, fields, collation })
 }
@@ -168,7 +168,7 @@ struct FunctionParser<'p> {
 }
 
 impl FunctionParser<'_> {
-    fn parse(&self, path: &str, value: Value<'_>) -> Result<Function> {
+    fn parse(&self, path: &str, value: Value<'_>) -> Result<WindowFunction> {
         let Value::Document(spec) = value else {
             return Err(Error::failed_to_parse(format!("The field '{path}' must be an object")));
         };
@@ -192,14 +192,14 @@ impl FunctionParser<'_> {
             "$derivative" => self.parse_derivative(name, spec, function.value()),
             "$integral" => {
                 let (input, unit, bounds) = self.parse_over_time(name, spec, function.value())?;
-                Ok(Function::Sliding(Sliding::Integral { input, unit }, bounds))
+                Ok(WindowFunction::Sliding(SlidingFunction::Integral { input, unit }, bounds))
             }
             _ => self.parse_windowed(name, spec, function.value()),
         }
     }
 
-    fn bounds(&self, spec: Doc<'_>) -> Result<Bounds> {
-        Bounds::parse(spec.get("window"), self.context, self.sort.map(|sort| sort.parts().len()))
+    fn bounds(&self, spec: Doc<'_>) -> Result<WindowBounds> {
+        WindowBounds::parse(spec.get("window"), self.context, self.sort.map(|sort| sort.parts().len()))
     }
 
     fn operand(&self, value: Value<'_>) -> Result<Operand> {
@@ -207,7 +207,7 @@ impl FunctionParser<'_> {
     }
 
     /// Parses functions that take a window and nothing else.
-    fn parse_windowed(&self, name: &str, spec: Doc<'_>, argument: Value<'_>) -> Result<Function> {
+    fn parse_windowed(&self, name: &str, spec: Doc<'_>, argument: Value<'_>) -> Result<WindowFunction> {
         let named = matches!(
             name,
             "$first" | "$last" | "$firstN" | "$lastN" | "$minN" | "$maxN" | "$top" | "$topN" | "$bottom" | "$bottomN"
@@ -225,45 +225,53 @@ impl FunctionParser<'_> {
         }
         if let "$first" | "$last" = name {
             let (input, last) = (self.operand(argument)?, name == "$last");
-            return Ok(Function::End { input, last, bounds: self.bounds(spec)? });
+            return Ok(WindowFunction::End { input, last, bounds: self.bounds(spec)? });
         }
         let sliding = self.parse_sliding(name, argument)?;
         let bounds = self.bounds(spec)?;
-        if !bounds.is_open_below() {
-            return Ok(Function::Sliding(sliding, bounds));
+        if !bounds.starts_unbounded() {
+            return Ok(WindowFunction::Sliding(sliding, bounds));
         }
         Ok(match sliding {
             // These compute the same either way.
-            sliding @ (Sliding::Covariance { .. } | Sliding::Integral { .. }) => Function::Sliding(sliding, bounds),
-            Sliding::Count => Function::Growing(Accumulator::count(), bounds),
-            Sliding::Several(several) => Function::Growing(Accumulator::Several(several), bounds),
-            Sliding::Top(top) => Function::Growing(Accumulator::Top(top), bounds),
-            _ => match Accumulator::maker(name) {
-                Some(make) => Function::Growing(make(self.operand(argument)?, self.context.collation.clone()), bounds),
+            sliding @ (SlidingFunction::Covariance { .. } | SlidingFunction::Integral { .. }) => {
+                WindowFunction::Sliding(sliding, bounds)
+            }
+            SlidingFunction::Count => WindowFunction::Growing(Accumulator::count(), bounds),
+            SlidingFunction::Several(several) => WindowFunction::Growing(Accumulator::SelectN(several), bounds),
+            SlidingFunction::Top(top) => WindowFunction::Growing(Accumulator::Top(top), bounds),
+            _ => match Accumulator::constructor(name) {
+                Some(make) => {
+                    WindowFunction::Growing(make(self.operand(argument)?, self.context.collation.clone()), bounds)
+                }
                 None => return Err(Error::failed_to_parse(format!("Unrecognized window function, {name}"))),
             },
         })
     }
 
-    fn parse_sliding(&self, name: &str, argument: Value<'_>) -> Result<Sliding> {
+    fn parse_sliding(&self, name: &str, argument: Value<'_>) -> Result<SlidingFunction> {
         Ok(match name {
-            "$count" => Sliding::Count,
-            "$firstN" | "$lastN" | "$minN" | "$maxN" => Sliding::Several(Several::parse(name, argument, self.context)?),
-            "$top" | "$topN" | "$bottom" | "$bottomN" => Sliding::Top(Top::parse(name, argument, self.context)?),
-            "$sum" => Sliding::Sum(self.operand(argument)?),
-            "$avg" => Sliding::Average(self.operand(argument)?),
-            "$min" => Sliding::Minimum(self.operand(argument)?),
-            "$max" => Sliding::Maximum(self.operand(argument)?),
-            "$push" => Sliding::Push(self.operand(argument)?),
-            "$addToSet" => Sliding::AddToSet(self.operand(argument)?),
-            "$stdDevPop" | "$stdDevSamp" => {
-                Sliding::Deviation { operand: self.operand(argument)?, sample: name == "$stdDevSamp" }
+            "$count" => SlidingFunction::Count,
+            "$firstN" | "$lastN" | "$minN" | "$maxN" => {
+                SlidingFunction::Several(SelectN::parse(name, argument, self.context)?)
             }
-            _ => Sliding::Covariance { pair: self.operand(argument)?, sample: name == "$covarianceSamp" },
+            "$top" | "$topN" | "$bottom" | "$bottomN" => {
+                SlidingFunction::Top(Top::parse(name, argument, self.context)?)
+            }
+            "$sum" => SlidingFunction::Sum(self.operand(argument)?),
+            "$avg" => SlidingFunction::Average(self.operand(argument)?),
+            "$min" => SlidingFunction::Minimum(self.operand(argument)?),
+            "$max" => SlidingFunction::Maximum(self.operand(argument)?),
+            "$push" => SlidingFunction::Push(self.operand(argument)?),
+            "$addToSet" => SlidingFunction::AddToSet(self.operand(argument)?),
+            "$stdDevPop" | "$stdDevSamp" => {
+                SlidingFunction::Deviation { operand: self.operand(argument)?, sample: name == "$stdDevSamp" }
+            }
+            _ => SlidingFunction::Covariance { pair: self.operand(argument)?, sample: name == "$covarianceSamp" },
         })
     }
 
-    fn parse_rank(&self, name: &str, spec: Doc<'_>, argument: Value<'_>) -> Result<Function> {
+    fn parse_rank(&self, name: &str, spec: Doc<'_>, argument: Value<'_>) -> Result<WindowFunction> {
         if spec.elements().nth(1).is_some() {
             return Err(Error::new(Code(5371601), "Rank style window functions take no other arguments"));
         }
@@ -274,9 +282,9 @@ impl FunctionParser<'_> {
             return Err(self.needs_one_sort_field(5371602, name));
         }
         Ok(match name {
-            "$rank" => Function::Rank,
-            "$denseRank" => Function::DenseRank,
-            _ => Function::DocumentNumber,
+            "$rank" => WindowFunction::Rank,
+            "$denseRank" => WindowFunction::DenseRank,
+            _ => WindowFunction::DocumentNumber,
         })
     }
 
@@ -285,7 +293,7 @@ impl FunctionParser<'_> {
         Error::new(Code(code), message)
     }
 
-    fn parse_moving_average(&self, spec: Doc<'_>, argument: Value<'_>) -> Result<Function> {
+    fn parse_moving_average(&self, spec: Doc<'_>, argument: Value<'_>) -> Result<WindowFunction> {
         let Some(argument) = argument.as_document().filter(|_| spec.elements().nth(1).is_none()) else {
             let message = "$expMovingAvg must have exactly one argument that is an object";
             return Err(Error::failed_to_parse(message));
@@ -309,12 +317,12 @@ impl FunctionParser<'_> {
             }
         }
         match (input, alpha) {
-            (Some(input), Some(alpha)) => Ok(Function::MovingAverage { input, alpha }),
+            (Some(input), Some(alpha)) => Ok(WindowFunction::MovingAverage { input, alpha }),
             _ => Err(Error::failed_to_parse(FIELDS)),
         }
     }
 
-    fn parse_shift(&self, spec: Doc<'_>, argument: Value<'_>) -> Result<Function> {
+    fn parse_shift(&self, spec: Doc<'_>, argument: Value<'_>) -> Result<WindowFunction> {
         if self.sort.is_none() {
             return Err(Error::failed_to_parse("'$shift' requires a sortBy"));
         }
@@ -355,10 +363,10 @@ impl FunctionParser<'_> {
         }
         let output = output.ok_or_else(|| Error::failed_to_parse("$shift requires an 'output' expression."))?;
         let by = by.ok_or_else(|| Error::failed_to_parse("$shift requires 'by' as an integer value."))?;
-        Ok(Function::Shift { output, by, default })
+        Ok(WindowFunction::Shift { output, by, default })
     }
 
-    fn parse_fill(&self, name: &str, spec: Doc<'_>, argument: Value<'_>) -> Result<Function> {
+    fn parse_fill(&self, name: &str, spec: Doc<'_>, argument: Value<'_>) -> Result<WindowFunction> {
         for element in spec.elements() {
             match element.key() {
                 "window" => {
@@ -372,20 +380,20 @@ impl FunctionParser<'_> {
             }
         }
         if name == "$locf" {
-            return Ok(Function::CarryForward(self.operand(argument)?));
+            return Ok(WindowFunction::CarryForward(self.operand(argument)?));
         }
         if !self.has_sort_by {
             return Err(self.needs_one_sort_field(605001, name));
         }
-        Ok(Function::LinearFill(self.operand(argument)?))
+        Ok(WindowFunction::LinearFill(self.operand(argument)?))
     }
 
-    fn parse_derivative(&self, name: &str, spec: Doc<'_>, argument: Value<'_>) -> Result<Function> {
+    fn parse_derivative(&self, name: &str, spec: Doc<'_>, argument: Value<'_>) -> Result<WindowFunction> {
         let (input, unit, bounds) = self.parse_over_time(name, spec, argument)?;
         if spec.get("window").is_none() {
             return Err(Error::failed_to_parse("$derivative requires explicit window bounds"));
         }
-        Ok(Function::Derivative { input, unit, bounds })
+        Ok(WindowFunction::Derivative { input, unit, bounds })
     }
 
     /// Parses the argument of `$derivative` and `$integral`, given their window.
@@ -394,7 +402,7 @@ impl FunctionParser<'_> {
         name: &str,
         spec: Doc<'_>,
         argument: Value<'_>,
-    ) -> Result<(Operand, Option<Unit>, Bounds)> {
+    ) -> Result<(Operand, Option<Unit>, WindowBounds)> {
         let Some(sort) = self.sort else {
             return Err(Error::failed_to_parse(format!("{name} requires a sortBy")));
         };

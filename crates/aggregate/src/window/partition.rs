@@ -11,7 +11,7 @@ const CHUNK_BYTES: usize = 128 * 1024;
 
 /// Documents by their position.
 #[derive(Default)]
-pub(super) struct Partition {
+pub(super) struct WindowPartition {
     documents: Vec<ItemBuf>,
     memory_bytes: usize,
     spilled: Option<SpilledDocuments>,
@@ -27,23 +27,23 @@ struct SpilledDocuments {
 }
 
 /// A document of a partition, borrowed or read back.
-pub(super) enum Lent<'p> {
+pub(super) enum PartitionDocument<'p> {
     Held(Item<'p>),
     ReadBack(ItemBuf),
 }
 
-impl Lent<'_> {
+impl PartitionDocument<'_> {
     pub fn as_item(&self) -> Item<'_> {
         match self {
-            Lent::Held(document) => *document,
-            Lent::ReadBack(document) => document.as_item(),
+            PartitionDocument::Held(document) => *document,
+            PartitionDocument::ReadBack(document) => document.as_item(),
         }
     }
 }
 
-impl Partition {
+impl WindowPartition {
     pub fn clear(&mut self) {
-        *self = Partition::default();
+        *self = WindowPartition::default();
     }
 
     pub fn len(&self) -> usize {
@@ -75,11 +75,11 @@ impl Partition {
         self.spilled.as_mut().map_or(Ok(()), SpilledDocuments::flush)
     }
 
-    pub fn get(&self, index: usize) -> Result<Lent<'_>> {
+    pub fn get(&self, index: usize) -> Result<PartitionDocument<'_>> {
         match (self.documents.get(index), &self.spilled) {
-            (Some(document), _) => Ok(Lent::Held(document.as_item())),
-            (None, Some(spilled)) => spilled.read(index - self.documents.len()).map(Lent::ReadBack),
-            (None, None) => Ok(Lent::Held(Doc::EMPTY.into())),
+            (Some(document), _) => Ok(PartitionDocument::Held(document.as_item())),
+            (None, Some(spilled)) => spilled.read(index - self.documents.len()).map(PartitionDocument::ReadBack),
+            (None, None) => Ok(PartitionDocument::Held(Doc::EMPTY.into())),
         }
     }
 }

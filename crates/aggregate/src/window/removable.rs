@@ -346,7 +346,7 @@ pub(super) struct MovingAverage {
 
 impl MovingAverage {
     /// Returns the state for the next partition. After a decimal, results remain decimals.
-    pub fn begin_again(&self) -> MovingAverage {
+    pub fn for_next_partition(&self) -> MovingAverage {
         MovingAverage { current: None, has_decimal: self.has_decimal }
     }
 

@@ -1,14 +1,14 @@
 //! Evaluates the functions on one partition, row by row.
 
-use super::bounds::{Bounds, Windowing};
-use super::fill::Linear;
-use super::ordered::{List, Ordered};
-use super::parse::{Function, Sliding};
+use super::bounds::{WindowBounds, WindowCursor};
+use super::fill::LinearFillState;
+use super::ordered::{ArrivalList, OrderedValues};
+use super::parse::{SlidingFunction, WindowFunction};
 use super::removable::{
     MovingAverage, RemovableAverage, RemovableCovariance, RemovableDeviation, RemovableIntegral, RemovableSum,
 };
-use super::{Partition, SetWindowFields};
-use crate::accumulate::{State, Which};
+use super::{SetWindowFields, WindowPartition};
+use crate::accumulate::{AccumulatorState, Selection};
 use crate::operand::{Operand, Row};
 use document::{Collation, DocBuf, DocWriter, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -20,64 +20,87 @@ use std::ops::Range;
 use values::number::Number;
 
 /// The state of a function in the current partition.
-pub(super) enum Run {
+pub(super) enum FunctionState {
     Idle,
-    Growing { windowing: Windowing, state: State, taken: usize, value: Option<DocBuf>, memory_bytes: usize },
-    Sliding { windowing: Windowing, window: Option<Range<usize>>, held: Box<Held> },
-    Ends(Windowing),
-    Rank { rank: i64, count: i64, before: Option<Option<ValueBuf>> },
+    Growing {
+        windowing: WindowCursor,
+        state: AccumulatorState,
+        taken: usize,
+        value: Option<DocBuf>,
+        memory_bytes: usize,
+    },
+    Sliding {
+        windowing: WindowCursor,
+        window: Option<Range<usize>>,
+        held: Box<SlidingState>,
+    },
+    Ends(WindowCursor),
+    Rank {
+        rank: i64,
+        count: i64,
+        before: Option<Option<ValueBuf>>,
+    },
     MovingAverage(MovingAverage),
-    Linear(Linear),
+    Linear(LinearFillState),
     Carried(Option<ValueBuf>),
 }
 
 /// The result of a function for a row.
-pub(super) enum Outcome {
+pub(super) enum RowResult {
     /// `None` is a missing value.
     Value(Option<ValueBuf>),
     /// The value that the run holds.
     Held,
 }
 
-impl Run {
+impl FunctionState {
     /// Begins a partition. `before` is the run over the previous one.
-    pub fn begin(function: &Function, stage: &SetWindowFields, partition: &Partition, before: &Run) -> Result<Run> {
-        let windowing = |bounds: &Bounds| {
+    pub fn begin(
+        function: &WindowFunction,
+        stage: &SetWindowFields,
+        partition: &WindowPartition,
+        before: &FunctionState,
+    ) -> Result<FunctionState> {
+        let windowing = |bounds: &WindowBounds| {
             let ascending =
                 stage.sort.as_ref().and_then(|sort| sort.parts().first()).is_some_and(|part| part.ascending);
             let sort_by = stage.sort_by.as_ref().filter(|_| ascending);
-            Windowing::begin(bounds, sort_by, partition)
+            WindowCursor::begin(bounds, sort_by, partition)
         };
         Ok(match function {
-            Function::Growing(accumulator, bounds) => Run::Growing {
+            WindowFunction::Growing(accumulator, bounds) => FunctionState::Growing {
                 windowing: windowing(bounds)?,
-                state: accumulator.begin(Value::Null)?,
+                state: accumulator.new_state(Value::Null)?,
                 taken: 0,
                 value: None,
                 memory_bytes: 0,
             },
-            Function::Sliding(sliding, bounds) => {
-                Run::Sliding { windowing: windowing(bounds)?, window: None, held: Box::new(Held::begin(sliding)?) }
+            WindowFunction::Sliding(sliding, bounds) => FunctionState::Sliding {
+                windowing: windowing(bounds)?,
+                window: None,
+                held: Box::new(SlidingState::begin(sliding)?),
+            },
+            WindowFunction::End { bounds, .. } | WindowFunction::Derivative { bounds, .. } => {
+                FunctionState::Ends(windowing(bounds)?)
             }
-            Function::End { bounds, .. } | Function::Derivative { bounds, .. } => Run::Ends(windowing(bounds)?),
-            Function::Rank | Function::DenseRank | Function::DocumentNumber => {
-                Run::Rank { rank: 0, count: 0, before: None }
+            WindowFunction::Rank | WindowFunction::DenseRank | WindowFunction::DocumentNumber => {
+                FunctionState::Rank { rank: 0, count: 0, before: None }
             }
-            Function::MovingAverage { .. } => Run::MovingAverage(match before {
-                Run::MovingAverage(before) => before.begin_again(),
+            WindowFunction::MovingAverage { .. } => FunctionState::MovingAverage(match before {
+                FunctionState::MovingAverage(before) => before.for_next_partition(),
                 _ => MovingAverage::default(),
             }),
-            Function::LinearFill(_) => Run::Linear(Linear::default()),
-            Function::CarryForward(_) => Run::Carried(None),
-            Function::Shift { .. } => Run::Idle,
+            WindowFunction::LinearFill(_) => FunctionState::Linear(LinearFillState::default()),
+            WindowFunction::CarryForward(_) => FunctionState::Carried(None),
+            WindowFunction::Shift { .. } => FunctionState::Idle,
         })
     }
 
     /// Returns the memory it holds, in bytes.
     pub fn memory_bytes(&self) -> usize {
         match self {
-            Run::Growing { memory_bytes, .. } => *memory_bytes,
-            Run::Sliding { held, .. } => held.memory_bytes(),
+            FunctionState::Growing { memory_bytes, .. } => *memory_bytes,
+            FunctionState::Sliding { held, .. } => held.memory_bytes(),
             _ => 0,
         }
     }
@@ -85,20 +108,22 @@ impl Run {
     /// Returns the function's value at `row`; rows must be passed in order.
     pub fn next(
         &mut self,
-        function: &Function,
+        function: &WindowFunction,
         stage: &SetWindowFields,
-        partition: &Partition,
+        partition: &WindowPartition,
         row: usize,
-    ) -> Result<Outcome> {
-        if let (Function::Growing(accumulator, bounds), Run::Growing { windowing, state, taken, value, memory_bytes }) =
-            (function, &mut *self)
+    ) -> Result<RowResult> {
+        if let (
+            WindowFunction::Growing(accumulator, bounds),
+            FunctionState::Growing { windowing, state, taken, value, memory_bytes },
+        ) = (function, &mut *self)
         {
             let end = windowing.window(bounds, row, partition.len())?.end;
             for index in *taken..end {
                 steps::step();
                 let lent = partition.get(index)?;
-                let row = Row::of(lent.as_item());
-                if let Some(input) = accumulator.unread_input(state) {
+                let row = Row::new(lent.as_item());
+                if let Some(input) = accumulator.skipped_operand(state) {
                     // A window also computes values that it has no position for, and may fail.
                     input.evaluate_in(&row)?;
                 }
@@ -110,15 +135,18 @@ impl Run {
             if *taken == partition.len() && value.is_none() {
                 *value = Some(DocBuf::build(|writer| accumulator.write(state, "", writer)));
             }
-            return Ok(Outcome::Held);
+            return Ok(RowResult::Held);
         }
-        self.compute(function, stage, partition, row).map(Outcome::Value)
+        self.compute(function, stage, partition, row).map(RowResult::Value)
     }
 
     /// Writes the held value ([`Outcome::Held`]) under a name, directly from its buffer, so that it
     /// is copied once.
-    pub fn write_held(&self, function: &Function, name: &str, writer: &mut DocWriter<'_>) {
-        let (Function::Growing(accumulator, _), Run::Growing { state, value, .. }) = (function, self) else { return };
+    pub fn write_held(&self, function: &WindowFunction, name: &str, writer: &mut DocWriter<'_>) {
+        let (WindowFunction::Growing(accumulator, _), FunctionState::Growing { state, value, .. }) = (function, self)
+        else {
+            return;
+        };
         match value {
             None => accumulator.write(state, name, writer),
             Some(value) => value.as_doc().get("").into_iter().for_each(|value| writer.append(name, value)),
@@ -129,21 +157,21 @@ impl Run {
     /// value.
     fn compute(
         &mut self,
-        function: &Function,
+        function: &WindowFunction,
         stage: &SetWindowFields,
-        partition: &Partition,
+        partition: &WindowPartition,
         row: usize,
     ) -> Result<Option<ValueBuf>> {
         let lent = partition.get(row)?;
         let document = lent.as_item();
         match (function, self) {
-            (Function::Sliding(sliding, bounds), Run::Sliding { windowing, window, held }) => {
+            (WindowFunction::Sliding(sliding, bounds), FunctionState::Sliding { windowing, window, held }) => {
                 let wanted = windowing.window(bounds, row, partition.len())?;
                 let mut source = WindowSource { sliding, stage, partition };
                 held.move_to(window, wanted, &mut source)?;
                 held.value(sliding).map(Some)
             }
-            (Function::End { input, last, bounds }, Run::Ends(windowing)) => {
+            (WindowFunction::End { input, last, bounds }, FunctionState::Ends(windowing)) => {
                 let window = windowing.window(bounds, row, partition.len())?;
                 if window.is_empty() {
                     return Ok(Some(Value::Null.to_owned()));
@@ -151,17 +179,17 @@ impl Run {
                 let index = if *last { window.end - 1 } else { window.start };
                 Ok(input.evaluate(partition.get(index)?.as_item())?.into_owned())
             }
-            (Function::Derivative { input, unit, bounds }, Run::Ends(windowing)) => {
+            (WindowFunction::Derivative { input, unit, bounds }, FunctionState::Ends(windowing)) => {
                 let window = windowing.window(bounds, row, partition.len())?;
                 derivative(input, *unit, stage, partition, window).map(Some)
             }
-            (Function::Shift { output, by, default }, _) => {
+            (WindowFunction::Shift { output, by, default }, _) => {
                 match usize::try_from(row as i64 + by).ok().filter(|index| *index < partition.len()) {
                     Some(index) => Ok(output.evaluate(partition.get(index)?.as_item())?.into_owned()),
                     None => Ok(default.clone()),
                 }
             }
-            (_, Run::Rank { rank, count, before }) => {
+            (_, FunctionState::Rank { rank, count, before }) => {
                 let value = match &stage.sort_by {
                     Some(sort_by) => sort_by.evaluate(document)?.into_owned(),
                     None => None,
@@ -171,24 +199,24 @@ impl Run {
                 *before = Some(value);
                 *count += 1;
                 *rank = match function {
-                    Function::Rank if same => *rank,
-                    Function::DenseRank if same => *rank,
-                    Function::DenseRank => *rank + 1,
+                    WindowFunction::Rank if same => *rank,
+                    WindowFunction::DenseRank if same => *rank,
+                    WindowFunction::DenseRank => *rank + 1,
                     _ => *count,
                 };
                 Ok(Some(Number::integer(*rank, true).to_value().to_owned()))
             }
-            (Function::MovingAverage { input, alpha }, Run::MovingAverage(average)) => {
+            (WindowFunction::MovingAverage { input, alpha }, FunctionState::MovingAverage(average)) => {
                 if let Some(number) = input.evaluate(document)?.value().and_then(Number::from_value) {
                     average.add(number, *alpha);
                 }
                 Ok(Some(average.value()))
             }
-            (Function::LinearFill(input), Run::Linear(linear)) => match &stage.sort_by {
+            (WindowFunction::LinearFill(input), FunctionState::Linear(linear)) => match &stage.sort_by {
                 Some(sort_by) => linear.next(input, sort_by, partition, row).map(Some),
                 None => Ok(Some(Value::Null.to_owned())),
             },
-            (Function::CarryForward(input), Run::Carried(carried)) => {
+            (WindowFunction::CarryForward(input), FunctionState::Carried(carried)) => {
                 let value = input.evaluate(document)?;
                 if !value.is_nullish() {
                     *carried = value.into_owned();
@@ -211,7 +239,7 @@ fn derivative(
     input: &Operand,
     unit: Option<Unit>,
     stage: &SetWindowFields,
-    partition: &Partition,
+    partition: &WindowPartition,
     window: Range<usize>,
 ) -> Result<ValueBuf> {
     let Some(sort_by) = stage.sort_by.as_ref().filter(|_| !window.is_empty()) else {
@@ -255,7 +283,7 @@ fn derivative(
 }
 
 /// The state of a sliding window.
-pub(super) enum Held {
+pub(super) enum SlidingState {
     Count(i64),
     Sum(RemovableSum, VecDeque<Option<Number>>),
     Average(RemovableAverage, VecDeque<Option<Number>>),
@@ -263,46 +291,48 @@ pub(super) enum Held {
     Covariance(Box<RemovableCovariance>, VecDeque<Option<(Number, Number)>>),
     Integral(RemovableIntegral),
     /// `$push`, `$firstN`, `$lastN`; with the limit of the latter two.
-    List(List, usize),
+    List(ArrivalList, usize),
     /// Functions that sort values; with the limit of those that have one.
-    Ordered(Ordered, usize),
+    Ordered(OrderedValues, usize),
 }
 
 /// The source of the documents that enter a window.
 struct WindowSource<'e> {
-    sliding: &'e Sliding,
+    sliding: &'e SlidingFunction,
     stage: &'e SetWindowFields,
-    partition: &'e Partition,
+    partition: &'e WindowPartition,
 }
 
-impl Held {
-    fn begin(sliding: &Sliding) -> Result<Held> {
+impl SlidingState {
+    fn begin(sliding: &SlidingFunction) -> Result<SlidingState> {
         Ok(match sliding {
-            Sliding::Count => Held::Count(0),
-            Sliding::Sum(_) => Held::Sum(RemovableSum::default(), VecDeque::new()),
-            Sliding::Average(_) => Held::Average(RemovableAverage::default(), VecDeque::new()),
-            Sliding::Deviation { .. } => Held::Deviation(RemovableDeviation::default(), VecDeque::new()),
-            Sliding::Covariance { .. } => Held::Covariance(Box::default(), VecDeque::new()),
-            Sliding::Integral { .. } => Held::Integral(RemovableIntegral::default()),
-            Sliding::Push(_) => Held::List(List::default(), usize::MAX),
-            Sliding::AddToSet(_) | Sliding::Minimum(_) | Sliding::Maximum(_) => {
-                Held::Ordered(Ordered::default(), usize::MAX)
+            SlidingFunction::Count => SlidingState::Count(0),
+            SlidingFunction::Sum(_) => SlidingState::Sum(RemovableSum::default(), VecDeque::new()),
+            SlidingFunction::Average(_) => SlidingState::Average(RemovableAverage::default(), VecDeque::new()),
+            SlidingFunction::Deviation { .. } => {
+                SlidingState::Deviation(RemovableDeviation::default(), VecDeque::new())
             }
-            Sliding::Several(several) => {
+            SlidingFunction::Covariance { .. } => SlidingState::Covariance(Box::default(), VecDeque::new()),
+            SlidingFunction::Integral { .. } => SlidingState::Integral(RemovableIntegral::default()),
+            SlidingFunction::Push(_) => SlidingState::List(ArrivalList::default(), usize::MAX),
+            SlidingFunction::AddToSet(_) | SlidingFunction::Minimum(_) | SlidingFunction::Maximum(_) => {
+                SlidingState::Ordered(OrderedValues::default(), usize::MAX)
+            }
+            SlidingFunction::Several(several) => {
                 let limit = several.limit(Value::Null)?;
-                match several.which() {
-                    Which::Extreme(_) => Held::Ordered(Ordered::default(), limit),
-                    _ => Held::List(List::default(), limit),
+                match several.selection() {
+                    Selection::Extreme(_) => SlidingState::Ordered(OrderedValues::default(), limit),
+                    _ => SlidingState::List(ArrivalList::default(), limit),
                 }
             }
-            Sliding::Top(top) => Held::Ordered(Ordered::default(), top.limit(Value::Null)?),
+            SlidingFunction::Top(top) => SlidingState::Ordered(OrderedValues::default(), top.limit(Value::Null)?),
         })
     }
 
     fn memory_bytes(&self) -> usize {
         match self {
-            Held::Ordered(ordered, _) => ordered.memory_bytes,
-            Held::List(list, _) => list.memory_bytes,
+            SlidingState::Ordered(ordered, _) => ordered.memory_bytes,
+            SlidingState::List(list, _) => list.memory_bytes,
             _ => 0,
         }
     }
@@ -333,23 +363,23 @@ impl Held {
         let number =
             |operand: &Operand| Ok::<_, Error>(operand.evaluate(document)?.value().and_then(Number::from_value));
         match (self, source.sliding) {
-            (Held::Count(count), _) => *count += 1,
-            (Held::Sum(sum, entered), Sliding::Sum(operand)) => {
+            (SlidingState::Count(count), _) => *count += 1,
+            (SlidingState::Sum(sum, entered), SlidingFunction::Sum(operand)) => {
                 let number = number(operand)?;
                 number.into_iter().for_each(|number| sum.add(number));
                 entered.push_back(number);
             }
-            (Held::Average(average, entered), Sliding::Average(operand)) => {
+            (SlidingState::Average(average, entered), SlidingFunction::Average(operand)) => {
                 let number = number(operand)?;
                 number.into_iter().for_each(|number| average.add(number));
                 entered.push_back(number);
             }
-            (Held::Deviation(deviation, entered), Sliding::Deviation { operand, .. }) => {
+            (SlidingState::Deviation(deviation, entered), SlidingFunction::Deviation { operand, .. }) => {
                 let number = number(operand)?;
                 number.into_iter().for_each(|number| deviation.update(number, 1));
                 entered.push_back(number);
             }
-            (Held::Covariance(covariance, entered), Sliding::Covariance { pair, .. }) => {
+            (SlidingState::Covariance(covariance, entered), SlidingFunction::Covariance { pair, .. }) => {
                 let pair = pair.evaluate(document)?;
                 let pair = pair.value().and_then(pair_of_numbers);
                 if let Some((x, y)) = pair {
@@ -357,32 +387,35 @@ impl Held {
                 }
                 entered.push_back(pair);
             }
-            (Held::Integral(integral), Sliding::Integral { input, unit }) => {
+            (SlidingState::Integral(integral), SlidingFunction::Integral { input, unit }) => {
                 let value = input.evaluate(document)?;
                 if let Some(sort_by) = &source.stage.sort_by {
                     let place = sort_by.evaluate(document)?;
                     integral.add(place.value_or_null(), value.value_or_null(), unit.is_some())?;
                 }
             }
-            (Held::List(list, _), Sliding::Push(operand)) => {
+            (SlidingState::List(list, _), SlidingFunction::Push(operand)) => {
                 list.push(operand.evaluate(document)?.into_owned());
             }
-            (Held::List(list, _), Sliding::Several(several)) => {
+            (SlidingState::List(list, _), SlidingFunction::Several(several)) => {
                 list.push(Some(several.input().evaluate(document)?.value_or_null().to_owned()));
             }
-            (Held::Ordered(ordered, _), Sliding::AddToSet(operand)) => {
+            (SlidingState::Ordered(ordered, _), SlidingFunction::AddToSet(operand)) => {
                 ordered.push_value(operand.evaluate(document)?.value(), &source.stage.collation);
             }
-            (Held::Ordered(ordered, _), Sliding::Minimum(operand) | Sliding::Maximum(operand)) => {
+            (
+                SlidingState::Ordered(ordered, _),
+                SlidingFunction::Minimum(operand) | SlidingFunction::Maximum(operand),
+            ) => {
                 let evaluated = operand.evaluate(document)?;
                 ordered.push_value(evaluated.value().filter(|_| !evaluated.is_nullish()), &source.stage.collation);
             }
-            (Held::Ordered(ordered, _), Sliding::Several(several)) => {
+            (SlidingState::Ordered(ordered, _), SlidingFunction::Several(several)) => {
                 let evaluated = several.input().evaluate(document)?;
                 ordered.push_value(evaluated.value().filter(|_| !evaluated.is_nullish()), &source.stage.collation);
             }
-            (Held::Ordered(ordered, _), Sliding::Top(top)) => {
-                let (key, value) = top.keyed(document)?;
+            (SlidingState::Ordered(ordered, _), SlidingFunction::Top(top)) => {
+                let (key, value) = top.key_and_output(document)?;
                 ordered.push(key, value);
             }
             _ => {}
@@ -392,48 +425,54 @@ impl Held {
 
     fn leave(&mut self) -> Result<()> {
         match self {
-            Held::Count(count) => *count -= 1,
-            Held::Sum(sum, entered) => {
+            SlidingState::Count(count) => *count -= 1,
+            SlidingState::Sum(sum, entered) => {
                 entered.pop_front().flatten().into_iter().for_each(|number| sum.remove(number));
             }
-            Held::Average(average, entered) => {
+            SlidingState::Average(average, entered) => {
                 entered.pop_front().flatten().into_iter().for_each(|number| average.remove(number));
             }
-            Held::Deviation(deviation, entered) => {
+            SlidingState::Deviation(deviation, entered) => {
                 entered.pop_front().flatten().into_iter().for_each(|number| deviation.update(number, -1));
             }
-            Held::Covariance(covariance, entered) => {
+            SlidingState::Covariance(covariance, entered) => {
                 if let Some((x, y)) = entered.pop_front().flatten() {
                     covariance.remove(x, y)?;
                 }
             }
-            Held::Integral(integral) => integral.remove()?,
-            Held::List(list, _) => list.pop(),
-            Held::Ordered(ordered, _) => ordered.pop(),
+            SlidingState::Integral(integral) => integral.remove()?,
+            SlidingState::List(list, _) => list.pop(),
+            SlidingState::Ordered(ordered, _) => ordered.pop(),
         }
         Ok(())
     }
 
-    fn value(&mut self, sliding: &Sliding) -> Result<ValueBuf> {
+    fn value(&mut self, sliding: &SlidingFunction) -> Result<ValueBuf> {
         Ok(match (self, sliding) {
-            (Held::Count(count), _) => Number::integer(*count, true).to_value().to_owned(),
-            (Held::Sum(sum, _), _) => sum.value().to_value().to_owned(),
-            (Held::Average(average, _), _) => average.value().map_or(Value::Null, Number::to_value).to_owned(),
-            (Held::Deviation(deviation, _), Sliding::Deviation { sample, .. }) => deviation.value(*sample),
-            (Held::Covariance(covariance, _), Sliding::Covariance { sample, .. }) => covariance.value(*sample)?,
-            (Held::Integral(integral), Sliding::Integral { unit, .. }) => {
+            (SlidingState::Count(count), _) => Number::integer(*count, true).to_value().to_owned(),
+            (SlidingState::Sum(sum, _), _) => sum.value().to_value().to_owned(),
+            (SlidingState::Average(average, _), _) => average.value().map_or(Value::Null, Number::to_value).to_owned(),
+            (SlidingState::Deviation(deviation, _), SlidingFunction::Deviation { sample, .. }) => {
+                deviation.value(*sample)
+            }
+            (SlidingState::Covariance(covariance, _), SlidingFunction::Covariance { sample, .. }) => {
+                covariance.value(*sample)?
+            }
+            (SlidingState::Integral(integral), SlidingFunction::Integral { unit, .. }) => {
                 integral.value(unit.and_then(Unit::milliseconds))?
             }
-            (Held::List(list, limit), Sliding::Several(several)) => match several.which() {
-                Which::Last => list.last(*limit),
+            (SlidingState::List(list, limit), SlidingFunction::Several(several)) => match several.selection() {
+                Selection::Last => list.last(*limit),
                 _ => list.first(*limit),
             },
-            (Held::List(list, limit), _) => list.first(*limit),
-            (Held::Ordered(ordered, _), Sliding::AddToSet(_)) => ordered.unique(),
-            (Held::Ordered(ordered, _), Sliding::Maximum(_)) => ordered.last(),
-            (Held::Ordered(ordered, limit), Sliding::Several(several)) => ordered.extremes(several, *limit),
-            (Held::Ordered(ordered, limit), Sliding::Top(top)) => ordered.top(top, *limit),
-            (Held::Ordered(ordered, _), _) => ordered.first(),
+            (SlidingState::List(list, limit), _) => list.first(*limit),
+            (SlidingState::Ordered(ordered, _), SlidingFunction::AddToSet(_)) => ordered.distinct(),
+            (SlidingState::Ordered(ordered, _), SlidingFunction::Maximum(_)) => ordered.last(),
+            (SlidingState::Ordered(ordered, limit), SlidingFunction::Several(several)) => {
+                ordered.extremes(several, *limit)
+            }
+            (SlidingState::Ordered(ordered, limit), SlidingFunction::Top(top)) => ordered.top(top, *limit),
+            (SlidingState::Ordered(ordered, _), _) => ordered.first(),
             _ => Value::Null.to_owned(),
         })
     }

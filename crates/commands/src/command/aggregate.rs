@@ -240,21 +240,21 @@ pub async fn open(
     }
     if let Some((documents, rest)) = source_stage::documents(call, namespace, arguments.pipeline, context).await? {
         call.depends.refuse(NotCached::NotACollection);
-        let pipeline = Pipeline::parse_seen(rest.as_doc(), context)?;
+        let pipeline = Pipeline::parse_checked(rest.as_doc(), context)?;
         if pipeline.has_foreign() {
             return foreign::open_over(call, documents, pipeline, &budget).await;
         }
         let execution = (!pipeline.is_identity()).then(|| pipeline.start(budget.clone()));
         return Ok(Reader::over(documents, execution));
     }
-    let mut pipeline = match Pipeline::parse_seen(arguments.pipeline, context) {
+    let mut pipeline = match Pipeline::parse_checked(arguments.pipeline, context) {
         // A view's own stages may search by words, which goes for those behind them.
         Err(error) if needs_search(&error) && views::definition(call, namespace).await?.is_some() => {
             return views::open(call, namespace, arguments, context).await;
         }
-        parsed => parsed?.in_second_engine(),
+        parsed => parsed?.with_second_engine(),
     };
-    if pipeline.lacks_place() && views::definition(call, namespace).await?.is_some() {
+    if pipeline.lacks_geo_field() && views::definition(call, namespace).await?.is_some() {
         return views::open(call, namespace, arguments, context).await;
     }
     geo_near::settle_key(&*call.worker.store, namespace, &mut pipeline).await?;

@@ -257,7 +257,7 @@ pub async fn explain_aggregate(
         write_end(command, call, reply)?;
         return Ok(Disposition::Reply);
     }
-    let mut pipeline = Pipeline::parse(arguments.pipeline, &context)?.in_second_engine();
+    let mut pipeline = Pipeline::parse(arguments.pipeline, &context)?.with_second_engine();
     geo_near::settle_key(&*call.worker.store, namespace, &mut pipeline).await?;
     let has_foreign = pipeline.has_foreign();
     let index_filter =

@@ -13,7 +13,7 @@ use crate::command::{geo_near, views};
 use crate::dispatch::Call;
 use crate::read::{Batch, Reader, Request};
 use aggregate::foreign::MATCHES_BYTES_MAX;
-use aggregate::{Part, Pipeline, Source};
+use aggregate::{Pipeline, PipelinePart, PipelineSource};
 pub use chain::Chain;
 use document::{DocBuf, Value};
 use error::Result;
@@ -52,9 +52,9 @@ pub async fn open_over(
 }
 
 /// Whether the stages that write may write where they want to; asked before anything is read.
-async fn check_targets(call: &Call<'_>, parts: &[Part]) -> Result<()> {
+async fn check_targets(call: &Call<'_>, parts: &[PipelinePart]) -> Result<()> {
     for part in parts {
-        if let Part::Foreign(foreign) = part {
+        if let PipelinePart::Foreign(foreign) = part {
             target::check(call, foreign).await?;
         }
     }
@@ -62,9 +62,9 @@ async fn check_targets(call: &Call<'_>, parts: &[Part]) -> Result<()> {
 }
 
 /// The reader with the parts behind it; where the last of them writes, it has written, and nothing is left to read.
-async fn run_writes(call: &Call<'_>, reader: Reader, mut parts: Vec<Part>, budget: &Budget) -> Result<Reader> {
-    let is_write = |part: &Part| matches!(part, Part::Foreign(foreign) if foreign.writes());
-    let Some(Part::Foreign(writing)) = parts.pop_if(|part| is_write(part)) else {
+async fn run_writes(call: &Call<'_>, reader: Reader, mut parts: Vec<PipelinePart>, budget: &Budget) -> Result<Reader> {
+    let is_write = |part: &PipelinePart| matches!(part, PipelinePart::Foreign(foreign) if foreign.writes());
+    let Some(PipelinePart::Foreign(writing)) = parts.pop_if(|part| is_write(part)) else {
         return Ok(chained(reader, parts, budget));
     };
     write::carry_out(call, &writing, chained(reader, parts, budget)).await?;
@@ -72,7 +72,7 @@ async fn run_writes(call: &Call<'_>, reader: Reader, mut parts: Vec<Part>, budge
 }
 
 /// The reader with the parts behind it.
-fn chained(reader: Reader, parts: Vec<Part>, budget: &Budget) -> Reader {
+fn chained(reader: Reader, parts: Vec<PipelinePart>, budget: &Budget) -> Reader {
     if parts.is_empty() { reader } else { Reader::chained(Chain::new(Some(reader), parts, budget)) }
 }
 
@@ -85,13 +85,13 @@ fn through(reader: Reader, pipeline: &Pipeline, budget: &Budget) -> Reader {
 async fn open_source(
     call: &Call<'_>,
     namespace: &Namespace,
-    source: Source,
-    mut parts: Vec<Part>,
+    source: PipelineSource,
+    mut parts: Vec<PipelinePart>,
     hint: Option<Value<'_>>,
     budget: &Budget,
-) -> Result<Option<(Reader, Vec<Part>)>> {
+) -> Result<Option<(Reader, Vec<PipelinePart>)>> {
     let execution = match parts.first() {
-        Some(Part::Local(pipeline)) => Some(pipeline.start(budget.clone())),
+        Some(PipelinePart::Local(pipeline)) => Some(pipeline.start(budget.clone())),
         _ => None,
     };
     if execution.is_some() {
@@ -122,7 +122,7 @@ async fn open_pipeline(
     budget: &Budget,
 ) -> Result<Reader> {
     let mut pipeline = match condition {
-        Some(condition) => pipeline.clone().behind_match(condition),
+        Some(condition) => pipeline.clone().with_leading_match(condition),
         None => pipeline.clone(),
     };
     geo_near::settle_key(&*call.worker.store, namespace, &mut pipeline).await?;

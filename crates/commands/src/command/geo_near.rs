@@ -6,7 +6,7 @@ use store::{DocumentStore, FieldKind, Namespace};
 
 /// Names the field. Errors 26 and 27 where no index says it, or several do.
 pub async fn settle_key(store: &dyn DocumentStore, namespace: &Namespace, pipeline: &mut Pipeline) -> Result<()> {
-    if !pipeline.lacks_place() {
+    if !pipeline.lacks_geo_field() {
         return Ok(());
     }
     let Some(indexes) = store.cached_indexes(namespace).await? else {
@@ -26,7 +26,7 @@ pub async fn settle_key(store: &dyn DocumentStore, namespace: &Namespace, pipeli
                 return Err(Error::new(Code::INDEX_NOT_FOUND, message));
             }
             (Some(path), None) => {
-                pipeline.set_place(&path);
+                pipeline.set_geo_field(&path);
                 return Ok(());
             }
             _ => {}

@@ -140,7 +140,7 @@ fn parse(stages: Doc<'_>, call: &Call<'_>) -> Result<Pipeline> {
     let rest = views::stages(|array| stages.values().skip(skipped.into()).for_each(|stage| array.push(stage)));
     // Whether there is a text index to answer a `$text` shows when the view is read.
     // Constants are computed then, too.
-    let context = Context { text_indexes: TextIndexes::of_anything(), folding: Folding::Never, ..call.context() };
+    let context = Context { text_indexes: TextIndexes::placeholder(), folding: Folding::Never, ..call.context() };
     Pipeline::parse(rest.as_doc(), &context)
 }
 

@@ -55,10 +55,10 @@ impl Describer {
             self.metadata.set(Meta::IndexKey, &index.index_key(document)?);
         }
         if let Some((near, nearest)) = self.near.as_ref().and_then(|near| Some((near, near.nearest(document)?))) {
-            self.metadata.set_near(near.shown(nearest.distance), nearest.place);
+            self.metadata.set_near(near.to_result_unit(nearest.distance), nearest.location);
         }
         match &self.sort {
-            Some(sort) => sort.show_key(document, &mut self.metadata)?,
+            Some(sort) => sort.record_key(document, &mut self.metadata)?,
             None if self.needs.contains(Meta::SortKey) => self.metadata.set(Meta::SortKey, Value::Array(Doc::EMPTY)),
             None => {}
         }
@@ -75,7 +75,8 @@ pub(super) fn index_order(plan: &dyn Plan, needs: Needs, projection: Option<&Pro
     }
     let tree = plan.winning_plan();
     let Some(stage) = stage_of(tree.as_doc(), "IXSCAN") else {
-        let by_id = projection.is_some_and(Projection::gives_key) && stage_of(tree.as_doc(), "IDHACK").is_some();
+        let by_id =
+            projection.is_some_and(Projection::returns_index_key) && stage_of(tree.as_doc(), "IDHACK").is_some();
         let order = by_id.then(|| document::doc! { "_id": 1 })?;
         return Sort::of_index(order.as_doc(), Collation::SIMPLE, true);
     };

@@ -47,13 +47,13 @@ impl Feed<'_> {
                     if self.describe_and_push(document.as_doc(), &MatchDetails::default())? == Demand::Enough {
                         documents.clear();
                     }
-                    if self.execution.ready() >= self.wanted {
+                    if self.execution.ready_count() >= self.wanted {
                         break;
                     }
                 }
             }
             Source::Sorted(sorted, over) => {
-                while self.execution.ready() < self.wanted {
+                while self.execution.ready_count() < self.wanted {
                     self.running.tick()?;
                     *self.examined += 1;
                     let demand = sorted.next_with(|item| self.push(item))?.transpose()?;

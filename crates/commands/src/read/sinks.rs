@@ -227,7 +227,7 @@ impl Sink for SortSink<'_> {
     fn filters_by_prefix(&self) -> PrefixFiltering {
         match self.sieve {
             None => PrefixFiltering::Never,
-            Some(_) if self.sorter.has_use_for_any() => PrefixFiltering::Later,
+            Some(_) if self.sorter.retains_all() => PrefixFiltering::Later,
             Some(_) => PrefixFiltering::Now,
         }
     }
@@ -282,7 +282,7 @@ fn is_of_use(residual: Option<&Predicate>, sorter: &mut Sorter, matched: &mut u6
     if !matches(residual, false, fields, &mut MatchDetails::default())? {
         return Ok(false);
     }
-    let kept = sorter.has_use_for(fields)?;
+    let kept = sorter.would_retain(fields)?;
     *matched += u64::from(!kept);
     Ok(kept)
 }
@@ -318,7 +318,7 @@ impl Sink for PipelineSink<'_, '_> {
             self.enough = true;
             return Ok(Flow::StopAfter);
         }
-        Ok(if feed.execution.ready() >= feed.wanted { Flow::StopAfter } else { Flow::Continue })
+        Ok(if feed.execution.ready_count() >= feed.wanted { Flow::StopAfter } else { Flow::Continue })
     }
 }
 

@@ -16,7 +16,7 @@ const TERM_BYTES_KEPT: usize = 224;
 
 pub fn for_each_key(document: Doc<'_>, index: &IndexShape, give: &mut dyn FnMut(&[u8], &[Value<'_>])) -> Result<()> {
     let Some(text) = &index.text else { return Ok(()) };
-    let (before, behind) = text.around(document)?;
+    let (before, behind) = text.key_values(document)?;
     let mut front = Vec::with_capacity(40);
     encode_all(&index.fields, &before, &mut front);
     let mut back = Vec::new();

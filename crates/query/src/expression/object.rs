@@ -46,7 +46,7 @@ impl<'v> Fields<'v> {
     fn put(&mut self, name: impl Into<Cow<'v, str>>, kind: Kind, raw: &'v [u8]) {
         steps::step();
         let name = name.into();
-        let place = self.places.place(name.as_bytes(), self.fields.iter().map(|(name, ..)| &**name));
+        let place = self.places.index_of(name.as_bytes(), self.fields.iter().map(|(name, ..)| &**name));
         match place.and_then(|place| self.fields.get_mut(place)) {
             Some(field) => *field = (name, kind, raw),
             None => {

@@ -7,7 +7,7 @@ use document::path::Path;
 use document::{DocBuf, ValueBuf};
 use error::{Error, Result};
 use fulltext::TextSearch;
-use fulltext::search::unanswerable;
+use fulltext::search::cannot_execute;
 use std::sync::Arc;
 
 impl Predicate {
@@ -73,9 +73,9 @@ fn check_branch(node: &Node) -> Result<()> {
             let Some(search) = find(node) else { return Ok(()) };
             branches.iter().filter(|branch| find(branch).is_some()).try_for_each(check_branch)?;
             let mut others = branches.iter().filter(|branch| find(branch).is_none());
-            match others.all(|branch| is_indexed(branch, &search.index.indexed)) {
+            match others.all(|branch| is_indexed(branch, &search.index.indexed_fields)) {
                 true => Ok(()),
-                false => Err(unanswerable(
+                false => Err(cannot_execute(
                     "Failed to produce a solution for TEXT under OR - other non-TEXT clauses under OR have to be indexed as well.",
                 )),
             }
@@ -89,7 +89,7 @@ fn check_prefix(search: &TextSearch, partial: Option<&Predicate>, all: &[Node]) 
     if search.index.prefix.iter().all(|field| given(field)) && asks_for_indexed_alone(partial, all) {
         return Ok(());
     }
-    Err(unanswerable(
+    Err(cannot_execute(
         "failed to use text index to satisfy $text query (if text index is compound, are equality predicates given for all prefix fields?)",
     ))
 }
@@ -161,8 +161,8 @@ mod tests {
         let key = doc! { "x": 1, "_fts": "text", "_ftsx": 1 };
         let spec = doc! { "name": "words", "key": &key, "weights": &doc! { "t": 1 } };
         let mut indexes = TextIndexes::default();
-        indexes.insert("c", Arc::new(TextIndex::among([spec.as_doc()].into_iter()).unwrap()));
-        let context = Context { text_indexes: indexes.within("c"), ..Context::at(0) };
+        indexes.insert("c", Arc::new(TextIndex::find_in([spec.as_doc()].into_iter()).unwrap()));
+        let context = Context { text_indexes: indexes.for_collection("c"), ..Context::at(0) };
         let text = doc! { "$text": &doc! { "$search": "tea" } };
         let with = |value: Value<'_>| doc! { "x": value, "$text": &doc! { "$search": "tea" } };
         let both = array![&with(1.into()), &with(2.into())];

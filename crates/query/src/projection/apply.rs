@@ -4,7 +4,7 @@
 //! specification. At a level that includes unnamed fields, a computed field takes the position of
 //! the one it replaces.
 
-use super::tree::{Action, Field, Fields, Mode};
+use super::tree::{FieldAction, ProjectionField, ProjectionFields, ProjectionMode};
 use crate::metadata::Item;
 use document::{ArrayWriter, Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
@@ -12,22 +12,28 @@ use hashbrown::HashSet;
 use steps::Counted;
 
 /// Context of the walk that is the same at every level.
-pub(super) struct Walk<'d> {
-    pub mode: Mode,
+pub(super) struct ProjectionWalk<'d> {
+    pub mode: ProjectionMode,
     /// The whole document, which expressions refer to.
     pub root: Item<'d>,
     pub array_index: Option<usize>,
 }
 
-impl Walk<'_> {
+impl ProjectionWalk<'_> {
     /// Projects the fields of one document. `pick`: the first array on the positional operator's
     /// path has not been reached yet.
-    pub fn document(&self, fields: &Fields, document: Doc<'_>, pick: bool, out: &mut DocWriter<'_>) -> Result<()> {
-        let mut written = fields.computes.then(HashSet::new);
+    pub fn document(
+        &self,
+        fields: &ProjectionFields,
+        document: Doc<'_>,
+        pick: bool,
+        out: &mut DocWriter<'_>,
+    ) -> Result<()> {
+        let mut written = fields.has_computed.then(HashSet::new);
         for element in document.elements() {
             steps::step();
             let Some(field) = fields.find(element.key_bytes()) else {
-                if self.mode != Mode::Include {
+                if self.mode != ProjectionMode::Include {
                     out.append_element(element);
                 }
                 continue;
@@ -38,41 +44,49 @@ impl Walk<'_> {
             }
         }
         if let Some(written) = written {
-            self.computed(fields, &written, out)?;
-        } else if self.mode == Mode::Include {
+            self.write_remaining_computed(fields, &written, out)?;
+        } else if self.mode == ProjectionMode::Include {
             self.element_matches(fields, document, out)?;
         }
         Ok(())
     }
 
     /// Writes the projection of one field; returns whether its position is taken.
-    fn field(&self, field: &Field, element: Element<'_>, pick: bool, out: &mut DocWriter<'_>) -> Result<bool> {
+    fn field(
+        &self,
+        field: &ProjectionField,
+        element: Element<'_>,
+        pick: bool,
+        out: &mut DocWriter<'_>,
+    ) -> Result<bool> {
         match &field.action {
-            Action::Keep if pick && element.kind == Kind::Array => {
+            FieldAction::Include if pick && element.kind == Kind::Array => {
                 let picked = self.positional_element(nested(element))?;
                 out.array(element.key()).push_raw(picked.kind, picked.raw_value());
             }
-            Action::Keep => out.append_element(element),
-            Action::Drop => {}
-            Action::Inside(fields) => return self.nested_fields(fields, element, pick, out),
-            Action::Slice(slice) if element.kind == Kind::Array => {
+            FieldAction::Include => out.append_element(element),
+            FieldAction::Exclude => {}
+            FieldAction::Nested(fields) => return self.nested_fields(fields, element, pick, out),
+            FieldAction::Slice(slice) if element.kind == Kind::Array => {
                 let mut array = out.array(element.key());
                 let kept = slice.elements(nested(element)).counted();
                 kept.for_each(|element| array.push_raw(element.kind, element.raw_value()));
             }
-            Action::Slice(_) => out.append_element(element),
+            FieldAction::Slice(_) => out.append_element(element),
             // Computed fields take the position of a field only at levels that include unnamed
             // fields.
-            Action::Compute(_) | Action::ElementMatch(_) if self.mode == Mode::Include => return Ok(false),
-            Action::Compute(expression) => expression.evaluate_into(self.root, out, element.key())?,
-            Action::ElementMatch(_) => self.element_match(field, element, out)?,
+            FieldAction::Compute(_) | FieldAction::ElementMatch(_) if self.mode == ProjectionMode::Include => {
+                return Ok(false);
+            }
+            FieldAction::Compute(expression) => expression.evaluate_into(self.root, out, element.key())?,
+            FieldAction::ElementMatch(_) => self.element_match(field, element, out)?,
         }
         Ok(true)
     }
 
     fn nested_fields(
         &self,
-        fields: &Fields,
+        fields: &ProjectionFields,
         element: Element<'_>,
         pick: bool,
         out: &mut DocWriter<'_>,
@@ -81,45 +95,50 @@ impl Walk<'_> {
             Kind::Document => self.document(fields, nested(element), pick, &mut out.document(element.key()))?,
             Kind::Array if pick => {
                 let picked = self.positional_element(nested(element))?;
-                if !matches!(picked.kind, Kind::Document | Kind::Array) && !fields.computes {
+                if !matches!(picked.kind, Kind::Document | Kind::Array) && !fields.has_computed {
                     return Err(positional_mismatch());
                 }
                 self.array_element(fields, picked, &mut out.array(element.key()))?;
             }
             Kind::Array => self.array(fields, nested(element), &mut out.array(element.key()))?,
-            _ if fields.computes => {
-                self.computed(fields, &HashSet::new(), &mut out.document(element.key()))?;
+            _ if fields.has_computed => {
+                self.write_remaining_computed(fields, &HashSet::new(), &mut out.document(element.key()))?;
             }
-            _ if self.mode == Mode::Include => return Ok(false),
+            _ if self.mode == ProjectionMode::Include => return Ok(false),
             _ => out.append_element(element),
         }
         Ok(true)
     }
 
-    fn array(&self, fields: &Fields, array: Doc<'_>, out: &mut ArrayWriter<'_>) -> Result<()> {
+    fn array(&self, fields: &ProjectionFields, array: Doc<'_>, out: &mut ArrayWriter<'_>) -> Result<()> {
         array.elements().counted().try_for_each(|element| self.array_element(fields, element, out))
     }
 
-    fn array_element(&self, fields: &Fields, element: Element<'_>, out: &mut ArrayWriter<'_>) -> Result<()> {
+    fn array_element(&self, fields: &ProjectionFields, element: Element<'_>, out: &mut ArrayWriter<'_>) -> Result<()> {
         match element.kind {
             Kind::Document => self.document(fields, nested(element), false, &mut out.document())?,
             Kind::Array => self.array(fields, nested(element), &mut out.array())?,
-            _ if fields.computes => self.computed(fields, &HashSet::new(), &mut out.document())?,
-            _ if self.mode == Mode::Include => {}
+            _ if fields.has_computed => self.write_remaining_computed(fields, &HashSet::new(), &mut out.document())?,
+            _ if self.mode == ProjectionMode::Include => {}
             _ => out.push_raw(element.kind, element.raw_value()),
         }
         Ok(())
     }
 
     /// Appends the computed fields that have no position yet.
-    pub fn computed(&self, fields: &Fields, written: &HashSet<*const Field>, out: &mut DocWriter<'_>) -> Result<()> {
+    pub fn write_remaining_computed(
+        &self,
+        fields: &ProjectionFields,
+        written: &HashSet<*const ProjectionField>,
+        out: &mut DocWriter<'_>,
+    ) -> Result<()> {
         for field in fields.iter().counted().filter(|field| !written.contains(&std::ptr::from_ref(*field))) {
             match &field.action {
-                Action::Compute(expression) => expression.evaluate_into(self.root, out, &field.name)?,
-                Action::Inside(inner) if inner.computes => {
-                    self.computed(inner, &HashSet::new(), &mut out.document(&field.name))?;
+                FieldAction::Compute(expression) => expression.evaluate_into(self.root, out, &field.name)?,
+                FieldAction::Nested(inner) if inner.has_computed => {
+                    self.write_remaining_computed(inner, &HashSet::new(), &mut out.document(&field.name))?;
                 }
-                Action::ElementMatch(_) if self.mode == Mode::Include => {
+                FieldAction::ElementMatch(_) if self.mode == ProjectionMode::Include => {
                     if let Some(element) = self.root.document.element(&field.name) {
                         self.element_match(field, element, out)?;
                     }
@@ -131,8 +150,8 @@ impl Walk<'_> {
     }
 
     /// Appends the elements found by `$elemMatch`, on a level without other computed fields.
-    fn element_matches(&self, fields: &Fields, document: Doc<'_>, out: &mut DocWriter<'_>) -> Result<()> {
-        for field in fields.iter().counted().filter(|field| matches!(field.action, Action::ElementMatch(_))) {
+    fn element_matches(&self, fields: &ProjectionFields, document: Doc<'_>, out: &mut DocWriter<'_>) -> Result<()> {
+        for field in fields.iter().counted().filter(|field| matches!(field.action, FieldAction::ElementMatch(_))) {
             if let Some(element) = document.element(&field.name) {
                 self.element_match(field, element, out)?;
             }
@@ -140,8 +159,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn element_match(&self, field: &Field, element: Element<'_>, out: &mut DocWriter<'_>) -> Result<()> {
-        let Action::ElementMatch(predicate) = &field.action else { return Ok(()) };
+    fn element_match(&self, field: &ProjectionField, element: Element<'_>, out: &mut DocWriter<'_>) -> Result<()> {
+        let FieldAction::ElementMatch(predicate) = &field.action else { return Ok(()) };
         let mut details = crate::MatchDetails::default();
         if element.kind != Kind::Array || !predicate.matches_with(self.root.document, &mut details)? {
             return Ok(());

@@ -2,7 +2,7 @@
 
 use super::Projection;
 use super::slice::Slice;
-use super::tree::{Action, Fields, Mode};
+use super::tree::{FieldAction, ProjectionFields, ProjectionMode};
 use crate::expression::check_field_path;
 use crate::{Context, Expression, Predicate};
 use document::{Doc, DocBuf, Element, Kind, Value};
@@ -11,15 +11,15 @@ use std::sync::Arc;
 use steps::Counted;
 use values::text;
 
-pub(super) struct Parser<'c> {
+pub(super) struct ProjectionParser<'c> {
     context: &'c Context,
     /// Whether the forms specific to `find` are accepted.
     is_find: bool,
     /// Unknown until a field determines it.
-    mode: Option<Mode>,
+    mode: Option<ProjectionMode>,
     /// The value of a plain `_id: 0` or `_id: 1`.
     id: Option<bool>,
-    root: Fields,
+    root: ProjectionFields,
     has_slice: bool,
     has_element_match: bool,
     /// The filter that the positional operator refers to, once the operator has occurred.
@@ -61,19 +61,19 @@ fn check_positional_filter(filter: Doc<'_>) -> Result<()> {
     Ok(())
 }
 
-impl<'c> Parser<'c> {
+impl<'c> ProjectionParser<'c> {
     /// Returns a parser for the projection of a find with this filter.
-    pub fn find(context: &'c Context, filter: Doc<'c>) -> Self {
-        Parser { is_find: true, filter, ..Self::stage(context) }
+    pub fn for_find(context: &'c Context, filter: Doc<'c>) -> Self {
+        ProjectionParser { is_find: true, filter, ..Self::for_stage(context) }
     }
 
-    pub fn stage(context: &'c Context) -> Self {
-        Parser {
+    pub fn for_stage(context: &'c Context) -> Self {
+        ProjectionParser {
             context,
             is_find: false,
             mode: None,
             id: None,
-            root: Fields::default(),
+            root: ProjectionFields::default(),
             has_slice: false,
             has_element_match: false,
             positional: None,
@@ -103,23 +103,23 @@ impl<'c> Parser<'c> {
         Ok(Projection { mode, root: self.root, positional: self.positional, needs, ..Projection::default() })
     }
 
-    fn resolved_mode(&self) -> Mode {
+    fn resolved_mode(&self) -> ProjectionMode {
         match self.mode {
             Some(mode) => mode,
-            None if self.id == Some(true) => Mode::Include,
-            None if self.has_slice => Mode::Exclude,
-            None if self.has_element_match => Mode::Include,
-            None if self.has_meta && !self.is_find => Mode::Include,
-            None => Mode::Exclude,
+            None if self.id == Some(true) => ProjectionMode::Include,
+            None if self.has_slice => ProjectionMode::Exclude,
+            None if self.has_element_match => ProjectionMode::Include,
+            None if self.has_meta && !self.is_find => ProjectionMode::Include,
+            None => ProjectionMode::Exclude,
         }
     }
 
-    fn insert_id(&mut self, mode: Mode) -> Result<()> {
+    fn insert_id(&mut self, mode: ProjectionMode) -> Result<()> {
         let is_free = self.root.find(b"_id").is_none();
         match (mode, self.id) {
-            (Mode::Include, None) if !is_free => Ok(()),
-            (Mode::Include, None | Some(true)) => self.root.insert(&["_id"], Action::Keep, false),
-            (Mode::Exclude, Some(false)) => self.root.insert(&["_id"], Action::Drop, false),
+            (ProjectionMode::Include, None) if !is_free => Ok(()),
+            (ProjectionMode::Include, None | Some(true)) => self.root.insert(&["_id"], FieldAction::Include, false),
+            (ProjectionMode::Exclude, Some(false)) => self.root.insert(&["_id"], FieldAction::Exclude, false),
             _ => Ok(()),
         }
     }
@@ -188,25 +188,25 @@ impl<'c> Parser<'c> {
         if positional {
             self.check_positional(flag)?;
         }
-        let action = if flag { Action::Keep } else { Action::Drop };
+        let action = if flag { FieldAction::Include } else { FieldAction::Exclude };
         self.insert_action(path, action, positional)?;
         if flag {
-            if self.mode == Some(Mode::Exclude) {
+            if self.mode == Some(ProjectionMode::Exclude) {
                 return Err(Error::new(
                     Code(31253),
                     format!("Cannot do inclusion on field {name} in exclusion projection"),
                 ));
             }
-            self.mode = Some(Mode::Include);
+            self.mode = Some(ProjectionMode::Include);
             return Ok(());
         }
-        if self.mode == Some(Mode::Include) {
+        if self.mode == Some(ProjectionMode::Include) {
             return Err(Error::new(
                 Code(31254),
                 format!("Cannot do exclusion on field {name} in inclusion projection"),
             ));
         }
-        self.mode = Some(Mode::Exclude);
+        self.mode = Some(ProjectionMode::Exclude);
         Ok(())
     }
 
@@ -227,7 +227,7 @@ impl<'c> Parser<'c> {
 
     /// Inserts an action into the tree. A plain `_id: 0` or `_id: 1` is not in the tree yet, but
     /// conflicts.
-    fn insert_action(&mut self, path: &[&str], action: Action, positional: bool) -> Result<()> {
+    fn insert_action(&mut self, path: &[&str], action: FieldAction, positional: bool) -> Result<()> {
         match path {
             ["_id"] if self.id.is_some() => Err(Error::new(Code(31250), "Path collision at _id")),
             ["_id", rest @ ..] if self.id.is_some() => {
@@ -254,13 +254,13 @@ impl<'c> Parser<'c> {
     fn parse_meta(&mut self, path: &[&str], operator: Doc<'_>) -> Result<()> {
         let expression = self.expression(Value::Document(operator))?;
         self.has_meta = true;
-        self.insert_action(path, Action::Compute(expression), false)
+        self.insert_action(path, FieldAction::Compute(expression), false)
     }
 
     /// Parses `$slice`. An operand not of the short form may be the expression of that name.
     fn parse_slice(&mut self, path: &[&str], operator: Doc<'_>, operand: Value<'_>) -> Result<()> {
         let complaint = match Slice::parse(operand) {
-            Ok(slice) => match self.insert_action(path, Action::Slice(slice), false) {
+            Ok(slice) => match self.insert_action(path, FieldAction::Slice(slice), false) {
                 Ok(()) => {
                     self.has_slice = true;
                     return Ok(());
@@ -300,19 +300,19 @@ impl<'c> Parser<'c> {
         let mut filter = DocBuf::new();
         filter.append(field, &condition);
         let predicate = Predicate::parse(filter.as_doc(), self.context)?;
-        self.insert_action(path, Action::ElementMatch(predicate), false)
+        self.insert_action(path, FieldAction::ElementMatch(predicate), false)
     }
 
     /// Adds a computed field, which makes the projection an inclusion.
     fn compute(&mut self, path: &[&str], value: Value<'_>) -> Result<()> {
-        let is_exclusion = self.mode == Some(Mode::Exclude);
+        let is_exclusion = self.mode == Some(ProjectionMode::Exclude);
         check_expression_name(value)?;
         if is_exclusion && matches!(value, Value::Document(_)) {
             let message = "Cannot use expression other than $meta in exclusion projection";
             return Err(Error::new(Code(31252), message));
         }
         let expression = self.expression(value)?;
-        self.insert_action(path, Action::Compute(expression), false)?;
+        self.insert_action(path, FieldAction::Compute(expression), false)?;
         if is_exclusion {
             let found = text::element(path.last().unwrap_or(&""), value);
             return Err(Error::new(
@@ -320,7 +320,7 @@ impl<'c> Parser<'c> {
                 format!("Cannot use an expression {found} in an exclusion projection"),
             ));
         }
-        self.mode = Some(Mode::Include);
+        self.mode = Some(ProjectionMode::Include);
         Ok(())
     }
 

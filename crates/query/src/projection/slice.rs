@@ -13,10 +13,10 @@ pub(super) struct Slice {
 
 /// The reason why an operand is not of this form: a code and a message, which is embedded in
 /// another message.
-pub(super) type Complaint = (i32, &'static str);
+pub(super) type SliceError = (i32, &'static str);
 
 impl Slice {
-    pub fn parse(operand: Value<'_>) -> Result<Slice, Complaint> {
+    pub fn parse(operand: Value<'_>) -> Result<Slice, SliceError> {
         match operand {
             Value::Array(pair) => Self::parse_pair(pair),
             operand => {
@@ -28,7 +28,7 @@ impl Slice {
         }
     }
 
-    fn parse_pair(pair: Doc<'_>) -> Result<Slice, Complaint> {
+    fn parse_pair(pair: Doc<'_>) -> Result<Slice, SliceError> {
         let values: Vec<Value<'_>> = pair.values().take(3).collect();
         let [skip, count] = values[..] else {
             return Err((31272, "$slice array argument should be of form [skip, limit]"));

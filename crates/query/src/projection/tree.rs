@@ -9,7 +9,7 @@ use values::name_index::NameIndex;
 
 /// The treatment of fields that the tree does not name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum ProjectionMode {
     /// They are excluded.
     Include,
     /// They are included.
@@ -19,28 +19,28 @@ pub(super) enum Mode {
 
 /// The named fields of one level, in the order of the specification.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Fields {
-    fields: Vec<Field>,
+pub(super) struct ProjectionFields {
+    fields: Vec<ProjectionField>,
     indices: NameIndex,
     /// Whether a field below is computed, so that the level is created even if the document has
     /// none.
-    pub computes: bool,
+    pub has_computed: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Field {
+pub(super) struct ProjectionField {
     pub name: Box<str>,
-    pub action: Action,
+    pub action: FieldAction,
     /// Whether this is on the path of the positional operator: the first array here is reduced to
     /// the matching element.
     pub positional: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Action {
-    Keep,
-    Drop,
-    Inside(Fields),
+pub(super) enum FieldAction {
+    Include,
+    Exclude,
+    Nested(ProjectionFields),
     Compute(Expression),
     Slice(Slice),
     /// The first element that matches; the predicate applies to a document that contains the array
@@ -52,31 +52,31 @@ pub(super) enum Action {
 /// recursion.
 const COMPONENTS_MAX: usize = 200;
 
-impl Fields {
+impl ProjectionFields {
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Field> {
+    pub fn iter(&self) -> impl Iterator<Item = &ProjectionField> {
         self.fields.iter()
     }
 
     #[inline]
-    pub fn find(&self, name: &[u8]) -> Option<&Field> {
+    pub fn find(&self, name: &[u8]) -> Option<&ProjectionField> {
         self.fields.get(self.index_of(name)?)
     }
 
     #[inline]
     fn index_of(&self, name: &[u8]) -> Option<usize> {
-        self.indices.place(name, self.fields.iter().map(|field| &*field.name))
+        self.indices.index_of(name, self.fields.iter().map(|field| &*field.name))
     }
 
     /// Passes each action with its dotted path to `take`.
-    pub fn each_path(&self, take: &mut dyn FnMut(&str, &Action)) {
+    pub fn each_path(&self, take: &mut dyn FnMut(&str, &FieldAction)) {
         for field in &self.fields {
             steps::step();
             match &field.action {
-                Action::Inside(fields) => {
+                FieldAction::Nested(fields) => {
                     fields.each_path(&mut |path, action| take(&format!("{}.{path}", field.name), action));
                 }
                 action => take(&field.name, action),
@@ -88,8 +88,8 @@ impl Fields {
         for field in &mut self.fields {
             steps::step();
             match &mut field.action {
-                Action::Inside(fields) => fields.each_expression_mut(change),
-                Action::Compute(expression) => change(expression),
+                FieldAction::Nested(fields) => fields.each_expression_mut(change),
+                FieldAction::Compute(expression) => change(expression),
                 _ => {}
             }
         }
@@ -100,7 +100,7 @@ impl Fields {
         let Some((name, rest)) = path.split_first() else { return false };
         match self.find(name.as_bytes()).map(|field| &field.action) {
             None => false,
-            Some(Action::Inside(fields)) => fields.has_leaf(rest),
+            Some(FieldAction::Nested(fields)) => fields.has_leaf(rest),
             Some(_) => rest.is_empty(),
         }
     }
@@ -109,8 +109,10 @@ impl Fields {
     /// reports. The walk beside a document has the order of the document.
     pub fn first_failure(&self, document: Doc<'_>, root: Item<'_>) -> Result<()> {
         self.fields.iter().counted().try_for_each(|field| match &field.action {
-            Action::Compute(expression) => expression.evaluate(root).map(drop),
-            Action::Inside(fields) if fields.computes => fields.first_failure_below(document.get(&field.name), root),
+            FieldAction::Compute(expression) => expression.evaluate(root).map(drop),
+            FieldAction::Nested(fields) if fields.has_computed => {
+                fields.first_failure_below(document.get(&field.name), root)
+            }
             _ => Ok(()),
         })
     }
@@ -126,18 +128,18 @@ impl Fields {
     }
 
     /// Inserts an action at a path. Fails with 31249 and 31250 if another path conflicts.
-    pub fn insert(&mut self, path: &[&str], action: Action, positional: bool) -> Result<()> {
+    pub fn insert(&mut self, path: &[&str], action: FieldAction, positional: bool) -> Result<()> {
         if path.len() > COMPONENTS_MAX {
             return Err(Error::new(Code::OVERFLOW, "FieldPath is too long"));
         }
         self.insert_at(path, 0, action, positional)
     }
 
-    fn insert_at(&mut self, path: &[&str], at: usize, action: Action, positional: bool) -> Result<()> {
+    fn insert_at(&mut self, path: &[&str], at: usize, action: FieldAction, positional: bool) -> Result<()> {
         steps::step();
         let Some(name) = path.get(at) else { return Ok(()) };
         let is_last = at + 1 == path.len();
-        self.computes |= matches!(action, Action::Compute(_));
+        self.has_computed |= matches!(action, FieldAction::Compute(_));
         let index = self.index_of(name.as_bytes());
         let Some(field) = index.and_then(|index| self.fields.get_mut(index)) else {
             return self.append(path, at, action, positional);
@@ -147,7 +149,7 @@ impl Fields {
         }
         field.positional |= positional;
         match &mut field.action {
-            Action::Inside(fields) => fields.insert_at(path, at + 1, action, positional),
+            FieldAction::Nested(fields) => fields.insert_at(path, at + 1, action, positional),
             _ => {
                 // At whatever depth the paths conflict, MongoDB reports all components after the
                 // first.
@@ -157,16 +159,16 @@ impl Fields {
         }
     }
 
-    fn append(&mut self, path: &[&str], at: usize, action: Action, positional: bool) -> Result<()> {
+    fn append(&mut self, path: &[&str], at: usize, action: FieldAction, positional: bool) -> Result<()> {
         let action = if at + 1 == path.len() {
             action
         } else {
-            let mut fields = Fields::default();
+            let mut fields = ProjectionFields::default();
             fields.insert_at(path, at + 1, action, positional)?;
-            Action::Inside(fields)
+            FieldAction::Nested(fields)
         };
         self.indices.push(path[at]);
-        self.fields.push(Field { name: path[at].into(), action, positional });
+        self.fields.push(ProjectionField { name: path[at].into(), action, positional });
         Ok(())
     }
 }

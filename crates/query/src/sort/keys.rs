@@ -5,7 +5,7 @@
 //! them: by `{a.b: 1, a.c: 1}` the document `{a: [{b: 1, c: 9}, {b: 2, c: 1}]}` sorts as (1, 9).
 //! Parallel arrays have no such order.
 
-use super::range::Within;
+use super::range::KeyBounds;
 use super::{Sort, SortPart};
 use crate::metadata::{Item, Metadata};
 use document::key::encode_field;
@@ -19,7 +19,7 @@ use steps::Counted;
 pub(super) fn append(sort: &Sort, item: Item<'_>, out: &mut Vec<u8>) -> Result<()> {
     let document = item.document;
     let (parts, collation) = (&*sort.parts, &sort.collation);
-    if sort.within.is_some() {
+    if sort.key_bounds.is_some() {
         return append_compound(sort, item, out, out.len());
     }
     if let [part] = parts
@@ -148,7 +148,7 @@ struct KeyGenerator<'p> {
     parts: &'p [SortPart],
     collation: &'p Collation,
     metadata: Metadata<'p>,
-    within: Option<&'p Within>,
+    within: Option<&'p KeyBounds>,
     best: Vec<u8>,
     /// The values of `best`, if requested.
     best_values: Option<SmallVec<[ValueBuf; 4]>>,
@@ -161,7 +161,7 @@ impl<'p> KeyGenerator<'p> {
             parts: &sort.parts,
             collation: &sort.collation,
             metadata,
-            within: sort.within.as_deref(),
+            within: sort.key_bounds.as_deref(),
             best: Vec::new(),
             best_values: None,
             candidate: Vec::new(),

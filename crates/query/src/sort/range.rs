@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 /// The keys from `low` (inclusive) to `high` (exclusive), in the bytes of [`Sort::key`].
 #[derive(Debug)]
-pub(crate) struct Within {
+pub(crate) struct KeyBounds {
     low: Vec<u8>,
     high: Vec<u8>,
 }
 
-impl Within {
+impl KeyBounds {
     pub fn contains(&self, key: &[u8]) -> bool {
         (self.low.as_slice()..self.high.as_slice()).contains(&key)
     }
@@ -23,13 +23,13 @@ impl Within {
 #[derive(Clone, Debug)]
 pub struct KeyRange {
     order: Sort,
-    within: Arc<Within>,
+    bounds: Arc<KeyBounds>,
     min: Option<DocBuf>,
     max: Option<DocBuf>,
 }
 
 /// An end of a range: a value, and whether it is included.
-pub type End<'v> = Option<(Value<'v>, bool)>;
+pub type RangeEnd<'v> = Option<(Value<'v>, bool)>;
 
 impl KeyRange {
     /// Builds a range in `order`, that of the index ([`Sort::of_index`]). `min` and `max` have the
@@ -49,14 +49,14 @@ impl KeyRange {
         };
         let low = min.map_or_else(|| outermost(false), |min| key(&mut min.values()));
         let high = max.map_or_else(|| outermost(true), |max| key(&mut max.values()));
-        let within = Arc::new(Within { low, high });
-        let order = Sort { within: Some(within.clone()), ..order };
-        KeyRange { order, within, min: min.map(Doc::to_owned), max: max.map(Doc::to_owned) }
+        let within = Arc::new(KeyBounds { low, high });
+        let order = Sort { key_bounds: Some(within.clone()), ..order };
+        KeyRange { order, bounds: within, min: min.map(Doc::to_owned), max: max.map(Doc::to_owned) }
     }
 
     /// Returns whether `max` is not after `min`, so that the range is empty.
     pub fn is_empty(&self) -> bool {
-        self.within.low >= self.within.high
+        self.bounds.low >= self.bounds.high
     }
 
     /// Returns the order of the keys; a document is sorted by its first key in the range.
@@ -66,17 +66,17 @@ impl KeyRange {
 
     /// Returns the first key inside the range.
     pub fn low(&self) -> &[u8] {
-        &self.within.low
+        &self.bounds.low
     }
 
     /// Returns the first key after the range.
     pub fn high(&self) -> &[u8] {
-        &self.within.high
+        &self.bounds.high
     }
 
     /// Returns the bounds of a field of the keys, the lower one first, if all fields before it are
     /// equal at both ends of the range.
-    pub fn ends(&self, field: usize) -> (End<'_>, End<'_>) {
+    pub fn field_bounds(&self, field: usize) -> (RangeEnd<'_>, RangeEnd<'_>) {
         let (Some(part), is_last) = (self.order.parts.get(field), field + 1 == self.order.parts.len()) else {
             return (None, None);
         };
@@ -150,9 +150,9 @@ mod tests {
     fn fields_have_bounds() {
         let range = range("{a: 1, b: -1}", Some("{a: 1, b: 4}"), Some("{a: 2, b: 3}"));
         let (one, two, three, four) = (Value::Int32(1), Value::Int32(2), Value::Int32(3), Value::Int32(4));
-        assert_eq!(range.ends(0), (Some((one, true)), Some((two, true))));
-        assert_eq!(range.ends(1), (Some((three, false)), Some((four, true))));
-        assert_eq!(range.ends(2), (None, None));
+        assert_eq!(range.field_bounds(0), (Some((one, true)), Some((two, true))));
+        assert_eq!(range.field_bounds(1), (Some((three, false)), Some((four, true))));
+        assert_eq!(range.field_bounds(2), (None, None));
     }
 
     #[test]

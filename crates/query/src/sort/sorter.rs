@@ -146,24 +146,24 @@ impl Sorter {
     pub fn push<'d>(&mut self, item: impl Into<Item<'d>>) -> Result<()> {
         let item = item.into();
         if !self.sort.records_key {
-            return self.push_behind(item, |_| Ok(()));
+            return self.push_with_prefix(item, |_| Ok(()));
         }
         let mut metadata = std::mem::take(&mut self.metadata);
         metadata.begin(item.metadata);
-        self.sort.show_key(item.document, &mut metadata)?;
-        self.push_behind(Item { metadata: metadata.as_metadata(), ..item }, |_| Ok(()))?;
+        self.sort.record_key(item.document, &mut metadata)?;
+        self.push_with_prefix(Item { metadata: metadata.as_metadata(), ..item }, |_| Ok(()))?;
         self.metadata = metadata;
         Ok(())
     }
 
     /// Returns whether every document is retained, because fewer than `limit` have arrived.
-    pub fn has_use_for_any(&self) -> bool {
+    pub fn retains_all(&self) -> bool {
         matches!(&self.buffer, SortBuffer::First(first) if first.len() < self.limit)
     }
 
     /// Returns whether a document with these fields would be retained. They must include all fields
     /// that it is sorted by.
-    pub fn has_use_for(&mut self, document: Doc<'_>) -> Result<bool> {
+    pub fn would_retain(&mut self, document: Doc<'_>) -> Result<bool> {
         let SortBuffer::First(first) = &self.buffer else { return Ok(true) };
         if first.len() < self.limit {
             return Ok(true);
@@ -174,7 +174,7 @@ impl Sorter {
     }
 
     /// Like [`Sorter::push`]; `lead` writes a key that sorts before the sort's own key.
-    pub fn push_behind<'d>(
+    pub fn push_with_prefix<'d>(
         &mut self,
         item: impl Into<Item<'d>>,
         lead: impl FnOnce(&mut Vec<u8>) -> Result<()>,
@@ -273,11 +273,11 @@ enum SortedEntries {
 impl Sorted {
     /// Returns the next document; `None` after the last.
     pub fn take_next(&mut self) -> Result<Option<ItemBuf>> {
-        Ok(self.next_keyed()?.map(|(_, item)| item))
+        Ok(self.next_with_key()?.map(|(_, item)| item))
     }
 
     /// Returns the next document, with its sort key.
-    pub fn next_keyed(&mut self) -> Result<Option<(Vec<u8>, ItemBuf)>> {
+    pub fn next_with_key(&mut self) -> Result<Option<(Vec<u8>, ItemBuf)>> {
         if self.remaining == 0 {
             return Ok(None);
         }

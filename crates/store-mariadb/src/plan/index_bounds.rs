@@ -71,7 +71,7 @@ impl Bounds {
     pub fn of_stretch(range: &sort::KeyRange, fields: usize) -> Vec<Bounds> {
         let mut bounds = Vec::new();
         for field in 0..fields {
-            let (low, high) = range.ends(field);
+            let (low, high) = range.field_bounds(field);
             let goes_on = matches!((low, high), (Some((low, _)), Some((high, _))) if is_same(low, high));
             let low = low.map_or_else(|| column_key::NULLS.0.to_vec(), low_edge);
             let high = high.map_or_else(|| column_key::END.to_vec(), high_edge);

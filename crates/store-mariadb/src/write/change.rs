@@ -29,7 +29,7 @@ use store::{
     UpdateStatement, Validator,
 };
 use unread::Unseen;
-use update::Applied;
+use update::UpdateOutcome;
 
 /// How often an upsert that finds its document inserted by somebody else looks again.
 const UPSERT_ATTEMPTS_MAX: usize = 20;
@@ -82,8 +82,8 @@ impl Change for UpdateStatement {
     }
     fn decide(&self, document: Doc<'_>, details: &MatchDetails, out: &mut Vec<u8>) -> error::Result<Decision> {
         Ok(match self.update.apply(document, details, out)? {
-            Applied::Unchanged => Decision::Keep,
-            Applied::Changed => Decision::Replace,
+            UpdateOutcome::Unchanged => Decision::Keep,
+            UpdateOutcome::Changed => Decision::Replace,
         })
     }
     fn upsert(&self, out: &mut Vec<u8>) -> error::Result<bool> {
@@ -99,7 +99,7 @@ impl Change for UpdateStatement {
         if self.multi || self.image != ReturnImage::None || self.sort.is_some() {
             return None;
         }
-        self.update.only_push().map(Unseen::Push).or_else(|| self.update.only_set().map(Unseen::Set))
+        self.update.as_unsorted_push().map(Unseen::Push).or_else(|| self.update.as_assignments().map(Unseen::Set))
     }
     fn may_go_together(&self) -> bool {
         !self.multi && self.image == ReturnImage::None && self.sort.is_none() && self.hint.is_none()

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use store::{
     DeleteStatement, Flow, Plan, Query, ReturnImage, StatementOutcome, Statements, UpdateStatement, WriteBatch,
 };
-use update::Applied;
+use update::UpdateOutcome;
 
 /// Documents that a collection is emptied of at once, and their size.
 const EMPTIED_AT_ONCE_MAX: u64 = 50_000;
@@ -220,7 +220,7 @@ impl Writer {
         new.clear();
         let applied = statement.update.apply(found.document.as_doc(), &found.details, &mut new);
         let replaced = applied.map_err(Failure::from).and_then(|applied| {
-            if applied == Applied::Changed {
+            if applied == UpdateOutcome::Changed {
                 let new = written(&new)?;
                 if let Some(validator) = collection.validator().filter(|_| !batch.bypass_validation) {
                     validator.check_update(found.document.as_doc(), new)?;
@@ -231,7 +231,7 @@ impl Writer {
             Ok(applied)
         });
         let changed = match replaced {
-            Ok(applied) => applied == Applied::Changed,
+            Ok(applied) => applied == UpdateOutcome::Changed,
             Err(failure) => {
                 self.scratch = new;
                 return Err(failure);

@@ -26,7 +26,7 @@ use store::{
     AccessStats, BatchOutcome, DeleteStatement, Progress, ReturnImage, StatementOutcome, Statements, UpdateStatement,
     WriteBatch,
 };
-use update::Applied as Update;
+use update::UpdateOutcome as Update;
 
 /// How long documents are evaluated before others of the worker have their turn.
 const SLICE: Duration = Duration::from_millis(1);

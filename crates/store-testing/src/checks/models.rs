@@ -99,7 +99,7 @@ fn apply(model: &mut [DocBuf], filter: &DocBuf, change: &DocBuf, one: bool) -> u
     for document in model.iter_mut().filter(|document| filter.matches(document.as_doc()).unwrap()) {
         let mut out = Vec::new();
         let applied = update.apply(document.as_doc(), &Default::default(), &mut out).unwrap();
-        if applied == update::Applied::Changed {
+        if applied == update::UpdateOutcome::Changed {
             *document = DocBuf::from_vec(out).unwrap();
             modified += 1;
         }

@@ -4,7 +4,7 @@
 use crate::random::{Random, array_of, seed, value};
 use crate::suite::{Check, Suite, update};
 use document::{DocBuf, Value, ValueBuf, doc};
-use update::Applied;
+use update::UpdateOutcome;
 
 pub fn checks() -> Vec<Check> {
     vec![("pushes", random_pushes_give_what_the_pure_function_gives)]
@@ -27,13 +27,13 @@ fn random_pushes_give_what_the_pure_function_gives(suite: &Suite) {
         let applied = update.update.apply(document.as_doc(), &Default::default(), &mut pure);
         let outcome = suite.update(update);
         let expected = match applied {
-            Ok(Applied::Changed) => DocBuf::from_vec(pure).unwrap(),
+            Ok(UpdateOutcome::Changed) => DocBuf::from_vec(pure).unwrap(),
             _ => document.clone(),
         };
         let told = |what: &str| format!("{what} of {update_spec:?} on {document:?}");
         match (&applied, &outcome) {
             (Ok(applied), Ok(outcome)) => {
-                let modified = u64::from(*applied == Applied::Changed);
+                let modified = u64::from(*applied == UpdateOutcome::Changed);
                 assert_eq!((outcome.matched, outcome.modified), (1, modified), "{}", told("outcome"));
             }
             (Err(pure), Err(error)) => assert_eq!((error.code(), error.message()), (pure.code(), pure.message())),

@@ -6,8 +6,8 @@ use crate::suite::{Check, Suite, index, update};
 use document::{DocBuf, Value, ValueBuf, array, doc};
 use query::{Context, Predicate};
 use store::IndexSpec;
-use update::Applied;
 use update::Update;
+use update::UpdateOutcome;
 
 pub fn checks() -> Vec<Check> {
     vec![("plans", random_filters_find_all_that_matches), ("changes", random_updates_give_what_the_pure_function_gives)]
@@ -200,8 +200,12 @@ fn random_updates_give_what_the_pure_function_gives(suite: &Suite) {
         match expected {
             Ok(applied) => {
                 let outcome = outcome.unwrap_or_else(|error| panic!("{change:?} of {document:?}: {error}"));
-                assert_eq!(outcome.modified, u64::from(applied == Applied::Changed), "{change:?} of {document:?}");
-                if applied == Applied::Changed {
+                assert_eq!(
+                    outcome.modified,
+                    u64::from(applied == UpdateOutcome::Changed),
+                    "{change:?} of {document:?}"
+                );
+                if applied == UpdateOutcome::Changed {
                     *document = DocBuf::from_vec(out).unwrap();
                     changed += 1;
                 }

@@ -9,7 +9,7 @@ use crate::dispatch::Call;
 use crate::read::Reader;
 use crate::running::Running;
 use aggregate::foreign::{Foreign, UnionWith};
-use aggregate::{Demand, Execution, Facets, Part, Pipeline, check_facet_size, facet_document};
+use aggregate::{Demand, Execution, Facets, Pipeline, PipelinePart, check_facet_size, facet_document};
 use document::DocBuf;
 use error::{Error, Result};
 use futures_util::future::LocalBoxFuture;
@@ -67,7 +67,7 @@ struct Facet {
 }
 
 impl Chain {
-    pub fn new(source: Option<Reader>, parts: Vec<Part>, budget: &Budget) -> Chain {
+    pub fn new(source: Option<Reader>, parts: Vec<PipelinePart>, budget: &Budget) -> Chain {
         let links: Vec<Link> = parts.into_iter().map(|part| Link::new(part, budget)).collect();
         let (source, budget) = (source.map(Box::new), budget.clone());
         Chain { source, failure: None, links, ready: VecDeque::new(), budget, over: false }
@@ -167,11 +167,11 @@ impl Chain {
 }
 
 impl Link {
-    fn new(part: Part, budget: &Budget) -> Link {
+    fn new(part: PipelinePart, budget: &Budget) -> Link {
         let work = match part {
-            Part::Local(pipeline) => Work::Local(pipeline.start(budget.clone())),
-            Part::Facets(facets) => Work::Facets(Facet::all(&facets, budget)),
-            Part::Foreign(foreign) => match &*foreign {
+            PipelinePart::Local(pipeline) => Work::Local(pipeline.start(budget.clone())),
+            PipelinePart::Facets(facets) => Work::Facets(Facet::all(&facets, budget)),
+            PipelinePart::Foreign(foreign) => match &*foreign {
                 Foreign::UnionWith(_) => Work::Union(foreign, None),
                 _ => Work::Join(foreign, Box::default()),
             },
@@ -264,7 +264,7 @@ fn run_locally(
     input_over: &mut bool,
     wanted: usize,
 ) -> Result<bool> {
-    while execution.ready() < wanted {
+    while execution.ready_count() < wanted {
         let Some(document) = input.pop_front() else { break };
         running.tick()?;
         if execution.push(document.as_item())? == Demand::Enough {
@@ -285,7 +285,7 @@ async fn read_union(
     budget: &Budget,
 ) -> Result<bool> {
     let _nested = call.running.nest()?;
-    if let Some(meta) = union.lacking {
+    if let Some(meta) = union.missing_metadata {
         return Err(meta.unavailable());
     }
     if reader.is_none() {

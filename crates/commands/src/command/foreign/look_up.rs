@@ -8,7 +8,7 @@ use super::{collect, open_pipeline, read, through};
 use crate::dispatch::Call;
 use crate::read::{BLOCKING_BYTES_MAX, Reader};
 use aggregate::Pipeline;
-use aggregate::foreign::{Foreign, GraphLookup, JoinTable, Lookup, MATCHES_BYTES_MAX, Search};
+use aggregate::foreign::{Foreign, GraphLookup, GraphSearch, JoinTable, Lookup, MATCHES_BYTES_MAX};
 use document::{Doc, DocBuf};
 use error::Result;
 use query::{Item, ItemBuf, Predicate};
@@ -98,7 +98,7 @@ pub(super) async fn join(
 
 /// What was found, or the stage's own error where that was too much.
 fn found(collected: Option<Vec<DocBuf>>, lookup: &Lookup) -> Result<Vec<DocBuf>> {
-    collected.ok_or_else(|| lookup.too_many())
+    collected.ok_or_else(|| lookup.matches_too_large())
 }
 
 /// Decides how partners are found, and asks for those of the next documents together where that can be.
@@ -126,7 +126,7 @@ async fn look_ahead(
     if count > 1 {
         let documents =
             std::iter::once(item.document).chain(following.take(count - 1).map(|item| item.as_item().document));
-        let Some(condition) = lookup.query_for_all(documents)? else { return Ok(()) };
+        let Some(condition) = lookup.query_for_batch(documents)? else { return Ok(()) };
         joining.together.found = read_table(call, lookup, Some(condition), TOGETHER_BYTES_MAX, budget).await?;
         if joining.together.found.is_none() {
             joining.together_max = (joining.together_max / 8).max(1);
@@ -193,7 +193,7 @@ async fn send_through(
 /// Asks for one document's partners.
 async fn ask(call: &Call<'_>, lookup: &Lookup, item: Item<'_>, budget: &Budget) -> Result<Vec<DocBuf>> {
     let (predicate, pipeline) = lookup.query(item)?;
-    if let Some(given) = lookup.given(item)? {
+    if let Some(given) = lookup.inline_documents(item)? {
         let mut matching = VecDeque::new();
         for document in given {
             if predicate.matches(document.as_doc())? {
@@ -216,14 +216,14 @@ async fn decide(call: &Call<'_>, lookup: &Lookup, budget: &Budget) -> Result<Par
         }
         return Ok(Partners::Same(ask(call, lookup, Doc::EMPTY.into(), budget).await?));
     };
-    if lookup.gives_documents() {
+    if lookup.has_inline_documents() {
         return Ok(Partners::ASKED);
     }
     let namespace = namespace(call, lookup.collection());
     let indexes = call.worker.store.cached_indexes(&namespace).await?.unwrap_or_default();
     let indexed = indexes.iter().any(|index| index.key.as_doc().first().is_some_and(|first| first.key() == field));
     if indexed {
-        let at_first = if lookup.is_by_fields() { TOGETHER_MAX as u64 } else { ASKED_AT_FIRST };
+        let at_first = if lookup.joins_on_fields_only() { TOGETHER_MAX as u64 } else { ASKED_AT_FIRST };
         return Ok(Partners::AskedAtFirst(at_first));
     }
     match call.worker.store.estimated_size(&namespace).await?.data_bytes > HASHED_BYTES_MAX as u64 {
@@ -268,8 +268,8 @@ async fn search(call: &Call<'_>, lookup: &GraphLookup, item: Item<'_>, budget: &
     while let Some(predicate) = search.next_predicate()? {
         call.running.breathe().await;
         let found = read(call, &namespace, Some(predicate), &Pipeline::empty(), budget).await?;
-        let found = found.ok_or_else(Search::too_much)?;
-        search.reach(found.iter().map(DocBuf::as_doc), BLOCKING_BYTES_MAX)?;
+        let found = found.ok_or_else(GraphSearch::memory_exceeded)?;
+        search.add_found(found.iter().map(DocBuf::as_doc), BLOCKING_BYTES_MAX)?;
     }
     Ok(lookup.join(item.document, &search.finish()))
 }

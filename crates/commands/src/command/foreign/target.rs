@@ -28,7 +28,7 @@ pub(super) async fn check(call: &Call<'_>, foreign: &Foreign) -> Result<()> {
             let target = of_merge(call, merge);
             check_merge(&target)?;
             check_unique(call, merge, &target).await?;
-            merge.refusal.clone().map_or(Ok(()), Err)
+            merge.deferred_error.clone().map_or(Ok(()), Err)
         }
         _ => Ok(()),
     }
@@ -36,7 +36,7 @@ pub(super) async fn check(call: &Call<'_>, foreign: &Foreign) -> Result<()> {
 
 /// The fields that tell documents apart must do so by a unique index.
 async fn check_unique(call: &Call<'_>, merge: &Merge, namespace: &Namespace) -> Result<()> {
-    if !merge.names_fields {
+    if !merge.has_explicit_on {
         return Ok(());
     }
     let Some(indexes) = call.worker.store.indexes(namespace).await? else {

@@ -9,7 +9,7 @@ use crate::catalog::table::Table;
 use crate::encoding;
 use crate::index::json_path::json_path;
 use mariadb_wire::Param;
-use update::Pushed;
+use update::UnsortedPush;
 
 /// No array has as many elements within these bytes, pushed ones included.
 const ELEMENTS_MAX: u64 = 1 << 20;
@@ -22,7 +22,7 @@ pub(super) struct Push {
 
 impl Push {
     /// `None` where the values are too long.
-    pub fn new(pushed: &Pushed<'_>) -> Option<Push> {
+    pub fn new(pushed: &UnsortedPush<'_>) -> Option<Push> {
         let array = Array::after(pushed)?;
         let paths = Paths::new(pushed.path, array.single);
         Some(Push { array, paths })
@@ -113,7 +113,7 @@ fn last(count: u64) -> String {
 
 impl Array {
     /// `None` where the values are too long.
-    fn after(pushed: &Pushed<'_>) -> Option<Array> {
+    fn after(pushed: &UnsortedPush<'_>) -> Option<Array> {
         let count = pushed.values().len() as u64;
         let slice = pushed.slice.filter(|slice| slice.unsigned_abs() <= ELEMENTS_MAX);
         let position = pushed.position.filter(|position| *position < ELEMENTS_MAX as i64);
@@ -252,7 +252,7 @@ mod tests {
         clauses.as_doc().iter().for_each(|(name, value)| push.append(name, value));
         let update = doc! { "$push": &doc! { "a": &push } };
         let update = Update::parse((&update).into(), None, &Context::at(0)).unwrap();
-        let Array { head, values, tail, kept, single: _ } = Array::after(&update.only_push().unwrap()).unwrap();
+        let Array { head, values, tail, kept, single: _ } = Array::after(&update.as_unsorted_push().unwrap()).unwrap();
         let old = |old: Option<Old>| old.map_or(String::new(), |old| format!("{}>{} ", old.range, old.beyond));
         let values = String::from_utf8(values).unwrap();
         format!("{}{values} {}{}", old(head), old(tail), kept.unwrap_or_default()).trim_end().to_owned()
@@ -292,7 +292,7 @@ mod tests {
             doc! { "a": 1 },
         ] {
             let parsed = Update::parse((&update).into(), None, &Context::at(0)).unwrap();
-            assert!(parsed.only_push().is_none(), "{update:?}");
+            assert!(parsed.as_unsorted_push().is_none(), "{update:?}");
         }
     }
 }

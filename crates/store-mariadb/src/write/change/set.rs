@@ -8,7 +8,7 @@ use crate::catalog::table::Table;
 use crate::encoding;
 use crate::index::json_path::json_path;
 use mariadb_wire::Param;
-use update::FieldSet;
+use update::FieldAssignment;
 
 /// More fields are set by the way that reads first.
 const FIELDS_MAX: usize = 16;
@@ -26,11 +26,11 @@ struct Field {
 
 impl Set {
     /// `None` where there are too many of them or they are too long.
-    pub fn new(fields: &[FieldSet<'_>]) -> Option<Set> {
+    pub fn new(fields: &[FieldAssignment<'_>]) -> Option<Set> {
         if fields.len() > FIELDS_MAX {
             return None;
         }
-        let field = |set: &FieldSet<'_>| Field {
+        let field = |set: &FieldAssignment<'_>| Field {
             path: json_path(std::iter::once(set.field)),
             value: encoding::value(set.value),
         };

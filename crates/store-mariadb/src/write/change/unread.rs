@@ -15,7 +15,7 @@ use document::Kind;
 use mariadb_client::Result;
 use mariadb_wire::Param;
 use store::{Plan, StatementOutcome};
-use update::{FieldSet, Pushed};
+use update::{FieldAssignment, UnsortedPush};
 
 /// Longer texts are read first. BSON has at most seven bytes for one of a text's, so a document stays below MongoDB's limit.
 const DOCUMENT_BYTES_MAX: usize = 1 << 20;
@@ -26,8 +26,8 @@ const LEVELS_MAX: usize = 8;
 
 /// What happens to the first document that matches, where nothing need be known of it.
 pub(in crate::write) enum Unseen<'u> {
-    Push(Pushed<'u>),
-    Set(Vec<FieldSet<'u>>),
+    Push(UnsortedPush<'u>),
+    Set(Vec<FieldAssignment<'u>>),
 }
 
 impl<C: Change> Running<'_, C> {
