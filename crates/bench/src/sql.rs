@@ -1,328 +1,175 @@
-//! A blocking connection to MariaDB that runs prepared statements and says how many rows they have changed.
-
-mod compressed;
+//! SELECTs of single rows by their key, as sysbench's read-only test makes them: to MariaDB directly, and through Selkie with and without
+//! its cache of result sets, over more and more connections.
 
 use crate::client::Address;
-use crate::process::listening_pid;
-use crate::target::{Target, percent_decode};
-use anyhow::{Context, Result, bail};
-use compressed::Compressed;
-use mariadb_wire::auth_switch::AuthSwitch;
-use mariadb_wire::err::ErrPacket;
-use mariadb_wire::handshake::Handshake;
-use mariadb_wire::handshake_response::HandshakeResponse;
-use mariadb_wire::ok::OkPacket;
-use mariadb_wire::packet::{PacketReader, write_packet};
-use mariadb_wire::prepare_ok::PrepareOk;
-use mariadb_wire::result_set::{Head, Next};
-use mariadb_wire::{Capabilities, END, ERR, OK, Param, auth, com, com_stmt_execute};
-use std::collections::HashMap;
-use std::fmt;
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use crate::dataset::SplitMix;
+use crate::report::{Report, Row, Samples};
+use crate::servers::{self, Contestant, Mariadb, free_port};
+use crate::sql::{SqlConnection, SqlTarget};
+use crate::target::Target;
+use anyhow::{Context, Result, anyhow, bail};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-/// Where MariaDB is and who logs in.
-#[derive(Clone)]
-pub struct SqlTarget {
-    address: Address,
-    user: String,
-    password: String,
+#[derive(clap::Args, Debug, Clone)]
+pub struct SqlArgs {
+    /// The Selkie to measure; this program if not given
+    #[arg(long, value_name = "PROGRAM")]
+    pub selkie: Option<PathBuf>,
+
+    /// The mariadbd behind it
+    #[arg(long, value_name = "PROGRAM", default_value = "mariadbd")]
+    pub mariadbd: PathBuf,
+
+    /// Connections that each keep one SELECT under way; several numbers are measured one after the other
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8, 16, 32, 64])]
+    pub connections: Vec<usize>,
+
+    /// How long each way is driven in all, in seconds, per number of connections
+    #[arg(long, default_value_t = 6.0)]
+    pub seconds: f64,
+
+    /// In how many turns that time is given
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: u32,
+
+    /// Rows in the table
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub rows: u64,
+
+    /// Also write the figures to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
 }
 
-/// The server refuses a statement.
-#[derive(Debug)]
-pub struct Refused {
-    pub code: u16,
-    message: String,
+pub const DIRECT: &str = "MariaDB, directly";
+pub const THROUGH: &str = "through Selkie";
+pub const CACHED: &str = "through Selkie, cached";
+
+/// Rows per statement when the table is filled.
+const BATCH: u64 = 1000;
+
+/// A way to the rows.
+struct Way {
+    target: Target,
+    sql: SqlTarget,
 }
 
-pub struct SqlConnection {
-    socket: Box<dyn Socket>,
-    reader: PacketReader,
-    statements: HashMap<String, u32>,
-    capabilities: Capabilities,
-    /// What is sent; kept, so that its memory is.
-    out: Vec<u8>,
+pub fn run(args: &SqlArgs) -> Result<()> {
+    let mut report = Report::default();
+    report.extend(measure(args)?);
+    report.publish(args.json.as_deref())
 }
 
-trait Socket: Read + Write + Send {}
-impl Socket for TcpStream {}
-impl Socket for UnixStream {}
-impl<S: Socket> Socket for Compressed<S> {}
-impl<S: Socket + ?Sized> Socket for Box<S> {}
-
-/// What MySQL says too, but MariaDB by the bit that is missing: that extended capabilities follow.
-const COMPRESS: Capabilities = Capabilities(1 << 5);
-
-const CAPABILITIES: Capabilities = Capabilities(
-    Capabilities::FOUND_ROWS.0
-        | Capabilities::PROTOCOL_41.0
-        | Capabilities::TRANSACTIONS.0
-        | Capabilities::SECURE_CONNECTION.0
-        | Capabilities::PLUGIN_AUTH.0
-        | Capabilities::PLUGIN_AUTH_LENGTH_ENCODED.0
-        | Capabilities::DEPRECATE_EOF.0
-        | Capabilities::CACHE_METADATA.0,
-);
-/// utf8mb4_general_ci
-const COLLATION: u8 = 45;
-const PACKET_BYTES_MAX: usize = 64 << 20;
-const REPLY_TIMEOUT: Duration = Duration::from_secs(300);
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MariaDB answers {}: {}", self.code, self.message)
+pub fn measure(args: &SqlArgs) -> Result<Vec<Row>> {
+    let folder = tempfile::Builder::new().prefix("selkie-bench-").tempdir()?;
+    let selkie = servers::program(args.selkie.as_ref())?;
+    let mariadb = Mariadb::start_with_port(&args.mariadbd, folder.path())?;
+    let url = mariadb.tcp_url().context("MariaDB has no port")?;
+    let direct = Target {
+        name: DIRECT.into(),
+        address: Address::Tcp(url.clone()),
+        server: Some(mariadb.pid()),
+        behind: Vec::new(),
+    };
+    let mut ways = vec![Way { target: direct, sql: SqlTarget::parse(&url)? }];
+    // They run for as long as they are held.
+    let mut gateways: Vec<Contestant> = Vec::new();
+    for (name, mode) in [(THROUGH, "off"), (CACHED, "results")] {
+        let listen = format!("127.0.0.1:{}", free_port()?);
+        let options = ["--sql-listen", &listen, "--cache", mode];
+        let gateway = servers::selkie(name, &selkie, folder.path(), Some(&mariadb), &options)?;
+        ways.push(Way { target: gateway.target.clone(), sql: SqlTarget::parse(&format!("mysql://root@{listen}"))? });
+        gateways.push(gateway);
     }
+    fill(&ways[0].sql, args.rows)?;
+    for way in &ways {
+        warm_up(&way.sql, args.rows).with_context(|| way.target.name.clone())?;
+    }
+    let mut rows = Vec::new();
+    for &connections in &args.connections {
+        rows.extend(measure_over(args, &ways, connections)?);
+    }
+    Ok(rows)
 }
 
-impl std::error::Error for Refused {}
-
-impl SqlTarget {
-    /// Takes `mysql://user:password@host:port` or `mysql://user@localhost/?socket=/path` apart.
-    pub fn parse(url: &str) -> Result<SqlTarget> {
-        let rest = url.strip_prefix("mysql://").context("the URL of MariaDB begins with mysql://")?;
-        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let authority = rest.strip_suffix('/').unwrap_or(rest);
-        let (login, host) = authority.rsplit_once('@').unwrap_or(("root", authority));
-        let (user, password) = login.split_once(':').unwrap_or((login, ""));
-        let address = match query.strip_prefix("socket=") {
-            Some(path) => Address::Unix(percent_decode(path).into()),
-            None if query.is_empty() && host.contains(':') => Address::Tcp(host.to_owned()),
-            None if query.is_empty() => Address::Tcp(format!("{host}:3306")),
-            None => bail!("unknown options in the URL of MariaDB: {query}"),
-        };
-        Ok(SqlTarget { address, user: percent_decode(user), password: percent_decode(password) })
+/// Sysbench's table, with as many rows as are wanted.
+fn fill(target: &SqlTarget, rows: u64) -> Result<()> {
+    let mut connection = SqlConnection::open(target)?;
+    connection.query("CREATE DATABASE IF NOT EXISTS sbtest")?;
+    connection.query(
+        "CREATE TABLE sbtest.sbtest1 (id INT NOT NULL PRIMARY KEY, k INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL, KEY k_1 (k))",
+    )?;
+    let mut random = SplitMix(1);
+    let mut next = 1;
+    while next <= rows {
+        let end = rows.min(next + BATCH - 1);
+        let values = (next..=end).map(|id| {
+            let (k, c, pad) = (random.below(rows), random.next(), random.next());
+            format!("({id},{k},'{}','{}')", c.to_string().repeat(6), pad.to_string().repeat(3))
+        });
+        // Numbers and their digits alone: nothing in it comes from outside.
+        let values = values.collect::<Vec<_>>().join(",");
+        connection.query(&format!("INSERT INTO sbtest.sbtest1 VALUES {values}"))?;
+        next = end + 1;
     }
-
-    /// What is measured of it, under this name.
-    pub fn named(&self, name: &str) -> Target {
-        Target {
-            name: name.to_owned(),
-            address: self.address.clone(),
-            server: listening_pid(&self.address),
-            behind: Vec::new(),
-        }
-    }
+    Ok(())
 }
 
-impl SqlConnection {
-    pub fn open(target: &SqlTarget) -> Result<SqlConnection> {
-        Self::open_with(target, false)
-    }
+fn select(id: u64) -> String {
+    format!("SELECT c FROM sbtest.sbtest1 WHERE id={id}")
+}
 
-    /// `compressed`: by the compressed protocol.
-    pub fn open_with(target: &SqlTarget, compressed: bool) -> Result<SqlConnection> {
-        let socket: Box<dyn Socket> = match &target.address {
-            Address::Tcp(host) => {
-                let stream = TcpStream::connect(host).with_context(|| format!("connecting to {host}"))?;
-                stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
-                Box::new(stream)
-            }
-            Address::Unix(path) => {
-                let stream = UnixStream::connect(path).with_context(|| format!("connecting to {}", path.display()))?;
-                stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
-                Box::new(stream)
-            }
-        };
-        let reader = PacketReader::new(PACKET_BYTES_MAX);
-        let statements = HashMap::new();
-        let capabilities = Capabilities(CAPABILITIES.0 | if compressed { COMPRESS.0 } else { 0 });
-        let mut connection = SqlConnection { socket, reader, statements, capabilities, out: Vec::new() };
-        connection.log_in(target)?;
-        if compressed {
-            if !connection.capabilities.contains(COMPRESS) {
-                bail!("MariaDB does not compress");
-            }
-            connection.socket = Box::new(Compressed::new(connection.socket));
-        }
-        Ok(connection)
-    }
+/// Asks for every row once.
+fn warm_up(target: &SqlTarget, rows: u64) -> Result<()> {
+    let mut connection = SqlConnection::open(target)?;
+    (1..=rows).try_for_each(|id| ask(&mut connection, id))
+}
 
-    fn log_in(&mut self, target: &SqlTarget) -> Result<()> {
-        let greeting = self.receive()?;
-        let handshake = Handshake::decode(&greeting)?;
-        let proof = prove(auth::NATIVE, target, &handshake.scramble)?;
-        self.capabilities = self.capabilities & handshake.capabilities;
-        let response = HandshakeResponse {
-            capabilities: self.capabilities,
-            packet_bytes_max: PACKET_BYTES_MAX as u32,
-            collation: COLLATION,
-            user: &target.user,
-            auth_response: &proof,
-            auth_plugin: auth::NATIVE,
-            attributes: &[],
-        };
-        self.send(self.reader.sequence().wrapping_add(1), |out| response.encode(out))?;
-        loop {
-            let answer = self.receive()?;
-            match answer.first() {
-                Some(&OK) => return Ok(()),
-                Some(&END) => {
-                    let switch = AuthSwitch::decode(&answer)?;
-                    let proof = prove(&String::from_utf8_lossy(switch.plugin), target, switch.data)?;
-                    self.send(self.reader.sequence().wrapping_add(1), |out| out.extend_from_slice(&proof))?;
-                }
-                _ => bail!("MariaDB did not finish the login in a way known here"),
-            }
-        }
-    }
-
-    /// Runs a statement that gives no rows; how many it has found to change. [`Refused`] says that the server did not take it.
-    pub fn execute(&mut self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
-        let statement = match self.statements.get(sql) {
-            Some(statement) => *statement,
-            None => self.prepare(sql)?,
-        };
-        self.send(0, |out| com_stmt_execute::encode(statement, params, out))?;
-        Ok(OkPacket::decode(&self.receive()?)?.affected_rows)
-    }
-
-    fn prepare(&mut self, sql: &str) -> Result<u32> {
-        self.send(0, |out| com::stmt_prepare(sql, out))?;
-        let prepared = PrepareOk::decode(&self.receive()?)?;
-        for _ in 0..prepared.params + prepared.columns {
-            self.receive()?;
-        }
-        self.statements.insert(sql.to_owned(), prepared.statement);
-        Ok(prepared.statement)
-    }
-
-    /// Runs a statement that cannot be prepared or need not be.
-    pub fn query(&mut self, sql: &str) -> Result<()> {
-        self.send(0, |out| com::query(sql, out))?;
-        OkPacket::decode(&self.receive()?)?;
-        Ok(())
-    }
-
-    /// Runs a SELECT; how many rows it gives.
-    pub fn select(&mut self, sql: &str) -> Result<u64> {
-        self.send(0, |out| com::query(sql, out))?;
-        let Head::ResultSet { columns, .. } = Head::decode(&self.receive()?, CAPABILITIES)? else {
-            bail!("a SELECT without a result set");
-        };
-        for _ in 0..columns {
-            self.receive()?;
-        }
-        let mut rows = 0;
-        while let Next::Row(_) = Next::decode(&self.receive()?)? {
-            rows += 1;
-        }
-        Ok(rows)
-    }
-
-    fn send(&mut self, sequence: u8, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
-        self.out.clear();
-        write_packet(sequence, &mut self.out, write);
-        self.socket.write_all(&self.out).context("sending to MariaDB")
-    }
-
-    /// Runs a prepared statement that gives rows, and hands each to `take`, as the protocol has it. The types of columns are not looked at.
-    pub fn rows(&mut self, sql: &str, params: &[Param<'_>], take: impl FnMut(&[u8])) -> Result<()> {
-        let statement = match self.statements.get(sql) {
-            Some(statement) => *statement,
-            None => self.prepare(sql)?,
-        };
-        self.send(0, |out| com_stmt_execute::encode(statement, params, out))?;
-        self.take_rows(take)
-    }
-
-    /// As [`SqlConnection::rows`], of a statement that is sent as text, so that its rows are text.
-    pub fn text_rows(&mut self, sql: &str, take: impl FnMut(&[u8])) -> Result<()> {
-        self.send(0, |out| com::query(sql, out))?;
-        self.take_rows(take)
-    }
-
-    fn take_rows(&mut self, mut take: impl FnMut(&[u8])) -> Result<()> {
-        let capabilities = self.capabilities;
-        let mut definitions = match Head::decode(self.next_payload()?, capabilities)? {
-            Head::ResultSet { columns, definitions_follow } => {
-                if definitions_follow {
-                    columns
-                } else {
-                    0
-                }
-            }
-            Head::Ok(_) => return Ok(()),
-            Head::Err(packet) => return Err(refused(&packet)),
-        };
-        loop {
-            let payload = self.next_payload()?;
-            if definitions > 0 {
-                definitions -= 1;
-                continue;
-            }
-            match Next::decode(payload)? {
-                Next::Row(row) => take(row),
-                Next::End(_) => return Ok(()),
-                Next::Err(packet) => return Err(refused(&packet)),
-            }
-        }
-    }
-
-    fn next_payload(&mut self) -> Result<&[u8]> {
-        loop {
-            if let Some(range) = self.reader.next_packet()? {
-                return Ok(self.reader.payload(range));
-            }
-            self.fill()?;
-        }
-    }
-
-    fn fill(&mut self) -> Result<()> {
-        let count = self.socket.read(self.reader.space()).context("receiving from MariaDB")?;
-        if count == 0 {
-            bail!("MariaDB closed the connection");
-        }
-        self.reader.filled(count);
-        Ok(())
-    }
-
-    /// One packet that is no error.
-    fn receive(&mut self) -> Result<Vec<u8>> {
-        loop {
-            if let Some(range) = self.reader.next_packet()? {
-                let payload = self.reader.payload(range).to_vec();
-                if payload.first() == Some(&ERR) {
-                    return Err(refused(&ErrPacket::decode(&payload)?));
-                }
-                return Ok(payload);
-            }
-            self.fill()?;
-        }
+fn ask(connection: &mut SqlConnection, id: u64) -> Result<()> {
+    match connection.select(&select(id))? {
+        1 => Ok(()),
+        rows => bail!("{rows} rows instead of one"),
     }
 }
 
-fn refused(packet: &ErrPacket<'_>) -> anyhow::Error {
-    Refused { code: packet.code, message: String::from_utf8_lossy(packet.message).into_owned() }.into()
-}
-
-fn prove(plugin: &str, target: &SqlTarget, scramble: &[u8]) -> Result<Vec<u8>> {
-    let password = target.password.as_bytes();
-    match plugin {
-        auth::NATIVE => Ok(auth::native_password(password, scramble.get(..20).unwrap_or(scramble))),
-        auth::ED25519 => Ok(auth::ed25519(password, scramble.get(..32).unwrap_or(scramble)).to_vec()),
-        _ => bail!("MariaDB wants to log in by {plugin}, which is not known here"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn urls() {
-        for (url, address, user) in [
-            ("mysql://root@127.0.0.1:3307", "127.0.0.1:3307", "root"),
-            ("mysql://joe:secret@db/", "db:3306", "joe"),
-            ("mysql://root@localhost/?socket=%2Ftmp%2Fa.sock", "/tmp/a.sock", "root"),
-        ] {
-            let target = SqlTarget::parse(url).unwrap();
-            assert_eq!((target.address.to_string().as_str(), target.user.as_str()), (address, user));
+fn measure_over(args: &SqlArgs, ways: &[Way], connections: usize) -> Result<Vec<Row>> {
+    let turn = Duration::from_secs_f64(args.seconds / f64::from(args.rounds));
+    let mut samples = ways.iter().map(|_| Samples::new()).collect::<Result<Vec<_>>>()?;
+    for round in 0..args.rounds as usize {
+        for index in 0..ways.len() {
+            let number = (round + index) % ways.len();
+            let way = &ways[number];
+            drive(way, args, connections, turn, &mut samples[number]).with_context(|| way.target.name.clone())?;
         }
-        assert!(SqlTarget::parse("mongodb://a").is_err());
-        assert!(SqlTarget::parse("mysql://a/?tls=true").is_err());
     }
+    let plural = if connections == 1 { "" } else { "s" };
+    let name = format!("SELECT by key, {connections} connection{plural}");
+    Ok(ways.iter().zip(&samples).map(|(way, samples)| samples.row(&name, &way.target, true)).collect())
+}
+
+/// A thread per connection, as sysbench has.
+fn drive(way: &Way, args: &SqlArgs, connections: usize, turn: Duration, samples: &mut Samples) -> Result<()> {
+    let opened = (0..connections).map(|_| SqlConnection::open(&way.sql)).collect::<Result<Vec<_>>>()?;
+    let started = Samples::start(&way.target);
+    let end = Instant::now() + turn;
+    let threads = opened.into_iter().enumerate().map(|(number, mut connection)| {
+        let (rows, mut random) = (args.rows, SplitMix(number as u64));
+        std::thread::spawn(move || {
+            let mut own = Samples::new()?;
+            while Instant::now() < end {
+                let before = Instant::now();
+                ask(&mut connection, 1 + random.below(rows))?;
+                own.record(before.elapsed());
+            }
+            Ok::<_, anyhow::Error>(own)
+        })
+    });
+    let threads: Vec<_> = threads.collect();
+    let outcomes: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
+    samples.stop(&way.target, started);
+    for outcome in outcomes {
+        samples.absorb(&outcome.map_err(|_| anyhow!("a connection's thread panicked"))??)?;
+    }
+    Ok(())
 }
