@@ -2,19 +2,23 @@
 
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 SELKIE     := $(TARGET_DIR)/release/selkie
+# Selkie, and the programs that the tests run beside it. One invocation of cargo builds all of them, with the same features as
+# `make build`, so that nothing is compiled twice.
+PROGRAMS   := selkie bench simulate truth
 # Tools that the tests need and that are not part of Selkie: a Python environment, MongoDB.
 TOOLS      := .build
 PYTHON     := $(TOOLS)/venv/bin/python
 MONGOD     ?= $(TOOLS)/mongod
+MARIADBD   ?= mariadbd
 FUZZ_SECONDS ?= 60
 # Number of black-box tests that run at a time: they mostly wait for clocks, disks and processes.
 TESTS_AT_ONCE ?= 2
 SIDE_BY_SIDE := --numprocesses $(TESTS_AT_ONCE) --dist worksteal
 # Packages and features that differ for MariaDB within the process.
-EMBEDDED_MARIADB := -p selkie -p bench -p store-mariadb -p mariadb-embedded --features selkie/embedded-mariadb
+EMBEDDED_MARIADB := -p selkie -p bench -p store-mariadb -p mariadb-embedded --features selkie/embedded-mariadb,bench/embedded-mariadb
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-long check blackbox compat embedded-mariadb bench report fuzz docs tools clean
+.PHONY: help run build programs test test-long check blackbox compat embedded-mariadb bench report fuzz docs tools clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -25,6 +29,9 @@ run: build ## build, and serve mongodb://127.0.0.1:27017 on the embedded store
 build: ## build the program
 	cargo build --release -p selkie
 
+programs: ## build the program, and bench, simulate and truth
+	cargo build --release $(PROGRAMS:%=-p %)
+
 test: tools check blackbox compat ## all tests: check, blackbox and compat (25 minutes on 2 cores)
 
 check: ## format, lints and unit tests; needs no server, driver or network
@@ -33,13 +40,13 @@ check: ## format, lints and unit tests; needs no server, driver or network
 	MARIADB_EMBEDDED_LINTS_ONLY=1 cargo clippy --quiet $(EMBEDDED_MARIADB) --all-targets -- --deny warnings
 	cargo test --quiet --workspace
 
-blackbox: tools build ## real drivers against the program, on both stores; PYTEST_ARGS="-k cursors" selects tests
+blackbox: tools programs ## real drivers against the program, on both stores; PYTEST_ARGS="-k cursors" selects tests
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) $(PYTHON) -m pytest tests --ignore=tests/compat $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 compat: tools build ## compare replies with MongoDB 6.0, on both stores; SELKIE_RANDOM=100000 compares more
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) $(PYTHON) -m pytest tests/compat $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
-test-long: tools build ## longer tests: an hour of kills, damaged files, stale reads and random commands
+test-long: tools programs ## longer tests: an hour of kills, damaged files, stale reads and random commands
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) SELKIE_KILL_ROUNDS=20 SELKIE_SQL_STALE_SECONDS=200 \
 	    SELKIE_TRUTH_OPERATIONS=1000000 SELKIE_INDEX_ROUNDS=20 SELKIE_DAMAGED_FILES=400 \
 	    $(PYTHON) -m pytest tests/blackbox -k "kill or truth or stale or index_answers or damaged" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
@@ -50,16 +57,17 @@ embedded-mariadb: tools ## build with MariaDB within the process (under the GPL)
 	tests/tools/setup $(TOOLS) embedded-mariadb
 	cargo clippy --quiet $(EMBEDDED_MARIADB) --all-targets -- --deny warnings
 	cargo test --quiet -p mariadb-embedded --features libmariadbd
-	cargo build --release -p selkie --features embedded-mariadb
-	cp $(SELKIE) $(TOOLS)/selkie-embedded-mariadb
-	SELKIE=$(abspath $(TOOLS))/selkie-embedded-mariadb MONGOD=$(abspath $(MONGOD)) \
+	cargo build --release $(PROGRAMS:%=-p %) --features selkie/embedded-mariadb,bench/embedded-mariadb
+	mkdir -p $(TOOLS)/embedded-mariadb
+	cp $(PROGRAMS:%=$(TARGET_DIR)/release/%) $(TOOLS)/embedded-mariadb/
+	SELKIE=$(abspath $(TOOLS))/embedded-mariadb/selkie MONGOD=$(abspath $(MONGOD)) \
 	    $(PYTHON) -m pytest tests/blackbox --store embedded-mariadb $(PYTEST_ARGS)
 
-bench: tools build ## measure MongoDB and Selkie on both stores; BENCH_ARGS=--quick takes a minute
-	$(SELKIE) bench compare --mongod $(MONGOD) --json $(TOOLS)/bench.json $(BENCH_ARGS)
+bench: tools programs ## measure MongoDB and Selkie on both stores; BENCH_ARGS=--quick takes a minute
+	$(TARGET_DIR)/release/bench compare --mongod $(MONGOD) --mariadbd $(MARIADBD) --json $(TOOLS)/bench.json $(BENCH_ARGS)
 
-report: tools build ## repeat published experiments, and write docs/benchmarks/report.md; REPORT_ARGS=--quick tries it
-	$(SELKIE) bench report --mongod $(MONGOD) --out docs/benchmarks $(REPORT_ARGS)
+report: tools programs ## repeat published experiments, and write docs/benchmarks/report.md; REPORT_ARGS=--quick tries it
+	$(TARGET_DIR)/release/bench report --mongod $(MONGOD) --mariadbd $(MARIADBD) --out docs/benchmarks $(REPORT_ARGS)
 
 fuzz: tools ## run each fuzz target for FUZZ_SECONDS (60); needs a nightly toolchain and cargo-fuzz
 	$(PYTHON) fuzz/make_seeds.py fuzz/corpus

@@ -15,10 +15,11 @@ from .process import ServerProcess, free_port
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def program() -> str:
-    """The program to test: $SELKIE, else what cargo built."""
+def program(name: str = "selkie") -> str:
+    """Returns the path of Selkie ($SELKIE, else the program that cargo built), or of the program `name` beside it."""
     target = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
-    return os.environ.get("SELKIE") or str(target / "release" / "selkie")
+    selkie = Path(os.environ.get("SELKIE") or target / "release" / "selkie")
+    return str(selkie.with_name(name) if name != "selkie" else selkie)
 
 
 @functools.cache
@@ -66,8 +67,8 @@ class SelkieServer(ServerProcess):
         return pymongo.MongoClient(self.uri, **options)
 
 
-def run(*arguments: str, timeout_s: float = 20) -> subprocess.CompletedProcess:
-    """Runs the program to its end and gives its exit code and output."""
+def run(*arguments: str, timeout_s: float = 20, name: str = "selkie") -> subprocess.CompletedProcess:
+    """Runs Selkie, or the program `name` beside it, and returns its exit code and output."""
     return subprocess.run(
-        [program(), *arguments], capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL
+        [program(name), *arguments], capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL
     )

@@ -1,12 +1,12 @@
-//! Aggregations and sorts of a large collection, and a join, against any number of servers in turns.
+//! Aggregations and sorts of a large collection, and joins, on any number of servers in turns.
 
-use crate::client::Connection;
-use crate::dataset::{drop_collection, load_cars};
-use crate::message::{Message, check_ok, cursor_batch};
-use crate::report::{Report, Row, Samples};
-use crate::target::{Target, TargetArgs};
+use crate::dataset::load_cars;
 use anyhow::{Context, Result, bail};
 use document::{DocBuf, array, doc};
+use harness::connection::Connection;
+use harness::message::{Message, check_ok, cursor_batch};
+use harness::report::{Report, Row, Samples, Stopwatch};
+use harness::target::{Target, TargetArgs};
 use std::time::Instant;
 
 #[derive(clap::Args, Debug, Clone)]
@@ -14,7 +14,7 @@ pub struct AggregateArgs {
     #[command(flatten)]
     pub target: TargetArgs,
 
-    /// Documents of about 200 bytes that are grouped and sorted
+    /// Documents of about 200 bytes to group and sort
     #[arg(long, default_value_t = 1_000_000)]
     pub documents: u64,
 
@@ -22,22 +22,22 @@ pub struct AggregateArgs {
     #[arg(long, default_value_t = 10_000)]
     pub joined: u64,
 
-    /// How often each question is asked
+    /// Number of times that each query is timed
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     pub rounds: u64,
 
-    /// A tenth of the documents, for trying it out
+    /// A tenth of the documents, to try it out
     #[arg(long)]
     pub quick: bool,
 }
 
 const COLLECTION: &str = "aggregate";
 const JOINED: &str = "aggregate_joined";
-/// Results are asked for in batches as large as replies hold.
+/// Batches are as large as a reply can be.
 const BATCH: i32 = 1_000_000;
 
-/// A question, and how many documents answer it.
-struct Question {
+/// A query, and the number of documents in its result.
+struct Query {
     name: String,
     collection: &'static str,
     command: DocBuf,
@@ -55,24 +55,23 @@ pub fn run(args: &AggregateArgs) -> Result<()> {
 pub fn measure(targets: &[Target], documents: u64, joined: u64, rounds: u64) -> Result<Vec<Row>> {
     let mut connections = Vec::new();
     for target in targets {
-        let mut connection = Connection::open(&target.address)?;
-        connection.handshake()?;
+        let mut connection = Connection::open_with_handshake(&target.address)?;
         load_cars(&mut connection, COLLECTION, documents).with_context(|| target.name.clone())?;
         load_cars(&mut connection, JOINED, joined).with_context(|| target.name.clone())?;
         connections.push(connection);
     }
     let mut rows = Vec::new();
-    for question in questions(documents, joined) {
+    for query in queries(documents, joined) {
         let mut samples = targets.iter().map(|_| Samples::new()).collect::<Result<Vec<_>>>()?;
-        // The first round warms up and counts.
+        // The first round warms up and checks the results.
         for round in 0..=rounds {
             for (index, target) in targets.iter().enumerate() {
-                let started = Samples::start(target);
+                let started = Stopwatch::start(target);
                 let before = Instant::now();
-                let count = ask(&mut connections[index], &question);
-                let count = count.with_context(|| format!("{}: {}", target.name, question.name))?;
-                if count != question.documents {
-                    bail!("{}: {}: {count} documents instead of {}", target.name, question.name, question.documents);
+                let count = count_results(&mut connections[index], &query);
+                let count = count.with_context(|| format!("{}: {}", target.name, query.name))?;
+                if count != query.documents {
+                    bail!("{}: {}: {count} documents instead of {}", target.name, query.name, query.documents);
                 }
                 if round > 0 {
                     samples[index].record(before.elapsed());
@@ -80,21 +79,21 @@ pub fn measure(targets: &[Target], documents: u64, joined: u64, rounds: u64) -> 
                 }
             }
         }
-        rows.extend(samples.iter().zip(targets).map(|(samples, target)| samples.row(&question.name, target, false)));
+        rows.extend(samples.iter().zip(targets).map(|(samples, target)| samples.row(&query.name, target, false)));
     }
     for connection in &mut connections {
-        drop_collection(connection, COLLECTION)?;
-        drop_collection(connection, JOINED)?;
+        connection.drop_collection(COLLECTION)?;
+        connection.drop_collection(JOINED)?;
     }
     Ok(rows)
 }
 
-/// Asks, reads all batches, and counts the documents.
-fn ask(connection: &mut Connection, question: &Question) -> Result<u64> {
-    let (mut id, batch) = cursor_batch(connection.run(question.command.clone())?)?;
+/// Runs the query, reads all batches, and returns the number of documents.
+fn count_results(connection: &mut Connection, query: &Query) -> Result<u64> {
+    let (mut id, batch) = cursor_batch(connection.run(query.command.clone())?)?;
     let mut count = batch.elements().count() as u64;
     while id != 0 {
-        let message = Message::command(doc! { "getMore": id, "collection": question.collection, "batchSize": BATCH });
+        let message = Message::command(doc! { "getMore": id, "collection": query.collection, "batchSize": BATCH });
         let (next, batch) = cursor_batch(check_ok(connection.round_trip(&message)?)?)?;
         count += batch.elements().count() as u64;
         id = next;
@@ -102,8 +101,8 @@ fn ask(connection: &mut Connection, question: &Question) -> Result<u64> {
     Ok(count)
 }
 
-fn questions(documents: u64, joined: u64) -> Vec<Question> {
-    let pipeline = |collection: &'static str, name: String, documents: u64, stages: document::ValueBuf| Question {
+fn queries(documents: u64, joined: u64) -> Vec<Query> {
+    let pipeline = |collection: &'static str, name: String, documents: u64, stages: document::ValueBuf| Query {
         name,
         collection,
         command: doc! {
@@ -127,7 +126,7 @@ fn questions(documents: u64, joined: u64) -> Vec<Question> {
         pipeline(COLLECTION, format!("$group of {documents} by Make"), 13, sum_and_average("$Make".into())),
         pipeline(COLLECTION, format!("$group of {documents} by _id"), documents, sum_and_average("$_id".into())),
         pipeline(COLLECTION, format!("$sort of {documents}"), documents, array![&doc! { "$sort": &sort }]),
-        Question { name: format!("find().sort() of {documents}"), collection: COLLECTION, command: find, documents },
+        Query { name: format!("find().sort() of {documents}"), collection: COLLECTION, command: find, documents },
         pipeline(
             COLLECTION,
             format!("$sort and $limit 10 of {documents}"),

@@ -1,71 +1,71 @@
-//! Many connections, one thread: every connection always has one request under way.
+//! A closed-loop load generator: one thread keeps one request in flight on each of many connections.
 //!
-//! A thread per connection would spend more on waking up than on the requests, and the client shares the machine with what
-//! it measures.
+//! A thread per connection would spend more on waking up than on the requests, and the client shares
+//! the machine with the server that it measures.
 
-use crate::client::{Address, Connection};
-use crate::message::Message;
-use crate::report::Samples;
 use anyhow::Result;
+use harness::address::Address;
+use harness::connection::Connection;
+use harness::message::Message;
+use harness::report::Samples;
 use rustix::event::epoll;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// Gives the next message to send, and judges replies.
+/// Supplies the messages to send, and checks the replies.
 pub trait Workload {
     fn next(&mut self) -> &Message;
     fn check(&self, reply: &[u8]) -> Result<()>;
 }
 
-pub struct Crowd {
-    lanes: Vec<Lane>,
+pub struct ClosedLoop {
+    connections: Vec<LoadConnection>,
     epoll: OwnedFd,
 }
 
-struct Lane {
+struct LoadConnection {
     connection: Connection,
     sent: Instant,
 }
 
-impl Crowd {
-    /// Opens the connections and says hello on each.
-    pub fn connect(address: &Address, connections: usize) -> Result<Crowd> {
+impl ClosedLoop {
+    /// Opens the connections and sends `hello` on each.
+    pub fn connect(address: &Address, connections: usize) -> Result<ClosedLoop> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let mut lanes = Vec::with_capacity(connections);
+        let mut opened = Vec::with_capacity(connections);
         for number in 0..connections {
-            let mut connection = Connection::open(address)?;
-            connection.handshake()?;
+            let connection = Connection::open_with_handshake(address)?;
             epoll::add(&epoll, &connection, epoll::EventData::new_u64(number as u64), epoll::EventFlags::IN)?;
-            lanes.push(Lane { connection, sent: Instant::now() });
+            opened.push(LoadConnection { connection, sent: Instant::now() });
         }
-        Ok(Crowd { lanes, epoll })
+        Ok(ClosedLoop { connections: opened, epoll })
     }
 
-    /// Keeps all connections busy for that long, then waits for the last replies.
-    pub fn drive(&mut self, workload: &mut dyn Workload, time: Duration, samples: &mut Samples) -> Result<()> {
+    /// Keeps all connections busy for `time`, then waits for the last replies.
+    pub fn run(&mut self, workload: &mut dyn Workload, time: Duration, samples: &mut Samples) -> Result<()> {
         let end = Instant::now() + time;
-        for lane in &mut self.lanes {
-            lane.send(workload.next())?;
+        for connection in &mut self.connections {
+            connection.send(workload.next())?;
         }
-        let mut under_way = self.lanes.len();
-        // With one connection there is nothing to wait for but its reply.
-        if let [lane] = self.lanes.as_mut_slice() {
-            return lane.alone(workload, end, samples);
+        let mut in_flight = self.connections.len();
+        // A single connection needs no epoll: the thread blocks on its reply.
+        if let [connection] = self.connections.as_mut_slice() {
+            return connection.run_blocking(workload, end, samples);
         }
         let mut events = [MaybeUninit::uninit(); 64];
-        while under_way > 0 {
+        while in_flight > 0 {
             let (ready, _) = epoll::wait(&self.epoll, &mut events, None)?;
             for event in ready {
-                let lane = &mut self.lanes[event.data.u64() as usize];
-                if !lane.connection.receive_some()? {
+                let connection = &mut self.connections[event.data.u64() as usize];
+                if !connection.connection.receive_some()? {
                     continue;
                 }
-                let now = lane.finish(workload, samples)?;
+                let now = connection.finish(workload, samples)?;
                 if now < end {
-                    lane.send(workload.next())?;
+                    connection.send(workload.next())?;
                 } else {
-                    under_way -= 1;
+                    in_flight -= 1;
                 }
             }
         }
@@ -73,7 +73,7 @@ impl Crowd {
     }
 }
 
-impl Lane {
+impl LoadConnection {
     fn send(&mut self, message: &Message) -> Result<()> {
         self.sent = Instant::now();
         self.connection.send(message)
@@ -87,7 +87,7 @@ impl Lane {
         Ok(now)
     }
 
-    fn alone(&mut self, workload: &mut dyn Workload, end: Instant, samples: &mut Samples) -> Result<()> {
+    fn run_blocking(&mut self, workload: &mut dyn Workload, end: Instant, samples: &mut Samples) -> Result<()> {
         loop {
             while !self.connection.receive_some()? {}
             if self.finish(workload, samples)? >= end {

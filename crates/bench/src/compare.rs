@@ -1,71 +1,57 @@
-//! All experiments against MongoDB, Selkie on its own store and Selkie on MariaDB, which are started for it: where the README's
-//! figures come from.
+//! All experiments on MongoDB, Selkie on its embedded store and Selkie on MariaDB, which are started
+//! for it: the source of the README's numbers.
 
 use crate::aggregate;
-use crate::cars;
+use crate::cars::measure::{self as cars, Repetitions};
 use crate::load::{self, LoadArgs, Work};
 use crate::memory;
-use crate::report::{Report, Row, figure, markdown, table};
-use crate::servers::{self, EMBEDDED, MARIADB, MONGODB, Mariadb};
-use crate::target::{Target, TargetArgs};
-use crate::turns::TurnArgs;
+use crate::round_robin::RoundRobinArgs;
 use anyhow::{Context, Result, bail};
+use harness::report::{Report, Row, markdown, table, three_digits};
+use harness::servers::{EMBEDDED, MARIADB, MONGODB, Sandbox, ServerArgs};
+use harness::target::{Target, TargetArgs};
 use std::path::PathBuf;
 
 #[derive(clap::Args, Debug, Clone)]
 pub struct CompareArgs {
-    /// The mongod to compare with; without it, Selkie on its own store is what the others are compared with
-    #[arg(long, value_name = "PROGRAM")]
-    pub mongod: Option<PathBuf>,
+    #[command(flatten)]
+    pub servers: ServerArgs,
 
-    /// The mariadbd behind the second Selkie; `none` leaves it out
-    #[arg(long, value_name = "PROGRAM", default_value = "mariadbd")]
-    pub mariadbd: PathBuf,
-
-    /// The Selkie to measure; this program if not given
-    #[arg(long, value_name = "PROGRAM")]
-    pub selkie: Option<PathBuf>,
-
-    /// A tenth of the work, for trying it out
+    /// A tenth of the work, to try it out
     #[arg(long)]
     pub quick: bool,
 
-    /// Leave out the collection of a million documents and the idle connections
+    /// Skip the collection of a million documents and the idle connections
     #[arg(long)]
     pub no_large: bool,
 
-    /// Also write the figures to this file, as JSON
+    /// Also write the report to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
 
 pub fn run(args: &CompareArgs) -> Result<()> {
-    let folder = tempfile::Builder::new().prefix("selkie-bench-").tempdir()?;
-    let mariadb = match args.mariadbd.to_str() {
-        Some("none") => None,
-        _ => Some(Mariadb::start(&args.mariadbd, folder.path())?),
-    };
-    let contestants = servers::all(args.mongod.as_ref(), args.selkie.as_ref(), folder.path(), mariadb.as_ref())?;
-    let targets: Vec<Target> = contestants.iter().map(|one| one.target.clone()).collect();
+    let sandbox = Sandbox::prepare(&args.servers.gateway)?;
+    let servers = sandbox.start_all(args.servers.mongod.as_ref())?;
+    let targets: Vec<Target> = servers.iter().map(|server| server.target.clone()).collect();
     let mut report = Report::default();
     let measured = measure(args, &targets, &mut report);
     println!("{}", table(&report.rows));
     println!("{}", markdown(&goals(&report)));
-    let machine = &report.machine;
-    println!("{} cores, {}, load average at the start {}", machine.cores, machine.cpu, machine.load_average);
+    println!("{}", report.machine);
     report.write_json(args.json.as_deref())?;
     measured
 }
 
-/// Runs everything. What is known stays in the report when one experiment fails.
+/// Runs all experiments. If one fails, the report keeps the results of the others.
 fn measure(args: &CompareArgs, targets: &[Target], report: &mut Report) -> Result<()> {
     let scale = |number: u64| if args.quick { number / 10 } else { number };
-    // Memory first, while the servers have done nothing else.
+    // Memory first, before the servers have done anything else.
     let idle = targets.iter().map(|target| memory::resident("resident, idle", target)).collect::<Result<_>>()?;
     report.extend(idle);
     report.extend(each(targets, |target| memory::loaded(target, scale(100_000)))?);
-    let reading = cars::Reading { iterations: scale(500), turn: TurnArgs::default() };
-    report.extend(cars::measure(targets, reading, scale(20)).context("cars")?);
+    let repetitions = Repetitions { iterations: scale(500), round_robin: RoundRobinArgs::default() };
+    report.extend(cars::measure(targets, repetitions, scale(20)).context("cars")?);
     let mut failures = Vec::new();
     for (work, connections) in [
         (Work::Point, 1),
@@ -87,7 +73,7 @@ fn measure(args: &CompareArgs, targets: &[Target], report: &mut Report) -> Resul
         report.extend(aggregate::measure(targets, scale(1_000_000), scale(10_000), 3).context("aggregate")?);
         report.extend(each(targets, |target| memory::idle_connections(target, scale(5000)))?);
         report.extend(memory::first_batches(targets, scale(1_000_000))?);
-        report.extend(each(targets, memory::read_through)?);
+        report.extend(each(targets, memory::iterate)?);
     }
     if failures.is_empty() { Ok(()) } else { bail!("{}", failures.join("\n")) }
 }
@@ -109,19 +95,19 @@ fn load_args(seconds: f64) -> LoadArgs {
     }
 }
 
-/// A figure the project set itself, as a multiple of MongoDB's.
+/// A goal of the project, as a multiple of MongoDB's value.
 struct Goal {
-    /// The measure's name, or how it begins.
+    /// The name of the measurement, or its beginning.
     measure: &'static str,
-    figure: fn(&Row) -> Option<f64>,
+    value: fn(&Row) -> Option<f64>,
     unit: &'static str,
-    /// Bounds for the embedded store and for MariaDB; at least for throughput, at most for all else.
+    /// Bounds for the embedded store and for MariaDB: minimums of throughput, else maximums.
     embedded: f64,
     mariadb: f64,
 }
 
-const fn goal(measure: &'static str, figure: fn(&Row) -> Option<f64>, unit: &'static str, bounds: [f64; 2]) -> Goal {
-    Goal { measure, figure, unit, embedded: bounds[0], mariadb: bounds[1] }
+const fn goal(measure: &'static str, value: fn(&Row) -> Option<f64>, unit: &'static str, bounds: [f64; 2]) -> Goal {
+    Goal { measure, value, unit, embedded: bounds[0], mariadb: bounds[1] }
 }
 
 const MORE_IS_BETTER: &str = "/s";
@@ -138,17 +124,17 @@ const GOALS: [Goal; 9] = [
     goal("resident, 1", |row| row.mebibytes, "MiB", [0.4, 0.25]),
 ];
 
-/// The lines of the table that says which goals are reached.
+/// Returns the table of the goals, with whether each is reached.
 fn goals(report: &Report) -> Vec<Vec<String>> {
     let heads = ["measure", "", MONGODB, EMBEDDED, "ratio", "goal", "reached", MARIADB, "ratio", "goal", "reached"];
     let mut lines = vec![heads.map(str::to_owned).to_vec()];
     for goal in &GOALS {
         let value = |target: &str| {
             let row = report.rows.iter().find(|row| row.measure.starts_with(goal.measure) && row.target == target);
-            row.and_then(goal.figure)
+            row.and_then(goal.value)
         };
         let Some(base) = value(MONGODB) else { continue };
-        let mut line = vec![goal.measure.to_owned(), goal.unit.to_owned(), figure(base)];
+        let mut line = vec![goal.measure.to_owned(), goal.unit.to_owned(), three_digits(base)];
         for (target, bound) in [(EMBEDDED, goal.embedded), (MARIADB, goal.mariadb)] {
             let Some(value) = value(target) else { continue };
             let ratio = value / base;
@@ -156,8 +142,8 @@ fn goals(report: &Report) -> Vec<Vec<String>> {
             let reached = if more { ratio >= bound } else { ratio <= bound };
             let sign = if more { "≥" } else { "≤" };
             line.extend([
-                figure(value),
-                figure(ratio),
+                three_digits(value),
+                three_digits(ratio),
                 format!("{sign} {bound}"),
                 if reached { "yes" } else { "no" }.into(),
             ]);

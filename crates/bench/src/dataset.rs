@@ -1,15 +1,17 @@
-//! The cars: documents `{_id, Year, Make, Model, Category, createdAt, updatedAt}` of about 200 bytes, the same in every run.
+//! The cars: documents `{_id, Year, Make, Model, Category, createdAt, updatedAt}` of about 200 bytes,
+//! the same in every run.
 
-use crate::client::Connection;
-use crate::message::{Message, check_ok};
 use anyhow::Result;
 use document::{DocBuf, doc};
+use harness::connection::Connection;
+use harness::message::{Message, check_ok};
+use harness::random::SplitMix;
 
-/// Of 10,000 cars this many are Toyotas, and in larger collections as large a part.
+/// The number of Toyotas among 10,000 cars; larger collections have the same proportion.
 pub const TOYOTAS: u64 = 579;
 pub const CARS: u64 = 10_000;
 
-/// How many documents one insert command takes when a collection is loaded.
+/// Documents per insert command when a collection is loaded.
 const LOAD_BATCH: u64 = 10_000;
 
 const MAKES: [&str; 12] = [
@@ -48,7 +50,7 @@ const CATEGORIES: [&str; 7] = [
     "Convertible, Sedan, Wagon",
 ];
 
-/// The car with this number, which is its `_id`. The same number gives the same car, always.
+/// Returns the car with this number, which is its `_id`. A number always returns the same car.
 pub fn car(number: u64) -> DocBuf {
     let toyota = (number + 1) * TOYOTAS / CARS > number * TOYOTAS / CARS;
     let mut random = SplitMix(number);
@@ -67,24 +69,24 @@ pub fn car(number: u64) -> DocBuf {
     }
 }
 
-/// The cars `first..first + count`.
+/// Returns the cars `first..first + count`.
 pub fn cars(first: u64, count: u64) -> Vec<DocBuf> {
     (first..first + count).map(car).collect()
 }
 
-/// The insert command for these documents.
+/// Encodes the insert command for these documents.
 pub fn insert(collection: &str, documents: &[DocBuf]) -> Message {
     Message::with_sequence(doc! { "insert": collection }, "documents", documents.iter().map(DocBuf::as_doc))
 }
 
-/// The insert command for the cars `first..first + count`.
+/// Encodes the insert command for the cars `first..first + count`.
 pub fn insert_cars(collection: &str, first: u64, count: u64) -> Message {
     insert(collection, &cars(first, count))
 }
 
 /// Drops the collection and loads it with `count` cars.
 pub fn load_cars(connection: &mut Connection, collection: &str, count: u64) -> Result<()> {
-    drop_collection(connection, collection)?;
+    connection.drop_collection(collection)?;
     let mut first = 0;
     while first < count {
         let batch = LOAD_BATCH.min(count - first);
@@ -92,66 +94,6 @@ pub fn load_cars(connection: &mut Connection, collection: &str, count: u64) -> R
         first += batch;
     }
     Ok(())
-}
-
-/// Drops the collection; that there is none is no error (older servers say 26).
-pub fn drop_collection(connection: &mut Connection, collection: &str) -> Result<()> {
-    connection.round_trip(&Message::command(doc! { "drop": collection })).map(drop)
-}
-
-/// A small generator of well-mixed numbers that stays the same between versions of libraries.
-/// Source: <https://prng.di.unimi.it/splitmix64.c>
-pub struct SplitMix(pub u64);
-
-impl SplitMix {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
-    }
-
-    fn pick<'t>(&mut self, table: &[&'t str]) -> &'t str {
-        table[self.below(table.len() as u64) as usize]
-    }
-}
-
-/// YCSB's scrambled zipfian distribution: a few of the numbers below a bound are drawn very often, and they lie scattered.
-/// Source: <https://github.com/brianfrankcooper/YCSB/blob/master/core/src/main/java/site/ycsb/generator/ZipfianGenerator.java>
-pub struct Zipfian {
-    bound: u64,
-    zeta: f64,
-    eta: f64,
-}
-
-/// YCSB's constant.
-const SKEW: f64 = 0.99;
-
-impl Zipfian {
-    pub fn below(bound: u64) -> Zipfian {
-        let zeta_of = |count: u64| (1..=count).map(|rank| (rank as f64).powf(-SKEW)).sum::<f64>();
-        let zeta = zeta_of(bound);
-        let eta = (1.0 - (2.0 / bound as f64).powf(1.0 - SKEW)) / (1.0 - zeta_of(2) / zeta);
-        Zipfian { bound, zeta, eta }
-    }
-
-    pub fn next(&self, random: &mut SplitMix) -> u64 {
-        let uniform = (random.next() >> 11) as f64 / (1u64 << 53) as f64;
-        let scaled = uniform * self.zeta;
-        let rank = if scaled < 1.0 {
-            0
-        } else if scaled < 1.0 + 0.5f64.powf(SKEW) {
-            1
-        } else {
-            (self.bound as f64 * (self.eta * uniform - self.eta + 1.0).powf(1.0 / (1.0 - SKEW))) as u64
-        };
-        SplitMix(rank).below(self.bound)
-    }
 }
 
 #[cfg(test)]
@@ -167,15 +109,5 @@ mod tests {
         let mean = cars.iter().map(|car| car.as_bytes().len()).sum::<usize>() / cars.len();
         assert!((150..250).contains(&mean), "{mean}");
         assert_eq!(car(4711), car(4711));
-    }
-
-    #[test]
-    fn a_fifth_of_the_numbers_is_drawn_four_times_of_five() {
-        let (zipfian, mut random) = (Zipfian::below(10_000), SplitMix(1));
-        let mut counts = vec![0; 10_000];
-        (0..200_000).for_each(|_| counts[zipfian.next(&mut random) as usize] += 1);
-        counts.sort_by_key(|count| std::cmp::Reverse(*count));
-        let share = counts[..2000].iter().sum::<u32>() as f64 / 200_000.0;
-        assert!((0.75..0.9).contains(&share), "{share}");
     }
 }

@@ -1,60 +1,61 @@
-//! How warm a cache stays under writes, that of answers which a write matters to and, beside it, that of whole collections: YCSB B's mix (reads by `_id` and a few updates, some documents far more often than others) with
-//! and without its writes, in a cache that holds a part of the documents.
+//! The hit rate of a cache under writes, with precise invalidation and with invalidation of whole
+//! collections. Runs YCSB B's mix (reads by `_id` and a few updates, some documents far more often
+//! than others) with and without its writes, in a cache that holds a part of the documents.
 
-use crate::cache_figures::CacheFigures;
-use crate::client::Connection;
-use crate::dataset::{SplitMix, Zipfian, drop_collection};
-use crate::drive::{Crowd, Workload};
-use crate::message::{MARKER, Message, check_ok, cursor_batch};
-use crate::report::{Samples, figure, markdown};
-use crate::servers::{Ground, Mariadb, StartArgs};
-use crate::target::Target;
+use crate::closed_loop::{ClosedLoop, Workload};
 use anyhow::{Context, Result, bail};
 use document::{DocBuf, Value, doc};
+use harness::cache_statistics::CacheStatistics;
+use harness::connection::Connection;
+use harness::message::{MARKER, Message, check_ok, cursor_batch};
+use harness::random::{SplitMix, Zipfian};
+use harness::report::{Samples, markdown, three_digits};
+use harness::servers::{GatewayArgs, Mariadb, Sandbox};
+use harness::target::Target;
 use std::time::Duration;
 
 #[derive(clap::Args, Debug, Clone)]
-pub struct WarmArgs {
+pub struct HitRateArgs {
     #[command(flatten)]
-    pub start: StartArgs,
+    pub gateway: GatewayArgs,
 
     /// Documents, of 1 KB each
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1000..))]
     pub documents: u64,
 
-    /// Of a hundred documents, how many the cache has room for
+    /// Percentage of the documents that the cache has space for
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=100))]
-    pub room: u64,
+    pub cached_percent: u64,
 
-    /// Of a hundred operations, how many are updates
+    /// Percentage of operations that are updates
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=99))]
     pub updates: u64,
 
-    /// Operations that are measured, after as many that warm up
+    /// Operations to measure, after as many to warm up
     #[arg(long, default_value_t = 300_000)]
     pub operations: u64,
 
-    /// Connections that each keep one request under way
+    /// Connections, each with one request in flight
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub connections: u64,
 
-    /// What `--cache` is given; several are measured one after the other
+    /// The value of `--cache`; several are measured one after the other
     #[arg(long, value_delimiter = ',', default_value = "documents")]
     pub modes: Vec<String>,
 }
 
-const COLLECTION: &str = "warm";
+const COLLECTION: &str = "hit_rate";
 const FIELDS: usize = 10;
 const FIELD_BYTES: usize = 85;
 const LOAD_BATCH: u64 = 1000;
 const TURN: Duration = Duration::from_millis(250);
 
-pub fn run(args: &WarmArgs) -> Result<()> {
-    let ground = Ground::prepare(&args.start)?;
+pub fn run(args: &HitRateArgs) -> Result<()> {
+    let sandbox = Sandbox::prepare(&args.gateway)?;
     let heads = [
         "store",
         "cache",
-        "a write takes",
+        "a write invalidates",
         "limit MiB",
         "hits of reads",
         "with updates",
@@ -63,10 +64,10 @@ pub fn run(args: &WarmArgs) -> Result<()> {
         "with updates",
     ];
     let mut lines = vec![heads.map(str::to_owned).to_vec()];
-    for (store, mariadb) in ground.stores() {
+    for (store, mariadb) in sandbox.stores() {
         for mode in &args.modes {
-            for (invalidation, takes) in [("precise", "what it matters to"), ("collection", "its collection")] {
-                let line = measure(args, &ground, (store, mariadb), mode, (invalidation, takes));
+            for (invalidation, scope) in [("precise", "affected replies"), ("collection", "its collection")] {
+                let line = measure(args, &sandbox, (store, mariadb), mode, (invalidation, scope));
                 lines.push(line.with_context(|| format!("{store}, --cache {mode} --invalidation {invalidation}"))?);
             }
         }
@@ -76,54 +77,54 @@ pub fn run(args: &WarmArgs) -> Result<()> {
 }
 
 fn measure(
-    args: &WarmArgs,
-    ground: &Ground,
+    args: &HitRateArgs,
+    sandbox: &Sandbox,
     (store, mariadb): (&str, Option<&Mariadb>),
     mode: &str,
-    (invalidation, takes): (&str, &str),
+    (invalidation, scope): (&str, &str),
 ) -> Result<Vec<String>> {
-    let each = {
-        let probe = ground.start(&format!("{store}, {mode}, probe"), mariadb, &["--cache", mode])?;
-        bytes_of_an_answer(&probe.target, args)?
+    let reply_bytes = {
+        let probe = sandbox.start(&format!("{store}, {mode}, probe"), mariadb, &["--cache", mode])?;
+        bytes_per_reply(&probe.target, args)?
     };
-    let limit = args.documents * args.room / 100 * each;
+    let limit = args.documents * args.cached_percent / 100 * reply_bytes;
     let bytes = limit.to_string();
     let options = ["--cache", mode, "--cache-bytes", &bytes, "--invalidation", invalidation];
-    let contestant = ground.start(&format!("{store}, {mode}"), mariadb, &options)?;
-    let target = &contestant.target;
+    let server = sandbox.start(&format!("{store}, {mode}"), mariadb, &options)?;
+    let target = &server.target;
     load(target, args.documents)?;
-    let mut crowd = Crowd::connect(&target.address, args.connections as usize)?;
+    let mut closed_loop = ClosedLoop::connect(&target.address, args.connections as usize)?;
     let mut worker = Worker::new(args);
-    let quiet = hit_rate(target, &mut crowd, &mut worker, 0, args.operations)?;
-    let busy = hit_rate(target, &mut crowd, &mut worker, args.updates, args.operations)?;
+    let quiet = hit_rate(target, &mut closed_loop, &mut worker, 0, args.operations)?;
+    let busy = hit_rate(target, &mut closed_loop, &mut worker, args.updates, args.operations)?;
     let percent = |rate: f64| format!("{:.1} %", rate * 100.0);
     Ok(vec![
         store.to_owned(),
         mode.to_owned(),
-        takes.to_owned(),
-        figure(limit as f64 / f64::from(1 << 20)),
+        scope.to_owned(),
+        three_digits(limit as f64 / f64::from(1 << 20)),
         percent(quiet.rate),
         percent(busy.rate),
-        figure(busy.rate / quiet.rate),
-        figure(quiet.per_second),
-        figure(busy.per_second),
+        three_digits(busy.rate / quiet.rate),
+        three_digits(quiet.per_second),
+        three_digits(busy.per_second),
     ])
 }
 
-/// What one document costs in the cache, by what the server says of some that it has.
-fn bytes_of_an_answer(target: &Target, args: &WarmArgs) -> Result<u64> {
+/// Returns the size of one cached document, from the server's statistics.
+fn bytes_per_reply(target: &Target, args: &HitRateArgs) -> Result<u64> {
     let documents = args.documents.min(1000);
     load(target, documents)?;
     let mut connection = Connection::open(&target.address)?;
-    let before = CacheFigures::of(std::slice::from_ref(&target.address))?;
+    let before = CacheStatistics::of(std::slice::from_ref(&target.address))?;
     for number in 0..documents {
         connection.run(find(number as i32))?;
     }
-    let after = CacheFigures::of(std::slice::from_ref(&target.address))?;
+    let after = CacheStatistics::of(std::slice::from_ref(&target.address))?;
     let gained = |name: &str| after.get(name) - before.get(name);
     match (gained("bytes"), gained("answers")) {
         (bytes, answers) if bytes > 0 && answers > 0 => Ok((bytes / answers) as u64),
-        _ => bail!("serverStatus.cache does not tell bytes and answers: is it cached at all?"),
+        _ => bail!("serverStatus.cache has no bytes and answers: nothing was cached"),
     }
 }
 
@@ -132,32 +133,37 @@ struct Rate {
     per_second: f64,
 }
 
-/// Hits per read, once as many operations have been made to warm up.
-fn hit_rate(target: &Target, crowd: &mut Crowd, worker: &mut Worker, updates: u64, operations: u64) -> Result<Rate> {
+/// Returns the hits per read, after as many operations to warm up.
+fn hit_rate(
+    target: &Target,
+    closed_loop: &mut ClosedLoop,
+    worker: &mut Worker,
+    updates: u64,
+    operations: u64,
+) -> Result<Rate> {
     worker.updates = updates;
     let address = std::slice::from_ref(&target.address);
-    drive(crowd, worker, operations)?;
-    let before = CacheFigures::of(address)?;
+    drive(closed_loop, worker, operations)?;
+    let before = CacheStatistics::of(address)?;
     worker.sent_reads = 0;
-    let elapsed = drive(crowd, worker, operations)?;
-    let hits = CacheFigures::of(address)?.get("hits") - before.get("hits");
+    let elapsed = drive(closed_loop, worker, operations)?;
+    let hits = CacheStatistics::of(address)?.get("hits") - before.get("hits");
     let reads = worker.sent_reads as f64;
     Ok(Rate { rate: hits as f64 / reads, per_second: reads / elapsed.as_secs_f64() })
 }
 
-fn drive(crowd: &mut Crowd, worker: &mut Worker, operations: u64) -> Result<Duration> {
-    let begun = std::time::Instant::now();
+fn drive(closed_loop: &mut ClosedLoop, worker: &mut Worker, operations: u64) -> Result<Duration> {
+    let started = std::time::Instant::now();
     worker.sent = 0;
     while worker.sent < operations {
-        crowd.drive(worker, TURN, &mut Samples::new()?)?;
+        closed_loop.run(worker, TURN, &mut Samples::new()?)?;
     }
-    Ok(begun.elapsed())
+    Ok(started.elapsed())
 }
 
 fn load(target: &Target, documents: u64) -> Result<()> {
-    let mut connection = Connection::open(&target.address)?;
-    connection.handshake()?;
-    drop_collection(&mut connection, COLLECTION)?;
+    let mut connection = Connection::open_with_handshake(&target.address)?;
+    connection.drop_collection(COLLECTION)?;
     let mut first = 0;
     while first < documents {
         let batch: Vec<DocBuf> = (first..documents.min(first + LOAD_BATCH)).map(document).collect();
@@ -169,7 +175,7 @@ fn load(target: &Target, documents: u64) -> Result<()> {
     Ok(())
 }
 
-/// A document of 1 KB: ten fields of text, as YCSB's.
+/// Returns a document of 1 KB with ten fields of text, like YCSB's.
 fn document(number: u64) -> DocBuf {
     DocBuf::build(|writer| {
         writer.append("_id", number as i32);
@@ -199,7 +205,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(args: &WarmArgs) -> Worker {
+    fn new(args: &HitRateArgs) -> Worker {
         let set = doc! { "$set": &doc! { "field0": &content(args.documents) } };
         let change = doc! { "q": &doc! { "_id": MARKER }, "u": &set };
         Worker {
@@ -231,7 +237,7 @@ impl Workload for Worker {
             Some(count) => count == Value::Int32(1),
             None => cursor_batch(body)?.1.first().is_some(),
         };
-        if found { Ok(()) } else { bail!("the server answered {body:?}") }
+        if found { Ok(()) } else { bail!("the server replied {body:?}") }
     }
 }
 
@@ -240,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_have_a_kilobyte() {
+    fn a_document_has_a_kilobyte() {
         assert!((950..1050).contains(&document(7).as_bytes().len()), "{}", document(7).as_bytes().len());
     }
 }

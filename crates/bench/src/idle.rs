@@ -1,4 +1,4 @@
-//! Waits for the machine to have nothing to do, so that what one measure leaves behind is not part of the next one.
+//! Waits until the machine is idle, so that pending work of one measurement is not part of the next.
 
 use std::fs;
 use std::thread::sleep;
@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 /// /proc/stat counts hundredths of a second.
 const WINDOW: Duration = Duration::from_millis(200);
-/// Of a window's time on all processors.
+/// A window counts as idle up to this share of the time of all processors.
 const BUSY_MAX: f64 = 0.05;
 
-/// Waits for a window in which next to nothing was done, and for `at_most` if there is none. Where the system does not tell, it waits
-/// for one window.
+/// Waits until the processors were idle for a window, but no longer than `at_most`. Waits for one
+/// window if the system does not report processor time.
 pub fn wait_until_idle(at_most: Duration) {
     let end = Instant::now() + at_most;
     let mut before = processor_time();
@@ -25,7 +25,7 @@ pub fn wait_until_idle(at_most: Duration) {
     }
 }
 
-/// In hundredths of a second since the system's start, of all processors.
+/// Time of all processors since the system's start, in hundredths of a second.
 #[derive(Clone, Copy)]
 struct ProcessorTime {
     all: u64,
@@ -44,7 +44,8 @@ fn processor_time() -> Option<ProcessorTime> {
     parse(&fs::read_to_string("/proc/stat").ok()?)
 }
 
-/// The line of all processors: user, nice, system, idle, waiting for disks, interrupts, … (`man 5 proc_stat`); guests are within the first two.
+/// Parses the line of all processors: user, nice, system, idle, iowait, irq, … (`man 5 proc_stat`).
+/// Guest time is included in the first two.
 fn parse(text: &str) -> Option<ProcessorTime> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let times: Vec<u64> = line.split_whitespace().take(8).map(|time| time.parse().ok()).collect::<Option<_>>()?;

@@ -1,18 +1,20 @@
-//! What indexes are worth: queries, sorts, inserts and updates of a large collection with three secondary indexes, against any
-//! number of servers in turns.
+//! Indexes: queries, sorts, inserts and updates of a large collection with three secondary indexes, on
+//! any number of servers in turns.
 
 mod plain_table;
 
-use crate::client::Connection;
-use crate::dataset::{SplitMix, cars, insert, load_cars};
+use crate::dataset::{cars, insert, load_cars};
 use crate::idle::wait_until_idle;
-use crate::message::{Message, check_ok, cursor_batch};
-use crate::report::{Report, Row, Samples};
-use crate::sql::SqlTarget;
-use crate::target::{Target, TargetArgs};
-use crate::turns::TurnArgs;
+use crate::round_robin::RoundRobinArgs;
+use crate::round_robin::order_of_turn;
 use anyhow::{Context, Result, bail};
 use document::{ArrayWriter, DocBuf, doc};
+use harness::connection::Connection;
+use harness::message::{Message, check_ok, cursor_batch};
+use harness::random::SplitMix;
+use harness::report::{Report, Row, Samples, Stopwatch};
+use harness::sql_connection::SqlTarget;
+use harness::target::{Target, TargetArgs};
 use plain_table::PlainTable;
 use std::time::{Duration, Instant};
 
@@ -21,8 +23,8 @@ pub struct IndexesArgs {
     #[command(flatten)]
     pub target: TargetArgs,
 
-    /// A MariaDB, `mysql://user:password@host:port`, in which the same is timed by prepared statements on a plain table: what the
-    /// server takes without a gateway
+    /// A MariaDB, `mysql://user:password@host:port`, to time the same work as prepared statements on a
+    /// plain table: the cost without a gateway
     #[arg(long, value_name = "URL")]
     pub sql: Option<String>,
 
@@ -30,14 +32,14 @@ pub struct IndexesArgs {
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..))]
     pub documents: u64,
 
-    /// How often each thing is timed on each server
+    /// Number of times that each kind of work is timed on each server
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: u64,
 
     #[command(flatten)]
-    pub turn: TurnArgs,
+    pub round_robin: RoundRobinArgs,
 
-    /// What to time; all of it if not given
+    /// Kinds of work; all of them if not given
     #[arg(long, value_enum)]
     pub work: Vec<Work>,
 }
@@ -45,12 +47,12 @@ pub struct IndexesArgs {
 const COLLECTION: &str = "indexed_cars";
 /// Documents of one timed insert.
 const INSERTED: u64 = 1000;
-/// How long to wait at the most, once everything is loaded, until the machine has nothing to do.
+/// The longest wait for an idle machine after the documents are loaded.
 const LOADED_SETTLING_MAX: Duration = Duration::from_secs(60);
-/// The same behind a turn's inserts; the CPU time that a server spends in it is theirs.
+/// The same after a turn's inserts. The server's CPU time meanwhile counts as theirs.
 const INSERTED_SETTLING_MAX: Duration = Duration::from_secs(2);
-/// Documents that a query asks for at the most.
-const FOUND_MAX: i32 = 1000;
+/// The largest limit of a query.
+const LIMIT_MAX: i32 = 1000;
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
@@ -60,21 +62,21 @@ pub enum Work {
     FirstOfMany,
     /// The last ten
     LastOfMany,
-    /// The latest twenty of many that are found by one index, in the order of another
+    /// The latest twenty of many matches of one index, sorted by another index
     LatestOfFound,
     /// A hundred by one index or another
     Either,
     /// A hundred by equality and range
     Range,
-    /// How many there are of each of three makes: fields of an index and no others
+    /// The number of cars of three makes each: reads only fields of an index
     Grouped,
-    /// Ten by chance
+    /// Ten at random
     Sample,
     /// A thousand new documents at a time
     Insert,
-    /// One field that an index is on, as durable as a server makes it by itself
+    /// One indexed field, with the server's default durability
     Update,
-    /// The same, acknowledged when it is on disk (`{j: true}`)
+    /// The same, acknowledged from the disk (`{j: true}`)
     UpdateOnDisk,
 }
 
@@ -95,9 +97,9 @@ const WORKS: [(Work, &str); 11] = [
 /// The name of [`IndexesArgs::sql`] in the report.
 const PLAIN_TABLE: &str = "MariaDB, plain table";
 
-struct Contestant {
+struct ServerUnderTest {
     target: Target,
-    way: Way,
+    client: Client,
     samples: Vec<Samples>,
     building: Samples,
     inserted: u64,
@@ -105,15 +107,15 @@ struct Contestant {
     documents: u64,
 }
 
-/// How it is asked.
-enum Way {
+/// The connection to a server.
+enum Client {
     Mongo(Connection),
     Sql(PlainTable),
 }
 
-/// What it is asked.
-enum Request {
-    /// What stands behind the table's name in SQL, where the query has a form in it.
+/// One timed request.
+enum BenchRequest {
+    /// A query, and its SQL after the name of the table if it has an SQL form.
     Query(Message, Option<&'static str>),
     Insert(Vec<DocBuf>),
     Update {
@@ -130,57 +132,56 @@ pub fn run(args: &IndexesArgs) -> Result<()> {
 }
 
 fn measure(args: &IndexesArgs) -> Result<Vec<Row>> {
-    let prepare = |target: &Target| Contestant::by_mongo(target, args.documents).with_context(|| target.name.clone());
-    let mut contestants = args.target.targets()?.iter().map(prepare).collect::<Result<Vec<_>>>()?;
+    let prepare =
+        |target: &Target| ServerUnderTest::by_mongo(target, args.documents).with_context(|| target.name.clone());
+    let mut servers = args.target.targets()?.iter().map(prepare).collect::<Result<Vec<_>>>()?;
     if let Some(url) = &args.sql {
-        contestants.push(Contestant::by_sql(url, args.documents).context(PLAIN_TABLE)?);
+        servers.push(ServerUnderTest::by_sql(url, args.documents).context(PLAIN_TABLE)?);
     }
-    // What loading left to be written is no query's.
+    // Deferred writes of the load must not count as part of the queries.
     wait_until_idle(LOADED_SETTLING_MAX);
-    let timed = |work: &Work| args.work.is_empty() || args.work.contains(work);
-    for (turn, requests) in args.turn.of(args.iterations).enumerate() {
-        for (number, (work, name)) in WORKS.iter().enumerate().filter(|(_, (work, _))| timed(work)) {
-            for index in 0..contestants.len() {
-                let count = contestants.len();
-                let contestant = &mut contestants[(turn + index) % count];
-                if !contestant.does(*work) {
+    let selected = |work: &Work| args.work.is_empty() || args.work.contains(work);
+    for (turn, requests) in args.round_robin.turns(args.iterations).enumerate() {
+        for (number, (work, name)) in WORKS.iter().enumerate().filter(|(_, (work, _))| selected(work)) {
+            for index in order_of_turn(turn, servers.len()) {
+                let server = &mut servers[index];
+                if !server.supports(*work) {
                     continue;
                 }
-                let done = contestant.time(number, *work, requests);
-                done.with_context(|| format!("{}: {name}", contestant.target.name))?;
+                let timed = server.time(number, *work, requests);
+                timed.with_context(|| format!("{}: {name}", server.target.name))?;
             }
         }
     }
-    let works = WORKS.iter().enumerate().filter(|(_, (work, _))| timed(work)).flat_map(|(number, (work, name))| {
+    let works = WORKS.iter().enumerate().filter(|(_, (work, _))| selected(work)).flat_map(|(number, (work, name))| {
         let throughput = *work == Work::Insert;
-        let timed = contestants.iter().filter(|one| one.does(*work));
-        timed.map(move |one| one.samples[number].row(name, &one.target, throughput))
+        let measured = servers.iter().filter(|server| server.supports(*work));
+        measured.map(move |server| server.samples[number].row(name, &server.target, throughput))
     });
-    let building = contestants.iter().map(|one| one.building.row("createIndexes, three", &one.target, false));
+    let building = servers.iter().map(|server| server.building.row("createIndexes, three", &server.target, false));
     Ok(works.chain(building).collect())
 }
 
-impl Contestant {
-    fn by_mongo(target: &Target, documents: u64) -> Result<Contestant> {
-        let mut connection = Connection::open(&target.address)?;
-        connection.handshake()?;
+impl ServerUnderTest {
+    fn by_mongo(target: &Target, documents: u64) -> Result<ServerUnderTest> {
+        let mut connection = Connection::open_with_handshake(&target.address)?;
         load_cars(&mut connection, COLLECTION, documents)?;
-        Self::prepare(target.clone(), Way::Mongo(connection), documents)
+        Self::prepare(target.clone(), Client::Mongo(connection), documents)
     }
 
-    fn by_sql(url: &str, documents: u64) -> Result<Contestant> {
+    fn by_sql(url: &str, documents: u64) -> Result<ServerUnderTest> {
         let sql = SqlTarget::parse(url)?;
-        Self::prepare(sql.named(PLAIN_TABLE), Way::Sql(PlainTable::load(&sql, documents)?), documents)
+        Self::prepare(sql.named(PLAIN_TABLE), Client::Sql(PlainTable::load(&sql, documents, INSERTED)?), documents)
     }
 
-    /// Indexes what is loaded.
-    fn prepare(target: Target, mut way: Way, documents: u64) -> Result<Contestant> {
+    /// Creates the indexes.
+    fn prepare(target: Target, mut client: Client, documents: u64) -> Result<ServerUnderTest> {
         let mut building = Samples::new()?;
-        let started = Samples::start(&target);
+        let started = Stopwatch::start(&target);
         let before = Instant::now();
-        match &mut way {
-            Way::Mongo(connection) => drop(check_ok(connection.round_trip(&create_indexes())?)?),
-            Way::Sql(table) => table.create_indexes()?,
+        match &mut client {
+            Client::Mongo(connection) => drop(check_ok(connection.round_trip(&create_indexes())?)?),
+            Client::Sql(table) => table.create_indexes()?,
         }
         building.record(before.elapsed());
         building.stop(&target, started);
@@ -188,21 +189,21 @@ impl Contestant {
             .iter()
             .map(|(work, _)| if *work == Work::Insert { Samples::of_many(INSERTED) } else { Samples::new() })
             .collect::<Result<_>>()?;
-        Ok(Contestant { target, way, samples, building, inserted: 0, random: SplitMix(documents), documents })
+        Ok(ServerUnderTest { target, client, samples, building, inserted: 0, random: SplitMix(documents), documents })
     }
 
-    /// Whether it has a way to do that.
-    fn does(&self, work: Work) -> bool {
-        matches!(self.way, Way::Mongo(_)) || !matches!(work, Work::Sample | Work::Grouped)
+    /// Returns whether the work has a form for this server.
+    fn supports(&self, work: Work) -> bool {
+        matches!(self.client, Client::Mongo(_)) || !matches!(work, Work::Sample | Work::Grouped)
     }
 
     fn time(&mut self, number: usize, work: Work, count: u64) -> Result<()> {
-        let started = Samples::start(&self.target);
+        let started = Stopwatch::start(&self.target);
         for _ in 0..count {
             let request = self.request(work);
-            self.samples[number].record(self.way.ask(request)?);
+            self.samples[number].record(self.client.run(request)?);
         }
-        // What a server puts off until nothing comes in is work that inserts make, and no read's that comes behind them.
+        // Work that a server defers until it is idle belongs to the inserts, not to the next reads.
         let settle = || {
             if work == Work::Insert {
                 wait_until_idle(INSERTED_SETTLING_MAX);
@@ -212,32 +213,32 @@ impl Contestant {
         Ok(())
     }
 
-    fn request(&mut self, work: Work) -> Request {
+    fn request(&mut self, work: Work) -> BenchRequest {
         match work {
-            Work::Toyotas => Request::Query(
-                find(doc! { "Make": "Toyota" }, doc! {}, FOUND_MAX),
+            Work::Toyotas => BenchRequest::Query(
+                find(doc! { "Make": "Toyota" }, doc! {}, LIMIT_MAX),
                 Some("WHERE `Make` = 'Toyota' LIMIT 1000"),
             ),
             Work::FirstOfMany => {
                 let message = find(doc! {}, doc! { "Year": 1, "Make": 1 }, 10);
-                Request::Query(message, Some("ORDER BY `Year`, `Make` LIMIT 10"))
+                BenchRequest::Query(message, Some("ORDER BY `Year`, `Make` LIMIT 10"))
             }
             Work::LastOfMany => {
                 let message = find(doc! {}, doc! { "Year": -1, "Make": -1 }, 10);
-                Request::Query(message, Some("ORDER BY `Year` DESC, `Make` DESC LIMIT 10"))
+                BenchRequest::Query(message, Some("ORDER BY `Year` DESC, `Make` DESC LIMIT 10"))
             }
             Work::LatestOfFound => {
                 let message = find(doc! { "Make": "Toyota" }, doc! { "createdAt": -1 }, 20);
-                Request::Query(message, Some("WHERE `Make` = 'Toyota' ORDER BY `createdAt` DESC LIMIT 20"))
+                BenchRequest::Query(message, Some("WHERE `Make` = 'Toyota' ORDER BY `createdAt` DESC LIMIT 20"))
             }
             Work::Either => {
                 let (make, year) = (doc! { "Make": "Volvo" }, doc! { "Year": 2001 });
                 let message = find(doc! { "$or": &document::array![&make, &year] }, doc! {}, 100);
-                Request::Query(message, Some("WHERE `Make` = 'Volvo' OR `Year` = 2001 LIMIT 100"))
+                BenchRequest::Query(message, Some("WHERE `Make` = 'Volvo' OR `Year` = 2001 LIMIT 100"))
             }
             Work::Range => {
                 let message = find(doc! { "Year": 2000, "Make": &doc! { "$gte": "T" } }, doc! {}, 100);
-                Request::Query(message, Some("WHERE `Year` = 2000 AND `Make` >= 'T' LIMIT 100"))
+                BenchRequest::Query(message, Some("WHERE `Year` = 2000 AND `Make` >= 'T' LIMIT 100"))
             }
             Work::Grouped => {
                 let makes = document::array!["Saab", "Toyota", "Volvo"];
@@ -247,37 +248,37 @@ impl Contestant {
             Work::Sample => aggregate(&[doc! { "$sample": &doc! { "size": 10 } }]),
             Work::Insert => {
                 self.inserted += INSERTED;
-                Request::Insert(cars(self.documents + self.inserted, INSERTED))
+                BenchRequest::Insert(cars(self.documents + self.inserted, INSERTED))
             }
             Work::Update | Work::UpdateOnDisk => {
                 let id = self.random.below(self.documents) as i32;
                 let year = 1992 + self.random.below(29) as i32;
-                Request::Update { id, year, on_disk: work == Work::UpdateOnDisk }
+                BenchRequest::Update { id, year, on_disk: work == Work::UpdateOnDisk }
             }
         }
     }
 }
 
-impl Way {
-    /// How long it took from before the request was sent until its reply was read.
-    fn ask(&mut self, request: Request) -> Result<Duration> {
+impl Client {
+    /// Runs a request and returns the time from before it was sent until its reply was read.
+    fn run(&mut self, request: BenchRequest) -> Result<Duration> {
         match self {
-            Way::Mongo(connection) => {
-                let is_query = matches!(request, Request::Query(..));
+            Client::Mongo(connection) => {
+                let is_query = matches!(request, BenchRequest::Query(..));
                 let message = request.into_message();
                 let before = Instant::now();
                 let reply = connection.round_trip(&message)?;
-                let took = before.elapsed();
+                let time = before.elapsed();
                 check(reply, is_query)?;
-                Ok(took)
+                Ok(time)
             }
-            Way::Sql(table) => {
+            Client::Sql(table) => {
                 let before = Instant::now();
                 match request {
-                    Request::Query(_, sql) => table.query(sql.context("no such query in SQL")?)?,
-                    Request::Insert(cars) => table.insert(&cars)?,
-                    // How durable it is, is a setting of the server.
-                    Request::Update { id, year, on_disk: _ } => table.update(id, year)?,
+                    BenchRequest::Query(_, sql) => table.query(sql.context("the query has no SQL form")?)?,
+                    BenchRequest::Insert(cars) => table.insert(&cars)?,
+                    // Durability is a setting of the server.
+                    BenchRequest::Update { id, year, on_disk: _ } => table.update(id, year)?,
                 }
                 Ok(before.elapsed())
             }
@@ -285,12 +286,12 @@ impl Way {
     }
 }
 
-impl Request {
+impl BenchRequest {
     fn into_message(self) -> Message {
         match self {
-            Request::Query(message, _) => message,
-            Request::Insert(cars) => insert(COLLECTION, &cars),
-            Request::Update { id, year, on_disk } => update(id, year, on_disk),
+            BenchRequest::Query(message, _) => message,
+            BenchRequest::Insert(cars) => insert(COLLECTION, &cars),
+            BenchRequest::Update { id, year, on_disk } => update(id, year, on_disk),
         }
     }
 }
@@ -301,7 +302,7 @@ fn find(filter: DocBuf, sort: DocBuf, limit: i32) -> Message {
     )
 }
 
-fn aggregate(stages: &[DocBuf]) -> Request {
+fn aggregate(stages: &[DocBuf]) -> BenchRequest {
     let command = DocBuf::build(|writer| {
         writer.append("aggregate", COLLECTION);
         let mut pipeline = writer.array("pipeline");
@@ -309,7 +310,7 @@ fn aggregate(stages: &[DocBuf]) -> Request {
         drop(pipeline);
         writer.append("cursor", &doc! {});
     });
-    Request::Query(Message::command(command), None)
+    BenchRequest::Query(Message::command(command), None)
 }
 
 fn update(id: i32, year: i32, on_disk: bool) -> Message {
@@ -342,7 +343,7 @@ fn check(reply: &[u8], is_query: bool) -> Result<()> {
     if is_query {
         return match cursor_batch(body)?.1.elements().next() {
             Some(_) => Ok(()),
-            None => bail!("nothing found"),
+            None => bail!("the query found nothing"),
         };
     }
     match body.get("writeErrors") {

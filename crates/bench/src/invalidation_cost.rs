@@ -1,21 +1,22 @@
-//! What a write pays for the answers that are cached: the same updates on a server without a cache, on one with an empty cache, and on
-//! one that has thousands of filters in it, none of which the updates concern.
+//! The cost of invalidation for a write: the same updates on a server without a cache, on one with an
+//! empty cache, and on one that has cached thousands of filters, none of which the updates match.
 
-use crate::cache_figures::CacheFigures;
-use crate::client::Connection;
-use crate::dataset::{SplitMix, drop_collection};
-use crate::message::{MARKER, Message, check_ok};
-use crate::report::{Samples, figure, markdown};
-use crate::servers::{Contestant, Ground, Mariadb, StartArgs};
+use crate::round_robin::order_of_turn;
 use anyhow::{Context, Result, bail};
 use document::{DocBuf, Value, array, doc};
+use harness::cache_statistics::CacheStatistics;
+use harness::connection::Connection;
+use harness::message::{MARKER, Message, check_ok};
+use harness::random::SplitMix;
+use harness::report::{Samples, Stopwatch, markdown, three_digits};
+use harness::servers::{GatewayArgs, Mariadb, Sandbox, StartedServer};
 use std::slice;
 use std::time::Instant;
 
 #[derive(clap::Args, Debug, Clone)]
-pub struct InvalidationArgs {
+pub struct InvalidationCostArgs {
     #[command(flatten)]
-    pub start: StartArgs,
+    pub gateway: GatewayArgs,
 
     /// Cached filters
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -29,25 +30,25 @@ pub struct InvalidationArgs {
     #[arg(long, default_value_t = 10_000)]
     pub writes: u64,
 
-    /// What the filters ask; all of it if not given
+    /// Kinds of filters; all of them if not given
     #[arg(long, value_enum)]
-    pub kinds: Vec<Filters>,
+    pub kinds: Vec<FilterKind>,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filters {
+pub enum FilterKind {
     /// One field by equality
     Equality,
-    /// One field by a range of its own
+    /// One field by a bounded range
     Range,
-    /// One field by a range that is open above
+    /// One field by a range without upper bound
     Above,
     /// Two fields, one by equality and one by a range
     Both,
     /// The same, with the same value in all filters
-    Crowd,
-    /// How a text begins
-    Beginning,
+    SameValue,
+    /// The beginning of a text
+    Prefix,
     /// One field by equality, with a sort and a limit
     Sorted,
     /// One field by a list of values
@@ -56,10 +57,10 @@ pub enum Filters {
     Or,
     /// Another field for each filter, by equality
     Field,
-    /// Another field for each filter, which has to be there
+    /// Another field for each filter, which must exist
     Exists,
-    /// How a text ends: of these, and of those below, some are kept
-    Ending,
+    /// The end of a text: of this kind and of those below, only some are cached
+    Suffix,
     /// An expression
     Expression,
     /// A field that must not have a value
@@ -68,29 +69,29 @@ pub enum Filters {
     Mixed,
 }
 
-const KINDS: [(Filters, &str); 15] = [
-    (Filters::Equality, "{k: …}"),
-    (Filters::Range, "{n: {$gte: …, $lt: …}}"),
-    (Filters::Above, "{n: {$gte: …}}"),
-    (Filters::Both, "{k: …, n: {$gte: …}}"),
-    (Filters::Crowd, "{same: 1, n: {$gte: …, $lt: …}}"),
-    (Filters::Beginning, "{text: /^…/}"),
-    (Filters::Sorted, "{k: …}, sort, limit"),
-    (Filters::In, "{k: {$in: […, …, …]}}"),
-    (Filters::Or, "{$or: [{k: …}, {n: {$gte: …, $lt: …}}]}"),
-    (Filters::Field, "{f…: 1}"),
-    (Filters::Exists, "{f…: {$exists: true}}"),
-    (Filters::Ending, "{text: /…$/}"),
-    (Filters::Expression, "{$expr: {$eq: [\"$k\", …]}}"),
-    (Filters::Unequal, "{k: {$ne: …}, text: {$exists: false}}"),
-    (Filters::Mixed, "all of these"),
+const KINDS: [(FilterKind, &str); 15] = [
+    (FilterKind::Equality, "{k: …}"),
+    (FilterKind::Range, "{n: {$gte: …, $lt: …}}"),
+    (FilterKind::Above, "{n: {$gte: …}}"),
+    (FilterKind::Both, "{k: …, n: {$gte: …}}"),
+    (FilterKind::SameValue, "{same: 1, n: {$gte: …, $lt: …}}"),
+    (FilterKind::Prefix, "{text: /^…/}"),
+    (FilterKind::Sorted, "{k: …}, sort, limit"),
+    (FilterKind::In, "{k: {$in: […, …, …]}}"),
+    (FilterKind::Or, "{$or: [{k: …}, {n: {$gte: …, $lt: …}}]}"),
+    (FilterKind::Field, "{f…: 1}"),
+    (FilterKind::Exists, "{f…: {$exists: true}}"),
+    (FilterKind::Suffix, "{text: /…$/}"),
+    (FilterKind::Expression, "{$expr: {$eq: [\"$k\", …]}}"),
+    (FilterKind::Unequal, "{k: {$ne: …}, text: {$exists: false}}"),
+    (FilterKind::Mixed, "all of these"),
 ];
 const COLLECTION: &str = "invalidation";
 const LOAD_BATCH: u64 = 1000;
 const TURN: u64 = 200;
 
-pub fn run(args: &InvalidationArgs) -> Result<()> {
-    let ground = Ground::prepare(&args.start)?;
+pub fn run(args: &InvalidationCostArgs) -> Result<()> {
+    let sandbox = Sandbox::prepare(&args.gateway)?;
     let heads = [
         "store",
         "filters",
@@ -103,14 +104,14 @@ pub fn run(args: &InvalidationArgs) -> Result<()> {
         "still cached",
     ];
     let mut lines = vec![heads.map(str::to_owned).to_vec()];
-    for (store, mariadb) in ground.stores() {
-        let wanted = |kind: &Filters| args.kinds.is_empty() || args.kinds.contains(kind);
-        for (kind, name) in KINDS.iter().filter(|(kind, _)| wanted(kind)) {
-            let line = measure(args, &ground, store, mariadb, *kind, name);
+    for (store, mariadb) in sandbox.stores() {
+        let selected = |kind: &FilterKind| args.kinds.is_empty() || args.kinds.contains(kind);
+        for (kind, name) in KINDS.iter().filter(|(kind, _)| selected(kind)) {
+            let line = measure(args, &sandbox, store, mariadb, *kind, name);
             let line = line.with_context(|| format!("{store}, {name}"))?;
-            // All kinds take minutes: what is known when somebody stops it is not to be lost.
-            let told = heads.iter().zip(&line).map(|(head, figure)| format!("{head}: {figure}"));
-            eprintln!("{}", told.collect::<Vec<_>>().join(", "));
+            // All kinds take minutes. Print each result at once, so that it survives an interruption.
+            let cells = heads.iter().zip(&line).map(|(head, value)| format!("{head}: {value}"));
+            eprintln!("{}", cells.collect::<Vec<_>>().join(", "));
             lines.push(line);
         }
     }
@@ -120,54 +121,53 @@ pub fn run(args: &InvalidationArgs) -> Result<()> {
 }
 
 fn measure(
-    args: &InvalidationArgs,
-    ground: &Ground,
+    args: &InvalidationCostArgs,
+    sandbox: &Sandbox,
     store: &str,
     mariadb: Option<&Mariadb>,
-    kind: Filters,
+    kind: FilterKind,
     name: &str,
 ) -> Result<Vec<String>> {
     let mut updaters = Vec::new();
-    // What is counted is CPU time: a thread that waits for the next update is to spend none.
-    let config = ground.folder().join("invalidation.toml");
+    // CPU time is measured, so a thread must not poll while it waits for the next update.
+    let config = sandbox.folder().join("invalidation.toml");
     std::fs::write(&config, "busy-poll-us = 0\n")?;
-    let config = config.to_str().context("a folder whose name is no text")?;
+    let config = config.to_str().context("the folder's name is not UTF-8")?;
     for (number, mode) in ["off", "documents", "documents"].into_iter().enumerate() {
-        // Those on MariaDB share its tables.
+        // The gateways on MariaDB share its tables.
         let collection = format!("{COLLECTION}_{number}");
-        let contestant =
-            ground.start(&format!("{store}, {kind:?}, {number}"), mariadb, &["--config", config, "--cache", mode])?;
-        updaters.push(Updater::prepare(contestant, collection, args.documents)?);
+        let server =
+            sandbox.start(&format!("{store}, {kind:?}, {number}"), mariadb, &["--config", config, "--cache", mode])?;
+        updaters.push(Updater::prepare(server, collection, args.documents)?);
     }
     updaters[2].fill(kind, args.filters)?;
-    let before = updaters[2].figures()?;
+    let before = updaters[2].statistics()?;
     if before.get("answers") == 0 {
-        bail!("{} filters were asked, and nothing is in the cache", args.filters);
+        bail!("{} filters were sent, and the cache is empty", args.filters);
     }
     for turn in 0..args.writes.div_ceil(TURN) as usize {
-        for index in 0..updaters.len() {
-            let count = updaters.len();
-            updaters[(turn + index) % count].update(TURN)?;
+        for index in order_of_turn(turn, updaters.len()) {
+            updaters[index].update(TURN)?;
         }
     }
-    let after = updaters[2].figures()?;
+    let after = updaters[2].statistics()?;
     let gained = |name: &str| (after.get(name) - before.get(name)) as f64;
     let cpu: Vec<f64> = updaters.iter().map(Updater::cpu_us).collect::<Result<_>>()?;
     Ok(vec![
         store.to_owned(),
         name.to_owned(),
         before.get("answers").to_string(),
-        figure(cpu[0]),
-        figure(cpu[1]),
-        figure(cpu[2]),
-        figure(cpu[2] - cpu[1]),
-        figure(gained("changesMicros") / gained("changes").max(1.0)),
+        three_digits(cpu[0]),
+        three_digits(cpu[1]),
+        three_digits(cpu[2]),
+        three_digits(cpu[2] - cpu[1]),
+        three_digits(gained("changesMicros") / gained("changes").max(1.0)),
         after.get("answers").to_string(),
     ])
 }
 
 struct Updater {
-    contestant: Contestant,
+    server: StartedServer,
     collection: String,
     connection: Connection,
     message: Message,
@@ -177,10 +177,9 @@ struct Updater {
 }
 
 impl Updater {
-    fn prepare(contestant: Contestant, collection: String, documents: u64) -> Result<Updater> {
-        let mut connection = Connection::open(&contestant.target.address)?;
-        connection.handshake()?;
-        drop_collection(&mut connection, &collection)?;
+    fn prepare(server: StartedServer, collection: String, documents: u64) -> Result<Updater> {
+        let mut connection = Connection::open_with_handshake(&server.target.address)?;
+        connection.drop_collection(&collection)?;
         let mut first = 0;
         while first < documents {
             let batch: Vec<DocBuf> = (first..documents.min(first + LOAD_BATCH)).map(document).collect();
@@ -193,25 +192,25 @@ impl Updater {
         let other = doc! { "key": &doc! { "n": 1i32 }, "name": "n" };
         let indexes = array![&index, &other];
         connection.run(doc! { "createIndexes": &collection, "indexes": &indexes })?;
-        // Both fields change, to what no filter asks for: those ask for even numbers below, these are odd.
+        // Both fields change to odd numbers, which no filter matches: filters ask for even numbers.
         let set = doc! { "$set": &doc! { "k": MARKER, "n": -1i32 } };
         let change = doc! { "q": &doc! { "_id": 0i32 }, "u": &set };
         let message = Message::with_sequence(doc! { "update": &collection }, "updates", [change.as_doc()].into_iter());
         let samples = Samples::new()?;
-        Ok(Updater { contestant, collection, connection, message, random: SplitMix(1), documents, samples })
+        Ok(Updater { server, collection, connection, message, random: SplitMix(1), documents, samples })
     }
 
-    /// Asks so many different filters, twice each.
-    fn fill(&mut self, kind: Filters, filters: u64) -> Result<()> {
+    /// Sends `filters` different filters, twice each.
+    fn fill(&mut self, kind: FilterKind, filters: u64) -> Result<()> {
         for _ in 0..2 {
             for number in 0..filters {
                 let kind = match kind {
-                    Filters::Mixed => KINDS[number as usize % (KINDS.len() - 1)].0,
+                    FilterKind::Mixed => KINDS[number as usize % (KINDS.len() - 1)].0,
                     kind => kind,
                 };
                 let filter = filter(kind, number as i32 * 2);
                 let mut find = doc! { "find": &self.collection, "filter": &filter };
-                if kind == Filters::Sorted {
+                if kind == FilterKind::Sorted {
                     find.append("sort", &doc! { "n": 1i32 });
                     find.append("limit", 10i32);
                 }
@@ -221,12 +220,12 @@ impl Updater {
         Ok(())
     }
 
-    fn figures(&self) -> Result<CacheFigures> {
-        CacheFigures::of(slice::from_ref(&self.contestant.target.address))
+    fn statistics(&self) -> Result<CacheStatistics> {
+        CacheStatistics::of(slice::from_ref(&self.server.target.address))
     }
 
     fn update(&mut self, count: u64) -> Result<()> {
-        let started = Samples::start(&self.contestant.target);
+        let started = Stopwatch::start(&self.server.target);
         for _ in 0..count {
             let odd = self.random.below(self.documents) as i32 * 2 + 1;
             self.message.patch(odd);
@@ -234,40 +233,40 @@ impl Updater {
             let reply = self.connection.round_trip(&self.message)?;
             self.samples.record(before.elapsed());
             if check_ok(reply)?.get("n") != Some(Value::Int32(1)) {
-                bail!("an update found nothing");
+                bail!("an update matched no document");
             }
         }
-        self.samples.stop(&self.contestant.target, started);
+        self.samples.stop(&self.server.target, started);
         Ok(())
     }
 
     fn cpu_us(&self) -> Result<f64> {
-        let row = self.samples.row("", &self.contestant.target, false);
-        row.cpu_us.context("the server's CPU time is out of sight")
+        let row = self.samples.row("", &self.server.target, false);
+        row.cpu_us.context("the server's CPU time cannot be read")
     }
 }
 
-fn filter(kind: Filters, even: i32) -> DocBuf {
+fn filter(kind: FilterKind, even: i32) -> DocBuf {
     match kind {
-        Filters::Equality | Filters::Sorted | Filters::Mixed => doc! { "k": even },
-        Filters::Range => doc! { "n": &doc! { "$gte": even, "$lt": even + 1 } },
-        Filters::Above => doc! { "n": &doc! { "$gte": even } },
-        Filters::Both => doc! { "k": even, "n": &doc! { "$gte": 0i32 } },
-        Filters::Crowd => doc! { "same": 1i32, "n": &doc! { "$gte": even, "$lt": even + 1 } },
-        Filters::Beginning => doc! { "text": &doc! { "$regex": &*format!("^{even} is") } },
-        Filters::In => doc! { "k": &doc! { "$in": &array![even, even + 2_000_000, even + 4_000_000] } },
-        Filters::Or => {
+        FilterKind::Equality | FilterKind::Sorted | FilterKind::Mixed => doc! { "k": even },
+        FilterKind::Range => doc! { "n": &doc! { "$gte": even, "$lt": even + 1 } },
+        FilterKind::Above => doc! { "n": &doc! { "$gte": even } },
+        FilterKind::Both => doc! { "k": even, "n": &doc! { "$gte": 0i32 } },
+        FilterKind::SameValue => doc! { "same": 1i32, "n": &doc! { "$gte": even, "$lt": even + 1 } },
+        FilterKind::Prefix => doc! { "text": &doc! { "$regex": &*format!("^{even} is") } },
+        FilterKind::In => doc! { "k": &doc! { "$in": &array![even, even + 2_000_000, even + 4_000_000] } },
+        FilterKind::Or => {
             doc! { "$or": &array![&doc! { "k": even }, &doc! { "n": &doc! { "$gte": even, "$lt": even + 1 } }] }
         }
-        Filters::Field => DocBuf::build(|writer| writer.append(&format!("f{even}"), 1i32)),
-        Filters::Exists => DocBuf::build(|writer| writer.append(&format!("f{even}"), &doc! { "$exists": true })),
-        Filters::Ending => doc! { "text": &doc! { "$regex": &*format!("{even}$") } },
-        Filters::Expression => doc! { "$expr": &doc! { "$eq": &array!["$k", even] } },
-        Filters::Unequal => doc! { "k": &doc! { "$ne": even }, "text": &doc! { "$exists": false } },
+        FilterKind::Field => DocBuf::build(|writer| writer.append(&format!("f{even}"), 1i32)),
+        FilterKind::Exists => DocBuf::build(|writer| writer.append(&format!("f{even}"), &doc! { "$exists": true })),
+        FilterKind::Suffix => doc! { "text": &doc! { "$regex": &*format!("{even}$") } },
+        FilterKind::Expression => doc! { "$expr": &doc! { "$eq": &array!["$k", even] } },
+        FilterKind::Unequal => doc! { "k": &doc! { "$ne": even }, "text": &doc! { "$exists": false } },
     }
 }
 
-/// Filters find documents with even numbers; the first document, which is updated, has odd ones.
+/// FilterKind find documents with even numbers; the first document, which is updated, has odd ones.
 fn document(number: u64) -> DocBuf {
     let even = if number == 0 { 1 } else { number as i32 * 2 };
     let text = format!("{even} is a number, and this a text of some length, as documents have them");

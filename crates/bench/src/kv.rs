@@ -1,65 +1,59 @@
-//! What a protocol costs: one row by its key, all of them in memory, over every way to it, one after the other in the same run.
+//! The cost of a protocol: reads of one row by its key, with all rows in memory, by each method, in
+//! turns within one run.
 //!
-//! The rows are the same everywhere: a number and 100 bytes. By SQL they are asked for as text and as a prepared statement, over TCP, with
-//! compression, over a Unix socket and, where libmariadbd is built in, within this process; of InnoDB, MEMORY and Aria. SQLite in this process,
-//! Selkie on each store, and MongoDB are asked for the same rows. Clients are as bare as they can be: a thread each, which sends, waits and looks at the row.
+//! The rows are the same everywhere: a number and 100 bytes. SQL reads use text and prepared
+//! statements, over TCP, with compression, over a Unix socket and, if libmariadbd is built in, within
+//! this process, on InnoDB, MEMORY and Aria. The same rows are read from SQLite in this process, from
+//! Selkie on each store, and from MongoDB. Clients are minimal: a thread each, which sends, waits and
+//! checks the row.
 
 mod calls;
+mod read_method;
 mod readers;
-mod way;
 
 pub use calls::{CountCallsArgs, count_calls};
 
-use crate::report::{Report, Row, figure, markdown};
-use crate::servers::{self, Contestant, Mariadb};
+use crate::round_robin::order_of_turn;
 use anyhow::{Context, Result};
-use readers::{MARIADB_ENGINES, Statement, mongo, sql, sqlite};
-use std::path::{Path, PathBuf};
+use harness::report::{Report, Row, markdown, three_digits};
+use harness::servers::{Mariadb, Sandbox, ServerArgs, Sockets, StartedServer, mongod};
+use read_method::ReadMethod;
+use readers::{EMBEDDED, MARIADB_ENGINES, Statement, mongo, sql, sqlite};
+use std::path::PathBuf;
 use std::time::Duration;
-use way::Way;
 
 #[derive(clap::Args, Debug, Clone)]
 pub struct KvArgs {
-    /// Measure MongoDB as well, by this mongod
-    #[arg(long, value_name = "PROGRAM")]
-    pub mongod: Option<PathBuf>,
-
-    /// The MariaDB server; `none` leaves it out
-    #[arg(long, value_name = "PROGRAM", default_value = "mariadbd")]
-    pub mariadbd: PathBuf,
-
-    /// The Selkie to measure; this program if not given
-    #[arg(long, value_name = "PROGRAM")]
-    pub selkie: Option<PathBuf>,
+    #[command(flatten)]
+    pub servers: ServerArgs,
 
     /// Connections, a thread each, that read at the same time
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub connections: u32,
 
-    /// Rows that keys are drawn from at random
+    /// Rows, read by random keys
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub rows: u64,
 
-    /// How long each way is measured in all, in seconds
+    /// Total time of each method, in seconds
     #[arg(long, default_value_t = 5.0)]
     pub seconds: f64,
 
-    /// In how many turns that time is given
+    /// Turns that the time is divided into
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
 
-    /// Also write the figures to this file, as JSON
+    /// Also write the report to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
 
 const MEASURE: &str = "row by key";
 
-/// What the others are compared with.
+/// The method that others are compared with.
 const SOCKET: &str = "MariaDB, Unix socket, prepared";
-const EMBEDDED: &str = "MariaDB, embedded, prepared";
 
-/// The rows per second of the library over those of the socket that are aimed at.
+/// The goal for rows per second of the library, as a multiple of those over the socket.
 const GOAL: f64 = 1.9;
 
 pub fn run(args: &KvArgs) -> Result<()> {
@@ -70,110 +64,103 @@ pub fn run(args: &KvArgs) -> Result<()> {
     Ok(())
 }
 
-/// A row for each way. Starts the servers and ends them.
+/// Measures each method, on servers that it starts and stops.
 pub fn measure(args: &KvArgs) -> Result<Vec<Row>> {
-    let folder = tempfile::Builder::new().prefix("selkie-bench-").tempdir()?;
-    let started = Started::start(args, folder.path())?;
-    let mut ways = started.ways(args, folder.path())?;
+    let sandbox = Sandbox::prepare(&args.servers.gateway)?;
+    let started = Databases::start(args, &sandbox)?;
+    let mut methods = started.methods(args, &sandbox)?;
     let turn = Duration::from_secs_f64(args.seconds / f64::from(args.rounds));
-    for way in &mut ways {
-        way.open(args.connections as usize, args.rows).with_context(|| way.name.clone())?;
+    for method in &mut methods {
+        method.open(args.connections as usize, args.rows).with_context(|| method.name.clone())?;
     }
-    let count = ways.len();
     for round in 0..args.rounds as usize {
-        for index in 0..count {
-            let way = &mut ways[(round + index) % count];
-            way.drive(turn).with_context(|| way.name.clone())?;
+        for index in order_of_turn(round, methods.len()) {
+            let method = &mut methods[index];
+            method.run(turn).with_context(|| method.name.clone())?;
         }
     }
-    let rows = ways.iter_mut().map(|way| way.row(MEASURE).with_context(|| way.name.clone())).collect();
-    drop(ways);
-    started.end();
+    let rows = methods.iter_mut().map(|method| method.row(MEASURE).with_context(|| method.name.clone())).collect();
+    drop(methods);
+    started.close();
     rows
 }
 
-/// The servers of a run, and what runs in this process.
-struct Started {
-    mariadb: Option<Mariadb>,
+/// The databases of a run: servers, and libmariadbd in this process.
+struct Databases {
     #[cfg(feature = "embedded-mariadb")]
     embedded: std::sync::Arc<mariadb_embedded::Database>,
-    mongo: Vec<Contestant>,
+    servers: Vec<StartedServer>,
 }
 
-impl Started {
-    fn start(args: &KvArgs, folder: &Path) -> Result<Started> {
-        let mariadb = match args.mariadbd.to_str() {
-            Some("none") => None,
-            _ => Some(Mariadb::start_with_port(&args.mariadbd, folder)?),
-        };
-        let selkie = servers::program(args.selkie.as_ref())?;
-        let mut mongo = vec![servers::selkie("Selkie on SQLite", &selkie, folder, None, &[])?];
-        if let Some(mariadb) = &mariadb {
-            mongo.push(servers::selkie("Selkie on MariaDB, Unix socket", &selkie, folder, Some(mariadb), &[])?);
+impl Databases {
+    fn start(args: &KvArgs, sandbox: &Sandbox) -> Result<Databases> {
+        let mut servers = vec![sandbox.start("Selkie on SQLite", None, &[])?];
+        if let Some(mariadb) = &sandbox.mariadb {
+            servers.push(sandbox.start("Selkie on MariaDB, Unix socket", Some(mariadb), &[])?);
         }
         #[cfg(feature = "embedded-mariadb")]
-        mongo.push(servers::selkie_on_embedded_mariadb("Selkie on MariaDB, embedded", &selkie, folder)?);
-        mongo.extend(args.mongod.as_ref().map(|program| servers::mongod(program, folder)).transpose()?);
-        Ok(Started {
-            mariadb,
+        servers.push(sandbox.start_on_embedded_mariadb("Selkie on MariaDB, embedded")?);
+        if let Some(program) = &args.servers.mongod {
+            servers.push(mongod(program, sandbox.folder(), Sockets::Tcp)?);
+        }
+        Ok(Databases {
             #[cfg(feature = "embedded-mariadb")]
-            embedded: mariadb_embedded::Database::open(&folder.join("embedded")).map_err(anyhow::Error::msg)?,
-            mongo,
+            embedded: mariadb_embedded::Database::open(&sandbox.folder().join("embedded"))
+                .map_err(anyhow::Error::msg)?,
+            servers,
         })
     }
 
-    /// Ends what runs in this process, when nobody reads any more.
-    fn end(&self) {
+    /// Closes the database in this process, once nothing reads from it.
+    fn close(&self) {
         #[cfg(feature = "embedded-mariadb")]
         self.embedded.close();
     }
 
-    fn ways(&self, args: &KvArgs, folder: &Path) -> Result<Vec<Way>> {
-        let mut ways = Vec::new();
-        if let Some(mariadb) = &self.mariadb {
-            ways.extend(of_server(mariadb, args.rows)?);
+    fn methods(&self, args: &KvArgs, sandbox: &Sandbox) -> Result<Vec<ReadMethod>> {
+        let mut methods = Vec::new();
+        if let Some(mariadb) = &sandbox.mariadb {
+            methods.extend(mariadb_methods(mariadb, args.rows)?);
         }
         #[cfg(feature = "embedded-mariadb")]
-        ways.extend(readers::embedded(&self.embedded, args.rows)?);
-        ways.push(sqlite(folder, args.rows)?);
-        for contestant in &self.mongo {
-            ways.push(mongo(&contestant.target, args.rows).with_context(|| contestant.target.name.clone())?);
+        methods.extend(readers::embedded(&self.embedded, args.rows)?);
+        methods.push(sqlite(sandbox.folder(), args.rows)?);
+        for server in &self.servers {
+            methods.push(mongo(&server.target, args.rows).with_context(|| server.target.name.clone())?);
         }
-        Ok(ways)
+        Ok(methods)
     }
 }
 
-/// Every way into a server; the first one is what all are compared with.
-fn of_server(mariadb: &Mariadb, rows: u64) -> Result<Vec<Way>> {
-    let (socket, pid) = (mariadb.url(), mariadb.pid());
+/// Returns all methods to read from MariaDB's server. Others are compared with the first one.
+fn mariadb_methods(mariadb: &Mariadb, rows: u64) -> Result<Vec<ReadMethod>> {
+    let (socket, tcp, pid) = (mariadb.url(), mariadb.tcp_url(), mariadb.pid());
     readers::fill_server(&socket, rows)?;
-    let tcp = mariadb.tcp_url().context("MariaDB has no port")?;
-    let way = |name: &str, url: &str, compressed, engine, statement| {
-        sql(name, url, compressed, engine, statement).map(|way| way.of_process(pid))
+    let method = |name: &str, url: &str, compressed, engine, statement| {
+        sql(name, url, compressed, engine, statement).map(|method| method.with_server(pid))
     };
     let innodb = MARIADB_ENGINES[0];
-    let mut ways = vec![
-        way(SOCKET, &socket, false, innodb, Statement::Prepared)?,
-        way("MariaDB, Unix socket, text", &socket, false, innodb, Statement::Text)?,
-        way("MariaDB, TCP, prepared", &tcp, false, innodb, Statement::Prepared)?,
-        way("MariaDB, TCP, text", &tcp, false, innodb, Statement::Text)?,
-        way("MariaDB, TCP compressed, prepared", &tcp, true, innodb, Statement::Prepared)?,
-        way("MariaDB, TCP compressed, text", &tcp, true, innodb, Statement::Text)?,
+    let mut methods = vec![
+        method(SOCKET, &socket, false, innodb, Statement::Prepared)?,
+        method("MariaDB, Unix socket, text", &socket, false, innodb, Statement::Text)?,
+        method("MariaDB, TCP, prepared", &tcp, false, innodb, Statement::Prepared)?,
+        method("MariaDB, TCP, text", &tcp, false, innodb, Statement::Text)?,
+        method("MariaDB, TCP compressed, prepared", &tcp, true, innodb, Statement::Prepared)?,
+        method("MariaDB, TCP compressed, text", &tcp, true, innodb, Statement::Text)?,
     ];
     for engine in &MARIADB_ENGINES[1..] {
         let name = format!("MariaDB, Unix socket, prepared, {engine}");
-        ways.push(way(&name, &socket, false, engine, Statement::Prepared)?);
+        methods.push(method(&name, &socket, false, engine, Statement::Prepared)?);
     }
-    Ok(ways)
+    Ok(methods)
 }
 
-/// What is worth a sentence: one way over another, by rows per second, and by the time of the median read, which is less disturbed by what
-/// else the machine does.
+/// Returns ratios between pairs of methods: by rows per second, and by the median time of a read,
+/// which other work of the machine disturbs less.
 fn ratios(rows: &[Row]) -> Vec<Vec<String>> {
     let find = |name: &str| rows.iter().find(|row| row.target == name);
-    let mut lines =
-        vec![["how many times as fast", "as", "rows per second", "median read", "aim"].map(str::to_owned).to_vec()];
-    for (one, other, aim) in [
+    let mut lines = vec![["ratio of", "to", "rows per second", "median read", "goal"].map(str::to_owned).to_vec()];
+    for (one, other, goal) in [
         (EMBEDDED, SOCKET, Some(GOAL)),
         ("MariaDB, embedded, text", "MariaDB, Unix socket, text", None),
         (EMBEDDED, "MariaDB, embedded, text", None),
@@ -184,11 +171,12 @@ fn ratios(rows: &[Row]) -> Vec<Vec<String>> {
         ("Selkie on MariaDB, embedded", "MongoDB", None),
     ] {
         let (Some(it), Some(base)) = (find(one), find(other)) else { continue };
-        let times = |over: Option<f64>, under: Option<f64>| over.zip(under).map(|(over, under)| figure(over / under));
+        let times =
+            |over: Option<f64>, under: Option<f64>| over.zip(under).map(|(over, under)| three_digits(over / under));
         let by_rows = times(it.per_second, base.per_second).unwrap_or_default();
         let by_median = times(base.p50_ms, it.p50_ms).unwrap_or_default();
-        let aim = aim.map(|aim| format!("at least {aim}")).unwrap_or_default();
-        lines.push(vec![one.to_owned(), other.to_owned(), by_rows, by_median, aim]);
+        let goal = goal.map(|goal| format!("at least {goal}")).unwrap_or_default();
+        lines.push(vec![one.to_owned(), other.to_owned(), by_rows, by_median, goal]);
     }
     lines
 }
@@ -198,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ratios_are_of_what_was_measured() {
+    fn ratios_are_by_rows_and_by_median() {
         let row = |target: &str, per_second, p50_ms| Row {
             measure: MEASURE.into(),
             target: target.into(),

@@ -1,13 +1,16 @@
-//! Point reads, inserts, updates and a mix of them over N connections: throughput, latency, CPU per operation.
+//! Point reads, inserts, updates and a mix of them over N connections: throughput, latency, and CPU
+//! time per operation.
 
-use crate::client::Connection;
-use crate::dataset::{SplitMix, car, load_cars};
-use crate::drive::{Crowd, Workload};
-use crate::message::{MARKER, Message, check_ok, cursor_batch};
-use crate::report::{Report, Row, Samples};
-use crate::target::{Target, TargetArgs};
+use crate::closed_loop::{ClosedLoop, Workload};
+use crate::dataset::{car, load_cars};
+use crate::round_robin::order_of_turn;
 use anyhow::{Context, Result, bail};
 use document::{DocBuf, Value, doc};
+use harness::connection::Connection;
+use harness::message::{MARKER, Message, check_ok, cursor_batch};
+use harness::random::SplitMix;
+use harness::report::{Report, Row, Samples, Stopwatch};
+use harness::target::{Target, TargetArgs};
 use std::time::Duration;
 
 #[derive(clap::Args, Debug, Clone)]
@@ -15,19 +18,19 @@ pub struct LoadArgs {
     #[command(flatten)]
     pub target: TargetArgs,
 
-    /// What the connections do
+    /// The operations of the connections
     #[arg(long, value_enum, default_values_t = [Work::Point])]
     pub work: Vec<Work>,
 
-    /// Connections that each keep one request under way; several numbers are measured one after the other
+    /// Connections, each with one request in flight; several numbers are measured one after the other
     #[arg(long, default_values_t = [1, 16])]
     pub connections: Vec<usize>,
 
-    /// How long each server is driven in all, in seconds, per work and number of connections
+    /// Total time of each server, in seconds, per work and number of connections
     #[arg(long, default_value_t = 5.0)]
     pub seconds: f64,
 
-    /// In how many turns that time is given
+    /// Turns that the time is divided into
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
 
@@ -35,7 +38,7 @@ pub struct LoadArgs {
     #[arg(long, default_value_t = 10_000)]
     pub documents: u64,
 
-    /// Of 100 operations of mixed work, how many are reads; the others are updates
+    /// Percentage of reads in mixed work; the others are updates
     #[arg(long, default_value_t = 95, value_parser = clap::value_parser!(u64).range(0..=100))]
     pub reads: u64,
 
@@ -72,48 +75,47 @@ pub fn run(args: &LoadArgs) -> Result<()> {
 }
 
 pub fn measure(targets: &[Target], args: &LoadArgs, work: Work, connections: usize) -> Result<Vec<Row>> {
-    let mut contestants = targets
+    let mut servers = targets
         .iter()
-        .map(|target| Contestant::prepare(target, args, work, connections).with_context(|| target.name.clone()))
+        .map(|target| ServerUnderTest::prepare(target, args, work, connections).with_context(|| target.name.clone()))
         .collect::<Result<Vec<_>>>()?;
     let turn = Duration::from_secs_f64(args.seconds / f64::from(args.rounds));
     for round in 0..args.rounds as usize {
-        for index in 0..contestants.len() {
-            let count = contestants.len();
-            let contestant = &mut contestants[(round + index) % count];
-            contestant.drive(turn).with_context(|| contestant.target.name.clone())?;
+        for index in order_of_turn(round, servers.len()) {
+            let server = &mut servers[index];
+            server.run(turn).with_context(|| server.target.name.clone())?;
         }
     }
     let plural = if connections == 1 { "" } else { "s" };
     let name = format!("{}, {connections} connection{plural}", work.name(args));
-    Ok(contestants.iter().map(|one| one.samples.row(&name, &one.target, true)).collect())
+    Ok(servers.iter().map(|server| server.samples.row(&name, &server.target, true)).collect())
 }
 
-struct Contestant {
+struct ServerUnderTest {
     target: Target,
-    crowd: Crowd,
+    closed_loop: ClosedLoop,
     worker: Worker,
     samples: Samples,
 }
 
-impl Contestant {
-    fn prepare(target: &Target, args: &LoadArgs, work: Work, connections: usize) -> Result<Contestant> {
-        let mut connection = Connection::open(&target.address)?;
-        connection.handshake()?;
+impl ServerUnderTest {
+    fn prepare(target: &Target, args: &LoadArgs, work: Work, connections: usize) -> Result<ServerUnderTest> {
+        let mut connection = Connection::open_with_handshake(&target.address)?;
         load_cars(&mut connection, COLLECTION, args.documents)?;
         load_cars(&mut connection, INSERTED, 0)?;
-        let crowd = Crowd::connect(&target.address, connections)?;
+        let closed_loop = ClosedLoop::connect(&target.address, connections)?;
         let per_sample = if work == Work::InsertMany { args.batch } else { 1 };
         let samples = Samples::of_many(per_sample)?;
-        let mut one = Contestant { target: target.clone(), crowd, worker: Worker::new(work, args), samples };
-        // Warms up and finds out what fails, without counting.
-        one.crowd.drive(&mut one.worker, Duration::from_millis(100), &mut Samples::new()?)?;
-        Ok(one)
+        let mut server =
+            ServerUnderTest { target: target.clone(), closed_loop, worker: Worker::new(work, args), samples };
+        // Warm up, and fail early if requests fail.
+        server.closed_loop.run(&mut server.worker, Duration::from_millis(100), &mut Samples::new()?)?;
+        Ok(server)
     }
 
-    fn drive(&mut self, time: Duration) -> Result<()> {
-        let started = Samples::start(&self.target);
-        self.crowd.drive(&mut self.worker, time, &mut self.samples)?;
+    fn run(&mut self, time: Duration) -> Result<()> {
+        let started = Stopwatch::start(&self.target);
+        self.closed_loop.run(&mut self.worker, time, &mut self.samples)?;
         self.samples.stop(&self.target, started);
         Ok(())
     }
@@ -131,7 +133,7 @@ impl Work {
     }
 }
 
-/// Makes the messages of one kind of work, and checks their replies.
+/// Generates the messages of one kind of work, and checks their replies.
 struct Worker {
     work: Work,
     find: Message,
@@ -148,7 +150,7 @@ impl Worker {
         let by_id = doc! { "_id": MARKER };
         let find = doc! { "find": COLLECTION, "filter": &by_id, "limit": 1i32, "singleBatch": true };
         let change = doc! { "q": &by_id, "u": &doc! { "$inc": &doc! { "count": 1i32 } } };
-        // Without an _id the server gives one, so that the message can be sent again as it is.
+        // The server generates the _id, so that the same message can be sent again.
         let new: DocBuf = without_id(&car(1));
         let many: Vec<DocBuf> = (0..args.batch).map(|number| without_id(&car(number))).collect();
         let insert = |documents: &[DocBuf]| {
@@ -190,7 +192,7 @@ impl Workload for Worker {
         message
     }
 
-    /// A read has to find its document; a write has to say that it did something.
+    /// Fails unless a read found its document or a write changed one.
     fn check(&self, reply: &[u8]) -> Result<()> {
         let body = check_ok(reply)?;
         let done = match body.get("n") {
@@ -199,7 +201,7 @@ impl Workload for Worker {
             None => cursor_batch(body)?.1.first().is_some(),
         };
         if !done {
-            bail!("the server answered {body:?}");
+            bail!("the server replied {body:?}");
         }
         Ok(())
     }

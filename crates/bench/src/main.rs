@@ -1,53 +1,56 @@
-//! Load drivers and experiments: what `selkie bench` does.
+//! Experiments: measures Selkie beside MongoDB and any other server that speaks the protocol.
 //!
-//! What comes in is a list of `mongodb://` URIs; what goes out is a table on standard output and, if wanted, a JSON file. All
-//! targets are measured in one run, in turns, so that a disturbance of the machine hits all of them. The client is a few
-//! system calls over prebuilt messages, because a driver's own cost would hide the server's; replies are read whole, and
-//! looked into only as far as it takes to know that they are right.
+//! Most experiments take `mongodb://` URIs, print a table and optionally write a JSON file. Servers
+//! are measured in turns within one run, so that a disturbance of the machine affects all of them.
 //!
-//! In reading order: [`target`] (where to), [`message`] and [`client`] (the protocol), [`dataset`] (what is stored),
-//! [`process`] (what the server's process spent), [`turns`], [`mod@idle`], [`report`]; then one file per experiment: [`cars`], [`load`] with its
-//! [`drive`]r, [`mod@aggregate`], [`memory`], [`indexes`], [`wekan`], and [`compare`], which starts the [`servers`] itself and runs all of
-//! them. Of caches, [`warm`] measures hit rates, [`invalidation`] what writes pay, [`hits`] what answers cost, beside those of a [`plain`] sender; they start
-//! their servers themselves, and ask for [`cache_figures`]; so do [`mod@slice`], which updates arrays, and [`mod@kv`], which tells what
-//! protocols cost. [`mod@simulate`] runs scenarios over a schedule, [`sql_load`] asks in SQL, and [`mod@published`] puts what was published
-//! elsewhere beside what they come to. [`mod@truth`] measures nothing, and looks for stale reads.
+//! In reading order: [`dataset`] (the documents), [`round_robin`], [`closed_loop`] (the driver of many
+//! connections), [`mod@idle`]; then one file per experiment: [`cars`], [`load`], [`mod@aggregate`],
+//! [`memory`], [`indexes`], [`wekan`], and [`compare`], which runs all of these on servers that it
+//! starts. For caches, [`hit_rate`] measures hit rates, [`invalidation_cost`] the cost of a write, and
+//! [`hit_cost`] the cost of a hit, compared with a [`replay_server`]. [`mod@slice`] updates arrays,
+//! [`mod@kv`] measures the cost of protocols, [`mod@sql`] sends SELECTs. [`mod@published`] runs the
+//! published experiments and writes a report.
 
 mod aggregate;
-mod cache_figures;
 mod cars;
-mod client;
+mod closed_loop;
 mod compare;
 mod dataset;
-mod drive;
-mod hits;
+mod hit_cost;
+mod hit_rate;
 mod idle;
 mod indexes;
-mod invalidation;
+mod invalidation_cost;
 mod kv;
 mod load;
 mod memory;
-mod message;
-mod plain;
-#[cfg(feature = "plot")]
-mod plot;
-mod process;
 mod published;
-mod report;
-mod servers;
-mod simulate;
+mod replay_server;
+mod round_robin;
 mod slice;
 mod sql;
-mod sql_load;
-mod target;
-mod truth;
-mod turns;
-mod warm;
 mod wekan;
 
-/// `selkie bench …`
+use clap::Parser;
+use std::process::ExitCode;
+
+/// The version, and the optional parts of this build.
+const VERSION: &str = if cfg!(feature = "embedded-mariadb") {
+    concat!(env!("CARGO_PKG_VERSION"), " (with embedded MariaDB)")
+} else {
+    env!("CARGO_PKG_VERSION")
+};
+
+/// Measures Selkie, or other servers that speak its protocols, from a client's side
+#[derive(clap::Parser, Debug)]
+#[command(name = "bench", version = VERSION, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    experiment: Experiment,
+}
+
 #[derive(clap::Subcommand, Debug)]
-pub enum Bench {
+enum Experiment {
     /// Five reads of 10,000 cars, and loading them: mean, median and 99th percentile per server
     Cars(cars::CarsArgs),
     /// Point reads, inserts, updates or a mix of them over many connections: throughput and latency
@@ -58,52 +61,55 @@ pub enum Bench {
     Memory(memory::MemoryArgs),
     /// Queries, sorts, inserts and updates of a million cars with three indexes
     Indexes(indexes::IndexesArgs),
-    /// Sessions that poll cards as WeKan does: CPU time per query
+    /// Sessions that poll cards like WeKan: CPU time per query
     Wekan(wekan::WekanArgs),
-    /// Starts mongod, Selkie on its own store and Selkie on a private MariaDB, and measures all of it side by side
+    /// Starts mongod, Selkie on its embedded store and Selkie on a private MariaDB, and runs all
+    /// experiments on them
     Compare(compare::CompareArgs),
-    /// How often a cache has the answer while documents are written, against how often it has it while they are not
-    Warm(warm::WarmArgs),
-    /// What a write pays for ten thousand cached filters
-    Invalidation(invalidation::InvalidationArgs),
-    /// What a cached answer costs, against ping and against bytes that are merely sent
-    Hits(hits::HitsArgs),
-    /// One row by its key, all of them in memory: by each way into MariaDB, in the process, and through Selkie
+    /// The hit rate of a cache with writes, compared with its hit rate without
+    HitRate(hit_rate::HitRateArgs),
+    /// The cost of a write with ten thousand cached filters
+    InvalidationCost(invalidation_cost::InvalidationCostArgs),
+    /// The cost of a cache hit, compared with ping and with replayed bytes
+    HitCost(hit_cost::HitCostArgs),
+    /// One row by its key, all rows in memory: through each protocol of MariaDB, in the process, and
+    /// through Selkie
     Kv(kv::KvArgs),
-    /// Counts the system calls of processes until standard input ends, which `kv` has done beside it
+    /// Counts the system calls of processes until standard input ends; started by `kv`
     #[command(hide = true)]
     CountCalls(kv::CountCallsArgs),
-    /// Users who come at a rate of their own and do what a scenario says: latency, load, and what has to hold at the end
-    Simulate(Box<simulate::SimulateArgs>),
-    /// Comments pushed to posts that keep the latest ten, each acknowledged from the disk: throughput and latency side by side
+    /// Comments pushed to posts that keep the latest ten, each acknowledged from the disk: throughput
+    /// and latency
     Slice(slice::SliceArgs),
-    /// SELECTs of single rows, directly and through Selkie with and without its cache, over more and more connections
-    Sql(sql_load::SqlArgs),
-    /// Runs the experiments that were published for the systems Selkie starts from, and writes a report beside their figures
+    /// SELECTs of single rows, directly and through Selkie with and without its cache, over a growing
+    /// number of connections
+    Sql(sql::SqlArgs),
+    /// Runs the experiments published for the systems Selkie starts from, and writes a report beside
+    /// the published numbers
     Report(published::PublishedArgs),
-    /// Reads and writes at random over many connections, and looks for answers that are stale or made up; fails if there are any
-    Truth(truth::TruthArgs),
+}
+
+fn main() -> ExitCode {
+    harness::exit_code("bench", run(Cli::parse().experiment))
 }
 
 /// Runs one experiment and prints its table.
-pub fn run(bench: Bench) -> anyhow::Result<()> {
-    match bench {
-        Bench::Cars(args) => cars::run(&args),
-        Bench::Load(args) => load::run(&args),
-        Bench::Aggregate(args) => aggregate::run(&args),
-        Bench::Memory(args) => memory::run(&args),
-        Bench::Indexes(args) => indexes::run(&args),
-        Bench::Wekan(args) => wekan::run(&args),
-        Bench::Compare(args) => compare::run(&args),
-        Bench::Warm(args) => warm::run(&args),
-        Bench::Invalidation(args) => invalidation::run(&args),
-        Bench::Hits(args) => hits::run(&args),
-        Bench::Kv(args) => kv::run(&args),
-        Bench::CountCalls(args) => kv::count_calls(&args),
-        Bench::Simulate(args) => simulate::run(&args),
-        Bench::Slice(args) => slice::run(&args),
-        Bench::Sql(args) => sql_load::run(&args),
-        Bench::Report(args) => published::run(&args),
-        Bench::Truth(args) => truth::run(&args),
+fn run(experiment: Experiment) -> anyhow::Result<()> {
+    match experiment {
+        Experiment::Cars(args) => cars::run(&args),
+        Experiment::Load(args) => load::run(&args),
+        Experiment::Aggregate(args) => aggregate::run(&args),
+        Experiment::Memory(args) => memory::run(&args),
+        Experiment::Indexes(args) => indexes::run(&args),
+        Experiment::Wekan(args) => wekan::run(&args),
+        Experiment::Compare(args) => compare::run(&args),
+        Experiment::HitRate(args) => hit_rate::run(&args),
+        Experiment::InvalidationCost(args) => invalidation_cost::run(&args),
+        Experiment::HitCost(args) => hit_cost::run(&args),
+        Experiment::Kv(args) => kv::run(&args),
+        Experiment::CountCalls(args) => kv::count_calls(&args),
+        Experiment::Slice(args) => slice::run(&args),
+        Experiment::Sql(args) => sql::run(&args),
+        Experiment::Report(args) => published::run(&args),
     }
 }

@@ -1,14 +1,14 @@
-//! What servers hold in memory: idle, loaded, while a large collection is read through, and per idle connection; and whether a
-//! first batch costs the same whatever the collection's size.
+//! Memory of servers: idle, loaded, while a large collection is iterated, and per idle connection;
+//! and whether a first batch costs the same for a small and a large collection.
 
-use crate::client::Connection;
-use crate::dataset::{CARS, drop_collection, load_cars};
-use crate::message::{Message, check_ok, cursor_batch};
-use crate::process::{Pid, forget_peak, peak_resident_bytes, resident_bytes};
-use crate::report::{Report, Row, Samples};
-use crate::target::{Target, TargetArgs};
+use crate::dataset::{CARS, load_cars};
 use anyhow::{Context, Result, bail};
 use document::doc;
+use harness::connection::Connection;
+use harness::message::{Message, check_ok, cursor_batch};
+use harness::process::{Pid, peak_resident_bytes, reset_peak, resident_bytes};
+use harness::report::{Report, Row, Samples, Stopwatch};
+use harness::target::{Target, TargetArgs};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::time::Instant;
 
@@ -17,15 +17,15 @@ pub struct MemoryArgs {
     #[command(flatten)]
     pub target: TargetArgs,
 
-    /// Documents whose loading is looked at
+    /// Documents to load
     #[arg(long, default_value_t = 100_000)]
     pub documents: u64,
 
-    /// Documents in the collection that is read through; 0 leaves that out
+    /// Documents in the collection that is iterated; 0 skips that
     #[arg(long, default_value_t = 1_000_000)]
     pub large: u64,
 
-    /// Idle connections; 0 leaves that out
+    /// Idle connections; 0 skips that
     #[arg(long, default_value_t = 5000)]
     pub connections: u64,
 }
@@ -37,7 +37,7 @@ const FIRST_BATCHES: u64 = 300;
 pub fn run(args: &MemoryArgs) -> Result<()> {
     let targets = args.target.targets()?;
     let mut report = Report::default();
-    // Idle means just started: look before anything else is done.
+    // Idle means just started, so this comes first.
     let idle = targets.iter().map(|target| resident("resident, idle", target)).collect::<Result<_>>()?;
     report.extend(idle);
     report.extend(each(&targets, |target| loaded(target, args.documents))?);
@@ -46,7 +46,7 @@ pub fn run(args: &MemoryArgs) -> Result<()> {
     }
     if args.large > 0 {
         report.extend(first_batches(&targets, args.large)?);
-        report.extend(each(&targets, read_through)?);
+        report.extend(each(&targets, iterate)?);
     }
     report.publish(args.target.json.as_deref())
 }
@@ -55,25 +55,25 @@ fn each(targets: &[Target], measure: impl Fn(&Target) -> Result<Row>) -> Result<
     targets.iter().map(|target| measure(target).with_context(|| target.name.clone())).collect()
 }
 
-/// Resident memory of the process that listens, now.
+/// Measures the resident memory of the process that listens, now.
 pub fn resident(measure: &str, target: &Target) -> Result<Row> {
-    Ok(Row { mebibytes: Some(mebibytes(resident_bytes(server(target)?)?)), ..Row::new(measure, target) })
+    Ok(Row { mebibytes: Some(mebibytes(resident_bytes(server_pid(target)?)?)), ..Row::new(measure, target) })
 }
 
-/// Loads the documents and looks at the memory then; leaves the collection empty.
+/// Measures the resident memory once the documents are loaded; drops the collection again.
 pub fn loaded(target: &Target, documents: u64) -> Result<Row> {
     let mut connection = connect(target)?;
     load_cars(&mut connection, COLLECTION, documents)?;
     let row = resident(&format!("resident, {documents} documents loaded"), target)?;
-    drop_collection(&mut connection, COLLECTION)?;
+    connection.drop_collection(COLLECTION)?;
     Ok(row)
 }
 
-/// Memory that many connections cost together which said hello and nothing more.
+/// Measures the total memory of many connections that have only sent `hello`.
 pub fn idle_connections(target: &Target, count: u64) -> Result<Row> {
     let most = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most })?;
-    let pid = server(target)?;
+    let pid = server_pid(target)?;
     let before = resident_bytes(pid)?;
     let connections = (0..count).map(|_| connect(target)).collect::<Result<Vec<_>>>()?;
     let grown = resident_bytes(pid)?.saturating_sub(before);
@@ -82,7 +82,7 @@ pub fn idle_connections(target: &Target, count: u64) -> Result<Row> {
     Ok(Row { operations: Some(count), mebibytes: Some(mebibytes(grown)), ..Row::new(&measure, target) })
 }
 
-/// Times first batches of a small and a large collection, in turns.
+/// Measures the first batches of a small and a large collection, in turns.
 pub fn first_batches(targets: &[Target], large: u64) -> Result<Vec<Row>> {
     let sizes = [(COLLECTION, CARS), (LARGE, large)];
     let mut rows = [Vec::new(), Vec::new()];
@@ -94,7 +94,7 @@ pub fn first_batches(targets: &[Target], large: u64) -> Result<Vec<Row>> {
         let mut samples = [Samples::new()?, Samples::new()?];
         for _ in 0..FIRST_BATCHES {
             for ((collection, _), samples) in sizes.iter().zip(&mut samples) {
-                let started = Samples::start(target);
+                let started = Stopwatch::start(target);
                 let before = Instant::now();
                 let body = connection.run(doc! { "find": *collection })?;
                 let id = cursor_batch(body)?.0;
@@ -114,12 +114,12 @@ fn kill_cursor(collection: &str, id: i64) -> document::DocBuf {
     doc! { "killCursors": collection, "cursors": &document::array![id] }
 }
 
-/// Reads the large collection from end to end in default batches: documents per second, and the peak memory meanwhile.
+/// Iterates the large collection in default batches: measures documents per second and peak memory.
 /// Drops the collection.
-pub fn read_through(target: &Target) -> Result<Row> {
-    let pid = server(target)?;
+pub fn iterate(target: &Target) -> Result<Row> {
+    let pid = server_pid(target)?;
     let mut connection = connect(target)?;
-    forget_peak(pid)?;
+    reset_peak(pid)?;
     let started = Instant::now();
     let (mut id, batch) = cursor_batch(connection.run(doc! { "find": LARGE })?)?;
     let mut documents = batch.elements().count() as u64;
@@ -131,25 +131,24 @@ pub fn read_through(target: &Target) -> Result<Row> {
     }
     let per_second = documents as f64 / started.elapsed().as_secs_f64();
     let peak = peak_resident_bytes(pid)?;
-    drop_collection(&mut connection, LARGE)?;
+    connection.drop_collection(LARGE)?;
     Ok(Row {
         operations: Some(documents),
         per_second: Some(per_second),
         mebibytes: Some(mebibytes(peak)),
-        ..Row::new("peak while reading it through", target)
+        ..Row::new("peak while iterating it", target)
     })
 }
 
 fn connect(target: &Target) -> Result<Connection> {
-    let mut connection = Connection::open(&target.address)?;
-    connection.handshake()?;
+    let connection = Connection::open_with_handshake(&target.address)?;
     Ok(connection)
 }
 
-fn server(target: &Target) -> Result<Pid> {
-    match target.server {
+fn server_pid(target: &Target) -> Result<Pid> {
+    match target.server_pid {
         Some(pid) => Ok(pid),
-        None => bail!("{}: the process that listens there is not on this machine, or not ours to look at", target.name),
+        None => bail!("{}: its process is not on this machine, or may not be inspected", target.name),
     }
 }
 

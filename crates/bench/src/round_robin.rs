@@ -1,27 +1,34 @@
-//! Servers are asked in turns, so that a disturbance of the machine hits all of them.
+//! Servers are measured in turns, so that a disturbance of the machine affects all of them.
 
-/// How long a turn is. Its first requests find the processor's caches full of what the other servers left there, which is a part of
-/// the figure with few requests in a turn, and none of what a server meets that has no others beside it.
+/// The length of a turn. The first requests of a turn find the processor's caches full of the other
+/// servers' data. That is part of the result if turns are short, and does not happen to a server that
+/// runs alone.
 #[derive(clap::Args, Debug, Clone, Copy)]
-pub struct TurnArgs {
-    /// How many times in a row a server is asked before it is the next one's turn
-    #[arg(long = "turn", value_name = "REQUESTS", default_value_t = Self::DEFAULT, value_parser = clap::value_parser!(u64).range(1..))]
+pub struct RoundRobinArgs {
+    /// Requests in a row to one server before the next one's turn
+    #[arg(long = "requests-per-turn", value_name = "N", default_value_t = Self::DEFAULT, value_parser = clap::value_parser!(u64).range(1..))]
     pub requests: u64,
 }
 
-impl TurnArgs {
+impl RoundRobinArgs {
     const DEFAULT: u64 = 10;
 
-    /// How many requests each turn has, so that there are `iterations` in all.
-    pub fn of(self, iterations: u64) -> impl Iterator<Item = u64> {
+    /// Returns the number of requests of each turn; their sum is `iterations`.
+    pub fn turns(self, iterations: u64) -> impl Iterator<Item = u64> {
         (0..iterations).step_by(self.requests as usize).map(move |done| self.requests.min(iterations - done))
     }
 }
 
-impl Default for TurnArgs {
+impl Default for RoundRobinArgs {
     fn default() -> Self {
-        TurnArgs { requests: Self::DEFAULT }
+        RoundRobinArgs { requests: Self::DEFAULT }
     }
+}
+
+/// Returns the servers' indexes in the order of turn number `turn`. Each server begins some turns, so
+/// that none always follows the same other one.
+pub fn order_of_turn(turn: usize, servers: usize) -> impl Iterator<Item = usize> {
+    (0..servers).map(move |index| (turn + index) % servers)
 }
 
 #[cfg(test)]
@@ -29,10 +36,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_turn_has_what_is_left() {
-        let turns = |iterations| TurnArgs { requests: 10 }.of(iterations).collect::<Vec<_>>();
+    fn the_last_turn_has_the_remaining_requests() {
+        let turns = |iterations| RoundRobinArgs { requests: 10 }.turns(iterations).collect::<Vec<_>>();
         assert_eq!(turns(25), [10, 10, 5]);
         assert_eq!(turns(20), [10, 10]);
         assert_eq!(turns(3), [3]);
+    }
+
+    #[test]
+    fn each_server_begins_a_turn() {
+        let order = |turn| order_of_turn(turn, 3).collect::<Vec<_>>();
+        assert_eq!([order(0), order(1), order(5)], [[0, 1, 2], [1, 2, 0], [2, 0, 1]]);
     }
 }

@@ -1,75 +1,63 @@
-//! The array slice cache: `$push` with `$each` and `$slice: -10` by `_id` over many connections, each acknowledged from the disk
-//! (`j: true`). Starts MongoDB, Selkie on its own store and Selkie on a private MariaDB, and measures them in turns.
+//! The array slice cache: `$push` with `$each` and `$slice: -10` by `_id` over many connections, each
+//! acknowledged from the disk (`j: true`). Starts the servers and measures them in turns.
 
-use crate::client::Connection;
-use crate::dataset::{SplitMix, drop_collection};
-use crate::drive::{Crowd, Workload};
-use crate::message::{MARKER, Message, check_ok, cursor_batch};
-use crate::report::{Report, Row, Samples, figure, markdown};
-use crate::servers::{self, EMBEDDED, MARIADB, MONGODB, Mariadb};
-use crate::target::Target;
+use crate::closed_loop::{ClosedLoop, Workload};
+use crate::round_robin::order_of_turn;
 use anyhow::{Context, Result, bail};
 use document::{ArrayWriter, Doc, DocBuf, Value, ValueBuf, doc};
+use harness::connection::Connection;
+use harness::message::{MARKER, Message, check_ok, cursor_batch};
+use harness::random::SplitMix;
+use harness::report::{Report, Row, Samples, Stopwatch, markdown, three_digits};
+use harness::servers::{EMBEDDED, MARIADB, MONGODB, Sandbox, ServerArgs};
+use harness::target::Target;
 use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(clap::Args, Debug, Clone)]
 pub struct SliceArgs {
-    /// The mongod to compare with; without it, Selkie on its own store is what MariaDB is compared with
-    #[arg(long, value_name = "PROGRAM")]
-    pub mongod: Option<PathBuf>,
+    #[command(flatten)]
+    pub servers: ServerArgs,
 
-    /// The mariadbd behind the second Selkie; `none` leaves it out
-    #[arg(long, value_name = "PROGRAM", default_value = "mariadbd")]
-    pub mariadbd: PathBuf,
-
-    /// The Selkie to measure; this program if not given
-    #[arg(long, value_name = "PROGRAM")]
-    pub selkie: Option<PathBuf>,
-
-    /// Connections that each keep one update under way
+    /// Connections, each with one update in flight
     #[arg(long, default_value_t = 16)]
     pub connections: usize,
 
-    /// How long each server is driven in all, in seconds
+    /// Total time of each server, in seconds
     #[arg(long, default_value_t = 15.0)]
     pub seconds: f64,
 
-    /// In how many turns that time is given
+    /// Turns that the time is divided into
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
 
-    /// Posts that comments are written to, drawn at random; several numbers are measured one after the other
+    /// Posts, chosen at random for each comment; several numbers are measured one after the other
     #[arg(long, default_values_t = [1000, 1], value_parser = clap::value_parser!(u64).range(1..))]
     pub posts: Vec<u64>,
 
-    /// Also write the figures to this file, as JSON
+    /// Also write the report to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
 
 const COLLECTION: &str = "posts";
 
-/// How many comments a post keeps. It has as many from the beginning.
-const KEPT: usize = 10;
+/// Comments of a post, from the beginning.
+const COMMENTS_PER_POST: usize = 10;
 
-/// So many comments are made beforehand and pushed one after the other, so that no update leaves a post as it was.
-const COMMENTS: usize = 64;
+/// Comments that are prepared and pushed one after the other, so that every update changes its post.
+const PREPARED_COMMENTS: usize = 64;
 
-/// At least so many times MongoDB's updates per second, by server.
+/// The minimum of updates per second by server, as a multiple of MongoDB's.
 const GOALS: [(&str, f64); 2] = [(EMBEDDED, 1.5), (MARIADB, 0.5)];
 
-/// No more than so many medians for the 99th percentile.
+/// The maximum of the 99th percentile, as a multiple of the median.
 const P99_MEDIANS_MAX: f64 = 5.0;
 
 pub fn run(args: &SliceArgs) -> Result<()> {
-    let folder = tempfile::Builder::new().prefix("selkie-bench-").tempdir()?;
-    let mariadb = match args.mariadbd.to_str() {
-        Some("none") => None,
-        _ => Some(Mariadb::start(&args.mariadbd, folder.path())?),
-    };
-    let contestants = servers::all(args.mongod.as_ref(), args.selkie.as_ref(), folder.path(), mariadb.as_ref())?;
-    let targets: Vec<Target> = contestants.iter().map(|one| one.target.clone()).collect();
+    let sandbox = Sandbox::prepare(&args.servers.gateway)?;
+    let servers = sandbox.start_all(args.servers.mongod.as_ref())?;
+    let targets: Vec<Target> = servers.iter().map(|server| server.target.clone()).collect();
     let mut report = Report::default();
     for &posts in &args.posts {
         report.extend(measure(args, posts, &targets)?);
@@ -80,40 +68,38 @@ pub fn run(args: &SliceArgs) -> Result<()> {
 }
 
 fn measure(args: &SliceArgs, posts: u64, targets: &[Target]) -> Result<Vec<Row>> {
-    let mut lanes = targets
+    let mut servers = targets
         .iter()
-        .map(|target| Lane::prepare(target, posts, args.connections).with_context(|| target.name.clone()))
+        .map(|target| ServerUnderTest::prepare(target, posts, args.connections).with_context(|| target.name.clone()))
         .collect::<Result<Vec<_>>>()?;
     let turn = Duration::from_secs_f64(args.seconds / f64::from(args.rounds));
-    let count = lanes.len();
     for round in 0..args.rounds as usize {
-        for index in 0..count {
-            let lane = &mut lanes[(round + index) % count];
-            lane.drive(turn).with_context(|| lane.target.name.clone())?;
+        for index in order_of_turn(round, servers.len()) {
+            let server = &mut servers[index];
+            server.run(turn).with_context(|| server.target.name.clone())?;
         }
     }
     let plural = if posts == 1 { "" } else { "s" };
     let measure = format!("push to {posts} post{plural}, {} connections", args.connections);
-    let row = |lane: &Lane| {
-        lane.check(posts).with_context(|| lane.target.name.clone())?;
-        Ok(Row { p95_ms: Some(lane.samples.quantile_ms(0.95)), ..lane.samples.row(&measure, &lane.target, true) })
+    let row = |server: &ServerUnderTest| {
+        server.check(posts).with_context(|| server.target.name.clone())?;
+        let samples = &server.samples;
+        Ok(Row { p95_ms: Some(samples.quantile_ms(0.95)), ..samples.row(&measure, &server.target, true) })
     };
-    lanes.iter().map(row).collect()
+    servers.iter().map(row).collect()
 }
 
-/// One server while it is measured.
-struct Lane {
+struct ServerUnderTest {
     target: Target,
-    crowd: Crowd,
+    closed_loop: ClosedLoop,
     pushes: Pushes,
     samples: Samples,
 }
 
-impl Lane {
-    fn prepare(target: &Target, posts: u64, connections: usize) -> Result<Lane> {
-        let mut connection = Connection::open(&target.address)?;
-        connection.handshake()?;
-        drop_collection(&mut connection, COLLECTION)?;
+impl ServerUnderTest {
+    fn prepare(target: &Target, posts: u64, connections: usize) -> Result<ServerUnderTest> {
+        let mut connection = Connection::open_with_handshake(&target.address)?;
+        connection.drop_collection(COLLECTION)?;
         let documents: Vec<DocBuf> = (0..posts).map(post).collect();
         for batch in documents.chunks(1000) {
             let documents = batch.iter().map(DocBuf::as_doc);
@@ -123,44 +109,44 @@ impl Lane {
                 documents,
             ))?)?;
         }
-        let crowd = Crowd::connect(&target.address, connections)?;
-        let mut lane = Lane { target: target.clone(), crowd, pushes: Pushes::new(posts), samples: Samples::new()? };
-        // Warms up and finds out what fails, without counting.
-        lane.crowd.drive(&mut lane.pushes, Duration::from_millis(300), &mut Samples::new()?)?;
-        Ok(lane)
+        let closed_loop = ClosedLoop::connect(&target.address, connections)?;
+        let (target, pushes, samples) = (target.clone(), Pushes::new(posts), Samples::new()?);
+        let mut server = ServerUnderTest { target, closed_loop, pushes, samples };
+        // Warm up, and fail early if requests fail.
+        server.closed_loop.run(&mut server.pushes, Duration::from_millis(300), &mut Samples::new()?)?;
+        Ok(server)
     }
 
-    fn drive(&mut self, time: Duration) -> Result<()> {
-        let started = Samples::start(&self.target);
-        self.crowd.drive(&mut self.pushes, time, &mut self.samples)?;
+    fn run(&mut self, time: Duration) -> Result<()> {
+        let started = Stopwatch::start(&self.target);
+        self.closed_loop.run(&mut self.pushes, time, &mut self.samples)?;
         self.samples.stop(&self.target, started);
         Ok(())
     }
 
-    /// Every post must have as many comments as it is to keep.
+    /// Fails unless every post has [`COMMENTS_PER_POST`] comments.
     fn check(&self, posts: u64) -> Result<()> {
-        let mut connection = Connection::open(&self.target.address)?;
-        connection.handshake()?;
+        let mut connection = Connection::open_with_handshake(&self.target.address)?;
         for number in 0..posts {
             let by_id = doc! { "_id": number as i32 };
             let body = connection.run(doc! { "find": COLLECTION, "filter": &by_id, "singleBatch": true })?;
             let post = cursor_batch(body)?.1.values().next().and_then(Value::as_document).unwrap_or(Doc::EMPTY);
             let Some(Value::Array(comments)) = post.get("latestComments") else { bail!("post {number} is {post:?}") };
-            if comments.values().count() != KEPT {
-                bail!("post {number} has other than {KEPT} comments: {post:?}");
+            if comments.values().count() != COMMENTS_PER_POST {
+                bail!("post {number} has other than {COMMENTS_PER_POST} comments: {post:?}");
             }
         }
         Ok(())
     }
 }
 
-/// A post with as many comments as it keeps, so that the measure is of the same documents from the beginning to the end.
+/// Returns a post with all its comments, so that the size of documents does not change.
 fn post(number: u64) -> DocBuf {
-    let comments = array((0..KEPT).map(|index| comment(index as u64)));
+    let comments = array((0..COMMENTS_PER_POST).map(|index| comment(index as u64)));
     doc! {
         "_id": number as i32,
         "title": "What a cache is good for",
-        "author": "somebody",
+        "author": "the author of the post",
         "text": "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore.",
         "latestComments": comments.as_value(),
     }
@@ -169,7 +155,7 @@ fn post(number: u64) -> DocBuf {
 fn comment(number: u64) -> DocBuf {
     doc! {
         "number": number as i32,
-        "author": "somebody else",
+        "author": "a reader",
         "at": Value::DateTime(1_600_000_000_000 + number as i64 * 1000),
         "text": "Duis aute irure dolor in reprehenderit in voluptate velit esse cillum dolore eu fugiat nulla pariatur.",
     }
@@ -183,7 +169,7 @@ fn array(documents: impl Iterator<Item = DocBuf>) -> ValueBuf {
     Value::Array(Doc::from_bytes(&bytes).unwrap_or(Doc::EMPTY)).to_owned()
 }
 
-/// The updates, one after the other; each goes to a post that is drawn.
+/// The updates, one after the other, each of a random post.
 struct Pushes {
     messages: Vec<Message>,
     next: usize,
@@ -194,15 +180,15 @@ struct Pushes {
 impl Pushes {
     fn new(posts: u64) -> Pushes {
         let message = |number: usize| {
-            let each = array(std::iter::once(comment((KEPT + number) as u64)));
-            let push = doc! { "$each": each.as_value(), "$slice": -(KEPT as i32) };
+            let each = array(std::iter::once(comment((COMMENTS_PER_POST + number) as u64)));
+            let push = doc! { "$each": each.as_value(), "$slice": -(COMMENTS_PER_POST as i32) };
             let change = doc! { "$push": &doc! { "latestComments": &push } };
             let update = doc! { "q": &doc! { "_id": MARKER }, "u": &change };
             let durable = doc! { "w": 1i32, "j": true };
             let command = doc! { "update": COLLECTION, "writeConcern": &durable };
             Message::with_sequence(command, "updates", std::iter::once(update.as_doc()))
         };
-        Pushes { messages: (0..COMMENTS).map(message).collect(), next: 0, random: SplitMix(1), posts }
+        Pushes { messages: (0..PREPARED_COMMENTS).map(message).collect(), next: 0, random: SplitMix(1), posts }
     }
 }
 
@@ -217,15 +203,15 @@ impl Workload for Pushes {
     fn check(&self, reply: &[u8]) -> Result<()> {
         let body = check_ok(reply)?;
         if body.get("n") != Some(Value::Int32(1)) || body.get("nModified") != Some(Value::Int32(1)) {
-            bail!("the server answered {body:?}");
+            bail!("the server replied {body:?}");
         }
         Ok(())
     }
 }
 
-/// The lines of the table that says which goals are reached, measure by measure.
+/// Returns the table of the goals, with whether each is reached.
 fn goals(rows: &[Row]) -> Vec<Vec<String>> {
-    let heads = ["measure", "server", "goal", "figure", "reached"];
+    let heads = ["measure", "server", "goal", "value", "reached"];
     let mut lines = vec![heads.map(str::to_owned).to_vec()];
     let has_base = rows.first().is_some_and(|row| row.target == MONGODB);
     for row in rows {
@@ -233,7 +219,7 @@ fn goals(rows: &[Row]) -> Vec<Vec<String>> {
         let mut line = |goal: String, value: Option<f64>, reached: &dyn Fn(f64) -> bool| {
             let Some(value) = value else { return };
             let reached = if reached(value) { "yes" } else { "no" };
-            lines.push(vec![row.measure.clone(), (*server).to_owned(), goal, figure(value), reached.to_owned()]);
+            lines.push(vec![row.measure.clone(), (*server).to_owned(), goal, three_digits(value), reached.to_owned()]);
         };
         let ratio = row.ratio.filter(|_| has_base);
         line(format!("{bound} times MongoDB's throughput"), ratio, &|value| value >= *bound);
@@ -248,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn goals_are_judged_by_ratio_and_medians() {
+    fn goals_are_checked_by_ratio_and_medians() {
         let row = |target: &str, ratio, p99| Row {
             target: target.into(),
             ratio: Some(ratio),
@@ -263,9 +249,9 @@ mod tests {
     }
 
     #[test]
-    fn posts_have_all_their_comments() {
+    fn posts_begin_with_all_comments() {
         let post = post(7);
         let Some(Value::Array(comments)) = post.as_doc().get("latestComments") else { panic!() };
-        assert_eq!(comments.values().count(), KEPT);
+        assert_eq!(comments.values().count(), COMMENTS_PER_POST);
     }
 }

@@ -1,35 +1,31 @@
-//! SELECTs of single rows by their key, as sysbench's read-only test makes them: to MariaDB directly, and through Selkie with and without
-//! its cache of result sets, over more and more connections.
+//! SELECTs of single rows by their key, like sysbench's read-only test: to MariaDB directly, and
+//! through Selkie with and without its cache of result sets, over a growing number of connections.
 
-use crate::client::Address;
-use crate::dataset::SplitMix;
-use crate::report::{Report, Row, Samples};
-use crate::servers::{self, Contestant, Mariadb, free_port};
-use crate::sql::{SqlConnection, SqlTarget};
-use crate::target::Target;
+use crate::round_robin::order_of_turn;
 use anyhow::{Context, Result, anyhow, bail};
+use harness::address::Address;
+use harness::random::SplitMix;
+use harness::report::{Report, Row, Samples, Stopwatch};
+use harness::servers::{GatewayArgs, Sandbox, StartedServer, free_port};
+use harness::sql_connection::{SqlConnection, SqlTarget};
+use harness::target::Target;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args, Debug, Clone)]
 pub struct SqlArgs {
-    /// The Selkie to measure; this program if not given
-    #[arg(long, value_name = "PROGRAM")]
-    pub selkie: Option<PathBuf>,
+    #[command(flatten)]
+    pub gateway: GatewayArgs,
 
-    /// The mariadbd behind it
-    #[arg(long, value_name = "PROGRAM", default_value = "mariadbd")]
-    pub mariadbd: PathBuf,
-
-    /// Connections that each keep one SELECT under way; several numbers are measured one after the other
+    /// Connections, each with one SELECT in flight; several numbers are measured one after the other
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8, 16, 32, 64])]
     pub connections: Vec<usize>,
 
-    /// How long each way is driven in all, in seconds, per number of connections
+    /// Total time of each server, in seconds, per number of connections
     #[arg(long, default_value_t = 6.0)]
     pub seconds: f64,
 
-    /// In how many turns that time is given
+    /// Turns that the time is divided into
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
 
@@ -37,7 +33,7 @@ pub struct SqlArgs {
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub rows: u64,
 
-    /// Also write the figures to this file, as JSON
+    /// Also write the report to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
@@ -49,8 +45,8 @@ pub const CACHED: &str = "through Selkie, cached";
 /// Rows per statement when the table is filled.
 const BATCH: u64 = 1000;
 
-/// A way to the rows.
-struct Way {
+/// A server that runs the SELECTs.
+struct SqlServer {
     target: Target,
     sql: SqlTarget,
 }
@@ -62,38 +58,38 @@ pub fn run(args: &SqlArgs) -> Result<()> {
 }
 
 pub fn measure(args: &SqlArgs) -> Result<Vec<Row>> {
-    let folder = tempfile::Builder::new().prefix("selkie-bench-").tempdir()?;
-    let selkie = servers::program(args.selkie.as_ref())?;
-    let mariadb = Mariadb::start_with_port(&args.mariadbd, folder.path())?;
-    let url = mariadb.tcp_url().context("MariaDB has no port")?;
+    args.gateway.mariadbd_program()?;
+    let sandbox = Sandbox::prepare(&args.gateway)?;
+    let mariadb = sandbox.mariadb.as_ref().context("MariaDB does not run")?;
+    let url = mariadb.tcp_url();
     let direct = Target {
         name: DIRECT.into(),
         address: Address::Tcp(url.clone()),
-        server: Some(mariadb.pid()),
-        behind: Vec::new(),
+        server_pid: Some(mariadb.pid()),
+        backend_pids: Vec::new(),
     };
-    let mut ways = vec![Way { target: direct, sql: SqlTarget::parse(&url)? }];
-    // They run for as long as they are held.
-    let mut gateways: Vec<Contestant> = Vec::new();
+    let mut servers = vec![SqlServer { target: direct, sql: SqlTarget::parse(&url)? }];
+    // Held until the end, because dropping a gateway stops it.
+    let mut gateways: Vec<StartedServer> = Vec::new();
     for (name, mode) in [(THROUGH, "off"), (CACHED, "results")] {
         let listen = format!("127.0.0.1:{}", free_port()?);
-        let options = ["--sql-listen", &listen, "--cache", mode];
-        let gateway = servers::selkie(name, &selkie, folder.path(), Some(&mariadb), &options)?;
-        ways.push(Way { target: gateway.target.clone(), sql: SqlTarget::parse(&format!("mysql://root@{listen}"))? });
+        let gateway = sandbox.start(name, Some(mariadb), &["--sql-listen", &listen, "--cache", mode])?;
+        let sql = SqlTarget::parse(&format!("mysql://root@{listen}"))?;
+        servers.push(SqlServer { target: gateway.target.clone(), sql });
         gateways.push(gateway);
     }
-    fill(&ways[0].sql, args.rows)?;
-    for way in &ways {
-        warm_up(&way.sql, args.rows).with_context(|| way.target.name.clone())?;
+    fill(&servers[0].sql, args.rows)?;
+    for server in &servers {
+        warm_up(&server.sql, args.rows).with_context(|| server.target.name.clone())?;
     }
     let mut rows = Vec::new();
     for &connections in &args.connections {
-        rows.extend(measure_over(args, &ways, connections)?);
+        rows.extend(measure_connections(args, &servers, connections)?);
     }
     Ok(rows)
 }
 
-/// Sysbench's table, with as many rows as are wanted.
+/// Creates sysbench's table with `rows` rows.
 fn fill(target: &SqlTarget, rows: u64) -> Result<()> {
     let mut connection = SqlConnection::open(target)?;
     connection.query("CREATE DATABASE IF NOT EXISTS sbtest")?;
@@ -108,7 +104,7 @@ fn fill(target: &SqlTarget, rows: u64) -> Result<()> {
             let (k, c, pad) = (random.below(rows), random.next(), random.next());
             format!("({id},{k},'{}','{}')", c.to_string().repeat(6), pad.to_string().repeat(3))
         });
-        // Numbers and their digits alone: nothing in it comes from outside.
+        // Safe to splice: the values consist of digits.
         let values = values.collect::<Vec<_>>().join(",");
         connection.query(&format!("INSERT INTO sbtest.sbtest1 VALUES {values}"))?;
         next = end + 1;
@@ -120,38 +116,44 @@ fn select(id: u64) -> String {
     format!("SELECT c FROM sbtest.sbtest1 WHERE id={id}")
 }
 
-/// Asks for every row once.
+/// Selects every row once.
 fn warm_up(target: &SqlTarget, rows: u64) -> Result<()> {
     let mut connection = SqlConnection::open(target)?;
-    (1..=rows).try_for_each(|id| ask(&mut connection, id))
+    (1..=rows).try_for_each(|id| select_row(&mut connection, id))
 }
 
-fn ask(connection: &mut SqlConnection, id: u64) -> Result<()> {
-    match connection.select(&select(id))? {
+fn select_row(connection: &mut SqlConnection, id: u64) -> Result<()> {
+    match connection.count_rows(&select(id))? {
         1 => Ok(()),
         rows => bail!("{rows} rows instead of one"),
     }
 }
 
-fn measure_over(args: &SqlArgs, ways: &[Way], connections: usize) -> Result<Vec<Row>> {
+fn measure_connections(args: &SqlArgs, servers: &[SqlServer], connections: usize) -> Result<Vec<Row>> {
     let turn = Duration::from_secs_f64(args.seconds / f64::from(args.rounds));
-    let mut samples = ways.iter().map(|_| Samples::new()).collect::<Result<Vec<_>>>()?;
+    let mut samples = servers.iter().map(|_| Samples::new()).collect::<Result<Vec<_>>>()?;
     for round in 0..args.rounds as usize {
-        for index in 0..ways.len() {
-            let number = (round + index) % ways.len();
-            let way = &ways[number];
-            drive(way, args, connections, turn, &mut samples[number]).with_context(|| way.target.name.clone())?;
+        for index in order_of_turn(round, servers.len()) {
+            let server = &servers[index];
+            let done = run_turn(server, args, connections, turn, &mut samples[index]);
+            done.with_context(|| server.target.name.clone())?;
         }
     }
     let plural = if connections == 1 { "" } else { "s" };
     let name = format!("SELECT by key, {connections} connection{plural}");
-    Ok(ways.iter().zip(&samples).map(|(way, samples)| samples.row(&name, &way.target, true)).collect())
+    Ok(servers.iter().zip(&samples).map(|(server, samples)| samples.row(&name, &server.target, true)).collect())
 }
 
-/// A thread per connection, as sysbench has.
-fn drive(way: &Way, args: &SqlArgs, connections: usize, turn: Duration, samples: &mut Samples) -> Result<()> {
-    let opened = (0..connections).map(|_| SqlConnection::open(&way.sql)).collect::<Result<Vec<_>>>()?;
-    let started = Samples::start(&way.target);
+/// Runs SELECTs on a thread per connection, like sysbench.
+fn run_turn(
+    server: &SqlServer,
+    args: &SqlArgs,
+    connections: usize,
+    turn: Duration,
+    samples: &mut Samples,
+) -> Result<()> {
+    let opened = (0..connections).map(|_| SqlConnection::open(&server.sql)).collect::<Result<Vec<_>>>()?;
+    let started = Stopwatch::start(&server.target);
     let end = Instant::now() + turn;
     let threads = opened.into_iter().enumerate().map(|(number, mut connection)| {
         let (rows, mut random) = (args.rows, SplitMix(number as u64));
@@ -159,7 +161,7 @@ fn drive(way: &Way, args: &SqlArgs, connections: usize, turn: Duration, samples:
             let mut own = Samples::new()?;
             while Instant::now() < end {
                 let before = Instant::now();
-                ask(&mut connection, 1 + random.below(rows))?;
+                select_row(&mut connection, 1 + random.below(rows))?;
                 own.record(before.elapsed());
             }
             Ok::<_, anyhow::Error>(own)
@@ -167,9 +169,9 @@ fn drive(way: &Way, args: &SqlArgs, connections: usize, turn: Duration, samples:
     });
     let threads: Vec<_> = threads.collect();
     let outcomes: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
-    samples.stop(&way.target, started);
+    samples.stop(&server.target, started);
     for outcome in outcomes {
-        samples.absorb(&outcome.map_err(|_| anyhow!("a connection's thread panicked"))??)?;
+        samples.add_times(&outcome.map_err(|_| anyhow!("a connection's thread panicked"))??)?;
     }
     Ok(())
 }

@@ -1,16 +1,17 @@
-//! The shape of load that WeKan makes: sessions that ask again and again for what a board shows, whether anything has changed or
-//! not. What counts is the CPU time that goes into it: a second's polls are the same number on every server.
+//! A load like WeKan's: sessions that poll the cards of a board, whether or not anything has changed.
+//! The number of polls per second is the same on every server, so the result is their CPU time.
 //!
-//! Fields, indexes and filters follow WeKan's cards; their texts are made up.
+//! Fields, indexes and filters follow WeKan's cards; the texts are generated.
 
-use crate::client::Connection;
-use crate::dataset::{SplitMix, drop_collection};
 use crate::idle::wait_until_idle;
-use crate::message::{Message, check_ok, cursor_batch};
-use crate::report::{Report, Row, Samples};
-use crate::target::{Target, TargetArgs};
+use crate::round_robin::order_of_turn;
 use anyhow::{Context, Result};
 use document::{ArrayWriter, Doc, DocBuf, Value, ValueBuf, array, doc};
+use harness::connection::Connection;
+use harness::message::{Message, check_ok, cursor_batch};
+use harness::random::SplitMix;
+use harness::report::{Report, Row, Samples, Stopwatch};
+use harness::target::{Target, TargetArgs};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -27,19 +28,19 @@ pub struct WekanArgs {
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub sessions: u64,
 
-    /// How long each server is polled in one turn, in seconds
+    /// Length of one turn of a server, in seconds
     #[arg(long, default_value_t = 10)]
     pub seconds: u64,
 
-    /// In how many turns
+    /// Turns of each server
     #[arg(long, default_value_t = 3)]
     pub rounds: u64,
 
-    /// Polls the cards of an earlier run with as many, instead of filling again
+    /// Reuse the cards of an earlier run with the same number of cards
     #[arg(long)]
-    pub filled: bool,
+    pub reuse: bool,
 
-    /// 2,000 cards and two seconds, for trying it out
+    /// 2,000 cards and two seconds, to try it out
     #[arg(long)]
     pub quick: bool,
 }
@@ -47,14 +48,14 @@ pub struct WekanArgs {
 const COLLECTION: &str = "wekan_cards";
 /// Cards of one insert.
 const LOAD_BATCH: u64 = 500;
-/// How long to wait at the most, once everything is filled, until the machine has nothing to do.
-const FILLED_SETTLING_MAX: Duration = Duration::from_secs(60);
-/// A board has so many cards, on so many lists of so many swimlanes.
+/// The longest wait for an idle machine after the cards are loaded.
+const LOADED_SETTLING_MAX: Duration = Duration::from_secs(60);
+/// Cards of a board; they are on some of its lists and swimlanes.
 const BOARD_CARDS: u64 = 265;
 const LISTS: u64 = 6;
 const SWIMLANES: u64 = 4;
 const USERS: u64 = 200;
-/// Filters of a session, each asked once a second.
+/// Filters of a session, each sent once a second.
 const FILTERS: usize = 20;
 const DAY_MS: i64 = 86_400_000;
 const BEGIN_MS: i64 = 1_700_000_000_000;
@@ -68,23 +69,22 @@ pub fn run(args: &WekanArgs) -> Result<()> {
         (args.cards, args.seconds, args.rounds) = (2_000, 2, 1);
     }
     let targets = args.target.targets()?;
-    if !args.filled {
+    if !args.reuse {
         for target in &targets {
-            fill(target, args.cards).with_context(|| target.name.clone())?;
+            load(target, args.cards).with_context(|| target.name.clone())?;
         }
-        // What filling left to be written is no poll's.
-        wait_until_idle(FILLED_SETTLING_MAX);
+        // Deferred writes of the load must not count as part of the polls.
+        wait_until_idle(LOADED_SETTLING_MAX);
     }
     let mut samples = targets.iter().map(|_| Samples::new()).collect::<Result<Vec<_>>>()?;
     for round in 0..args.rounds as usize {
-        for index in 0..targets.len() {
-            let at = (round + index) % targets.len();
-            poll(&targets[at], &args, &mut samples[at]).with_context(|| targets[at].name.clone())?;
+        for index in order_of_turn(round, targets.len()) {
+            poll(&targets[index], &args, &mut samples[index]).with_context(|| targets[index].name.clone())?;
         }
     }
     let name = format!("{} sessions, {FILTERS} polls a second each", args.sessions);
     let rows = targets.iter().zip(&samples).map(|(target, samples)| Row {
-        // What is compared is CPU time.
+        // Without a mean time, the ratio is of CPU time.
         mean_ms: None,
         ..samples.row(&name, target, false)
     });
@@ -93,10 +93,9 @@ pub fn run(args: &WekanArgs) -> Result<()> {
     report.publish(args.target.json.as_deref())
 }
 
-fn fill(target: &Target, cards: u64) -> Result<()> {
-    let mut connection = Connection::open(&target.address)?;
-    connection.handshake()?;
-    drop_collection(&mut connection, COLLECTION)?;
+fn load(target: &Target, cards: u64) -> Result<()> {
+    let mut connection = Connection::open_with_handshake(&target.address)?;
+    connection.drop_collection(COLLECTION)?;
     check_ok(connection.round_trip(&create_indexes())?)?;
     let mut first = 0;
     while first < cards {
@@ -133,26 +132,26 @@ fn create_indexes() -> Message {
     }))
 }
 
-/// Polls a server for as long as a turn takes: each session asks its filters one after the other, evenly over each second.
+/// Polls a server for one turn: each session sends its filters one after the other, evenly over each
+/// second.
 fn poll(target: &Target, args: &WekanArgs, samples: &mut Samples) -> Result<()> {
     let boards = args.cards.div_ceil(BOARD_CARDS);
     let mut sessions = Vec::new();
     for session in 0..args.sessions {
-        let mut connection = Connection::open(&target.address)?;
-        connection.handshake()?;
+        let connection = Connection::open_with_handshake(&target.address)?;
         let board = session * 7 % boards;
         sessions.push((connection, filters(board, session % USERS)));
     }
-    let started = Samples::start(target);
-    let begun = Instant::now();
+    let started = Stopwatch::start(target);
+    let start = Instant::now();
     let step = Duration::from_secs(1) / FILTERS as u32;
     let times = std::thread::scope(|scope| -> Result<Vec<Duration>> {
         let threads: Vec<_> = (0_u32..)
             .zip(&mut sessions)
             .map(|(number, (connection, filters))| {
-                // Sessions do not ask in step.
+                // The sessions' polls are shifted against each other.
                 let offset = step * number / args.sessions as u32;
-                scope.spawn(move || one_session(connection, filters, begun + offset, args.seconds, step))
+                scope.spawn(move || poll_session(connection, filters, start + offset, args.seconds, step))
             })
             .collect();
         let mut times = Vec::new();
@@ -166,7 +165,7 @@ fn poll(target: &Target, args: &WekanArgs, samples: &mut Samples) -> Result<()> 
     Ok(())
 }
 
-fn one_session(
+fn poll_session(
     connection: &mut Connection,
     filters: &[Message],
     begin: Instant,
@@ -175,7 +174,7 @@ fn one_session(
 ) -> Result<Vec<Duration>> {
     let mut times = Vec::new();
     for number in 0..seconds as u32 * FILTERS as u32 {
-        // One that is late asks at once, and is on time again when the server is.
+        // A late session polls at once, and is on time again when the server is.
         sleep((begin + step * number).saturating_duration_since(Instant::now()));
         let before = Instant::now();
         let reply = connection.round_trip(&filters[number as usize % filters.len()])?;
@@ -185,7 +184,7 @@ fn one_session(
     Ok(times)
 }
 
-/// What a session that shows a board asks for.
+/// Returns the queries of a session that shows a board.
 fn filters(board: u64, user: u64) -> Vec<Message> {
     let first = board * BOARD_CARDS;
     let ids = |count: u64| -> Vec<String> { (0..count).map(|at| card_id(first + at * 13 % BOARD_CARDS)).collect() };
@@ -224,7 +223,7 @@ fn find(filter: DocBuf, sort: DocBuf, limit: i32) -> Message {
     Message::command(command)
 }
 
-/// A card; the same number gives the same card, always.
+/// Returns the card with this number; a number always returns the same card.
 fn card(number: u64) -> DocBuf {
     let mut random = SplitMix(number);
     let board = number / BOARD_CARDS;
@@ -305,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cards_have_nine_kilobytes() {
+    fn a_card_has_nine_kilobytes() {
         let mean = (0..100).map(|number| card(number).as_bytes().len()).sum::<usize>() / 100;
         assert!((8_500..9_500).contains(&mean), "{mean}");
         assert_eq!(card(4711), card(4711));

@@ -1,11 +1,13 @@
-//! What all plots have in common: the font, the colors, and lines over a logarithmic scale.
+//! Line charts over a logarithmic scale, with the font and the colors of all plots.
 
 use anyhow::{Result, anyhow};
+pub use plotters;
+
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::{FontStyle, register_font};
 
-/// The one font of all texts; it is part of the program, so that no system needs to have one.
+/// The font of all texts. It is part of the program, so that it works on systems without fonts.
 const FONT: &str = "sans-serif";
 const FONT_BYTES: &[u8] = include_bytes!("../font/DejaVuSans.ttf");
 
@@ -18,9 +20,9 @@ pub const COLORS: [RGBColor; 6] = [
     RGBColor(0x55, 0x55, 0x55),
 ];
 
-/// Has to be called before anything is drawn; more than once does no harm.
+/// Registers the font. Must be called before anything is drawn; may be called again.
 pub fn prepare() -> Result<()> {
-    register_font(FONT, FontStyle::Normal, FONT_BYTES).map_err(|_| anyhow!("the font of the plots is damaged"))
+    register_font(FONT, FontStyle::Normal, FONT_BYTES).map_err(|_| anyhow!("the font of the plots is invalid"))
 }
 
 pub struct Line {
@@ -32,19 +34,19 @@ pub struct Line {
 
 pub type Axis<'a> = (std::ops::Range<f64>, &'a dyn Fn(f64) -> String);
 
-/// Lines over a logarithmic scale.
+/// Draws lines over a logarithmic scale.
 pub fn chart<B: DrawingBackend>(
     area: &DrawingArea<B, Shift>,
     title: &str,
-    across: Axis<'_>,
+    x_axis: Axis<'_>,
     lines: &[Line],
 ) -> Result<()> {
     let heights =
         || lines.iter().flat_map(|line| line.points.iter().map(|(_, height)| *height)).filter(|height| *height > 0.0);
     let lowest = heights().reduce(f64::min).unwrap_or(1.0);
     let highest = heights().fold(lowest * 10.0, f64::max);
-    // The legend stands above the lines.
-    let (range, spelled) = across;
+    // Leave room for the legend above the lines.
+    let (range, label) = x_axis;
     let mut chart = ChartBuilder::on(area)
         .caption(title, (FONT, 15))
         .margin(12)
@@ -57,7 +59,7 @@ pub fn chart<B: DrawingBackend>(
         .label_style((FONT, 13))
         .light_line_style(BLACK.mix(0.05))
         .x_labels(6)
-        .x_label_formatter(&|x| spelled(*x))
+        .x_label_formatter(&|x| label(*x))
         .y_label_formatter(&|height| format!("{height}"))
         .draw()
         .map_err(failed)?;
@@ -83,7 +85,7 @@ pub fn failed(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow!("drawing: {error}")
 }
 
-/// A name that files can have everywhere.
+/// Returns `name` as lower-case ASCII words joined by hyphens, for file names.
 pub fn slug(name: &str) -> String {
     let plain = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' });
     let plain: String = plain.collect();

@@ -1,34 +1,35 @@
-//! What a server says of its cache, in the section `cache` of serverStatus.
+//! Statistics of a server's cache, from the section `cache` of serverStatus.
 
-use crate::client::{Address, Connection};
+use crate::address::Address;
+use crate::connection::Connection;
 use crate::message::{Message, check_ok};
 use anyhow::Result;
 use document::{Doc, Value, doc};
 
-/// All numbers of the section, by their paths; none where a server has no such section.
+/// All numbers of the section, by their dotted paths; empty if a server has no such section.
 #[derive(Clone, Debug, Default)]
-pub struct CacheFigures(Vec<(String, i64)>);
+pub struct CacheStatistics(Vec<(String, i64)>);
 
-impl CacheFigures {
-    /// Summed over the servers.
-    pub fn of(addresses: &[Address]) -> Result<CacheFigures> {
-        let mut figures = CacheFigures::default();
+impl CacheStatistics {
+    /// Reads the statistics of each server and adds them up.
+    pub fn of(addresses: &[Address]) -> Result<CacheStatistics> {
+        let mut statistics = CacheStatistics::default();
         for address in addresses {
             let mut connection = Connection::open(address)?;
             let status = Message::command_on("admin", doc! { "serverStatus": 1i32 });
             let reply = check_ok(connection.round_trip(&status)?)?;
             if let Some(Value::Document(section)) = reply.get("cache") {
-                figures.collect("", section);
+                statistics.collect("", section);
             }
         }
-        Ok(figures)
+        Ok(statistics)
     }
 
     pub fn all(&self) -> &[(String, i64)] {
         &self.0
     }
 
-    /// Zero for what is not told.
+    /// Returns the number with this path, or zero if there is none.
     pub fn get(&self, name: &str) -> i64 {
         self.0.iter().find(|(known, _)| known == name).map_or(0, |(_, number)| *number)
     }

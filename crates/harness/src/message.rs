@@ -1,22 +1,22 @@
-//! OP_MSG, both ways, as far as a load driver needs it.
+//! OP_MSG, to the extent that a load driver needs it: encoding commands and decoding replies.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/#op_msg>
 
 use anyhow::{Context, Result, bail};
 use document::{Doc, DocBuf, Value};
 
-/// The database everything is kept in.
+/// The database of all collections.
 pub const DATABASE: &str = "selkie_bench";
 
-/// Stands where a message is patched before it is sent: the least likely int32 to turn up by itself.
+/// Marks where a message is patched before it is sent. An int32 that is unlikely to occur otherwise.
 pub const MARKER: i32 = 0x5EED_F00D;
 
 const OP_MSG: i32 = 2013;
 const HEADER_BYTES: usize = 16;
-/// Header, flag bits, the section's kind.
+/// After the header, the flag bits and the kind of the section.
 const BODY_START: usize = HEADER_BYTES + 4 + 1;
 
-/// A prebuilt message; the driver copies it to the socket as it stands.
+/// A prebuilt message, which is copied to the socket unchanged.
 #[derive(Clone, Debug)]
 pub struct Message {
     bytes: Vec<u8>,
@@ -24,22 +24,22 @@ pub struct Message {
 }
 
 impl Message {
-    /// A command on [`DATABASE`].
+    /// Encodes a command on [`DATABASE`].
     pub fn command(body: DocBuf) -> Message {
         Self::build(body, DATABASE, None)
     }
 
-    /// A command on another database.
+    /// Encodes a command on another database.
     pub fn command_on(database: &str, body: DocBuf) -> Message {
         Self::build(body, database, None)
     }
 
-    /// A command with a document sequence beside its body.
+    /// Encodes a command with a document sequence beside its body.
     pub fn with_sequence<'d>(body: DocBuf, identifier: &str, documents: impl Iterator<Item = Doc<'d>>) -> Message {
         Self::with_sequence_on(DATABASE, body, identifier, documents)
     }
 
-    /// As [`Message::with_sequence`], on another database.
+    /// Like [`Message::with_sequence`], on another database.
     pub fn with_sequence_on<'d>(
         database: &str,
         body: DocBuf,
@@ -74,7 +74,7 @@ impl Message {
         &self.bytes
     }
 
-    /// Puts `number` where [`MARKER`] stood.
+    /// Replaces [`MARKER`] by `number`.
     pub fn patch(&mut self, number: i32) {
         if let Some(at) = self.patch_at {
             self.bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
@@ -82,22 +82,23 @@ impl Message {
     }
 }
 
-/// Bytes of the message at the front of `bytes`, by its length prefix; `None` while the prefix is incomplete.
+/// Returns the length of the first message in `bytes`, from its length prefix; `None` if the prefix
+/// is incomplete.
 pub fn message_length(bytes: &[u8]) -> Option<usize> {
     let prefix = bytes.first_chunk::<4>()?;
     usize::try_from(i32::from_le_bytes(*prefix)).ok()
 }
 
-/// The body of a reply, one whole message.
+/// Decodes the body of a reply from one whole message.
 pub fn reply_body(message: &[u8]) -> Result<Doc<'_>> {
     let opcode = message.get(12..16).and_then(|bytes| bytes.try_into().ok()).map(i32::from_le_bytes);
     if opcode != Some(OP_MSG) || message.get(HEADER_BYTES + 4) != Some(&0) {
-        bail!("the reply is no OP_MSG with a body first");
+        bail!("the reply is not an OP_MSG that begins with a body");
     }
-    Doc::from_prefix(&message[BODY_START..]).context("the reply's body is cut short")
+    Doc::from_prefix(&message[BODY_START..]).context("the reply's body is truncated")
 }
 
-/// The body of a reply that says `ok: 1` and has no write errors.
+/// Decodes the body of a reply; fails unless it has `ok: 1` and no write errors.
 pub fn check_ok(message: &[u8]) -> Result<Doc<'_>> {
     let body = reply_body(message)?;
     let ok = matches!(body.get("ok"), Some(Value::Double(1.0) | Value::Int32(1)));
@@ -107,7 +108,7 @@ pub fn check_ok(message: &[u8]) -> Result<Doc<'_>> {
     Ok(body)
 }
 
-/// The cursor's id and its batch in the reply to `find` or `getMore`.
+/// Returns the id and the batch of the cursor in a reply to `find` or `getMore`.
 pub fn cursor_batch(body: Doc<'_>) -> Result<(i64, Doc<'_>)> {
     let Some(Value::Document(cursor)) = body.get("cursor") else { bail!("the reply has no cursor") };
     let batch = cursor.get("firstBatch").or_else(|| cursor.get("nextBatch"));
@@ -123,7 +124,7 @@ mod tests {
     use document::doc;
 
     #[test]
-    fn a_message_has_its_length_and_its_body() {
+    fn a_message_is_encoded_with_its_length_and_body() {
         let message = Message::command(doc! { "ping": 1i32 });
         assert_eq!(message_length(message.as_bytes()), Some(message.as_bytes().len()));
         let body = reply_body(message.as_bytes()).unwrap();

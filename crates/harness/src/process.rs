@@ -1,6 +1,6 @@
-//! What a server's process has spent and holds, read from /proc and the process's CPU clock.
+//! CPU time and memory of a server's process, from /proc and the process's CPU clock.
 
-use crate::client::Address;
+use crate::address::Address;
 use anyhow::{Context, Result};
 use std::collections::HashSet;
 use std::fs;
@@ -10,18 +10,20 @@ use std::time::Duration;
 
 pub type Pid = i32;
 
-/// CPU time of all of the process's threads, living and ended, in kernel and user mode, to the nanosecond.
+/// Returns the CPU time of all threads of the process, running and ended, in kernel and user mode,
+/// to the nanosecond.
 pub fn cpu_time(pid: Pid) -> Option<Duration> {
     let clock = nix::time::clock_getcpuclockid(nix::unistd::Pid::from_raw(pid)).ok()?;
     clock.now().ok().map(Duration::from)
 }
 
-/// CPU time of several processes together; `None` when there are none or one of them is out of sight.
+/// Returns the CPU time of several processes together; `None` if there are none or one of them
+/// cannot be read.
 pub fn cpu_time_of(pids: &[Pid]) -> Option<Duration> {
     if pids.is_empty() { None } else { pids.iter().map(|&pid| cpu_time(pid)).sum() }
 }
 
-/// Context switches of the process's threads that live now, wanted and unwanted.
+/// Returns the context switches of the threads that run now, voluntary and involuntary.
 pub fn context_switches(pid: Pid) -> Option<u64> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
     let of_thread = |status: String| -> u64 {
@@ -31,18 +33,18 @@ pub fn context_switches(pid: Pid) -> Option<u64> {
     Some(threads.filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok()).map(of_thread).sum())
 }
 
-/// Resident memory now, in bytes.
+/// Returns the resident memory now, in bytes.
 pub fn resident_bytes(pid: Pid) -> Result<u64> {
     status_bytes(pid, "VmRSS:")
 }
 
-/// The largest resident memory since the start or since [`forget_peak`], in bytes.
+/// Returns the largest resident memory since the start or since [`reset_peak`], in bytes.
 pub fn peak_resident_bytes(pid: Pid) -> Result<u64> {
     status_bytes(pid, "VmHWM:")
 }
 
-/// Makes the peak begin again from what is resident now.
-pub fn forget_peak(pid: Pid) -> Result<()> {
+/// Resets the peak to the memory that is resident now.
+pub fn reset_peak(pid: Pid) -> Result<()> {
     fs::write(format!("/proc/{pid}/clear_refs"), "5").context("resetting the process's peak memory")
 }
 
@@ -53,7 +55,7 @@ fn status_bytes(pid: Pid, key: &str) -> Result<u64> {
     Ok(kibibytes * 1024)
 }
 
-/// The process of ours, or anyone's if we may look, that listens on this address on this machine.
+/// Returns the process of this machine that listens on `address`, if this process may inspect it.
 pub fn listening_pid(address: &Address) -> Option<Pid> {
     let inodes = match address {
         Address::Tcp(host) => tcp_inodes(host.to_socket_addrs().ok()?.next()?.port()),
@@ -66,7 +68,7 @@ pub fn listening_pid(address: &Address) -> Option<Pid> {
     pids.into_iter().find(|&pid| holds_socket(pid, &inodes))
 }
 
-/// Sockets that listen on the port, on whatever local address.
+/// Returns the inodes of the sockets that listen on the port, on any local address.
 fn tcp_inodes(port: u16) -> HashSet<String> {
     const LISTEN: &str = "0A";
     let suffix = format!(":{port:04X}");
@@ -104,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_is_found_by_the_port_it_listens_on() {
+    fn finds_this_process_by_its_port() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let pid = std::process::id() as Pid;
         assert_eq!(listening_pid(&Address::Tcp(listener.local_addr().unwrap().to_string())), Some(pid));
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_found_by_its_unix_socket() {
+    fn finds_this_process_by_its_unix_socket() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();

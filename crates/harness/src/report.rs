@@ -1,4 +1,4 @@
-//! Figures: collected per measure and target, printed as a table, written as JSON.
+//! Measurements per target, printed as a table and written as JSON.
 
 use crate::process::{Pid, cpu_time_of};
 use crate::target::Target;
@@ -6,10 +6,11 @@ use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::collections::HashMap;
+use std::fmt;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// One measure on one target. What does not apply is absent.
+/// One measurement of one target. Values that do not apply are absent.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Row {
     pub measure: String,
@@ -27,9 +28,9 @@ pub struct Row {
     /// CPU time of the process that listens, per operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_us: Option<f64>,
-    /// CPU time of the processes behind it, per operation.
+    /// CPU time of the backend processes, per operation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub behind_cpu_us: Option<f64>,
+    pub backend_cpu_us: Option<f64>,
     /// CPU time of the client's process, per operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_cpu_us: Option<f64>,
@@ -43,7 +44,8 @@ pub struct Row {
     pub per_second: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mebibytes: Option<f64>,
-    /// The row's main figure (mebibytes, else operations per second, else mean time, else CPU time) divided by the first target's.
+    /// The row's main value (mebibytes, else operations per second, else mean time, else CPU time)
+    /// divided by that of the first target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
 }
@@ -53,31 +55,31 @@ impl Row {
         Row { measure: measure.to_owned(), target: target.name.clone(), ..Row::default() }
     }
 
-    /// The figure that ratios are made of.
-    pub fn main_figure(&self) -> Option<f64> {
+    /// Returns the value that ratios are computed from.
+    pub fn main_value(&self) -> Option<f64> {
         self.mebibytes.or(self.per_second).or(self.mean_ms).or(self.cpu_us)
     }
 }
 
-/// Times of one kind of operation on one target, with the CPU time that went into them.
+/// Times of one kind of operation on one target, with the CPU time spent on them.
 pub struct Samples {
     /// In nanoseconds.
     times: Histogram<u64>,
     cpu: Option<Duration>,
-    behind_cpu: Option<Duration>,
-    /// Sum of the stretches of wall time that were measured.
+    backend_cpu: Option<Duration>,
+    /// Sum of the measured intervals of wall time.
     wall: Duration,
     /// Documents or operations per timed sample.
     per_sample: u64,
 }
 
-/// Longer times are counted as this: ten minutes.
+/// Longer times are recorded as ten minutes.
 const TIME_NS_MAX: u64 = 600_000_000_000;
 
-/// The CPU clocks at the beginning of a stretch.
-pub struct Started {
+/// The clocks at the beginning of a measured interval.
+pub struct Stopwatch {
     cpu: Option<Duration>,
-    behind_cpu: Option<Duration>,
+    backend_cpu: Option<Duration>,
     at: std::time::Instant,
 }
 
@@ -87,57 +89,52 @@ impl Samples {
         Ok(Samples {
             times,
             cpu: Some(Duration::ZERO),
-            behind_cpu: Some(Duration::ZERO),
+            backend_cpu: Some(Duration::ZERO),
             wall: Duration::ZERO,
             per_sample: 1,
         })
     }
 
-    /// Samples of which each stands for several documents.
+    /// Creates samples of which each is the time of several documents.
     pub fn of_many(per_sample: u64) -> Result<Samples> {
         Ok(Samples { per_sample, ..Samples::new()? })
     }
 
-    pub fn start(target: &Target) -> Started {
-        let (cpu, behind_cpu) = clocks(target);
-        Started { cpu, behind_cpu, at: std::time::Instant::now() }
-    }
-
-    /// Ends a stretch that [`Samples::start`] began.
-    pub fn stop(&mut self, target: &Target, started: Started) {
+    /// Ends the interval that [`Stopwatch::start`] began.
+    pub fn stop(&mut self, target: &Target, started: Stopwatch) {
         self.stop_after(|| (), target, started);
     }
 
-    /// As [`Samples::stop`], once `settle` has left the server alone: what it does meanwhile is CPU time of the operations, and
-    /// nobody has waited for it.
-    pub fn stop_after(&mut self, settle: impl FnOnce(), target: &Target, started: Started) {
+    /// Like [`Samples::stop`], but reads the CPU clocks after `settle`, which leaves the server alone.
+    /// The server's work meanwhile is CPU time of the operations, but no client waited for it.
+    pub fn stop_after(&mut self, settle: impl FnOnce(), target: &Target, started: Stopwatch) {
         self.wall += started.at.elapsed();
         settle();
-        let (cpu, behind_cpu) = clocks(target);
+        let (cpu, backend_cpu) = clocks(target);
         self.cpu = spent(self.cpu, started.cpu, cpu);
-        self.behind_cpu = spent(self.behind_cpu, started.behind_cpu, behind_cpu);
+        self.backend_cpu = spent(self.backend_cpu, started.backend_cpu, backend_cpu);
     }
 
     pub fn record(&mut self, time: Duration) {
         self.times.saturating_record(time.as_nanos() as u64);
     }
 
-    /// Adds what somebody else has timed meanwhile; CPU and wall time are not theirs.
-    pub fn absorb(&mut self, other: &Samples) -> Result<()> {
+    /// Adds the times that another thread recorded, without their CPU and wall time.
+    pub fn add_times(&mut self, other: &Samples) -> Result<()> {
         self.times.add(&other.times).context("adding up times")
     }
 
-    /// How many were recorded.
+    /// Returns the number of samples.
     pub fn count(&self) -> u64 {
         self.times.len()
     }
 
-    /// The time that so large a part of the operations took at most.
-    pub fn quantile_ms(&self, part: f64) -> f64 {
-        self.times.value_at_quantile(part) as f64 / 1e6
+    pub fn quantile_ms(&self, quantile: f64) -> f64 {
+        self.times.value_at_quantile(quantile) as f64 / 1e6
     }
 
-    /// Times and CPU per operation; with `throughput` also operations per second of measured wall time.
+    /// Returns times and CPU per operation; with `throughput`, also operations per second of
+    /// measured wall time.
     pub fn row(&self, measure: &str, target: &Target, throughput: bool) -> Row {
         let operations = self.times.len() * self.per_sample;
         let per_operation = |cpu: Option<Duration>| cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / operations.max(1) as f64);
@@ -147,39 +144,44 @@ impl Samples {
             p50_ms: Some(self.quantile_ms(0.5)),
             p99_ms: Some(self.quantile_ms(0.99)),
             cpu_us: per_operation(self.cpu),
-            behind_cpu_us: per_operation(self.behind_cpu),
+            backend_cpu_us: per_operation(self.backend_cpu),
             per_second: throughput.then(|| operations as f64 / self.wall.as_secs_f64()),
             ..Row::new(measure, target)
         }
     }
 }
 
-impl Started {
-    /// CPU time that the server, and those behind it, have spent since.
-    pub fn spent_until_now(&self, target: &Target) -> (Option<Duration>, Option<Duration>) {
-        let (cpu, behind_cpu) = clocks(target);
+impl Stopwatch {
+    pub fn start(target: &Target) -> Stopwatch {
+        let (cpu, backend_cpu) = clocks(target);
+        Stopwatch { cpu, backend_cpu, at: std::time::Instant::now() }
+    }
+
+    /// Returns the CPU time that the server, and its backends, have spent since the start.
+    pub fn spent(&self, target: &Target) -> (Option<Duration>, Option<Duration>) {
+        let (cpu, backend_cpu) = clocks(target);
         let since = |before, after| spent(Some(Duration::ZERO), before, after);
-        (since(self.cpu, cpu), since(self.behind_cpu, behind_cpu))
+        (since(self.cpu, cpu), since(self.backend_cpu, backend_cpu))
     }
 }
 
 fn clocks(target: &Target) -> (Option<Duration>, Option<Duration>) {
-    let server: Vec<Pid> = target.server.into_iter().collect();
-    (cpu_time_of(&server), cpu_time_of(&target.behind))
+    let server: Vec<Pid> = target.server_pid.into_iter().collect();
+    (cpu_time_of(&server), cpu_time_of(&target.backend_pids))
 }
 
 fn spent(so_far: Option<Duration>, before: Option<Duration>, after: Option<Duration>) -> Option<Duration> {
     Some(so_far? + after?.checked_sub(before?)?)
 }
 
-/// Everything one run found out.
+/// All measurements of one run.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     pub machine: Machine,
     pub rows: Vec<Row>,
 }
 
-/// What the figures were made on.
+/// The machine of a run.
 #[derive(Debug, Serialize)]
 pub struct Machine {
     pub cpu: String,
@@ -202,23 +204,28 @@ impl Default for Machine {
     }
 }
 
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cores, {}, load average at the start {}", self.cores, self.cpu, self.load_average)
+    }
+}
+
 impl Report {
-    /// Adds rows, first target first, and sets their ratios.
+    /// Adds rows, those of the first target first, and sets their ratios.
     pub fn extend(&mut self, mut rows: Vec<Row>) {
         let mut first: HashMap<String, f64> = HashMap::new();
         for row in &mut rows {
-            let Some(figure) = row.main_figure() else { continue };
-            let base = *first.entry(row.measure.clone()).or_insert(figure);
-            row.ratio = (base > 0.0).then(|| figure / base);
+            let Some(value) = row.main_value() else { continue };
+            let base = *first.entry(row.measure.clone()).or_insert(value);
+            row.ratio = (base > 0.0).then(|| value / base);
         }
         self.rows.extend(rows);
     }
 
-    /// Prints the table of `rows` and writes the JSON file if one is wanted.
+    /// Prints the rows as a table, and writes the JSON file if one is given.
     pub fn publish(&self, json: Option<&Path>) -> Result<()> {
         println!("{}", table(&self.rows));
-        let machine = &self.machine;
-        println!("{} cores, {}, load average at the start {}", machine.cores, machine.cpu, machine.load_average);
+        println!("{}", self.machine);
         self.write_json(json)
     }
 
@@ -239,7 +246,7 @@ const COLUMNS: [Column; 13] = [
     ("p99 ms", |row| row.p99_ms),
     ("client µs/op", |row| row.client_cpu_us),
     ("cpu µs/op", |row| row.cpu_us),
-    ("behind µs/op", |row| row.behind_cpu_us),
+    ("backend µs/op", |row| row.backend_cpu_us),
     ("switches/op", |row| row.switches),
     ("calls/op", |row| row.system_calls),
     ("per second", |row| row.per_second),
@@ -247,7 +254,7 @@ const COLUMNS: [Column; 13] = [
     ("ratio", |row| row.ratio),
 ];
 
-/// A Markdown table of the rows, without the columns that none of them has.
+/// Returns the rows as a Markdown table, without the columns that are empty in all of them.
 pub fn table(rows: &[Row]) -> String {
     let columns: Vec<&Column> =
         COLUMNS.iter().filter(|(_, value)| rows.iter().any(|row| value(row).is_some())).collect();
@@ -259,13 +266,14 @@ pub fn table(rows: &[Row]) -> String {
             .collect::<Vec<_>>(),
     ];
     for row in rows {
-        let figures = columns.iter().map(|(_, value)| value(row).map(figure).unwrap_or_default());
-        lines.push([row.measure.clone(), row.target.clone()].into_iter().chain(figures).collect());
+        let cells = columns.iter().map(|(_, value)| value(row).map(three_digits).unwrap_or_default());
+        lines.push([row.measure.clone(), row.target.clone()].into_iter().chain(cells).collect());
     }
     markdown(&lines)
 }
 
-/// Lines of cells as a Markdown table whose columns line up; the first two are text, the rest are figures.
+/// Returns lines of cells as an aligned Markdown table. The first two columns are text, the others
+/// are numbers.
 pub fn markdown(lines: &[Vec<String>]) -> String {
     let count = lines.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
@@ -288,8 +296,8 @@ pub fn markdown(lines: &[Vec<String>]) -> String {
     out
 }
 
-/// Three significant digits, or all digits before the point.
-pub fn figure(value: f64) -> String {
+/// Formats a number with three significant digits, or all digits before the point.
+pub fn three_digits(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude >= 100.0 || (value.fract() == 0.0 && magnitude >= 10.0) {
         format!("{value:.0}")

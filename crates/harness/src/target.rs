@@ -1,23 +1,23 @@
-//! A server to measure: its name in the report, where it listens, and which processes work for it.
+//! A server to measure: its name in the report, its address, and its processes.
 
-use crate::client::Address;
+use crate::address::Address;
 use crate::process::{Pid, listening_pid};
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 
-/// The options every experiment has.
+/// The options that name running servers.
 #[derive(clap::Args, Debug, Clone, Default)]
 pub struct TargetArgs {
-    /// A server, as `mongodb://host:port`, `mongodb://%2Fpath%2Fto.sock` or `name=mongodb://…`; the first is what the others are
-    /// compared with
+    /// A server: `mongodb://host:port`, `mongodb://%2Fpath%2Fto.sock` or `name=mongodb://…`; the
+    /// others are compared with the first
     #[arg(long = "uri", value_name = "[NAME=]URI")]
     pub uris: Vec<String>,
 
-    /// A process that works for the server of that name besides the one that listens, such as the mariadbd behind a gateway
+    /// Another process of the server with this name, such as the mariadbd behind a gateway
     #[arg(long = "pid", value_name = "NAME=PID")]
     pub pids: Vec<String>,
 
-    /// Also write the figures to this file, as JSON
+    /// Also write the report to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
@@ -26,23 +26,23 @@ pub struct TargetArgs {
 pub struct Target {
     pub name: String,
     pub address: Address,
-    /// The process that listens; `None` when it runs elsewhere or belongs to someone else.
-    pub server: Option<Pid>,
-    /// Processes behind it.
-    pub behind: Vec<Pid>,
+    /// The process that listens; `None` if it runs elsewhere or may not be inspected.
+    pub server_pid: Option<Pid>,
+    /// Processes of the servers behind it.
+    pub backend_pids: Vec<Pid>,
 }
 
 impl TargetArgs {
     pub fn targets(&self) -> Result<Vec<Target>> {
         if self.uris.is_empty() {
-            bail!("name a server, by --uri mongodb://host:port");
+            bail!("name a server, for example by --uri mongodb://127.0.0.1:27017");
         }
         let mut targets = self.uris.iter().map(|uri| Target::parse(uri)).collect::<Result<Vec<_>>>()?;
         for entry in &self.pids {
             let (name, pid) = entry.split_once('=').context("--pid takes NAME=PID")?;
-            let pid = pid.parse().with_context(|| format!("--pid {entry}: no process id"))?;
+            let pid = pid.parse().with_context(|| format!("--pid {entry}: not a process id"))?;
             match targets.iter_mut().find(|target| target.name == name) {
-                Some(target) => target.behind.push(pid),
+                Some(target) => target.backend_pids.push(pid),
                 None => bail!("--pid {entry}: no --uri has the name {name:?}"),
             }
         }
@@ -57,13 +57,14 @@ impl Target {
             _ => (None, text),
         };
         let address = parse_uri(uri).with_context(|| format!("--uri {text}"))?;
-        let server = listening_pid(&address);
+        let server_pid = listening_pid(&address);
         let name = name.map_or_else(|| address.to_string(), str::to_owned);
-        Ok(Target { name, address, server, behind: Vec::new() })
+        Ok(Target { name, address, server_pid, backend_pids: Vec::new() })
     }
 }
 
-/// Takes the address out of a `mongodb://` URI. Options behind it are refused rather than ignored, as this client has none.
+/// Parses the address in a `mongodb://` URI. Refuses options instead of ignoring them, as this
+/// client has none.
 fn parse_uri(uri: &str) -> Result<Address> {
     let rest = uri.strip_prefix("mongodb://").context("a URI begins with mongodb://")?;
     let host = rest.strip_suffix('/').unwrap_or(rest);

@@ -29,11 +29,6 @@ pub enum Command {
     Check(ServeArgs),
     /// Read everything in a data directory that no server uses, and say what is damaged
     Verify(VerifyArgs),
-    /// Measure this server, or others, from a client's side
-    Bench {
-        #[command(subcommand)]
-        experiment: bench::Bench,
-    },
 }
 
 #[derive(Args, Debug, Default)]

@@ -21,7 +21,6 @@ fn main() -> ExitCode {
         Command::Serve(args) => configure(args).map_err(Into::into).and_then(serve::serve),
         Command::Check(args) => check(args).map_err(Into::into),
         Command::Verify(args) => verify::verify(&args.data, args.add_checksums),
-        Command::Bench { experiment } => bench::run(experiment),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

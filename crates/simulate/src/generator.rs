@@ -5,8 +5,8 @@ mod functions;
 pub use functions::{FUNCTIONS, milliseconds};
 
 use super::expression::{Operator, Piece, Term, pieces};
-use crate::dataset::{SplitMix, Zipfian};
 use document::{Kind, ObjectId, Value, ValueBuf};
+use harness::random::{SplitMix, Zipfian};
 use std::time::{SystemTime, UNIX_EPOCH};
 use strict_toml::nearest;
 

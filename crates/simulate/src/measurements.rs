@@ -1,4 +1,4 @@
-//! What is counted and timed in a process, and how several processes' figures come together.
+//! What is counted and timed in a process, and how several processes' measurements come together.
 
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
@@ -40,7 +40,7 @@ pub struct Tally {
 
 /// What one process has found out, or all of them together.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Figures {
+pub struct Measurements {
     pub operations: Vec<Tally>,
     /// How late the first message was sent.
     pub lateness: Times,
@@ -52,7 +52,7 @@ pub struct Figures {
     pub runtime: Duration,
 }
 
-/// The figures of times, in milliseconds.
+/// The measurements of times, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
     pub count: u64,
@@ -164,9 +164,9 @@ impl Tally {
     }
 }
 
-impl Figures {
-    /// The figures of all processes.
-    pub fn together(processes: Vec<Figures>) -> Result<Figures> {
+impl Measurements {
+    /// The measurements of all processes.
+    pub fn together(processes: Vec<Measurements>) -> Result<Measurements> {
         let mut processes = processes.into_iter();
         let mut sum = processes.next().context("no process")?;
         for other in processes {
@@ -211,17 +211,17 @@ mod tests {
 
     #[test]
     fn figures_of_processes_add_up() {
-        let figures = |milliseconds: std::ops::RangeInclusive<u64>| {
+        let measurements = |milliseconds: std::ops::RangeInclusive<u64>| {
             let mut tally = Tally { done: 2, ..Tally::new(1, 1) };
             tally.times = times(milliseconds);
             tally.errors.insert("11000".to_owned(), 1);
-            Figures { operations: vec![tally], cpu: Duration::from_secs(1), in_time: 2, ..Figures::default() }
+            Measurements { operations: vec![tally], cpu: Duration::from_secs(1), in_time: 2, ..Measurements::default() }
         };
-        let both = Figures::together(vec![figures(1..=500), figures(501..=1000)]).unwrap();
+        let both = Measurements::together(vec![measurements(1..=500), measurements(501..=1000)]).unwrap();
         assert_eq!(both.operations[0].times.summary(), times(1..=1000).summary());
         assert_eq!((both.operations[0].done, both.operations[0].errors["11000"], both.in_time), (4, 2, 4));
         assert_eq!(both.cpu, Duration::from_secs(2));
-        assert!(Figures::together(Vec::new()).is_err());
+        assert!(Measurements::together(Vec::new()).is_err());
     }
 
     #[test]

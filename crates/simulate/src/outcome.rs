@@ -1,9 +1,9 @@
 //! What a run has come to: tables for people, JSON for programs, and in words what one should not overlook.
 
-use super::figures::{Figures, Summary, Tally};
+use super::measurements::{Measurements, Summary, Tally};
 use super::scenario::{Run, Scenario};
 use super::stage::Finding;
-use crate::report::{Machine, figure, markdown};
+use harness::report::{Machine, markdown, three_digits};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -74,7 +74,7 @@ pub type ServerCpu = (Option<Duration>, Option<Duration>);
 
 /// A load this near to what was offered is the same.
 const ACHIEVED_MIN: f64 = 0.99;
-/// When the simulation itself takes more of a core than this, or is later than this, its figures are not the server's alone.
+/// When the simulation itself takes more of a core than this, or is later than this, its measurements are not the server's alone.
 const OWN_CPU_MAX_PERCENT: f64 = 80.0;
 const LATENESS_MAX_MS: f64 = 2.0;
 /// Points of the curve of quantiles, evenly spaced in digits of nine.
@@ -85,35 +85,35 @@ impl Server {
         name: &str,
         scenario: &Scenario,
         run: &Run,
-        figures: &Figures,
+        measurements: &Measurements,
         checks: Vec<Finding>,
         cpu: ServerCpu,
     ) -> Server {
-        let users = figures.operations.iter().map(Tally::users).sum::<u64>().max(1);
+        let users = measurements.operations.iter().map(Tally::users).sum::<u64>().max(1);
         let per_user = |cpu: Option<Duration>| cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / users as f64);
         let load = Load {
-            runtime_seconds: figures.runtime.as_secs_f64(),
+            runtime_seconds: measurements.runtime.as_secs_f64(),
             offered_per_second: run.users_per_second.into(),
-            achieved_per_second: figures.in_time as f64 / run.window().as_secs_f64(),
-            lateness: figures.lateness.summary(),
-            own_cpu_percent: 100.0 * figures.cpu.as_secs_f64() / figures.runtime.as_secs_f64().max(1e-9),
+            achieved_per_second: measurements.in_time as f64 / run.window().as_secs_f64(),
+            lateness: measurements.lateness.summary(),
+            own_cpu_percent: 100.0 * measurements.cpu.as_secs_f64() / measurements.runtime.as_secs_f64().max(1e-9),
             server_cpu_us: per_user(cpu.0),
             behind_cpu_us: per_user(cpu.1),
         };
-        let operations = scenario.operations.iter().zip(&figures.operations);
+        let operations = scenario.operations.iter().zip(&measurements.operations);
         let operations = operations.map(|(operation, tally)| Operation::new(operation, tally)).collect();
         Server { name: name.to_owned(), operations, checks, load }
     }
 
-    /// What somebody who reads the figures has to know.
+    /// What somebody who reads the measurements has to know.
     fn warnings(&self) -> Vec<String> {
         let (name, load) = (&self.name, &self.load);
         let mut warnings = Vec::new();
         if load.achieved_per_second < ACHIEVED_MIN * load.offered_per_second {
             warnings.push(format!(
                 "{name} did not keep up: {} of {} users a second; times are what those had to wait who should have begun",
-                figure(load.achieved_per_second),
-                figure(load.offered_per_second)
+                three_digits(load.achieved_per_second),
+                three_digits(load.offered_per_second)
             ));
         }
         for operation in &self.operations {
@@ -130,7 +130,7 @@ impl Server {
         if load.own_cpu_percent > OWN_CPU_MAX_PERCENT {
             warnings.push(format!(
                 "{name}: the simulation itself took {} % of a core; more processes or fewer users would show the server better",
-                figure(load.own_cpu_percent)
+                three_digits(load.own_cpu_percent)
             ));
         }
         // Where no connection is free, being late is the server's doing.
@@ -138,7 +138,7 @@ impl Server {
         {
             warnings.push(format!(
                 "{name}: one user of a hundred began {} ms late or later, for want of a connection or of CPU for the simulation",
-                figure(load.lateness.p99_ms)
+                three_digits(load.lateness.p99_ms)
             ));
         }
         let broken = self.checks.iter().filter(|check| !check.holds);
@@ -260,18 +260,18 @@ impl Outcome {
         let mut lines = vec![heads.map(str::to_owned).to_vec()];
         for server in &self.servers {
             let load = &server.load;
-            let cpu = |cpu: Option<f64>| cpu.map(figure).unwrap_or_default();
+            let cpu = |cpu: Option<f64>| cpu.map(three_digits).unwrap_or_default();
             lines.push(vec![
                 "users".to_owned(),
                 server.name.clone(),
-                figure(load.offered_per_second),
-                figure(load.achieved_per_second),
-                figure(load.runtime_seconds),
-                figure(load.lateness.mean_ms),
-                figure(load.lateness.p99_ms),
+                three_digits(load.offered_per_second),
+                three_digits(load.achieved_per_second),
+                three_digits(load.runtime_seconds),
+                three_digits(load.lateness.mean_ms),
+                three_digits(load.lateness.p99_ms),
                 cpu(load.server_cpu_us),
                 cpu(load.behind_cpu_us),
-                figure(load.own_cpu_percent),
+                three_digits(load.own_cpu_percent),
             ]);
         }
         lines
@@ -292,13 +292,13 @@ impl Outcome {
 
 fn line(name: &str, server: &str, counts: [String; 3], times: &Summary) -> Vec<String> {
     let names = [name.to_owned(), server.to_owned()];
-    names.into_iter().chain(counts).chain(times.columns().map(figure)).collect()
+    names.into_iter().chain(counts).chain(times.columns().map(three_digits)).collect()
 }
 
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::simulate::figures::Times;
+    use crate::measurements::Times;
 
     /// A run on one server that has served so many of its thousand users.
     pub fn outcome(achieved: u64) -> Outcome {
@@ -318,15 +318,15 @@ pub mod tests {
         (0..achieved).for_each(|number| times.record(Duration::from_micros(100 + number)));
         tally.times = times.clone();
         tally.by_second = vec![times];
-        let figures = Figures {
+        let measurements = Measurements {
             operations: vec![tally],
             in_time: achieved,
             runtime: Duration::from_secs(1),
             cpu: Duration::from_millis(100),
-            ..Figures::default()
+            ..Measurements::default()
         };
         let check = Finding { check: "it is so".into(), holds, expected: "1".into(), found: "2".into() };
-        Server::new("one", &scenario, &run, &figures, vec![check], (Some(Duration::from_millis(50)), None))
+        Server::new("one", &scenario, &run, &measurements, vec![check], (Some(Duration::from_millis(50)), None))
     }
 
     #[test]

@@ -2,10 +2,10 @@
 //! them in a page of HTML with the tables.
 
 use super::outcome::{Operation, Outcome, Server};
-use crate::plot::{self, COLORS, Line, chart, failed, slug};
 use anyhow::{Context, Result};
-use plotters::coord::Shift;
-use plotters::prelude::*;
+use charts::plotters::coord::Shift;
+use charts::plotters::prelude::*;
+use charts::{COLORS, Line, chart, failed, slug};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ const NINES: f64 = 4.0;
 /// Writes the page and the images into the folder, which is made if it is not there. Gives their paths, the page first.
 pub fn write(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>> {
     std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
-    plot::prepare()?;
+    charts::prepare()?;
     let (mut paths, mut drawings) = (Vec::new(), Vec::new());
     for place in 0..outcome.servers.first().map_or(0, |server| server.operations.len()) {
         let plot = Plot::of(outcome, place);
@@ -67,7 +67,7 @@ impl<'o> Plot<'o> {
         chart(&left, &title, (0.0..NINES, &percent), &quantiles.collect::<Vec<_>>())?;
         let seconds = self.lines.iter().map(|(_, operation, _)| operation.by_second.len()).max().unwrap_or(1);
         let by_second = self.lines.iter().flat_map(|(name, operation, color)| {
-            let points = |figure: fn(&super::figures::Summary) -> f64| {
+            let points = |figure: fn(&super::measurements::Summary) -> f64| {
                 let served = operation.by_second.iter().enumerate().filter(|(_, summary)| summary.count > 0);
                 served.map(|(second, summary)| (second as f64, figure(summary))).collect::<Vec<_>>()
             };
@@ -131,7 +131,7 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::outcome::tests::outcome;
+    use crate::outcome::tests::outcome;
 
     #[test]
     fn a_page_and_an_image_per_operation() {

@@ -1,14 +1,14 @@
 //! The processes of a simulation: this program again, told what to do by its standard input.
 //!
 //! Each gets its [`Job`] as a line, opens its connections and says [`READY`]; then it gets the time to begin at, on the clock that all
-//! processes of a machine share, and answers with its figures, as JSON.
+//! processes of a machine share, and answers with its measurements, as JSON.
 
-use super::figures::Figures;
 use super::generator::Source;
+use super::measurements::Measurements;
 use super::scenario::{Run, Scenario};
 use super::worker::Worker;
-use crate::client::Address;
 use anyhow::{Context, Result, anyhow, bail};
+use harness::address::Address;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -36,12 +36,12 @@ const READY: &str = "ready";
 const LEAD: Duration = Duration::from_millis(200);
 
 /// Runs all processes of a run. `job` gives each of them its own.
-pub fn run(processes: u32, job: impl Fn(u32) -> Job) -> Result<Figures> {
+pub fn run(processes: u32, job: impl Fn(u32) -> Job) -> Result<Measurements> {
     let mut started = (0..processes).map(|number| Process::start(&job(number))).collect::<Result<Vec<_>>>()?;
     started.iter_mut().try_for_each(Process::wait_until_ready)?;
     let begin = clock() + LEAD;
     started.iter_mut().try_for_each(|process| process.tell(&begin.as_nanos().to_string()))?;
-    Figures::together(started.into_iter().map(Process::finish).collect::<Result<_>>()?)
+    Measurements::together(started.into_iter().map(Process::finish).collect::<Result<_>>()?)
 }
 
 struct Process {
@@ -53,11 +53,8 @@ struct Process {
 impl Process {
     fn start(job: &Job) -> Result<Process> {
         let program = std::env::current_exe().context("finding this program")?;
-        // The experiments are under `bench` in Selkie, and on their own elsewhere.
-        let bench = std::env::args().nth(1).filter(|first| first == "bench");
         let mut child = Command::new(program)
-            .args(bench)
-            .args(["simulate", OPTION])
+            .arg(OPTION)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -82,14 +79,14 @@ impl Process {
         if line.trim_end() == READY { Ok(()) } else { bail!("a process of the simulation did not get ready") }
     }
 
-    fn finish(mut self) -> Result<Figures> {
+    fn finish(mut self) -> Result<Measurements> {
         let mut text = String::new();
         self.output.read_to_string(&mut text)?;
         let status = self.child.wait()?;
         if !status.success() {
             bail!("a process of the simulation ended with {status}");
         }
-        serde_json::from_str(&text).context("reading the figures of a process")
+        serde_json::from_str(&text).context("reading the measurements of a process")
     }
 }
 
@@ -113,8 +110,8 @@ pub fn be_one() -> Result<()> {
     let worker = Worker::prepare(&scenario, &job.run, job.process, source, &job.address)?;
     println!("{READY}");
     let begin = Duration::from_nanos(line()?.trim().parse().context("when to begin")?);
-    let figures = worker.run(Instant::now() + begin.saturating_sub(clock()))?;
-    println!("{}", serde_json::to_string(&figures)?);
+    let measurements = worker.run(Instant::now() + begin.saturating_sub(clock()))?;
+    println!("{}", serde_json::to_string(&measurements)?);
     Ok(())
 }
 

@@ -43,7 +43,7 @@ pub fn find(name: &str) -> Option<&'static Shipped> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::scenario::Scenario;
+    use crate::scenario::Scenario;
 
     #[test]
     fn each_is_understood_and_says_what_it_is() {

@@ -1,109 +1,25 @@
-//! A simulator of schemas: users come at a rate that does not depend on how fast they are served, and do what a scenario says.
-//!
-//! The idea is that of the schema simulator with which the array slice cache was published: several processes with a pool of connections
-//! each, users spread over every second, and times in milliseconds at the end. A user's time runs from when it should have begun.
-//!
-//! In reading order: [`scenario`] with its [`template`]s of documents, which are made of [`generator`]s that [`expression`]s name; [`stage`] (before
-//! and after); [`processes`], in each of which a [`worker`] takes the [`user`]s that its [`schedule`] gives; [`figures`] and the [`outcome`]
-//! they make, with its [`mod@plot`]; the scenarios that are [`shipped`].
+//! Runs a scenario on each server, one after the other.
 
-mod expression;
-mod figures;
-mod generator;
-mod outcome;
-#[cfg(feature = "plot")]
-mod plot;
-mod processes;
-mod scenario;
-mod schedule;
-mod shipped;
-mod stage;
-mod template;
-mod user;
-mod worker;
-
-use crate::report::{Machine, Samples};
-use crate::servers::{self, Contestant, Ground, StartArgs};
-use crate::target::{Target, TargetArgs};
+use crate::args::SimulateArgs;
+use crate::outcome::{Outcome, Server};
+use crate::processes::{self, Job};
+use crate::scenario::{Run, Scenario};
+use crate::{plot, shipped, stage};
 use anyhow::{Context, Result, anyhow, bail};
-use outcome::Server;
-use processes::Job;
-use scenario::{Run, Scenario};
+use harness::report::{Machine, Stopwatch};
+use harness::servers::{Sandbox, Sockets, StartedServer, mongod, mongod_replica_set};
+use harness::target::Target;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-pub use outcome::Outcome;
-
-#[derive(clap::Args, Debug, Clone)]
-pub struct SimulateArgs {
-    /// The scenario: a file, or the name of one that is shipped (see --list)
-    #[arg(value_name = "SCENARIO", required_unless_present_any = ["list", "print", "as_process"])]
-    pub scenario: Option<String>,
-
-    /// List the scenarios that are shipped
-    #[arg(long)]
-    pub list: bool,
-
-    /// Print a scenario that is shipped, to begin one's own with
-    #[arg(long, value_name = "NAME")]
-    pub print: Option<String>,
-
-    #[command(flatten)]
-    pub target: TargetArgs,
-
-    #[command(flatten)]
-    pub start: StartArgs,
-
-    /// Start this mongod as well, and compare with it
-    #[arg(long, value_name = "PROGRAM", conflicts_with = "uris")]
-    pub mongod: Option<PathBuf>,
-
-    /// What `--cache` is given to the Selkies that are started
-    #[arg(long, value_name = "MODE", conflicts_with = "uris")]
-    pub cache: Option<String>,
-
-    /// Another value for one of the scenario's [values]; may be repeated
-    #[arg(long = "set", value_name = "NAME=VALUE")]
-    pub set: Vec<String>,
-
-    /// Users per second, instead of what the scenario says
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub users: Option<u32>,
-
-    /// Iterations of a second each
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    pub iterations: Option<u32>,
-
-    /// Processes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub processes: Option<u32>,
-
-    /// Connections of each process
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub pool: Option<u32>,
-
-    /// Milliseconds of the slices in which the users of a second begin
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub slice_ms: Option<u32>,
-
-    /// Write plots into this folder: a page of HTML, and a PNG for each operation
-    #[cfg(feature = "plot")]
-    #[arg(long, value_name = "DIR")]
-    pub plot: Option<PathBuf>,
-
-    /// Two iterations of a hundred users in two processes with five connections, for trying it out
-    #[arg(long)]
-    pub quick: bool,
-
-    /// Where chance begins: the same number draws the same values
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-
-    /// Leave the database `selkie_simulate` behind
-    #[arg(long)]
-    pub keep: bool,
-
-    #[arg(long = "as-process", hide = true)]
-    pub as_process: bool,
+/// The file that `--json` names.
+#[derive(Serialize)]
+struct JsonReport<'o> {
+    #[serde(flatten)]
+    outcome: &'o Outcome,
+    warnings: Vec<String>,
+    /// The pages and images that were written.
+    plots: &'o [PathBuf],
 }
 
 pub fn run(args: &SimulateArgs) -> Result<()> {
@@ -120,35 +36,21 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
         );
         return Ok(());
     }
-    let outcome = perform(args)?;
+    let outcome = Play::read(args)?.on_servers(args)?;
     println!("{}", outcome.text());
+    let plots = args.plot.as_ref().map_or_else(|| Ok(Vec::new()), |folder| plot::write(&outcome, folder))?;
     if let Some(path) = &args.target.json {
-        let text = serde_json::to_string_pretty(&outcome)?;
+        let report = JsonReport { warnings: outcome.warnings().collect(), plots: &plots, outcome: &outcome };
+        let text = serde_json::to_string_pretty(&report)?;
         std::fs::write(path, text + "\n").with_context(|| format!("writing {}", path.display()))?;
     }
-    for path in draw(args, &outcome)? {
+    for path in &plots {
         println!("{}", path.display());
     }
     if !outcome.holds() {
         bail!("something does not hold that has to; the table says what");
     }
     Ok(())
-}
-
-/// Runs the scenario on every server.
-pub fn perform(args: &SimulateArgs) -> Result<Outcome> {
-    Play::read(args)?.on_servers(args)
-}
-
-/// Draws the plots that are wanted. Gives their paths, the page first.
-#[cfg(feature = "plot")]
-pub fn draw(args: &SimulateArgs, outcome: &Outcome) -> Result<Vec<PathBuf>> {
-    args.plot.as_ref().map_or_else(|| Ok(Vec::new()), |folder| plot::write(outcome, folder))
-}
-
-#[cfg(not(feature = "plot"))]
-pub fn draw(_: &SimulateArgs, _: &Outcome) -> Result<Vec<PathBuf>> {
-    Ok(Vec::new())
 }
 
 fn list() -> Result<()> {
@@ -200,23 +102,25 @@ impl Play {
         if !args.target.uris.is_empty() {
             return self.on(&args.target.targets()?);
         }
-        let ground = Ground::prepare(&args.start)?;
-        let contestants = self.start(args, &ground)?;
-        let targets: Vec<Target> = contestants.iter().map(|one| one.target.clone()).collect();
+        let sandbox = Sandbox::prepare(&args.servers.gateway)?;
+        let servers = self.start(args, &sandbox)?;
+        let targets: Vec<Target> = servers.iter().map(|server| server.target.clone()).collect();
         self.on(&targets)
     }
 
-    fn start(&self, args: &SimulateArgs, ground: &Ground) -> Result<Vec<Contestant>> {
-        let mut contestants = Vec::new();
-        if let Some(program) = &args.mongod {
-            let start = if self.scenario.needs_transactions { servers::mongod_replica_set } else { servers::mongod };
-            contestants.push(start(program, ground.folder())?);
+    fn start(&self, args: &SimulateArgs, sandbox: &Sandbox) -> Result<Vec<StartedServer>> {
+        let mut servers = Vec::new();
+        if let Some(program) = &args.servers.mongod {
+            servers.push(match self.scenario.needs_transactions {
+                true => mongod_replica_set(program, sandbox.folder())?,
+                false => mongod(program, sandbox.folder(), Sockets::Tcp)?,
+            });
         }
         let options = args.cache.as_ref().map_or(Vec::new(), |mode| vec!["--cache", mode]);
-        for (store, mariadb) in ground.stores() {
-            contestants.push(ground.start(&format!("Selkie, {store}"), mariadb, &options)?);
+        for (store, mariadb) in sandbox.stores() {
+            servers.push(sandbox.start(&format!("Selkie, {store}"), mariadb, &options)?);
         }
-        Ok(contestants)
+        Ok(servers)
     }
 
     /// Runs on one server after the other.
@@ -254,8 +158,8 @@ impl Play {
 
     fn on_one(&self, target: &Target) -> Result<Server> {
         let sequences = stage::set_up(&self.scenario, &target.address, self.seed)?;
-        let started = Samples::start(target);
-        let figures = processes::run(self.run.processes, |process| Job {
+        let started = Stopwatch::start(target);
+        let measurements = processes::run(self.run.processes, |process| Job {
             scenario: self.text.clone(),
             set: self.set.clone(),
             run: self.run.clone(),
@@ -264,12 +168,12 @@ impl Play {
             seed: self.seed,
             sequences: sequences.clone(),
         })?;
-        let cpu = started.spent_until_now(target);
-        let checks = stage::check(&self.scenario, &target.address, &figures.done())?;
+        let cpu = started.spent(target);
+        let checks = stage::check(&self.scenario, &target.address, &measurements.done())?;
         if !self.keep {
             stage::clear(&target.address)?;
         }
-        Ok(Server::new(&target.name, &self.scenario, &self.run, &figures, checks, cpu))
+        Ok(Server::new(&target.name, &self.scenario, &self.run, &measurements, checks, cpu))
     }
 }
 

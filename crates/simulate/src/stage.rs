@@ -4,10 +4,11 @@ use super::generator::{Draw, Source};
 use super::scenario::{Check, Scenario, Setup};
 use super::template::Template;
 use super::user::{DATABASE, find};
-use crate::client::{Address, Connection};
-use crate::message::{Message, check_ok};
 use anyhow::{Context, Result, anyhow};
 use document::{DocBuf, ValueBuf, doc};
+use harness::address::Address;
+use harness::connection::Connection;
+use harness::message::{Message, check_ok};
 use serde::Serialize;
 
 /// How many documents one insert command takes.

@@ -3,8 +3,8 @@
 use super::generator::{Draw, Source};
 use super::scenario::{Operation, Step};
 use super::schedule::Beginning;
-use crate::message::{Message, reply_body};
 use document::{Doc, DocBuf, Value, ValueBuf, doc};
+use harness::message::{Message, reply_body};
 use std::time::Instant;
 
 /// The database that scenarios have to themselves.

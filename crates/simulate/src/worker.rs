@@ -1,16 +1,17 @@
 //! One process of a simulation: a thread that begins users when it is time, over a pool of connections.
 //!
 //! A user who finds no connection free waits for one, and its time runs from when it should have begun. So what a slow server makes
-//! others wait is in the figures ("coordinated omission" leaves it out), and so is what this process is late itself.
+//! others wait is in the measurements ("coordinated omission" leaves it out), and so is what this process is late itself.
 
-use super::figures::{Figures, Tally};
 use super::generator::Source;
+use super::measurements::{Measurements, Tally};
 use super::scenario::{Operation, Run, Scenario};
 use super::schedule::Schedule;
 use super::stage::connect;
 use super::user::{Next, Outcome, Session, User};
-use crate::client::{Address, Connection};
 use anyhow::{Context, Result};
+use harness::address::Address;
+use harness::connection::Connection;
 use rustix::event::{Timespec, epoll};
 use rustix::time::{ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, clock_gettime};
 use rustix::time::{timerfd_create, timerfd_settime};
@@ -33,7 +34,7 @@ pub struct Worker<'s> {
     idle: Vec<usize>,
     epoll: OwnedFd,
     timer: OwnedFd,
-    figures: Figures,
+    measurements: Measurements,
 }
 
 struct Lane<'s> {
@@ -61,7 +62,8 @@ impl<'s> Worker<'s> {
             lanes.push(Lane { connection, session: Session::new(&mut source), user: None });
         }
         let tally = |operation: &Operation| Tally::new(operation.steps.len(), run.iterations as usize);
-        let figures = Figures { operations: scenario.operations.iter().map(tally).collect(), ..Figures::default() };
+        let measurements =
+            Measurements { operations: scenario.operations.iter().map(tally).collect(), ..Measurements::default() };
         Ok(Worker {
             scenario,
             run: run.clone(),
@@ -72,12 +74,12 @@ impl<'s> Worker<'s> {
             lanes,
             epoll,
             timer,
-            figures,
+            measurements,
         })
     }
 
     /// Runs from `start` on until everybody is through or time is over.
-    pub fn run(mut self, start: Instant) -> Result<Figures> {
+    pub fn run(mut self, start: Instant) -> Result<Measurements> {
         let cpu = cpu_time();
         let end = start + self.run.window();
         let over = end + Duration::from_secs(self.run.overtime_seconds.into());
@@ -102,9 +104,9 @@ impl<'s> Worker<'s> {
             }
         }
         self.give_up(upcoming);
-        self.figures.runtime = start.elapsed();
-        self.figures.cpu = cpu_time().saturating_sub(cpu);
-        Ok(self.figures)
+        self.measurements.runtime = start.elapsed();
+        self.measurements.cpu = cpu_time().saturating_sub(cpu);
+        Ok(self.measurements)
     }
 
     fn set_timer(&self, after: Duration) -> Result<()> {
@@ -133,7 +135,7 @@ impl<'s> Worker<'s> {
                     self.lanes[lane].user = Some(user);
                     self.send(lane)?;
                 }
-                Err(message) => self.figures.operations[place].fail(message),
+                Err(message) => self.measurements.operations[place].fail(message),
             }
         }
         Ok(upcoming)
@@ -148,7 +150,7 @@ impl<'s> Worker<'s> {
             Ok(message) => {
                 if first {
                     user.sent = Instant::now();
-                    self.figures.lateness.record(user.sent.saturating_duration_since(user.intended));
+                    self.measurements.lateness.record(user.sent.saturating_duration_since(user.intended));
                 }
                 if let Err(error) = lane.connection.send(&message) {
                     self.lose(number, &error)?;
@@ -178,13 +180,13 @@ impl<'s> Worker<'s> {
         lane.connection.forget_reply();
         let (Next::Send(behind) | Next::Over(_, behind)) = &next;
         if let Some(step) = behind {
-            self.figures.operations[user.place].steps[*step].record(now - user.step_began);
+            self.measurements.operations[user.place].steps[*step].record(now - user.step_began);
             user.step_began = now;
         }
         match next {
             Next::Send(_) => self.send(number),
             Next::Over(outcome, _) => {
-                self.figures.in_time += u64::from(now <= end);
+                self.measurements.in_time += u64::from(now <= end);
                 self.finish(number, outcome, now);
                 Ok(())
             }
@@ -195,7 +197,7 @@ impl<'s> Worker<'s> {
     fn finish(&mut self, number: usize, outcome: Outcome, now: Instant) {
         let Some(user) = self.lanes[number].user.take() else { return };
         self.idle.push(number);
-        let tally = &mut self.figures.operations[user.place];
+        let tally = &mut self.measurements.operations[user.place];
         tally.retries += user.retries;
         match outcome {
             Outcome::Done => tally.done += 1,
@@ -223,12 +225,12 @@ impl<'s> Worker<'s> {
     /// Counts those who are not through, under way or not yet begun.
     fn give_up(&mut self, mut upcoming: u64) {
         for user in self.lanes.iter().filter_map(|lane| lane.user.as_ref()) {
-            self.figures.operations[user.place].given_up += 1;
+            self.measurements.operations[user.place].given_up += 1;
         }
         while self.schedule.beginning(upcoming).is_some() {
             upcoming += 1;
             let place = pick(&self.scenario.operations, &mut self.source);
-            self.figures.operations[place].given_up += 1;
+            self.measurements.operations[place].given_up += 1;
         }
     }
 }

@@ -1,15 +1,15 @@
 //! A thread with many lanes, each of which has one operation under way.
 
-use super::TruthArgs;
+use super::args::TruthArgs;
 use super::lane::{Lane, Shared};
 use super::model::{Later, Model, Source};
 use super::sql::{SqlWriter, cut_replicas};
 use super::tally::Tally;
 use super::write;
-use crate::client::Address;
-use crate::dataset::SplitMix;
-use crate::sql::SqlTarget;
 use anyhow::{Context, Result, anyhow};
+use harness::address::Address;
+use harness::random::SplitMix;
+use harness::sql_connection::SqlTarget;
 use rustix::event::{Timespec, epoll};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;

@@ -8,11 +8,12 @@ use super::observe::{self, JOINED, WHOLE};
 use super::read::{Answer, BATCH, Read, Reader};
 use super::tally::Tally;
 use super::write::{self, Write};
-use crate::client::{Address, Connection};
-use crate::dataset::SplitMix;
-use crate::message::{Message, cursor_batch, reply_body};
 use anyhow::{Context, Result, bail};
 use document::{Doc, DocBuf, Value, doc};
+use harness::address::Address;
+use harness::connection::Connection;
+use harness::message::{Message, cursor_batch, reply_body};
+use harness::random::SplitMix;
 
 pub struct Lane {
     pub connection: Connection,

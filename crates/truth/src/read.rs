@@ -5,8 +5,8 @@ use super::kind::Kind;
 use super::layout::{BLOCK, GROUPS, Id, MAIN, NUMBERS, Place, RENAMED, SIDE, TERRITORY, TEXTS, shown, text};
 use super::model::{Model, Source};
 use super::observe::{PART, Shape, WHOLE};
-use crate::dataset::SplitMix;
 use document::{ArrayWriter, Doc, DocBuf, Value, ValueBuf, array, doc};
+use harness::random::SplitMix;
 use std::ops::Range;
 
 /// A read that is to be sent.

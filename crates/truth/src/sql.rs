@@ -5,10 +5,10 @@ use super::layout::{BLOCK, Id, Layout, Version, shown};
 use super::model::{Later, Model, Source};
 use super::read::collection;
 use super::tally::Tally;
-use crate::dataset::SplitMix;
-use crate::message::DATABASE;
-use crate::sql::{Refused, SqlConnection, SqlTarget};
 use anyhow::Result;
+use harness::message::DATABASE;
+use harness::random::SplitMix;
+use harness::sql_connection::{SqlConnection, SqlError, SqlTarget};
 use mariadb_wire::Param;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ pub fn cut_replicas(target: &SqlTarget, pause: Duration, done: &AtomicBool) -> R
             last = Instant::now();
             match connection.query(CUT) {
                 // One that has gone by itself meanwhile.
-                Err(error) if error.downcast_ref::<Refused>().is_some_and(|one| one.code == 1094) => {}
+                Err(error) if error.downcast_ref::<SqlError>().is_some_and(|one| one.code == 1094) => {}
                 outcome => outcome?,
             }
         }
@@ -106,7 +106,7 @@ impl SqlWriter<'_> {
     ) -> Result<u64> {
         loop {
             match self.transaction(connection, ids, versions, end) {
-                Err(error) if error.downcast_ref::<Refused>().is_some_and(|one| TRY_AGAIN.contains(&one.code)) => {
+                Err(error) if error.downcast_ref::<SqlError>().is_some_and(|one| TRY_AGAIN.contains(&one.code)) => {
                     connection.query("ROLLBACK")?;
                 }
                 outcome => return outcome,

@@ -5,9 +5,9 @@ use super::layout::{Id, Place, RENAMED, TURNS, Version, next_version_pipeline, s
 use super::model::Model;
 use super::observe::{self, WHOLE};
 use super::read::{away, collection, exists, home, numbers};
-use crate::dataset::SplitMix;
-use crate::message::{DATABASE, Message};
 use document::{ArrayWriter, Doc, DocBuf, Value, doc};
+use harness::message::{DATABASE, Message};
+use harness::random::SplitMix;
 
 /// A write that is to be sent; the model knows that it has begun.
 pub struct Write {

@@ -1,32 +1,25 @@
-//! The published table: the five queries against MongoDB, and against Selkie with each kind of caching, on each of its stores. Every
-//! server is started for it. A last column tells what the socket alone costs of each answer.
+//! The published table: the five queries on MongoDB, and on Selkie with each mode of its cache, on
+//! each of its stores. All servers are started for it. The last column is the cost of the socket
+//! alone.
 
-use super::{CarsArgs, Reading, measure_beside_plain};
-use crate::report::{Report, Row, figure, markdown};
-use crate::servers::{self, Contestant, MONGODB, Mariadb, Sockets};
-use crate::target::Target;
+use super::measure::{Repetitions, measure_with_replay};
 use anyhow::{Result, bail};
-use std::path::{Path, PathBuf};
+use harness::report::{Report, Row, markdown, three_digits};
+use harness::servers::{MONGODB, Sandbox, ServerArgs, Sockets, StartedServer, mongod};
+use harness::target::Target;
+use std::path::Path;
 
 #[derive(clap::Args, Debug, Clone, Default)]
 pub struct ModesArgs {
-    /// Start MongoDB (if --mongod is given) and a Selkie for each of these modes on each store, instead of asking servers that run
+    /// Start MongoDB (if --mongod is given) and a Selkie for each of these modes on each store,
+    /// instead of measuring servers that run
     #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "uris")]
     pub modes: Vec<Mode>,
 
-    /// The mongod to compare with
-    #[arg(long, value_name = "PROGRAM", requires = "modes")]
-    pub mongod: Option<PathBuf>,
+    #[command(flatten)]
+    pub servers: ServerArgs,
 
-    /// The mariadbd behind half of them; `none` leaves these out
-    #[arg(long, value_name = "PROGRAM", default_value = "mariadbd")]
-    pub mariadbd: PathBuf,
-
-    /// The Selkie to measure; this program if not given
-    #[arg(long, value_name = "PROGRAM", requires = "modes")]
-    pub selkie: Option<PathBuf>,
-
-    /// Ask all of them over Unix sockets rather than TCP
+    /// Connect to all of them by Unix sockets instead of TCP
     #[arg(long, requires = "modes")]
     pub unix_sockets: bool,
 }
@@ -48,7 +41,7 @@ pub enum Mode {
 const PUBLISHED: [Mode; 3] = [Mode::None, Mode::Results, Mode::Documents];
 
 impl ModesArgs {
-    pub fn is_wanted(&self) -> bool {
+    pub fn is_given(&self) -> bool {
         !self.modes.is_empty()
     }
 
@@ -56,13 +49,13 @@ impl ModesArgs {
         if self.unix_sockets { Sockets::Unix } else { Sockets::Tcp }
     }
 
-    fn wanted(&self) -> Vec<Mode> {
+    fn expanded_modes(&self) -> Vec<Mode> {
         if self.modes.contains(&Mode::All) { PUBLISHED.to_vec() } else { self.modes.clone() }
     }
 }
 
 impl Mode {
-    /// What `--cache` takes, which is its name as well.
+    /// Returns the value of `--cache`.
     fn option(self) -> &'static str {
         match self {
             Mode::None | Mode::All => "off",
@@ -77,63 +70,57 @@ impl Mode {
     }
 }
 
-pub fn run(args: &CarsArgs) -> Result<()> {
-    let reading = args.mode_reading();
-    let report = measure(&args.modes, reading)?;
-    let (iterations, turn) = (reading.iterations, reading.turn.requests);
+/// Measures the servers and prints the table.
+pub fn run(args: &ModesArgs, repetitions: Repetitions, json: Option<&Path>) -> Result<()> {
+    let report = measure(args, repetitions)?;
+    let (iterations, turn) = (repetitions.iterations, repetitions.round_robin.requests);
     println!(
-        "Milliseconds, mean of {iterations} runs over one connection, {turn} in a row; in brackets as a multiple of the first column.\n"
+        "Milliseconds, mean of {iterations} runs over one connection, {turn} in a row; in brackets the ratio to the first column.\n"
     );
     println!("{}", markdown(&table(&report.rows)));
-    let machine = &report.machine;
-    println!("{} cores, {}, load average at the start {}", machine.cores, machine.cpu, machine.load_average);
-    report.write_json(args.target.json.as_deref())
+    println!("{}", report.machine);
+    report.write_json(json)
 }
 
-/// Starts the servers and asks them. A server's name is its store and its mode, as in `embedded, none`.
-pub fn measure(args: &ModesArgs, reading: Reading) -> Result<Report> {
-    let folder = tempfile::Builder::new().prefix("selkie-bench-").tempdir()?;
-    let mariadb = match args.mariadbd.to_str() {
-        Some("none") => None,
-        _ => Some(Mariadb::start(&args.mariadbd, folder.path())?),
-    };
-    let contestants = start(args, folder.path(), mariadb.as_ref())?;
-    if contestants.is_empty() {
+/// Starts the servers and measures them. A server's name is its store and its mode, as in
+/// `embedded, none`.
+pub fn measure(args: &ModesArgs, repetitions: Repetitions) -> Result<Report> {
+    let sandbox = Sandbox::prepare(&args.servers.gateway)?;
+    let servers = start(args, &sandbox)?;
+    if servers.is_empty() {
         bail!("none of the servers starts");
     }
-    // Those on MariaDB share its tables, and must not take one another's away.
-    let collections: Vec<String> = (0..contestants.len()).map(|number| format!("cars_{number}")).collect();
-    let targets = contestants.iter().zip(&collections).map(|(one, collection)| (&one.target, collection.as_str()));
+    // The gateways on MariaDB share its tables, so each server has a collection of its own.
+    let collections: Vec<String> = (0..servers.len()).map(|number| format!("cars_{number}")).collect();
+    let targets = servers.iter().zip(&collections).map(|(server, collection)| (&server.target, collection.as_str()));
     let targets: Vec<(&Target, &str)> = targets.collect();
     let mut report = Report::default();
-    report.extend(measure_beside_plain(&targets, reading)?);
+    report.extend(measure_with_replay(&targets, repetitions)?);
     Ok(report)
 }
 
-fn start(args: &ModesArgs, folder: &Path, mariadb: Option<&Mariadb>) -> Result<Vec<Contestant>> {
-    let selkie = servers::program(args.selkie.as_ref())?;
-    let mut contestants = Vec::new();
-    if let Some(program) = &args.mongod {
-        contestants.push(servers::mongod_by(program, folder, args.sockets())?);
+fn start(args: &ModesArgs, sandbox: &Sandbox) -> Result<Vec<StartedServer>> {
+    let mut servers = Vec::new();
+    if let Some(program) = &args.servers.mongod {
+        servers.push(mongod(program, sandbox.folder(), args.sockets())?);
     }
-    let stores = [("embedded", None), ("MariaDB", mariadb)];
-    for (store, mariadb) in stores.into_iter().filter(|(store, mariadb)| *store == "embedded" || mariadb.is_some()) {
-        for mode in args.wanted() {
+    for (store, mariadb) in sandbox.stores() {
+        for mode in args.expanded_modes() {
             // There are no result sets without MariaDB.
             if mode == Mode::Results && mariadb.is_none() {
                 continue;
             }
             let name = format!("{store}, {}", mode.name());
-            match servers::selkie_by(&name, &selkie, folder, mariadb, args.sockets(), &["--cache", mode.option()]) {
-                Ok(contestant) => contestants.push(contestant),
-                Err(error) => eprintln!("left out: {error:#}"),
+            match sandbox.start_on(&name, mariadb, args.sockets(), &["--cache", mode.option()]) {
+                Ok(server) => servers.push(server),
+                Err(error) => eprintln!("skipped: {error:#}"),
             }
         }
     }
-    Ok(contestants)
+    Ok(servers)
 }
 
-/// A line per query, a column per server.
+/// Returns a line per query and a column per server.
 fn table(rows: &[Row]) -> Vec<Vec<String>> {
     let (mut measures, mut targets) = (Vec::new(), Vec::new());
     for row in rows {
@@ -147,8 +134,8 @@ fn table(rows: &[Row]) -> Vec<Vec<String>> {
     let cell = |measure: &str, target: &str| {
         let row = rows.iter().find(|row| row.measure == measure && row.target == target);
         match row.and_then(|row| Some((row.mean_ms?, row.ratio?))) {
-            Some((mean, _)) if target == MONGODB => figure(mean),
-            Some((mean, ratio)) => format!("{} ({})", figure(mean), figure(ratio)),
+            Some((mean, _)) if target == MONGODB => three_digits(mean),
+            Some((mean, ratio)) => format!("{} ({})", three_digits(mean), three_digits(ratio)),
             None => String::new(),
         }
     };
@@ -164,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_per_query_and_a_column_per_server() {
+    fn the_table_has_a_line_per_query_and_a_column_per_server() {
         let row = |measure: &str, target: &str, mean| Row {
             measure: measure.into(),
             target: target.into(),

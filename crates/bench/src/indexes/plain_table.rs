@@ -1,10 +1,9 @@
-//! The cars in a plain table of MariaDB, by prepared statements and without a gateway: what the server takes by itself.
+//! The cars in a plain table of MariaDB, accessed by prepared statements without a gateway.
 
-use super::INSERTED;
 use crate::dataset::cars;
-use crate::sql::{SqlConnection, SqlTarget};
 use anyhow::{Result, bail};
 use document::{DocBuf, Value};
+use harness::sql_connection::{SqlConnection, SqlTarget};
 use mariadb_wire::Param;
 
 const DATABASE: &str = "selkie_bench_plain";
@@ -12,13 +11,14 @@ const COLUMNS: &str = "`_id`, `Year`, `Make`, `Model`, `Category`, `createdAt`, 
 
 pub struct PlainTable {
     connection: SqlConnection,
-    /// Of as many rows as one timed insert has.
+    /// Inserts `rows_per_insert` rows.
     insert: String,
+    rows_per_insert: u64,
 }
 
 impl PlainTable {
-    /// Makes the table and loads it; nothing but its key is indexed.
-    pub fn load(target: &SqlTarget, documents: u64) -> Result<PlainTable> {
+    /// Creates the table, without secondary indexes, and loads it.
+    pub fn load(target: &SqlTarget, documents: u64, rows_per_insert: u64) -> Result<PlainTable> {
         let mut connection = SqlConnection::open(target)?;
         connection.query(&format!("CREATE DATABASE IF NOT EXISTS {DATABASE}"))?;
         connection.query(&format!("DROP TABLE IF EXISTS {DATABASE}.cars"))?;
@@ -27,9 +27,9 @@ impl PlainTable {
              `Model` VARCHAR(40) NOT NULL, `Category` VARCHAR(40) NOT NULL, `createdAt` VARCHAR(40) NOT NULL, \
              `updatedAt` VARCHAR(40) NOT NULL) ENGINE = InnoDB CHARSET = utf8mb4 COLLATE = utf8mb4_nopad_bin"
         ))?;
-        let mut table = PlainTable { connection, insert: insert_of(INSERTED) };
-        for first in (0..documents).step_by(INSERTED as usize) {
-            table.insert(&cars(first, INSERTED.min(documents - first)))?;
+        let mut table = PlainTable { connection, insert: insert_of(rows_per_insert), rows_per_insert };
+        for first in (0..documents).step_by(rows_per_insert as usize) {
+            table.insert(&cars(first, rows_per_insert.min(documents - first)))?;
         }
         Ok(table)
     }
@@ -42,7 +42,7 @@ impl PlainTable {
 
     pub fn insert(&mut self, cars: &[DocBuf]) -> Result<()> {
         let values = cars.iter().flat_map(|car| car.as_doc().values()).map(param).collect::<Result<Vec<_>>>()?;
-        let other = (cars.len() as u64 != INSERTED).then(|| insert_of(cars.len() as u64));
+        let other = (cars.len() as u64 != self.rows_per_insert).then(|| insert_of(cars.len() as u64));
         self.connection.execute(other.as_ref().unwrap_or(&self.insert), &values).map(drop)
     }
 
@@ -54,11 +54,11 @@ impl PlainTable {
         }
     }
 
-    /// Reads all rows; `rest` stands behind the table's name.
+    /// Runs a SELECT and reads all its rows; `rest` follows the name of the table.
     pub fn query(&mut self, rest: &str) -> Result<()> {
         let mut rows = 0;
         self.connection.rows(&format!("SELECT {COLUMNS} FROM {DATABASE}.cars {rest}"), &[], |_| rows += 1)?;
-        if rows == 0 { bail!("nothing found") } else { Ok(()) }
+        if rows == 0 { bail!("the query found nothing") } else { Ok(()) }
     }
 }
 

@@ -1,10 +1,11 @@
-//! Counting system calls, of this process and of servers: a helper process stops each of their threads at each call (ptrace).
+//! Counts the system calls of this process and of servers: a child process stops each of their threads
+//! at each call (ptrace).
 //!
-//! That makes everything slow, so nothing else is measured meanwhile. What is counted are entries into the kernel, whatever they are for; who
-//! may be traced is the system's affair (`kernel.yama.ptrace_scope`), and where it may not, there is no figure.
+//! That makes everything slow, so nothing else is measured meanwhile. All entries into the kernel are
+//! counted. The system may forbid tracing (`kernel.yama.ptrace_scope`); then there is no result.
 
-use crate::process::Pid;
 use anyhow::{Context, Result, bail};
+use harness::process::Pid;
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;
@@ -23,28 +24,28 @@ pub struct CountCallsArgs {
     pub pids: Vec<Pid>,
 }
 
-/// What the helper says when all threads are being watched.
+/// The line that the child prints once it traces all threads.
 const READY: &str = "ready";
 
-/// How often the helper looks for threads that have stopped.
-const LOOK_EVERY: Duration = Duration::from_micros(20);
+/// The interval at which the child polls for stopped threads.
+const POLL_INTERVAL: Duration = Duration::from_micros(20);
 
 /// The kernel's `PTRACE_SYSCALL_INFO_ENTRY`.
 const ENTRY: u8 = 1;
 
-/// The helper, while it counts.
+/// The child process, while it counts.
 pub struct Counter {
     child: Child,
     output: BufReader<ChildStdout>,
 }
 
 impl Counter {
-    /// `None`: these processes may not be watched.
+    /// Starts to count. Returns `None` if the processes may not be traced.
     pub fn begin(pids: &[Pid]) -> Result<Option<Counter>> {
-        // Only asked for where a parent may not be traced by its children; elsewhere it is refused, and not needed.
+        // Needed on systems where a child may not trace its parent; others refuse it.
         let _ = set_ptracer(PTracer::Any);
         let mut child = Command::new(std::env::current_exe()?)
-            .args(["bench", "count-calls"])
+            .arg("count-calls")
             .args(pids.iter().map(Pid::to_string))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -61,13 +62,13 @@ impl Counter {
         Ok(None)
     }
 
-    /// All calls since then.
+    /// Returns the number of calls since the beginning.
     pub fn end(mut self) -> Result<u64> {
         drop(self.child.stdin.take());
         let mut line = String::new();
         self.output.read_line(&mut line)?;
         self.child.wait()?;
-        line.trim().parse().context("the process that counts system calls did not say how many there were")
+        line.trim().parse().context("the process that counts system calls printed no number")
     }
 }
 
@@ -80,12 +81,12 @@ impl Drop for Counter {
 
 static OVER: AtomicBool = AtomicBool::new(false);
 
-/// The helper: watches until standard input ends, and prints one number.
+/// Runs the child process: traces until standard input ends, and prints the number of calls.
 pub fn count_calls(args: &CountCallsArgs) -> Result<()> {
     for &pid in &args.pids {
         let threads = fs::read_dir(format!("/proc/{pid}/task")).with_context(|| format!("process {pid}"))?;
         for thread in threads.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
-            watch(NixPid::from_raw(thread))?;
+            trace(NixPid::from_raw(thread))?;
         }
     }
     std::thread::spawn(|| {
@@ -96,34 +97,34 @@ pub fn count_calls(args: &CountCallsArgs) -> Result<()> {
     let mut calls = 0;
     while !OVER.load(Ordering::Acquire) {
         match waitpid(None, Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::StillAlive) => std::thread::sleep(LOOK_EVERY),
+            Ok(WaitStatus::StillAlive) => std::thread::sleep(POLL_INTERVAL),
             Ok(WaitStatus::PtraceSyscall(thread)) => {
                 calls += u64::from(ptrace::syscall_info(thread).is_ok_and(|info| info.op == ENTRY));
-                go_on(thread, None)?;
+                resume(thread, None)?;
             }
-            Ok(WaitStatus::PtraceEvent(thread, ..)) => go_on(thread, None)?,
-            Ok(WaitStatus::Stopped(thread, signal)) => go_on(thread, Some(signal))?,
+            Ok(WaitStatus::PtraceEvent(thread, ..)) => resume(thread, None)?,
+            Ok(WaitStatus::Stopped(thread, signal)) => resume(thread, Some(signal))?,
             Ok(_) | Err(Errno::EINTR) => {}
             Err(error) => bail!("waiting for the processes: {error}"),
         }
     }
-    // When this process ends, those it watches go on by themselves.
+    // When this process ends, the traced processes continue.
     println!("{calls}");
     Ok(())
 }
 
-/// From the thread's next call on.
-fn watch(thread: NixPid) -> Result<()> {
+/// Traces a thread from its next call on.
+fn trace(thread: NixPid) -> Result<()> {
     let options = Options::PTRACE_O_TRACESYSGOOD | Options::PTRACE_O_TRACECLONE;
     match ptrace::seize(thread, options) {
         Ok(()) => Ok(ptrace::interrupt(thread)?),
-        // It has ended meanwhile.
+        // The thread has ended meanwhile.
         Err(Errno::ESRCH) => Ok(()),
-        Err(error) => bail!("thread {thread} may not be watched: {error}"),
+        Err(error) => bail!("thread {thread} may not be traced: {error}"),
     }
 }
 
-fn go_on(thread: NixPid, signal: Option<Signal>) -> Result<()> {
+fn resume(thread: NixPid, signal: Option<Signal>) -> Result<()> {
     match ptrace::syscall(thread, signal) {
         Ok(()) | Err(Errno::ESRCH) => Ok(()),
         Err(error) => bail!("thread {thread}: {error}"),

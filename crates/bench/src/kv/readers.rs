@@ -1,26 +1,29 @@
-//! Readers for each way, and the rows that they read.
+//! Readers of each method, and the rows that they read.
 
-use super::way::{Reader, Way};
-use crate::client::Connection;
-use crate::message::{MARKER, Message, check_ok, cursor_batch};
-use crate::sql::{SqlConnection, SqlTarget};
-use crate::target::Target;
+use super::read_method::{ReadMethod, Reader};
 use anyhow::{Context, Result, bail};
 use document::{DocBuf, Value, doc};
+use harness::connection::Connection;
+use harness::message::{MARKER, Message, check_ok, cursor_batch};
+use harness::sql_connection::{SqlConnection, SqlTarget};
+use harness::target::Target;
 use mariadb_wire::Param;
 use std::path::Path;
 
-/// The engines of MariaDB's tables, which are called after them.
+/// The name of the method within this process that others are compared with.
+pub const EMBEDDED: &str = "MariaDB, embedded, prepared";
+
+/// The engines of MariaDB's tables, which are named after them.
 pub const MARIADB_ENGINES: [&str; 3] = ["InnoDB", "MEMORY", "Aria"];
 
-/// Where the rows are, in every server.
+/// The database of the rows, in every server.
 const DATABASE: &str = "kv";
 const COLLECTION: &str = "kv";
 
-/// What a value ends with.
+/// The end of each value.
 const PADDING: &str = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
 
-/// Rows that one command inserts by the MongoDB protocol.
+/// Rows per insert command of the MongoDB protocol.
 const BATCH: u64 = 10_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,17 +32,17 @@ pub enum Statement {
     Prepared,
 }
 
-/// 100 bytes, of which the first eight are the key.
+/// Returns 100 bytes, of which the first eight are the key.
 fn value(key: u64) -> String {
     format!("{key:08}{PADDING}")
 }
 
-/// Whether this row ends with the key's value.
+/// Fails unless this row ends with the key's value.
 fn check(row: &[u8], key: u64) -> Result<()> {
     let text = row.len().checked_sub(8 + PADDING.len()).and_then(|start| row.get(start..start + 8));
-    let right = text.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok()) == Some(key);
-    if !right || !row.ends_with(PADDING.as_bytes()) {
-        bail!("the row of {key} is not the one that was written");
+    let is_right = text.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok()) == Some(key);
+    if !is_right || !row.ends_with(PADDING.as_bytes()) {
+        bail!("the row of {key} differs from the one that was written");
     }
     Ok(())
 }
@@ -48,10 +51,10 @@ fn select(engine: &str, key: &str) -> String {
     format!("SELECT v FROM {DATABASE}.{engine} WHERE k = {key}")
 }
 
-/// Makes the tables, a statement each.
+/// Returns the statements that create and fill the tables.
 fn definitions(rows: u64) -> Vec<String> {
-    let room = "SET SESSION max_heap_table_size = 1073741824".to_owned();
-    let mut statements = vec![format!("CREATE DATABASE {DATABASE}"), room];
+    let table_size = "SET SESSION max_heap_table_size = 1073741824".to_owned();
+    let mut statements = vec![format!("CREATE DATABASE {DATABASE}"), table_size];
     for engine in MARIADB_ENGINES {
         statements.push(format!(
             "CREATE TABLE {DATABASE}.{engine} (k BIGINT NOT NULL PRIMARY KEY, v VARCHAR(100) NOT NULL) ENGINE = {engine} CHARSET = latin1"
@@ -64,7 +67,7 @@ fn definitions(rows: u64) -> Vec<String> {
     statements
 }
 
-/// Makes the tables in a server.
+/// Creates and fills the tables in a server.
 pub fn fill_server(url: &str, rows: u64) -> Result<()> {
     let mut connection = SqlConnection::open(&SqlTarget::parse(url)?)?;
     definitions(rows).iter().try_for_each(|statement| connection.query(statement).with_context(|| statement.clone()))
@@ -72,25 +75,25 @@ pub fn fill_server(url: &str, rows: u64) -> Result<()> {
 
 // --- MariaDB by its protocol
 
-pub fn sql(name: &str, url: &str, compressed: bool, engine: &str, statement: Statement) -> Result<Way> {
+pub fn sql(name: &str, url: &str, compressed: bool, engine: &str, statement: Statement) -> Result<ReadMethod> {
     let (target, engine) = (SqlTarget::parse(url)?, engine.to_owned());
     let open = move || -> Result<Box<dyn Reader>> {
         let connection = SqlConnection::open_with(&target, compressed)?;
-        Ok(Box::new(BySql { connection, prepared: select(&engine, "?"), engine: engine.clone(), statement }))
+        Ok(Box::new(SqlReader { connection, prepared: select(&engine, "?"), engine: engine.clone(), statement }))
     };
-    Way::new(name, Box::new(open))
+    ReadMethod::new(name, Box::new(open))
 }
 
-struct BySql {
+struct SqlReader {
     connection: SqlConnection,
     prepared: String,
     engine: String,
     statement: Statement,
 }
 
-impl Reader for BySql {
+impl Reader for SqlReader {
     fn read(&mut self, key: u64) -> Result<()> {
-        let mut checked = Err(anyhow::anyhow!("there is no row of {key}"));
+        let mut checked = Err(anyhow::anyhow!("no row has the key {key}"));
         let take = |row: &[u8]| checked = check(row, key);
         match self.statement {
             Statement::Prepared => self.connection.rows(&self.prepared, &[Param::Unsigned(key)], take)?,
@@ -102,12 +105,12 @@ impl Reader for BySql {
 
 // --- MariaDB in this process
 
-/// Makes the same tables in this process, and a way to each of them.
+/// Creates the same tables in this process, and a method to read each of them.
 #[cfg(feature = "embedded-mariadb")]
-pub fn embedded(database: &std::sync::Arc<mariadb_embedded::Database>, rows: u64) -> Result<Vec<Way>> {
+pub fn embedded(database: &std::sync::Arc<mariadb_embedded::Database>, rows: u64) -> Result<Vec<ReadMethod>> {
     let filling = std::thread::scope(|scope| scope.spawn(|| fill_embedded(database, rows)).join());
-    filling.ok().context("making tables panicked")??;
-    let way = |name: &str, engine: &'static str, statement| {
+    filling.ok().context("creating tables panicked")??;
+    let method = |name: &str, engine: &'static str, statement| {
         let database = database.clone();
         let open = move || -> Result<Box<dyn Reader>> {
             let mut session = database.connect().map_err(|refused| anyhow::Error::msg(refused.message))?;
@@ -115,17 +118,17 @@ pub fn embedded(database: &std::sync::Arc<mariadb_embedded::Database>, rows: u64
                 session.prepare(&select(engine, "?")).map_err(|refused| anyhow::Error::msg(refused.message))?;
             Ok(Box::new(Embedded { session, prepared, engine, statement, rows: mariadb_embedded::Rows::default() }))
         };
-        Way::new(name, Box::new(open))
+        ReadMethod::new(name, Box::new(open))
     };
     let [innodb, others @ ..] = MARIADB_ENGINES;
-    let mut ways = vec![
-        way(super::EMBEDDED, innodb, Statement::Prepared)?,
-        way("MariaDB, embedded, text", innodb, Statement::Text)?,
+    let mut methods = vec![
+        method(EMBEDDED, innodb, Statement::Prepared)?,
+        method("MariaDB, embedded, text", innodb, Statement::Text)?,
     ];
     for engine in others {
-        ways.push(way(&format!("{}, {engine}", super::EMBEDDED), engine, Statement::Prepared)?);
+        methods.push(method(&format!("{EMBEDDED}, {engine}"), engine, Statement::Prepared)?);
     }
-    Ok(ways)
+    Ok(methods)
 }
 
 #[cfg(feature = "embedded-mariadb")]
@@ -161,7 +164,7 @@ impl Reader for Embedded {
 
 // --- SQLite in this process
 
-pub fn sqlite(folder: &Path, rows: u64) -> Result<Way> {
+pub fn sqlite(folder: &Path, rows: u64) -> Result<ReadMethod> {
     let path = folder.join("kv.sqlite");
     let mut connection = rusqlite::Connection::open(&path)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
@@ -173,11 +176,11 @@ pub fn sqlite(folder: &Path, rows: u64) -> Result<Way> {
     transaction.commit()?;
     let open = move || -> Result<Box<dyn Reader>> {
         let connection = rusqlite::Connection::open(&path)?;
-        // All of it in memory, as in the others.
+        // All rows in memory, as with the other methods.
         connection.pragma_update(None, "cache_size", -262_144)?;
         Ok(Box::new(Sqlite(connection)))
     };
-    Way::new("SQLite in the process, prepared", Box::new(open))
+    ReadMethod::new("SQLite in the process, prepared", Box::new(open))
 }
 
 struct Sqlite(rusqlite::Connection);
@@ -191,9 +194,8 @@ impl Reader for Sqlite {
 
 // --- the MongoDB protocol
 
-pub fn mongo(target: &Target, rows: u64) -> Result<Way> {
-    let mut connection = Connection::open(&target.address)?;
-    connection.handshake()?;
+pub fn mongo(target: &Target, rows: u64) -> Result<ReadMethod> {
+    let mut connection = Connection::open_with_handshake(&target.address)?;
     for first in (0..rows).step_by(BATCH as usize) {
         let documents: Vec<DocBuf> =
             (first..rows.min(first + BATCH)).map(|key| doc! { "_id": key as i32, "v": value(key).as_str() }).collect();
@@ -203,16 +205,15 @@ pub fn mongo(target: &Target, rows: u64) -> Result<Way> {
     }
     let address = target.address.clone();
     let open = move || -> Result<Box<dyn Reader>> {
-        let mut connection = Connection::open(&address)?;
-        connection.handshake()?;
+        let connection = Connection::open_with_handshake(&address)?;
         let by_id = doc! { "_id": MARKER };
         let find = doc! { "find": COLLECTION, "filter": &by_id, "limit": 1i32, "singleBatch": true };
         Ok(Box::new(Mongo { connection, find: Message::command_on(DATABASE, find) }))
     };
-    let way = Way::new(&target.name, Box::new(open))?.with_behind(target.behind.clone());
-    Ok(match target.server {
-        Some(pid) => way.of_process(pid),
-        None => way,
+    let method = ReadMethod::new(&target.name, Box::new(open))?.with_backends(target.backend_pids.clone());
+    Ok(match target.server_pid {
+        Some(pid) => method.with_server(pid),
+        None => method,
     })
 }
 
@@ -225,7 +226,7 @@ impl Reader for Mongo {
     fn read(&mut self, key: u64) -> Result<()> {
         self.find.patch(key as i32);
         let (_, batch) = cursor_batch(check_ok(self.connection.round_trip(&self.find)?)?)?;
-        let document = batch.values().next().and_then(Value::as_document).context("there is no such document")?;
+        let document = batch.values().next().and_then(Value::as_document).context("no such document")?;
         match document.get("v") {
             Some(Value::String(text)) => check(text.as_bytes(), key),
             other => bail!("the document of {key} has {other:?}"),
@@ -238,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_known_by_its_key() {
+    fn a_row_is_checked_by_its_key() {
         let row = [b"\0\0\x64", value(4711).as_bytes()].concat();
         check(&row, 4711).unwrap();
         assert!(check(&row, 4712).is_err());

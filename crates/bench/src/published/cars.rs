@@ -1,17 +1,19 @@
-//! MaxScale's document cache: five queries of 10,000 cars, without a cache, with one of result sets, and with one of replies.
+//! MaxScale's document cache: five queries of 10,000 cars, without a cache, with a cache of result
+//! sets, and with a cache of replies.
 
-use super::{Programs, PublishedArgs, Section, Table, experiment, line};
-use crate::Bench;
-use crate::cars::modes;
-use crate::report::{Row, figure};
-use crate::servers::MONGODB;
-use anyhow::{Result, bail};
+use super::args::{PublishedArgs, parse};
+use super::section::{Section, Table, line};
+use crate::cars::{CarsArgs, modes};
+use anyhow::Result;
+use harness::report::{Row, three_digits};
+use harness::servers::MONGODB;
 
 const ABOUT: &str = "Published for MaxScale's NoSQL protocol module (MongoDB 4.4.6, MariaDB 10.5, a laptop): 10,000 cars, 579 of them Toyotas, the \
-mean of 100 runs over one connection, in milliseconds. In brackets each figure as a multiple of MongoDB's in the same line. Selkie's \
-embedded store has no result sets to keep. MongoDB has an index on `Make` in neither.";
+mean of 100 runs over one connection, in milliseconds. In brackets the ratio to MongoDB in the same line. Selkie's \
+embedded store has no result sets to cache. There is no index on `Make` in any of them.";
 
-/// Query, and milliseconds with MongoDB, no caching, filter caching (result sets), internal caching (replies).
+/// The query, and milliseconds with MongoDB, no cache, filter cache (result sets), internal cache
+/// (replies).
 const PUBLISHED: [(&str, &str, [f64; 4]); 5] = [
     ("first 101", "{find: \"cars\"}", [1.75, 13.25, 3.12, 3.03]),
     ("all 10,000", "{find: \"cars\", batchSize: 10000}", [70.12, 129.98, 119.59, 62.17]),
@@ -24,13 +26,13 @@ const MODES: [&str; 3] = ["none", "results", "documents"];
 
 pub fn command(args: &PublishedArgs) -> Vec<String> {
     let iterations = if args.quick { "5" } else { "100" };
-    args.command(&["cars", "--modes", "all", "--iterations", iterations], Programs::All)
+    args.command(&["bench", "cars", "--modes", "all", "--iterations", iterations])
 }
 
 pub fn section(args: &PublishedArgs) -> Result<Section> {
     let command = command(args);
-    let Bench::Cars(cars) = experiment(&command)? else { bail!("{command:?} is another experiment") };
-    let report = modes::measure(&cars.modes, cars.mode_reading())?;
+    let cars: CarsArgs = parse(&command)?;
+    let report = modes::measure(&cars.modes, cars.mode_repetitions())?;
     let table = Table { lines: lines(&report.rows), command, plots: Vec::new() };
     Ok(Section { title: "A cache of documents", about: ABOUT, tables: vec![table], notes: Vec::new() })
 }
@@ -45,22 +47,22 @@ fn lines(rows: &[Row]) -> Vec<Vec<String>> {
         lines.push(cells(&format!("`{query}`"), "published", &published));
         for store in STORES {
             let modes = MODES.map(|mode| mean(measure, &format!("{store}, {mode}")));
-            let figures = [mean(measure, MONGODB), modes[0], modes[1], modes[2]];
+            let values = [mean(measure, MONGODB), modes[0], modes[1], modes[2]];
             if modes.iter().any(Option::is_some) {
-                lines.push(cells("", &format!("Selkie, {store}"), &figures));
+                lines.push(cells("", &format!("Selkie, {store}"), &values));
             }
         }
     }
     lines
 }
 
-fn cells(query: &str, server: &str, figures: &[Option<f64>; 4]) -> Vec<String> {
-    let base = figures[0];
-    let cells = figures.iter().enumerate().map(|(column, milliseconds)| match (milliseconds, base) {
+fn cells(query: &str, server: &str, values: &[Option<f64>; 4]) -> Vec<String> {
+    let base = values[0];
+    let cells = values.iter().enumerate().map(|(column, milliseconds)| match (milliseconds, base) {
         (Some(milliseconds), Some(base)) if column > 0 => {
-            format!("{} ({})", figure(*milliseconds), figure(milliseconds / base))
+            format!("{} ({})", three_digits(*milliseconds), three_digits(milliseconds / base))
         }
-        (Some(milliseconds), _) => figure(*milliseconds),
+        (Some(milliseconds), _) => three_digits(*milliseconds),
         (None, _) => String::new(),
     });
     [query.to_owned(), server.to_owned()].into_iter().chain(cells).collect()
@@ -71,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_figure_stands_under_the_published_one() {
+    fn results_are_in_the_line_after_the_published_numbers() {
         let row = |target: &str, mean| Row {
             measure: "_id".into(),
             target: target.into(),

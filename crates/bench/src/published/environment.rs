@@ -1,8 +1,9 @@
-//! What the figures were made on and with.
+//! The machine and the versions of a report.
 
-use super::PublishedArgs;
-use crate::report::{Machine, markdown};
-use std::path::Path;
+use anyhow::Result;
+use harness::report::{Machine, markdown};
+use harness::servers::ServerArgs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
 
@@ -12,62 +13,62 @@ pub struct Environment {
     lines: Vec<(&'static str, String)>,
 }
 
-/// With a load average beyond this, somebody else was at work.
+/// A higher load average means that the machine had other work.
 const LOAD_MAX: f64 = 1.0;
 
 impl Environment {
-    pub fn find(args: &PublishedArgs) -> Environment {
+    pub fn find(servers: &ServerArgs) -> Result<Environment> {
         let machine = Machine::default();
         let load = machine.load_average.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0);
-        let selkie = match &args.selkie {
-            Some(program) => version(program),
-            None => format!("selkie {}{}", env!("CARGO_PKG_VERSION"), commit()),
-        };
+        let selkie = version(&servers.gateway.selkie_program()?);
+        // A Selkie that is named may be of another commit.
+        let commit = if servers.gateway.selkie.is_none() { commit() } else { String::new() };
+        let version_of = |program: &Option<PathBuf>| program.as_deref().map_or_else(String::new, version);
         let lines = vec![
             ("machine", format!("{} cores ({}), {} of memory", machine.cores, machine.cpu, memory())),
             ("system", system()),
             ("load average at the start", machine.load_average),
-            ("Selkie", selkie),
-            ("MongoDB", version(&args.mongod)),
-            ("MariaDB", version(&args.mariadbd)),
+            ("Selkie", selkie + &commit),
+            ("MongoDB", version_of(&servers.mongod)),
+            ("MariaDB", version_of(&servers.gateway.mariadbd)),
             ("date", date(machine.unix_seconds as i64)),
         ];
-        Environment { load, lines }
+        Ok(Environment { load, lines })
     }
 
-    /// What one should know of the machine's other work, if there was any.
+    /// Returns a warning if the machine had other work, or an empty text.
     pub fn warning(&self) -> String {
         if self.load <= LOAD_MAX {
             return String::new();
         }
         format!(
-            "**The machine had other work**: its load average at the start was {:.1}. Whoever had to wait for a core waited much longer than the servers \
-             need, which shows in means, standard deviations and high percentiles first; medians (p50), CPU times and ratios suffer least. Servers of one table \
-             were measured in turns except for simulations, which run on one server after the other.\n\n",
+            "**The machine had other work**: its load average at the start was {:.1}. Waiting for a core increases means, standard deviations and \
+             high percentiles most; medians (p50), CPU times and ratios least. Servers of one table were measured in turns, except in \
+             simulations, which run on one server after the other.\n\n",
             self.load
         )
     }
 
     pub fn markdown(&self) -> String {
-        let head = vec!["made".to_owned(), "on and with".to_owned()];
-        let lines = self.lines.iter().map(|(what, is)| vec![(*what).to_owned(), is.clone()]);
+        let head = vec!["environment".to_owned(), String::new()];
+        let lines = self.lines.iter().map(|(name, value)| vec![(*name).to_owned(), value.clone()]);
         markdown(&std::iter::once(head).chain(lines).collect::<Vec<_>>())
     }
 }
 
-/// The first line of what a program says of its version, without where it lies.
+/// Returns the first line that a program prints for `--version`, without its path.
 fn version(program: &Path) -> String {
-    let said = Command::new(program).arg("--version").output();
-    let said = said.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    let line = said.lines().next().unwrap_or("unknown").trim();
+    let output = Command::new(program).arg("--version").output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let line = text.lines().next().unwrap_or("unknown").trim();
     let name = program.display().to_string();
     line.strip_prefix(&name).map_or(line, str::trim_start).to_owned()
 }
 
-/// The commit, where the program is run from its sources.
+/// Returns the commit of the current directory, or an empty text outside of a repository.
 fn commit() -> String {
-    let said = Command::new("git").args(["rev-parse", "--short", "HEAD"]).output();
-    match said {
+    let output = Command::new("git").args(["rev-parse", "--short", "HEAD"]).output();
+    match output {
         Ok(output) if output.status.success() => format!(", {}", String::from_utf8_lossy(&output.stdout).trim()),
         _ => String::new(),
     }
@@ -87,7 +88,7 @@ fn memory() -> String {
     kibibytes.map_or_else(|| "an unknown amount".to_owned(), |kibibytes| format!("{:.1} GiB", kibibytes / 1_048_576.0))
 }
 
-/// The day, as in 2026-01-31.
+/// Returns the day, such as 2026-01-31.
 fn date(unix_seconds: i64) -> String {
     let mut text = Vec::new();
     document::json::value_to_json(document::Value::DateTime(unix_seconds * 1000), &mut text);
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days() {
+    fn dates_are_formatted() {
         assert_eq!(date(951_782_400), "2000-02-29");
     }
 }

@@ -1,18 +1,18 @@
-//! What the client/server protocol costs: reads of single rows by their key, all data in memory.
+//! The cost of the client/server protocol: reads of single rows by their key, all data in memory.
 
-use super::{Programs, PublishedArgs, Section, Table, experiment, line};
-use crate::Bench;
-use crate::kv;
-use crate::report::{Row, figure};
-use crate::servers::MONGODB;
-use anyhow::{Result, bail};
+use super::args::{PublishedArgs, parse};
+use super::section::{Section, Table, line};
+use crate::kv::{self, KvArgs};
+use anyhow::Result;
+use harness::report::{Row, three_digits};
+use harness::servers::MONGODB;
 
 const ABOUT: &str = "Published: key-value reads with all data in memory, client and server on one machine. The library within the process read more than twice as much \
-as any client of MySQL's servers, from which it was concluded that the protocol between client and server, rather than the parsing of SQL, is the larger \
-cost. Compression cost NDB 25 to 30 %; Unix sockets were a little faster than TCP. In brackets each figure as a multiple of MongoDB's in the same column. \
-MariaDB stands here for MySQL; there is no NDB.";
+as any client of MySQL's servers, and the conclusion was that the protocol between client and server, not the parsing of SQL, is the larger \
+cost. Compression cost NDB 25 to 30 %; Unix sockets were a little faster than TCP. In brackets the ratio to MongoDB in the same column. \
+Here MariaDB replaces MySQL; there is no NDB.";
 
-/// What was measured, what comes nearest to it here, and rows per second.
+/// The published method, the nearest method here, and rows per second.
 const PUBLISHED: [(&str, Option<&str>, f64); 5] = [
     ("MongoDB", Some("MongoDB"), 110_000.0),
     ("MySQL, MEMORY engine", Some("MariaDB, Unix socket, prepared, MEMORY"), 43_000.0),
@@ -23,28 +23,28 @@ const PUBLISHED: [(&str, Option<&str>, f64); 5] = [
 
 pub fn command(args: &PublishedArgs) -> Vec<String> {
     let words: &[&str] = match args.quick {
-        true => &["kv", "--rows", "1000", "--seconds", "0.2", "--rounds", "1"],
-        false => &["kv"],
+        true => &["bench", "kv", "--rows", "1000", "--seconds", "0.2", "--rounds", "1"],
+        false => &["bench", "kv"],
     };
-    args.command(words, Programs::All)
+    args.command(words)
 }
 
 pub fn section(args: &PublishedArgs) -> Result<Section> {
     let command = command(args);
-    let Bench::Kv(kv) = experiment(&command)? else { bail!("{command:?} is another experiment") };
+    let kv: KvArgs = parse(&command)?;
     let rows = kv::measure(&kv)?;
     let embedded = rows.iter().any(|row| row.target.contains("embedded"));
     let table = Table { lines: lines(&rows), command, plots: Vec::new() };
-    let note = "The program was built without libmariadbd, so that the library within the process is missing here; \
-                `cargo build --release -p selkie --features embedded-mariadb` brings it.";
+    let note = "The library within the process is missing, because this build has no libmariadbd. \
+                `make embedded-mariadb` builds it.";
     let notes = if embedded { Vec::new() } else { vec![note.to_owned()] };
     Ok(Section { title: "What a protocol costs", about: ABOUT, tables: vec![table], notes })
 }
 
-/// What was published first, each with what comes nearest to it; then all that is measured here besides.
+/// Returns a line for each published number with its nearest result, then lines of the other results.
 fn lines(rows: &[Row]) -> Vec<Vec<String>> {
     let mut lines =
-        vec![line(["published", "here", "rows/s published", "rows/s here", "p50 ms", "cpu µs/row", "behind"])];
+        vec![line(["published", "here", "rows/s published", "rows/s here", "p50 ms", "cpu µs/row", "backend"])];
     let find = |name: &str| rows.iter().find(|row| row.target == name);
     let base = find(MONGODB).and_then(|row| row.per_second);
     for (name, here, per_second) in PUBLISHED {
@@ -58,17 +58,17 @@ fn lines(rows: &[Row]) -> Vec<Vec<String>> {
 }
 
 fn cells(name: &str, published: String, row: Option<&Row>, base: Option<f64>) -> Vec<String> {
-    let cell = |value: fn(&Row) -> Option<f64>| row.and_then(value).map(figure).unwrap_or_default();
+    let cell = |value: fn(&Row) -> Option<f64>| row.and_then(value).map(three_digits).unwrap_or_default();
     let here = row.map(|row| row.target.clone()).unwrap_or_default();
     let per_second = row.and_then(|row| row.per_second).map(|per_second| relative(per_second, base));
-    let figures = [cell(|row| row.p50_ms), cell(|row| row.cpu_us), cell(|row| row.behind_cpu_us)];
-    [name.to_owned(), here, published, per_second.unwrap_or_default()].into_iter().chain(figures).collect()
+    let values = [cell(|row| row.p50_ms), cell(|row| row.cpu_us), cell(|row| row.backend_cpu_us)];
+    [name.to_owned(), here, published, per_second.unwrap_or_default()].into_iter().chain(values).collect()
 }
 
 fn relative(per_second: f64, base: Option<f64>) -> String {
     match base {
-        Some(base) => format!("{} ({})", figure(per_second), figure(per_second / base)),
-        None => figure(per_second),
+        Some(base) => format!("{} ({})", three_digits(per_second), three_digits(per_second / base)),
+        None => three_digits(per_second),
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_published_stands_beside_what_comes_nearest() {
+    fn published_numbers_are_beside_the_nearest_results() {
         let row =
             |target: &str, per_second| Row { target: target.into(), per_second: Some(per_second), ..Row::default() };
         let lines = lines(&[row("MariaDB, TCP, text", 5000.0), row(MONGODB, 10_000.0)]);

@@ -1,8 +1,8 @@
 //! The table of what can be drawn, by name.
 
 use super::{Generator, Scope};
-use crate::dataset::Zipfian;
 use document::{Value, ValueBuf};
+use harness::random::Zipfian;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 use toml::value::{Datetime, Offset};

@@ -134,21 +134,21 @@ fn what_turns_out_wrong_later_is_an_error_too() {
 
 #[test]
 fn the_documentation_knows_every_function_and_every_scenario() {
-    let page = include_str!("../../../../../docs/simulator.md");
+    let page = include_str!("../../../../docs/simulator.md");
     for function in &FUNCTIONS {
         assert!(page.contains(&format!("`{}`", function.usage)), "{}", function.usage);
     }
-    for shipped in &crate::simulate::shipped::SHIPPED {
+    for shipped in &crate::shipped::SHIPPED {
         assert!(page.contains(&format!("| `{}` |", shipped.name)), "{}", shipped.name);
     }
 }
 
 #[test]
 fn the_example_of_the_documentation_is_a_scenario() {
-    let page = include_str!("../../../../../docs/simulator.md");
+    let page = include_str!("../../../../docs/simulator.md");
     let (_, example) = page.split_once("    about = ").unwrap();
     let (example, _) = example.split_once("\n| where").unwrap();
     let text: String = format!("    about = {example}").lines().map(|line| format!("{}\n", line.trim())).collect();
-    let scenario = crate::simulate::scenario::Scenario::read(&text, &[]).unwrap();
+    let scenario = crate::scenario::Scenario::read(&text, &[]).unwrap();
     assert_eq!(scenario.operations.len(), 2);
 }

@@ -1,7 +1,7 @@
 //! One table of a scenario, of which it is known what keys it may have.
 
-use crate::simulate::generator::{Draw, Scope, Source as Chance};
-use crate::simulate::template::{self, Template};
+use crate::generator::{Draw, Scope, Source as Chance};
+use crate::template::{self, Template};
 use strict_toml::{Refusal, Source, Value, nearest};
 use toml::de::{DeTable, DeValue};
 

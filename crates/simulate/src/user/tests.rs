@@ -1,7 +1,7 @@
 //! Users and what servers answer them.
 
 use super::*;
-use crate::simulate::scenario::Scenario;
+use crate::scenario::Scenario;
 use document::array;
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! Made-up histories: right ones pass, and whatever is stale, missing, invented or out of order is found.
 
 use super::*;
-use crate::truth::layout::{RENAMED, TERRITORY};
-use crate::truth::model::{Later, Model};
+use crate::layout::{RENAMED, TERRITORY};
+use crate::model::{Later, Model};
 use std::time::Duration;
 
 const LAYOUT: Layout = Layout { main: 128, pad: 10 };

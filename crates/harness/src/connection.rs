@@ -1,37 +1,19 @@
-//! A blocking connection that sends prebuilt messages and reads whole replies into a buffer it keeps.
+//! A blocking connection that sends prebuilt messages and reads whole replies into a reused buffer.
 
+use crate::address::Address;
 use crate::message::{Message, check_ok, message_length};
 use anyhow::{Context, Result, bail};
 use document::{Doc, DocBuf, doc};
-use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::time::Duration;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Address {
-    /// `host:port`
-    Tcp(String),
-    Unix(PathBuf),
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Address::Tcp(host) => f.write_str(host),
-            Address::Unix(path) => path.display().fmt(f),
-        }
-    }
-}
-
-/// A server that takes longer than this over one reply is taken to hang.
+/// A server that takes longer over one reply counts as hanging.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// No reply is longer than this: a batch of 16 MiB and its surroundings.
+/// The longest valid reply: a batch of 16 MiB, and room for the rest.
 const REPLY_BYTES_MAX: usize = 48_000_000;
 
 enum Socket {
@@ -63,7 +45,14 @@ impl Connection {
         Ok(Connection { socket, buffer: vec![0; 16 * 1024], filled: 0 })
     }
 
-    /// Says hello as a driver would, so that the server sets up what it keeps per connection.
+    /// Opens a connection and sends `hello` on it.
+    pub fn open_with_handshake(address: &Address) -> Result<Connection> {
+        let mut connection = Connection::open(address)?;
+        connection.handshake()?;
+        Ok(connection)
+    }
+
+    /// Sends `hello` like a driver, so that the server sets up its state for the connection.
     pub fn handshake(&mut self) -> Result<()> {
         let driver = doc! { "name": "selkie-bench", "version": env!("CARGO_PKG_VERSION") };
         let os = doc! { "type": "Linux" };
@@ -81,7 +70,8 @@ impl Connection {
         .context("sending")
     }
 
-    /// One system call's worth of reply. Gives whether the reply is complete; [`Connection::reply`] shows it then.
+    /// Reads from the socket once. Returns whether the reply is complete; [`Connection::reply`] then
+    /// returns it.
     pub fn receive_some(&mut self) -> Result<bool> {
         let free = &mut self.buffer[self.filled..];
         let count = match &mut self.socket {
@@ -106,17 +96,17 @@ impl Connection {
         Ok(self.filled == length)
     }
 
-    /// The whole reply, header included.
+    /// Returns the whole reply, including its header.
     pub fn reply(&self) -> &[u8] {
         &self.buffer[..self.filled]
     }
 
-    /// Makes room for the next reply.
+    /// Discards the reply, to make room for the next one.
     pub fn forget_reply(&mut self) {
         self.filled = 0;
     }
 
-    /// Sends a message and reads its reply whole.
+    /// Sends a message and reads its whole reply.
     pub fn round_trip(&mut self, message: &Message) -> Result<&[u8]> {
         self.forget_reply();
         self.send(message)?;
@@ -124,14 +114,19 @@ impl Connection {
         Ok(&self.buffer[..self.filled])
     }
 
-    /// Runs a command that has to succeed and gives its reply's body.
+    /// Runs a command and returns the body of its reply; fails if the command does.
     pub fn run(&mut self, body: DocBuf) -> Result<Doc<'_>> {
         check_ok(self.round_trip(&Message::command(body))?)
     }
 
-    /// As [`Connection::run`], on another database.
+    /// Like [`Connection::run`], on another database.
     pub fn run_on(&mut self, database: &str, body: DocBuf) -> Result<Doc<'_>> {
         check_ok(self.round_trip(&Message::command_on(database, body))?)
+    }
+
+    /// Drops a collection. Succeeds if there is none, for which older servers return error 26.
+    pub fn drop_collection(&mut self, collection: &str) -> Result<()> {
+        self.round_trip(&Message::command(doc! { "drop": collection })).map(drop)
     }
 }
 

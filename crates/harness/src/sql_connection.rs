@@ -1,8 +1,8 @@
-//! A blocking connection to MariaDB that runs prepared statements and says how many rows they have changed.
+//! A blocking connection to MariaDB that runs statements, as text or prepared.
 
 mod compressed;
 
-use crate::client::Address;
+use crate::address::Address;
 use crate::process::listening_pid;
 use crate::target::{Target, percent_decode};
 use anyhow::{Context, Result, bail};
@@ -23,7 +23,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// Where MariaDB is and who logs in.
+/// The address of MariaDB, and the login.
 #[derive(Clone)]
 pub struct SqlTarget {
     address: Address,
@@ -31,9 +31,9 @@ pub struct SqlTarget {
     password: String,
 }
 
-/// The server refuses a statement.
+/// An error that the server returned for a statement.
 #[derive(Debug)]
-pub struct Refused {
+pub struct SqlError {
     pub code: u16,
     message: String,
 }
@@ -43,7 +43,7 @@ pub struct SqlConnection {
     reader: PacketReader,
     statements: HashMap<String, u32>,
     capabilities: Capabilities,
-    /// What is sent; kept, so that its memory is.
+    /// The packets to send; kept to reuse its memory.
     out: Vec<u8>,
 }
 
@@ -53,7 +53,7 @@ impl Socket for UnixStream {}
 impl<S: Socket> Socket for Compressed<S> {}
 impl<S: Socket + ?Sized> Socket for Box<S> {}
 
-/// What MySQL says too, but MariaDB by the bit that is missing: that extended capabilities follow.
+/// CLIENT_COMPRESS: the client can use the compressed protocol.
 const COMPRESS: Capabilities = Capabilities(1 << 5);
 
 const CAPABILITIES: Capabilities = Capabilities(
@@ -71,16 +71,16 @@ const COLLATION: u8 = 45;
 const PACKET_BYTES_MAX: usize = 64 << 20;
 const REPLY_TIMEOUT: Duration = Duration::from_secs(300);
 
-impl fmt::Display for Refused {
+impl fmt::Display for SqlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MariaDB answers {}: {}", self.code, self.message)
+        write!(f, "MariaDB returned error {}: {}", self.code, self.message)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for SqlError {}
 
 impl SqlTarget {
-    /// Takes `mysql://user:password@host:port` or `mysql://user@localhost/?socket=/path` apart.
+    /// Parses `mysql://user:password@host:port` or `mysql://user@localhost/?socket=/path`.
     pub fn parse(url: &str) -> Result<SqlTarget> {
         let rest = url.strip_prefix("mysql://").context("the URL of MariaDB begins with mysql://")?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -96,13 +96,13 @@ impl SqlTarget {
         Ok(SqlTarget { address, user: percent_decode(user), password: percent_decode(password) })
     }
 
-    /// What is measured of it, under this name.
+    /// Returns the target to measure, with this name.
     pub fn named(&self, name: &str) -> Target {
         Target {
             name: name.to_owned(),
             address: self.address.clone(),
-            server: listening_pid(&self.address),
-            behind: Vec::new(),
+            server_pid: listening_pid(&self.address),
+            backend_pids: Vec::new(),
         }
     }
 }
@@ -112,7 +112,7 @@ impl SqlConnection {
         Self::open_with(target, false)
     }
 
-    /// `compressed`: by the compressed protocol.
+    /// Opens a connection, with the compressed protocol if `compressed`.
     pub fn open_with(target: &SqlTarget, compressed: bool) -> Result<SqlConnection> {
         let socket: Box<dyn Socket> = match &target.address {
             Address::Tcp(host) => {
@@ -134,7 +134,7 @@ impl SqlConnection {
         connection.log_in(target)?;
         if compressed {
             if !connection.capabilities.contains(COMPRESS) {
-                bail!("MariaDB does not compress");
+                bail!("MariaDB does not support the compressed protocol");
             }
             connection.socket = Box::new(Compressed::new(connection.socket));
         }
@@ -144,7 +144,7 @@ impl SqlConnection {
     fn log_in(&mut self, target: &SqlTarget) -> Result<()> {
         let greeting = self.receive()?;
         let handshake = Handshake::decode(&greeting)?;
-        let proof = prove(auth::NATIVE, target, &handshake.scramble)?;
+        let proof = auth_response(auth::NATIVE, target, &handshake.scramble)?;
         self.capabilities = self.capabilities & handshake.capabilities;
         let response = HandshakeResponse {
             capabilities: self.capabilities,
@@ -162,15 +162,16 @@ impl SqlConnection {
                 Some(&OK) => return Ok(()),
                 Some(&END) => {
                     let switch = AuthSwitch::decode(&answer)?;
-                    let proof = prove(&String::from_utf8_lossy(switch.plugin), target, switch.data)?;
+                    let proof = auth_response(&String::from_utf8_lossy(switch.plugin), target, switch.data)?;
                     self.send(self.reader.sequence().wrapping_add(1), |out| out.extend_from_slice(&proof))?;
                 }
-                _ => bail!("MariaDB did not finish the login in a way known here"),
+                _ => bail!("MariaDB answered the login with an unknown packet"),
             }
         }
     }
 
-    /// Runs a statement that gives no rows; how many it has found to change. [`Refused`] says that the server did not take it.
+    /// Runs a prepared statement without a result set and returns the number of rows that it found
+    /// to change. Fails with [`SqlError`] if the server refuses the statement.
     pub fn execute(&mut self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
         let statement = match self.statements.get(sql) {
             Some(statement) => *statement,
@@ -190,15 +191,15 @@ impl SqlConnection {
         Ok(prepared.statement)
     }
 
-    /// Runs a statement that cannot be prepared or need not be.
+    /// Runs a statement without a result set, as text.
     pub fn query(&mut self, sql: &str) -> Result<()> {
         self.send(0, |out| com::query(sql, out))?;
         OkPacket::decode(&self.receive()?)?;
         Ok(())
     }
 
-    /// Runs a SELECT; how many rows it gives.
-    pub fn select(&mut self, sql: &str) -> Result<u64> {
+    /// Runs a SELECT as text and returns the number of its rows.
+    pub fn count_rows(&mut self, sql: &str) -> Result<u64> {
         self.send(0, |out| com::query(sql, out))?;
         let Head::ResultSet { columns, .. } = Head::decode(&self.receive()?, CAPABILITIES)? else {
             bail!("a SELECT without a result set");
@@ -219,7 +220,7 @@ impl SqlConnection {
         self.socket.write_all(&self.out).context("sending to MariaDB")
     }
 
-    /// Runs a prepared statement that gives rows, and hands each to `take`, as the protocol has it. The types of columns are not looked at.
+    /// Runs a prepared SELECT and passes each row to `take`, encoded as in the protocol.
     pub fn rows(&mut self, sql: &str, params: &[Param<'_>], take: impl FnMut(&[u8])) -> Result<()> {
         let statement = match self.statements.get(sql) {
             Some(statement) => *statement,
@@ -229,7 +230,7 @@ impl SqlConnection {
         self.take_rows(take)
     }
 
-    /// As [`SqlConnection::rows`], of a statement that is sent as text, so that its rows are text.
+    /// Like [`SqlConnection::rows`], but sends the statement as text, so that its rows are text.
     pub fn text_rows(&mut self, sql: &str, take: impl FnMut(&[u8])) -> Result<()> {
         self.send(0, |out| com::query(sql, out))?;
         self.take_rows(take)
@@ -246,7 +247,7 @@ impl SqlConnection {
                 }
             }
             Head::Ok(_) => return Ok(()),
-            Head::Err(packet) => return Err(refused(&packet)),
+            Head::Err(packet) => return Err(sql_error(&packet)),
         };
         loop {
             let payload = self.next_payload()?;
@@ -257,7 +258,7 @@ impl SqlConnection {
             match Next::decode(payload)? {
                 Next::Row(row) => take(row),
                 Next::End(_) => return Ok(()),
-                Next::Err(packet) => return Err(refused(&packet)),
+                Next::Err(packet) => return Err(sql_error(&packet)),
             }
         }
     }
@@ -280,13 +281,13 @@ impl SqlConnection {
         Ok(())
     }
 
-    /// One packet that is no error.
+    /// Receives a packet; fails if it is an error.
     fn receive(&mut self) -> Result<Vec<u8>> {
         loop {
             if let Some(range) = self.reader.next_packet()? {
                 let payload = self.reader.payload(range).to_vec();
                 if payload.first() == Some(&ERR) {
-                    return Err(refused(&ErrPacket::decode(&payload)?));
+                    return Err(sql_error(&ErrPacket::decode(&payload)?));
                 }
                 return Ok(payload);
             }
@@ -295,16 +296,16 @@ impl SqlConnection {
     }
 }
 
-fn refused(packet: &ErrPacket<'_>) -> anyhow::Error {
-    Refused { code: packet.code, message: String::from_utf8_lossy(packet.message).into_owned() }.into()
+fn sql_error(packet: &ErrPacket<'_>) -> anyhow::Error {
+    SqlError { code: packet.code, message: String::from_utf8_lossy(packet.message).into_owned() }.into()
 }
 
-fn prove(plugin: &str, target: &SqlTarget, scramble: &[u8]) -> Result<Vec<u8>> {
+fn auth_response(plugin: &str, target: &SqlTarget, scramble: &[u8]) -> Result<Vec<u8>> {
     let password = target.password.as_bytes();
     match plugin {
         auth::NATIVE => Ok(auth::native_password(password, scramble.get(..20).unwrap_or(scramble))),
         auth::ED25519 => Ok(auth::ed25519(password, scramble.get(..32).unwrap_or(scramble)).to_vec()),
-        _ => bail!("MariaDB wants to log in by {plugin}, which is not known here"),
+        _ => bail!("MariaDB asks for a login by {plugin}, which is not supported here"),
     }
 }
 

@@ -1,4 +1,5 @@
-//! The compressed protocol, from the client's side: packets travel in frames, which are compressed where that is worth it.
+//! The client's side of the compressed protocol: packets travel in frames, and large frames are
+//! compressed.
 //!
 //! Source: <https://mariadb.com/kb/en/0-packet/#compressed-packet>
 
@@ -6,15 +7,15 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress};
 use std::io::{self, Read, Write};
 
 const HEADER_BYTES: usize = 7;
-/// What is shorter is sent as it is, as MariaDB's own client does.
+/// Shorter frames are sent uncompressed, as MariaDB's own client does.
 const COMPRESSED_BYTES_MIN: usize = 50;
 
 pub struct Compressed<S> {
     socket: S,
     sequence: u8,
-    /// What has come from the socket and is not taken apart yet.
+    /// Bytes from the socket that are not decoded yet.
     incoming: Vec<u8>,
-    /// Bytes of packets, and how many of them have been read.
+    /// Bytes of packets, of which the first `read` have been read.
     unpacked: Vec<u8>,
     read: usize,
 }
@@ -24,7 +25,7 @@ impl<S> Compressed<S> {
         Compressed { socket, sequence: 0, incoming: Vec::new(), unpacked: Vec::new(), read: 0 }
     }
 
-    /// Takes the first frame apart, if it is here whole.
+    /// Decodes the first frame and returns true, if it has arrived completely.
     fn unpack(&mut self) -> io::Result<bool> {
         let Some((header, rest)) = self.incoming.split_first_chunk::<HEADER_BYTES>() else { return Ok(false) };
         let number =
@@ -68,9 +69,9 @@ impl<S: Read> Read for Compressed<S> {
 }
 
 impl<S: Write> Write for Compressed<S> {
-    /// `bytes` are a whole command.
+    /// Sends `bytes`, a whole command, as one frame.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Numbers begin anew with each command; no command here is larger than a frame.
+        // Sequence numbers restart with each command. No command here is larger than a frame.
         self.sequence = 0;
         let mut packed = Vec::new();
         if bytes.len() >= COMPRESSED_BYTES_MIN {
@@ -100,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_come_back() {
+    fn frames_are_decoded_as_they_were_encoded() {
         for text in [b"short".to_vec(), b"long ".repeat(1000)] {
             let mut out = Compressed::new(Vec::new());
             out.write_all(&text).unwrap();
