@@ -254,7 +254,7 @@ impl Outcome {
             "began late, mean ms",
             "p99",
             "cpu µs/user",
-            "behind",
+            "backend",
             "simulator's CPU, % of a core",
         ];
         let mut lines = vec![heads.map(str::to_owned).to_vec()];
