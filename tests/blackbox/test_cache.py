@@ -222,12 +222,12 @@ def test_it_says_why(cached, database_name):
         def why(command: dict, database=db) -> dict:
             return database.command({"selkieCache": 1, "why": command})["why"]
 
-        assert not why({"find": "c", "filter": {"g": 3}})["kept"]
+        assert not why({"find": "c", "filter": {"g": 3}})["cached"]
         db.command({"find": "c", "filter": {"g": 3}})
-        assert why({"find": "c", "filter": {"g": 3}})["kept"]
+        assert why({"find": "c", "filter": {"g": 3}})["cached"]
         assert "documents" in why({"aggregate": "c", "pipeline": [{"$sample": {"size": 1}}], "cursor": {}})["reason"]
         assert "admin" in why({"find": "c"}, client.admin)["reason"]
-        assert "kept" in why({"insert": "c"})["reason"]
+        assert "cached" in why({"insert": "c"})["reason"]
         with pytest.raises(OperationFailure) as refused:
             db.command({"selkieCache": 1, "whi": {}})
         assert refused.value.code == 40415

@@ -132,7 +132,7 @@ def test_many_at_once_never_see_the_past_and_redis_may_go(site):
         thread.join()
     assert not wrong, wrong[:5]
     assert min(len(written) for written in acknowledged) > 20
-    assert site.shared(0)["failed"] + site.shared(1)["failed"] > 0
+    assert site.shared(0)["errors"] + site.shared(1)["errors"] > 0
     site.settle()
 
 

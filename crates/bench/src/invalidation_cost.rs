@@ -142,7 +142,7 @@ fn measure(
     }
     updaters[2].fill(kind, args.filters)?;
     let before = updaters[2].statistics()?;
-    if before.get("answers") == 0 {
+    if before.get("entries") == 0 {
         bail!("{} filters were sent, and the cache is empty", args.filters);
     }
     for turn in 0..args.writes.div_ceil(TURN) as usize {
@@ -156,13 +156,13 @@ fn measure(
     Ok(vec![
         store.to_owned(),
         name.to_owned(),
-        before.get("answers").to_string(),
+        before.get("entries").to_string(),
         three_digits(cpu[0]),
         three_digits(cpu[1]),
         three_digits(cpu[2]),
         three_digits(cpu[2] - cpu[1]),
-        three_digits(gained("changesMicros") / gained("changes").max(1.0)),
-        after.get("answers").to_string(),
+        three_digits(gained("invalidationMicros") / gained("changes").max(1.0)),
+        after.get("entries").to_string(),
     ])
 }
 

@@ -1,4 +1,5 @@
-//! Which fields a change of a document is about, so that what asks for others is asked once and not of both images.
+//! The fields that differ between a document's images, so that conditions on other fields are
+//! evaluated once instead of for both images.
 
 use crate::bounded_evaluation;
 use crate::invalidation_index::first_name;
@@ -8,30 +9,31 @@ use query::predicate::{Node, Test};
 use smallvec::SmallVec;
 use store::Change;
 
-/// Names of fields that differ; `None`: any may.
-pub struct Changed<'d>(Option<SmallVec<[&'d [u8]; 8]>>);
+/// Names of the fields that differ; `None`: any may.
+pub struct ChangedFields<'d>(Option<SmallVec<[&'d [u8]; 8]>>);
 
-impl<'d> Changed<'d> {
+impl<'d> ChangedFields<'d> {
     pub fn any() -> Self {
-        Changed(None)
+        ChangedFields(None)
     }
 
-    pub fn of(change: &'d Change) -> Changed<'d> {
+    pub fn of(change: &'d Change) -> ChangedFields<'d> {
         match change {
             Change::Document { before: Some(before), after: Some(after) } => {
-                Changed(between(before.as_doc(), after.as_doc()))
+                ChangedFields(between(before.as_doc(), after.as_doc()))
             }
-            _ => Changed::any(),
+            _ => ChangedFields::any(),
         }
     }
 
-    /// Whether the images may differ in what a path that begins with this name reaches.
-    pub fn may_be_about(&self, name: &str) -> bool {
-        self.0.as_ref().is_none_or(|names| may_be_about(name, names))
+    /// Returns whether the images may differ at a path that begins with this name.
+    pub fn may_concern(&self, name: &str) -> bool {
+        self.0.as_ref().is_none_or(|names| may_concern(name, names))
     }
 
-    /// Whether one of several conditions fails for both images, since it is about what they have in common. None of those before it may
-    /// end in an error for one of them, which would be the answer.
+    /// Returns whether one of several conditions fails for both images, because it depends on
+    /// fields that do not differ. A condition before it that may fail with an error rules nothing
+    /// out, since the error would be the result.
     pub fn rules_out(&self, predicate: &Predicate, image: Doc<'_>) -> bool {
         let (Some(names), Node::And(all)) = (&self.0, predicate.root()) else { return false };
         for condition in all {
@@ -50,18 +52,18 @@ impl<'d> Changed<'d> {
         false
     }
 
-    /// Whether a predicate may hold for one of the images and not for the other.
+    /// Returns whether a predicate may hold for one image and not for the other.
     pub fn matters_to(&self, predicate: &Predicate) -> bool {
         self.is_read_by(predicate.root())
     }
 
-    /// The same for one condition.
+    /// As [`ChangedFields::matters_to`], for one condition.
     pub fn is_read_by(&self, node: &Node) -> bool {
         self.0.as_ref().is_none_or(|names| reads(node, names))
     }
 }
 
-/// Field by field, as long as they come in the same order, which most updates leave as it is.
+/// Compares field by field, while the order of the fields is the same, as most updates leave it.
 fn between<'d>(before: Doc<'d>, after: Doc<'d>) -> Option<SmallVec<[&'d [u8]; 8]>> {
     let (mut before, mut after) = (before.elements(), after.elements());
     let mut names = SmallVec::new();
@@ -75,8 +77,8 @@ fn between<'d>(before: Doc<'d>, after: Doc<'d>) -> Option<SmallVec<[&'d [u8]; 8]
     }
 }
 
-/// What has no name is reached in other ways too.
-fn may_be_about(name: &str, changed: &[&[u8]]) -> bool {
+/// A field without a name can be reached through other paths too.
+fn may_concern(name: &str, changed: &[&[u8]]) -> bool {
     name.is_empty() || changed.contains(&name.as_bytes())
 }
 
@@ -85,13 +87,13 @@ fn reads(node: &Node, names: &[&[u8]]) -> bool {
         Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => {
             branches.iter().any(|branch| reads(branch, names))
         }
-        Node::Path { path, .. } => may_be_about(first_name(path), names),
+        Node::Path { path, .. } => may_concern(first_name(path), names),
         Node::Never => false,
         _ => true,
     }
 }
 
-/// Whether a condition certainly ends in no error: those that are quickly told.
+/// Returns whether a condition cannot fail with an error, where that is cheap to determine.
 pub fn is_infallible(node: &Node) -> bool {
     let test = match node {
         Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => return branches.iter().all(is_infallible),

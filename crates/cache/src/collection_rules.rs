@@ -1,11 +1,11 @@
-//! Which collections' answers are kept.
+//! Selects the collections whose replies are cached.
 
 /// Patterns of namespaces: `database.collection`, `database.*`, or `*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CollectionRules {
-    /// These alone; all, where there are none.
+    /// Only these are cached; empty: all.
     pub only: Vec<String>,
-    /// Not these, whatever `only` says.
+    /// These are not cached, even if `only` has them.
     pub except: Vec<String>,
 }
 

@@ -1,47 +1,47 @@
-//! What an answer depends on, and whether a change matters to it.
+//! What a cached reply depends on, and whether a change affects it.
 
 use crate::bounded_evaluation;
-use crate::changed_fields::Changed;
+use crate::changed_fields::ChangedFields;
 use document::path::Path;
 use document::{Doc, DocBuf};
 use query::{Predicate, Sort};
 use std::ops::ControlFlow;
 use store::{Change, Namespace};
 
-/// What an answer was made from.
+/// What a reply was computed from.
 #[derive(Clone, Debug)]
 pub struct Dependencies {
     pub namespace: Namespace,
-    /// What is known of the documents of `namespace` that count.
+    /// The documents of `namespace` that it depends on.
     pub documents: DocumentSet,
-    /// Other collections, of which every document counts.
+    /// Other collections, of which it depends on all documents.
     pub others: Vec<Namespace>,
 }
 
-/// Which documents of a collection count.
+/// A set of documents of a collection.
 #[derive(Clone, Debug)]
 pub enum DocumentSet {
     /// Those that match.
     Matching { predicate: Box<Predicate>, aspect: Aspect },
-    /// All, in whatever way.
+    /// All of them.
     All,
 }
 
-/// What is said of the documents that match.
+/// What a reply contains of the matching documents.
 #[derive(Clone, Debug)]
 pub enum Aspect {
-    /// What is in them.
+    /// Their contents.
     Documents,
-    /// What is in those that come first in an order: up to this sort key.
+    /// The contents of the first in an order, up to this sort key.
     First { sort: Box<Sort>, last: Box<[u8]> },
-    /// How many there are.
+    /// Their number.
     Count,
-    /// The values that a path leads to.
+    /// The values at a path.
     DistinctValues(Path),
 }
 
 impl Dependencies {
-    /// An answer made from documents that match.
+    /// A reply computed from the documents that match.
     pub fn matching(namespace: Namespace, predicate: Predicate, aspect: Aspect) -> Dependencies {
         Dependencies {
             namespace,
@@ -50,26 +50,27 @@ impl Dependencies {
         }
     }
 
-    /// An answer made from all documents of some collections.
+    /// A reply computed from all documents of some collections.
     pub fn all_documents(namespace: Namespace, others: Vec<Namespace>) -> Dependencies {
         Dependencies { namespace, documents: DocumentSet::All, others }
     }
 
-    /// The collections that it is about.
+    /// Returns the collections that it depends on.
     pub fn namespaces(&self) -> Vec<Namespace> {
         std::iter::once(&self.namespace).chain(&self.others).cloned().collect()
     }
 
-    /// Whether a change in a collection can change the answer. Where that cannot be told, it can.
+    /// Returns whether a change in a collection may change the reply. True where that cannot be
+    /// determined.
     pub fn is_affected(&self, namespace: &Namespace, change: &Change) -> bool {
         if self.others.iter().any(|other| covers(namespace, other)) {
             return true;
         }
-        covers(namespace, &self.namespace) && self.is_affected_at_home(change, &Changed::any())
+        covers(namespace, &self.namespace) && self.is_affected_in_own_namespace(change, &ChangedFields::any())
     }
 
-    /// The same for a change in the scope's own collection.
-    pub fn is_affected_at_home(&self, change: &Change, changed: &Changed<'_>) -> bool {
+    /// As [`Dependencies::is_affected`], for a change in `self.namespace`.
+    pub fn is_affected_in_own_namespace(&self, change: &Change, changed: &ChangedFields<'_>) -> bool {
         match change {
             Change::Document { before, after } => self.is_affected_by(as_doc(before), as_doc(after), changed),
             Change::Id(id) => match &self.documents {
@@ -82,8 +83,8 @@ impl Dependencies {
         }
     }
 
-    /// The same for a change of one document.
-    fn is_affected_by(&self, before: Option<Doc<'_>>, after: Option<Doc<'_>>, changed: &Changed<'_>) -> bool {
+    /// As [`Dependencies::is_affected`], for a change of one document of `self.namespace`.
+    fn is_affected_by(&self, before: Option<Doc<'_>>, after: Option<Doc<'_>>, changed: &ChangedFields<'_>) -> bool {
         let DocumentSet::Matching { predicate, aspect } = &self.documents else { return true };
         let matches = |document: Option<Doc<'_>>| {
             document.map_or(Some(false), |document| bounded_evaluation::evaluate(|| predicate.matches(document)))
@@ -91,7 +92,7 @@ impl Dependencies {
         if before.or(after).is_some_and(|image| changed.rules_out(predicate, image)) {
             return false;
         }
-        // Who cannot be asked may match.
+        // A document on which the filter fails may match.
         let Some(was) = matches(before) else { return true };
         let is = if changed.matters_to(predicate) { matches(after) } else { Some(was) };
         let Some(is) = is else { return true };
@@ -110,7 +111,7 @@ impl Dependencies {
         }
     }
 
-    /// About how many bytes of memory it takes.
+    /// Returns the approximate size in memory.
     pub(crate) fn bytes(&self) -> usize {
         let reach = match &self.documents {
             DocumentSet::Matching { predicate, aspect } => {
@@ -127,8 +128,8 @@ impl Dependencies {
     }
 }
 
-/// Whether what is said of a namespace is said of a collection: a namespace without a collection stands for all of a database, one
-/// without a database for everything.
+/// Returns whether a namespace includes a collection: one without a collection includes all of its
+/// database, one without a database everything.
 pub(crate) fn covers(namespace: &Namespace, collection: &Namespace) -> bool {
     namespace.database.is_empty()
         || namespace.database == collection.database
@@ -144,12 +145,12 @@ fn comes_first(sort: &Sort, document: Doc<'_>, last: &[u8]) -> bool {
     sort.key(document, &mut key).is_err() || key.as_slice() <= last
 }
 
-/// All that a path leads to, as bytes that are the same when it is the same.
+/// Encodes all values at a path, as bytes that are equal for equal values.
 fn values(path: &Path, document: Doc<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let _ = path.visit(document, document::path::End::Expanded, &mut |reached| {
         match reached.value {
-            // The type counts: a list of values gives the first of those that are equal.
+            // The type matters: a list of distinct values has the first of equal ones.
             Some(value) => bytes.extend_from_slice(DocBuf::build(|writer| writer.append("", value)).as_bytes()),
             None => bytes.push(0),
         }

@@ -1,24 +1,26 @@
-//! Intervals of keys, each with a label, found by what they have in common with another interval.
+//! An interval tree: finds the labelled intervals that overlap another interval.
 //!
-//! A treap (a search tree whose shape is that of a tree filled in random order) by the lower ends, whose nodes know the highest upper end
-//! below them: what is found costs its number times the depth, what is not found costs the depth.
+//! It is a treap (a search tree with the shape of a tree filled in random order) by the lower ends.
+//! Each node has the highest upper end of its subtree, so a lookup costs the depth of the tree
+//! times the number of intervals found.
 
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 
 pub struct Intervals<L> {
     root: Tree<L>,
-    /// Numbers drawn so far, of which each node has one.
+    /// Random numbers drawn so far, one for each node.
     drawn: u64,
 }
 
 type Tree<L> = Option<Box<Node<L>>>;
 
-/// An end of an interval. Those of numbers, times and ids have room in the node: who goes down the tree looks at each on the way.
+/// An end of an interval. Those of numbers, times and ids fit into the node, so that a lookup does
+/// not follow a pointer for each.
 type End = SmallVec<[u8; 16]>;
 
 struct Node<L> {
-    /// The highest upper end of this node and those below.
+    /// The highest upper end of the subtree.
     highest: End,
     low: End,
     high: End,
@@ -35,7 +37,8 @@ impl<L> Default for Intervals<L> {
 }
 
 impl<L: Copy + Ord> Intervals<L> {
-    /// Adds the interval from `low` to `high`, both included. It need not have anything in it: `low` may be above `high`.
+    /// Adds the interval from `low` to `high`, both included. It may be empty: `low` may be above
+    /// `high`.
     pub fn add(&mut self, low: &[u8], high: &[u8], label: L) {
         self.drawn += 1;
         let (highest, high, priority) = (End::new(), End::from_slice(high), scattered(self.drawn));
@@ -43,7 +46,7 @@ impl<L: Copy + Ord> Intervals<L> {
         insert(&mut self.root, Box::new(node));
     }
 
-    /// Takes one interval out that begins at `low` and has this label.
+    /// Removes one interval that begins at `low` and has this label.
     pub fn remove(&mut self, low: &[u8], label: L) {
         remove(&mut self.root, low, label);
     }
@@ -52,8 +55,8 @@ impl<L: Copy + Ord> Intervals<L> {
         self.root.is_none()
     }
 
-    /// Calls `found` with the labels of intervals whose lower end is not above `highest` and whose upper end is not below `lowest`, until
-    /// it says that this is enough.
+    /// Calls `found` with the labels of the intervals whose lower end is not above `highest` and
+    /// whose upper end is not below `lowest`, until it returns false.
     pub fn find(&self, lowest: &[u8], highest: &[u8], found: &mut impl FnMut(L) -> bool) {
         let _ = find(&self.root, lowest, highest, found);
     }
@@ -78,7 +81,7 @@ impl<L: Copy + Ord> Node<L> {
     }
 }
 
-/// A number that looks like chance: the last step of SplitMix64.
+/// Returns a pseudo-random number: the last step of SplitMix64.
 fn scattered(number: u64) -> u64 {
     let mut bits = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -101,7 +104,7 @@ fn insert<L: Copy + Ord>(tree: &mut Tree<L>, mut new: Box<Node<L>>) {
     }
 }
 
-/// What comes before a place in the order, and what comes behind.
+/// Splits a tree at a position of its order.
 fn split<L: Copy + Ord>(tree: Tree<L>, low: &[u8], label: L) -> (Tree<L>, Tree<L>) {
     let Some(mut node) = tree else { return (None, None) };
     if node.order(low, label) == Ordering::Greater {
@@ -147,7 +150,7 @@ fn merged<L: Copy + Ord>(left: Tree<L>, right: Tree<L>) -> Tree<L> {
     }
 }
 
-/// False when it was enough.
+/// Returns false once `found` has.
 fn find<L: Copy + Ord>(tree: &Tree<L>, lowest: &[u8], highest: &[u8], found: &mut impl FnMut(L) -> bool) -> bool {
     let Some(node) = tree else { return true };
     if *node.highest < *lowest {

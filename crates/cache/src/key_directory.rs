@@ -1,115 +1,120 @@
-//! Which answers a change may matter to, by collection, for several parts of the cache together: a write asks here once, however
-//! many parts there are.
+//! The key directory: the entries that a change may affect, by collection, for several shards
+//! together. A write looks here once, however many shards there are.
 //!
-//! Of the locks, a part's is taken before its directory's: who has found answers here lets go before asking the part that has them, which
-//! may have others in their places by then, and looks at what is there.
+//! Lock order: a shard's lock is taken before its directory's. A write that found entries here
+//! releases the directory before it locks their shard. By then the shard may have other entries in
+//! those slots, so it checks what is there.
 
-use crate::changed_fields::Changed;
+use crate::changed_fields::ChangedFields;
 use crate::dependencies::{Aspect, Dependencies, DocumentSet, covers};
-use crate::invalidation_index::{Filed, Place};
+use crate::invalidation_index::{InvalidationIndex, Placement};
 use crate::invalidation_keys;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use store::{Change, Namespace};
 
-/// Parts that one directory serves: with more of them writes have more to do, with fewer those who store answers wait for each other more.
-pub const PARTS: usize = 8;
+/// Shards per directory. With more directories writes have more to do; with fewer, threads that store
+/// entries wait for each other more.
+pub const SHARDS: usize = 8;
 
-/// An answer's place, in the lower bits; its part among those of the directory, in the upper ones.
-const SLOT_BITS: u32 = u32::BITS - PARTS.ilog2();
+/// An entry's number has its slot in the lower bits, and in the upper ones its shard among those of
+/// the directory.
+const SLOT_BITS: u32 = u32::BITS - SHARDS.ilog2();
 
-/// An answer as the directory of its part knows it.
-pub fn number(part: usize, slot: u32) -> u32 {
-    (part % PARTS) as u32 * (1 << SLOT_BITS) + slot
+/// Returns the number by which a directory knows an entry.
+pub fn entry_number(shard: usize, slot: u32) -> u32 {
+    (shard % SHARDS) as u32 * (1 << SLOT_BITS) + slot
 }
 
-/// The part among those of the directory.
-pub fn part(number: u32) -> usize {
-    (number >> SLOT_BITS) as usize
+/// Returns an entry's shard among those of the directory.
+pub fn shard_of(entry: u32) -> usize {
+    (entry >> SLOT_BITS) as usize
 }
 
-pub fn slot(number: u32) -> u32 {
-    number & ((1 << SLOT_BITS) - 1)
+pub fn slot_of(entry: u32) -> u32 {
+    entry & ((1 << SLOT_BITS) - 1)
 }
 
-/// Answers that a part can number.
+/// The most entries of a shard.
 pub const SLOTS_MAX: usize = 1 << SLOT_BITS;
 
 #[derive(Default)]
-pub struct Directory {
+pub struct KeyDirectory {
     collections: RwLock<Collections>,
 }
 
-type Collections = hashbrown::HashMap<Namespace, Filed, ahash::RandomState>;
+type Collections = hashbrown::HashMap<Namespace, InvalidationIndex, ahash::RandomState>;
 
-impl Directory {
-    /// Files an answer by what it depends on. `listed_max`: how many may be found in vain, see [`Filed::choose`].
-    pub fn file(&self, answer: u32, scope: &Dependencies, listed_max: usize) -> Place {
-        let (ways, is_certain, predicate) = match &scope.documents {
+impl KeyDirectory {
+    /// Adds an entry by what it depends on. `unindexed_max`: see
+    /// [`InvalidationIndex::choose_placement`].
+    pub fn add(&self, entry: u32, dependencies: &Dependencies, unindexed_max: usize) -> Placement {
+        let (candidates, is_certain, predicate) = match &dependencies.documents {
             DocumentSet::Matching { predicate, aspect } => {
-                (invalidation_keys::of(predicate), matches!(aspect, Aspect::Documents), Some(&**predicate))
+                let is_certain = matches!(aspect, Aspect::Documents);
+                (invalidation_keys::candidates(predicate), is_certain, Some(&**predicate))
             }
             DocumentSet::All => (Vec::new(), false, None),
         };
         let mut collections = self.write();
-        let filed = collections.entry_ref(&scope.namespace).or_default();
-        let place = match predicate {
-            Some(_) => filed.choose(ways, is_certain, listed_max),
-            None => Place::Everything,
+        let index = collections.entry_ref(&dependencies.namespace).or_default();
+        let placement = match predicate {
+            Some(_) => index.choose_placement(candidates, is_certain, unindexed_max),
+            None => Placement::AnyChange,
         };
-        filed.add(answer, &place, predicate);
-        for other in &scope.others {
-            collections.entry_ref(other).or_default().add(answer, &Place::Everything, None);
+        index.add(entry, &placement, predicate);
+        for other in &dependencies.others {
+            collections.entry_ref(other).or_default().add(entry, &Placement::AnyChange, None);
         }
-        place
+        placement
     }
 
-    pub fn remove(&self, answer: u32, scope: &Dependencies, place: &Place) {
+    pub fn remove(&self, entry: u32, dependencies: &Dependencies, placement: &Placement) {
         let mut collections = self.write();
-        let mut remove = |namespace: &Namespace, place: &Place| {
-            if let Some(filed) = collections.get_mut(namespace) {
-                filed.remove(answer, place);
-                if filed.is_empty() {
+        let mut remove = |namespace: &Namespace, placement: &Placement| {
+            if let Some(index) = collections.get_mut(namespace) {
+                index.remove(entry, placement);
+                if index.is_empty() {
                     collections.remove(namespace);
                 }
             }
         };
-        remove(&scope.namespace, place);
-        scope.others.iter().for_each(|other| remove(other, &Place::Everything));
+        remove(&dependencies.namespace, placement);
+        dependencies.others.iter().for_each(|other| remove(other, &Placement::AnyChange));
     }
 
-    /// The answers that a change may matter to, each once, those of a part together.
-    pub fn find(&self, namespace: &Namespace, change: &Change, changed: &Changed<'_>, found: &mut Vec<u32>) {
+    /// Finds the entries that a change may affect, each once, grouped by shard.
+    pub fn find(&self, namespace: &Namespace, change: &Change, changed: &ChangedFields<'_>, found: &mut Vec<u32>) {
         found.clear();
         let collections = self.read();
         if namespace.collection.is_empty() {
-            let named = collections.iter().filter(|(collection, _)| covers(namespace, collection));
-            named.for_each(|(_, filed)| filed.all(found));
-        } else if let Some(filed) = collections.get(namespace) {
+            let covered = collections.iter().filter(|(collection, _)| covers(namespace, collection));
+            covered.for_each(|(_, index)| index.all(found));
+        } else if let Some(index) = collections.get(namespace) {
             match change {
                 Change::Document { before, after } => {
                     let [before, after] = [before, after].map(|image| image.as_ref().map(document::DocBuf::as_doc));
-                    filed.of_images(before, after, changed, found);
+                    index.find_by_images(before, after, changed, found);
                 }
-                Change::Id(id) => filed.of_id(id.as_value(), found),
-                Change::Unspecified => filed.all(found),
+                Change::Id(id) => index.find_by_id(id.as_value(), found),
+                Change::Unspecified => index.all(found),
             }
         }
         drop(collections);
-        // Found by its document as it was, and again as it is.
+        // An entry may be found by the document before the change and again after it.
         found.sort_unstable();
         found.dedup();
     }
 
-    /// Of the answers of a collection that every change is held against, if there are more than so many, the one that has been there longest;
-    /// it goes to the end.
-    pub fn turn(&self, namespace: &Namespace, listed_max: usize) -> Option<u32> {
+    /// Returns the oldest unindexed entry of a collection if there are more than `unindexed_max`, and
+    /// moves it to the end.
+    pub fn rotate_unindexed(&self, namespace: &Namespace, unindexed_max: usize) -> Option<u32> {
         let mut collections = self.write();
-        let listed = collections.get_mut(namespace)?.listed();
-        if listed.len() > listed_max { listed.turn() } else { None }
+        let unindexed = collections.get_mut(namespace)?.unindexed();
+        if unindexed.len() > unindexed_max { unindexed.rotate() } else { None }
     }
 
-    /// Whether there are answers that were made from this collection.
-    pub fn knows(&self, namespace: &Namespace) -> bool {
+    /// Returns whether there are entries that depend on this collection.
+    pub fn has_entries(&self, namespace: &Namespace) -> bool {
         self.read().contains_key(namespace)
     }
 
@@ -127,10 +132,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_tell_part_and_slot() {
-        for (part, slot) in [(0, 0), (7, 12), (9, SLOTS_MAX as u32 - 1)] {
-            let number = number(part, slot);
-            assert_eq!((super::part(number), super::slot(number)), (part % PARTS, slot));
+    fn numbers_contain_shard_and_slot() {
+        for (shard, slot) in [(0, 0), (7, 12), (9, SLOTS_MAX as u32 - 1)] {
+            let entry = entry_number(shard, slot);
+            assert_eq!((shard_of(entry), slot_of(entry)), (shard % SHARDS, slot));
         }
     }
 }

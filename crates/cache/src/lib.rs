@@ -1,19 +1,23 @@
-//! Answers that have been given before, kept for as long as they are right.
+//! A cache of replies, which are returned for as long as they are right.
 //!
-//! What comes in are keys (a command less what does not matter to its answer), answers with what they depend on ([`Dependencies`]), and
-//! every change of a document, told by the store ([`store::ChangeObserver`]). What goes out are answers that are still right.
+//! What comes in are keys (a command without the fields that do not affect its reply), replies with
+//! what they depend on ([`Dependencies`]), and every change of a document, reported by the store
+//! ([`store::ChangeObserver`]). What goes out are replies that are still right.
 //!
-//! In reading order: [`dependencies`] (what an answer depends on, and whether a change matters to it, with
-//! [`changed_fields`]), [`invalidation_keys`], [`invalidation_index`], [`unindexed_predicates`] and [`intervals`] (which answers a change may
-//! matter to, found without asking each; [`bounded_evaluation`] bounds what is evaluated there), [`in_flight_writes`]
-//! (changes under way and just over, which answers being made may have missed), [`key_directory`] (the
-//! same for several parts of the cache), [`eviction_queues`] (what goes when memory is full), [`shard`] (one
-//! part of the cache, behind one lock), [`cache`] (the whole), [`statistics`]; and [`collection_rules`], by which
-//! somebody leaves collections out.
+//! In reading order: [`dependencies`] (what a reply depends on, and whether a change affects it,
+//! with [`changed_fields`]), [`invalidation_keys`], [`invalidation_index`],
+//! [`unindexed_predicates`] and [`intervals`] (which entries a change may affect, found without
+//! checking each; [`bounded_evaluation`] bounds what is evaluated there), [`in_flight_writes`]
+//! (writes that replies being computed may have missed), [`key_directory`] (the invalidation
+//! indexes of several shards), [`eviction_queues`] (what goes when memory is full), [`shard`] (a
+//! part of the cache, behind one lock), [`cache`] (the whole), [`statistics`]; and
+//! [`collection_rules`], which exclude collections.
 //!
-//! An answer is right when it is what the store would give at some moment between the question and the reply. So, for a
-//! change that matters to it: it is gone before the change can be seen, and one that was made while the change was on its way is not kept.
-//! A read notes the time ([`ComputePermit`]) before it asks the store; what it found is kept unless a change that matters was not settled by then.
+//! A reply is right if the store would give it at some moment between the command and the reply. So
+//! an entry that a change affects is removed before the change can be seen, and a reply computed
+//! while the change was in flight is not stored. A read notes the cache's time before it queries
+//! the store ([`ComputePermit`]). Its reply is stored unless a write that affects it was unfinished
+//! at that time or began since.
 
 mod bounded_evaluation;
 mod cache;

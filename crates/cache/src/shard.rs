@@ -1,12 +1,12 @@
-//! One part of the cache, behind one lock: the answers whose keys' hashes fall to it.
+//! One shard of the cache, behind one lock.
 
 use crate::cache::CacheSettings;
-use crate::changed_fields::Changed;
+use crate::changed_fields::ChangedFields;
 use crate::dependencies::{Dependencies, DocumentSet};
-use crate::eviction_queues::{Queues, Standing, Standings, Ticket, Verdict};
-use crate::in_flight_writes::Recent;
-use crate::invalidation_index::Place;
-use crate::key_directory::{self, Directory, SLOTS_MAX};
+use crate::eviction_queues::{EntryState, EvictionQueues, QueuePosition, QueuedEntries, Ticket};
+use crate::in_flight_writes::InFlightWrites;
+use crate::invalidation_index::Placement;
+use crate::key_directory::{self, KeyDirectory, SLOTS_MAX};
 use crate::statistics::{NotCached, Statistics};
 use ahash::AHashMap;
 use hashbrown::HashTable;
@@ -15,37 +15,39 @@ use std::time::Instant;
 use store::{Change, Changes, Namespace};
 use tokio::sync::watch;
 
-/// What an answer takes beside its key, its scope and itself: its place in the tables here.
+/// What an entry takes beside its key, its dependencies and its reply: its place in the tables
+/// here.
 const OVERHEAD_BYTES: usize = 320;
 
-/// An answer that takes so many microseconds per kilobyte to make is worth more than most.
-const DEAR_US_PER_KB: u64 = 200;
+/// An entry that takes more microseconds per kilobyte to compute counts as hit once.
+const COSTLY_US_PER_KB: u64 = 200;
 
-/// Questions whose answers were not kept are remembered up to this number, so that nobody waits for them.
+/// Keys whose replies could not be cached, remembered so that no caller waits for them.
 const REFUSED_MAX: usize = 4096;
 
-/// What is found for a question.
-pub enum Found<A> {
-    Answer(Arc<A>),
-    /// Somebody else is asking the same.
-    UnderWay(watch::Receiver<()>),
-    Nothing,
+/// The outcome of a lookup in a shard.
+pub enum ShardLookup<A> {
+    Hit(Arc<A>),
+    /// Another caller is computing the reply.
+    InFlight(watch::Receiver<()>),
+    Miss,
 }
 
-/// Somebody asks the store, and others wait for it. Dropped when that is over.
-pub type Flight = watch::Sender<()>;
+/// Single-flight: held by the caller that computes a reply; callers that wait are woken when it is
+/// dropped.
+pub type FlightGuard = watch::Sender<()>;
 
 pub struct Shard<A> {
     slots: Vec<Option<Slot<A>>>,
     generations: Vec<u32>,
     free: Vec<u32>,
     by_key: HashTable<u32>,
-    /// Which part of the cache it is.
+    /// The shard's number.
     part: usize,
-    /// Where its answers are found by what they depend on.
-    directory: Arc<Directory>,
-    recent: Arc<Recent>,
-    queues: Queues,
+    /// Finds the shard's entries by what they depend on.
+    directory: Arc<KeyDirectory>,
+    in_flight: Arc<InFlightWrites>,
+    queues: EvictionQueues,
     flights: AHashMap<Box<[u8]>, watch::Receiver<()>>,
     refused: AHashMap<u64, NotCached>,
     bytes: usize,
@@ -56,43 +58,43 @@ struct Slot<A> {
     key: Box<[u8]>,
     hash: u64,
     answer: Arc<A>,
-    scope: Dependencies,
-    place: Place,
-    standing: Standing,
+    dependencies: Dependencies,
+    placement: Placement,
+    position: QueuePosition,
     bytes: usize,
     stored_ms: i64,
-    took_us: u64,
-    /// When it was asked for.
+    computed_us: u64,
+    /// When the computation began.
     started: Instant,
-    /// Somebody makes a newer one.
-    refreshed: bool,
-    /// Given since the list that it may be in was full the last time.
-    given: bool,
+    /// A caller is computing a newer reply.
+    is_being_refreshed: bool,
+    /// Hit since [`Shard::evict_unindexed`] last looked at the entry.
+    is_recently_hit: bool,
 }
 
-/// Why an answer goes.
+/// Why an entry is removed.
 #[derive(Clone, Copy)]
-enum Reason {
-    Changed,
-    Memory,
-    Age,
+enum RemovalReason {
+    Invalidated,
+    Evicted,
+    Expired,
     Replaced,
 }
 
-/// A new answer.
-pub struct New<A> {
+/// A new entry.
+pub struct NewEntry<A> {
     pub key: Box<[u8]>,
     pub hash: u64,
     pub answer: Arc<A>,
     pub answer_bytes: usize,
-    pub scope: Dependencies,
+    pub dependencies: Dependencies,
     pub began: u64,
     pub started: Instant,
     pub now_ms: i64,
 }
 
 impl<A> Shard<A> {
-    pub fn new(part: usize, directory: Arc<Directory>, recent: Arc<Recent>) -> Shard<A> {
+    pub fn new(part: usize, directory: Arc<KeyDirectory>, in_flight: Arc<InFlightWrites>) -> Shard<A> {
         Shard {
             slots: Vec::new(),
             generations: Vec::new(),
@@ -100,8 +102,8 @@ impl<A> Shard<A> {
             by_key: HashTable::new(),
             part,
             directory,
-            recent,
-            queues: Queues::default(),
+            in_flight,
+            queues: EvictionQueues::default(),
             flights: AHashMap::default(),
             refused: AHashMap::default(),
             bytes: 0,
@@ -109,7 +111,7 @@ impl<A> Shard<A> {
         }
     }
 
-    /// The answer that is kept, if it may be given. `makes`: where it is to be made anew, the caller is ready to do so.
+    /// Returns the cached reply. `makes`: if it is due to be recomputed, the caller will do so.
     pub fn look_up(
         &mut self,
         key: &[u8],
@@ -122,43 +124,45 @@ impl<A> Shard<A> {
         let slot = self.slots.get_mut(number as usize)?.as_mut()?;
         let age_ms = now_ms.saturating_sub(slot.stored_ms);
         if settings.hard_ttl_ms.is_some_and(|limit| age_ms >= limit) {
-            self.remove(number, Reason::Age);
+            self.remove(number, RemovalReason::Expired);
             return None;
         }
         if settings.soft_ttl_ms.is_some_and(|limit| age_ms >= limit) {
-            if !slot.refreshed {
-                // The first to notice makes a newer one.
-                slot.refreshed = makes;
+            if !slot.is_being_refreshed {
+                // The first reader to notice computes a newer reply.
+                slot.is_being_refreshed = makes;
                 return None;
             }
-            self.statistics.stale += 1;
+            self.statistics.stale_hits += 1;
         }
-        slot.standing.note_use();
-        slot.given = true;
+        slot.position.record_hit();
+        slot.is_recently_hit = true;
         self.statistics.hits += 1;
-        self.statistics.saved_us += slot.took_us;
+        self.statistics.saved_us += slot.computed_us;
         Some(slot.answer.clone())
     }
 
-    /// As [`Shard::look_up`]; where there is nothing, the caller has to ask the store or wait for somebody who does.
-    pub fn find(&mut self, key: &[u8], hash: u64, now_ms: i64, settings: &CacheSettings) -> Found<A> {
+    /// As [`Shard::look_up`]; on a miss the caller must compute the reply or wait for another
+    /// caller.
+    pub fn find(&mut self, key: &[u8], hash: u64, now_ms: i64, settings: &CacheSettings) -> ShardLookup<A> {
         if let Some(answer) = self.look_up(key, hash, now_ms, true, settings) {
-            return Found::Answer(answer);
+            return ShardLookup::Hit(answer);
         }
         match self.flights.get(key).filter(|flight| flight.has_changed().is_ok()) {
             Some(flight) => {
                 self.statistics.waits += 1;
-                Found::UnderWay(flight.clone())
+                ShardLookup::InFlight(flight.clone())
             }
             None => {
                 self.statistics.misses += 1;
-                Found::Nothing
+                ShardLookup::Miss
             }
         }
     }
 
-    /// Notes that the caller asks the store, for others to wait; not where it is known that nothing will come of it.
-    pub fn take_off(&mut self, key: &[u8], hash: u64) -> Option<Flight> {
+    /// Registers the caller as the one that computes the reply. Returns `None` if it is known not
+    /// to be cacheable, so that no caller waits.
+    pub fn begin_flight(&mut self, key: &[u8], hash: u64) -> Option<FlightGuard> {
         if self.refused.contains_key(&hash) {
             return None;
         }
@@ -167,50 +171,54 @@ impl<A> Shard<A> {
         Some(flight)
     }
 
-    /// Notes that the caller has asked the store. Those who wait look again when the flight is dropped, after this.
-    pub fn land(&mut self, key: &[u8], flight: &Flight) {
+    /// Ends a flight. Callers that wait look the reply up again when the guard is dropped, which
+    /// must be after this.
+    pub fn end_flight(&mut self, key: &[u8], flight: &FlightGuard) {
         if self.flights.get(key).is_some_and(|waiting| waiting.same_channel(&flight.subscribe())) {
             self.flights.remove(key);
         }
     }
 
-    /// Keeps an answer, or says why not. Gives its collection if it is one of those that every change of it is held against.
-    pub fn store(&mut self, mut new: New<A>, settings: &CacheSettings) -> Result<Option<Namespace>, NotCached> {
-        if settings.by_collection {
-            new.scope.documents = DocumentSet::All;
+    /// Stores an entry, or fails with the reason why it is not cached. Returns its collection if
+    /// the entry is unindexed.
+    pub fn store(&mut self, mut new: NewEntry<A>, settings: &CacheSettings) -> Result<Option<Namespace>, NotCached> {
+        if settings.invalidate_by_collection {
+            new.dependencies.documents = DocumentSet::All;
         }
         let limit = settings.bytes / settings.shards;
-        let bytes = OVERHEAD_BYTES + 2 * new.key.len() + new.scope.bytes() + new.answer_bytes;
+        let bytes = OVERHEAD_BYTES + 2 * new.key.len() + new.dependencies.bytes() + new.answer_bytes;
         if bytes > limit || self.slots.len() >= SLOTS_MAX && self.free.is_empty() {
             self.refuse(NotCached::TooLarge, new.hash);
             return Err(NotCached::TooLarge);
         }
-        let (recent, began, started, mut seen) = (self.recent.clone(), new.began, new.started, 0);
-        let mut is_overtaken = |scope: &Dependencies| {
-            !settings.ignores_overtaking && recent.may_have_missed(began, started, scope, &mut seen)
+        let (in_flight, began, started, mut seen) = (self.in_flight.clone(), new.began, new.started, 0);
+        let mut missed_write = |dependencies: &Dependencies| {
+            !settings.ignore_concurrent_writes && in_flight.may_have_missed(began, started, dependencies, &mut seen)
         };
-        if is_overtaken(&new.scope) {
+        if missed_write(&new.dependencies) {
             self.refuse(NotCached::ConcurrentWrite, new.hash);
             return Err(NotCached::ConcurrentWrite);
         }
         self.refused.remove(&new.hash);
         if let Some(&old) = self.by_key.find(new.hash, |&number| self.has_key(number, &new.key)) {
-            self.remove(old, Reason::Replaced);
+            self.remove(old, RemovalReason::Replaced);
         }
-        let New { key, hash, answer, scope, now_ms, .. } = new;
-        let took_us = started.elapsed().as_micros() as u64;
+        let NewEntry { key, hash, answer, dependencies, now_ms, .. } = new;
+        let computed_us = started.elapsed().as_micros() as u64;
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.generations.push(0);
             self.slots.len() as u32 - 1
         });
-        let is_dear = took_us * 1024 >= DEAR_US_PER_KB * bytes as u64;
+        let is_costly = computed_us * 1024 >= COSTLY_US_PER_KB * bytes as u64;
         let generation = self.generations.get(number as usize).copied().unwrap_or_default();
-        let standing = self.queues.enter((number, generation), hash, bytes, is_dear);
-        let place = self.directory.file(key_directory::number(self.part, number), &scope, settings.listed_max());
-        // What is announced from now on finds the answer; what was announced meanwhile may have looked for it too early.
-        let is_overtaken = is_overtaken(&scope);
-        let listed = matches!(place, Place::List).then(|| scope.namespace.clone());
+        let position = self.queues.add((number, generation), hash, bytes, is_costly);
+        let placement =
+            self.directory.add(key_directory::entry_number(self.part, number), &dependencies, settings.unindexed_max());
+        // A write that begins from now on finds the entry; one that began meanwhile may have looked
+        // for it too early.
+        let missed_write = missed_write(&dependencies);
+        let listed = matches!(placement, Placement::Unindexed).then(|| dependencies.namespace.clone());
         self.bytes += bytes;
         self.statistics.stored += 1;
         if let Some(slot) = self.slots.get_mut(number as usize) {
@@ -219,22 +227,22 @@ impl<A> Shard<A> {
                 key,
                 hash,
                 answer,
-                scope,
-                place,
-                standing,
+                dependencies,
+                placement,
+                position,
                 bytes,
                 stored_ms,
-                took_us,
+                computed_us,
                 started,
-                refreshed: false,
-                given: false,
+                is_being_refreshed: false,
+                is_recently_hit: false,
             });
         }
         let slots = &self.slots;
         let hash_of = |&number: &u32| slots.get(number as usize).and_then(Option::as_ref).map_or(0, |slot| slot.hash);
         self.by_key.insert_unique(hash, number, hash_of);
-        if is_overtaken {
-            self.remove(number, Reason::Changed);
+        if missed_write {
+            self.remove(number, RemovalReason::Invalidated);
             self.refuse(NotCached::ConcurrentWrite, hash);
             return Err(NotCached::ConcurrentWrite);
         }
@@ -242,69 +250,69 @@ impl<A> Shard<A> {
         Ok(listed)
     }
 
-    /// Lets go of an answer that every change of its collection is held against, unless somebody was given it since it was asked for this
-    /// the last time.
-    pub fn shed(&mut self, number: u32, namespace: &Namespace) {
+    /// Evicts an unindexed entry, unless it was hit since the last call.
+    pub fn evict_unindexed(&mut self, number: u32, namespace: &Namespace) {
         let Some(Some(slot)) = self.slots.get_mut(number as usize) else { return };
-        let is_listed = matches!(slot.place, Place::List) && slot.scope.namespace == *namespace;
-        if is_listed && !std::mem::take(&mut slot.given) {
-            self.remove(number, Reason::Memory);
+        let is_listed = matches!(slot.placement, Placement::Unindexed) && slot.dependencies.namespace == *namespace;
+        if is_listed && !std::mem::take(&mut slot.is_recently_hit) {
+            self.remove(number, RemovalReason::Evicted);
         }
     }
 
     fn make_room(&mut self, limit: usize) {
         while self.bytes > limit {
-            let mut standings = Slots { slots: &mut self.slots, generations: &self.generations };
-            match self.queues.choose(limit, &mut standings) {
-                Some((number, _)) => self.remove(number, Reason::Memory),
+            let mut entries = Slots { slots: &mut self.slots, generations: &self.generations };
+            match self.queues.choose_victim(limit, &mut entries) {
+                Some((number, _)) => self.remove(number, RemovalReason::Evicted),
                 None => break,
             }
         }
-        let standings = Slots { slots: &mut self.slots, generations: &self.generations };
-        self.queues.tidy(self.by_key.len(), |ticket| standings.look(ticket));
+        let entries = Slots { slots: &mut self.slots, generations: &self.generations };
+        self.queues.compact(self.by_key.len(), |ticket| entries.state(ticket));
     }
 
-    fn remove(&mut self, number: u32, reason: Reason) {
+    fn remove(&mut self, number: u32, reason: RemovalReason) {
         let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::take) else { return };
         if let Ok(entry) = self.by_key.find_entry(slot.hash, |&other| other == number) {
             entry.remove();
         }
-        self.directory.remove(key_directory::number(self.part, number), &slot.scope, &slot.place);
-        self.queues.leave(slot.standing, slot.bytes);
+        self.directory.remove(key_directory::entry_number(self.part, number), &slot.dependencies, &slot.placement);
+        self.queues.note_removal(slot.position, slot.bytes);
         self.bytes -= slot.bytes;
         if let Some(generation) = self.generations.get_mut(number as usize) {
             *generation = generation.wrapping_add(1);
         }
         self.free.push(number);
         let count = match reason {
-            Reason::Changed => &mut self.statistics.invalidated,
-            Reason::Memory => &mut self.statistics.evicted,
-            Reason::Age => &mut self.statistics.expired,
-            Reason::Replaced => &mut self.statistics.replaced,
+            RemovalReason::Invalidated => &mut self.statistics.invalidations,
+            RemovalReason::Evicted => &mut self.statistics.evictions,
+            RemovalReason::Expired => &mut self.statistics.expirations,
+            RemovalReason::Replaced => &mut self.statistics.replacements,
         };
         *count += 1;
     }
 
-    /// Throws an answer out if a change can have made it wrong. It may be another one than the one that was found for the change.
+    /// Removes an entry if a change affects it. The slot may hold another entry than the one that
+    /// was found for the change.
     pub fn invalidate(
         &mut self,
         number: u32,
         (namespace, change): (&Namespace, &Change),
-        changed: &Changed<'_>,
+        changed: &ChangedFields<'_>,
         changes: &Changes,
     ) {
         let Some(slot) = self.slots.get(number as usize).and_then(Option::as_ref) else { return };
-        // Names are not compared where the answer was found by its only one.
-        let is_affected = || match !namespace.collection.is_empty() && slot.scope.others.is_empty() {
-            true => slot.scope.is_affected_at_home(change, changed),
-            false => slot.scope.is_affected(namespace, change),
+        // The collections are compared only if the entry depends on several.
+        let is_affected = || match !namespace.collection.is_empty() && slot.dependencies.others.is_empty() {
+            true => slot.dependencies.is_affected_in_own_namespace(change, changed),
+            false => slot.dependencies.is_affected(namespace, change),
         };
         if !changes.are_visible_to(slot.started) && is_affected() {
-            self.remove(number, Reason::Changed);
+            self.remove(number, RemovalReason::Invalidated);
         }
     }
 
-    /// Whether an answer is kept, or why it was not when it was made last.
+    /// Returns whether a reply is cached, or why it was not when it was last computed.
     pub fn explain(
         &self,
         key: &[u8],
@@ -320,14 +328,14 @@ impl<A> Shard<A> {
         }
     }
 
-    pub fn count_refusal(&mut self, why: NotCached) {
-        self.statistics.refuse(why);
+    pub fn count_not_cached(&mut self, why: NotCached) {
+        self.statistics.count_not_cached(why);
     }
 
-    /// Notes that an answer is not kept.
+    /// Counts a reply that is not cached, and remembers the reason.
     pub fn refuse(&mut self, why: NotCached, hash: u64) {
-        self.statistics.refuse(why);
-        // What was overtaken once need not be the next time.
+        self.statistics.count_not_cached(why);
+        // A concurrent write need not happen again.
         if why != NotCached::ConcurrentWrite {
             if self.refused.len() >= REFUSED_MAX {
                 self.refused.clear();
@@ -337,8 +345,8 @@ impl<A> Shard<A> {
     }
 
     pub fn statistics(&self) -> Statistics {
-        let (answers, bytes) = (self.by_key.len() as u64, self.bytes as u64);
-        Statistics { answers, bytes, ..self.statistics.clone() }
+        let (entries, bytes) = (self.by_key.len() as u64, self.bytes as u64);
+        Statistics { entries, bytes, ..self.statistics.clone() }
     }
 
     fn has_key(&self, number: u32, key: &[u8]) -> bool {
@@ -346,25 +354,25 @@ impl<A> Shard<A> {
     }
 }
 
-/// The slots as the queues see them.
+/// The slots as the eviction queues use them.
 struct Slots<'s, A> {
     slots: &'s mut [Option<Slot<A>>],
     generations: &'s [u32],
 }
 
-impl<A> Standings for Slots<'_, A> {
-    fn look(&self, (number, generation): Ticket) -> Verdict {
+impl<A> QueuedEntries for Slots<'_, A> {
+    fn state(&self, (number, generation): Ticket) -> EntryState {
         match self.slots.get(number as usize).and_then(Option::as_ref) {
             Some(slot) if self.generations.get(number as usize) == Some(&generation) => {
-                Verdict::Standing { standing: slot.standing, bytes: slot.bytes, hash: slot.hash }
+                EntryState::Present { position: slot.position, bytes: slot.bytes, hash: slot.hash }
             }
-            _ => Verdict::Gone,
+            _ => EntryState::Removed,
         }
     }
 
-    fn keep(&mut self, (number, _): Ticket, standing: Standing) {
+    fn set_position(&mut self, (number, _): Ticket, position: QueuePosition) {
         if let Some(Some(slot)) = self.slots.get_mut(number as usize) {
-            slot.standing = standing;
+            slot.position = position;
         }
     }
 }

@@ -1,51 +1,53 @@
-//! What the cache tells of itself.
+//! Statistics of the cache.
 
-/// Counts since the start, of one part or of all.
+/// Counts since the start, of one shard or of all.
 #[derive(Clone, Debug, Default)]
 pub struct Statistics {
     pub hits: u64,
     pub misses: u64,
-    /// Questions that waited for another one's answer.
+    /// Lookups that waited for another caller's computation.
     pub waits: u64,
-    /// Hits with answers past their soft age, while another question refreshes them.
-    pub stale: u64,
+    /// Hits of replies past their soft TTL, while another caller recomputes them.
+    pub stale_hits: u64,
     pub stored: u64,
-    pub refused: [u64; NotCached::ALL.len()],
-    /// Answers that went because of a change.
-    pub invalidated: u64,
-    /// For want of memory.
-    pub evicted: u64,
-    /// For their age.
-    pub expired: u64,
-    /// In favour of a newer answer to the same question.
-    pub replaced: u64,
+    pub not_cached: [u64; NotCached::ALL.len()],
+    /// Entries removed because of a change.
+    pub invalidations: u64,
+    /// Entries removed for want of memory.
+    pub evictions: u64,
+    /// Entries removed for their age.
+    pub expirations: u64,
+    /// Entries removed in favour of a newer reply to the same command.
+    pub replacements: u64,
     pub changes: u64,
-    /// The time that writes have spent on finding and throwing out the answers they matter to, in microseconds.
-    pub changes_us: u64,
-    /// Answers that changes were held against.
-    pub examined: u64,
-    pub answers: u64,
+    /// The time that writes have spent on finding and removing the entries they affect, in
+    /// microseconds.
+    pub invalidation_us: u64,
+    /// Entries that changes were checked against.
+    pub entries_examined: u64,
+    pub entries: u64,
     pub bytes: u64,
-    /// The time that making the answers took which were given again, in microseconds.
+    /// The time that computing the replies took which were hit, in microseconds.
     pub saved_us: u64,
 }
 
-/// Why an answer is not kept.
+/// Why a reply is not cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotCached {
-    /// It, or what it was to be made from, depends on more than documents: time, chance, the server.
+    /// The reply, or what it was computed from, depends on more than documents: time, chance, the
+    /// server.
     Volatile,
-    /// A change that matters was under way while it was made.
+    /// A write that affects the reply was in flight while it was computed.
     ConcurrentWrite,
-    /// Too large for the memory there is.
+    /// The reply is larger than a shard's memory.
     TooLarge,
-    /// It goes on, in a way that cannot be taken up again.
+    /// The reply leaves a cursor open that cannot be resumed from the cache.
     OpenCursor,
     /// The command failed.
     Failed,
-    /// What is read is not a collection's documents.
+    /// The command does not read the documents of a collection.
     NotACollection,
-    /// Writes from elsewhere cannot be followed at the moment.
+    /// External writes cannot be followed at the moment.
     FollowerLost,
 }
 
@@ -60,67 +62,63 @@ impl NotCached {
         NotCached::FollowerLost,
     ];
 
-    /// Its name in `serverStatus`.
+    /// The name in `serverStatus`.
     pub fn name(self) -> &'static str {
         match self {
             NotCached::Volatile => "volatile",
-            NotCached::ConcurrentWrite => "overtaken",
+            NotCached::ConcurrentWrite => "concurrentWrite",
             NotCached::TooLarge => "tooLarge",
-            NotCached::OpenCursor => "continues",
+            NotCached::OpenCursor => "openCursor",
             NotCached::Failed => "failed",
-            NotCached::NotACollection => "noCollection",
-            NotCached::FollowerLost => "blind",
+            NotCached::NotACollection => "notACollection",
+            NotCached::FollowerLost => "followerLost",
         }
     }
 
-    /// The same in a sentence.
+    /// The reason as a sentence.
     pub fn explanation(self) -> &'static str {
         match self {
             NotCached::Volatile => "it depends on more than documents",
-            NotCached::ConcurrentWrite => "a change that matters was under way while it was made",
-            NotCached::TooLarge => "the answer is too large for the memory there is",
-            NotCached::OpenCursor => {
-                "the answer goes on behind its first batch, in a way that cannot be taken up again"
-            }
+            NotCached::ConcurrentWrite => "a write that affects the reply was in flight while it was computed",
+            NotCached::TooLarge => "the reply is too large for the cache",
+            NotCached::OpenCursor => "the reply leaves a cursor open that cannot be resumed from the cache",
             NotCached::Failed => "the command failed",
             NotCached::NotACollection => {
-                "what it reads is no collection's documents: a view, or what the server says of itself"
+                "it does not read the documents of a collection, but a view or the state of the server"
             }
-            NotCached::FollowerLost => "writes from elsewhere could not be followed",
+            NotCached::FollowerLost => "external writes could not be followed",
         }
     }
 }
 
 impl Statistics {
     pub(crate) fn add(&mut self, other: &Statistics) {
-        let Statistics { hits, misses, waits, stale, stored, refused, invalidated, evicted, expired, .. } = other;
-        let Statistics { replaced, changes, changes_us, examined, answers, bytes, saved_us, .. } = other;
         for (sum, count) in [
-            (&mut self.hits, hits),
-            (&mut self.misses, misses),
-            (&mut self.waits, waits),
-            (&mut self.stale, stale),
-            (&mut self.stored, stored),
-            (&mut self.invalidated, invalidated),
-            (&mut self.evicted, evicted),
-            (&mut self.expired, expired),
-            (&mut self.replaced, replaced),
-            (&mut self.changes, changes),
-            (&mut self.changes_us, changes_us),
-            (&mut self.examined, examined),
-            (&mut self.answers, answers),
-            (&mut self.bytes, bytes),
-            (&mut self.saved_us, saved_us),
+            (&mut self.hits, other.hits),
+            (&mut self.misses, other.misses),
+            (&mut self.waits, other.waits),
+            (&mut self.stale_hits, other.stale_hits),
+            (&mut self.stored, other.stored),
+            (&mut self.invalidations, other.invalidations),
+            (&mut self.evictions, other.evictions),
+            (&mut self.expirations, other.expirations),
+            (&mut self.replacements, other.replacements),
+            (&mut self.changes, other.changes),
+            (&mut self.invalidation_us, other.invalidation_us),
+            (&mut self.entries_examined, other.entries_examined),
+            (&mut self.entries, other.entries),
+            (&mut self.bytes, other.bytes),
+            (&mut self.saved_us, other.saved_us),
         ] {
             *sum += count;
         }
-        for (sum, count) in self.refused.iter_mut().zip(refused) {
+        for (sum, count) in self.not_cached.iter_mut().zip(other.not_cached) {
             *sum += count;
         }
     }
 
-    pub(crate) fn refuse(&mut self, why: NotCached) {
-        if let Some(count) = self.refused.get_mut(why as usize) {
+    pub(crate) fn count_not_cached(&mut self, reason: NotCached) {
+        if let Some(count) = self.not_cached.get_mut(reason as usize) {
             *count += 1;
         }
     }

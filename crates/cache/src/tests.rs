@@ -1,4 +1,4 @@
-//! The cache beside a store that is as simple as can be: a map behind a lock.
+//! Tests the cache beside a trivial store: a map behind a lock.
 
 use crate::dependencies::{Aspect, Dependencies};
 use crate::{Cache, CacheLookup, CacheObserver, CacheSettings, NotCached};
@@ -16,12 +16,12 @@ fn settings(bytes: usize) -> CacheSettings {
     CacheSettings {
         bytes,
         shards: 2,
-        by_thread: false,
+        per_thread: false,
         soft_ttl_ms: None,
         hard_ttl_ms: None,
         stale_ms: None,
-        by_collection: false,
-        ignores_overtaking: false,
+        invalidate_by_collection: false,
+        ignore_concurrent_writes: false,
     }
 }
 
@@ -33,13 +33,13 @@ fn predicate(filter: &DocBuf) -> Predicate {
     Predicate::parse(filter.as_doc(), &Context::at(0)).unwrap()
 }
 
-fn scope(filter: &DocBuf, aspect: Aspect) -> Dependencies {
+fn dependencies(filter: &DocBuf, aspect: Aspect) -> Dependencies {
     Dependencies::matching(namespace(), predicate(filter), aspect)
 }
 
-fn keep(cache: &Arc<Cache<u64>>, key: &str, scope: Dependencies) -> Result<(), NotCached> {
+fn keep(cache: &Arc<Cache<u64>>, key: &str, dependencies: Dependencies) -> Result<(), NotCached> {
     match cache.look_up(key.as_bytes(), 0, false) {
-        CacheLookup::Compute(fill) => fill.store(Arc::new(0), 100, scope, 0),
+        CacheLookup::Compute(fill) => fill.store(Arc::new(0), 100, dependencies, 0),
         _ => panic!("{key} is not to be made"),
     }
 }
@@ -57,13 +57,17 @@ fn has(cache: &Arc<Cache<u64>>, key: &str) -> bool {
 #[test]
 fn a_change_takes_the_answers_it_matters_to_and_no_others() {
     let cache = Cache::new(settings(1 << 20));
-    keep(&cache, "id 1", scope(&doc! { "_id": 1 }, Aspect::Documents)).unwrap();
-    keep(&cache, "id 2", scope(&doc! { "_id": 2 }, Aspect::Documents)).unwrap();
-    keep(&cache, "a 5", scope(&doc! { "a": 5 }, Aspect::Documents)).unwrap();
-    keep(&cache, "a 6", scope(&doc! { "a": 6.0 }, Aspect::Documents)).unwrap();
-    keep(&cache, "number of a 5", scope(&doc! { "a": 5 }, Aspect::Count)).unwrap();
-    keep(&cache, "values of b", scope(&doc! { "a": &doc! { "$gt": 1 } }, Aspect::DistinctValues(Path::new("b"))))
-        .unwrap();
+    keep(&cache, "id 1", dependencies(&doc! { "_id": 1 }, Aspect::Documents)).unwrap();
+    keep(&cache, "id 2", dependencies(&doc! { "_id": 2 }, Aspect::Documents)).unwrap();
+    keep(&cache, "a 5", dependencies(&doc! { "a": 5 }, Aspect::Documents)).unwrap();
+    keep(&cache, "a 6", dependencies(&doc! { "a": 6.0 }, Aspect::Documents)).unwrap();
+    keep(&cache, "number of a 5", dependencies(&doc! { "a": 5 }, Aspect::Count)).unwrap();
+    keep(
+        &cache,
+        "values of b",
+        dependencies(&doc! { "a": &doc! { "$gt": 1 } }, Aspect::DistinctValues(Path::new("b"))),
+    )
+    .unwrap();
     keep(&cache, "elsewhere", Dependencies::all_documents(Namespace::new("d", "other"), vec![])).unwrap();
     let (before, after) = (doc! { "_id": 1, "a": 5, "b": 1, "x": 1 }, doc! { "_id": 1, "a": 5.0, "b": 1, "x": 2 });
     change(&cache, Some(before.as_doc()), Some(after.as_doc()));
@@ -77,9 +81,9 @@ fn a_change_takes_the_answers_it_matters_to_and_no_others() {
 
 #[test]
 fn by_collection_a_change_takes_all_of_its_collection() {
-    let cache = Cache::new(CacheSettings { by_collection: true, ..settings(1 << 20) });
-    keep(&cache, "id 1", scope(&doc! { "_id": 1 }, Aspect::Documents)).unwrap();
-    keep(&cache, "id 2", scope(&doc! { "_id": 2 }, Aspect::Count)).unwrap();
+    let cache = Cache::new(CacheSettings { invalidate_by_collection: true, ..settings(1 << 20) });
+    keep(&cache, "id 1", dependencies(&doc! { "_id": 1 }, Aspect::Documents)).unwrap();
+    keep(&cache, "id 2", dependencies(&doc! { "_id": 2 }, Aspect::Count)).unwrap();
     keep(&cache, "elsewhere", Dependencies::all_documents(Namespace::new("d", "other"), vec![])).unwrap();
     change(&cache, None, Some(doc! { "_id": 3 }.as_doc()));
     assert!(!has(&cache, "id 1") && !has(&cache, "id 2") && has(&cache, "elsewhere"));
@@ -92,7 +96,7 @@ fn what_comes_behind_the_last_document_does_not_matter() {
     let mut last = Vec::new();
     sort.key(doc! { "n": 100 }.as_doc(), &mut last).unwrap();
     let first = Aspect::First { sort: Box::new(sort), last: last.into() };
-    keep(&cache, "top", scope(&doc! {}, first)).unwrap();
+    keep(&cache, "top", dependencies(&doc! {}, first)).unwrap();
     change(&cache, None, Some(doc! { "_id": 1, "n": 99 }.as_doc()));
     assert!(has(&cache, "top"));
     change(&cache, Some(doc! { "_id": 2, "n": 100 }.as_doc()), None);
@@ -111,7 +115,7 @@ fn an_answer_that_a_change_overtook_is_not_kept() {
     changes.add_document(&namespace(), None, Some(doc! { "_id": 1 }.as_doc()));
     let under_way = CacheObserver(cache.clone()).begin_write(changes);
     let during = fill("during");
-    let id = |id: i32| scope(&doc! { "_id": id }, Aspect::Documents);
+    let id = |id: i32| dependencies(&doc! { "_id": id }, Aspect::Documents);
     assert_eq!(one.store(Arc::new(0), 1, id(1), 0), Err(NotCached::ConcurrentWrite));
     assert_eq!(two.store(Arc::new(0), 1, id(2), 0), Ok(()));
     drop(under_way);
@@ -122,7 +126,7 @@ fn an_answer_that_a_change_overtook_is_not_kept() {
 #[test]
 fn a_change_told_late_leaves_answers_that_have_seen_it() {
     let cache = Cache::new(settings(1 << 20));
-    let id = |id: i32| scope(&doc! { "_id": id }, Aspect::Documents);
+    let id = |id: i32| dependencies(&doc! { "_id": id }, Aspect::Documents);
     keep(&cache, "before", id(1)).unwrap();
     let moment = Instant::now();
     std::thread::sleep(Duration::from_millis(1));
@@ -143,10 +147,10 @@ fn those_who_ask_the_same_wait_for_one_of_them() {
     let CacheLookup::Wait(waiting) = cache.look_up(b"k", 0, false) else { panic!() };
     assert!(matches!(cache.look_up(b"k", 0, true), CacheLookup::Compute(_)));
     assert!(waiting.has_changed().is_ok());
-    fill.store(Arc::new(7), 1, scope(&doc! {}, Aspect::Documents), 0).unwrap();
+    fill.store(Arc::new(7), 1, dependencies(&doc! {}, Aspect::Documents), 0).unwrap();
     assert!(waiting.has_changed().is_err());
     assert!(matches!(cache.look_up(b"k", 0, false), CacheLookup::Hit(answer) if *answer == 7));
-    // One that comes to nothing lets the others go on.
+    // A computation without a result lets the callers that wait go on.
     let CacheLookup::Compute(fill) = cache.look_up(b"l", 0, false) else { panic!() };
     drop(fill);
     assert!(matches!(cache.look_up(b"l", 0, false), CacheLookup::Compute(_)));
@@ -154,22 +158,22 @@ fn those_who_ask_the_same_wait_for_one_of_them() {
 
 #[test]
 fn while_others_cannot_be_followed_what_was_kept_is_given_for_as_long_as_it_may() {
-    let blind = |stale_ms: Option<i64>| {
+    let follower_lost = |stale_ms: Option<i64>| {
         let cache = Cache::new(CacheSettings { stale_ms, ..settings(1 << 20) });
-        keep(&cache, "k", scope(&doc! { "_id": 1 }, Aspect::Documents)).unwrap();
-        keep(&cache, "l", scope(&doc! { "_id": 2 }, Aspect::Documents)).unwrap();
+        keep(&cache, "k", dependencies(&doc! { "_id": 1 }, Aspect::Documents)).unwrap();
+        keep(&cache, "l", dependencies(&doc! { "_id": 2 }, Aspect::Documents)).unwrap();
         cache.set_follower_lost(true);
         cache
     };
-    assert!(!has(&blind(None), "k"));
-    let cache = blind(Some(100));
+    assert!(!has(&follower_lost(None), "k"));
+    let cache = follower_lost(Some(100));
     assert!(has(&cache, "k") && matches!(cache.look_up(b"k", 0, false), CacheLookup::Hit(_)));
     assert!(matches!(cache.look_up(b"new", 0, false), CacheLookup::Bypass));
     change(&cache, None, Some(doc! { "_id": 2 }.as_doc()));
     assert!(!has(&cache, "l"), "a change that is noticed counts as ever");
     std::thread::sleep(Duration::from_millis(120));
     assert!(!has(&cache, "k"));
-    let cache = blind(Some(60_000));
+    let cache = follower_lost(Some(60_000));
     cache.set_follower_lost(false);
     assert!(!has(&cache, "k"), "what others have written meanwhile is not known");
 }
@@ -178,22 +182,22 @@ fn while_others_cannot_be_followed_what_was_kept_is_given_for_as_long_as_it_may(
 fn ages_are_kept_to() {
     let settings = CacheSettings { soft_ttl_ms: Some(10), hard_ttl_ms: Some(100), ..settings(1 << 20) };
     let cache = Cache::new(settings);
-    keep(&cache, "k", scope(&doc! {}, Aspect::Documents)).unwrap();
+    keep(&cache, "k", dependencies(&doc! {}, Aspect::Documents)).unwrap();
     assert!(cache.get(b"k", 9).is_some());
     assert!(cache.get(b"k", 10).is_none(), "somebody is to make it anew");
     let CacheLookup::Compute(fill) = cache.look_up(b"k", 10, false) else { panic!("one of them makes it anew") };
     assert!(cache.get(b"k", 11).is_some(), "the others get the old one");
     assert!(matches!(cache.look_up(b"k", 12, false), CacheLookup::Hit(_)));
-    fill.store(Arc::new(1), 1, scope(&doc! {}, Aspect::Documents), 20).unwrap();
+    fill.store(Arc::new(1), 1, dependencies(&doc! {}, Aspect::Documents), 20).unwrap();
     assert_eq!(cache.get(b"k", 29).as_deref(), Some(&1));
     assert!(cache.get(b"k", 120).is_none());
-    assert_eq!((cache.statistics().replaced, cache.statistics().expired), (1, 1));
+    assert_eq!((cache.statistics().replacements, cache.statistics().expirations), (1, 1));
 }
 
 #[test]
 fn memory_is_kept_to_and_a_scan_washes_nothing_out() {
     let cache = Cache::new(settings(200_000));
-    let by_id = |id: i32| scope(&doc! { "_id": id }, Aspect::Documents);
+    let by_id = |id: i32| dependencies(&doc! { "_id": id }, Aspect::Documents);
     for round in 0..3 {
         for id in 0..50 {
             let key = format!("hot {id}");
@@ -218,8 +222,8 @@ fn answers_that_are_all_in_use_make_room_for_others() {
     let cache = Cache::new(CacheSettings { shards: 1, ..settings(20_000) });
     for id in 0..2_000 {
         let key = format!("{id}");
-        keep(&cache, &key, scope(&doc! { "_id": id }, Aspect::Documents)).unwrap();
-        // Everything there is has been asked for since it came.
+        keep(&cache, &key, dependencies(&doc! { "_id": id }, Aspect::Documents)).unwrap();
+        // Every entry has been hit since it was stored.
         (0..=id).for_each(|id| drop(cache.get(format!("{id}").as_bytes(), 0)));
         assert!(cache.statistics().bytes <= 20_000);
     }
@@ -330,7 +334,7 @@ fn random_change() -> impl Strategy<Value = (DocBuf, DocBuf)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// Of many answers, a change takes those it matters to, and no others.
+    /// A change removes the entries that it affects, and no others.
     #[test]
     fn an_answer_goes_if_a_change_matters_and_only_then(
         filters in prop::collection::vec(random_filter(), 1..30),
@@ -340,13 +344,13 @@ proptest! {
         let cache = Cache::<u64>::new(settings(1 << 20));
         for number in 0..others {
             let filter = doc_of(&format!("other{number}"), &document::Value::Int32(1).to_owned());
-            keep(&cache, &format!("other {number}"), scope(&filter, Aspect::Documents)).unwrap();
+            keep(&cache, &format!("other {number}"), dependencies(&filter, Aspect::Documents)).unwrap();
         }
         let parse = |filter: DocBuf| Predicate::parse(filter.as_doc(), &Context::at(0)).ok().map(|parsed| (filter, parsed));
         let mut kept: Vec<_> = filters.into_iter().filter_map(parse).enumerate().collect();
         for (number, (_, predicate)) in &kept {
-            let scope = Dependencies::matching(namespace(), predicate.clone(), Aspect::Documents);
-            keep(&cache, &number.to_string(), scope).unwrap();
+            let dependencies = Dependencies::matching(namespace(), predicate.clone(), Aspect::Documents);
+            keep(&cache, &number.to_string(), dependencies).unwrap();
         }
         for (before, after) in changes {
             let matters = |predicate: &Predicate| {
@@ -362,7 +366,7 @@ proptest! {
         prop_assert!((0..others).all(is_kept));
     }
 
-    /// The same where all that is told of a change is the `_id`: what may matter goes.
+    /// The same for a change of which only the `_id` is known: entries that it may affect go.
     #[test]
     fn an_answer_goes_if_the_document_with_an_id_may_matter(filter in random_filter(), document in random_document()) {
         let Ok(predicate) = Predicate::parse(filter.as_doc(), &Context::at(0)) else { return Ok(()) };
@@ -375,7 +379,8 @@ proptest! {
     }
 }
 
-/// Of filters that cannot be told from each other by a document's values, only so many are held against each change.
+/// Of filters that a document's values cannot tell apart, a change is checked against a limited
+/// number.
 #[test]
 fn what_is_asked_in_vain_is_limited() {
     let cache = Cache::new(CacheSettings { shards: 1, ..settings(64 << 20) });
@@ -400,24 +405,29 @@ fn what_is_asked_in_vain_is_limited() {
         ("without a place", |i| doc! { "t": &doc! { "$exists": false }, "u": &doc! { "$ne": i } }),
     ];
     for (name, filter) in &filters {
-        (0..3_000).for_each(|i| keep(&cache, &format!("{name} {i}"), scope(&filter(i), Aspect::Documents)).unwrap());
+        (0..3_000)
+            .for_each(|i| keep(&cache, &format!("{name} {i}"), dependencies(&filter(i), Aspect::Documents)).unwrap());
     }
     let document = doc! { "_id": 1, "n": -1, "m": -1, "k": 1, "t": "-1 y", "u": 5 };
     let before = cache.statistics();
     change(&cache, Some(document.as_doc()), Some(document.as_doc()));
     let after = cache.statistics();
-    assert_eq!(after.invalidated, before.invalidated);
-    assert!(before.answers > 11 * 3_000, "{}", before.answers);
-    assert!(after.examined - before.examined < 200, "{}", after.examined - before.examined);
+    assert_eq!(after.invalidations, before.invalidations);
+    assert!(before.entries > 11 * 3_000, "{}", before.entries);
+    assert!(
+        after.entries_examined - before.entries_examined < 200,
+        "{}",
+        after.entries_examined - before.entries_examined
+    );
     assert!(has(&cache, "two-sided 7") && has(&cache, "in a crowd 7") && has(&cache, "of beginnings 7"));
 }
 
-/// Of a text on which a pattern backtracks too long nobody can say that it does not match.
+/// A text on which a pattern backtracks too long may match.
 #[test]
 fn an_answer_goes_that_would_be_an_error() {
     let cache = Cache::new(settings(64 << 20));
     let filter = doc! { "t": &doc! { "$regex": "x*x*x*x*x*needle" } };
-    keep(&cache, "k", scope(&filter, Aspect::Documents)).unwrap();
+    keep(&cache, "k", dependencies(&filter, Aspect::Documents)).unwrap();
     let document = doc! { "_id": 1, "t": &*("x".repeat(5000) + "e") };
     assert!(predicate(&filter).matches(document.as_doc()).is_err());
     change(&cache, None, Some(document.as_doc()));
@@ -427,7 +437,7 @@ fn an_answer_goes_that_would_be_an_error() {
 #[test]
 fn what_a_long_text_contains_is_found() {
     let cache = Cache::new(settings(64 << 20));
-    let regex = |text: &str| scope(&doc! { "t": &doc! { "$regex": &*format!("{text}.") } }, Aspect::Documents);
+    let regex = |text: &str| dependencies(&doc! { "t": &doc! { "$regex": &*format!("{text}.") } }, Aspect::Documents);
     for number in 0..2000 {
         keep(&cache, &number.to_string(), regex(&format!("q{number:04}"))).unwrap();
     }
@@ -436,28 +446,33 @@ fn what_a_long_text_contains_is_found() {
     change(&cache, None, Some(doc! { "_id": 1, "t": &*text }.as_doc()));
     let after = cache.statistics();
     assert!(!has(&cache, "1234") && has(&cache, "777") && has(&cache, "1235"));
-    assert_eq!(after.invalidated - before.invalidated, 1);
-    assert!(after.examined - before.examined < 200, "{}", after.examined - before.examined);
+    assert_eq!(after.invalidations - before.invalidations, 1);
+    assert!(
+        after.entries_examined - before.entries_examined < 200,
+        "{}",
+        after.entries_examined - before.entries_examined
+    );
 }
 
-/// Of those that every change is held against, the ones stay that are asked for.
+/// The unindexed entries that are hit stay.
 #[test]
 fn what_cannot_be_told_apart_stays_while_it_is_asked_for() {
     let cache = Cache::new(CacheSettings { shards: 1, ..settings(64 << 20) });
     let unlike = |number: i32| doc! { "t": &doc! { "$exists": false }, "u": &doc! { "$ne": number } };
-    keep(&cache, "asked for", scope(&unlike(-1), Aspect::Documents)).unwrap();
+    keep(&cache, "asked for", dependencies(&unlike(-1), Aspect::Documents)).unwrap();
     for number in 0..1000 {
         assert!(has(&cache, "asked for"), "{number}");
-        keep(&cache, &number.to_string(), scope(&unlike(number), Aspect::Documents)).unwrap();
+        keep(&cache, &number.to_string(), dependencies(&unlike(number), Aspect::Documents)).unwrap();
     }
     assert!(has(&cache, "999") && !has(&cache, "0"));
-    assert!(cache.statistics().answers < 100);
+    assert!(cache.statistics().entries < 100);
 }
 
-/// Readers and writers of a few counters, each answer held against what was acknowledged before it was asked for; gives how many were stale.
+/// Runs readers and writers of a few counters. Each reply is compared with what was acknowledged
+/// before the lookup. Returns the number of stale replies.
 fn stale_reads(settings: CacheSettings, time: Duration) -> u64 {
     const KEYS: i32 = 4;
-    let ignores_overtaking = settings.ignores_overtaking;
+    let ignore_concurrent_writes = settings.ignore_concurrent_writes;
     let cache = Cache::<u64>::new(settings);
     let stored: Arc<Mutex<BTreeMap<i32, u64>>> = Arc::default();
     let acknowledged: Arc<Vec<AtomicU64>> = Arc::new((0..KEYS).map(|_| AtomicU64::new(0)).collect());
@@ -494,8 +509,8 @@ fn stale_reads(settings: CacheSettings, time: Duration) -> u64 {
                     CacheLookup::Compute(fill) => {
                         let version = stored.lock().unwrap().get(&id).copied().unwrap_or(0);
                         std::thread::yield_now();
-                        let scope = scope(&doc! { "_id": id }, Aspect::Documents);
-                        let _ = fill.store(Arc::new(version), 8, scope, 0);
+                        let dependencies = dependencies(&doc! { "_id": id }, Aspect::Documents);
+                        let _ = fill.store(Arc::new(version), 8, dependencies, 0);
                         version
                     }
                     _ => continue,
@@ -507,7 +522,7 @@ fn stale_reads(settings: CacheSettings, time: Duration) -> u64 {
         }));
     }
     let began = Instant::now();
-    while began.elapsed() < time && !(ignores_overtaking && stale.load(Ordering::Relaxed) > 0) {
+    while began.elapsed() < time && !(ignore_concurrent_writes && stale.load(Ordering::Relaxed) > 0) {
         std::thread::sleep(Duration::from_millis(5));
     }
     over.store(true, Ordering::Relaxed);
@@ -518,20 +533,20 @@ fn stale_reads(settings: CacheSettings, time: Duration) -> u64 {
 #[test]
 fn no_read_is_stale_however_reads_and_writes_meet() {
     assert_eq!(stale_reads(settings(1 << 20), Duration::from_secs(2)), 0);
-    assert_eq!(stale_reads(CacheSettings { by_thread: true, ..settings(1 << 20) }, Duration::from_secs(2)), 0);
+    assert_eq!(stale_reads(CacheSettings { per_thread: true, ..settings(1 << 20) }, Duration::from_secs(2)), 0);
     let of_several_directories = CacheSettings { shards: 18, ..settings(1 << 20) };
     assert_eq!(stale_reads(of_several_directories, Duration::from_secs(2)), 0);
-    // An answer or two of the four have room.
+    // Only one or two of the four replies fit.
     assert_eq!(stale_reads(settings(1500), Duration::from_secs(2)), 0);
 }
 
 #[test]
 fn threads_keep_answers_of_their_own_where_they_are_to() {
-    let cache = Cache::new(CacheSettings { by_thread: true, ..settings(1 << 20) });
+    let cache = Cache::new(CacheSettings { per_thread: true, ..settings(1 << 20) });
     let aside =
         |work: fn(&Arc<Cache<u64>>) -> bool| std::thread::scope(|scope| scope.spawn(|| work(&cache)).join().unwrap());
-    keep(&cache, "k", scope(&doc! { "_id": 1 }, Aspect::Documents)).unwrap();
-    // Of two new threads one has the other part.
+    keep(&cache, "k", dependencies(&doc! { "_id": 1 }, Aspect::Documents)).unwrap();
+    // Of two new threads one has the other shard.
     let seen = [aside(|cache| has(cache, "k")), aside(|cache| has(cache, "k"))];
     assert!(has(&cache, "k") && seen.contains(&false), "{seen:?}");
     aside(|cache| {
@@ -541,9 +556,9 @@ fn threads_keep_answers_of_their_own_where_they_are_to() {
     assert!(!has(&cache, "k"));
 }
 
-/// The same finds out when answers are kept that a change has overtaken.
+/// The same test detects replies that are cached despite a concurrent write.
 #[test]
 fn a_planted_bug_is_found() {
-    let buggy = CacheSettings { ignores_overtaking: true, ..settings(1 << 20) };
+    let buggy = CacheSettings { ignore_concurrent_writes: true, ..settings(1 << 20) };
     assert!(stale_reads(buggy, Duration::from_secs(60)) > 0);
 }

@@ -1,10 +1,11 @@
-//! Answers that every change of their collection is held against.
+//! Unindexed entries: those that every change of their collection is checked against.
 //!
-//! Their filters are often alike: what an application adds to each of its questions (`deleted: {$ne: true}`) is in all of them. So a condition
-//! that several have is kept once, apart from the filters, and tested once for a change; where it fails, none of them is looked at.
+//! Their filters are often alike: an application adds the same condition to all of its queries
+//! (`deleted: {$ne: true}`). So a condition that several filters have is stored once, apart from
+//! the filters, and tested once for a change. Where it fails, none of those filters is evaluated.
 
 use crate::bounded_evaluation;
-use crate::changed_fields::{Changed, is_infallible};
+use crate::changed_fields::{ChangedFields, is_infallible};
 use document::{Doc, DocBuf};
 use hashbrown::HashMap;
 use query::Predicate;
@@ -12,70 +13,70 @@ use query::predicate::{Node, Test};
 use smallvec::SmallVec;
 
 #[derive(Default)]
-pub struct Listed {
-    answers: Vec<Entry>,
-    conditions: Vec<Option<Condition>>,
-    /// How many answers have each condition: close together, for they are asked of all.
-    users: Vec<u32>,
+pub struct UnindexedPredicates {
+    entries: Vec<Entry>,
+    conditions: Vec<Option<SharedCondition>>,
+    /// How many entries have each condition; dense, as it is read for all of them.
+    reference_counts: Vec<u32>,
     by_identity: HashMap<Box<[u8]>, u32, ahash::RandomState>,
 }
 
 struct Entry {
-    answer: u32,
-    /// Those of its conditions that hold for each document that matches, by number.
+    entry: u32,
+    /// The numbers of those of its conditions that every matching document meets.
     conditions: SmallVec<[u32; 4]>,
 }
 
-struct Condition {
+struct SharedCondition {
     node: Node,
     identity: Box<[u8]>,
 }
 
-impl Listed {
+impl UnindexedPredicates {
     pub fn len(&self) -> usize {
-        self.answers.len()
+        self.entries.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.answers.is_empty()
+        self.entries.is_empty()
     }
 
-    pub fn add(&mut self, answer: u32, predicate: Option<&Predicate>) {
+    pub fn add(&mut self, entry: u32, predicate: Option<&Predicate>) {
         let conditions = predicate.map_or(&[][..], |predicate| match predicate.root() {
             Node::And(all) => all,
             node => std::slice::from_ref(node),
         });
-        // One that may fail ends what those behind it say: its error would be the answer.
+        // A condition that may fail makes those after it irrelevant: its error would be the result.
         let certain = conditions.iter().take_while(|node| is_infallible(node));
         let conditions = certain.filter_map(|node| Some(self.share(node, identity(node)?))).collect();
-        self.answers.push(Entry { answer, conditions });
+        self.entries.push(Entry { entry, conditions });
     }
 
     fn share(&mut self, node: &Node, identity: Box<[u8]>) -> u32 {
         if let Some(&number) = self.by_identity.get(&identity) {
-            self.users.get_mut(number as usize).into_iter().for_each(|users| *users += 1);
+            self.reference_counts.get_mut(number as usize).into_iter().for_each(|count| *count += 1);
             return number;
         }
-        let condition = Some(Condition { node: node.clone(), identity: identity.clone() });
+        let condition = Some(SharedCondition { node: node.clone(), identity: identity.clone() });
         let free = self.conditions.iter().position(Option::is_none);
         let number = free.unwrap_or(self.conditions.len());
-        match (self.conditions.get_mut(number), self.users.get_mut(number)) {
-            (Some(place), Some(users)) => (*place, *users) = (condition, 1),
+        match (self.conditions.get_mut(number), self.reference_counts.get_mut(number)) {
+            (Some(slot), Some(reference_counts)) => (*slot, *reference_counts) = (condition, 1),
             _ => {
                 self.conditions.push(condition);
-                self.users.push(1);
+                self.reference_counts.push(1);
             }
         }
         self.by_identity.insert(identity, number as u32);
         number as u32
     }
 
-    pub fn remove(&mut self, answer: u32) {
-        let Some(at) = self.answers.iter().position(|entry| entry.answer == answer) else { return };
-        for number in self.answers.remove(at).conditions {
-            let Some(users) = self.users.get_mut(number as usize) else { continue };
-            *users -= 1;
-            if *users == 0
+    pub fn remove(&mut self, entry: u32) {
+        let Some(at) = self.entries.iter().position(|one| one.entry == entry) else { return };
+        for number in self.entries.remove(at).conditions {
+            let Some(reference_counts) = self.reference_counts.get_mut(number as usize) else { continue };
+            *reference_counts -= 1;
+            if *reference_counts == 0
                 && let Some(condition) = self.conditions.get_mut(number as usize).and_then(Option::take)
             {
                 self.by_identity.remove(&condition.identity);
@@ -83,31 +84,31 @@ impl Listed {
         }
     }
 
-    /// The one that has been there longest; it goes to the end.
-    pub fn turn(&mut self) -> Option<u32> {
-        let first = self.answers.first()?.answer;
-        self.answers.rotate_left(1);
+    /// Returns the oldest entry and moves it to the end.
+    pub fn rotate(&mut self) -> Option<u32> {
+        let first = self.entries.first()?.entry;
+        self.entries.rotate_left(1);
         Some(first)
     }
 
     pub fn all(&self) -> impl Iterator<Item = u32> + '_ {
-        self.answers.iter().map(|entry| entry.answer)
+        self.entries.iter().map(|one| one.entry)
     }
 
-    /// Those that a document may matter to, as it was or as it is.
-    pub fn of_images(
+    /// Finds the entries that a changed document may affect, as it was or as it is.
+    pub fn find_by_images(
         &self,
         before: Option<Doc<'_>>,
         after: Option<Doc<'_>>,
-        changed: &Changed<'_>,
+        changed: &ChangedFields<'_>,
         found: &mut Vec<u32>,
     ) {
-        // Whether it holds for neither image, where that was asked.
+        // Whether the condition holds for neither image, once it is evaluated.
         let mut known: SmallVec<[Option<bool>; 64]> = SmallVec::from_elem(None, self.conditions.len());
-        for Entry { answer, conditions } in &self.answers {
+        for Entry { entry, conditions } in &self.entries {
             let mut fails = |&number: &u32| {
-                // One that no other answer has is tested with the rest of its filter.
-                if self.users.get(number as usize).is_none_or(|&users| users < 2) {
+                // A condition of a single entry is tested with the rest of its filter.
+                if self.reference_counts.get(number as usize).is_none_or(|&reference_counts| reference_counts < 2) {
                     return false;
                 }
                 let (Some(Some(condition)), Some(known)) =
@@ -118,20 +119,25 @@ impl Listed {
                 *known.get_or_insert_with(|| holds_for_neither(&condition.node, before, after, changed))
             };
             if !conditions.iter().any(&mut fails) {
-                found.push(*answer);
+                found.push(*entry);
             }
         }
     }
 }
 
-fn holds_for_neither(node: &Node, before: Option<Doc<'_>>, after: Option<Doc<'_>>, changed: &Changed<'_>) -> bool {
+fn holds_for_neither(
+    node: &Node,
+    before: Option<Doc<'_>>,
+    after: Option<Doc<'_>>,
+    changed: &ChangedFields<'_>,
+) -> bool {
     let fails = |image: Option<Doc<'_>>| {
         image.is_none_or(|image| bounded_evaluation::evaluate(|| node.matches(image)) == Some(false))
     };
     fails(before) && (before.is_some() && !changed.is_read_by(node) || fails(after))
 }
 
-/// What is the same for conditions that are; `None` for those that are not kept apart.
+/// Returns bytes that are equal for equal conditions; `None` for conditions that are not shared.
 fn identity(node: &Node) -> Option<Box<[u8]>> {
     let Node::Path { path, test } = node else { return None };
     let (test, is_negated) = if let Test::Not(inner) = test { (&**inner, true) } else { (test, false) };
@@ -164,50 +170,54 @@ mod tests {
         Predicate::parse(filter.as_doc(), &Context::at(0)).unwrap()
     }
 
-    fn found(listed: &Listed, before: Option<&DocBuf>, after: Option<&DocBuf>) -> Vec<u32> {
+    fn found(unindexed: &UnindexedPredicates, before: Option<&DocBuf>, after: Option<&DocBuf>) -> Vec<u32> {
         let change = Change::Document { before: before.cloned(), after: after.cloned() };
         let mut found = Vec::new();
         let [before, after] = [before, after].map(|image| image.map(DocBuf::as_doc));
-        listed.of_images(before, after, &Changed::of(&change), &mut found);
+        unindexed.find_by_images(before, after, &ChangedFields::of(&change), &mut found);
         found
     }
 
     #[test]
     fn what_a_shared_condition_rules_out_is_not_found() {
-        let mut listed = Listed::default();
+        let mut unindexed = UnindexedPredicates::default();
         let live = doc! { "$ne": true };
         for number in 0..4 {
-            listed.add(number, Some(&predicate(&doc! { "deleted": &live, "n": &doc! { "$ne": number as i32 } })));
+            unindexed.add(number, Some(&predicate(&doc! { "deleted": &live, "n": &doc! { "$ne": number as i32 } })));
         }
-        // Of one that may end in an error, nothing behind is looked at.
+        // After a condition that may fail, no other is shared.
         let fallible = doc! { "text": &doc! { "$not": &doc! { "$regex": "(a+)+$" } }, "deleted": &live };
-        listed.add(4, Some(&Predicate::parse_as_written(fallible.as_doc(), &Context::at(0)).unwrap()));
-        listed.add(5, None);
+        unindexed.add(4, Some(&Predicate::parse_as_written(fallible.as_doc(), &Context::at(0)).unwrap()));
+        unindexed.add(5, None);
         let (live, deleted) = (doc! { "_id": 1, "n": 9 }, doc! { "_id": 1, "n": 9, "deleted": true });
-        assert_eq!(found(&listed, Some(&live), Some(&live)), [0, 1, 2, 3, 4, 5]);
-        assert_eq!(found(&listed, Some(&live), Some(&deleted)), [0, 1, 2, 3, 4, 5]);
-        assert_eq!(found(&listed, Some(&deleted), Some(&live)), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(found(&unindexed, Some(&live), Some(&live)), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(found(&unindexed, Some(&live), Some(&deleted)), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(found(&unindexed, Some(&deleted), Some(&live)), [0, 1, 2, 3, 4, 5]);
         let other = doc! { "_id": 1, "n": 8, "deleted": true };
         for (before, after) in [(Some(&deleted), Some(&other)), (None, Some(&deleted)), (Some(&deleted), None)] {
-            assert_eq!(found(&listed, before, after), [4, 5]);
+            assert_eq!(found(&unindexed, before, after), [4, 5]);
         }
     }
 
     #[test]
     fn conditions_go_with_the_last_that_has_them() {
-        let mut listed = Listed::default();
+        let mut unindexed = UnindexedPredicates::default();
         let filters =
             [doc! { "a": &doc! { "$ne": 1 } }, doc! { "a": &doc! { "$ne": 1.0 } }, doc! { "a": &doc! { "$ne": 1 } }];
-        (0..).zip(&filters).for_each(|(number, filter)| listed.add(number, Some(&predicate(filter))));
-        // The same number of another type has its own.
-        assert_eq!(listed.by_identity.len(), 2);
-        assert_eq!(found(&listed, None, Some(&doc! { "a": 1 })), [1]);
-        listed.remove(0);
-        assert_eq!(found(&listed, None, Some(&doc! { "a": 1 })), [1, 2], "tested with its filter");
-        listed.remove(2);
-        listed.remove(1);
-        assert!(listed.is_empty() && listed.by_identity.is_empty() && listed.conditions.iter().all(Option::is_none));
-        listed.add(7, Some(&predicate(&filters[0])));
-        assert_eq!((listed.turn(), listed.conditions.len()), (Some(7), 2));
+        (0..).zip(&filters).for_each(|(number, filter)| unindexed.add(number, Some(&predicate(filter))));
+        // The same number of another type is another condition.
+        assert_eq!(unindexed.by_identity.len(), 2);
+        assert_eq!(found(&unindexed, None, Some(&doc! { "a": 1 })), [1]);
+        unindexed.remove(0);
+        assert_eq!(found(&unindexed, None, Some(&doc! { "a": 1 })), [1, 2], "tested with its filter");
+        unindexed.remove(2);
+        unindexed.remove(1);
+        assert!(
+            unindexed.is_empty()
+                && unindexed.by_identity.is_empty()
+                && unindexed.conditions.iter().all(Option::is_none)
+        );
+        unindexed.add(7, Some(&predicate(&filters[0])));
+        assert_eq!((unindexed.rotate(), unindexed.conditions.len()), (Some(7), 2));
     }
 }

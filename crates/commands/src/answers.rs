@@ -368,7 +368,7 @@ pub fn reason(call: &Call<'_>, command: Doc<'_>) -> (&'static str, &'static str)
         return ("no", "there is no such command");
     };
     if !spec.cacheable {
-        return ("no", "commands of this name are not kept: find, count, distinct and aggregate are");
+        return ("no", "replies to this command are not cached: those to find, count, distinct and aggregate are");
     }
     let Some(collection) = first.value().as_str() else { return ("no", "it names no collection") };
     if let Some(why) = why_not(call.database(), collection) {

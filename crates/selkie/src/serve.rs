@@ -219,12 +219,12 @@ impl Caches {
         let settings = |bytes| cache::CacheSettings {
             bytes,
             shards: config::shards(config.threads, per_worker),
-            by_thread: per_worker,
+            per_thread: per_worker,
             soft_ttl_ms,
             hard_ttl_ms,
             stale_ms,
-            by_collection: invalidation == config::Invalidation::Collection,
-            ignores_overtaking: false,
+            invalidate_by_collection: invalidation == config::Invalidation::Collection,
+            ignore_concurrent_writes: false,
         };
         let (replies, results) = match mode {
             CacheMode::Off => (None, None),

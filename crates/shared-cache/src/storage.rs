@@ -48,7 +48,7 @@ pub struct Statistics {
     pub outdated: u64,
     pub stored: u64,
     /// Questions that Redis did not answer, or not in time.
-    pub failed: u64,
+    pub errors: u64,
     /// Questions that were not asked, for it had failed just before.
     pub skipped: u64,
 }
@@ -59,7 +59,7 @@ struct Counts {
     misses: AtomicU64,
     outdated: AtomicU64,
     stored: AtomicU64,
-    failed: AtomicU64,
+    errors: AtomicU64,
     skipped: AtomicU64,
 }
 
@@ -179,10 +179,10 @@ impl Storage {
     }
 
     pub fn statistics(&self) -> Statistics {
-        let Counts { hits, misses, outdated, stored, failed, skipped } = &self.counts;
-        let [hits, misses, outdated, stored, failed, skipped] =
-            [hits, misses, outdated, stored, failed, skipped].map(|count| count.load(Ordering::Relaxed));
-        Statistics { hits, misses, outdated, stored, failed, skipped }
+        let Counts { hits, misses, outdated, stored, errors, skipped } = &self.counts;
+        let [hits, misses, outdated, stored, errors, skipped] =
+            [hits, misses, outdated, stored, errors, skipped].map(|count| count.load(Ordering::Relaxed));
+        Statistics { hits, misses, outdated, stored, errors, skipped }
     }
 
     /// Asks within the limit; `None` if that comes to nothing.
@@ -213,7 +213,7 @@ impl Storage {
                 Some(reply)
             }
             Err(why) => {
-                self.counts.failed.fetch_add(1, Ordering::Relaxed);
+                self.counts.errors.fetch_add(1, Ordering::Relaxed);
                 let pause_until = now_ms + self.limit.as_millis() as u64 + PAUSE.as_millis() as u64;
                 let before = self.pause_until_ms.swap(pause_until, Ordering::Relaxed);
                 // Those that wait were opened to the same server.
@@ -257,12 +257,12 @@ impl Connection {
     async fn ask(&mut self, command: &[&[u8]]) -> Result<Reply, String> {
         let mut bytes = Vec::with_capacity(command.iter().map(|part| part.len() + 16).sum::<usize>() + 16);
         resp::encode(command, &mut bytes);
-        let failed = |error: io::Error| error.to_string();
-        self.stream.write_all(&bytes).await.map_err(failed)?;
-        self.stream.flush().await.map_err(failed)?;
+        let message = |error: io::Error| error.to_string();
+        self.stream.write_all(&bytes).await.map_err(message)?;
+        self.stream.flush().await.map_err(message)?;
         self.buffer.clear();
         loop {
-            if self.stream.read_buf(&mut self.buffer).await.map_err(failed)? == 0 {
+            if self.stream.read_buf(&mut self.buffer).await.map_err(message)? == 0 {
                 return Err("it has closed the connection".to_owned());
             }
             match resp::decode(&self.buffer)? {
@@ -310,8 +310,8 @@ mod tests {
             assert!(storage.get(b"k").await.is_none() && storage.get(b"k").await.is_none());
             assert!(storage.check().await.is_err());
         });
-        let Statistics { failed, skipped, .. } = storage.statistics();
-        assert_eq!((failed, skipped), (1, 1));
+        let Statistics { errors, skipped, .. } = storage.statistics();
+        assert_eq!((errors, skipped), (1, 1));
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub fn selkie_cache(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()
     if let Some(command) = why {
         let (kept, reason) = answers::reason(call, command);
         let mut why = reply.document("why");
-        why.append("kept", kept == "yes");
+        why.append("cached", kept == "yes");
         why.append("reason", reason);
     }
     reply.append("uses", call.session.uses.get() != CachePolicy::NONE);
@@ -38,15 +38,15 @@ pub fn write_statistics(server: &Server, writer: &mut DocWriter<'_>) {
         write(&answers.cache.statistics(), writer);
         writer.append("bytesMax", answers.cache.settings().bytes as i64);
         if let Some(shared) = &answers.shared {
-            let figures = shared.statistics();
+            let statistics = shared.statistics();
             let mut writer = writer.document("shared");
             for (name, count) in [
-                ("hits", figures.hits),
-                ("misses", figures.misses),
-                ("outdated", figures.outdated),
-                ("stored", figures.stored),
-                ("failed", figures.failed),
-                ("skipped", figures.skipped),
+                ("hits", statistics.hits),
+                ("misses", statistics.misses),
+                ("outdated", statistics.outdated),
+                ("stored", statistics.stored),
+                ("errors", statistics.errors),
+                ("skipped", statistics.skipped),
             ] {
                 writer.append(name, count as i64);
             }
@@ -60,32 +60,28 @@ pub fn write_statistics(server: &Server, writer: &mut DocWriter<'_>) {
     }
 }
 
-fn write(figures: &Statistics, writer: &mut DocWriter<'_>) {
-    let mut count = |name: &str, count: u64| writer.append(name, count as i64);
-    count("hits", figures.hits);
-    count("misses", figures.misses);
-    count("waits", figures.waits);
-    count("stale", figures.stale);
-    count("stored", figures.stored);
-    count("answers", figures.answers);
-    count("bytes", figures.bytes);
-    count("savedMicros", figures.saved_us);
-    count("changes", figures.changes);
-    count("changesMicros", figures.changes_us);
-    count("examined", figures.examined);
-    {
-        let mut gone = writer.document("gone");
-        for (name, count) in [
-            ("changed", figures.invalidated),
-            ("memory", figures.evicted),
-            ("age", figures.expired),
-            ("replaced", figures.replaced),
-        ] {
-            gone.append(name, count as i64);
-        }
+fn write(statistics: &Statistics, writer: &mut DocWriter<'_>) {
+    for (name, count) in [
+        ("hits", statistics.hits),
+        ("misses", statistics.misses),
+        ("waits", statistics.waits),
+        ("staleHits", statistics.stale_hits),
+        ("stored", statistics.stored),
+        ("entries", statistics.entries),
+        ("bytes", statistics.bytes),
+        ("savedMicros", statistics.saved_us),
+        ("changes", statistics.changes),
+        ("entriesExamined", statistics.entries_examined),
+        ("invalidationMicros", statistics.invalidation_us),
+        ("invalidations", statistics.invalidations),
+        ("evictions", statistics.evictions),
+        ("expirations", statistics.expirations),
+        ("replacements", statistics.replacements),
+    ] {
+        writer.append(name, count as i64);
     }
-    let mut refused = writer.document("notKept");
-    for (why, count) in NotCached::ALL.into_iter().zip(figures.refused) {
-        refused.append(why.name(), count as i64);
+    let mut not_cached = writer.document("notCached");
+    for (reason, count) in NotCached::ALL.into_iter().zip(statistics.not_cached) {
+        not_cached.append(reason.name(), count as i64);
     }
 }
