@@ -25,7 +25,7 @@ struct Part {
 pub enum Verdict {
     Meets,
     /// No key between this one and that place does. (Forward: the first that may; backward: all that may lie before.)
-    Leap(Vec<u8>),
+    SkipTo(Vec<u8>),
 }
 
 impl KeyFilter {
@@ -53,7 +53,7 @@ impl KeyFilter {
         KeyFilter(parts)
     }
 
-    pub fn holds(&self, key: &[u8]) -> bool {
+    pub fn accepts(&self, key: &[u8]) -> bool {
         self.judge(key, true) == Verdict::Meets
     }
 
@@ -67,7 +67,7 @@ impl KeyFilter {
                 let at = intervals.partition_point(|interval| *interval.high <= *value);
                 if !intervals.get(at).is_some_and(|interval| interval.contains(value)) {
                     let prefix = &key[..key.len() - rest.len()];
-                    return Verdict::Leap(leap(prefix, intervals, at, forward));
+                    return Verdict::SkipTo(skip_target(prefix, intervals, at, forward));
                 }
             }
             rest = behind;
@@ -87,7 +87,7 @@ impl Part {
 }
 
 /// Where to go on from a field that lies in front of the interval `at`, and behind the one before it.
-fn leap(prefix: &[u8], intervals: &[Interval], at: usize, forward: bool) -> Vec<u8> {
+fn skip_target(prefix: &[u8], intervals: &[Interval], at: usize, forward: bool) -> Vec<u8> {
     let there = |edge: &[u8]| [prefix, edge].concat();
     match forward {
         true => match intervals.get(at) {

@@ -75,10 +75,10 @@ pub struct Index {
     pub multikey: Arc<Multikey>,
     /// Documents are committed of which there are no entries yet: whoever reads by the index asks for them first.
     /// Shared as `multikey` is.
-    pub late: Arc<AtomicBool>,
-    /// Entries are missing since an earlier process died, and could not be made yet. Shared as
+    pub deferred: Arc<AtomicBool>,
+    /// IndexEntries are missing since an earlier process died, and could not be made yet. Shared as
     /// `multikey` is.
-    pub behind: Arc<AtomicBool>,
+    pub incomplete: Arc<AtomicBool>,
     pub sql: IndexSql,
     /// How a plan by it is told of in a line.
     pub summary: PlanSummary,
@@ -239,8 +239,8 @@ impl Deref for Index {
 
 impl Index {
     /// Whether entries are missing.
-    pub fn is_late(&self) -> bool {
-        self.late.load(Ordering::Acquire)
+    pub fn has_deferred_entries(&self) -> bool {
+        self.deferred.load(Ordering::Acquire)
     }
 
     pub fn new(id: i64, collection: i64, spec: IndexSpec, multikey: Multikey) -> Result<Index> {
@@ -250,8 +250,8 @@ impl Index {
             building: false,
             prepare_unique: spec.spec.as_doc().get("prepareUnique").is_some_and(Value::is_truthy),
             multikey: Arc::new(multikey),
-            late: Arc::default(),
-            behind: Arc::default(),
+            deferred: Arc::default(),
+            incomplete: Arc::default(),
             sql: IndexSql::new(id, collection, spec.unique),
             summary: PlanSummary::of_index("IXSCAN", spec.key.as_doc()),
             shape: IndexShape::new(spec)?,
@@ -260,7 +260,7 @@ impl Index {
 
     /// Whether documents may be found by it.
     pub fn is_usable(&self) -> bool {
-        !self.hidden && !self.building && !self.behind.load(Ordering::Acquire)
+        !self.hidden && !self.building && !self.incomplete.load(Ordering::Acquire)
     }
 
     pub fn is_multikey(&self) -> bool {

@@ -24,7 +24,8 @@ pub const FORMAT: i64 = 3;
 const UNCHECKED_FORMAT: i64 = 2;
 
 /// Since which document indexes of a collection lack entries; there since the second format.
-const LATE: &str = "CREATE TABLE IF NOT EXISTS late(collection INTEGER PRIMARY KEY, first_seq INTEGER NOT NULL)";
+const DEFERRED_TABLE: &str =
+    "CREATE TABLE IF NOT EXISTS late(collection INTEGER PRIMARY KEY, first_seq INTEGER NOT NULL)";
 
 /// Pages that are in the log and not yet in the file, which no mapping shows.
 const MAPPED_CACHE_KIB: usize = 4096;
@@ -50,7 +51,7 @@ pub fn open(path: &Path, role: Role, options: &Options) -> Result<Connection> {
     }
     let connection = Connection::open_with_flags_and_vfs(path, flags, files::VFS)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
-    // Readers never wait, and there is one writer. What waits is beginning the log anew, for readers to be done; the writer
+    // ConnectionPool never wait, and there is one writer. What waits is beginning the log anew, for readers to be done; the writer
     // does not do that for long, since clients wait for it meanwhile.
     let patience = if role == Role::Writer { Duration::from_millis(50) } else { Duration::from_secs(10) };
     connection.busy_timeout(patience)?;
@@ -108,7 +109,7 @@ pub fn prepare_file(connection: &Connection) -> Result<bool> {
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if application == APPLICATION_ID {
         if format < UNCHECKED_FORMAT {
-            connection.execute_batch(LATE)?;
+            connection.execute_batch(DEFERRED_TABLE)?;
             connection.pragma_update(None, "user_version", UNCHECKED_FORMAT)?;
         }
         return Ok(format <= FORMAT);
@@ -132,7 +133,7 @@ pub fn prepare_file(connection: &Connection) -> Result<bool> {
          CREATE TABLE dropped(name TEXT PRIMARY KEY) WITHOUT ROWID;
          COMMIT;",
     )?;
-    connection.execute_batch(LATE)?;
+    connection.execute_batch(DEFERRED_TABLE)?;
     connection.pragma_update(None, "application_id", APPLICATION_ID)?;
     connection.pragma_update(None, "user_version", FORMAT)?;
     Ok(true)

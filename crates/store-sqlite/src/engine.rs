@@ -69,22 +69,22 @@ pub struct Shared {
     /// Goes up with each new catalog, so that a worker sees without a lock that its own is still the latest.
     version: AtomicU64,
     /// The writer is about to begin the log anew, for which no read may be under way.
-    reads_wait: AtomicBool,
+    reads_paused: AtomicBool,
     /// Who keeps answers.
     pub change_observer: ObserverSlot,
 }
 
 impl Shared {
     /// Whether reads are to begin a moment later.
-    pub fn must_reads_wait(&self) -> bool {
-        self.reads_wait.load(Ordering::Relaxed)
+    pub fn are_reads_paused(&self) -> bool {
+        self.reads_paused.load(Ordering::Relaxed)
     }
 
     /// Does `work` while no read begins. Reads under way end within a slice.
-    pub fn while_reads_wait<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.reads_wait.store(true, Ordering::Relaxed);
+    pub fn with_reads_paused<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.reads_paused.store(true, Ordering::Relaxed);
         let done = work();
-        self.reads_wait.store(false, Ordering::Relaxed);
+        self.reads_paused.store(false, Ordering::Relaxed);
         done
     }
 
@@ -111,7 +111,7 @@ pub struct SqliteEngine {
     threads: Mutex<Option<Threads>>,
 }
 
-/// Ended in this order: each hands what it has left to the next.
+/// StatementEnd in this order: each hands what it has left to the next.
 struct Threads {
     writer: std::thread::JoinHandle<()>,
     syncer: Syncer,
@@ -144,7 +144,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Arc<dyn Engine>> {
     }
     if !files.is_checked() {
         drop(connection);
-        gain_checksums(&path, &options)?;
+        add_missing_checksums(&path, &options)?;
         files = start::before_opening(&path, &options)?;
         connection = open()?;
     }
@@ -166,7 +166,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Arc<dyn Engine>> {
         files,
         catalog: RwLock::new(catalog),
         version: AtomicU64::new(0),
-        reads_wait: AtomicBool::new(false),
+        reads_paused: AtomicBool::new(false),
         change_observer: ObserverSlot::default(),
     });
     let checkpointer = Checkpointer::start(&shared).map_err(engine_error)?;
@@ -179,7 +179,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Arc<dyn Engine>> {
 
 /// Adds checksums to a file of an earlier version where that does not take long, and says so where
 /// it does.
-fn gain_checksums(path: &Path, options: &Options) -> Result<()> {
+fn add_missing_checksums(path: &Path, options: &Options) -> Result<()> {
     let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     if bytes > options.add_checksums_up_to {
         tracing::warn!(

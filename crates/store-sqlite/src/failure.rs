@@ -13,12 +13,12 @@ pub enum Failure {
     Engine(rusqlite::Error),
     /// The writer does not carry it out, because others would wait for it too long: it is left to
     /// the worker.
-    TakesLong(Long),
+    TooSlow(SlowPart),
 }
 
 /// What takes long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Long {
+pub enum SlowPart {
     /// Finding the documents.
     Search,
     /// The work on a document.
@@ -41,7 +41,7 @@ impl From<rusqlite::Error> for Failure {
 
 impl From<steps::TooLong> for Failure {
     fn from(_: steps::TooLong) -> Self {
-        Failure::TakesLong(Long::Work)
+        Failure::TooSlow(SlowPart::Work)
     }
 }
 
@@ -50,7 +50,7 @@ impl From<Failure> for Error {
         match failure {
             Failure::Refused(error) => error,
             Failure::Engine(error) => engine_error(error),
-            Failure::TakesLong(_) => Error::internal("the writer left something undone that takes long"),
+            Failure::TooSlow(_) => Error::internal("the writer left something undone that takes long"),
         }
     }
 }

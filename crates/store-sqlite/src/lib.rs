@@ -4,7 +4,7 @@
 //! SQLite's page to the sink, and outcomes. There is no transcoding anywhere.
 //!
 //! In reading order: [`engine`] (the half that belongs to the process, and how it starts), [`store`] (the half of a
-//! worker), then the two ways through it:
+//! worker), then the two paths through it:
 //!
 //! - reading: [`planner`] turns a query into a [`plan`], [`scan`] runs it in slices on the worker's own connection (with [`index_keys::key_filter`]
 //!   where keys tell which documents are worth fetching), or on another one where documents are large ([`mapped`]); [`lookup`]

@@ -2,7 +2,7 @@
 
 pub mod explain;
 
-use crate::catalog::multikey::Plain;
+use crate::catalog::multikey::ExactKeyTypes;
 use crate::catalog::{Collection, Index, IndexSql};
 use document::{Doc, DocBuf};
 use error::Result;
@@ -26,8 +26,8 @@ pub struct SqlitePlan {
     pub access: Access,
     /// A scan stops behind the last document, to go on from there.
     pub tailable: bool,
-    /// What scans have looked at, but for what the scans of indexes have in a tally of their own.
-    pub tally: ExaminedCounter,
+    /// What scans have looked at, but for what the scans of indexes have in a counter of their own.
+    pub counter: ExaminedCounter,
 }
 
 #[derive(Debug)]
@@ -65,23 +65,23 @@ pub struct IndexScan {
     pub filter: Option<KeyFilter>,
     pub forward: bool,
     /// One document is enough for all keys that are the same up to this field.
-    pub different: Option<usize>,
+    pub distinct_field: Option<usize>,
     /// What the intervals were made from, per field, for `explain`.
     pub bounds: Vec<(String, FieldBounds)>,
     /// Keys are given in the place of documents where they tell all that is asked for.
-    pub covered: Option<Covered>,
+    pub covered: Option<CoveredFields>,
     /// The search by words that the intervals are for: one for each term.
     pub search: Option<Arc<TextSearch>>,
-    pub tally: ExaminedCounter,
+    pub counter: ExaminedCounter,
 }
 
 /// What is asked for of documents are fields of the index that is scanned.
 #[derive(Debug)]
-pub struct Covered {
+pub struct CoveredFields {
     /// Which of the index's fields, in its order.
-    pub asked: Vec<bool>,
+    pub requested: Vec<bool>,
     /// The first keys did not tell their values: documents are read from there on.
-    pub in_vain: AtomicBool,
+    pub gave_up: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -115,11 +115,11 @@ impl IndexScan {
             intervals,
             filter: None,
             forward: true,
-            different: None,
+            distinct_field: None,
             bounds: Vec::new(),
             covered: None,
             search: None,
-            tally: ExaminedCounter::default(),
+            counter: ExaminedCounter::default(),
         }
     }
 
@@ -136,19 +136,19 @@ impl IndexScan {
     }
 
     /// Which values are those that their keys are taken for.
-    pub fn plain(&self) -> Plain {
-        self.index.as_ref().map(|index| index.multikey.plain()).unwrap_or_default()
+    pub fn exact_key_types(&self) -> ExactKeyTypes {
+        self.index.as_ref().map(|index| index.multikey.exact_key_types()).unwrap_or_default()
     }
 
     /// Whether a key is one of those that the scan looks for.
-    pub fn holds(&self, key: &[u8]) -> bool {
+    pub fn contains_key(&self, key: &[u8]) -> bool {
         let behind = self.intervals.partition_point(|interval| *interval.high <= *key);
         self.intervals.get(behind).is_some_and(|interval| interval.contains(key))
-            && self.filter.as_ref().is_none_or(|filter| filter.holds(key))
+            && self.filter.as_ref().is_none_or(|filter| filter.accepts(key))
     }
 
     /// The keys of a document that the scan meets, in ascending order.
-    pub fn keys_of(&self, document: Doc<'_>, collection: &Collection) -> Result<Vec<Key>> {
+    pub fn matching_keys(&self, document: Doc<'_>, collection: &Collection) -> Result<Vec<Key>> {
         let mut keys = match &self.index {
             Some(index) => keys::index_keys(document, index)?,
             None => {
@@ -157,18 +157,18 @@ impl IndexScan {
                 vec![Key::from_slice(&key)]
             }
         };
-        keys.retain(|key| self.holds(key));
+        keys.retain(|key| self.contains_key(key));
         Ok(keys)
     }
 
     /// Which fields keys are to tell, as long as they do.
-    pub fn covered(&self) -> Option<&Covered> {
-        self.covered.as_ref().filter(|covered| !covered.in_vain.load(Ordering::Relaxed))
+    pub fn covered(&self) -> Option<&CoveredFields> {
+        self.covered.as_ref().filter(|covered| !covered.gave_up.load(Ordering::Relaxed))
     }
 
     /// Whether no documents but those are looked at whose keys do not tell all; and none have been so far.
     pub fn is_covered(&self) -> bool {
-        self.covered().is_some() && self.tally.get().documents == 0
+        self.covered().is_some() && self.counter.get().documents == 0
     }
 
     /// The statements that scan the index.
@@ -190,23 +190,23 @@ impl SqlitePlan {
     }
 
     /// The scan that has one key for each document of the plan: counting the ones is counting the others.
-    pub fn key_for_each_document(&self) -> Option<(&Collection, &IndexScan)> {
+    pub fn one_key_per_document(&self) -> Option<(&Collection, &IndexScan)> {
         let (Access::Index(scan), Some(collection)) = (&self.access, self.collection.as_deref()) else { return None };
         let one_point = || match scan.bounds.as_slice() {
             [(_, ranges)] => ranges.len() == 1 && ranges[0].is_point(),
             _ => false,
         };
         let one_key = !scan.is_multikey() || one_point();
-        (self.facts.exact && one_key && scan.different.is_none() && !collection.is_dropped())
+        (self.facts.exact && one_key && scan.distinct_field.is_none() && !collection.is_dropped())
             .then_some((collection, scan))
     }
 
     /// The indexes that are read and lack entries: of this collection, and their numbers.
-    pub fn late_indexes(&self) -> Option<(&Collection, Vec<i64>)> {
-        let mut late = Vec::new();
+    pub fn deferred_indexes(&self) -> Option<(&Collection, Vec<i64>)> {
+        let mut deferred = Vec::new();
         let mut note = |index: &Index| {
-            if index.is_late() && !late.contains(&index.id) {
-                late.push(index.id);
+            if index.has_deferred_entries() && !deferred.contains(&index.id) {
+                deferred.push(index.id);
             }
         };
         match &self.access {
@@ -215,12 +215,12 @@ impl SqlitePlan {
             Access::Union(union) => union.branches.iter().filter_map(|scan| scan.index.as_deref()).for_each(note),
             Access::Near(scan) => note(&scan.index),
         }
-        self.collection.as_deref().filter(|_| !late.is_empty()).map(|collection| (collection, late))
+        self.collection.as_deref().filter(|_| !deferred.is_empty()).map(|collection| (collection, deferred))
     }
 
     /// Whether the plan reads few documents, however large the collection: those of some `_id`s, or, where `one` is
     /// enough and nothing has to be sorted, the first of an index's keys.
-    pub fn is_narrow(&self, one: bool) -> bool {
+    pub fn reads_few(&self, one: bool) -> bool {
         match &self.access {
             Access::Points(_) => true,
             Access::Index(scan) => one && self.facts.exact && self.facts.sorted && scan.filter.is_none(),
@@ -263,7 +263,7 @@ impl Plan for SqlitePlan {
             _ if self.collection.is_none() => PlanSummary::Name("EOF"),
             Access::Natural { .. } => PlanSummary::Name("COLLSCAN"),
             Access::Points(_) => PlanSummary::Name("IDHACK"),
-            Access::Index(scan) if scan.different.is_none() => scan.summary(),
+            Access::Index(scan) if scan.distinct_field.is_none() => scan.summary(),
             Access::Union(union) => PlanSummary::joined(union.branches.iter().map(IndexScan::summary)),
             _ => PlanSummary::of(self.winning_plan().as_doc()),
         }
@@ -271,10 +271,12 @@ impl Plan for SqlitePlan {
 
     fn examined(&self) -> Examined {
         let scans = match &self.access {
-            Access::Index(scan) => scan.tally.get(),
-            Access::Union(union) => union.branches.iter().fold(Examined::default(), |sum, scan| sum + scan.tally.get()),
+            Access::Index(scan) => scan.counter.get(),
+            Access::Union(union) => {
+                union.branches.iter().fold(Examined::default(), |sum, scan| sum + scan.counter.get())
+            }
             Access::Natural { .. } | Access::Points(_) | Access::Near(_) => Examined::default(),
         };
-        scans + self.tally.get()
+        scans + self.counter.get()
     }
 }

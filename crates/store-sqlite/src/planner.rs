@@ -4,7 +4,7 @@
 //! turned into bounds on an index is left to the evaluator, and the plan is then not `exact`.
 //!
 //! In reading order: [`wanted`] takes a query apart into conditions; [`candidate`] sees what an index can do for them, by way of
-//! [`index_keys`] (conditions as ranges of keys) and [`order`] (sorts); [`hashed`], [`places`] and [`by_any_field`] do the same for indexes
+//! [`index_keys`] (conditions as ranges of keys) and [`order`] (sorts); [`hashed`], [`places`] and [`wildcard_scan`] do the same for indexes
 //! of other kinds; [`union`] puts several together for a disjunction; [`text`] has searches by words; [`choice`] decides; [`covered`] sees whether keys will
 //! do in the place of documents.
 
@@ -19,7 +19,7 @@ mod union;
 
 use crate::catalog::{Collection, Index};
 use crate::plan::{Access, IndexScan, SqlitePlan};
-use candidate::Candidate;
+use candidate::IndexCandidate;
 use document::{Doc, Kind, Value};
 use error::{Error, Result};
 use index_keys::conditions::PlannerQuery;
@@ -48,12 +48,12 @@ pub fn plan(collection: Option<&Arc<Collection>>, query: &Query<'_>, measure: Me
             collection: None,
             access: Access::Natural { forward: true },
             tailable: false,
-            tally: ExaminedCounter::default(),
+            counter: ExaminedCounter::default(),
         });
     };
     query.check()?;
     let mut plan = match query.allowed() {
-        Some(allowed) => by_allowed(collection, query, allowed, measure),
+        Some(allowed) => plan_with_filter(collection, query, allowed, measure),
         None => choose(collection, query, PlannerQuery::of(query), measure),
     }?;
     covered::cover(&mut plan, query);
@@ -61,7 +61,7 @@ pub fn plan(collection: Option<&Arc<Collection>>, query: &Query<'_>, measure: Me
 }
 
 /// As [`plan`], by the indexes that an index filter leaves. Hints count for nothing then.
-fn by_allowed(
+fn plan_with_filter(
     collection: &Arc<Collection>,
     query: &Query<'_>,
     allowed: store::AllowedIndexes<'_>,
@@ -112,7 +112,7 @@ pub fn plan_distinct(
     measure: Measure<'_>,
 ) -> Result<SqlitePlan> {
     let found = match query.hint {
-        None => choice::different_values(collection, &PlannerQuery::of(query), path, collation),
+        None => choice::distinct_values(collection, &PlannerQuery::of(query), path, collation),
         Some(_) => None,
     };
     found.map_or_else(|| plan(Some(collection), query, measure), Ok)
@@ -144,7 +144,7 @@ pub fn view() -> SqlitePlan {
         collection: None,
         access: Access::Natural { forward: true },
         tailable: false,
-        tally: ExaminedCounter::default(),
+        counter: ExaminedCounter::default(),
     }
 }
 
@@ -166,13 +166,13 @@ fn with_access(collection: &Arc<Collection>, exact: bool, sorted: bool, access: 
         collection: Some(collection.clone()),
         access,
         tailable: false,
-        tally: ExaminedCounter::default(),
+        counter: ExaminedCounter::default(),
     }
 }
 
 fn natural(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>, forward: bool) -> SqlitePlan {
     if collection.rules.as_ref().is_some_and(|rules| rules.clustered) {
-        return by_cluster(collection, wanted, forward);
+        return clustered_order(collection, wanted, forward);
     }
     let exact = wanted.is_complete() && wanted.conditions.is_empty();
     let sorted = wanted.sort.is_none() || wanted.natural == Some(forward);
@@ -180,10 +180,10 @@ fn natural(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>, forward: boo
 }
 
 /// The natural order of a clustered collection: that of `_id`.
-fn by_cluster(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>, forward: bool) -> SqlitePlan {
+fn clustered_order(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>, forward: bool) -> SqlitePlan {
     let mut unsorted = wanted.clone();
     (unsorted.sort, unsorted.natural) = (None, None);
-    let mut plan = choice::forced(collection, Candidate::new(collection, None, &unsorted), &unsorted);
+    let mut plan = choice::hinted_plan(collection, IndexCandidate::new(collection, None, &unsorted), &unsorted);
     if let Access::Index(scan) = &mut plan.access {
         scan.forward = forward;
     }
@@ -241,12 +241,12 @@ fn by_keys<'t>(test: &'t Test, collation: &document::Collation) -> Option<&'t Te
 }
 
 /// The scan by an index that is not ordered by values, if there is a condition that its kind can answer.
-fn special_scan(index: &Arc<Index>, wanted: &PlannerQuery<'_>) -> Option<IndexScan> {
-    geo_scan::scan_of(index, wanted).or_else(|| hashed::scan_of(index, wanted)).or_else(|| by_any_field(index, wanted))
+fn unordered_scan(index: &Arc<Index>, wanted: &PlannerQuery<'_>) -> Option<IndexScan> {
+    geo_scan::scan_of(index, wanted).or_else(|| hashed::scan_of(index, wanted)).or_else(|| wildcard_scan(index, wanted))
 }
 
 /// The scan of an index over all fields.
-fn by_any_field(index: &Arc<Index>, wanted: &PlannerQuery<'_>) -> Option<IndexScan> {
+fn wildcard_scan(index: &Arc<Index>, wanted: &PlannerQuery<'_>) -> Option<IndexScan> {
     let BoundedKeys { intervals, bounds, filter } = wildcard::bounded_keys(index, wanted)?;
     Some(IndexScan { bounds, filter, ..IndexScan::new(Some(index.clone()), intervals) })
 }
@@ -281,17 +281,17 @@ fn hinted(collection: &Arc<Collection>, query: &Query<'_>, wanted: &PlannerQuery
     };
     if let Some(index) = index.filter(|index| !index.kind.is_ordered()) {
         wildcard::check_hint(&index.kind, query)?;
-        let scan = special_scan(index, wanted).unwrap_or_else(|| geo_scan::everything_in(index));
+        let scan = unordered_scan(index, wanted).unwrap_or_else(|| geo_scan::everything_in(index));
         return Ok(Some(with_access(collection, false, wanted.sort.is_none(), Access::Index(scan))));
     }
     Ok(Some(match wanted.range {
-        None => choice::forced(collection, Candidate::new(collection, index, wanted), wanted),
-        Some(range) => stretch(collection, index, wanted, range),
+        None => choice::hinted_plan(collection, IndexCandidate::new(collection, index, wanted), wanted),
+        Some(range) => key_range_plan(collection, index, wanted, range),
     }))
 }
 
 /// The plan that goes through an index from `min` to `max`; conditions are left to the evaluator.
-fn stretch(
+fn key_range_plan(
     collection: &Arc<Collection>,
     index: Option<&Arc<Index>>,
     wanted: &PlannerQuery<'_>,
@@ -300,7 +300,7 @@ fn stretch(
     let mut whole = wanted.clone();
     whole.conditions.clear();
     whole.disjunctions.clear();
-    let mut plan = choice::forced(collection, Candidate::new(collection, index, &whole), &whole);
+    let mut plan = choice::hinted_plan(collection, IndexCandidate::new(collection, index, &whole), &whole);
     if let Access::Index(scan) = &mut plan.access {
         for interval in &mut scan.intervals {
             (interval.low, interval.high) = (range.low().to_vec(), range.high().to_vec());

@@ -66,7 +66,7 @@ impl DocumentStore for SqliteStore {
             if plan.facts.view {
                 return Err(views::scanned_as_collection());
             }
-            self.catch_up(plan).await?;
+            self.apply_all_deferred(plan).await?;
             self.scan_in_slices(plan, after, sink).await
         })
     }
@@ -78,7 +78,7 @@ impl DocumentStore for SqliteStore {
         id: Value<'_>,
         found: &mut dyn FnMut(StoredDoc<'_>) -> Result<()>,
     ) -> Option<Result<bool>> {
-        if !keys::is_plain(id.kind()) || self.shared.must_reads_wait() {
+        if !keys::is_plain(id.kind()) || self.shared.are_reads_paused() {
             return None;
         }
         // Nothing that is shared is held while the document is worked on.
@@ -86,7 +86,7 @@ impl DocumentStore for SqliteStore {
         if collection.is_dropped() || !Self::compares_bytes(&collection) {
             return None;
         }
-        let reading = match self.reading() {
+        let reading = match self.read_connection() {
             Ok(reading) => reading,
             Err(error) => return Some(Err(error)),
         };
@@ -104,19 +104,20 @@ impl DocumentStore for SqliteStore {
             return Box::pin(std::future::ready(Ok(None)));
         };
         Box::pin(async move {
-            let begun = sample::begin(self.reading()?.connection(), collection, size)?;
+            let begun = sample::begin(self.read_connection()?.connection(), collection, size)?;
             let Some(mut draws) = begun else { return Ok(None) };
             while !draws.is_done() {
                 let Some(numbers) = draws.draw() else { return Ok(None) };
                 for some in numbers.chunks(SAMPLED_AT_ONCE) {
-                    if self.shared.must_reads_wait() {
-                        self.let_the_log_begin_anew().await;
+                    if self.shared.are_reads_paused() {
+                        self.wait_for_wal_reset().await;
                     }
-                    let Some(documents) = sample::look(self.reading()?.connection(), collection, some, &mut draws)?
+                    let Some(documents) =
+                        sample::look(self.read_connection()?.connection(), collection, some, &mut draws)?
                     else {
                         return Ok(None);
                     };
-                    plan.tally.add(Examined { documents, ..Examined::default() });
+                    plan.counter.add(Examined { documents, ..Examined::default() });
                     tokio::task::yield_now().await;
                 }
             }
@@ -130,12 +131,12 @@ impl DocumentStore for SqliteStore {
         if let Some(collection) = plan.and_then(SqlitePlan::whole_collection) {
             return Box::pin(std::future::ready(collection.count().map(|count| Some(count.min(enough)))));
         }
-        let Some((collection, scan)) = plan.and_then(SqlitePlan::key_for_each_document) else {
+        let Some((collection, scan)) = plan.and_then(SqlitePlan::one_key_per_document) else {
             return Box::pin(std::future::ready(Ok(None)));
         };
         Box::pin(async move {
             if let Some(plan) = plan {
-                self.catch_up(plan).await?;
+                self.apply_all_deferred(plan).await?;
             }
             self.count_in_slices(collection, scan, enough).await.map(Some)
         })

@@ -6,10 +6,10 @@ use crate::engine::Shared;
 use crate::failure::{self, Attempt, Failure, engine_error};
 use crate::plan::{IndexScan, SqlitePlan};
 use crate::planner;
-use crate::read::connections::{Lease, Readers};
-use crate::read::id_lookup::Reading;
+use crate::read::connections::{ConnectionPool, Lease};
+use crate::read::id_lookup::ReadConnection;
 use crate::read::mapped::Mapped;
-use crate::read::scan::{self, Cursor, Habit, Place, SliceEnd, Visitor};
+use crate::read::scan::{self, Cursor, PrefixHabit, ScanPosition, SliceEnd, Visitor};
 use crate::write::{Scope, Writer, WriterHandle};
 use document::Doc;
 use error::Result;
@@ -26,7 +26,7 @@ const SLICE: Duration = Duration::from_micros(500);
 const RESTART_PATIENCE: Duration = Duration::from_millis(20);
 
 pub struct SqliteStore {
-    readers: Readers<Reading>,
+    pool: ConnectionPool<ReadConnection>,
     mapped: Mapped,
     pub shared: Arc<Shared>,
     pub writer: WriterHandle,
@@ -39,7 +39,7 @@ impl SqliteStore {
         let connection = connection::open(&shared.path, Role::Reader, &shared.options).map_err(engine_error)?;
         let catalog = RefCell::new(shared.catalog());
         Ok(SqliteStore {
-            readers: Readers::with(Reading::on(connection)),
+            pool: ConnectionPool::with(ReadConnection::on(connection)),
             mapped: Mapped::default(),
             shared,
             writer,
@@ -49,8 +49,9 @@ impl SqliteStore {
 
     /// A connection to read by.
     #[inline]
-    pub fn reading(&self) -> Result<Lease<'_, Reading>> {
-        self.readers.take(|| Ok(Reading::on(connection::open(&self.shared.path, Role::Reader, &self.shared.options)?)))
+    pub fn read_connection(&self) -> Result<Lease<'_, ReadConnection>> {
+        self.pool
+            .take(|| Ok(ReadConnection::on(connection::open(&self.shared.path, Role::Reader, &self.shared.options)?)))
     }
 
     pub fn catalog(&self) -> Arc<Catalog> {
@@ -75,14 +76,14 @@ impl SqliteStore {
     }
 
     pub fn plan_without_collection(&self, namespace: &Namespace, query: &Query<'_>) -> Result<SqlitePlan> {
-        match crate::catalog::view_names::is_view(self.reading()?.connection(), &self.catalog(), namespace)? {
+        match crate::catalog::view_names::is_view(self.read_connection()?.connection(), &self.catalog(), namespace)? {
             true => Ok(planner::view()),
             false => planner::plan(None, query, &|_, _, _| 0),
         }
     }
 
     pub fn measure(&self, collection: &Collection, scan: &IndexScan, enough: u64) -> u64 {
-        let counted = self.reading().map_err(Failure::from);
+        let counted = self.read_connection().map_err(Failure::from);
         let counted = counted.and_then(|it| scan::measure_keys(it.connection(), collection, scan, enough));
         // Dropped a moment ago; reading it will say so.
         counted.unwrap_or(enough)
@@ -90,16 +91,16 @@ impl SqliteStore {
 
     /// Counts the keys of a scan, giving way now and then.
     pub async fn count_in_slices(&self, collection: &Collection, scan: &IndexScan, enough: u64) -> Result<u64> {
-        let mut place = Place::default();
+        let mut position = ScanPosition::default();
         let mut counted = 0;
         loop {
-            if self.shared.must_reads_wait() {
-                self.let_the_log_begin_anew().await;
+            if self.shared.are_reads_paused() {
+                self.wait_for_wal_reset().await;
             }
             let deadline = Some(Instant::now() + SLICE);
-            let reading = self.reading()?;
+            let reading = self.read_connection()?;
             let connection = reading.connection();
-            let found = scan::count_keys(connection, collection, scan, &mut place, deadline, enough - counted);
+            let found = scan::count_keys(connection, collection, scan, &mut position, deadline, enough - counted);
             let (more, end) = found.map_err(|failure| failure::in_collection(failure, &collection.namespace))?;
             counted += more;
             if end != SliceEnd::Paused {
@@ -113,11 +114,11 @@ impl SqliteStore {
     /// Makes a plan; and again, where what it was measured by lacked entries.
     pub fn planned<'a>(
         &'a self,
-        make: impl Fn() -> Result<(SqlitePlan, Option<MeasuredLate>)> + 'a,
+        make: impl Fn() -> Result<(SqlitePlan, Option<MeasuredDeferred>)> + 'a,
     ) -> LocalBoxFuture<'a, Result<Arc<dyn Plan>>> {
         match make() {
-            Ok((_, Some(MeasuredLate { collection, indexes }))) => Box::pin(async move {
-                self.writer.catch_up(collection, indexes).await?;
+            Ok((_, Some(MeasuredDeferred { collection, indexes }))) => Box::pin(async move {
+                self.writer.apply_all_deferred(collection, indexes).await?;
                 make().map(|(plan, _)| Arc::new(plan) as Arc<dyn Plan>)
             }),
             made => Box::pin(std::future::ready(made.map(|(plan, _)| Arc::new(plan) as Arc<dyn Plan>))),
@@ -129,21 +130,21 @@ impl SqliteStore {
         &self,
         collection: &Collection,
         make: impl FnOnce(planner::Measure<'_>) -> Result<SqlitePlan>,
-    ) -> Result<(SqlitePlan, Option<MeasuredLate>)> {
-        let late = RefCell::new(Vec::new());
+    ) -> Result<(SqlitePlan, Option<MeasuredDeferred>)> {
+        let deferred = RefCell::new(Vec::new());
         let plan = make(&|collection, scan, enough| {
-            let index = scan.index.as_ref().filter(|index| index.is_late());
-            late.borrow_mut().extend(index.map(|index| index.id));
+            let index = scan.index.as_ref().filter(|index| index.has_deferred_entries());
+            deferred.borrow_mut().extend(index.map(|index| index.id));
             self.measure(collection, scan, enough)
         })?;
-        let indexes = late.into_inner();
-        Ok((plan, (!indexes.is_empty()).then_some(MeasuredLate { collection: collection.id, indexes })))
+        let indexes = deferred.into_inner();
+        Ok((plan, (!indexes.is_empty()).then_some(MeasuredDeferred { collection: collection.id, indexes })))
     }
 
     /// Has the indexes that a plan reads by brought up to what is acknowledged.
-    pub async fn catch_up(&self, plan: &SqlitePlan) -> Result<()> {
-        match plan.late_indexes() {
-            Some((collection, indexes)) => self.writer.catch_up(collection.id, indexes).await,
+    pub async fn apply_all_deferred(&self, plan: &SqlitePlan) -> Result<()> {
+        match plan.deferred_indexes() {
+            Some((collection, indexes)) => self.writer.apply_all_deferred(collection.id, indexes).await,
             None => Ok(()),
         }
     }
@@ -160,11 +161,12 @@ impl SqliteStore {
             None if plan.collection.as_ref().is_some_and(|it| it.is_dropped()) => return Ok(ScanEnd::Exhausted),
             None => Cursor::default(),
         };
-        let mut shown = Shown { records: sink.wants_records(), sink, habit: Habit::default(), bytes: 0 };
+        let mut shown =
+            SinkVisitor { records: sink.wants_records(), sink, prefix_habit: PrefixHabit::default(), bytes: 0 };
         let is_large = plan.collection.as_ref().is_some_and(|it| self.mapped.suits(it, &self.shared));
         loop {
-            if self.shared.must_reads_wait() {
-                self.let_the_log_begin_anew().await;
+            if self.shared.are_reads_paused() {
+                self.wait_for_wal_reset().await;
             }
             let deadline = Some(Instant::now() + SLICE);
             let end = match is_large {
@@ -174,7 +176,7 @@ impl SqliteStore {
                     self.mapped.has_read(&connection, std::mem::take(&mut shown.bytes), &self.shared)?;
                     end
                 }
-                false => scan::slice(self.reading()?.connection(), plan, &mut cursor, deadline, &mut shown),
+                false => scan::slice(self.read_connection()?.connection(), plan, &mut cursor, deadline, &mut shown),
             };
             let end = end.map_err(|failure| match &plan.collection {
                 Some(collection) => failure::in_collection(failure, &collection.namespace),
@@ -191,9 +193,9 @@ impl SqliteStore {
 
     /// Serves other sessions until the writer is done with the log, which takes a millisecond or two; not for ever, so that
     /// a writer in trouble does not stop reads.
-    pub async fn let_the_log_begin_anew(&self) {
+    pub async fn wait_for_wal_reset(&self) {
         let end = Instant::now() + RESTART_PATIENCE;
-        while self.shared.must_reads_wait() && Instant::now() < end {
+        while self.shared.are_reads_paused() && Instant::now() < end {
             tokio::task::yield_now().await;
         }
     }
@@ -208,15 +210,15 @@ impl SqliteStore {
 }
 
 /// What a scan gives goes to a sink.
-struct Shown<'s> {
+struct SinkVisitor<'s> {
     records: bool,
     sink: &'s mut dyn Sink,
-    habit: Habit,
+    prefix_habit: PrefixHabit,
     /// The documents' bytes.
     bytes: u64,
 }
 
-impl Visitor for Shown<'_> {
+impl Visitor for SinkVisitor<'_> {
     #[inline]
     fn visit(&mut self, seq: i64, document: Doc<'_>) -> Result<Flow> {
         if self.records {
@@ -238,13 +240,13 @@ impl Visitor for Shown<'_> {
         self.sink.check_prefix(prefix)
     }
 
-    fn habit(&mut self) -> Option<&mut Habit> {
-        Some(&mut self.habit)
+    fn prefix_habit(&mut self) -> Option<&mut PrefixHabit> {
+        Some(&mut self.prefix_habit)
     }
 }
 
 /// Indexes of a collection that were measured before all entries were in them.
-pub struct MeasuredLate {
+pub struct MeasuredDeferred {
     collection: i64,
     indexes: Vec<i64>,
 }

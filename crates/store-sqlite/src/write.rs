@@ -13,7 +13,7 @@
 //! the document is still the same ([`conditional`]). An index build lets others in ([`breath`]).
 //!
 //! [`queue`] is how jobs come in; [`batch`] carries out insert, update and delete; [`rows`] keeps
-//! documents and index entries in step, but for those that [`late`] gathers and [`left`] makes
+//! documents and index entries in step, but for those that [`late`] defers and [`left`] makes
 //! again after a crash; [`definition`] creates and drops, [`build`] makes indexes; [`retry`]
 //! remembers outcomes; [`cleaning`] does what can wait.
 
@@ -69,46 +69,46 @@ pub fn start(
     sync: SyncHandle,
     checkpoints: CheckpointHandle,
 ) -> Result<(WriterHandle, JoinHandle<()>), Failure> {
-    let log_pages = Arc::new(AtomicU64::new(0));
-    let pages = log_pages.clone();
+    let wal_pages = Arc::new(AtomicU64::new(0));
+    let pages = wal_pages.clone();
     connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, count| {
         pages.store(count as u64, Ordering::Relaxed);
         Ok(())
     }))?;
     let (handle, queue) = queue::open()?;
     let catalog = shared.catalog().1;
-    let reserve = disk_reserve::Reserve::beside(&shared.path);
+    let reserve = disk_reserve::DiskReserve::beside(&shared.path);
     let mut writer = Writer {
         connection,
         queue,
         turn: part::Turn { began: Instant::now(), is_shared: false },
-        breathing: None,
+        last_yield: None,
         build: None,
         progress: Arc::default(),
         catalog,
         shared,
         sync,
         checkpoints,
-        log_pages,
-        log_pages_asked: 0,
-        log_is_long: false,
+        wal_pages,
+        wal_pages_at_checkpoint: 0,
+        wal_is_long: false,
         next_seq: AHashMap::new(),
         deltas: AHashMap::new(),
         scratch: Vec::new(),
         key: Vec::new(),
         access: AccessStats::default(),
-        undo: Undo::default(),
+        effects: TransactionEffects::default(),
         changes: Changes::default(),
-        late: AHashMap::new(),
-        late_failed_at: None,
-        left: recovery::Left::default(),
+        deferred: AHashMap::new(),
+        deferred_failed_at: None,
+        recovery: recovery::Recovery::default(),
         reserve,
         looked_at: None,
-        cleaning: cleanup::Cleaning::default(),
+        cleanup: cleanup::Cleanup::default(),
         escaped_names_noted: false,
     };
-    writer.enter_what_a_crash_left()?;
-    match writer.cleaning.find_dropped(&writer.connection) {
+    writer.recover_deferred_entries()?;
+    match writer.cleanup.find_dropped(&writer.connection) {
         Err(error) if is_damage(&error) => tracing::error!(%error, "the table of dropped tables is damaged"),
         found => found?,
     }
@@ -124,7 +124,7 @@ pub struct Writer {
     queue: Queue,
     turn: part::Turn,
     /// Since when the running index build has not let others in; `None`: it is not to.
-    breathing: Option<Instant>,
+    last_yield: Option<Instant>,
     /// The index build under way.
     build: Option<index_build::Build>,
     /// How far it is.
@@ -137,35 +137,35 @@ pub struct Writer {
     /// The number the next document of a collection gets.
     next_seq: AHashMap<i64, i64>,
     /// What the running transaction changes in the collections' figures.
-    deltas: AHashMap<i64, Delta>,
+    deltas: AHashMap<i64, CounterDelta>,
     /// Pages in the write-ahead log, as of the last commit; and when the last checkpoint was asked for.
-    log_pages: Arc<AtomicU64>,
-    log_pages_asked: u64,
+    wal_pages: Arc<AtomicU64>,
+    wal_pages_at_checkpoint: u64,
     /// The log is to begin anew once that checkpoint is done.
-    log_is_long: bool,
+    wal_is_long: bool,
     /// Buffers used again and again: a new document, a key.
     scratch: Vec<u8>,
     key: Vec<u8>,
     /// How the running statement has found its documents.
     access: AccessStats,
-    undo: Undo,
+    effects: TransactionEffects,
     /// What the running transaction changes, for whoever keeps answers.
     changes: Changes,
-    /// Entries gathered for later, by the collection's id; and when somebody looked before there were many.
-    late: AHashMap<i64, deferred::Late>,
+    /// IndexEntries gathered for later, by the collection's id; and when somebody looked before there were many.
+    deferred: AHashMap<i64, deferred::DeferredEntries>,
     /// When entering them last failed.
-    late_failed_at: Option<Instant>,
-    left: recovery::Left,
-    reserve: disk_reserve::Reserve,
+    deferred_failed_at: Option<Instant>,
+    recovery: recovery::Recovery,
+    reserve: disk_reserve::DiskReserve,
     looked_at: Option<Instant>,
-    cleaning: cleanup::Cleaning,
+    cleanup: cleanup::Cleanup,
     /// The file says that there may be escaped field names.
     escaped_names_noted: bool,
 }
 
 /// What the running transaction has done, or is to do, outside the database.
 #[derive(Default)]
-struct Undo {
+struct TransactionEffects {
     /// Indexes marked as multikey, and what their marks were before: so they are again when the transaction is rolled back.
     multikey: Vec<(Arc<Index>, i64)>,
     /// Dropped: told to cursors when the transaction is committed.
@@ -174,7 +174,7 @@ struct Undo {
     tables: Vec<String>,
 }
 
-struct Delta {
+struct CounterDelta {
     collection: Arc<Collection>,
     documents: i64,
     data_bytes: i64,
@@ -187,27 +187,27 @@ impl Writer {
                 Job::Write(write) => self.run_group(write),
                 Job::Conditional(changes, reply) => self.run_conditional(*changes, reply),
                 Job::Define(_, change) => self.run_definition(change),
-                Job::CatchUp(collection, indexes, reply) => {
+                Job::ApplyDeferred(collection, indexes, reply) => {
                     // A client that has gone away does not wait for the answer.
-                    let _ = reply.send(self.catch_up_for_reader(collection, &indexes).map_err(Error::from));
+                    let _ = reply.send(self.commit_deferred_for_reader(collection, &indexes).map_err(Error::from));
                 }
                 Job::Stop => return self.finish(),
             }
-            self.keep_log_short();
+            self.limit_wal_size();
         }
     }
 
     /// Changes the catalog.
     fn run_definition(&mut self, change: Definition) {
-        self.reserve.met_full_disk = false;
+        self.reserve.disk_is_full = false;
         if catch_unwind(AssertUnwindSafe(|| change(self))).is_err() {
             // In the middle of an index build it is not the build that failed.
             if !self.queue.is_nested() {
-                (self.breathing, self.build) = (None, None);
+                (self.last_yield, self.build) = (None, None);
             }
             self.roll_back();
         }
-        if self.reserve.met_full_disk {
+        if self.reserve.disk_is_full {
             self.make_room();
         }
         self.sync.note_commit();
@@ -216,32 +216,32 @@ impl Writer {
     /// The next job; while there is none, what can wait is done bit by bit. (And now and then when there are.)
     fn next_job(&mut self) -> Option<Job> {
         loop {
-            if !self.cleaning.is_overdue()
+            if !self.cleanup.is_overdue()
                 && let Some(job) = self.queue.next()
             {
                 return Some(job);
             }
-            if self.clean_a_little() {
+            if self.run_cleanup_step() {
                 self.sync.note_commit();
-                self.keep_log_short();
+                self.limit_wal_size();
                 continue;
             }
-            let patience = match self.left.is_empty() && !self.has_late() {
+            let patience = match self.recovery.is_empty() && !self.has_deferred() {
                 true => IDLE_LOOK,
-                false if self.is_late_due() => deferred::PATIENCE,
+                false if self.is_deferred_due() => deferred::PATIENCE,
                 false => deferred::RETRY,
             };
             match self.queue.wait(patience) {
                 Waited::Job(job) => return Some(job),
-                Waited::InVain if self.is_late_due() => {
-                    while self.is_late_due() {
-                        self.catch_up_a_little();
+                Waited::TimedOut if self.is_deferred_due() => {
+                    while self.is_deferred_due() {
+                        self.apply_some_deferred();
                         if let Some(job) = self.queue.next() {
                             return Some(job);
                         }
                     }
                 }
-                Waited::InVain => {}
+                Waited::TimedOut => {}
                 Waited::Closed => return None,
             }
         }
@@ -253,7 +253,7 @@ impl Writer {
         match work(self).and_then(|done| self.commit().map(|()| done)) {
             Ok(done) => Ok(done),
             Err(failure) => {
-                self.reserve.met_full_disk = disk_reserve::is_full(&failure);
+                self.reserve.disk_is_full = disk_reserve::is_full(&failure);
                 self.roll_back();
                 Err(failure)
             }
@@ -291,8 +291,8 @@ impl Writer {
         self.catalog = self.shared.catalog().1;
         self.deltas.clear();
         self.changes = Changes::default();
-        self.roll_back_late();
-        for (index, before) in std::mem::take(&mut self.undo).multikey.into_iter().rev() {
+        self.roll_back_deferred();
+        for (index, before) in std::mem::take(&mut self.effects).multikey.into_iter().rev() {
             index.multikey.restore(before);
         }
         // Numbers given out in the transaction may be of collections that are gone with it.
@@ -322,18 +322,18 @@ impl Writer {
         if !Arc::ptr_eq(&self.catalog, &self.shared.catalog().1) {
             self.shared.publish(self.catalog.clone());
         }
-        let Undo { multikey: _, dropped, tables } = std::mem::take(&mut self.undo);
+        let TransactionEffects { multikey: _, dropped, tables } = std::mem::take(&mut self.effects);
         for collection in &dropped {
             collection.counters.dropped.store(true, Ordering::Release);
             collection.counters.additions.send_modify(|count| *count += 1);
         }
-        self.cleaning.add_dropped(tables);
-        self.commit_late();
+        self.cleanup.add_dropped(tables);
+        self.commit_deferred();
     }
 
     /// Notes what a statement changes in a collection's figures; it counts once the transaction is committed.
-    fn note(&mut self, collection: &Arc<Collection>, documents: i64, data_bytes: i64) {
-        let delta = self.deltas.entry(collection.id).or_insert_with(|| Delta {
+    fn add_to_counters(&mut self, collection: &Arc<Collection>, documents: i64, data_bytes: i64) {
+        let delta = self.deltas.entry(collection.id).or_insert_with(|| CounterDelta {
             collection: collection.clone(),
             documents: 0,
             data_bytes: 0,
@@ -343,7 +343,7 @@ impl Writer {
     }
 
     /// Notes a change of a document, if anybody keeps answers.
-    fn note_change(&mut self, collection: &Collection, before: Option<Doc<'_>>, after: Option<Doc<'_>>) {
+    fn report_change(&mut self, collection: &Collection, before: Option<Doc<'_>>, after: Option<Doc<'_>>) {
         let namespace = &collection.namespace;
         match self.shared.change_observer.get().filter(|_| !self.changes.covers(namespace)) {
             Some(observer) if observer.wants_images(namespace) => self.changes.add_document(namespace, before, after),
@@ -353,7 +353,7 @@ impl Writer {
     }
 
     /// Notes that a collection changes in whatever way, if anybody keeps answers.
-    fn note_any_change(&mut self, namespace: &Namespace) {
+    fn report_unspecified_change(&mut self, namespace: &Namespace) {
         if self.shared.change_observer.get().is_some() {
             self.changes.add_unspecified(namespace);
         }
@@ -361,39 +361,39 @@ impl Writer {
 
     /// Has the log moved into the file in the background and begun anew when it is long, which has to be done here: but for what was written
     /// meanwhile it has been moved by then, so that nobody waits for the disk to take all of it.
-    fn keep_log_short(&mut self) {
+    fn limit_wal_size(&mut self) {
         let Options { page_bytes, checkpoint_bytes, log_bytes_max, .. } = self.shared.options;
-        let pages = self.log_pages.load(Ordering::Relaxed);
-        if pages < self.log_pages_asked {
+        let pages = self.wal_pages.load(Ordering::Relaxed);
+        if pages < self.wal_pages_at_checkpoint {
             // The log has begun anew.
-            self.log_pages_asked = 0;
-            self.log_is_long = false;
+            self.wal_pages_at_checkpoint = 0;
+            self.wal_is_long = false;
         }
-        if self.log_is_long && self.checkpoints.is_idle() {
-            self.begin_log_anew();
+        if self.wal_is_long && self.checkpoints.is_idle() {
+            self.reset_wal();
         }
-        if (pages - self.log_pages_asked) * u64::from(page_bytes) < checkpoint_bytes {
+        if (pages - self.wal_pages_at_checkpoint) * u64::from(page_bytes) < checkpoint_bytes {
             return;
         }
-        self.log_pages_asked = pages;
+        self.wal_pages_at_checkpoint = pages;
         let bytes = pages * u64::from(page_bytes);
         if bytes >= 2 * log_bytes_max {
             // The disk does not keep up with the writers, so they wait for it.
             self.checkpoints.wait_until_idle(DISK_PATIENCE);
-            self.begin_log_anew();
+            self.reset_wal();
         } else {
             self.checkpoints.ask();
-            self.log_is_long = bytes >= log_bytes_max;
+            self.wal_is_long = bytes >= log_bytes_max;
         }
     }
 
     /// A long read (validate) keeps the log as it is. It is tried again when the log has grown by as much once more.
-    fn begin_log_anew(&mut self) {
-        self.log_is_long = false;
+    fn reset_wal(&mut self) {
+        self.wal_is_long = false;
         if !self.checkpoints.is_idle() {
             return;
         }
-        let restarted = self.shared.while_reads_wait(|| sync::checkpoint(&self.connection, "RESTART"));
+        let restarted = self.shared.with_reads_paused(|| sync::checkpoint(&self.connection, "RESTART"));
         if let Err(error) = restarted {
             tracing::debug!(%error, "the write-ahead log could not be begun anew");
         }
@@ -401,7 +401,7 @@ impl Writer {
 
     /// Brings everything into the file before the process ends.
     fn finish(mut self) {
-        if let Err(failure) = self.catch_up() {
+        if let Err(failure) = self.apply_all_deferred() {
             tracing::warn!(?failure, "indexes are brought up to date with the next start");
         }
         if let Err(error) = sync::checkpoint(&self.connection, "TRUNCATE") {

@@ -1,10 +1,12 @@
-//! Tests of the document store's contract, for every store, and a store in memory for tests of other crates.
+//! Tests of the document store's contract, for every store, and a store in memory for tests of
+//! other crates.
 //!
-//! A store's own test opens an engine and calls [`contract`], which checks one session after the other, and [`races`],
-//! which runs many sessions at once. Each check works in a database of its own, which it drops first.
+//! A store's own test opens an engine and calls [`contract`], which checks one session after the
+//! other, and [`races`], which runs many sessions at once. Each check works in a database of its
+//! own, which it drops first.
 //!
-//! [`suite`] has the helpers that checks are written with, [`random`] the documents and filters they draw, [`checks`]
-//! the checks, and [`memory_store`] the store in memory.
+//! [`suite`] has the helpers that checks are written with, [`random`] the documents and filters
+//! they draw, [`checks`] the checks, and [`memory_store`] the store in memory.
 
 // These are tests: a failed expectation ends them.
 #![allow(clippy::unwrap_used, clippy::expect_used)]

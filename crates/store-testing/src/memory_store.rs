@@ -1,5 +1,5 @@
-//! A store that keeps documents in vectors, the simplest implementation of the contract. Its scans read everything, and
-//! neither sort nor filter.
+//! A store that keeps documents in vectors, the simplest implementation of the contract. Its scans
+//! read everything, and neither sort nor filter.
 
 use document::{Collation, Doc, DocBuf, Value, compare};
 use error::{Code, Error, Result};
@@ -336,10 +336,10 @@ impl DocumentStore for MemoryStore {
             if let Err(error) = index_rules::check_key(&index) {
                 return done(Err(error));
             }
-            match index_rules::standing(&index, &collection.indexes) {
+            match index_rules::relation(&index, &collection.indexes) {
                 Err(error) => return done(Err(error)),
-                Ok(index_rules::Standing::Exists) => {}
-                Ok(index_rules::Standing::New) => collection.indexes.push(index),
+                Ok(index_rules::IndexRelation::Exists) => {}
+                Ok(index_rules::IndexRelation::New) => collection.indexes.push(index),
             }
         }
         let indexes_after = collection.indexes.len() + 1;

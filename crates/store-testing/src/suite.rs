@@ -74,7 +74,8 @@ impl Suite {
         self.runtime.block_on(future)
     }
 
-    /// Returns the matching documents in the plan's order, by scans of at most `batch` documents each.
+    /// Returns the matching documents in the plan's order, by scans of at most `batch` documents
+    /// each.
     pub fn find_in_batches(&self, filter: &DocBuf, hint: Option<&ValueBuf>, batch: usize) -> Result<Vec<DocBuf>> {
         let predicate = predicate(filter);
         let hint = hint.map(ValueBuf::as_value);
@@ -99,8 +100,8 @@ impl Suite {
         self.find_in_batches(filter, None, usize::MAX).unwrap()
     }
 
-    /// Returns the matching documents. Checks that a lookup without a plan, if the store has one, finds the same; so no
-    /// other session may write to the collection meanwhile.
+    /// Returns the matching documents. Checks that a lookup without a plan, if the store has one,
+    /// finds the same; so no other session may write to the collection meanwhile.
     pub fn find(&self, filter: &DocBuf) -> Vec<DocBuf> {
         let found = self.scan(filter);
         if let Some(looked_up) = self.look_up(filter) {
@@ -109,7 +110,8 @@ impl Suite {
         found
     }
 
-    /// Returns what the store's lookup without a plan finds, if the filter is an `_id` and the store has such a lookup.
+    /// Returns what the store's lookup without a plan finds, if the filter is an `_id` and the
+    /// store has such a lookup.
     pub fn look_up(&self, filter: &DocBuf) -> Option<Vec<DocBuf>> {
         let mut elements = filter.as_doc().elements();
         let id = elements.next().filter(|it| it.key() == "_id" && elements.next().is_none())?;

@@ -1,4 +1,4 @@
-//! Collections, indexes and their figures.
+//! Collections, indexes and their statistics.
 
 use document::{Collation, Doc, DocBuf, Value};
 use error::Result;
@@ -6,12 +6,12 @@ use error::Result;
 #[derive(Clone, Debug)]
 pub struct CollectionInfo {
     pub name: String,
-    /// The options it was created with, as `listCollections` shows them.
+    /// The options of `create`, as `listCollections` shows them.
     pub options: DocBuf,
     pub uuid: [u8; 16],
 }
 
-/// A UUID for something new, of version 4.
+/// Returns a new UUID of version 4.
 pub fn random_uuid() -> [u8; 16] {
     let mut uuid: [u8; 16] = rand::random();
     uuid[6] = uuid[6] & 0x0F | 0x40;
@@ -19,7 +19,7 @@ pub fn random_uuid() -> [u8; 16] {
     uuid
 }
 
-/// The collation among a collection's or an index's options.
+/// Returns the collation among a collection's or an index's options.
 pub fn default_collation(options: Doc<'_>) -> Result<Collation> {
     match options.get("collation") {
         Some(Value::Document(collation)) => Collation::parse(collation, ""),
@@ -34,7 +34,7 @@ pub struct DatabaseInfo {
     pub empty: bool,
 }
 
-/// An index as `createIndexes` takes it and `listIndexes` shows it.
+/// An index as `createIndexes` accepts it and `listIndexes` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexSpec {
     pub name: String,
@@ -42,11 +42,11 @@ pub struct IndexSpec {
     pub key: DocBuf,
     pub unique: bool,
     pub sparse: bool,
-    /// The whole specification as it is shown (`v`, `key`, `name`, options).
+    /// The whole specification as shown (`v`, `key`, `name`, options).
     pub spec: DocBuf,
 }
 
-/// What `dropIndexes` names.
+/// The indexes that `dropIndexes` selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexSelection {
     /// `"*"`: all but `_id_`.
@@ -65,26 +65,26 @@ pub struct CreateIndexesOutcome {
 #[derive(Clone, Debug, Default)]
 pub struct CollectionStats {
     pub documents: u64,
-    /// Bytes of the documents as BSON (MariaDB: as the JSON text they are kept in).
+    /// Bytes of the documents as BSON (MariaDB: of the stored JSON text).
     pub data_bytes: u64,
     pub storage_bytes: u64,
     /// Name and bytes of each index.
     pub indexes: Vec<(String, u64)>,
 }
 
-/// A collection's size as far as it is known without looking.
+/// A collection's estimated size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SizeEstimate {
     pub documents: u64,
     pub data_bytes: u64,
 }
 
-/// What reading everything of a collection has shown.
+/// The result of `validate`.
 #[derive(Clone, Debug, Default)]
 pub struct Validation {
-    /// What is wrong, a sentence per finding.
+    /// One sentence per finding.
     pub findings: Vec<String>,
-    /// How many keys each index has, by its name, where the store can count them all.
+    /// The number of keys of each index, by name, if the store can count them all.
     pub keys: Vec<(String, u64)>,
 }
 

@@ -1,8 +1,9 @@
 //! Changes of documents, reported to the caches that hold replies made from them.
 //!
-//! A store reports a write before any reader can see its effect ([`ChangeObserver::begin_write`]), and finishes it once
-//! every reader sees it. Between the two, a read may see the old document or the new one. A reply that was computed in
-//! that time, or before it, must not be cached if the change affects it.
+//! A store reports a write before any reader can see its effect ([`ChangeObserver::begin_write`]),
+//! and finishes it once every reader sees it. Between the two, a read may see the old document or
+//! the new one. A reply computed in that time, or before it, must not be cached if the change
+//! affects it.
 
 use crate::Namespace;
 use document::{Doc, DocBuf, Value, ValueBuf};
@@ -14,28 +15,32 @@ use std::time::Instant;
 const DOCUMENTS_MAX: usize = 64;
 const BYTES_MAX: usize = 1 << 20;
 
-/// Observer of document changes, implemented by the caches. Called on the thread that performs the write.
+/// Observer of document changes, implemented by the caches. Called on the thread that performs the
+/// write.
 pub trait ChangeObserver: Send + Sync {
-    /// Returns whether the observer needs the images of this collection's documents before and after a change.
-    /// Without, the store may report [`Change::Unspecified`].
+    /// Returns whether the observer needs the images of this collection's documents before and
+    /// after a change. Without, the store may report [`Change::Unspecified`].
     fn wants_images(&self, namespace: &Namespace) -> bool;
 
-    /// Takes note of changes before any reader can see them. Dropping the returned write finishes it: from then on
-    /// every read sees the changes, or they have been undone.
+    /// Takes note of changes before any reader can see them. Dropping the returned write finishes
+    /// it: from then on every read sees the changes, or they have been undone.
     fn begin_write(&self, changes: Changes) -> Box<dyn InFlightWrite>;
 
-    /// Called when the store's log shows that the definition of a table has changed, before the change itself is
-    /// reported. The namespace may cover a database or everything, as in [`Changes::add_unspecified`].
+    /// Called when the store's log shows that the definition of a table has changed, before the
+    /// change itself is reported. The namespace may cover a database or everything, as in
+    /// [`Changes::add_unspecified`].
     fn definition_changed(&self, namespace: &Namespace) {
         let _ = namespace;
     }
 
-    /// Called when following the store's log `log` starts. Readers see everything before `position`.
+    /// Called when following the store's log `log` starts. Readers see everything before
+    /// `position`.
     fn log_started(&self, log: &str, position: &[LogPosition]) {
         let _ = (log, position);
     }
 
-    /// Called when the log has been read up to `position`: its changes are reported, and readers see them.
+    /// Called when the log has been read up to `position`: its changes are reported, and readers
+    /// see them.
     fn log_advanced(&self, position: &[LogPosition]) {
         let _ = position;
     }
@@ -60,8 +65,8 @@ pub enum ChangeOrigin {
 
 /// A write that has been reported and not yet finished. Dropping it finishes it.
 pub trait InFlightWrite: Send {
-    /// Ends the report when the write's outcome is unknown because the store's server has not answered. The changes may
-    /// still become visible later.
+    /// Ends the report when the write's outcome is unknown because the store's server has not
+    /// answered. The changes may still become visible later.
     fn outcome_unknown(self: Box<Self>);
 }
 
@@ -135,8 +140,8 @@ impl Changes {
         self.push(namespace, Change::Id(id.to_owned()));
     }
 
-    /// Adds a change about which nothing more is known. A namespace without a collection covers the whole database, one
-    /// without a database covers everything.
+    /// Adds a change about which nothing more is known. A namespace without a collection covers the
+    /// whole database, one without a database covers everything.
     pub fn add_unspecified(&mut self, namespace: &Namespace) {
         if !self.covers(namespace) {
             // It includes every other change of the namespace.
@@ -145,7 +150,8 @@ impl Changes {
         }
     }
 
-    /// Returns whether an unspecified change of this namespace was added, so that there is nothing to add.
+    /// Returns whether an unspecified change of this namespace was added, so that there is nothing
+    /// to add.
     pub fn covers(&self, namespace: &Namespace) -> bool {
         self.list.iter().any(|(other, change)| other == namespace && matches!(change, Change::Unspecified))
     }
@@ -156,7 +162,8 @@ impl Changes {
         }
     }
 
-    /// Declares that every read that began after `moment` sees the changes; for changes reported from a log.
+    /// Declares that every read that began after `moment` sees the changes; for changes reported
+    /// from a log.
     pub fn set_visible_since(&mut self, moment: Instant) {
         self.visible_since = Some(moment);
     }
@@ -222,7 +229,8 @@ impl ObserverSlot {
         self.0.get().map(|observer| &**observer)
     }
 
-    /// Reports the changes that `describe` adds, if there is an observer. Dropping the returned write finishes it.
+    /// Reports the changes that `describe` adds, if there is an observer. Dropping the returned
+    /// write finishes it.
     pub fn begin_write(
         &self,
         describe: impl FnOnce(&mut Changes, &dyn ChangeObserver),
@@ -233,8 +241,9 @@ impl ObserverSlot {
         (!changes.is_empty()).then(|| observer.begin_write(changes))
     }
 
-    /// Performs a write and reports its changes, which `describe` adds. The report holds whether the write succeeds or
-    /// fails. If the error `is_lost`, or the future is dropped before its end, the outcome is unknown.
+    /// Performs a write and reports its changes, which `describe` adds. The report holds whether
+    /// the write succeeds or fails. If the error `is_lost`, or the future is dropped before its
+    /// end, the outcome is unknown.
     pub async fn observe_write<T, E>(
         &self,
         describe: impl FnOnce(&mut Changes, &dyn ChangeObserver),

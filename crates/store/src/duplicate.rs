@@ -6,11 +6,12 @@ use error::{Code, Error};
 use std::fmt::Write;
 use values::text;
 
-/// `E11000 duplicate key error collection: db.coll index: a_1 dup key: { a: 5 }`.
+/// Returns `E11000 duplicate key error collection: db.coll index: a_1 dup key: { a: 5 }`.
 ///
-/// `key_value` holds the values that are taken, under the names of the index's fields. Where the index has a collation, strings are
-/// told by their keys: as hexadecimal digits, within documents and arrays as they are. Strings that are not UTF-8 are told by their
-/// bytes as hexadecimal digits.
+/// `key_value` has the duplicate values under the names of the index's fields. If the index has a
+/// collation, the message shows the sort keys of strings: as hexadecimal digits at the top level,
+/// as raw keys within documents and arrays. Strings that are not UTF-8 appear as hexadecimal digits
+/// of their bytes.
 pub fn duplicate_key(
     namespace: &Namespace,
     index: &str,
@@ -25,7 +26,7 @@ pub fn duplicate_key(
         write_document(key_value, &mut message);
         return refusal(message, key_pattern, key_value, |_| {});
     }
-    let spelled = |prefix: &str| {
+    let shown = |prefix: &str| {
         DocBuf::build(|writer| {
             for ((name, value), key) in key_value.iter().zip(&keys) {
                 match key {
@@ -40,8 +41,8 @@ pub fn duplicate_key(
         write_document(specification.as_doc(), &mut message);
     }
     message.push_str(" dup key: ");
-    write_document(spelled("0x").as_doc(), &mut message);
-    refusal(message, key_pattern, spelled("").as_doc(), |writer| {
+    write_document(shown("0x").as_doc(), &mut message);
+    refusal(message, key_pattern, shown("").as_doc(), |writer| {
         if keys.iter().any(Option::is_some) {
             let mut encoded = writer.array("hexEncoded");
             keys.iter().for_each(|key| encoded.push(key.is_some()));
@@ -71,7 +72,7 @@ fn key_in_digits(value: Value<'_>, collation: &Collation) -> Option<String> {
     }))
 }
 
-/// The value with the keys of strings in their places.
+/// Returns the value with each string replaced by its sort key.
 fn with_keys(value: Value<'_>, collation: &Collation) -> ValueBuf {
     match value {
         Value::Document(document) => {
@@ -96,12 +97,13 @@ fn with_keys(value: Value<'_>, collation: &Collation) -> ValueBuf {
     }
 }
 
-/// Writes a document as MongoDB's messages spell it: `{ a: 5, b: "x" }`. Strings are not escaped, as there.
+/// Appends a document in the syntax of MongoDB's messages: `{ a: 5, b: "x" }`. Strings are not
+/// escaped, as in MongoDB.
 pub fn write_document(document: Doc<'_>, out: &mut String) {
     write_value(Value::Document(document), out);
 }
 
-/// Writes a value as MongoDB's messages spell it: `5`, `1.0`, `ObjectId('…')`, `new Date(0)`.
+/// Appends a value in the syntax of MongoDB's messages: `5`, `1.0`, `ObjectId('…')`, `new Date(0)`.
 pub fn write_value(value: Value<'_>, out: &mut String) {
     // Writing to a string cannot fail.
     let _ = write!(out, "{}", text::value(value));
@@ -123,9 +125,9 @@ mod tests {
         assert_eq!(details.get("keyValue"), Some(Value::Document(key_value.as_doc())));
     }
 
-    /// The expectations are what a 6.0 server answers.
+    /// The expected texts are those of a 6.0 server.
     #[test]
-    fn messages_are_spelled_as_mongodb_spells_them() {
+    fn messages_have_the_syntax_of_mongodb() {
         check(doc! { "_id": 1.0 }, "{ _id: 1.0 }");
         check(doc! { "_id": 7i64 }, "{ _id: 7 }");
         check(doc! { "_id": "a\"b" }, "{ _id: \"a\"b\" }");
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_told_by_their_keys_where_there_is_a_collation() {
+    fn strings_appear_as_sort_keys_with_a_collation() {
         let specification = doc! { "locale": "en", "strength": 2 };
         let collation = Collation::parse(specification.as_doc(), "").unwrap();
         let pattern = doc! { "a": 1, "b": 1, "c": 1 };
@@ -153,8 +155,8 @@ mod tests {
         let end = format!("version: \"57.1\" }} dup key: {{ a: \"0x{key}\", b: 5, c: {{ a: ");
         assert!(error.message().contains(&end), "{}", error.message());
         let details = Doc::from_bytes(error.details().unwrap()).unwrap();
-        let told = Path::new("keyValue.a").get(details);
-        assert_eq!(told, Some(Value::String(&key)));
+        let reported = Path::new("keyValue.a").get(details);
+        assert_eq!(reported, Some(Value::String(&key)));
         assert_eq!(details.get("hexEncoded"), Some(array![true, false, false].as_value()));
     }
 }

@@ -1,19 +1,20 @@
-//! What carrying out a plan has looked at.
+//! Counts of the keys and documents that the execution of a plan has examined.
 //!
-//! A scan counts in plain integers and adds them up here when it stops; a command, or whoever explains it, reads the sums.
+//! A scan counts in plain integers and adds them here when it stops; a command or `explain` reads
+//! the sums.
 
 use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counts of what was looked at.
+/// Counts of keys, documents and seeks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Examined {
-    /// Keys of indexes.
+    /// Index keys.
     pub keys: u64,
-    /// Keys that were not passed over: each led to a document, or was counted.
+    /// Keys that were not skipped: each led to a document, or was counted.
     pub entries: u64,
     pub documents: u64,
-    /// Searches in indexes.
+    /// Searches in index trees.
     pub seeks: u64,
 }
 
@@ -43,7 +44,8 @@ impl Sub for Examined {
     }
 }
 
-/// The sums beside a plan, or a part of it. One scan at a time adds to them, so that adding is a load and a store.
+/// The sums of a plan, or of a part of it. Only one scan at a time adds to them, so that adding is
+/// a load and a store.
 #[derive(Debug, Default)]
 pub struct ExaminedCounter {
     keys: AtomicU64,
@@ -72,7 +74,7 @@ impl ExaminedCounter {
     }
 }
 
-/// A copy of a plan has looked at nothing yet.
+/// A copy of a plan starts with counts of zero.
 impl Clone for ExaminedCounter {
     fn clone(&self) -> ExaminedCounter {
         ExaminedCounter::default()

@@ -1,4 +1,4 @@
-//! What `explain` tells of a store's plan, in MongoDB's words.
+//! The stages that `explain` shows for a store's plan, in MongoDB's terms.
 
 use crate::duplicate::{write_document, write_value};
 use crate::{Examined, IndexSpec};
@@ -7,21 +7,21 @@ use fulltext::TextSearch;
 use query::Predicate;
 use std::sync::Arc;
 
-/// Bytes past which an index's bounds are left out, and the stages below the one at hand.
+/// Bytes past which an index's bounds are left out, and the stages below the current one.
 const STAGES_BYTES_MAX: usize = 10 << 20;
 
-/// What the stages of a plan are to be told with.
+/// The context in which the stages of a plan are shown.
 #[derive(Clone, Copy, Default)]
 pub struct ExplainContext<'a> {
-    /// The plan's filter, and as it was written; without them no stage shows what it checks.
+    /// The plan's filter, parsed and as sent. Without it, no stage shows a filter.
     pub predicate: Option<(&'a Predicate, Doc<'a>)>,
     /// The plan was counted ([`crate::DocumentStore::count`]), not scanned.
     pub counted: bool,
-    /// The plan has been carried out: with the figures of that.
+    /// Statistics of the execution, if the plan has been executed.
     pub ran: Option<ExecutionStats>,
 }
 
-/// A plan in a line: `IXSCAN { a: 1 }`.
+/// A plan in one line: `IXSCAN { a: 1 }`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum PlanSummary {
     #[default]
@@ -31,7 +31,7 @@ pub enum PlanSummary {
 }
 
 impl PlanSummary {
-    /// Reads it off the stages of a plan.
+    /// Derives the summary from the stages of a plan.
     pub fn of(stages: Doc<'_>) -> PlanSummary {
         let mut parts = Vec::new();
         summarize(stages, &mut parts);
@@ -41,12 +41,12 @@ impl PlanSummary {
         }
     }
 
-    /// The summary of reading by an index.
+    /// Returns the summary of an index scan.
     pub fn of_index(stage: &str, key: Doc<'_>) -> PlanSummary {
         PlanSummary::Text(by_index(stage, key).into())
     }
 
-    /// The summary of reading by one after the other.
+    /// Returns the summary of several scans in sequence.
     pub fn joined(parts: impl Iterator<Item = PlanSummary>) -> PlanSummary {
         let mut text = String::new();
         for part in parts {
@@ -56,7 +56,7 @@ impl PlanSummary {
         PlanSummary::Text(text.into())
     }
 
-    /// Whether it tells of reading by an index with this key.
+    /// Returns whether the plan reads by an index with this key.
     pub fn reads_by(&self, key: Doc<'_>) -> bool {
         let mut text = String::from(" ");
         write_document(key, &mut text);
@@ -93,31 +93,32 @@ fn summarize(stage: Doc<'_>, parts: &mut Vec<String>) {
     }
 }
 
-/// What came of a plan that was carried out.
+/// Statistics of a plan's execution.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExecutionStats {
-    /// Documents that met the whole filter.
+    /// Documents that matched the whole filter.
     pub found: u64,
     pub milliseconds: i32,
 }
 
 impl ExplainContext<'_> {
-    /// Writes how many documents or keys a stage gave, and the time. `returned`: where it is not what was found.
-    pub fn write_figures(&self, returned: impl FnOnce(ExecutionStats) -> u64, writer: &mut DocWriter<'_>) {
+    /// Writes the number of documents or keys that a stage returned, and the time. `returned`
+    /// computes the number where it differs from the documents found.
+    pub fn write_execution_stats(&self, returned: impl FnOnce(ExecutionStats) -> u64, writer: &mut DocWriter<'_>) {
         let Some(ran) = self.ran else { return };
         append_count("nReturned", returned(ran), writer);
         writer.append("executionTimeMillisEstimate", ran.milliseconds);
     }
 
-    /// Writes a figure that there is once the plan has been carried out.
+    /// Writes a count if the plan has been executed.
     pub fn write_count(&self, key: &str, count: u64, writer: &mut DocWriter<'_>) {
         if self.ran.is_some() {
             append_count(key, count, writer);
         }
     }
 
-    /// Writes a search by words: the documents that its terms lead to, looked at again. `term`: how the index is read for one; the first has
-    /// the figures of all.
+    /// Writes a text search: the documents that its terms lead to are checked again. `term` writes
+    /// the index scan of one term; the first has the statistics of all.
     pub fn write_text_match(
         &self,
         index: Option<&IndexSpec>,
@@ -127,7 +128,7 @@ impl ExplainContext<'_> {
         writer: &mut DocWriter<'_>,
     ) {
         writer.append("stage", "TEXT_MATCH");
-        self.write_figures(|ran| ran.found, writer);
+        self.write_execution_stats(|ran| ran.found, writer);
         writer.append("indexPrefix", Doc::EMPTY);
         if let Some(index) = index {
             writer.append("indexName", index.name.as_str());
@@ -139,7 +140,7 @@ impl ExplainContext<'_> {
         }
         let mut fetch = writer.document("inputStage");
         fetch.append("stage", "FETCH");
-        self.write_figures(|_| looked.documents, &mut fetch);
+        self.write_execution_stats(|_| looked.documents, &mut fetch);
         self.write_count("docsExamined", looked.documents, &mut fetch);
         self.write_count("alreadyHasObj", 0, &mut fetch);
         let mut input = fetch.document("inputStage");
@@ -148,7 +149,7 @@ impl ExplainContext<'_> {
             1 => term(looked, &mut input),
             terms => {
                 input.append("stage", "OR");
-                self.write_figures(|_| looked.entries, &mut input);
+                self.write_execution_stats(|_| looked.entries, &mut input);
                 let mut stages = input.array("inputStages");
                 (0..terms).for_each(|at| {
                     let looked = if at == 0 { looked } else { Examined::default() };
@@ -158,7 +159,7 @@ impl ExplainContext<'_> {
         }
     }
 
-    /// Writes the conditions that are checked here: those that are not met already.
+    /// Writes the conditions that this stage checks: those that are not met already.
     pub fn write_filter(&self, met: impl Fn(&str, &query::predicate::Test) -> bool, writer: &mut DocWriter<'_>) {
         let Some((predicate, written)) = self.predicate else { return };
         let rest = predicate.describe_rest(written, met);
@@ -168,7 +169,8 @@ impl ExplainContext<'_> {
     }
 }
 
-/// A range of values as `indexBounds` has it: `[1, 5)`. Each end with whether it is part of the range.
+/// Formats a range of values as in `indexBounds`: `[1, 5)`. Each end comes with whether it is
+/// included.
 pub fn range_text(from: (Value<'_>, bool), to: (Value<'_>, bool)) -> String {
     let mut text = String::from(if from.1 { "[" } else { "(" });
     write_value(from.0, &mut text);
@@ -178,7 +180,7 @@ pub fn range_text(from: (Value<'_>, bool), to: (Value<'_>, bool)) -> String {
     text
 }
 
-/// Writes the ranges of one field's bounds, as far as they may be shown ([`bounded`]).
+/// Writes the ranges of one field's bounds, up to the size that [`bounded`] allows.
 pub fn append_ranges(texts: impl Iterator<Item = String>, array: &mut ArrayWriter<'_>) {
     for text in texts {
         steps::step();
@@ -189,8 +191,8 @@ pub fn append_ranges(texts: impl Iterator<Item = String>, array: &mut ArrayWrite
     }
 }
 
-/// Leaves out of a plan's stages what would make them too large, as MongoDB does: the bounds of
-/// indexes, and the stages behind those that fill the room.
+/// Leaves out parts that would make a plan's stages too large, as MongoDB does: the bounds of
+/// indexes, and the stages behind those that fill the space.
 pub fn bounded(stages: DocBuf) -> DocBuf {
     if stages.as_bytes().len() <= STAGES_BYTES_MAX {
         return stages;
@@ -199,7 +201,7 @@ pub fn bounded(stages: DocBuf) -> DocBuf {
     DocBuf::build(|writer| write_bounded(stages.as_doc(), &mut written, writer))
 }
 
-/// `written`: the bytes of the whole so far.
+/// `written`: the bytes written so far.
 fn write_bounded(stage: Doc<'_>, written: &mut usize, writer: &mut DocWriter<'_>) {
     if *written > STAGES_BYTES_MAX {
         return writer.append("warning", "stats tree exceeded BSON size limit for explain");
@@ -225,8 +227,8 @@ fn write_bounded(stage: Doc<'_>, written: &mut usize, writer: &mut DocWriter<'_>
     }
 }
 
-/// Writes `multiKeyPaths`: for each of an index's fields the paths at which documents have arrays. `is_array` tells of a field and a component of
-/// its path, both counted from zero.
+/// Writes `multiKeyPaths`: for each field of an index, the path prefixes at which documents have
+/// arrays. `is_array` receives a field and a component of its path, both counted from zero.
 pub fn append_multikey_paths(key: Doc<'_>, is_array: impl Fn(usize, usize) -> bool, writer: &mut DocWriter<'_>) {
     let mut paths = writer.document("multiKeyPaths");
     for (field, (path, _)) in key.iter().enumerate() {
@@ -238,7 +240,7 @@ pub fn append_multikey_paths(key: Doc<'_>, is_array: impl Fn(usize, usize) -> bo
     }
 }
 
-/// A count as MongoDB writes it: an int where it fits.
+/// Appends a count as MongoDB does: an int32 if it fits.
 pub fn append_count(key: &str, count: u64, writer: &mut DocWriter<'_>) {
     match i32::try_from(count) {
         Ok(count) => writer.append(key, count),

@@ -1,5 +1,5 @@
-//! The places that indexes over the sphere (`2dsphere`) and over the plane (`2d`) find in a document, as cells; what is no place is refused
-//! in the same words on every store.
+//! The geometries that `2dsphere` and `2d` indexes find in a document, as cells, and the errors for
+//! invalid ones, which all stores share.
 
 use crate::IndexSpec;
 use crate::index_kind::{IndexKind, PlaneOptions, SphereOptions, number};
@@ -11,30 +11,32 @@ use geo::{Grid, Position};
 use std::ops::ControlFlow;
 use values::text;
 
-/// Errors for a document that an index of this kind cannot hold: 16755 over the sphere, 13026, 13027, 13068 and 16804 over the plane.
+/// Fails for a document that an index of this kind cannot hold: with 16755 for `2dsphere`, with
+/// 13026, 13027, 13068 or 16804 for `2d`.
 pub fn check(document: Doc<'_>, index: &IndexSpec, kind: &IndexKind) -> Result<()> {
     let plugin = Value::String(kind.name());
-    let places = index.key.as_doc().iter().filter(|(_, value)| *value == plugin).map(|(path, _)| path);
+    let fields = index.key.as_doc().iter().filter(|(_, value)| *value == plugin).map(|(path, _)| path);
     match kind {
         IndexKind::Sphere(options) => {
-            places.into_iter().try_for_each(|path| on_sphere(document, path, options, &mut |_, _| {}))
+            fields.into_iter().try_for_each(|path| on_sphere(document, path, options, &mut |_, _| {}))
         }
         IndexKind::Plane(options) => {
-            places.into_iter().try_for_each(|path| on_plane(document, path, &grid(options), &mut |_, _| {}))
+            fields.into_iter().try_for_each(|path| on_plane(document, path, &grid(options), &mut |_, _| {}))
         }
         _ => Ok(()),
     }
 }
 
-/// Gives the cells of all places at a path, each with its place. Error 16755 for what is no place.
+/// Calls `give` with each cell of all geometries at a path, and the geometry. Fails with 16755 for
+/// a value that is no geometry.
 pub fn on_sphere<'a>(
     document: Doc<'a>,
     path: &str,
     options: &SphereOptions,
     give: &mut dyn FnMut(u64, Value<'a>),
 ) -> Result<()> {
-    for place in elements(document, path) {
-        let value = place.value();
+    for geometry in elements(document, path) {
+        let value = geometry.value();
         let is_empty = match value {
             Value::Null | Value::Undefined => true,
             Value::Document(inner) | Value::Array(inner) => inner.is_empty(),
@@ -46,7 +48,7 @@ pub fn on_sphere<'a>(
         let cells = index_cells(value, options.finest).map_err(|error| {
             let found = match value {
                 Value::Document(_) | Value::Array(_) => String::new(),
-                _ => format!(": {}", text::element(place.key(), value)),
+                _ => format!(": {}", text::element(geometry.key(), value)),
             };
             let (document, reason) = (text::document(document), error.message());
             Error::new(Code(16755), format!("Can't extract geo keys: {document}  {reason}{found}"))
@@ -60,9 +62,10 @@ pub fn grid(options: &PlaneOptions) -> Grid {
     Grid { bits: options.bits, min: options.min, max: options.max }
 }
 
-/// Gives the cells of the values at a path: a pair of numbers, or several of them in an array or a document.
+/// Calls `give` with the cell of each point at a path: a pair of numbers, or several of them in an
+/// array or a document.
 ///
-/// Errors 13026, 13027, 13068 and 16804 for what is neither.
+/// Fails with 13026, 13027, 13068 or 16804 for a value that is neither.
 pub fn on_plane<'a>(document: Doc<'a>, path: &str, grid: &Grid, give: &mut dyn FnMut(u64, Value<'a>)) -> Result<()> {
     for element in elements(document, path) {
         let value = element.value();
@@ -71,13 +74,13 @@ pub fn on_plane<'a>(document: Doc<'a>, path: &str, grid: &Grid, give: &mut dyn F
             give(plane_cell(found, document, grid)?, value);
             continue;
         }
-        for place in found.values() {
-            let (Value::Array(pair) | Value::Document(pair)) = place else {
+        for geometry in found.values() {
+            let (Value::Array(pair) | Value::Document(pair)) = geometry else {
                 let message = "location object expected, location array not in correct format";
                 return Err(Error::new(Code(16804), message));
             };
             if !pair.is_empty() {
-                give(plane_cell(pair, document, grid)?, place);
+                give(plane_cell(pair, document, grid)?, geometry);
             }
         }
     }
@@ -85,12 +88,12 @@ pub fn on_plane<'a>(document: Doc<'a>, path: &str, grid: &Grid, give: &mut dyn F
 }
 
 fn elements<'a>(document: Doc<'a>, path: &str) -> Vec<Element<'a>> {
-    let mut places = Vec::new();
+    let mut fields = Vec::new();
     let _ = Path::new(path).visit_elements(document, End::Whole, &mut |element, _| {
-        places.extend(element);
+        fields.extend(element);
         ControlFlow::<()>::Continue(())
     });
-    places
+    fields
 }
 
 fn plane_cell(pair: Doc<'_>, document: Doc<'_>, grid: &Grid) -> Result<u64> {

@@ -1,11 +1,13 @@
-//! What sorts of index there are: ordered by values, over places on the sphere or on the plane, by hash, by words, or over
-//! whatever fields documents have.
+//! The kinds of index: ordered by values, over geometries on the sphere or in the plane, by hash,
+//! over text, or over all fields.
 //!
-//! [`IndexKind::of`] reads an index's kind, with its options, off its specification. [`complete`] makes of a specification that
-//! is asked for the one that is kept and listed: options that a kind has by default are filled in, and what the kind does not go
-//! with is refused. What is wrong with the key pattern itself is for [`crate::index_rules`].
+//! [`IndexKind::of`] reads an index's kind, with its options, from its specification. [`complete`]
+//! turns a requested specification into the stored and listed one: it fills in the defaults of a
+//! kind's options, and refuses what the kind does not support. Errors of the key pattern itself
+//! belong to [`crate::index_rules`].
 //!
-//! Source: <https://www.mongodb.com/docs/manual/indexes/>; messages and codes are what a 6.0 server answers.
+//! Source: <https://www.mongodb.com/docs/manual/indexes/>; messages and codes are those of a 6.0
+//! server.
 
 pub mod plane;
 pub mod sphere;
@@ -21,10 +23,10 @@ pub use sphere::SphereOptions;
 pub use text::TextOptions;
 pub use wildcard::WildcardOptions;
 
-/// The kind of a whole index, with what its options say.
+/// The kind of a whole index, with its options.
 #[derive(Clone, Debug, PartialEq)]
 pub enum IndexKind {
-    /// By the fields' values, up or down.
+    /// By the fields' values, ascending or descending.
     Ordered,
     /// `2dsphere`
     Sphere(SphereOptions),
@@ -38,7 +40,7 @@ pub enum IndexKind {
     Wildcard(WildcardOptions),
 }
 
-/// What an index keeps of one of its fields.
+/// The keys that an index has for one of its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldKind {
     Ascending,
@@ -51,7 +53,7 @@ pub enum FieldKind {
 }
 
 impl IndexKind {
-    /// The kind of an index whose key pattern is one. Options that are left out have their defaults.
+    /// Reads the kind of an index with a valid key pattern. Missing options get their defaults.
     pub fn of(index: &IndexSpec) -> Result<IndexKind> {
         Ok(match plugin(index.key.as_doc()) {
             Some("2dsphere") => IndexKind::Sphere(SphereOptions::read(index.spec.as_doc())?),
@@ -63,7 +65,7 @@ impl IndexKind {
         })
     }
 
-    /// MongoDB's word for it.
+    /// Returns MongoDB's name of the kind.
     pub fn name(&self) -> &'static str {
         match self {
             IndexKind::Ordered => "",
@@ -75,14 +77,14 @@ impl IndexKind {
         }
     }
 
-    /// Whether it orders documents by the values of its fields.
+    /// Returns whether the index orders documents by the values of its fields.
     pub fn is_ordered(&self) -> bool {
         *self == IndexKind::Ordered
     }
 }
 
 impl FieldKind {
-    /// What an element of a key pattern stands for.
+    /// Reads an element of a key pattern.
     pub fn of(path: &str, value: Value<'_>) -> FieldKind {
         match value {
             Value::String("2dsphere") => FieldKind::Sphere,
@@ -96,7 +98,8 @@ impl FieldKind {
     }
 }
 
-/// The word that says what kind an index is, as far as it is not ordered: the first string of its key pattern, or `wildcard`.
+/// Returns the kind's name in the key pattern, if the index is not ordered: its first string, or
+/// `wildcard`.
 pub(crate) fn plugin(key: Doc<'_>) -> Option<&str> {
     key.iter().find_map(|(path, value)| match value {
         Value::String(name) => Some(name),
@@ -105,13 +108,14 @@ pub(crate) fn plugin(key: Doc<'_>) -> Option<&str> {
     })
 }
 
-/// Whether a name in a key pattern is `$**`, alone or behind a path.
+/// Returns whether a name in a key pattern is `$**`, alone or behind a path.
 pub(crate) fn is_wildcard(path: &str) -> bool {
     path == "$**" || path.ends_with(".$**")
 }
 
-/// The specification that is kept of an index that is asked for, `sent` being what the client wrote. Errors: 67 for most of
-/// what a kind does not go with, and codes of their own for `2d` and `hashed`.
+/// Returns the specification to store for a requested index; `sent` is the client's document. Fails
+/// with 67 for most options that a kind does not support, and with codes of their own for `2d` and
+/// `hashed`.
 pub fn complete(index: IndexSpec, sent: Doc<'_>) -> Result<IndexSpec> {
     let index = with_types(index);
     check_collation(&index, sent)?;
@@ -129,7 +133,7 @@ pub fn complete(index: IndexSpec, sent: Doc<'_>) -> Result<IndexSpec> {
     }
 }
 
-/// Numbers and switches among the options have one type each, whatever they were sent as.
+/// Converts numeric and boolean options to one type each, whatever type was sent.
 fn with_types(index: IndexSpec) -> IndexSpec {
     let is_plane = plugin(index.key.as_doc()) == Some("2d");
     let spec = DocBuf::build(|writer| {
@@ -159,7 +163,7 @@ fn with_types(index: IndexSpec) -> IndexSpec {
     IndexSpec { spec, ..index }
 }
 
-/// Documents of an index whose time is not a number stay as long as can be said.
+/// Returns the lifetime; if it is no number, the longest possible.
 fn seconds_to_live(value: Value<'_>, seconds: i64) -> i32 {
     match number(value) {
         Some(number) if number.is_nan() => i32::MAX,
@@ -171,7 +175,7 @@ fn clamped(number: i64) -> i32 {
     number.clamp(i32::MIN.into(), i32::MAX.into()) as i32
 }
 
-/// Places on the plane and words do not compare by a collation.
+/// `2d` and text indexes do not support a collation.
 fn check_collation(index: &IndexSpec, sent: Doc<'_>) -> Result<()> {
     let Some(Value::Document(collation)) = index.spec.as_doc().get("collation") else { return Ok(()) };
     let Some(kind @ ("2d" | "text")) = plugin(index.key.as_doc()) else { return Ok(()) };
@@ -204,7 +208,7 @@ fn check_hashed(index: &IndexSpec) -> Result<()> {
     Ok(())
 }
 
-/// A specification as sent, with the version that it has by default.
+/// Returns the specification as sent, with the default version.
 fn completed(sent: Doc<'_>) -> DocBuf {
     let mut completed = sent.to_owned();
     if sent.get("v").is_none() {

@@ -1,5 +1,5 @@
-//! What `createIndexes` refuses, in the same words on every store: key patterns that make no index (code 67), and indexes
-//! that clash with one there is (codes 85 and 86).
+//! The requests that `createIndexes` refuses with the same text on every store: invalid key
+//! patterns (code 67), and indexes that conflict with existing ones (codes 85 and 86).
 
 use crate::catalog::random_uuid;
 use crate::duplicate::{write_document, write_value};
@@ -7,25 +7,26 @@ use crate::{IndexKind, IndexSpec, Namespace, index_kind};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 
-/// How an index that is asked for relates to those there are.
+/// How a requested index relates to existing ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum IndexRelation {
     New,
-    /// The very same index is there already: nothing to do.
+    /// An identical index exists: nothing to do.
     Exists,
 }
 
-/// Options that are part of an index's identity, beside the fields of a wildcard: two indexes on one key may differ in them.
+/// Options that belong to an index's identity, besides the fields of a wildcard: two indexes on one
+/// key may differ in them.
 const IDENTITY: [&str; 4] = ["unique", "sparse", "partialFilterExpression", "collation"];
 
-/// Fields of a specification that make no difference.
+/// Fields of a specification that do not distinguish indexes.
 const IGNORED: [&str; 8] =
     ["v", "key", "name", "ns", "background", "hidden", "2dsphereIndexVersion", "wildcardProjection"];
 
 /// The most fields that an index can have.
 const FIELDS_MAX: usize = 32;
 
-/// Checks key pattern and name; what fails makes no index in any store.
+/// Checks key pattern and name, for every store.
 pub fn check_key(index: &IndexSpec) -> Result<()> {
     let checked = check_pattern(index.key.as_doc()).and_then(|()| check_name(&index.name));
     checked.map_err(|error| match error.code() {
@@ -68,7 +69,7 @@ pub fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether a key pattern is that of the index on `_id`, which every collection has.
+/// Returns whether a key pattern is that of the index on `_id`, which every collection has.
 pub fn is_id_key(key: Doc<'_>) -> bool {
     let mut fields = key.iter();
     match (fields.next(), fields.next()) {
@@ -77,15 +78,15 @@ pub fn is_id_key(key: Doc<'_>) -> bool {
     }
 }
 
-/// Those of the indexes asked for that are not there yet. Errors: 68 for one asked for twice, 13103 for too many fields, and
-/// the ones of [`standing`].
-pub fn new_ones(asked: Vec<IndexSpec>, existing: &[IndexSpec]) -> Result<Vec<IndexSpec>> {
+/// Returns those of the requested indexes that do not exist yet. Fails with 68 for an index
+/// requested twice, with 13103 for too many fields, and as [`relation`].
+pub fn new_indexes(asked: Vec<IndexSpec>, existing: &[IndexSpec]) -> Result<Vec<IndexSpec>> {
     let mut new: Vec<IndexSpec> = Vec::new();
     for index in asked {
-        if is_id_key(index.key.as_doc()) || standing(&index, existing)? == Standing::Exists {
+        if is_id_key(index.key.as_doc()) || relation(&index, existing)? == IndexRelation::Exists {
             continue;
         }
-        if standing(&index, &new)? == Standing::Exists {
+        if relation(&index, &new)? == IndexRelation::Exists {
             let message = format!("Identical index already exists: {}", index.name);
             return Err(Error::new(Code::INDEX_ALREADY_EXISTS, message));
         }
@@ -97,8 +98,8 @@ pub fn new_ones(asked: Vec<IndexSpec>, existing: &[IndexSpec]) -> Result<Vec<Ind
     Ok(new)
 }
 
-/// The error for an index that is asked for twice where there are documents to build it of.
-pub fn built_twice(error: Error) -> Error {
+/// Returns the error for an index requested twice on a collection with documents.
+pub fn requested_twice(error: Error) -> Error {
     match error.code() {
         Code::INDEX_ALREADY_EXISTS => Error::new(
             Code::OPERATION_FAILED,
@@ -108,8 +109,8 @@ pub fn built_twice(error: Error) -> Error {
     }
 }
 
-/// The error of a build that came to a document which the index cannot hold. `uuid` is the collection's; the build has one of its own,
-/// by which nothing can be asked.
+/// Returns the error of a build that met a document which the index cannot hold. `uuid` is the
+/// collection's; the build's own UUID is of no use to a client.
 pub fn build_failed(namespace: &Namespace, uuid: [u8; 16], error: Error) -> Error {
     let (build, uuid) = (uuid_digits(random_uuid()), uuid_digits(uuid));
     error.context(&format!("Index build failed: {build}: Collection {namespace} ( {uuid} ) :: caused by :: "))
@@ -121,7 +122,7 @@ fn uuid_digits(uuid: [u8; 16]) -> String {
     text.trim_start_matches("UUID(\"").trim_end_matches("\")").to_owned()
 }
 
-/// Whether there are indexes of the kind that a key pattern names.
+/// Checks that the kind which a key pattern names exists.
 fn check_plugin(plugin: Option<&str>) -> Result<(), String> {
     match plugin {
         None | Some("" | "2d" | "2dsphere" | "hashed" | "text" | "wildcard") => Ok(()),
@@ -180,7 +181,7 @@ fn check_path(path: &str, plugin: Option<&str>) -> Result<(), String> {
         Some("wildcard") => path.strip_suffix("$**").unwrap_or(path),
         _ => path,
     };
-    // Behind the first part, the fields of a DBRef.
+    // Behind the first component, the fields of a DBRef are allowed.
     let illegal =
         |(place, part): (usize, &str)| part.starts_with('$') && !(place > 0 && matches!(part, "$id" | "$ref" | "$db"));
     if path.split('.').enumerate().any(illegal) {
@@ -189,8 +190,8 @@ fn check_path(path: &str, plugin: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
-/// Compares an index that is asked for with those there are.
-pub fn standing<'i>(index: &IndexSpec, existing: impl IntoIterator<Item = &'i IndexSpec>) -> Result<Standing> {
+/// Compares a requested index with existing ones.
+pub fn relation<'i>(index: &IndexSpec, existing: impl IntoIterator<Item = &'i IndexSpec>) -> Result<IndexRelation> {
     let is_text = |index: &IndexSpec| index_kind::plugin(index.key.as_doc()) == Some("text");
     let mut text = None;
     for other in existing {
@@ -202,7 +203,7 @@ pub fn standing<'i>(index: &IndexSpec, existing: impl IntoIterator<Item = &'i In
             && same_fields(index, other);
         let same_options = same_identity && same_remaining(index, other) && same_remaining(other, index);
         match (index.name == other.name, same_identity, same_options) {
-            (true, _, true) => return Ok(Standing::Exists),
+            (true, _, true) => return Ok(IndexRelation::Exists),
             (true, true, false) => {
                 return Err(conflict(
                     Code::INDEX_OPTIONS_CONFLICT,
@@ -232,10 +233,10 @@ pub fn standing<'i>(index: &IndexSpec, existing: impl IntoIterator<Item = &'i In
             format!("only one text index per collection allowed, found existing text index \"{}\"", other.name);
         return Err(Error::new(Code::CANNOT_CREATE_INDEX, message));
     }
-    Ok(Standing::New)
+    Ok(IndexRelation::New)
 }
 
-/// Whether two wildcards stand for the same fields, however they are spelled.
+/// Returns whether two wildcards include the same fields, however they are written.
 fn same_fields(left: &IndexSpec, right: &IndexSpec) -> bool {
     let fields = |index: &IndexSpec| match index_kind::plugin(index.key.as_doc()) {
         Some("wildcard") => IndexKind::of(index).ok(),
@@ -244,7 +245,7 @@ fn same_fields(left: &IndexSpec, right: &IndexSpec) -> bool {
     fields(left) == fields(right)
 }
 
-/// Whether two key patterns name the same fields in the same directions.
+/// Returns whether two key patterns have the same fields in the same directions.
 pub fn same_key(left: Doc<'_>, right: Doc<'_>) -> bool {
     let mut left = left.iter();
     let mut right = right.iter();
@@ -283,7 +284,7 @@ fn same_option(left: &IndexSpec, right: &IndexSpec, option: &str) -> bool {
     match (left.spec.as_doc().get(option), right.spec.as_doc().get(option)) {
         (None, None) => true,
         (Some(left), Some(right)) => same_value(left, right),
-        // A switch that is spelled out as off is as good as left out.
+        // A boolean option set to false equals a missing one.
         (Some(value), None) | (None, Some(value)) => !matches!(option, "bits" | "min" | "max") && !value.is_truthy(),
     }
 }
@@ -323,25 +324,25 @@ mod tests {
         IndexSpec { name: name.into(), unique: flag("unique"), sparse: flag("sparse"), key, spec }
     }
 
-    fn check(asked: IndexSpec, expected: Result<Standing, i32>) {
+    fn check(asked: IndexSpec, expected: Result<IndexRelation, i32>) {
         let existing = [index("a1", doc! { "a": 1 }, doc! { "sparse": true })];
-        assert_eq!(standing(&asked, &existing).map_err(|error| error.code().0), expected, "{asked:?}");
+        assert_eq!(relation(&asked, &existing).map_err(|error| error.code().0), expected, "{asked:?}");
     }
 
     #[test]
-    fn an_index_is_compared_with_those_there_are() {
-        check(index("a1", doc! { "a": 1.0 }, doc! { "sparse": true, "hidden": true }), Ok(Standing::Exists));
+    fn a_requested_index_is_compared_with_existing_ones() {
+        check(index("a1", doc! { "a": 1.0 }, doc! { "sparse": true, "hidden": true }), Ok(IndexRelation::Exists));
         check(index("b", doc! { "a": 1 }, doc! { "sparse": true }), Err(85));
         check(index("b", doc! { "a": 1 }, doc! { "sparse": true, "expireAfterSeconds": 5 }), Err(85));
         check(index("a1", doc! { "a": 1 }, doc! { "sparse": true, "expireAfterSeconds": 5 }), Err(85));
         check(index("a1", doc! { "a": 1 }, doc! {}), Err(86));
         check(index("a1", doc! { "q": 1 }, doc! { "sparse": true }), Err(86));
-        check(index("b", doc! { "a": 1 }, doc! { "sparse": false }), Ok(Standing::New));
-        check(index("b", doc! { "a": -1 }, doc! { "sparse": true }), Ok(Standing::New));
+        check(index("b", doc! { "a": 1 }, doc! { "sparse": false }), Ok(IndexRelation::New));
+        check(index("b", doc! { "a": -1 }, doc! { "sparse": true }), Ok(IndexRelation::New));
     }
 
     #[test]
-    fn key_patterns_that_make_no_index_are_refused() {
+    fn invalid_key_patterns_are_refused() {
         let bad = [
             doc! {},
             doc! { "a": 0 },
@@ -382,24 +383,24 @@ mod tests {
     }
 
     #[test]
-    fn indexes_of_special_kinds_are_compared_by_what_they_hold() {
-        let standing = |asked: IndexSpec, there: IndexSpec| standing(&asked, [&there]).map_err(|error| error.code().0);
+    fn indexes_of_special_kinds_are_compared_by_their_fields() {
+        let relation = |asked: IndexSpec, there: IndexSpec| relation(&asked, [&there]).map_err(|error| error.code().0);
         let text = |name: &str, field: &str| {
             let (key, mut weights) = (doc! { "_fts": "text", "_ftsx": 1 }, DocBuf::new());
             weights.append(field, 1);
             index(name, key, doc! { "weights": &weights })
         };
-        assert_eq!(standing(text("j", "b"), text("i", "a")), Err(85));
+        assert_eq!(relation(text("j", "b"), text("i", "a")), Err(85));
         let compound = index("j", doc! { "a": 1, "_fts": "text", "_ftsx": 1 }, doc! { "weights": &doc! { "a": 1 } });
-        assert_eq!(standing(compound, text("i", "a")), Err(67));
+        assert_eq!(relation(compound, text("i", "a")), Err(67));
         let wildcard =
             |name: &str, fields: DocBuf| index(name, doc! { "$**": 1 }, doc! { "wildcardProjection": &fields });
         let nested = doc! { "b": &doc! { "c": true }, "a": 1 };
-        assert_eq!(standing(wildcard("j", nested), wildcard("i", doc! { "a": 1, "b.c": 1 })), Err(85));
-        assert_eq!(standing(wildcard("j", doc! { "a": 1 }), wildcard("i", doc! { "b": 1 })), Ok(Standing::New));
-        assert_eq!(standing(wildcard("i", doc! { "a": 1 }), wildcard("i", doc! { "b": 1 })), Err(86));
+        assert_eq!(relation(wildcard("j", nested), wildcard("i", doc! { "a": 1, "b.c": 1 })), Err(85));
+        assert_eq!(relation(wildcard("j", doc! { "a": 1 }), wildcard("i", doc! { "b": 1 })), Ok(IndexRelation::New));
+        assert_eq!(relation(wildcard("i", doc! { "a": 1 }), wildcard("i", doc! { "b": 1 })), Err(86));
         let plane = |options| index("i", doc! { "a": "2d" }, options);
-        assert_eq!(standing(plane(doc! { "bits": 20 }), plane(doc! {})), Err(85));
-        assert_eq!(standing(plane(doc! {}), index("j", doc! { "a": "2dsphere" }, doc! {})), Ok(Standing::New));
+        assert_eq!(relation(plane(doc! { "bits": 20 }), plane(doc! {})), Err(85));
+        assert_eq!(relation(plane(doc! {}), index("j", doc! { "a": "2dsphere" }, doc! {})), Ok(IndexRelation::New));
     }
 }

@@ -1,4 +1,4 @@
-//! Which indexes a `dropIndexes` names, and what it gets for a name that is none.
+//! The indexes that a `dropIndexes` selects, and the errors for a selection that matches none.
 
 use crate::duplicate::write_document;
 use crate::index_rules::{is_id_key, same_key};
@@ -6,8 +6,9 @@ use crate::{IndexSelection, IndexSpec};
 use document::DocBuf;
 use error::{Code, Error, Result};
 
-/// Returns the positions of the selected ones among a collection's secondary indexes. Fails with 72 for the index on
-/// `_id`, 27 for one that does not exist or is named twice, and 181 for a key pattern that several have.
+/// Returns the positions of the selected ones among a collection's secondary indexes. Fails with 72
+/// for the index on `_id`, 27 for one that does not exist or is named twice, and 181 for a key
+/// pattern that several have.
 pub fn select(indexes: &[&IndexSpec], which: &IndexSelection) -> Result<Vec<usize>> {
     match which {
         IndexSelection::All => Ok((0..indexes.len()).collect()),

@@ -1,12 +1,12 @@
-//! What every document store offers, whatever it keeps documents in.
+//! The contract of document stores, independent of how they store documents.
 //!
-//! In reading order: [`namespace`], [`read`] (plans, scans, sinks), [`write`] (batches of statements and their outcomes),
-//! [`change_observer`] (changes reported to the caches),
-//! [`catalog`] (collections, indexes, figures), [`index_kind`], [`views`], [`index_rules`] and [`duplicate`] (what all stores refuse in the same words),
-//! and [`DocumentStore`], the contract itself.
+//! In reading order: [`namespace`], [`read`] (plans, scans, sinks), [`write`] (batches of
+//! statements and their outcomes), [`change_observer`] (changes reported to the caches),
+//! [`catalog`] (collections, indexes, statistics), [`index_kind`], [`views`], [`index_rules`] and
+//! [`duplicate`] (errors whose text all stores share), and [`DocumentStore`], the contract itself.
 //!
-//! A store has two halves. The shared half ([`Engine`]) belongs to the process; each worker thread opens its own
-//! [`DocumentStore`] from it, which never leaves that thread.
+//! A store has two halves. The shared half ([`Engine`]) belongs to the process. Each worker thread
+//! opens its own [`DocumentStore`] from it, which never leaves that thread.
 
 pub mod catalog;
 pub mod change_observer;
@@ -61,27 +61,32 @@ use std::sync::Arc;
 
 /// The half of a store that belongs to the process.
 pub trait Engine: Send + Sync {
-    /// Opens the half that lives on the calling worker thread, inside its tokio runtime.
+    /// Opens the half of the calling worker thread, inside its tokio runtime.
     fn open(self: Arc<Self>) -> Result<Rc<dyn DocumentStore>>;
 
-    /// Reports every change to `observer` from now on. Called before the first worker opens its half.
+    /// Reports every change to `observer` from now on. Called before the first worker opens its
+    /// half.
     fn observe_changes(&self, observer: Arc<dyn ChangeObserver>);
 
-    /// Writes down what is pending and closes; called once, after the last worker has stopped.
+    /// Flushes pending work and closes the store. Called once, after the last worker has stopped.
     fn close(&self);
 
-    /// Name and version for `buildInfo`, `serverStatus` and the log: `SQLite 3.51.0`, `MariaDB 10.11.19`.
+    /// Returns name and version for `buildInfo`, `serverStatus` and the log: `SQLite 3.51.0`,
+    /// `MariaDB 10.11.19`.
     fn describe(&self) -> String;
 }
 
-/// The half of a store that serves one worker thread. All calls are made from that thread, many of them interleaved.
+/// The half of a store that serves one worker thread. All calls are made from that thread, many of
+/// them interleaved.
 ///
-/// Databases and collections appear on first write. Reading from what does not exist finds nothing.
+/// Databases and collections are created by the first write. Reading from a collection that does
+/// not exist finds nothing.
 pub trait DocumentStore {
     // --- reading
 
-    /// The collection's own collation, by which strings compare where a command has none of its own (`create` with `collation`).
-    /// Asked by every command on documents, so a store answers from what it has in memory.
+    /// Returns the collection's default collation, by which strings compare if a command has none
+    /// of its own (`create` with `collation`). Every command on documents calls this, so a store
+    /// must answer from memory.
     fn default_collation<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Collation>> {
         Box::pin(async move {
             let info = self.collection(namespace).await?;
@@ -89,11 +94,11 @@ pub trait DocumentStore {
         })
     }
 
-    /// Decides how to find the documents that `query` wants.
+    /// Decides how to find the documents that match `query`.
     fn plan<'a>(&'a self, namespace: &'a Namespace, query: Query<'a>) -> LocalBoxFuture<'a, Result<Arc<dyn Plan>>>;
 
-    /// As [`DocumentStore::plan`], where one document for each value of `path` is enough, whichever it is; strings are the same by
-    /// `collation`. The plan may give more.
+    /// As [`DocumentStore::plan`], for callers that need only one document, any one, per value of
+    /// `path`; `collation` decides which strings are equal. The plan may return more.
     fn plan_distinct<'a>(
         &'a self,
         namespace: &'a Namespace,
@@ -105,11 +110,12 @@ pub trait DocumentStore {
         self.plan(namespace, query)
     }
 
-    /// Gives documents to `sink`, in the plan's order, from behind `after` (or from the start) until the sink stops or
-    /// nothing is left. `wanted` is how many the caller expects to take now, so that a first batch reads about one batch.
+    /// Gives documents to `sink` in the plan's order, from behind `after` (or from the start),
+    /// until the sink stops or no document is left. `wanted` is the number that the caller expects
+    /// to take now, so that a first batch reads about one batch.
     ///
-    /// Holds no snapshot, lock or backend connection once it has returned: the position it returns is all a cursor keeps.
-    /// A scan over much data gives way to other sessions of the worker now and then.
+    /// Holds no snapshot, lock or backend connection once it has returned: the returned position is
+    /// all that a cursor stores. A long scan yields to other sessions of the worker regularly.
     fn scan<'a>(
         &'a self,
         plan: &'a dyn Plan,
@@ -118,11 +124,13 @@ pub trait DocumentStore {
         sink: &'a mut dyn Sink,
     ) -> LocalBoxFuture<'a, Result<ScanEnd>>;
 
-    /// Gives the document with this `_id` to `found`, without waiting and without a plan, and tells whether there is one.
+    /// Gives the document with this `_id` to `found`, without waiting and without a plan. Returns
+    /// whether it exists.
     ///
-    /// For the commonest query of all. `None`: not this way (there is no such collection, an `_id` of this kind may match more
-    /// than one document or compare by a collation, the store has to wait for somebody); a plan and a scan decide then.
-    /// `found` has not been called in that case.
+    /// This is the fast path of the most frequent query. Returns `None`, without a call of `found`,
+    /// if it does not apply: the collection does not exist, an `_id` of this type may match several
+    /// documents or compares by a collation, or the store would have to wait. The caller then plans
+    /// and scans.
     fn lookup(
         &self,
         database: &str,
@@ -134,22 +142,23 @@ pub trait DocumentStore {
         None
     }
 
-    /// So many of the documents that the plan's scan would give, each as likely as any other and in no order, where the store finds them without
-    /// reading all (`$sample`). `None` leaves it to the caller to read all.
+    /// Returns `size` random documents of the plan's scan, uniformly chosen and in no order, if the
+    /// store can find them without reading all (`$sample`). Returns `None` if the caller must read
+    /// all.
     fn sample<'a>(&'a self, plan: &'a dyn Plan, size: usize) -> LocalBoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
         let _ = (plan, size);
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// How many documents the plan's scan would give, `enough` at the most, where the store can tell without giving them: the
-    /// plan is exact, and counting is cheaper than scanning. `None` leaves the counting to the caller.
+    /// Returns how many documents the plan's scan would give, at most `enough`, if the plan is
+    /// exact and counting is cheaper than scanning. Returns `None` if the caller must count.
     fn count<'a>(&'a self, plan: &'a dyn Plan, enough: Option<u64>) -> LocalBoxFuture<'a, Result<Option<u64>>> {
         let _ = (plan, enough);
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// What the engine below makes of a plan, where there is one that has an `explain` of its own: the name of the field it is shown
-    /// in, and what it says. `counted`: no more is asked of it than a number ([`DocumentStore::count`]).
+    /// Returns the backend's own `explain` of a plan, if it has one, with the name of the field to
+    /// show it in. `counted`: the command needs only a number ([`DocumentStore::count`]).
     fn explain<'a>(
         &'a self,
         plan: &'a dyn Plan,
@@ -159,34 +168,38 @@ pub trait DocumentStore {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// A plan that gives a capped collection's documents in natural order and never comes to an end: a scan of it stops behind the
-    /// last document there is, and another one goes on from there. `None` when there is no such collection. Error 2 when it
-    /// is not capped. A scan whose last document has been deleted meanwhile is error 136.
+    /// Returns a plan that gives a capped collection's documents in natural order and never ends: a
+    /// scan stops behind the last document, and the next scan continues there. Returns `None` if
+    /// the collection does not exist. Fails with 2 if it is not capped. A scan fails with 136 if
+    /// the document at its position has been deleted.
     fn tail<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<Arc<dyn Plan>>>>;
 
-    /// Waits until there may be more documents than when this was called; for plans of [`DocumentStore::tail`]. May come to
-    /// an end for nothing.
+    /// Waits until there may be more documents than at the time of the call; for plans of
+    /// [`DocumentStore::tail`]. May complete although nothing was added.
     fn additions(&self, plan: &dyn Plan) -> LocalBoxFuture<'static, ()>;
 
     // --- writing
 
-    /// Carries out a batch of statements. Each statement's documents change atomically and durably before this returns; an
-    /// `Err` of the whole means that nothing is known to have happened (the store is out of reach).
+    /// Carries out a batch of statements. Each statement's documents change atomically and durably
+    /// before this returns. An `Err` of the whole means that the outcome is unknown (the store is
+    /// out of reach).
     fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, Result<BatchOutcome>>;
 
     // --- catalog
 
-    /// Creates a collection; error 48 when there is one with other options. `options` is the `create` command's document
-    /// less its name and generic fields.
+    /// Creates a collection. Fails with 48 if it exists with other options. `options` is the
+    /// `create` command's document without its name and generic fields.
     fn create_collection<'a>(&'a self, namespace: &'a Namespace, options: Doc<'a>) -> LocalBoxFuture<'a, Result<()>>;
 
-    /// Puts other options in the place of a collection's (`collMod`). Error 26 when there is no such collection.
+    /// Replaces a collection's options (`collMod`). Fails with 26 if the collection does not exist.
     fn modify_collection<'a>(&'a self, namespace: &'a Namespace, options: Doc<'a>) -> LocalBoxFuture<'a, Result<()>>;
 
-    /// Drops a collection with its indexes; gives the number of indexes it had, or `None` when there is none.
+    /// Drops a collection with its indexes. Returns the number of indexes it had, or `None` if it
+    /// did not exist.
     fn drop_collection<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<usize>>>;
 
-    /// Renames, across databases too. Errors 26 (no source) and 48 (target exists and `drop_target` is false).
+    /// Renames a collection, across databases too. Fails with 26 if there is no source, and with 48
+    /// if the target exists and `drop_target` is false.
     fn rename_collection<'a>(
         &'a self,
         from: &'a Namespace,
@@ -200,7 +213,7 @@ pub trait DocumentStore {
 
     fn databases<'a>(&'a self) -> LocalBoxFuture<'a, Result<Vec<DatabaseInfo>>>;
 
-    /// Drops a database; gives whether there was one.
+    /// Drops a database. Returns whether it existed.
     fn drop_database<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, Result<bool>>;
 
     fn create_indexes<'a>(
@@ -211,7 +224,7 @@ pub trait DocumentStore {
         self.build_indexes(namespace, indexes, Arc::default())
     }
 
-    /// As [`DocumentStore::create_indexes`], telling how far it is.
+    /// As [`DocumentStore::create_indexes`], reporting progress.
     fn build_indexes<'a>(
         &'a self,
         namespace: &'a Namespace,
@@ -219,26 +232,30 @@ pub trait DocumentStore {
         progress: Arc<Progress>,
     ) -> LocalBoxFuture<'a, Result<CreateIndexesOutcome>>;
 
-    /// Puts another specification in the place of an index's, with the same name and key. What it may change is what an index
-    /// does not depend on: `expireAfterSeconds`, `hidden`, `prepareUnique`. Errors 26 and 27.
+    /// Replaces an index's specification, with the same name and key. Only options that the index
+    /// does not depend on may change: `expireAfterSeconds`, `hidden`, `prepareUnique`. Fails with
+    /// 26 or 27.
     fn modify_index<'a>(&'a self, namespace: &'a Namespace, index: IndexSpec) -> LocalBoxFuture<'a, Result<()>>;
 
-    /// Drops indexes; gives how many there were before. Errors 26 and 27.
+    /// Drops indexes. Returns how many there were before. Fails with 26 or 27.
     fn drop_indexes<'a>(&'a self, namespace: &'a Namespace, which: IndexSelection)
     -> LocalBoxFuture<'a, Result<usize>>;
 
-    /// The collection's indexes, `_id_` first; `None` when there is no such collection.
+    /// Returns the collection's indexes, `_id_` first; `None` if the collection does not exist.
     fn indexes<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<Vec<IndexSpec>>>>;
 
-    /// As [`Self::indexes`], for choosing how to read: what others than this process have changed may show some seconds later.
+    /// As [`Self::indexes`], for choosing how to read: changes made by other processes may show
+    /// some seconds later.
     fn cached_indexes<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<Vec<IndexSpec>>>> {
         self.indexes(namespace)
     }
 
-    /// Counts and sizes; `None` when there is no such collection. The count is exact, which may take time: `estimatedDocumentCount` asks for it.
+    /// Returns counts and sizes; `None` if the collection does not exist. The count is exact, which
+    /// may take time: `estimatedDocumentCount` uses it.
     fn collection_stats<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<CollectionStats>>>;
 
-    /// About how many documents and bytes there are, zeros where there is no such collection: for choosing how to read, so it is cheap.
+    /// Estimates how many documents and bytes there are, zero if the collection does not exist.
+    /// Cheap, for choosing how to read.
     fn estimated_size<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<SizeEstimate>> {
         Box::pin(async move {
             let stats = self.collection_stats(namespace).await?;
@@ -251,6 +268,6 @@ pub trait DocumentStore {
 
     fn database_stats<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, Result<DatabaseStats>>;
 
-    /// Reads everything and says what is wrong with it (`validate`).
+    /// Reads everything and reports damage (`validate`).
     fn validate<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Validation>>;
 }

@@ -1,4 +1,4 @@
-//! `database.collection`.
+//! The name of a collection: `database.collection`.
 
 use std::fmt;
 
@@ -14,7 +14,8 @@ impl Namespace {
     }
 }
 
-/// A namespace whose names are borrowed; hashes as [`Namespace`] does, so that tables are searched without making one.
+/// A namespace with borrowed names. It hashes as [`Namespace`] does, so that maps are searched
+/// without an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BorrowedNamespace<'a> {
     pub database: &'a str,

@@ -1,4 +1,4 @@
-//! Documents by their distance: which index can tell, and what all stores say where there is none.
+//! Documents by distance: which index serves the query, and the errors that all stores share.
 
 use crate::{IndexKind, IndexSpec, Namespace};
 use document::Value;
@@ -8,13 +8,14 @@ use std::f64::consts::PI;
 use std::ops::Range;
 use values::text::general;
 
-/// The first ring is this part of the greatest distance there is.
+/// The width of the first ring, as a part of the greatest possible distance.
 const FIRST_PART: f64 = 1e-6;
 
 /// Rings with fewer documents are followed by wider ones, rings with more by narrower ones.
 pub const RING_DOCUMENTS: Range<usize> = 100..1000;
 
-/// Distances from one to another: documents are looked for ring after ring, each as wide as gives some of them.
+/// A range of distances. Documents are searched ring after ring, each wide enough to hold some of
+/// them.
 #[derive(Clone, Copy, Debug)]
 pub struct Ring {
     pub inner: f64,
@@ -22,22 +23,23 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// The one that begins at the least distance that is wanted.
+    /// Returns the ring that begins at the query's least distance.
     pub fn first(near: &Near, kind: &IndexKind) -> Ring {
-        Ring { inner: near.min, width: farthest(near, kind) * FIRST_PART }
+        Ring { inner: near.min, width: greatest_distance(near, kind) * FIRST_PART }
     }
 
-    /// Where it ends: at the greatest distance that is wanted, at the latest. However narrow, a ring goes on from where it begins.
+    /// Returns the outer distance: at most the query's greatest distance, but always beyond the
+    /// inner one, however narrow the ring.
     pub fn outer(&self, near: &Near) -> f64 {
         (self.inner + self.width).min(near.max.next_up()).max(self.inner.next_up())
     }
 
-    /// Whether anything that is wanted can be as far away.
+    /// Returns whether documents that match the query can be this far away.
     pub fn is_wanted(&self, near: &Near, kind: &IndexKind) -> bool {
-        self.inner <= farthest(near, kind).min(near.max) && self.width > 0.0
+        self.inner <= greatest_distance(near, kind).min(near.max) && self.width > 0.0
     }
 
-    /// The one behind it, which had so many documents.
+    /// Returns the next ring, after this one held `documents`.
     pub fn next(&self, near: &Near, documents: usize) -> Ring {
         let width = match documents {
             few if few < RING_DOCUMENTS.start => self.width * 4.0,
@@ -48,8 +50,8 @@ impl Ring {
     }
 }
 
-/// The greatest distance there is, and a little more.
-fn farthest(near: &Near, kind: &IndexKind) -> f64 {
+/// Returns the greatest possible distance, with a small margin.
+fn greatest_distance(near: &Near, kind: &IndexKind) -> f64 {
     match (near.metric, kind) {
         (Metric::Flat, IndexKind::Plane(options)) => {
             let reach = |at: f64| (at - options.min).abs().max((options.max - at).abs());
@@ -59,8 +61,8 @@ fn farthest(near: &Near, kind: &IndexKind) -> f64 {
     }
 }
 
-/// Whether an index of this kind keeps the places that a query asks the distance of. What stands in front of them in its keys has to
-/// be bound by conditions of the query's own.
+/// Returns whether an index of this kind indexes the field whose distance the query asks for.
+/// Fields in front of it in the key must be bound by conditions of the query.
 pub fn serves(index: &IndexSpec, kind: &IndexKind, near: &Near, is_bound: impl Fn(&str) -> bool) -> bool {
     let plugin = match kind {
         IndexKind::Sphere(_) if near.metric == Metric::Sphere => "2dsphere",
@@ -68,11 +70,11 @@ pub fn serves(index: &IndexSpec, kind: &IndexKind, near: &Near, is_bound: impl F
         _ => return false,
     };
     let mut fields = index.key.as_doc().iter();
-    let place = fields.find(|(path, value)| *value == Value::String(plugin) || !is_bound(path));
-    place.is_some_and(|(path, value)| path == near.path.as_str() && value == Value::String(plugin))
+    let geo_field = fields.find(|(path, value)| *value == Value::String(plugin) || !is_bound(path));
+    geo_field.is_some_and(|(path, value)| path == near.path.as_str() && value == Value::String(plugin))
 }
 
-/// Error 291: no index keeps the places.
+/// Returns error 291: no index serves the query.
 pub fn no_index(namespace: &Namespace, near: &Near) -> Error {
     let message = format!(
         "error processing query: ns={namespace}Tree: {}\nSort: {{}}\nProj: {{}}\n planner returned error :: caused by :: unable \
@@ -82,7 +84,7 @@ pub fn no_index(namespace: &Namespace, near: &Near) -> Error {
     Error::new(Code::NO_QUERY_EXECUTION_PLANS, message)
 }
 
-/// Error 16433 for a point that an index over the plane does not reach.
+/// Fails with 16433 for a center outside the range of a `2d` index.
 pub fn check_center(kind: &IndexKind, near: &Near) -> Result<()> {
     let IndexKind::Plane(options) = kind else { return Ok(()) };
     let inside = |coordinate: f64| options.min <= coordinate && coordinate <= options.max;
@@ -97,7 +99,7 @@ pub fn check_center(kind: &IndexKind, near: &Near) -> Result<()> {
     Err(Error::new(Code(16433), message))
 }
 
-/// Error 2: natural order is no order of distances. `what` asks for it.
+/// Returns error 2: natural order contradicts the order of distances. `what` requests it.
 pub fn not_natural(what: &str) -> Error {
     Error::bad_value(format!("geoNear expression not allowed with $natural {what}"))
 }

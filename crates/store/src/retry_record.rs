@@ -1,9 +1,11 @@
 //! The record of a retryable write: the outcomes of its first statements, as a BSON document.
 //!
-//! A store writes the record in the transaction that carries out the statements, so that either both are stored after a
-//! crash or neither. A batch that is sent again is answered from the record, and continues behind it.
+//! A store writes the record in the transaction that carries out the statements, so that either
+//! both are stored after a crash or neither. A batch that is sent again is answered from the
+//! record, and continues behind it.
 //!
-//! The stores use different names for the fields ([`RecordFormat`]), since each must read the records it has stored.
+//! The stores use different names for the fields ([`RecordFormat`]), since each must read the
+//! records it has stored.
 
 use crate::StatementOutcome;
 use document::{Doc, DocBuf, DocWriter, Value};

@@ -1,5 +1,5 @@
-//! What a collection's options demand of what is written to it: a validator, a cap. Read from the options once per catalog
-//! entry; most collections have none of it.
+//! The rules that a collection's options impose on writes: a validator, a cap. Read from the
+//! options once per catalog entry; most collections have none.
 
 use crate::validator::Validator;
 use document::{Doc, Value};
@@ -11,11 +11,11 @@ use std::sync::Arc;
 pub struct Rules {
     pub validator: Option<Validator>,
     pub cap: Option<Cap>,
-    /// Its documents are kept by `_id`, which is their natural order.
+    /// Its documents are stored by `_id`, which is their natural order.
     pub clustered: bool,
 }
 
-/// What a capped collection holds at the most; the oldest documents go first.
+/// The limits of a capped collection; past them, the oldest documents are deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cap {
     pub bytes: u64,
@@ -23,8 +23,8 @@ pub struct Cap {
 }
 
 impl Rules {
-    /// The rules in a collection's options; `None` where there are none. Errors are the validator's, which `create` has
-    /// found already.
+    /// Reads the rules from a collection's options; `None` if there are none. Fails with the
+    /// validator's errors, which `create` has already reported.
     pub fn of(options: Doc<'_>) -> Result<Option<Arc<Rules>>> {
         let validator = Validator::of(options)?;
         let cap = Cap::of(options);
@@ -34,15 +34,16 @@ impl Rules {
     }
 }
 
-/// The option of a collection whose documents are kept by `_id`.
+/// The option of a collection whose documents are stored by `_id`.
 pub const CLUSTERED_INDEX: &str = "clusteredIndex";
 
-/// Error 2: a tailable cursor was asked for on a collection that has an end.
+/// Returns error 2: a tailable cursor needs a capped collection.
 pub fn not_capped() -> Error {
     Error::bad_value("error processing query: tailable cursor requested on non capped collection")
 }
 
-/// Error 136: the document that a scan of a capped collection had reached is there no more.
+/// Returns error 136: the document at the position of a scan of a capped collection has been
+/// deleted.
 pub fn position_lost(tailable: bool, record: i64) -> Error {
     let reason = match tailable {
         true => "failure to restore tailable cursor position",
@@ -64,7 +65,7 @@ impl Cap {
         Some(Cap { bytes: number("size").unwrap_or(u64::MAX), documents })
     }
 
-    /// Whether that much is too much.
+    /// Returns whether this many documents or bytes exceed the cap.
     pub fn is_exceeded(&self, documents: u64, bytes: u64) -> bool {
         bytes > self.bytes || self.documents.is_some_and(|limit| documents > limit)
     }

@@ -1,55 +1,58 @@
-//! What a way to the documents costs, by what is known of its keys: how stores choose among indexes.
+//! The cost of access paths, estimated from the number of their keys: how stores choose among
+//! indexes.
 
-/// How many more documents than by the order of an index a sort in memory is worth.
+/// A sort in memory is worth this many times more documents than reading in the order of an index.
 pub const SORT_COST: f64 = 1.5;
 
-/// So many times more than a guess may a way cost of which that is known, and go before it.
+/// Prefer a measured path over an estimated one unless it costs this many times more.
 pub const MEASURED_PREFERENCE: f64 = 2.0;
 
-/// A way, measured.
+/// An access path, with what its cost depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct PathCost {
-    /// How many keys it reads, as far as that has been counted or reckoned.
+    /// The number of keys it reads, as counted or estimated.
     pub keys: f64,
-    /// It gives the order that is asked for, or none is.
+    /// It gives the requested order, or none is requested.
     pub sorted: bool,
-    /// Every document that it gives matches.
+    /// Every document it gives matches.
     pub exact: bool,
 }
 
 impl PathCost {
-    /// Documents to look at. `matches`: about how many documents match all conditions, or one, where no more is known.
+    /// Returns the number of documents to examine. `matches`: the estimated number of documents
+    /// that match all conditions, or one if nothing more is known.
     pub fn cost(&self, limit: Option<u64>, matches: f64) -> f64 {
         match limit {
             _ if !self.sorted => self.keys * SORT_COST,
             None => self.keys,
             Some(limit) if self.exact => self.keys.min(limit as f64),
-            // Matches lie here and there among the keys.
+            // Matches are spread evenly among the keys.
             Some(limit) => self.keys.min(limit as f64 * self.keys / matches.max(1.0)),
         }
     }
 
-    /// Whether its cost is reckoned from how many documents match, and may be any number up to that of its keys.
+    /// Returns whether the cost is estimated from the number of matching documents, and may be any
+    /// number up to that of the keys.
     pub fn is_estimated(&self, limit: Option<u64>) -> bool {
         limit.is_some() && self.sorted && !self.exact
     }
 }
 
-/// About how many of so many documents match all conditions, by the fields that the keys of each way are told by, and how many they are.
-/// Conditions on different fields are taken to have nothing to do with one another.
-pub fn estimated_matches<P: PartialEq>(ways: impl IntoIterator<Item = (Vec<P>, f64)>, documents: f64) -> f64 {
-    let mut by_keys: Vec<(Vec<P>, f64)> = ways.into_iter().collect();
-    by_keys.sort_by(|left, right| left.1.total_cmp(&right.1));
-    let narrowest = by_keys.first().map_or(f64::INFINITY, |(_, keys)| *keys);
-    let mut told: Vec<P> = Vec::new();
+/// Estimates how many of `documents` match all conditions. Each path contributes the fields that
+/// bound its keys, and their number. Conditions on different fields are assumed to be independent.
+pub fn estimated_matches<P: PartialEq>(paths: impl IntoIterator<Item = (Vec<P>, f64)>, documents: f64) -> f64 {
+    let mut by_selectivity: Vec<(Vec<P>, f64)> = paths.into_iter().collect();
+    by_selectivity.sort_by(|left, right| left.1.total_cmp(&right.1));
+    let narrowest = by_selectivity.first().map_or(f64::INFINITY, |(_, keys)| *keys);
+    let mut seen: Vec<P> = Vec::new();
     let mut matches = documents;
-    for (paths, keys) in by_keys {
-        if !paths.iter().any(|path| told.contains(path)) {
+    for (paths, keys) in by_selectivity {
+        if !paths.iter().any(|path| seen.contains(path)) {
             matches *= (keys / documents).min(1.0);
-            told.extend(paths);
+            seen.extend(paths);
         }
     }
-    // Without knowing how many documents there are, as many as by the narrowest.
+    // If the number of documents is unknown, as many as by the most selective path.
     if matches.is_nan() { narrowest } else { matches.max(1.0) }
 }
 

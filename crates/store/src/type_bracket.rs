@@ -1,9 +1,10 @@
-//! Which values a value of some type compares with: those of its own.
+//! The values that a value compares with: those of its own type.
 
 use document::{Doc, Kind, ObjectId, Value};
 
-/// The least of all values that compare with those of a kind, the greatest, and whether that is one of them. Of numbers, those that are
-/// less or greater than others: not NaN.
+/// Returns the least of all values that compare with values of a type, the greatest, and whether
+/// the greatest is one of them. NaN is left out of the numbers, since it is neither less nor
+/// greater than another.
 pub fn of(kind: Kind) -> (Value<'static>, Value<'static>, bool) {
     let empty_code = Value::CodeWithScope { code: "", scope: Doc::EMPTY };
     let pointer = Value::DbPointer { namespace: "", id: ObjectId([0; 12]) };

@@ -1,6 +1,6 @@
-//! Document validation: a filter that documents have to match to be written.
+//! Document validation: a filter that documents must match to be written.
 //!
-//! [`details`] tells why one does not, in the words of MongoDB's `errInfo`.
+//! [`details`] explains why one does not, in the format of MongoDB's `errInfo`.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/core/schema-validation/>
 
@@ -17,29 +17,29 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct Validator {
     source: DocBuf,
     predicate: Predicate,
-    /// The filter asks for the time, and so has to be read anew for each document.
+    /// The filter depends on the time, so it must be parsed again for each document.
     asks_for_time: bool,
     level: Level,
     action: Action,
 }
 
-/// Which writes are looked at.
+/// Which writes are validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
     Strict,
-    /// As strict, but for updates of documents that are not valid as they are.
+    /// As strict, except for updates of documents that are already invalid.
     Moderate,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Error,
-    /// Written all the same, and a line in the log.
+    /// Write the document anyway, and log a line.
     Warn,
 }
 
 impl Validator {
-    /// The validator in a collection's options; `None` where there is none, or it is switched off.
+    /// Reads the validator from a collection's options; `None` if there is none or it is off.
     pub fn of(options: Doc<'_>) -> Result<Option<Validator>> {
         let Some(Value::Document(source)) = options.get("validator") else { return Ok(None) };
         let level = match options.get("validationLevel") {
@@ -59,12 +59,12 @@ impl Validator {
         Ok(Some(Validator { source: source.to_owned(), predicate, asks_for_time, level, action }))
     }
 
-    /// Error 121 for a document that may not be inserted.
+    /// Fails with 121 for a document that may not be inserted.
     pub fn check_insert(&self, document: Doc<'_>) -> Result<()> {
         self.check(document, || Ok(true))
     }
 
-    /// Error 121 for a document that may not take the place of `old`.
+    /// Fails with 121 for a document that may not replace `old`.
     pub fn check_update(&self, old: Doc<'_>, new: Doc<'_>) -> Result<()> {
         self.check(new, || match self.level {
             Level::Strict => Ok(true),
@@ -84,7 +84,7 @@ impl Validator {
         Err(self.failure(document))
     }
 
-    /// A filter that cannot be evaluated for a document is one that it does not match.
+    /// Returns whether the document matches. A filter that cannot be evaluated does not match.
     fn matches(&self, document: Doc<'_>) -> Result<bool> {
         if !self.asks_for_time {
             return self.predicate.matches(document);

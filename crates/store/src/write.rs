@@ -1,4 +1,4 @@
-//! Writing: one batch of statements in, one outcome per statement out.
+//! Writing: a batch of statements in, one outcome per statement out.
 
 use crate::{Examined, Namespace, PlanSummary, Progress};
 use bytes::Bytes;
@@ -9,27 +9,28 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use update::Update;
 
-/// What one `insert`, `update`, `delete` or `findAndModify` command asks for.
+/// The statements of one `insert`, `update`, `delete` or `findAndModify` command.
 #[derive(Debug)]
 pub struct WriteBatch {
     pub namespace: Namespace,
     /// Stop at the first statement that fails.
     pub ordered: bool,
-    /// `j: true` or `w: "majority"`: on disk, not just with the operating system, before the batch is acknowledged.
+    /// `j: true` or `w: "majority"`: the batch must be on disk, not just with the operating system,
+    /// before it is acknowledged.
     pub journal: bool,
-    /// Documents are written whatever the collection's validator says.
+    /// Do not check documents against the collection's validator.
     pub bypass_validation: bool,
-    /// Present on retryable writes: a batch with the same key is answered with its first outcome.
+    /// Present on retryable writes: a batch with the same key returns its first outcome.
     pub retry: Option<RetryKey>,
     pub statements: Statements,
-    /// Told to stop when the command is killed or its time is over. The batch then fails with that
-    /// reason; documents that were changed before stay changed, and a retryable write goes on
-    /// behind them when it is sent again.
+    /// Set to stop when the command is killed or its time is over. The batch then fails with that
+    /// reason. Documents changed before stay changed, and a retryable write that is sent again
+    /// continues behind them.
     pub progress: Arc<Progress>,
 }
 
 impl WriteBatch {
-    /// Statements one after the other, of which nothing else is asked.
+    /// Returns an ordered batch without further options.
     pub fn new(namespace: Namespace, statements: Statements) -> WriteBatch {
         WriteBatch {
             namespace,
@@ -43,8 +44,8 @@ impl WriteBatch {
     }
 }
 
-/// Identifies a retryable write: the client's session and its counter.
-/// Source: <https://github.com/mongodb/specifications/blob/master/source/retryable-writes/retryable-writes.md>
+/// Identifies a retryable write: the client's session and its counter. Source:
+/// <https://github.com/mongodb/specifications/blob/master/source/retryable-writes/retryable-writes.md>
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RetryKey {
     /// The `lsid`'s id, a UUID.
@@ -54,14 +55,14 @@ pub struct RetryKey {
 
 #[derive(Debug)]
 pub enum Statements {
-    /// Whole BSON documents, checked, `_id` first and present.
+    /// Whole, validated BSON documents with `_id` as the first field.
     Insert(Vec<Bytes>),
     Update(Vec<UpdateStatement>),
     Delete(Vec<DeleteStatement>),
 }
 
 impl Statements {
-    /// How many there are; each document that is inserted is one.
+    /// Returns how many statements there are; each inserted document is one.
     pub fn count(&self) -> usize {
         match self {
             Statements::Insert(documents) => documents.len(),
@@ -74,12 +75,12 @@ impl Statements {
 #[derive(Debug)]
 pub struct UpdateStatement {
     pub predicate: Predicate,
-    /// Which document first, where several match (findAndModify).
+    /// Selects the document if several match (findAndModify).
     pub sort: Option<Sort>,
     pub update: Update,
     pub multi: bool,
     pub upsert: bool,
-    /// The `_id` for an upsert that names none.
+    /// The `_id` for an upsert that specifies none.
     pub new_id: ObjectId,
     /// As [`crate::Query::hint`].
     pub hint: Option<ValueBuf>,
@@ -87,7 +88,7 @@ pub struct UpdateStatement {
 }
 
 impl UpdateStatement {
-    /// Whether somebody may ask what a search by words thought of the document.
+    /// Returns whether the reply may include the document's text score.
     pub fn wants_score(&self) -> bool {
         self.image == ReturnImage::After && self.predicate.text_search().is_some()
     }
@@ -97,7 +98,7 @@ impl UpdateStatement {
 pub struct DeleteStatement {
     pub predicate: Predicate,
     pub sort: Option<Sort>,
-    /// `limit: 1`, else all that match.
+    /// `limit: 1`; otherwise all matching documents.
     pub one: bool,
     /// As [`crate::Query::hint`].
     pub hint: Option<ValueBuf>,
@@ -105,7 +106,7 @@ pub struct DeleteStatement {
 }
 
 impl DeleteStatement {
-    /// Whether it deletes all documents of the collection.
+    /// Returns whether the statement deletes all documents of the collection.
     pub fn deletes_everything(&self) -> bool {
         !self.one && self.predicate.matches_everything() && self.hint.is_none()
     }
@@ -119,17 +120,18 @@ pub enum ReturnImage {
     After,
 }
 
-/// One outcome per statement, in their order; after a failure of an ordered batch the rest is missing.
+/// One outcome per statement, in their order. After a failure in an ordered batch, the remaining
+/// ones are missing.
 #[derive(Clone, Debug, Default)]
 pub struct BatchOutcome {
     pub statements: Vec<Result<StatementOutcome, Error>>,
     /// The outcome was recorded by an earlier attempt of the same retryable write.
     pub retried: bool,
-    /// How the documents of each update or delete were found, as far as that is known.
+    /// How the documents of each update or delete were found, as far as known.
     pub access: SmallVec<[AccessStats; 1]>,
 }
 
-/// How documents were found that were to be changed.
+/// How a statement found the documents that it changed.
 #[derive(Clone, Debug, Default)]
 pub struct AccessStats {
     pub examined: Examined,
@@ -144,14 +146,14 @@ pub struct StatementOutcome {
     pub modified: u64,
     /// The `_id` of an upserted document.
     pub upserted: Option<ValueBuf>,
-    /// The image asked for, if there is one.
+    /// The requested image, if there is one.
     pub image: Option<DocBuf>,
-    /// What a search by words thought of the document before it was changed. Not known where an earlier attempt changed it.
+    /// The document's text score before it was changed. Unknown if an earlier attempt changed it.
     pub text_score: Option<f64>,
 }
 
-/// Whether an error of creating the collection is that of each document of an insert, not of the command: there is a view
-/// of that name, or a database whose name differs in case only.
+/// Returns whether an error of creating the collection concerns each document of an insert instead
+/// of the command: the name is a view's, or another database's name differs only in case.
 pub fn refuses_each_insert(error: &Error) -> bool {
     matches!(error.code(), Code::COMMAND_NOT_SUPPORTED_ON_VIEW | Code::DATABASE_DIFFER_CASE)
 }

@@ -59,7 +59,7 @@ async fn all_there(
         return Ok(None);
     }
     let known = existing(&table);
-    let nothing_new = index_rules::new_ones(specs.to_vec(), &known).is_ok_and(|new| new.is_empty());
+    let nothing_new = index_rules::new_indexes(specs.to_vec(), &known).is_ok_and(|new| new.is_empty());
     let (indexes_before, indexes_after) = (known.len(), known.len());
     Ok(nothing_new.then_some(CreateIndexesOutcome { indexes_before, indexes_after, created_collection: false }))
 }
@@ -88,7 +88,7 @@ impl Wanted {
         store.catalog.forget(namespace);
         if store.catalog.table(lease, namespace).await?.is_none() {
             // Nothing comes into being for what is refused.
-            index_rules::new_ones(specs.clone(), &[id_index()])?;
+            index_rules::new_indexes(specs.clone(), &[id_index()])?;
         }
         let (mut table, created_collection) = store.catalog.table_or_create(lease, namespace).await?;
         // Nobody else is making any: a gateway was killed that did.
@@ -100,9 +100,9 @@ impl Wanted {
         }
         let known = existing(&table);
         let indexes_before = known.len();
-        let new = match index_rules::new_ones(specs, &known) {
+        let new = match index_rules::new_indexes(specs, &known) {
             Err(error) if error.code() == Code::INDEX_ALREADY_EXISTS && holds_documents(lease, &table).await? => {
-                return Err(index_rules::built_twice(error).into());
+                return Err(index_rules::requested_twice(error).into());
             }
             new => new?,
         };

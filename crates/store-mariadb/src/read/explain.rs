@@ -33,7 +33,7 @@ pub(crate) fn stages(plan: &MariaDbPlan, about: &ExplainContext<'_>) -> DocBuf {
         }
         Access::Union(branches) if plan.table.is_some() => {
             writer.append("stage", "SUBPLAN");
-            about.write_figures(|ran| ran.found, writer);
+            about.write_execution_stats(|ran| ran.found, writer);
             let mut input = writer.document("inputStage");
             input.append("stage", "FETCH");
             if !stages.is_said_by_branches(branches) {
@@ -42,7 +42,7 @@ pub(crate) fn stages(plan: &MariaDbPlan, about: &ExplainContext<'_>) -> DocBuf {
             stages.write_fetched(&mut input);
             let mut or = input.document("inputStage");
             or.append("stage", "OR");
-            about.write_figures(|_| plan.examined().entries, &mut or);
+            about.write_execution_stats(|_| plan.examined().entries, &mut or);
             let mut inputs = or.array("inputStages");
             for (at, (filter, rows)) in branches.iter().enumerate().filter(|(_, (filter, _))| filter.is_some()) {
                 let others = branches[at + 1..].iter().take_while(|(filter, _)| filter.is_none());
@@ -52,7 +52,7 @@ pub(crate) fn stages(plan: &MariaDbPlan, about: &ExplainContext<'_>) -> DocBuf {
         }
         _ => {
             writer.append("stage", "EOF");
-            about.write_figures(|_| 0, writer);
+            about.write_execution_stats(|_| 0, writer);
         }
     })
 }
@@ -121,7 +121,7 @@ impl Stages<'_> {
                 return self.write_scan(rows, predicate, looked, writer);
             }
             writer.append("stage", "COUNT_SCAN");
-            about.write_figures(|ran| ran.found, writer);
+            about.write_execution_stats(|ran| ran.found, writer);
             about.write_count("keysExamined", looked.keys, writer);
             self.write_key(index, writer);
             bounds::write_edges(&index.spec, index.arrays, predicate, &mut writer.document("indexBounds"));
@@ -132,7 +132,7 @@ impl Stages<'_> {
         });
         if rows.ids.is_some() && one_id {
             writer.append("stage", "IDHACK");
-            about.write_figures(|ran| ran.found, writer);
+            about.write_execution_stats(|ran| ran.found, writer);
             about.write_count("keysExamined", looked.keys, writer);
             about.write_count("docsExamined", looked.documents, writer);
         } else if let Some(search) = rows.keyed().and_then(|keyed| keyed.search.as_deref()) {
@@ -152,7 +152,7 @@ impl Stages<'_> {
         } else {
             writer.append("stage", "COLLSCAN");
             about.write_filter(|_, _| false, writer);
-            about.write_figures(|ran| ran.found, writer);
+            about.write_execution_stats(|ran| ran.found, writer);
             if let Some(condition) = &rows.condition {
                 writer.append("serverFilter", condition.sql.as_str());
             }
@@ -162,7 +162,7 @@ impl Stages<'_> {
     }
 
     fn write_fetched(&self, writer: &mut DocWriter<'_>) {
-        self.about.write_figures(|ran| ran.found, writer);
+        self.about.write_execution_stats(|ran| ran.found, writer);
         self.about.write_count("docsExamined", self.plan.examined().documents, writer);
         self.about.write_count("alreadyHasObj", 0, writer);
     }
@@ -176,7 +176,7 @@ impl Stages<'_> {
     /// Documents by their distance, as they are found in one ring after the other.
     fn write_rings(&self, rows: &Rows, rings: &Rings, spec: &IndexSpec, writer: &mut DocWriter<'_>) {
         writer.append("stage", stage_of_rings(rings));
-        self.about.write_figures(|ran| ran.found, writer);
+        self.about.write_execution_stats(|ran| ran.found, writer);
         writer.append("keyPattern", spec.key.as_doc());
         writer.append("indexName", spec.name.as_str());
         writer.append("indexVersion", 2);
@@ -190,7 +190,7 @@ impl Stages<'_> {
     fn write_merged(&self, branches: &[Branch], writer: &mut DocWriter<'_>) {
         let looked = self.plan.examined();
         writer.append("stage", "SORT_MERGE");
-        self.about.write_figures(|_| looked.entries, writer);
+        self.about.write_execution_stats(|_| looked.entries, writer);
         self.about.write_count("keysExamined", looked.keys, writer);
         let mut stages = writer.array("inputStages");
         for branch in branches {
@@ -210,7 +210,7 @@ impl Stages<'_> {
             Some(Merged { branches, sorted: None }) => self.write_merged(branches, writer),
             Some(Merged { sorted: Some(pattern), .. }) => {
                 writer.append("stage", "SORT");
-                self.about.write_figures(|_| looked.entries, writer);
+                self.about.write_execution_stats(|_| looked.entries, writer);
                 writer.append("sortPattern", pattern.as_doc());
                 self.write_scan(rows, predicate, looked, &mut writer.document("inputStage"));
             }
@@ -224,7 +224,7 @@ impl Stages<'_> {
         if covered {
             self.about.write_filter(|path, test| is_said_by(rows, predicate, path, test), writer);
         }
-        self.about.write_figures(|ran| if covered { ran.found } else { looked.entries }, writer);
+        self.about.write_execution_stats(|ran| if covered { ran.found } else { looked.entries }, writer);
         let id;
         let (spec, arrays) = match &rows.index {
             Some(index) => (&*index.spec, index.arrays),

@@ -51,7 +51,7 @@ async fn drawn(store: &MariaDbStore, plan: &MariaDbPlan, size: usize) -> Result<
             let mut bson = Vec::new();
             encoding::read(json, &mut bson)?;
             received += 1;
-            draws.note(bson);
+            draws.add(bson);
         }
     }
     rows.tally.add(rows.examined(received));

@@ -1,4 +1,4 @@
-//! Reading the catalog's tables, as far as they are whole.
+//! ReadConnection the catalog's tables, as far as they are whole.
 
 use super::{Catalog, Collection, Index, index_spec};
 use crate::catalog::multikey::Multikey;
@@ -83,8 +83,8 @@ fn load_collections(
 /// Numbers and names of all collections: from the table, or else from the index on names, which has
 /// its own pages.
 fn names(connection: &Connection, damage: &mut Damage) -> Result<Vec<(i64, String, String)>> {
-    let read = |way: &str| {
-        let mut statement = connection.prepare(&format!("SELECT id, database, name FROM collections {way}"))?;
+    let read = |path: &str| {
+        let mut statement = connection.prepare(&format!("SELECT id, database, name FROM collections {path}"))?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
         rows.collect::<rusqlite::Result<Vec<_>>>()
     };

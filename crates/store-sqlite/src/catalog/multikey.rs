@@ -20,7 +20,7 @@ const NOTES_OTHERS: u64 = 1 << 63;
 
 /// What an index is known to have no others of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Plain {
+pub struct ExactKeyTypes {
     /// Every text among the keys is a string's.
     pub texts: bool,
     /// Every number is a 32-bit integer.
@@ -60,10 +60,10 @@ impl Multikey {
     }
 
     /// Which values are known to be those that their keys are taken for.
-    pub fn plain(&self) -> Plain {
+    pub fn exact_key_types(&self) -> ExactKeyTypes {
         let bits = self.0.load(Ordering::Acquire);
         let never = |other: u64| bits & (NOTES_OTHERS | other << PARTS_AT) == NOTES_OTHERS;
-        Plain { texts: never(SYMBOL), numbers: never(OTHER_NUMBER) }
+        ExactKeyTypes { texts: never(SYMBOL), numbers: never(OTHER_NUMBER) }
     }
 
     /// Whether nothing changes when this is noted.
@@ -98,19 +98,25 @@ mod tests {
     #[test]
     fn other_values_are_noted_beside_arrays() {
         let multikey = Multikey::none();
-        assert_eq!((multikey.plain(), multikey.is_any()), (Plain { texts: true, numbers: true }, false));
+        assert_eq!(
+            (multikey.exact_key_types(), multikey.is_any()),
+            (ExactKeyTypes { texts: true, numbers: true }, false)
+        );
         multikey.note(SYMBOL);
         assert!(multikey.has(SYMBOL) && !multikey.has(1) && !multikey.has(OTHER_NUMBER));
-        assert_eq!((multikey.plain(), multikey.is_any()), (Plain { texts: false, numbers: true }, false));
+        assert_eq!(
+            (multikey.exact_key_types(), multikey.is_any()),
+            (ExactKeyTypes { texts: false, numbers: true }, false)
+        );
         multikey.note(OTHER_NUMBER | 1 << 58 | 1);
         assert_eq!((multikey.is_any(), multikey.parts()), (true, 1 << 58 | 1));
         let again = Multikey::from_stored(multikey.to_stored());
-        assert!(again.has(SYMBOL | OTHER_NUMBER | 1) && again.plain() == Plain::default());
+        assert!(again.has(SYMBOL | OTHER_NUMBER | 1) && again.exact_key_types() == ExactKeyTypes::default());
     }
 
     #[test]
     fn indexes_of_earlier_versions_tell_less() {
-        assert_eq!(Multikey::from_stored(KNOWN as i64).plain(), Plain::default());
+        assert_eq!(Multikey::from_stored(KNOWN as i64).exact_key_types(), ExactKeyTypes::default());
         let early = Multikey::from_stored((KNOWN | ANY | 1 << 5) as i64);
         assert!(early.has(OTHER_NUMBER));
         early.note(OTHER_NUMBER | SYMBOL | 1);

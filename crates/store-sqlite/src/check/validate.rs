@@ -37,7 +37,7 @@ pub fn validate(connection: &Connection, collection: &Collection) -> Attempt<Val
     let snapshot = connection.unchecked_transaction()?;
     let mut findings = Vec::new();
     check_tables(&snapshot, collection, &mut findings)?;
-    let mut entries = vec![Entries::default(); collection.indexes.len()];
+    let mut entries = vec![IndexEntries::default(); collection.indexes.len()];
     // Behind this document entries may come later.
     let sql = "SELECT first_seq FROM late WHERE collection = ?1";
     let late_from: Option<i64> = snapshot.query_row(sql, [collection.id], |row| row.get(0)).optional()?;
@@ -57,7 +57,7 @@ pub fn validate(connection: &Connection, collection: &Collection) -> Attempt<Val
         if found != made {
             findings.push(format!("index {} has {found} entries, the documents make {made}", index.spec.name));
         }
-        keys.push((index.spec.name.clone(), (found + entries.late) as u64));
+        keys.push((index.spec.name.clone(), (found + entries.deferred) as u64));
     }
     Ok(Validation { findings, keys })
 }
@@ -99,10 +99,10 @@ fn check_table(connection: &Connection, table: &str, name: &str, findings: &mut 
 
 /// How many entries of an index documents make.
 #[derive(Clone, Copy, Default)]
-struct Entries {
+struct IndexEntries {
     made: i64,
     /// Of documents whose entries may come later.
-    late: i64,
+    deferred: i64,
 }
 
 /// Gives how many documents there are.
@@ -110,7 +110,7 @@ fn check_documents(
     connection: &Connection,
     collection: &Collection,
     late_from: i64,
-    entries: &mut [Entries],
+    entries: &mut [IndexEntries],
     findings: &mut Vec<String>,
 ) -> Attempt<i64> {
     let sql = format!("SELECT seq, id, doc FROM {} ORDER BY seq", collection.sql.table);
@@ -143,7 +143,7 @@ fn check_documents(
         }
         for (index, entries) in collection.indexes.iter().zip(&mut *entries).filter(|(index, _)| !index.building) {
             if seq >= late_from {
-                entries.late += keys::index_keys(document, index)?.len() as i64;
+                entries.deferred += keys::index_keys(document, index)?.len() as i64;
                 continue;
             }
             match check_entries(connection, index, seq, document, findings) {

@@ -58,7 +58,7 @@ mod tests {
             assert_ne!(trailer(5, &page), Trailer::Right, "bit {bit}");
             page[bit / 8] ^= 1 << (bit % 8);
         }
-        assert_eq!(trailer(6, &page), Trailer::Wrong, "another page's place");
+        assert_eq!(trailer(6, &page), Trailer::Wrong, "another page's position");
         assert_eq!(trailer(5, &[0; 512]), Trailer::Missing);
         assert_eq!(trailer(5, &[]), Trailer::Missing);
     }

@@ -25,7 +25,7 @@ pub struct Mark {
 
 /// A record that an earlier process left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct Recovery {
     pub mark: Mark,
     /// The machine has not been started again since.
     pub same_boot: bool,
@@ -41,7 +41,7 @@ pub fn path(database: &Path) -> PathBuf {
 }
 
 /// Returns the record, if there is one and it is whole.
-pub fn read(database: &Path) -> Option<Left> {
+pub fn read(database: &Path) -> Option<Recovery> {
     let bytes = std::fs::read(path(database)).ok()?;
     decode(&bytes, &boot_id())
 }
@@ -81,7 +81,7 @@ fn encode(mark: &Mark, boot: &[u8; 36]) -> [u8; BYTES] {
     bytes
 }
 
-fn decode(bytes: &[u8], boot: &[u8; 36]) -> Option<Left> {
+fn decode(bytes: &[u8], boot: &[u8; 36]) -> Option<Recovery> {
     let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
     let (content, sum) = bytes.split_last_chunk::<4>()?;
     if !content.starts_with(TAG) || crc32c::crc32c(content).to_le_bytes() != *sum {
@@ -96,7 +96,7 @@ fn decode(bytes: &[u8], boot: &[u8; 36]) -> Option<Left> {
     };
     // Where the system does not say, it may have been started again.
     let same_boot = content.get(40..76) == Some(boot) && boot != &[0; 36];
-    Some(Left { mark, same_boot })
+    Some(Recovery { mark, same_boot })
 }
 
 #[cfg(test)]
@@ -107,8 +107,8 @@ mod tests {
     fn a_record_is_read_as_it_was_written() {
         let mark = Mark { salts: *b"12345678", written: 99, synced: 50, checkpointed: 7 };
         let bytes = encode(&mark, &[b'a'; 36]);
-        assert_eq!(decode(&bytes, &[b'a'; 36]), Some(Left { mark, same_boot: true }));
-        assert_eq!(decode(&bytes, &[b'b'; 36]), Some(Left { mark, same_boot: false }));
+        assert_eq!(decode(&bytes, &[b'a'; 36]), Some(Recovery { mark, same_boot: true }));
+        assert_eq!(decode(&bytes, &[b'b'; 36]), Some(Recovery { mark, same_boot: false }));
         for at in 0..bytes.len() {
             let mut damaged = bytes;
             damaged[at] ^= 1;

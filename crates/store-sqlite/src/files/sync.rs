@@ -159,7 +159,7 @@ pub struct Checkpointer {
 
 #[derive(Default)]
 struct CheckpointShared {
-    asked: AtomicBool,
+    requested: AtomicBool,
     stopping: AtomicBool,
     busy: AtomicBool,
     lock: Mutex<()>,
@@ -172,7 +172,7 @@ pub struct CheckpointHandle(Arc<CheckpointShared>);
 impl CheckpointHandle {
     /// Asks for a checkpoint in the background.
     pub fn ask(&self) {
-        if !self.0.asked.swap(true, Ordering::AcqRel) {
+        if !self.0.requested.swap(true, Ordering::AcqRel) {
             self.0.wake();
         }
     }
@@ -187,7 +187,7 @@ impl CheckpointHandle {
 
     /// Whether none is running or asked for.
     pub fn is_idle(&self) -> bool {
-        !self.0.asked.load(Ordering::Acquire) && !self.0.busy.load(Ordering::Acquire)
+        !self.0.requested.load(Ordering::Acquire) && !self.0.busy.load(Ordering::Acquire)
     }
 }
 
@@ -230,7 +230,7 @@ impl Checkpointer {
 fn run_checkpointer(shared: &CheckpointShared, connection: &Connection, file: &File, files: &FileState) {
     loop {
         let mut guard = shared.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        while !shared.asked.load(Ordering::Acquire) && !shared.stopping.load(Ordering::Acquire) {
+        while !shared.requested.load(Ordering::Acquire) && !shared.stopping.load(Ordering::Acquire) {
             guard = shared.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
         }
         drop(guard);
@@ -238,7 +238,7 @@ fn run_checkpointer(shared: &CheckpointShared, connection: &Connection, file: &F
             return;
         }
         shared.busy.store(true, Ordering::Release);
-        shared.asked.store(false, Ordering::Release);
+        shared.requested.store(false, Ordering::Release);
         move_log(connection, file, files);
         shared.busy.store(false, Ordering::Release);
     }

@@ -4,7 +4,7 @@
 //! and drops what is behind without a word. That is right where a commit was interrupted. Where
 //! commits are behind, or [`mark`] says that there were some, acknowledged writes would be lost.
 
-use super::mark::{self, Left};
+use super::mark::{self, Recovery};
 use super::{FRAME_HEADER_BYTES, LOG_HEADER_BYTES};
 use ahash::AHashSet;
 use std::fs::File;
@@ -30,7 +30,7 @@ pub struct Log {
 #[derive(Debug, Default)]
 pub struct Inspection {
     pub log: Log,
-    pub left: Option<Left>,
+    pub left: Option<Recovery>,
     pub damage: Option<String>,
     /// Pages of the database that SQLite takes from the log.
     pub pages: AHashSet<u32>,
@@ -56,7 +56,7 @@ pub fn inspect(database: &Path) -> std::io::Result<Inspection> {
 }
 
 /// Says what is lost, if anything is.
-fn damage(length: u64, log: Option<&Log>, left: Option<&Left>) -> Option<String> {
+fn damage(length: u64, log: Option<&Log>, left: Option<&Recovery>) -> Option<String> {
     // After a crash of the machine only what was synced has to be there.
     let expected = left.map(|left| if left.same_boot { left.mark.written } else { left.mark.synced });
     let Some(log) = log else {
@@ -172,7 +172,7 @@ pub fn set_aside(database: &Path, inspection: &Inspection) -> std::io::Result<Op
     let copy = PathBuf::from(copy);
     std::fs::copy(&log, &copy)?;
     File::open(&copy)?.sync_all()?;
-    let same_log = |left: &&Left| left.mark.salts == inspection.log.salts || inspection.log.page_bytes == 0;
+    let same_log = |left: &&Recovery| left.mark.salts == inspection.log.salts || inspection.log.page_bytes == 0;
     let checkpointed = inspection.left.as_ref().filter(same_log).map_or(0, |left| left.mark.checkpointed);
     if checkpointed > inspection.log.end {
         std::fs::remove_file(&log)?;
@@ -200,9 +200,9 @@ mod tests {
         std::fs::read(path(&database)).unwrap()
     }
 
-    fn left(log: &Log, same_boot: bool, synced: u64) -> Left {
+    fn left(log: &Log, same_boot: bool, synced: u64) -> Recovery {
         let mark = Mark { salts: log.salts, written: log.end, synced, checkpointed: 0 };
-        Left { mark, same_boot }
+        Recovery { mark, same_boot }
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub fn stages(plan: &SqlitePlan, about: &ExplainContext<'_>) -> DocBuf {
     DocBuf::build(|out| match about.predicate {
         Some((predicate, _)) if predicate.is_disjunction() && !about.counted && plan.collection.is_some() => {
             out.append("stage", "SUBPLAN");
-            about.write_figures(|ran| ran.found, out);
+            about.write_execution_stats(|ran| ran.found, out);
             writer.write(&mut out.document("inputStage"));
         }
         _ => writer.write(out),
@@ -35,7 +35,7 @@ impl Stages<'_> {
         let about = self.about;
         if self.plan.collection.is_none() {
             writer.append("stage", "EOF");
-            about.write_figures(|_| 0, writer);
+            about.write_execution_stats(|_| 0, writer);
             return;
         }
         if about.counted && self.write_counted(writer) {
@@ -45,35 +45,35 @@ impl Stages<'_> {
             Access::Natural { forward } => {
                 writer.append("stage", "COLLSCAN");
                 self.write_filter(writer);
-                about.write_figures(|ran| ran.found, writer);
+                about.write_execution_stats(|ran| ran.found, writer);
                 writer.append("direction", direction(*forward));
                 about.write_count("docsExamined", self.plan.examined().documents, writer);
             }
             Access::Points(_) => self.write_points(writer),
             Access::Index(scan) => match (&scan.index, &scan.search) {
                 (Some(index), Some(search)) => self.write_text_match(index, search, scan, writer),
-                _ => self.write_fetch(scan, scan.tally.get().documents, true, writer),
+                _ => self.write_fetch(scan, scan.counter.get().documents, true, writer),
             },
             Access::Union(union) => self.write_union(union, writer),
             Access::Near(scan) => {
                 let flat = scan.index.kind.name() == "2d";
                 writer.append("stage", if flat { "GEO_NEAR_2D" } else { "GEO_NEAR_2DSPHERE" });
-                about.write_figures(|ran| ran.found, writer);
+                about.write_execution_stats(|ran| ran.found, writer);
                 writer.append("keyPattern", scan.index.spec.key.as_doc());
                 writer.append("indexName", scan.index.spec.name.as_str());
                 writer.append("indexVersion", 2);
-                let looked = self.plan.examined();
+                let counts = self.plan.examined();
                 let mut inputs = writer.array("inputStages");
                 let mut fetch = inputs.document();
-                self.begin_fetch(looked.documents, false, &mut fetch);
+                self.begin_fetch(counts.documents, false, &mut fetch);
                 let mut input = fetch.document("inputStage");
                 input.append("stage", "IXSCAN");
-                about.write_figures(|_| looked.entries, &mut input);
+                about.write_execution_stats(|_| counts.entries, &mut input);
                 input.append("keyPattern", scan.index.spec.key.as_doc());
                 let (arrays, partial) = (Arrays::of(&scan.index), scan.index.partial.is_some());
                 write_index(&scan.index.spec, arrays, partial, true, &mut input);
                 bounds::write_rings(scan, &mut input.document("indexBounds"));
-                self.write_keys(looked, &mut input);
+                self.write_keys(counts, &mut input);
             }
         }
     }
@@ -84,13 +84,13 @@ impl Stages<'_> {
             writer.append("stage", "RECORD_STORE_FAST_COUNT");
             return true;
         }
-        let Some((_, scan)) = self.plan.key_for_each_document() else { return false };
+        let Some((_, scan)) = self.plan.one_key_per_document() else { return false };
         match bounds::one_range(scan) {
             true => {
-                let looked = scan.tally.get();
+                let counts = scan.counter.get();
                 writer.append("stage", "COUNT_SCAN");
-                self.about.write_figures(|_| looked.entries, writer);
-                self.about.write_count("keysExamined", looked.keys, writer);
+                self.about.write_execution_stats(|_| counts.entries, writer);
+                self.about.write_count("keysExamined", counts.keys, writer);
                 with_index(scan, |spec, arrays, partial| {
                     writer.append("keyPattern", spec.key.as_doc());
                     write_facts(spec, arrays, partial, writer);
@@ -104,26 +104,26 @@ impl Stages<'_> {
 
     /// The look-up of one `_id` and nothing else has a stage of its own.
     fn write_points(&self, writer: &mut DocWriter<'_>) {
-        let (about, looked) = (self.about, self.plan.examined());
+        let (about, counts) = (self.about, self.plan.examined());
         let ids = about.predicate.and_then(|(predicate, _)| ids_asked_for(predicate));
         let Some(ids) = ids else {
             writer.append("stage", "IDHACK");
-            about.write_figures(|ran| ran.found, writer);
-            about.write_count("keysExamined", looked.keys, writer);
-            about.write_count("docsExamined", looked.documents, writer);
+            about.write_execution_stats(|ran| ran.found, writer);
+            about.write_count("keysExamined", counts.keys, writer);
+            about.write_count("docsExamined", counts.documents, writer);
             return;
         };
         writer.append("stage", "FETCH");
         about.write_filter(|path, test| path == "_id" && std::ptr::eq(test, ids), writer);
-        self.write_fetched(looked.documents, true, writer);
+        self.write_fetched(counts.documents, true, writer);
         let mut input = writer.document("inputStage");
         input.append("stage", "IXSCAN");
-        about.write_figures(|_| looked.entries, &mut input);
+        about.write_execution_stats(|_| counts.entries, &mut input);
         let id = id_index();
         input.append("keyPattern", id.key.as_doc());
         write_index(&id, Arrays { any: false, parts: Some((&[], 0)) }, false, true, &mut input);
         bounds::write_points(ids, &mut input.document("indexBounds"));
-        self.write_keys(looked, &mut input);
+        self.write_keys(counts, &mut input);
     }
 
     fn write_filter(&self, writer: &mut DocWriter<'_>) {
@@ -154,7 +154,7 @@ impl Stages<'_> {
     }
 
     fn write_fetched(&self, documents: u64, last: bool, writer: &mut DocWriter<'_>) {
-        self.about.write_figures(|ran| if last { ran.found } else { documents }, writer);
+        self.about.write_execution_stats(|ran| if last { ran.found } else { documents }, writer);
         self.about.write_count("docsExamined", documents, writer);
         self.about.write_count("alreadyHasObj", 0, writer);
     }
@@ -181,12 +181,12 @@ impl Stages<'_> {
 
     fn write_branches(&self, union: &Union, fetched: bool, writer: &mut DocWriter<'_>) {
         writer.append("stage", if union.merged.is_some() { "SORT_MERGE" } else { "OR" });
-        let entries = union.branches.iter().map(|scan| scan.tally.get().entries).sum();
-        self.about.write_figures(|ran| if fetched { ran.found } else { entries }, writer);
+        let entries = union.branches.iter().map(|scan| scan.counter.get().entries).sum();
+        self.about.write_execution_stats(|ran| if fetched { ran.found } else { entries }, writer);
         let mut stages = writer.array("inputStages");
         for scan in &union.branches {
             match fetched {
-                true => self.write_fetch(scan, scan.tally.get().entries, false, &mut stages.document()),
+                true => self.write_fetch(scan, scan.counter.get().entries, false, &mut stages.document()),
                 false => self.write_index_scan(scan, &mut stages.document()),
             }
         }
@@ -194,25 +194,25 @@ impl Stages<'_> {
 
     fn write_text_match(&self, index: &Index, search: &TextSearch, scan: &IndexScan, writer: &mut DocWriter<'_>) {
         let about = self.about;
-        let term = |looked: Examined, writer: &mut DocWriter<'_>| {
+        let term = |counts: Examined, writer: &mut DocWriter<'_>| {
             writer.append("stage", "IXSCAN");
-            about.write_figures(|_| looked.entries, writer);
+            about.write_execution_stats(|_| counts.entries, writer);
             writer.append("keyPattern", index.spec.key.as_doc());
             write_index(&index.spec, Arrays { any: true, parts: None }, index.partial.is_some(), scan.forward, writer);
             writer.append("indexBounds", Doc::EMPTY);
-            self.write_keys(looked, writer);
+            self.write_keys(counts, writer);
         };
-        about.write_text_match(Some(&index.spec), search, scan.tally.get(), term, writer);
+        about.write_text_match(Some(&index.spec), search, scan.counter.get(), term, writer);
     }
 
     fn write_index_scan(&self, scan: &IndexScan, writer: &mut DocWriter<'_>) {
-        let looked = scan.tally.get();
-        writer.append("stage", if scan.different.is_some() { "DISTINCT_SCAN" } else { "IXSCAN" });
+        let counts = scan.counter.get();
+        writer.append("stage", if scan.distinct_field.is_some() { "DISTINCT_SCAN" } else { "IXSCAN" });
         let covered = scan.is_covered();
         if covered {
             self.write_filter(writer);
         }
-        self.about.write_figures(|ran| if covered { ran.found } else { looked.entries }, writer);
+        self.about.write_execution_stats(|ran| if covered { ran.found } else { counts.entries }, writer);
         with_index(scan, |spec, arrays, partial| {
             match scan.bounds.as_slice() {
                 // A wildcard is shown as an index on the path that is looked at.
@@ -226,12 +226,12 @@ impl Stages<'_> {
             write_index(spec, arrays, partial, scan.forward, writer);
             bounds::write(scan, spec, &mut writer.document("indexBounds"));
         });
-        self.write_keys(looked, writer);
+        self.write_keys(counts, writer);
     }
 
-    fn write_keys(&self, looked: Examined, writer: &mut DocWriter<'_>) {
-        self.about.write_count("keysExamined", looked.keys, writer);
-        self.about.write_count("seeks", looked.seeks, writer);
+    fn write_keys(&self, counts: Examined, writer: &mut DocWriter<'_>) {
+        self.about.write_count("keysExamined", counts.keys, writer);
+        self.about.write_count("seeks", counts.seeks, writer);
     }
 }
 

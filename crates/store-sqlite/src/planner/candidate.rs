@@ -9,13 +9,13 @@ use index_keys::index_bounds::CompoundBounds;
 use std::ops::Deref;
 use std::sync::Arc;
 
-pub struct Candidate<'c> {
+pub struct IndexCandidate<'c> {
     pub index: Option<&'c Arc<Index>>,
     binding: CompoundBounds<'c>,
-    pub order: Option<sort_order::Order>,
+    pub order: Option<sort_order::SortOrder>,
 }
 
-impl<'c> Deref for Candidate<'c> {
+impl<'c> Deref for IndexCandidate<'c> {
     type Target = CompoundBounds<'c>;
 
     fn deref(&self) -> &CompoundBounds<'c> {
@@ -23,30 +23,34 @@ impl<'c> Deref for Candidate<'c> {
     }
 }
 
-impl<'c> Candidate<'c> {
-    pub fn new(collection: &'c Collection, index: Option<&'c Arc<Index>>, wanted: &PlannerQuery<'_>) -> Candidate<'c> {
+impl<'c> IndexCandidate<'c> {
+    pub fn new(
+        collection: &'c Collection,
+        index: Option<&'c Arc<Index>>,
+        wanted: &PlannerQuery<'_>,
+    ) -> IndexCandidate<'c> {
         let fields = index.map_or(std::slice::from_ref(&collection.id_field), |index| &index.fields);
         let arrays = index.map_or(0, |index| index.multikey.parts());
         let binding = CompoundBounds::new(index.map(|index| &index.shape), fields, arrays, wanted);
-        let mut candidate = Candidate { index, binding, order: None };
+        let mut candidate = IndexCandidate { index, binding, order: None };
         candidate.order = sort_order::of(&candidate, wanted);
         candidate
     }
 
     /// Whether the index narrows the search, gives the order, or has no other documents than those with the field.
-    pub fn is_of_use(&self) -> bool {
+    pub fn is_useful(&self) -> bool {
         let sparse = self.index.is_some_and(|index| index.spec.sparse);
         self.complete && (self.narrows() || self.order.is_some() || sparse)
     }
 
     /// The place of a field that has one value in each document, and each document one key; for finding different values.
-    pub fn field_of_values(&self, path: &str) -> Option<usize> {
+    pub fn single_valued_field(&self, path: &str) -> Option<usize> {
         let at = self.fields.iter().position(|field| field.path == path)?;
         (self.arrays == 0 && self.exact).then_some(at)
     }
 
     /// Whether the bounds are points of all fields of a unique index: a document for each at the most.
-    pub fn is_one_document(&self) -> bool {
+    pub fn is_unique_lookup(&self) -> bool {
         let unique = self.index.is_none_or(|index| index.spec.unique);
         unique && self.points == self.fields.len()
     }

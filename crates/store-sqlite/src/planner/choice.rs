@@ -1,4 +1,4 @@
-//! Which of several ways to take: the one that looks at the fewest documents.
+//! Which of several paths to take: the one that looks at the fewest documents.
 //!
 //! A way's keys are counted, up to a number that takes no time worth speaking of; past it they are reckoned from the shape of the
 //! bounds. So equality on a field with few equals goes before equality on one with many, and a range of three keys before
@@ -7,9 +7,9 @@
 //! How far a limit leads along an order is a guess, by all conditions together: what is looked for may stand at its very end. So a way
 //! of which that is known goes before it, unless it costs much more.
 
-use super::candidate::Candidate;
-use super::union::{Branch, Unions};
-use super::{Measure, special_scan, text, with_access};
+use super::candidate::IndexCandidate;
+use super::union::{UnionBranch, UnionPlanner};
+use super::{Measure, text, unordered_scan, with_access};
 use crate::catalog::Collection;
 use crate::plan::{Access, IndexScan, SqlitePlan};
 use document::Collation;
@@ -26,7 +26,7 @@ const KEYS_COUNTED_MAX: u64 = 500;
 const KEYS_COUNTED_FOR_SORT_MAX: f64 = 1000.0;
 
 /// A way to the documents, and what is known about it.
-struct Way {
+struct AccessPath {
     access: Access,
     exact: bool,
     sorted: bool,
@@ -37,102 +37,109 @@ struct Way {
 
 /// The best plan by an index or several; `None` where no index is of use.
 pub fn best(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>, measure: Measure<'_>) -> Option<SqlitePlan> {
-    let candidates = of_use(collection, wanted);
-    if let Some(one) = candidates.iter().find(|candidate| candidate.is_one_document()) {
+    let candidates = useful_candidates(collection, wanted);
+    if let Some(one) = candidates.iter().find(|candidate| candidate.is_unique_lookup()) {
         return Some(single(one, wanted).into_plan(collection));
     }
-    let mut ways: Vec<Way> = candidates.iter().map(|candidate| single(candidate, wanted)).collect();
-    let unions = Unions { collection, wanted, measure };
-    ways.extend(unions.all().into_iter().map(|found| Way {
+    let mut paths: Vec<AccessPath> = candidates.iter().map(|candidate| single(candidate, wanted)).collect();
+    let unions = UnionPlanner { collection, wanted, measure };
+    paths.extend(unions.all().into_iter().map(|found| AccessPath {
         exact: found.exact,
         sorted: found.sorted,
         shape: 1.0,
         keys: f64::NAN,
         access: found.access,
     }));
-    ways.extend(special_scans(collection, wanted).map(|scan| Way {
+    paths.extend(unordered_scans(collection, wanted).map(|scan| AccessPath {
         exact: false,
         sorted: wanted.sort.is_none(),
-        shape: special_shape(&scan),
+        shape: bound_fields_of(&scan),
         access: Access::Index(scan),
         keys: f64::NAN,
     }));
-    if ways.len() > 1 {
-        measure_all(&mut ways, collection, wanted, measure);
+    if paths.len() > 1 {
+        count_all_keys(&mut paths, collection, wanted, measure);
     }
-    let best = cheapest(&ways, collection, wanted)?;
-    Some(ways.swap_remove(best).into_plan(collection))
+    let best = cheapest(&paths, collection, wanted)?;
+    Some(paths.swap_remove(best).into_plan(collection))
 }
 
 /// The position of the way that looks at the fewest documents.
-fn cheapest(ways: &[Way], collection: &Collection, wanted: &PlannerQuery<'_>) -> Option<usize> {
-    let guesses = ways.iter().any(|way| way.is_estimated(wanted));
-    let told = || ways.iter().map(|way| (way.leading(collection), way.keys));
+fn cheapest(paths: &[AccessPath], collection: &Collection, wanted: &PlannerQuery<'_>) -> Option<usize> {
+    let guesses = paths.iter().any(|path| path.is_estimated(wanted));
+    let told = || paths.iter().map(|path| (path.leading(collection), path.keys));
     let matches = if guesses { selectivity::estimated_matches(told(), collection.documents() as f64) } else { 1.0 };
-    let cost = |way: usize| ways[way].cost(wanted, matches);
+    let cost = |path: usize| paths[path].cost(wanted, matches);
     let better = |a: &usize, b: &usize| {
-        let (one, other) = (&ways[*a], &ways[*b]);
+        let (one, other) = (&paths[*a], &paths[*b]);
         let by_cost = cost(*a).total_cmp(&cost(*b)).then(other.shape.total_cmp(&one.shape));
         by_cost.then_with(|| other.covers(collection, wanted).cmp(&one.covers(collection, wanted)))
     };
-    let best = (0..ways.len()).min_by(better)?;
-    if !ways[best].is_estimated(wanted) {
+    let best = (0..paths.len()).min_by(better)?;
+    if !paths[best].is_estimated(wanted) {
         return Some(best);
     }
-    let known = (0..ways.len()).filter(|way| !ways[*way].is_estimated(wanted)).min_by(better);
+    let known = (0..paths.len()).filter(|path| !paths[*path].is_estimated(wanted)).min_by(better);
     Some(known.filter(|known| cost(*known) <= cost(best) * MEASURED_PREFERENCE).unwrap_or(best))
 }
 
 /// The indexes that may serve.
-pub fn of_use<'c>(collection: &'c Collection, wanted: &PlannerQuery<'_>) -> Vec<Candidate<'c>> {
-    let id = Candidate::new(collection, None, wanted);
+pub fn useful_candidates<'c>(collection: &'c Collection, wanted: &PlannerQuery<'_>) -> Vec<IndexCandidate<'c>> {
+    let id = IndexCandidate::new(collection, None, wanted);
     let indexes = collection.indexes.iter().filter(|index| index.is_usable() && index.kind.is_ordered());
-    let secondary = indexes.map(|index| Candidate::new(collection, Some(index), wanted));
-    (!wanted.without_id).then_some(id).into_iter().chain(secondary).filter(Candidate::is_of_use).collect()
+    let secondary = indexes.map(|index| IndexCandidate::new(collection, Some(index), wanted));
+    (!wanted.without_id).then_some(id).into_iter().chain(secondary).filter(IndexCandidate::is_useful).collect()
 }
 
 /// The scans by indexes of other kinds.
-fn special_scans<'c>(collection: &'c Collection, wanted: &'c PlannerQuery<'_>) -> impl Iterator<Item = IndexScan> + 'c {
+fn unordered_scans<'c>(
+    collection: &'c Collection,
+    wanted: &'c PlannerQuery<'_>,
+) -> impl Iterator<Item = IndexScan> + 'c {
     let usable = collection.indexes.iter().filter(|index| index.is_usable() && partial::covers_query(index, wanted));
-    usable.filter_map(|index| special_scan(index, wanted))
+    usable.filter_map(|index| unordered_scan(index, wanted))
 }
 
 /// The plan by an index that a hint asks for.
-pub fn forced(collection: &Arc<Collection>, candidate: Candidate<'_>, wanted: &PlannerQuery<'_>) -> SqlitePlan {
+pub fn hinted_plan(
+    collection: &Arc<Collection>,
+    candidate: IndexCandidate<'_>,
+    wanted: &PlannerQuery<'_>,
+) -> SqlitePlan {
     single(&candidate, wanted).into_plan(collection)
 }
 
 /// The plan that gives one document for each value of a field, by an index on it; for a query that the index answers alone.
-pub fn different_values(
+pub fn distinct_values(
     collection: &Arc<Collection>,
     wanted: &PlannerQuery<'_>,
     path: &str,
     collation: &Collation,
 ) -> Option<SqlitePlan> {
-    let id = Candidate::new(collection, None, wanted);
+    let id = IndexCandidate::new(collection, None, wanted);
     let indexes = collection.indexes.iter().filter(|index| index.is_usable() && index.kind.is_ordered());
-    let secondary = indexes.map(|index| Candidate::new(collection, Some(index), wanted));
+    let secondary = indexes.map(|index| IndexCandidate::new(collection, Some(index), wanted));
     let found = std::iter::once(id).chain(secondary).filter_map(|candidate| {
-        let at = candidate.field_of_values(path)?;
+        let at = candidate.single_valued_field(path)?;
         let fixed = candidate.bounds[..at].iter().all(|ranges| ranges.len() == 1 && ranges[0].is_point());
         (fixed && candidate.fields[at].collation == *collation).then_some((at, candidate))
     });
     let (at, candidate) = found.min_by_key(|(at, candidate)| (usize::MAX - at, candidate.fields.len()))?;
-    let scan = IndexScan { different: Some(at), ..candidate.scan() };
+    let scan = IndexScan { distinct_field: Some(at), ..candidate.scan() };
     Some(with_access(collection, true, wanted.sort.is_none(), Access::Index(scan)))
 }
 
-fn single(candidate: &Candidate<'_>, wanted: &PlannerQuery<'_>) -> Way {
+fn single(candidate: &IndexCandidate<'_>, wanted: &PlannerQuery<'_>) -> AccessPath {
     let access = match candidate.exploded() {
         Some(union) => Access::Union(union),
         None => Access::Index(candidate.scan()),
     };
     let shape = candidate.points as f64 + if candidate.ranged { 0.5 } else { 0.0 };
-    Way { access, exact: candidate.exact, sorted: candidate.is_sorted(wanted), shape, keys: f64::NAN }
+    AccessPath { access, exact: candidate.exact, sorted: candidate.is_sorted(wanted), shape, keys: f64::NAN }
 }
 
-/// As [`Way::shape`]. Places have no ranges of values, and count as a point; that an index over all fields names the field does not count.
-fn special_shape(scan: &IndexScan) -> f64 {
+/// As [`AccessPath::shape`]. Places have no ranges of values, and count as a point; that an index over all fields names the field does not count.
+fn bound_fields_of(scan: &IndexScan) -> f64 {
     let named = scan.index.as_ref().is_some_and(|index| matches!(index.kind, IndexKind::Wildcard(_)));
     let mut bounds = scan.bounds.iter().map(|(_, ranges)| ranges).skip(usize::from(named)).peekable();
     let mut points = 0.0;
@@ -143,27 +150,27 @@ fn special_shape(scan: &IndexScan) -> f64 {
     points + if ranged { 0.5 } else { 0.0 }
 }
 
-fn measure_all(ways: &mut [Way], collection: &Collection, wanted: &PlannerQuery<'_>, measure: Measure<'_>) {
+fn count_all_keys(paths: &mut [AccessPath], collection: &Collection, wanted: &PlannerQuery<'_>, measure: Measure<'_>) {
     let documents = collection.documents() as f64;
     let limit = match wanted.limit {
         Some(limit) if wanted.sort.is_some() => keys_worth_sorting(limit as f64, documents) as u64,
         limit => limit.map_or(KEYS_COUNTED_MAX, |limit| limit.saturating_mul(10).clamp(20, KEYS_COUNTED_MAX)),
     };
     // The most promising first: of the others no more has to be known than that they are no better.
-    let mut order: Vec<usize> = (0..ways.len()).collect();
-    let promise = |way: &Way| (way.is_estimated(wanted), !way.sorted, -way.shape);
-    order.sort_by(|a, b| promise(&ways[*a]).partial_cmp(&promise(&ways[*b])).unwrap_or(std::cmp::Ordering::Equal));
+    let mut order: Vec<usize> = (0..paths.len()).collect();
+    let promise = |path: &AccessPath| (path.is_estimated(wanted), !path.sorted, -path.shape);
+    order.sort_by(|a, b| promise(&paths[*a]).partial_cmp(&promise(&paths[*b])).unwrap_or(std::cmp::Ordering::Equal));
     let mut least = f64::INFINITY;
     for at in order {
-        let way = &mut ways[at];
+        let path = &mut paths[at];
         let limit = limit.min((least as u64).saturating_add(1));
-        let counted = if way.shape > 0.0 { count(&way.access, collection, limit, measure) } else { limit };
-        way.keys = match counted < limit {
+        let counted = if path.shape > 0.0 { count(&path.access, collection, limit, measure) } else { limit };
+        path.keys = match counted < limit {
             true => counted as f64,
-            false => (documents / 10_f64.powf(way.shape)).max(limit as f64),
+            false => (documents / 10_f64.powf(path.shape)).max(limit as f64),
         };
-        if !way.is_estimated(wanted) {
-            least = least.min(way.cost(wanted, 1.0));
+        if !path.is_estimated(wanted) {
+            least = least.min(path.cost(wanted, 1.0));
         }
     }
 }
@@ -193,7 +200,7 @@ fn scans(access: &Access) -> &[IndexScan] {
     }
 }
 
-impl Way {
+impl AccessPath {
     fn measured(&self) -> PathCost {
         PathCost { keys: self.keys, sorted: self.sorted, exact: self.exact }
     }
@@ -232,18 +239,19 @@ impl Way {
 }
 
 /// The best of the indexes that narrow the search, for a branch of a disjunction.
-pub fn best_branch(collection: &Collection, wanted: &PlannerQuery<'_>, measure: Measure<'_>) -> Option<Branch> {
-    let candidates = of_use(collection, wanted);
-    let mut branches: Vec<Branch> = candidates.into_iter().filter(|it| it.narrows()).map(Branch::of).collect();
-    if wanted.sort.is_some() && branches.iter().any(Branch::is_sorted) {
+pub fn best_branch(collection: &Collection, wanted: &PlannerQuery<'_>, measure: Measure<'_>) -> Option<UnionBranch> {
+    let candidates = useful_candidates(collection, wanted);
+    let mut branches: Vec<UnionBranch> =
+        candidates.into_iter().filter(|it| it.narrows()).map(UnionBranch::of).collect();
+    if wanted.sort.is_some() && branches.iter().any(UnionBranch::is_sorted) {
         // One that gives the order lets the branches be merged.
-        branches.retain(Branch::is_sorted);
+        branches.retain(UnionBranch::is_sorted);
     } else {
-        branches.extend(special_scans(collection, wanted).map(Branch::of_other_kind));
-        branches.extend(text::scan(collection, wanted).map(Branch::of_other_kind));
+        branches.extend(unordered_scans(collection, wanted).map(UnionBranch::of_unordered));
+        branches.extend(text::scan(collection, wanted).map(UnionBranch::of_unordered));
     }
     let counted = branches.len() > 1;
-    let keys = |branch: &Branch| match counted {
+    let keys = |branch: &UnionBranch| match counted {
         true => measure(collection, &branch.scan, KEYS_COUNTED_MAX),
         false => 0,
     };

@@ -1,6 +1,6 @@
 //! Queries whose answers lie in the keys of the index that finds them.
 
-use crate::plan::{Access, Covered, SqlitePlan};
+use crate::plan::{Access, CoveredFields, SqlitePlan};
 use document::Kind;
 use index_keys::covered::requested_fields;
 use std::sync::atomic::AtomicBool;
@@ -13,15 +13,15 @@ pub fn cover(plan: &mut SqlitePlan, query: &Query<'_>) {
     let fields = scan.fields(collection);
     let by_values = scan.index.as_ref().is_none_or(|index| index.kind == IndexKind::Ordered)
         && fields.iter().all(|field| field.collation.is_simple());
-    if !by_values || scan.is_multikey() || scan.different.is_some() {
+    if !by_values || scan.is_multikey() || scan.distinct_field.is_some() {
         return;
     }
-    let plain = scan.plain();
+    let exact = scan.exact_key_types();
     let tells = |kind: Kind| match kind {
-        Kind::String => plain.texts,
-        kind if kind.is_number() => plain.numbers,
+        Kind::String => exact.texts,
+        kind if kind.is_number() => exact.numbers,
         kind => document::key::tells(kind),
     };
-    let asked = requested_fields(fields.iter().map(|field| field.path.as_str()), query, tells);
-    scan.covered = asked.map(|asked| Covered { asked, in_vain: AtomicBool::new(false) });
+    let requested = requested_fields(fields.iter().map(|field| field.path.as_str()), query, tells);
+    scan.covered = requested.map(|requested| CoveredFields { requested, gave_up: AtomicBool::new(false) });
 }

@@ -1,6 +1,6 @@
 //! Whether an index gives the order of a sort.
 
-use super::candidate::Candidate;
+use super::candidate::IndexCandidate;
 use crate::plan::SortField;
 use index_keys::ValueRange;
 use index_keys::conditions::PlannerQuery;
@@ -8,7 +8,7 @@ use index_keys::conditions::PlannerQuery;
 /// How many scans one is taken apart to at the most, to be merged in order.
 const SCANS_MAX: usize = 200;
 
-pub struct Order {
+pub struct SortOrder {
     pub forward: bool,
     /// Leading fields with several points: the order is that of the scans of each combination, merged. 0: of the one scan.
     pub leading: usize,
@@ -17,7 +17,7 @@ pub struct Order {
 }
 
 /// The order, if the index gives it.
-pub fn of(candidate: &Candidate<'_>, wanted: &PlannerQuery<'_>) -> Option<Order> {
+pub fn of(candidate: &IndexCandidate<'_>, wanted: &PlannerQuery<'_>) -> Option<SortOrder> {
     let sort = wanted.sort.filter(|_| wanted.natural.is_none() && candidate.is_ordered())?;
     if candidate.fields.iter().any(|field| field.collation != *sort.collation()) {
         return None;
@@ -25,12 +25,12 @@ pub fn of(candidate: &Candidate<'_>, wanted: &PlannerQuery<'_>) -> Option<Order>
     let mut parts = sort.parts().iter();
     let mut part = parts.next();
     let mut forward = None;
-    let mut order = Order { forward: true, leading: 0, fields: Vec::new() };
+    let mut order = SortOrder { forward: true, leading: 0, fields: Vec::new() };
     for (at, (field, ranges)) in candidate.fields.iter().zip(&candidate.bounds).enumerate() {
         let Some(wanted) = part else { break };
         let fixed = ranges.len() == 1 && ranges[0].is_point();
         if wanted.path.as_str() == field.path {
-            if !gives_first_of_all(candidate, at) {
+            if !first_key_is_least(candidate, at) {
                 return None;
             }
             let same = wanted.ascending == field.ascending;
@@ -60,7 +60,7 @@ pub fn of(candidate: &Candidate<'_>, wanted: &PlannerQuery<'_>) -> Option<Order>
 
 /// Whether the first key of a document that a scan meets is its first of all in this field's order. With several keys for each
 /// document, bounds may leave that one out.
-fn gives_first_of_all(candidate: &Candidate<'_>, at: usize) -> bool {
+fn first_key_is_least(candidate: &IndexCandidate<'_>, at: usize) -> bool {
     if candidate.arrays_of(at) == 0 {
         return true;
     }

@@ -22,7 +22,7 @@ pub fn plan(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>) -> Option<S
         collection: Some(collection.clone()),
         access: Access::Index(scan),
         tailable: false,
-        tally: ExaminedCounter::default(),
+        counter: ExaminedCounter::default(),
     })
 }
 

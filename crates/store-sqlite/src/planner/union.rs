@@ -1,7 +1,7 @@
 //! A disjunction as a union of scans, one for each of its branches.
 
-use super::candidate::Candidate;
-use super::sort_order::Order;
+use super::candidate::IndexCandidate;
+use super::sort_order::SortOrder;
 use super::{Measure, choice, ranges};
 use crate::catalog::Collection;
 use crate::plan::{Access, IndexScan, Union};
@@ -15,37 +15,37 @@ const BRANCHES_MAX: usize = 64;
 /// Branches that are looked at at the most; unions on one index have no other limit.
 const BRANCHES_PLANNED_MAX: usize = 1000;
 
-pub struct Unions<'u, 'q> {
+pub struct UnionPlanner<'u, 'q> {
     pub collection: &'u Collection,
     pub wanted: &'u PlannerQuery<'q>,
     pub measure: Measure<'u>,
 }
 
-pub struct Found {
+pub struct MatchedRow {
     pub access: Access,
     pub exact: bool,
     pub sorted: bool,
 }
 
 /// A branch by the index that serves it.
-pub struct Branch {
+pub struct UnionBranch {
     pub scan: IndexScan,
     /// Every document that it gives matches the branch, and what stands beside the disjunction.
     exact: bool,
-    order: Option<Order>,
+    order: Option<SortOrder>,
     /// Leading fields that are bound to points.
     pub points: usize,
 }
 
-impl Branch {
-    pub fn of(candidate: Candidate<'_>) -> Branch {
+impl UnionBranch {
+    pub fn of(candidate: IndexCandidate<'_>) -> UnionBranch {
         let (scan, exact, points) = (candidate.scan(), candidate.exact, candidate.points);
-        Branch { scan, exact, order: candidate.order, points }
+        UnionBranch { scan, exact, order: candidate.order, points }
     }
 
     /// By an index that is not ordered by values.
-    pub fn of_other_kind(scan: IndexScan) -> Branch {
-        Branch { scan, exact: false, order: None, points: 0 }
+    pub fn of_unordered(scan: IndexScan) -> UnionBranch {
+        UnionBranch { scan, exact: false, order: None, points: 0 }
     }
 
     /// Whether the one scan gives the order that is asked for.
@@ -54,13 +54,13 @@ impl Branch {
     }
 }
 
-impl<'q> Unions<'_, 'q> {
+impl<'q> UnionPlanner<'_, 'q> {
     /// A union for each disjunction of which every branch has an index.
-    pub fn all(&self) -> Vec<Found> {
+    pub fn all(&self) -> Vec<MatchedRow> {
         self.wanted.disjunctions.iter().filter_map(|branches| self.of(branches)).collect()
     }
 
-    fn of(&self, branches: &'q [Node]) -> Option<Found> {
+    fn of(&self, branches: &'q [Node]) -> Option<MatchedRow> {
         if branches.len() > BRANCHES_PLANNED_MAX {
             return None;
         }
@@ -68,32 +68,33 @@ impl<'q> Unions<'_, 'q> {
             let wanted = self.wanted.branch(branch);
             choice::best_branch(self.collection, &wanted, self.measure)
         };
-        let found: Vec<Branch> = branches.iter().map(find).collect::<Option<_>>()?;
+        let found: Vec<UnionBranch> = branches.iter().map(find).collect::<Option<_>>()?;
         let exact = found.iter().all(|branch| branch.exact);
         if let Some(scan) = on_one_index(&found) {
-            return Some(Found { access: Access::Index(scan), exact, sorted: self.wanted.sort.is_none() });
+            return Some(MatchedRow { access: Access::Index(scan), exact, sorted: self.wanted.sort.is_none() });
         }
         if found.len() > BRANCHES_MAX {
             return None;
         }
-        let order = |branch: &Branch| branch.order.as_ref().filter(|_| branch.is_sorted()).map(|it| it.fields.clone());
+        let order =
+            |branch: &UnionBranch| branch.order.as_ref().filter(|_| branch.is_sorted()).map(|it| it.fields.clone());
         let merged: Option<Vec<_>> = found.iter().map(order).collect();
         let sorted = self.wanted.sort.is_none() || merged.is_some();
         let merged = merged.filter(|_| self.wanted.sort.is_some());
         let branches = found.into_iter().map(|branch| branch.scan).collect();
-        Some(Found { access: Access::Union(Union { branches, merged, exploded: false }), exact, sorted })
+        Some(MatchedRow { access: Access::Union(Union { branches, merged, exploded: false }), exact, sorted })
     }
 }
 
 /// Branches on the first field of one index are ranges of it, and make a single scan. (With a sort they may be of more use merged.)
-fn on_one_index(branches: &[Branch]) -> Option<IndexScan> {
+fn on_one_index(branches: &[UnionBranch]) -> Option<IndexScan> {
     let (first, others) = branches.split_first()?;
-    let same = |other: &Branch| match (&first.scan.index, &other.scan.index) {
+    let same = |other: &UnionBranch| match (&first.scan.index, &other.scan.index) {
         (None, None) => true,
         (Some(one), Some(other)) => one.id == other.id,
         _ => false,
     };
-    let mergeable = |branch: &Branch| {
+    let mergeable = |branch: &UnionBranch| {
         let bounds = branch.scan.bounds.iter().skip(1);
         branch.order.is_none()
             && branch.scan.filter.is_none()

@@ -16,25 +16,25 @@ use std::rc::Rc;
 const KEPT_MAX: usize = 4;
 
 /// Connections of one kind that nobody uses at the moment.
-pub struct Readers<C> {
+pub struct ConnectionPool<C> {
     free: RefCell<Vec<Rc<C>>>,
 }
 
-impl<C> Default for Readers<C> {
+impl<C> Default for ConnectionPool<C> {
     fn default() -> Self {
-        Readers { free: RefCell::default() }
+        ConnectionPool { free: RefCell::default() }
     }
 }
 
-impl<C> fmt::Debug for Readers<C> {
+impl<C> fmt::Debug for ConnectionPool<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Readers").field("free", &self.free.borrow().len()).finish()
+        f.debug_struct("ConnectionPool").field("free", &self.free.borrow().len()).finish()
     }
 }
 
-impl<C> Readers<C> {
-    pub fn with(connection: C) -> Readers<C> {
-        Readers { free: RefCell::new(vec![Rc::new(connection)]) }
+impl<C> ConnectionPool<C> {
+    pub fn with(connection: C) -> ConnectionPool<C> {
+        ConnectionPool { free: RefCell::new(vec![Rc::new(connection)]) }
     }
 
     /// Takes a connection that nobody uses, or one that `open` makes; it is given back when the
@@ -52,7 +52,7 @@ impl<C> Readers<C> {
 
 /// A connection in use.
 pub struct Lease<'r, C> {
-    readers: &'r Readers<C>,
+    readers: &'r ConnectionPool<C>,
     connection: Rc<C>,
 }
 

@@ -20,7 +20,7 @@ const STATEMENTS_KEPT: usize = 64;
 
 self_cell!(
     /// A worker's connection, and the statements that are kept open on it.
-    pub struct Reading {
+    pub struct ReadConnection {
         owner: Connection,
         #[not_covariant]
         dependent: Lookups,
@@ -36,9 +36,9 @@ pub struct Kept<'c> {
     key: Vec<u8>,
 }
 
-impl Reading {
-    pub fn on(connection: Connection) -> Reading {
-        Reading::new(connection, |_| RefCell::default())
+impl ReadConnection {
+    pub fn on(connection: Connection) -> ReadConnection {
+        ReadConnection::new(connection, |_| RefCell::default())
     }
 
     pub fn connection(&self) -> &Connection {

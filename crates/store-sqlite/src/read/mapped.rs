@@ -10,7 +10,7 @@ use crate::catalog::Collection;
 use crate::connection::{self, Role};
 use crate::engine::Shared;
 use crate::failure::Attempt;
-use crate::read::connections::{Lease, Readers};
+use crate::read::connections::{ConnectionPool, Lease};
 use error::Result;
 use rusqlite::Connection;
 use std::cell::Cell;
@@ -25,7 +25,7 @@ const BYTES_BETWEEN: u64 = 48 << 20;
 /// Opened when it is first wanted.
 #[derive(Default)]
 pub struct Mapped {
-    connections: Readers<Connection>,
+    connections: ConnectionPool<Connection>,
     read_bytes: Cell<u64>,
 }
 

@@ -39,7 +39,7 @@ pub fn look(
         let mut rows = statement.query([number])?;
         let Some(row) = rows.next()? else { continue };
         let document = Doc::from_bytes(scan::blob(row.get_ref(0)?));
-        draws.note(document.ok_or_else(|| scan::damaged(collection, number))?.to_owned());
+        draws.add(document.ok_or_else(|| scan::damaged(collection, number))?.to_owned());
         found += 1;
     }
     Ok(Some(found))

@@ -4,7 +4,7 @@
 //! writer runs the same code inside its transaction, in a single slice.
 //!
 //! [`cursor`] is where a scan has got to; [`by_keys`] looks at keys before their documents, and counts them; [`covered`] gives keys in the place of
-//! documents; [`glimpse`] looks at
+//! documents; [`prefix_reader`] looks at
 //! the beginnings of large documents before the rest of them; [`merge`] brings several
 //! scans together in order.
 
@@ -19,20 +19,20 @@ use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure};
 use crate::plan::{Access, IndexScan, SqlitePlan, Union};
 use ahash::AHashSet;
-use covered::Telling;
+use covered::KeyDecoder;
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 use index_keys::Interval;
 use index_keys::keys;
-use prefix::Glimpse;
+use prefix::PrefixReader;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 use std::time::Instant;
 use store::{Examined, Flow, PrefixFiltering, PrefixVerdict};
 
-pub use cursor::{Cursor, Place};
+pub use cursor::{Cursor, ScanPosition};
 pub use key_walk::{count_keys, measure_keys};
-pub use prefix::Habit;
+pub use prefix::PrefixHabit;
 
 /// Rows between two looks at the clock.
 const ROWS_PER_LOOK: usize = 16;
@@ -68,8 +68,8 @@ pub trait Visitor {
         Ok(PrefixVerdict::Undecided)
     }
 
-    /// What glances have been good for, where it sifts.
-    fn habit(&mut self) -> Option<&mut Habit> {
+    /// What verdicts have been good for, where it sifts.
+    fn prefix_habit(&mut self) -> Option<&mut PrefixHabit> {
         None
     }
 }
@@ -94,11 +94,22 @@ pub fn slice(
     }
     let tailable = plan.tailable;
     let examined = Examined::default();
-    let glimpse = Glimpse::default();
-    let telling = Telling::default();
+    let prefix_reader = PrefixReader::default();
+    let decoder = KeyDecoder::default();
     let seen = Seen::new(cursor);
-    let mut slice =
-        Slice { connection, collection, tailable, cursor, deadline, rows: 0, examined, glimpse, telling, seen, visit };
+    let mut slice = Slice {
+        connection,
+        collection,
+        tailable,
+        cursor,
+        deadline,
+        rows: 0,
+        examined,
+        prefix_reader,
+        decoder,
+        seen,
+        visit,
+    };
     let end = match &plan.access {
         Access::Natural { forward } => slice.natural(*forward),
         Access::Points(points) => slice.points(points),
@@ -106,7 +117,7 @@ pub fn slice(
         Access::Union(union) => slice.union(union),
         Access::Near(scan) => slice.near(scan),
     };
-    plan.tally.add(slice.examined);
+    plan.counter.add(slice.examined);
     match end {
         Err(Failure::Engine(error)) if crate::failure::is_gone(&error) => Err(match &plan.access {
             Access::Index(IndexScan { index: Some(index), .. }) if !collection.is_dropped() => {
@@ -136,8 +147,8 @@ struct Slice<'s, 'v> {
     deadline: Option<Instant>,
     rows: usize,
     examined: Examined,
-    glimpse: Glimpse<'s>,
-    telling: Telling,
+    prefix_reader: PrefixReader<'s>,
+    decoder: KeyDecoder,
     seen: Seen,
     visit: &'s mut (dyn Visitor + 'v),
 }
@@ -146,8 +157,8 @@ impl Slice<'_, '_> {
     fn natural(&mut self, forward: bool) -> Attempt<SliceEnd> {
         let sql = &self.collection.sql;
         let (sql, start) = if forward { (&sql.forward, i64::MIN) } else { (&sql.backward, i64::MAX) };
-        let from = self.cursor.place.row.as_ref().map_or(start, |row| row.seq);
-        if self.cursor.place.row.is_some() && self.collection.cap().is_some() {
+        let from = self.cursor.position.row.as_ref().map_or(start, |row| row.seq);
+        if self.cursor.position.row.is_some() && self.collection.cap().is_some() {
             self.check_position(from)?;
         }
         // Who follows a capped collection goes on behind the last row, and wants it to be there still.
@@ -161,7 +172,7 @@ impl Slice<'_, '_> {
                     let (seq, document) = stored(row, self.collection)?;
                     self.give(seq, &[], document)?
                 }
-                false => self.give_unnumbered(row, forward)?,
+                false => self.give_in_natural_order(row, forward)?,
             };
             if let Some(end) = end {
                 return Ok(end);
@@ -172,7 +183,7 @@ impl Slice<'_, '_> {
 
     /// As [`Slice::give`], in natural order. This is done for each document of a large collection, so that the row's number is read
     /// only where the slice ends.
-    fn give_unnumbered(&mut self, row: &Row<'_>, forward: bool) -> Attempt<Option<SliceEnd>> {
+    fn give_in_natural_order(&mut self, row: &Row<'_>, forward: bool) -> Attempt<Option<SliceEnd>> {
         let Some(document) = Doc::from_bytes(blob(row.get_ref(1)?)) else {
             return Err(damaged(self.collection, row.get(0)?).into());
         };
@@ -181,13 +192,13 @@ impl Slice<'_, '_> {
             return Ok(None);
         }
         let seq: i64 = row.get(0)?;
-        let (place, end) = match flow {
+        let (position, end) = match flow {
             Flow::Continue => (seq, SliceEnd::Paused),
             Flow::StopAfter => (seq, SliceEnd::Stopped),
             // Behind whatever comes before this row.
             Flow::StopBefore => (seq.saturating_add(if forward { -1 } else { 1 }), SliceEnd::Stopped),
         };
-        self.cursor.place.take(place, &[]);
+        self.cursor.position.take(position, &[]);
         Ok(Some(end))
     }
 
@@ -201,22 +212,22 @@ impl Slice<'_, '_> {
 
     fn points(&mut self, points: &[keys::Key]) -> Attempt<SliceEnd> {
         let mut statement = self.connection.prepare_cached(&self.collection.sql.by_id)?;
-        while let Some(point) = points.get(self.cursor.place.part as usize) {
+        while let Some(point) = points.get(self.cursor.position.part as usize) {
             let mut rows = statement.query([point.as_slice()])?;
             self.examined.seeks += 1;
             if let Some(row) = rows.next()? {
                 let (seq, document) = stored(row, self.collection)?;
-                self.note_fetched();
+                self.count_fetched();
                 match self.visit.visit(seq, document)? {
                     Flow::Continue => {}
                     Flow::StopAfter => {
-                        self.cursor.place.part += 1;
+                        self.cursor.position.part += 1;
                         return Ok(SliceEnd::Stopped);
                     }
                     Flow::StopBefore => return Ok(SliceEnd::Stopped),
                 }
             }
-            self.cursor.place.part += 1;
+            self.cursor.position.part += 1;
             if self.is_over() {
                 return Ok(SliceEnd::Paused);
             }
@@ -242,14 +253,14 @@ impl Slice<'_, '_> {
     /// Scans an index; documents that one of the `earlier` scans reaches have been given.
     fn intervals(&mut self, scan: &IndexScan, earlier: &[IndexScan]) -> Attempt<SliceEnd> {
         let end = self.each_interval(scan, earlier);
-        scan.tally.add(std::mem::take(&mut self.examined));
+        scan.counter.add(std::mem::take(&mut self.examined));
         end
     }
 
     fn each_interval(&mut self, scan: &IndexScan, earlier: &[IndexScan]) -> Attempt<SliceEnd> {
-        while let Some(interval) = scan.interval(self.cursor.place.part) {
+        while let Some(interval) = scan.interval(self.cursor.position.part) {
             let by_keys = scan.filter.is_some()
-                || scan.different.is_some()
+                || scan.distinct_field.is_some()
                 || scan.covered().is_some()
                 || prefix::is_possible(self.visit, self.collection, scan, earlier);
             let end = match by_keys {
@@ -259,7 +270,7 @@ impl Slice<'_, '_> {
             if end != SliceEnd::Exhausted {
                 return Ok(end);
             }
-            self.cursor.place = Place { part: self.cursor.place.part + 1, row: None };
+            self.cursor.position = ScanPosition { part: self.cursor.position.part + 1, row: None };
         }
         Ok(SliceEnd::Exhausted)
     }
@@ -267,15 +278,15 @@ impl Slice<'_, '_> {
     fn interval(&mut self, interval: &Interval, scan: &IndexScan, earlier: &[IndexScan]) -> Attempt<SliceEnd> {
         let sql = scan.sql(self.collection);
         let (sql, end) = if scan.forward { (&sql.forward, &interval.high) } else { (&sql.backward, &interval.low) };
-        let (key, seq) = self.cursor.place.start(interval, scan.forward);
+        let (key, seq) = self.cursor.position.start(interval, scan.forward);
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows = statement.query((key, seq, end))?;
         self.examined.seeks += 1;
         while let Some(row) = rows.next()? {
             let (seq, document) = stored(row, self.collection)?;
-            self.note_fetched();
+            self.count_fetched();
             let key = blob(row.get_ref(2)?);
-            let end = match self.is_first(seq, document, key, scan, earlier)? {
+            let end = match self.is_first_key(seq, document, key, scan, earlier)? {
                 true => self.give(seq, key, document)?,
                 false => self.pass(seq, key),
             };
@@ -291,7 +302,7 @@ impl Slice<'_, '_> {
     ///
     /// The keys of a place are its covering, which takes longer to find than all else that is done with the document. So of an index
     /// over the sphere the documents of a slice are remembered, and keys are made only where an earlier slice may have given one.
-    fn is_first(
+    fn is_first_key(
         &mut self,
         seq: i64,
         document: Doc<'_>,
@@ -304,14 +315,14 @@ impl Slice<'_, '_> {
             return Ok(false);
         }
         if scan.is_multikey() && !(remembers && self.seen.from_start) {
-            let keys = scan.keys_of(document, self.collection)?;
+            let keys = scan.matching_keys(document, self.collection)?;
             let first = if scan.forward { keys.first() } else { keys.last() };
             if first.is_some_and(|first| first.as_slice() != key) {
                 return Ok(false);
             }
         }
         for other in earlier {
-            if !other.keys_of(document, self.collection)?.is_empty() {
+            if !other.matching_keys(document, self.collection)?.is_empty() {
                 return Ok(false);
             }
         }
@@ -323,7 +334,7 @@ impl Slice<'_, '_> {
         match self.visit.visit(seq, document)? {
             Flow::Continue => Ok(self.pass(seq, key)),
             Flow::StopAfter => {
-                self.cursor.place.take(seq, key);
+                self.cursor.position.take(seq, key);
                 Ok(Some(SliceEnd::Stopped))
             }
             Flow::StopBefore => Ok(Some(SliceEnd::Stopped)),
@@ -332,7 +343,7 @@ impl Slice<'_, '_> {
 
     /// Counts a key, and the document that it led to.
     #[inline]
-    fn note_fetched(&mut self) {
+    fn count_fetched(&mut self) {
         self.examined.keys += 1;
         self.examined.entries += 1;
         self.examined.documents += 1;
@@ -340,7 +351,7 @@ impl Slice<'_, '_> {
 
     /// Goes past a row.
     fn pass(&mut self, seq: i64, key: &[u8]) -> Option<SliceEnd> {
-        self.cursor.place.take(seq, key);
+        self.cursor.position.take(seq, key);
         self.is_over().then_some(SliceEnd::Paused)
     }
 

@@ -1,10 +1,10 @@
 //! Carrying out a batch of statements.
 
 use super::Writer;
-use super::documents::Old;
-use super::part::{Begun, End, Part};
+use super::documents::OldDocument;
+use super::part::{BatchPart, PartEnd, PartialStatement};
 use crate::catalog::Collection;
-use crate::failure::{Attempt, Failure, Long};
+use crate::failure::{Attempt, Failure, SlowPart};
 use crate::plan::{Access, IndexScan, SqlitePlan};
 use crate::planner;
 use crate::read::scan::{self, Cursor, SliceEnd, Visitor};
@@ -38,7 +38,7 @@ const INSERTS_PER_LOOK: usize = 8;
 const DOCUMENTS_PER_LOOK: usize = 8;
 
 /// A document that a statement is to change.
-pub struct Found {
+pub struct MatchedRow {
     pub seq: i64,
     pub document: DocBuf,
     pub details: MatchDetails,
@@ -46,7 +46,7 @@ pub struct Found {
 
 /// Which documents a statement is about.
 #[derive(Clone, Copy)]
-pub struct Target<'s> {
+pub struct UpdateTarget<'s> {
     pub predicate: &'s Predicate,
     pub sort: Option<&'s Sort>,
     pub hint: Option<&'s ValueBuf>,
@@ -54,9 +54,9 @@ pub struct Target<'s> {
     pub details: bool,
 }
 
-impl<'s> Target<'s> {
-    pub fn of_update(statement: &'s UpdateStatement) -> Target<'s> {
-        Target {
+impl<'s> UpdateTarget<'s> {
+    pub fn of_update(statement: &'s UpdateStatement) -> UpdateTarget<'s> {
+        UpdateTarget {
             predicate: &statement.predicate,
             sort: statement.sort.as_ref(),
             hint: statement.hint.as_ref(),
@@ -64,8 +64,8 @@ impl<'s> Target<'s> {
         }
     }
 
-    pub fn of_delete(statement: &'s DeleteStatement) -> Target<'s> {
-        Target {
+    pub fn of_delete(statement: &'s DeleteStatement) -> UpdateTarget<'s> {
+        UpdateTarget {
             predicate: &statement.predicate,
             sort: statement.sort.as_ref(),
             hint: statement.hint.as_ref(),
@@ -75,16 +75,16 @@ impl<'s> Target<'s> {
 }
 
 /// What came of a statement.
-enum Carried {
+enum StatementProgress {
     Done(StatementOutcome),
     /// It takes long, and what has been done of it stays.
-    Begun(Begun),
+    PartialStatement(PartialStatement),
 }
 
 impl Writer {
     /// Carries out statements in the running transaction, from this one on, until nothing is left
     /// or the part is over.
-    pub(super) fn carry_out(&mut self, batch: &WriteBatch, from: usize) -> Attempt<Part> {
+    pub(super) fn carry_out(&mut self, batch: &WriteBatch, from: usize) -> Attempt<BatchPart> {
         match &batch.statements {
             Statements::Insert(documents) => self.insert(batch, from, documents),
             Statements::Update(statements) => self.each(batch, from, statements, Writer::update),
@@ -92,14 +92,14 @@ impl Writer {
         }
     }
 
-    fn insert(&mut self, batch: &WriteBatch, from: usize, documents: &[Bytes]) -> Attempt<Part> {
+    fn insert(&mut self, batch: &WriteBatch, from: usize, documents: &[Bytes]) -> Attempt<BatchPart> {
         let collection = match self.ensure_collection(&batch.namespace) {
             Err(Failure::Refused(error)) if store::write::refuses_each_insert(&error) => {
                 return self.each(batch, from, documents, |_, _, _| Err(error.clone().into()));
             }
             collection => collection?,
         };
-        let later = self.gathers(&collection, documents.len());
+        let later = self.defers(&collection, documents.len());
         self.each(batch, from, documents, |writer, _, bytes| {
             let document =
                 Doc::from_bytes(bytes).ok_or_else(|| Error::internal("an inserted document is no document"))?;
@@ -107,7 +107,7 @@ impl Writer {
                 validator.check_insert(document)?;
             }
             writer.insert_document(&collection, document, later)?;
-            Ok(Carried::Done(StatementOutcome { matched: 1, ..Default::default() }))
+            Ok(StatementProgress::Done(StatementOutcome { matched: 1, ..Default::default() }))
         })
     }
 
@@ -117,28 +117,28 @@ impl Writer {
         batch: &WriteBatch,
         from: usize,
         statements: &[S],
-        mut carry_out: impl FnMut(&mut Writer, &WriteBatch, &S) -> Attempt<Carried>,
-    ) -> Attempt<Part> {
+        mut carry_out: impl FnMut(&mut Writer, &WriteBatch, &S) -> Attempt<StatementProgress>,
+    ) -> Attempt<BatchPart> {
         let inserts = matches!(batch.statements, Statements::Insert(_));
         let statements_per_look = if inserts { INSERTS_PER_LOOK } else { 1 };
-        let mut part = Part::ending(End::Done);
+        let mut part = BatchPart::ending(PartEnd::Done);
         part.outcome.statements.reserve(statements.len() - from.min(statements.len()));
         for (at, statement) in statements.iter().enumerate().skip(from) {
             if at > from && at.is_multiple_of(statements_per_look) && self.is_part_over() {
-                part.end = End::Paused;
+                part.end = PartEnd::Paused;
                 break;
             }
             let carried_out = steps::bounded(STEPS_MAX, || carry_out(self, batch, statement));
             let access = std::mem::take(&mut self.access);
             let outcome = match carried_out.map_err(Failure::from).flatten() {
-                Ok(Carried::Done(done)) => Ok(done),
+                Ok(StatementProgress::Done(done)) => Ok(done),
                 Err(Failure::Refused(error)) => Err(error),
-                Ok(Carried::Begun(begun)) => {
-                    part.end = End::Beside(Some(begun), Long::Search);
+                Ok(StatementProgress::PartialStatement(begun)) => {
+                    part.end = PartEnd::OnWorker(Some(begun), SlowPart::Search);
                     break;
                 }
-                Err(Failure::TakesLong(long)) => {
-                    part.end = End::Beside(None, long);
+                Err(Failure::TooSlow(long)) => {
+                    part.end = PartEnd::OnWorker(None, long);
                     break;
                 }
                 Err(failure) => return Err(failure),
@@ -155,9 +155,9 @@ impl Writer {
         Ok(part)
     }
 
-    fn update(&mut self, batch: &WriteBatch, statement: &UpdateStatement) -> Attempt<Carried> {
+    fn update(&mut self, batch: &WriteBatch, statement: &UpdateStatement) -> Attempt<StatementProgress> {
         let namespace = &batch.namespace;
-        let target = Target::of_update(statement);
+        let target = UpdateTarget::of_update(statement);
         let mut outcome = StatementOutcome::default();
         let collection = self.catalog.get(namespace).cloned();
         if collection.is_none() {
@@ -171,7 +171,7 @@ impl Writer {
                     writer.update_found(&collection, found, batch, statement, outcome)
                 };
                 if let Some(begun) = self.change_each(&collection, found, &mut outcome, change)? {
-                    return Ok(Carried::Begun(begun));
+                    return Ok(StatementProgress::PartialStatement(begun));
                 }
             } else if let Some(found) = self.find_one(&collection, target)? {
                 self.update_found(&collection, found, batch, statement, &mut outcome)?;
@@ -180,7 +180,7 @@ impl Writer {
         if outcome.matched == 0 && statement.upsert {
             self.upsert(batch, statement, &mut outcome)?;
         }
-        Ok(Carried::Done(outcome))
+        Ok(StatementProgress::Done(outcome))
     }
 
     /// Changes documents one by one. Gives what is left once others have waited long enough or a
@@ -191,18 +191,22 @@ impl Writer {
         found: Vec<i64>,
         outcome: &mut StatementOutcome,
         mut change: impl FnMut(&mut Writer, i64, &mut StatementOutcome) -> Attempt<()>,
-    ) -> Attempt<Option<Begun>> {
+    ) -> Attempt<Option<PartialStatement>> {
         for (at, seq) in found.iter().enumerate() {
             let changed = steps::bounded(STEPS_MAX, || change(self, *seq, outcome)).map_err(Failure::from).flatten();
             let left = match changed {
                 Ok(()) => at + 1,
-                Err(Failure::TakesLong(_)) => at,
+                Err(Failure::TooSlow(_)) => at,
                 Err(failure) => return Err(failure),
             };
             let is_over = at.is_multiple_of(DOCUMENTS_PER_LOOK) && self.is_part_over();
             if left < found.len() && (left == at || is_over) {
                 let left = found[left..].to_vec();
-                return Ok(Some(Begun { collection: collection.id, outcome: std::mem::take(outcome), left }));
+                return Ok(Some(PartialStatement {
+                    collection: collection.id,
+                    outcome: std::mem::take(outcome),
+                    left,
+                }));
             }
         }
         Ok(None)
@@ -211,7 +215,7 @@ impl Writer {
     fn update_found(
         &mut self,
         collection: &Arc<Collection>,
-        found: Found,
+        found: MatchedRow,
         batch: &WriteBatch,
         statement: &UpdateStatement,
         outcome: &mut StatementOutcome,
@@ -225,7 +229,7 @@ impl Writer {
                 if let Some(validator) = collection.validator().filter(|_| !batch.bypass_validation) {
                     validator.check_update(found.document.as_doc(), new)?;
                 }
-                let old = Old::of(collection, found.document.as_doc())?;
+                let old = OldDocument::of(collection, found.document.as_doc())?;
                 self.replace_document(collection, found.seq, &old, new)?;
             }
             Ok(applied)
@@ -270,45 +274,45 @@ impl Writer {
         Ok(())
     }
 
-    fn delete(&mut self, batch: &WriteBatch, statement: &DeleteStatement) -> Attempt<Carried> {
+    fn delete(&mut self, batch: &WriteBatch, statement: &DeleteStatement) -> Attempt<StatementProgress> {
         let namespace = &batch.namespace;
-        let target = Target::of_delete(statement);
+        let target = UpdateTarget::of_delete(statement);
         let mut outcome = StatementOutcome::default();
         let Some(collection) = self.catalog.get(namespace).cloned() else {
             self.refuse_view(namespace)?;
-            return Ok(Carried::Done(outcome));
+            return Ok(StatementProgress::Done(outcome));
         };
         // Emptying a table takes as long as reading it.
         let is_large =
             collection.documents() > EMPTIED_AT_ONCE_MAX || collection.data_bytes() > EMPTIED_AT_ONCE_BYTES_MAX;
         if statement.deletes_everything() && !is_large {
             outcome.matched = steps::unbroken(|| self.delete_all(&collection))?;
-            return Ok(Carried::Done(outcome));
+            return Ok(StatementProgress::Done(outcome));
         }
         if statement.one {
             if let Some(found) = self.find_one(&collection, target)? {
-                let old = Old::of(&collection, found.document.as_doc())?;
+                let old = OldDocument::of(&collection, found.document.as_doc())?;
                 self.delete_document(&collection, found.seq, &old)?;
                 outcome.matched = 1;
                 outcome.image = (statement.image == ReturnImage::Before).then_some(found.document);
             }
-            return Ok(Carried::Done(outcome));
+            return Ok(StatementProgress::Done(outcome));
         }
         let found = self.find_all(&collection, target)?;
         let change = |writer: &mut Writer, seq: i64, outcome: &mut StatementOutcome| {
             let Some(found) = writer.read_again(&collection, seq, target)? else { return Ok(()) };
-            let old = Old::of(&collection, found.document.as_doc())?;
+            let old = OldDocument::of(&collection, found.document.as_doc())?;
             writer.delete_document(&collection, seq, &old)?;
             outcome.matched += 1;
             Ok(())
         };
         let begun = self.change_each(&collection, found, &mut outcome, change)?;
-        Ok(begun.map_or(Carried::Done(outcome), Carried::Begun))
+        Ok(begun.map_or(StatementProgress::Done(outcome), StatementProgress::PartialStatement))
     }
 
     /// Empties a collection.
     fn delete_all(&mut self, collection: &Arc<Collection>) -> Attempt<u64> {
-        self.enter_late_for_others(collection.id)?;
+        self.apply_deferred_early(collection.id)?;
         for index in &collection.indexes {
             self.connection.execute(&format!("DELETE FROM {}", index.sql.table), [])?;
         }
@@ -318,43 +322,43 @@ impl Writer {
             self.connection.prepare_cached(sql)?.query_row([collection.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let pending = self.deltas.get(&collection.id).map_or((0, 0), |delta| (delta.documents, delta.data_bytes));
         let deleted = self.connection.execute(&format!("DELETE FROM {}", collection.sql.table), [])?;
-        self.note(collection, -(stored.0 + pending.0), -(stored.1 + pending.1));
-        self.note_any_change(&collection.namespace);
+        self.add_to_counters(collection, -(stored.0 + pending.0), -(stored.1 + pending.1));
+        self.report_unspecified_change(&collection.namespace);
         Ok(deleted as u64)
     }
 
     fn plan(&mut self, collection: &Arc<Collection>, query: &Query<'_>) -> Attempt<SqlitePlan> {
-        let late = RefCell::new(Vec::new());
+        let deferred = RefCell::new(Vec::new());
         let measure = |connection: &_, scan: &IndexScan, enough: u64| {
-            let index = scan.index.as_ref().filter(|index| index.is_late());
-            late.borrow_mut().extend(index.map(|index| index.id));
+            let index = scan.index.as_ref().filter(|index| index.has_deferred_entries());
+            deferred.borrow_mut().extend(index.map(|index| index.id));
             scan::measure_keys(connection, collection, scan, enough).unwrap_or(enough)
         };
         let mut plan =
             planner::plan(Some(collection), query, &|_, scan, enough| measure(&self.connection, scan, enough))?;
-        if !late.borrow().is_empty() {
+        if !deferred.borrow().is_empty() {
             // It was measured by what lacks entries.
-            let indexes = late.take();
-            self.enter_late_for_reader(collection.id, &indexes)?;
+            let indexes = deferred.take();
+            self.apply_deferred_for_reader(collection.id, &indexes)?;
             plan = planner::plan(Some(collection), query, &|_, scan, enough| measure(&self.connection, scan, enough))?;
         }
-        if let Some((_, indexes)) = plan.late_indexes() {
-            self.enter_late_for_reader(collection.id, &indexes)?;
+        if let Some((_, indexes)) = plan.deferred_indexes() {
+            self.apply_deferred_for_reader(collection.id, &indexes)?;
         }
         Ok(plan)
     }
 
     /// The first document that matches, in the order of the sort if there is one.
-    fn find_one(&mut self, collection: &Arc<Collection>, target: Target<'_>) -> Attempt<Option<Found>> {
+    fn find_one(&mut self, collection: &Arc<Collection>, target: UpdateTarget<'_>) -> Attempt<Option<MatchedRow>> {
         let plan = self.plan(collection, &query_of(target, Some(1)))?;
         refuse_to_search(collection, &plan, true)?;
         match target.sort.filter(|_| !plan.facts.sorted) {
             Some(sort) => self.find_least(collection, target, &plan, sort),
             None => {
-                let mut found: Option<Found> = None;
+                let mut found: Option<MatchedRow> = None;
                 self.walk(&plan, &mut |seq, document: Doc<'_>| {
                     let Some(details) = check(target, plan.facts.exact, document)? else { return Ok(Flow::Continue) };
-                    found = Some(Found { seq, document: document.to_owned(), details });
+                    found = Some(MatchedRow { seq, document: document.to_owned(), details });
                     Ok(Flow::StopAfter)
                 })?;
                 Ok(found)
@@ -366,11 +370,11 @@ impl Writer {
     fn find_least(
         &mut self,
         collection: &Arc<Collection>,
-        target: Target<'_>,
+        target: UpdateTarget<'_>,
         plan: &SqlitePlan,
         sort: &Sort,
-    ) -> Attempt<Option<Found>> {
-        let target = Target { details: target.details || !sort.needs().is_empty(), ..target };
+    ) -> Attempt<Option<MatchedRow>> {
+        let target = UpdateTarget { details: target.details || !sort.needs().is_empty(), ..target };
         let mut least: Option<i64> = None;
         let mut least_key: Vec<u8> = Vec::new();
         let mut key: Vec<u8> = Vec::new();
@@ -388,7 +392,7 @@ impl Writer {
     }
 
     /// All documents that match, by number: found before the first is changed, so that no change leads the scan astray.
-    fn find_all(&mut self, collection: &Arc<Collection>, target: Target<'_>) -> Attempt<Vec<i64>> {
+    fn find_all(&mut self, collection: &Arc<Collection>, target: UpdateTarget<'_>) -> Attempt<Vec<i64>> {
         let plan = self.plan(collection, &query_of(target, None))?;
         refuse_to_search(collection, &plan, false)?;
         let mut found = Vec::new();
@@ -407,7 +411,7 @@ impl Writer {
         let before = plan.examined();
         let end = scan::slice(&self.connection, plan, &mut Cursor::default(), deadline, visit)?;
         if end == SliceEnd::Paused {
-            return Err(Failure::TakesLong(Long::Search));
+            return Err(Failure::TooSlow(SlowPart::Search));
         }
         self.access.examined = self.access.examined + (plan.examined() - before);
         self.access.summary = plan.summary();
@@ -415,10 +419,10 @@ impl Writer {
     }
 
     /// Reads a document that was found in the same transaction.
-    fn read_again(&self, collection: &Collection, seq: i64, target: Target<'_>) -> Attempt<Option<Found>> {
+    fn read_again(&self, collection: &Collection, seq: i64, target: UpdateTarget<'_>) -> Attempt<Option<MatchedRow>> {
         let Some(document) = self.read(collection, seq)? else { return Ok(None) };
         let details = check(target, true, document.as_doc())?;
-        Ok(details.map(|details| Found { seq, document, details }))
+        Ok(details.map(|details| MatchedRow { seq, document, details }))
     }
 
     pub(super) fn read(&self, collection: &Collection, seq: i64) -> Attempt<Option<DocBuf>> {
@@ -431,20 +435,20 @@ impl Writer {
 
 /// Fails where all of a large collection would have to be read.
 fn refuse_to_search(collection: &Collection, plan: &SqlitePlan, one: bool) -> Attempt<()> {
-    let reads_all = matches!(plan.access, Access::Natural { .. }) && !plan.is_narrow(one);
+    let reads_all = matches!(plan.access, Access::Natural { .. }) && !plan.reads_few(one);
     match reads_all && collection.documents() > SEARCHED_MAX {
-        true => Err(Failure::TakesLong(Long::Search)),
+        true => Err(Failure::TooSlow(SlowPart::Search)),
         false => Ok(()),
     }
 }
 
-pub fn query_of<'q>(target: Target<'q>, limit: Option<u64>) -> Query<'q> {
+pub fn query_of<'q>(target: UpdateTarget<'q>, limit: Option<u64>) -> Query<'q> {
     let hint = target.hint.map(ValueBuf::as_value);
     Query { predicate: target.predicate, sort: target.sort, limit, hint, fields: None }
 }
 
 /// How a document matches; `None`: it does not. `exact`: it is known to.
-pub fn check(target: Target<'_>, exact: bool, document: Doc<'_>) -> Result<Option<MatchDetails>> {
+pub fn check(target: UpdateTarget<'_>, exact: bool, document: Doc<'_>) -> Result<Option<MatchDetails>> {
     let mut details = MatchDetails::default();
     let matches = match (target.details, exact) {
         (true, _) => target.predicate.matches_with(document, &mut details)?,

@@ -21,14 +21,14 @@ const SESSIONS_INTERVAL: Duration = Duration::from_secs(300);
 const OVERDUE: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
-pub struct Cleaning {
+pub struct Cleanup {
     last: Option<Instant>,
     /// Tables of dropped collections and indexes.
     dropped: Vec<String>,
     sessions_looked_at: Option<Instant>,
 }
 
-impl Cleaning {
+impl Cleanup {
     /// Takes up what an earlier process left.
     pub fn find_dropped(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         self.last = Some(Instant::now());
@@ -49,31 +49,31 @@ impl Cleaning {
 
 impl Writer {
     /// Does one piece of work that can wait; `false`: there is none.
-    pub(super) fn clean_a_little(&mut self) -> bool {
-        self.cleaning.last = Some(Instant::now());
-        self.enter_left_again();
-        let work = match self.cleaning.dropped.last().cloned() {
+    pub(super) fn run_cleanup_step(&mut self) -> bool {
+        self.cleanup.last = Some(Instant::now());
+        self.retry_recovery();
+        let work = match self.cleanup.dropped.last().cloned() {
             Some(table) => self.transaction(|writer| writer.empty_table(&table)).map(|empty| {
                 if empty {
-                    self.cleaning.dropped.pop();
+                    self.cleanup.dropped.pop();
                 }
             }),
             None if self.sessions_are_due() => {
-                self.cleaning.sessions_looked_at = Some(Instant::now());
+                self.cleanup.sessions_looked_at = Some(Instant::now());
                 self.transaction(Writer::forget_sessions)
             }
             None => return false,
         };
         if let Err(failure) = work {
             tracing::warn!(?failure, "dropped tables and old sessions could not be cleaned up");
-            self.cleaning.dropped.clear();
+            self.cleanup.dropped.clear();
             return false;
         }
         true
     }
 
     fn sessions_are_due(&self) -> bool {
-        self.cleaning.sessions_looked_at.is_none_or(|at| at.elapsed() > SESSIONS_INTERVAL)
+        self.cleanup.sessions_looked_at.is_none_or(|at| at.elapsed() > SESSIONS_INTERVAL)
     }
 
     fn forget_sessions(&mut self) -> Attempt<()> {
@@ -89,7 +89,7 @@ impl Writer {
             return Ok(());
         }
         self.connection.prepare_cached("INSERT OR REPLACE INTO dropped(name) VALUES(?1)")?.execute([table])?;
-        self.undo.tables.push(table.to_owned());
+        self.effects.tables.push(table.to_owned());
         Ok(())
     }
 

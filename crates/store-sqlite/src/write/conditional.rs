@@ -4,7 +4,7 @@
 //! changed, and the worker evaluates again. Several workers evaluate at the same time, and none of
 //! them waits for another.
 
-use super::documents::{Entries, Old};
+use super::documents::{IndexEntries, OldDocument};
 use super::{GROUP_TIME_MAX, Writer};
 use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure, in_collection};
@@ -19,7 +19,7 @@ use store::{BatchOutcome, Namespace, RetryKey};
 use tokio::sync::oneshot;
 
 /// Changes of a collection that belong to one statement.
-pub struct Conditional {
+pub struct ConditionalChanges {
     pub namespace: Namespace,
     /// The collection whose indexes the entries are for. `None`: there was no collection.
     pub collection: Option<Arc<Collection>>,
@@ -43,19 +43,19 @@ pub struct Record {
 pub enum Change {
     Insert {
         document: DocBuf,
-        entries: Entries,
+        entries: IndexEntries,
     },
     Replace {
         seq: i64,
         old: DocBuf,
-        old_entries: Entries,
+        old_entries: IndexEntries,
         new: DocBuf,
-        new_entries: Entries,
+        new_entries: IndexEntries,
     },
     Delete {
         seq: i64,
         old: DocBuf,
-        entries: Entries,
+        entries: IndexEntries,
     },
     /// Deletes a document whatever it is.
     DeleteAny {
@@ -79,7 +79,7 @@ pub enum Applied {
     /// What became of the first changes. Nothing behind a refused one is changed. All are given
     /// back, because memory counts as the request's until its own thread frees it. So is the
     /// record.
-    InPart(Vec<Changed>, Vec<Change>, Option<Record>),
+    Applied(Vec<Changed>, Vec<Change>, Option<Record>),
 }
 
 /// What became of a change.
@@ -91,17 +91,17 @@ pub enum Changed {
 }
 
 impl Writer {
-    pub(super) fn run_conditional(&mut self, changes: Conditional, reply: oneshot::Sender<Result<Applied>>) {
+    pub(super) fn run_conditional(&mut self, changes: ConditionalChanges, reply: oneshot::Sender<Result<Applied>>) {
         let (journal, namespace) = (changes.journal, changes.namespace.clone());
         let deletes = |change: &Change| matches!(change, Change::Delete { .. } | Change::DeleteAny { .. });
         let deletes = changes.changes.iter().all(deletes);
-        self.reserve.met_full_disk = false;
+        self.reserve.disk_is_full = false;
         if reply.is_closed() {
             return;
         }
         let attempt =
             catch_unwind(AssertUnwindSafe(|| self.transaction(|writer| writer.apply_conditional(changes, deletes))));
-        if self.reserve.met_full_disk && deletes {
+        if self.reserve.disk_is_full && deletes {
             self.make_room();
         }
         let applied = match attempt {
@@ -124,8 +124,8 @@ impl Writer {
         self.acknowledge(waiting);
     }
 
-    fn apply_conditional(&mut self, changes: Conditional, deletes: bool) -> Attempt<Applied> {
-        let Conditional { namespace, collection, changes, record, .. } = changes;
+    fn apply_conditional(&mut self, changes: ConditionalChanges, deletes: bool) -> Attempt<Applied> {
+        let ConditionalChanges { namespace, collection, changes, record, .. } = changes;
         self.catalog.check_readable(&namespace)?;
         self.check_room(deletes)?;
         if let Some(record) = &record
@@ -134,7 +134,7 @@ impl Writer {
             return Ok(Applied::Recorded(outcome));
         }
         if changes.is_empty() {
-            return Ok(Applied::InPart(Vec::new(), Vec::new(), record));
+            return Ok(Applied::Applied(Vec::new(), Vec::new(), record));
         }
         let collection = match (self.catalog.get(&namespace), &collection) {
             (Some(now), Some(then)) if Arc::ptr_eq(now, then) => now.clone(),
@@ -163,32 +163,32 @@ impl Writer {
         {
             self.record_encoded(&record.key, &record.outcomes)?;
         }
-        Ok(Applied::InPart(changed, changes, record))
+        Ok(Applied::Applied(changed, changes, record))
     }
 
     /// Applies a change; false where the document is another one.
     fn change(&mut self, collection: &Arc<Collection>, change: &Change) -> Attempt<bool> {
         match change {
             Change::Insert { document, entries } => {
-                self.insert_entered(collection, document.as_doc(), entries, false)?;
+                self.insert_with_entries(collection, document.as_doc(), entries, false)?;
             }
             Change::Replace { seq, old, old_entries, new, new_entries } => {
                 if !self.is_still(collection, *seq, old.as_doc())? {
                     return Ok(false);
                 }
-                let old = Old { document: old.as_doc(), entries: Cow::Borrowed(old_entries) };
-                self.replace_entered(collection, *seq, &old, new.as_doc(), new_entries)?;
+                let old = OldDocument { document: old.as_doc(), entries: Cow::Borrowed(old_entries) };
+                self.replace_with_entries(collection, *seq, &old, new.as_doc(), new_entries)?;
             }
             Change::Delete { seq, old, entries } => {
                 if !self.is_still(collection, *seq, old.as_doc())? {
                     return Ok(false);
                 }
-                let old = Old { document: old.as_doc(), entries: Cow::Borrowed(entries) };
+                let old = OldDocument { document: old.as_doc(), entries: Cow::Borrowed(entries) };
                 self.delete_document(collection, *seq, &old)?;
             }
             Change::DeleteAny { seq } => {
                 let Some(old) = self.read(collection, *seq)? else { return Ok(false) };
-                let old = Old::of(collection, old.as_doc())?;
+                let old = OldDocument::of(collection, old.as_doc())?;
                 self.delete_document(collection, *seq, &old)?;
             }
         }

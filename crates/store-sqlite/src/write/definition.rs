@@ -70,7 +70,7 @@ impl Writer {
 
     pub(super) fn put(&mut self, collection: Collection) -> Arc<Collection> {
         let collection = Arc::new(collection);
-        self.note_any_change(&collection.namespace);
+        self.report_unspecified_change(&collection.namespace);
         Arc::make_mut(&mut self.catalog).put(collection.clone());
         collection
     }
@@ -95,7 +95,7 @@ impl Writer {
     /// Drops a collection; gives how many indexes it had.
     pub fn drop_collection(&mut self, namespace: &Namespace) -> Attempt<Option<usize>> {
         let Some(collection) = self.catalog.get(namespace).cloned() else { return Ok(None) };
-        self.note_any_change(namespace);
+        self.report_unspecified_change(namespace);
         Arc::make_mut(&mut self.catalog).remove(namespace);
         for sql in [
             "DELETE FROM collections WHERE id = ?1",
@@ -113,7 +113,7 @@ impl Writer {
         self.deltas.remove(&collection.id);
         self.next_seq.remove(&collection.id);
         let indexes = collection.indexes.len() + 1;
-        self.undo.dropped.push(collection);
+        self.effects.dropped.push(collection);
         Ok(Some(indexes))
     }
 
@@ -152,7 +152,7 @@ impl Writer {
             &*to.database,
             &*to.collection,
         ))?;
-        self.note_any_change(from);
+        self.report_unspecified_change(from);
         Arc::make_mut(&mut self.catalog).remove(from);
         self.put(Collection { namespace: to.clone(), ..Collection::clone(&collection) });
         Ok(())
@@ -181,8 +181,8 @@ impl Writer {
             IndexKind::of(spec)?;
         }
         let holds_documents = self.catalog.get(namespace).is_some_and(|collection| collection.documents() > 0);
-        let wanted = index_rules::new_ones(specs, &existing)
-            .map_err(|error| if holds_documents { index_rules::built_twice(error) } else { error })?;
+        let wanted = index_rules::new_indexes(specs, &existing)
+            .map_err(|error| if holds_documents { index_rules::requested_twice(error) } else { error })?;
         let indexes_before = existing.len();
         let indexes_after = indexes_before + wanted.len();
         self.ensure_collection(namespace)?;
@@ -224,8 +224,8 @@ impl Writer {
         built.push(index.clone());
         self.connection.execute_batch(&index.sql.create(index.spec.unique))?;
         match large {
-            true => self.fill_beside_others(collection, &index)?,
-            false => self.enter_documents(collection, &index)?,
+            true => self.fill_large_index(collection, &index)?,
+            false => self.index_documents(collection, &index)?,
         }
         let (spec, multikey) = (index.spec.spec.as_bytes(), index.multikey.to_stored());
         self.connection.prepare_cached(insert)?.execute((id, collection.id, spec, multikey))?;
@@ -249,8 +249,8 @@ impl Writer {
             .prepare_cached("UPDATE indexes SET spec = ?2 WHERE id = ?1")?
             .execute((index.id, spec.spec.as_bytes()))?;
         let mut other = Index::new(index.id, collection.id, index_spec(spec.spec), Multikey::none())?;
-        (other.multikey, other.late) = (index.multikey.clone(), index.late.clone());
-        other.behind = index.behind.clone();
+        (other.multikey, other.deferred) = (index.multikey.clone(), index.deferred.clone());
+        other.incomplete = index.incomplete.clone();
         *index = Arc::new(other);
         self.put(changed);
         Ok(())

@@ -23,19 +23,19 @@ const FREE_MIN: u64 = 3 * BYTES;
 /// How often it is looked whether there is room again.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-pub struct Reserve {
+pub struct DiskReserve {
     path: PathBuf,
     /// The file went for deletions.
     released: bool,
     looked_at: Option<Instant>,
     /// A transaction has failed because the disk is full.
-    pub met_full_disk: bool,
+    pub disk_is_full: bool,
 }
 
-impl Reserve {
-    pub fn beside(database: &Path) -> Reserve {
+impl DiskReserve {
+    pub fn beside(database: &Path) -> DiskReserve {
         let path = database.with_extension("reserve");
-        let mut reserve = Reserve { path, released: false, looked_at: None, met_full_disk: false };
+        let mut reserve = DiskReserve { path, released: false, looked_at: None, disk_is_full: false };
         if !reserve.path.exists() {
             reserve.make();
         }
@@ -103,9 +103,9 @@ impl Writer {
 
     /// Makes room for deletions on a full disk.
     pub(super) fn make_room(&mut self) {
-        self.reserve.met_full_disk = false;
+        self.reserve.disk_is_full = false;
         self.reserve.release();
-        let begun_anew = self.shared.while_reads_wait(|| sync::checkpoint(&self.connection, "RESTART"));
+        let begun_anew = self.shared.with_reads_paused(|| sync::checkpoint(&self.connection, "RESTART"));
         if let Err(error) = begun_anew {
             tracing::warn!(%error, "the write-ahead log could not be moved into the file");
         }

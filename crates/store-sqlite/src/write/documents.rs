@@ -17,7 +17,7 @@ use store::Cap;
 
 /// A document's keys, index by index in the collection's order.
 #[derive(Clone, Debug)]
-pub struct Entries {
+pub struct IndexEntries {
     pub keys: Vec<Vec<Key>>,
     /// What indexes have to note: which parts of their paths met an array, and values that have the keys of others.
     arrays: Vec<(usize, u64)>,
@@ -32,20 +32,20 @@ impl Writer {
         document: Doc<'_>,
         later: bool,
     ) -> Attempt<()> {
-        let entries = Entries::of(collection, document)?;
-        steps::unbroken(|| self.insert_entered(collection, document, &entries, later))
+        let entries = IndexEntries::of(collection, document)?;
+        steps::unbroken(|| self.insert_with_entries(collection, document, &entries, later))
     }
 
     /// As [`Writer::insert_document`], with the entries made before.
-    pub(super) fn insert_entered(
+    pub(super) fn insert_with_entries(
         &mut self,
         collection: &Arc<Collection>,
         document: Doc<'_>,
-        entries: &Entries,
+        entries: &IndexEntries,
         later: bool,
     ) -> Attempt<()> {
         keys::id_key(document, &collection.collation, &mut self.key);
-        let seq = self.take_seq(collection)?;
+        let seq = self.next_seq_of(collection)?;
         let insert = self.connection.prepare_cached(&collection.sql.insert)?.execute((
             seq,
             self.key.as_slice(),
@@ -54,17 +54,17 @@ impl Writer {
         if let Err(error) = insert {
             return Err(if is_duplicate(&error) { duplicate_id(collection, document).into() } else { error.into() });
         }
-        self.note_arrays(collection, entries)?;
-        let at_once = |index: &Index| !later || !deferred::may_wait(index);
+        self.store_multikey(collection, entries)?;
+        let at_once = |index: &Index| !later || !deferred::may_defer(index);
         if let Some((index, key)) = self.add_entries(collection, seq, &entries.keys, at_once)? {
             self.connection.prepare_cached(&collection.sql.delete)?.execute([seq])?;
             return Err(duplicate(collection, index, document, key).into());
         }
         if later {
-            self.gather(collection, seq, entries)?;
+            self.defer(collection, seq, entries)?;
         }
-        self.note(collection, 1, document.size() as i64);
-        self.note_change(collection, None, Some(document));
+        self.add_to_counters(collection, 1, document.size() as i64);
+        self.report_change(collection, None, Some(document));
         match collection.cap() {
             Some(cap) => self.trim(collection, cap),
             None => Ok(()),
@@ -87,7 +87,7 @@ impl Writer {
                 let (seq, document) = scan::stored(row, collection)?;
                 (seq, document.to_owned())
             };
-            self.delete_document(collection, seq, &Old::of(collection, old.as_doc())?)?;
+            self.delete_document(collection, seq, &OldDocument::of(collection, old.as_doc())?)?;
         }
     }
 
@@ -96,25 +96,25 @@ impl Writer {
         &mut self,
         collection: &Arc<Collection>,
         seq: i64,
-        old: &Old<'_>,
+        old: &OldDocument<'_>,
         new: Doc<'_>,
     ) -> Attempt<()> {
-        let new_entries = Entries::of(collection, new)?;
-        steps::unbroken(|| self.replace_entered(collection, seq, old, new, &new_entries))
+        let new_entries = IndexEntries::of(collection, new)?;
+        steps::unbroken(|| self.replace_with_entries(collection, seq, old, new, &new_entries))
     }
 
     /// As [`Writer::replace_document`], with the entries made before.
-    pub(super) fn replace_entered(
+    pub(super) fn replace_with_entries(
         &mut self,
         collection: &Arc<Collection>,
         seq: i64,
-        old: &Old<'_>,
+        old: &OldDocument<'_>,
         new: Doc<'_>,
-        new_entries: &Entries,
+        new_entries: &IndexEntries,
     ) -> Attempt<()> {
-        self.enter_late_of(collection.id, seq)?;
+        self.apply_deferred_before_change(collection.id, seq)?;
         self.note_touched(collection, seq);
-        self.note_arrays(collection, new_entries)?;
+        self.store_multikey(collection, new_entries)?;
         let gone = difference(&old.entries, new_entries);
         let come = difference(new_entries, &old.entries);
         if let Some((index, key)) = self.add_entries(collection, seq, &come, |_| true)? {
@@ -122,22 +122,27 @@ impl Writer {
         }
         self.remove_entries(collection, seq, &gone)?;
         self.connection.prepare_cached(&collection.sql.update)?.execute((seq, new.as_bytes()))?;
-        self.note(collection, 0, new.size() as i64 - old.document.size() as i64);
-        self.note_change(collection, Some(old.document), Some(new));
+        self.add_to_counters(collection, 0, new.size() as i64 - old.document.size() as i64);
+        self.report_change(collection, Some(old.document), Some(new));
         Ok(())
     }
 
-    pub(super) fn delete_document(&mut self, collection: &Arc<Collection>, seq: i64, old: &Old<'_>) -> Attempt<()> {
-        steps::unbroken(|| self.delete_entered(collection, seq, old))
+    pub(super) fn delete_document(
+        &mut self,
+        collection: &Arc<Collection>,
+        seq: i64,
+        old: &OldDocument<'_>,
+    ) -> Attempt<()> {
+        steps::unbroken(|| self.delete_with_entries(collection, seq, old))
     }
 
-    fn delete_entered(&mut self, collection: &Arc<Collection>, seq: i64, old: &Old<'_>) -> Attempt<()> {
-        self.enter_late_of(collection.id, seq)?;
+    fn delete_with_entries(&mut self, collection: &Arc<Collection>, seq: i64, old: &OldDocument<'_>) -> Attempt<()> {
+        self.apply_deferred_before_change(collection.id, seq)?;
         self.note_touched(collection, seq);
         self.remove_entries(collection, seq, &old.entries.keys)?;
         self.connection.prepare_cached(&collection.sql.delete)?.execute([seq])?;
-        self.note(collection, -1, -(old.document.size() as i64));
-        self.note_change(collection, Some(old.document), None);
+        self.add_to_counters(collection, -1, -(old.document.size() as i64));
+        self.report_change(collection, Some(old.document), None);
         Ok(())
     }
 
@@ -192,7 +197,7 @@ impl Writer {
         Ok(())
     }
 
-    fn note_arrays(&mut self, collection: &Collection, entries: &Entries) -> Attempt<()> {
+    fn store_multikey(&mut self, collection: &Collection, entries: &IndexEntries) -> Attempt<()> {
         for (at, parts) in &entries.arrays {
             if let Some(index) = collection.indexes.get(*at) {
                 self.set_multikey(index, *parts)?;
@@ -207,13 +212,13 @@ impl Writer {
             return Ok(());
         }
         let before = index.multikey.note(parts);
-        self.undo.multikey.push((index.clone(), before));
+        self.effects.multikey.push((index.clone(), before));
         let stored = (index.multikey.to_stored(), index.id);
         self.connection.prepare_cached("UPDATE indexes SET multikey = ?1 WHERE id = ?2")?.execute(stored)?;
         Ok(())
     }
 
-    fn take_seq(&mut self, collection: &Collection) -> Attempt<i64> {
+    fn next_seq_of(&mut self, collection: &Collection) -> Attempt<i64> {
         if let Some(next) = self.next_seq.get_mut(&collection.id) {
             *next += 1;
             return Ok(*next);
@@ -227,25 +232,25 @@ impl Writer {
 }
 
 /// What must be known of a document to take it out again.
-pub struct Old<'d> {
+pub struct OldDocument<'d> {
     pub document: Doc<'d>,
-    pub entries: Cow<'d, Entries>,
+    pub entries: Cow<'d, IndexEntries>,
 }
 
-impl<'d> Old<'d> {
-    pub fn of(collection: &Collection, document: Doc<'d>) -> Attempt<Old<'d>> {
-        Ok(Old { document, entries: Cow::Owned(Entries::of(collection, document)?) })
+impl<'d> OldDocument<'d> {
+    pub fn of(collection: &Collection, document: Doc<'d>) -> Attempt<OldDocument<'d>> {
+        Ok(OldDocument { document, entries: Cow::Owned(IndexEntries::of(collection, document)?) })
     }
 }
 
-impl Entries {
+impl IndexEntries {
     /// Those of a document in a collection without indexes.
-    pub fn none() -> Entries {
-        Entries { keys: Vec::new(), arrays: Vec::new() }
+    pub fn none() -> IndexEntries {
+        IndexEntries { keys: Vec::new(), arrays: Vec::new() }
     }
 
-    pub fn of(collection: &Collection, document: Doc<'_>) -> Result<Entries> {
-        let mut entries = Entries { keys: Vec::with_capacity(collection.indexes.len()), arrays: Vec::new() };
+    pub fn of(collection: &Collection, document: Doc<'_>) -> Result<IndexEntries> {
+        let mut entries = IndexEntries { keys: Vec::with_capacity(collection.indexes.len()), arrays: Vec::new() };
         for (at, index) in collection.indexes.iter().enumerate() {
             let mut arrays = 0;
             entries.keys.push(keys::index_keys_with_features(document, index, &mut arrays)?);
@@ -258,7 +263,7 @@ impl Entries {
 }
 
 /// The keys of `left` that are not in `right`; both are in order.
-fn difference(left: &Entries, right: &Entries) -> Vec<Vec<Key>> {
+fn difference(left: &IndexEntries, right: &IndexEntries) -> Vec<Vec<Key>> {
     let one = |(left, right): (&Vec<Key>, &Vec<Key>)| -> Vec<Key> {
         left.iter().filter(|key| right.binary_search(key).is_err()).cloned().collect()
     };

@@ -38,7 +38,7 @@ pub fn is_large(collection: &Collection) -> bool {
 }
 
 /// How often the log says how far a build is.
-const TELL_EVERY: Duration = Duration::from_secs(10);
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A build under way.
 pub struct Build {
@@ -63,7 +63,7 @@ impl Writer {
     }
 
     /// Enters all documents into a new index, of which there is a table and nothing else yet, and lets others in meanwhile.
-    pub(super) fn fill_beside_others(&mut self, collection: &Arc<Collection>, index: &Arc<Index>) -> Attempt<()> {
+    pub(super) fn fill_large_index(&mut self, collection: &Arc<Collection>, index: &Arc<Index>) -> Attempt<()> {
         let begun = Instant::now();
         self.connection
             .prepare_cached("INSERT OR REPLACE INTO dropped(name) VALUES(?1)")?
@@ -73,11 +73,11 @@ impl Writer {
         self.put(with_index);
         let namespace = collection.namespace.clone();
         self.build = Some(Build { collection: collection.id, namespace, touched: AHashSet::new() });
-        self.breathing = Some(begun);
+        self.last_yield = Some(begun);
         let (name, namespace, documents) = (&index.spec.name, &collection.namespace, collection.documents());
         tracing::info!(index = %name, %namespace, documents, "index build begins");
-        let entered = self.enter_documents(collection, index);
-        (self.breathing, self.build) = (None, None);
+        let entered = self.index_documents(collection, index);
+        (self.last_yield, self.build) = (None, None);
         entered?;
         self.connection.prepare_cached("DELETE FROM dropped WHERE name = ?1")?.execute([&index.sql.table])?;
         tracing::info!(index = %name, %namespace, milliseconds = begun.elapsed().as_millis() as u64, "index built");
@@ -94,7 +94,7 @@ impl Writer {
             self.connection
                 .prepare_cached("INSERT OR REPLACE INTO dropped(name) VALUES(?1)")?
                 .execute([&index.sql.table])?;
-            self.undo.tables.push(index.sql.table.clone());
+            self.effects.tables.push(index.sql.table.clone());
         }
         self.commit()?;
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
@@ -102,7 +102,7 @@ impl Writer {
     }
 
     /// Enters all documents.
-    pub(super) fn enter_documents(&mut self, collection: &Arc<Collection>, index: &Arc<Index>) -> Attempt<()> {
+    pub(super) fn index_documents(&mut self, collection: &Arc<Collection>, index: &Arc<Index>) -> Attempt<()> {
         let plan = planner::everything(collection);
         let mut cursor = Cursor::default();
         let (mut seen, mut told) = (0, Instant::now());
@@ -111,7 +111,7 @@ impl Writer {
             let mut chunk: Vec<(Key, i64)> = Vec::new();
             let (mut bytes, mut arrays) = (0, 0);
             let end = loop {
-                let deadline = self.breathing_until();
+                let deadline = self.yield_deadline();
                 let end =
                     scan::slice(&self.connection, &plan, &mut cursor, deadline, &mut |seq, document: Doc<'_>| {
                         seen += 1;
@@ -126,13 +126,13 @@ impl Writer {
                 if end != SliceEnd::Paused {
                     break end;
                 }
-                self.breathe()?;
+                self.yield_to_others()?;
             };
             self.set_multikey(index, arrays)?;
             chunk.sort_unstable();
-            self.enter_keys(collection, index, &chunk)?;
-            self.enter_touched(collection, index)?;
-            if told.elapsed() >= TELL_EVERY {
+            self.insert_keys(collection, index, &chunk)?;
+            self.reindex_touched(collection, index)?;
+            if told.elapsed() >= LOG_INTERVAL {
                 told = Instant::now();
                 let (name, namespace) = (&index.spec.name, &collection.namespace);
                 tracing::info!(index = %name, %namespace, documents = seen, percent = self.progress.percent(), "index build goes on");
@@ -143,21 +143,21 @@ impl Writer {
         }
     }
 
-    fn enter_keys(&mut self, collection: &Collection, index: &Arc<Index>, chunk: &[(Key, i64)]) -> Attempt<()> {
+    fn insert_keys(&mut self, collection: &Collection, index: &Arc<Index>, chunk: &[(Key, i64)]) -> Attempt<()> {
         for some in chunk.chunks(KEYS_PER_LOOK) {
             self.progress.check()?;
             for (key, seq) in some {
                 if !self.build_of(collection).is_some_and(|build| build.touched.contains(seq)) {
-                    self.enter_key(collection, index, key, *seq)?;
+                    self.insert_key(collection, index, key, *seq)?;
                 }
             }
-            self.breathe()?;
+            self.yield_to_others()?;
         }
         Ok(())
     }
 
     /// Enters what was changed while the keys in hand were on their way, as it is now.
-    fn enter_touched(&mut self, collection: &Collection, index: &Arc<Index>) -> Attempt<()> {
+    fn reindex_touched(&mut self, collection: &Collection, index: &Arc<Index>) -> Attempt<()> {
         let Some(build) = self.build_of(collection) else { return Ok(()) };
         for seq in std::mem::take(&mut build.touched) {
             let mut statement = self.connection.prepare_cached(&collection.sql.by_seq)?;
@@ -165,14 +165,14 @@ impl Writer {
             drop(statement);
             let Some(document) = bytes.and_then(DocBuf::from_vec) else { continue };
             for key in keys::index_keys(document.as_doc(), index)? {
-                self.enter_key(collection, index, &key, seq)?;
+                self.insert_key(collection, index, &key, seq)?;
             }
         }
         Ok(())
     }
 
     /// Enters a key, which may be there already: a write has brought it. Error 11000 when it is another document's.
-    fn enter_key(&self, collection: &Collection, index: &Arc<Index>, key: &Key, seq: i64) -> Attempt<()> {
+    fn insert_key(&self, collection: &Collection, index: &Arc<Index>, key: &Key, seq: i64) -> Attempt<()> {
         let insert = self.connection.prepare_cached(&index.sql.insert)?.execute((key.as_slice(), seq));
         match insert {
             Ok(_) => Ok(()),

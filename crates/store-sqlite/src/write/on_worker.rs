@@ -8,13 +8,13 @@
 
 mod search;
 
-use super::batch::{Found, Target, written};
-use super::conditional::{Applied, Change, Changed, Conditional, Record};
-use super::documents::Entries;
-use super::part::{Begun, Rest, Settled, is_over};
+use super::batch::{MatchedRow, UpdateTarget, written};
+use super::conditional::{Applied, Change, Changed, ConditionalChanges, Record};
+use super::documents::IndexEntries;
+use super::part::{BatchProgress, PartialStatement, RemainingBatch, is_over};
 use super::retry;
 use crate::catalog::Collection;
-use crate::failure::{self, Failure, Long};
+use crate::failure::{self, Failure, SlowPart};
 use crate::read::scan;
 use crate::worker::SqliteStore;
 use document::{Doc, DocBuf, Value};
@@ -42,7 +42,7 @@ const CHANGES_TIME_MAX: Duration = Duration::from_millis(20);
 const BRIEF: Duration = Duration::from_millis(5);
 
 /// Why a statement has no outcome.
-enum Ended {
+enum StatementEnd {
     /// The statement is refused.
     Statement(Error),
     /// The batch fails as a whole: it is to stop, or the writer is out of order.
@@ -51,19 +51,19 @@ enum Ended {
     Recorded(BatchOutcome),
 }
 
-impl From<Error> for Ended {
+impl From<Error> for StatementEnd {
     fn from(error: Error) -> Self {
-        Ended::Statement(error)
+        StatementEnd::Statement(error)
     }
 }
 
-type Step<T> = std::result::Result<T, Ended>;
+type Step<T> = std::result::Result<T, StatementEnd>;
 
 /// What a statement makes of a document: what it counts for, and the change if there is one.
 type Evaluated = (StatementOutcome, Option<Change>);
 
 /// What became of a change that a statement consists of.
-enum Sent {
+enum ChangeOutcome {
     Done,
     /// The document, or the collection, is another one: to be evaluated again.
     Again,
@@ -73,28 +73,28 @@ enum Sent {
 impl SqliteStore {
     /// Carries out a batch: on the writer, but for what takes long.
     pub async fn carry_out(&self, batch: WriteBatch) -> Result<BatchOutcome> {
-        let mut settled = self.writer.write(Rest::all_of(batch)).await?;
+        let mut settled = self.writer.write(RemainingBatch::all_of(batch)).await?;
         loop {
             match settled {
-                Settled::Done(outcome) => return Ok(outcome),
+                BatchProgress::Done(outcome) => return Ok(outcome),
                 // Boxed, so that the future of ordinary writes stays small.
-                Settled::Beside(rest) => settled = Box::pin(self.carry_out_beside(rest)).await?,
+                BatchProgress::OnWorker(rest) => settled = Box::pin(self.carry_out_on_worker(rest)).await?,
             }
         }
     }
 
     /// Carries out the next statement of a batch, and those behind it that take long as well.
-    async fn carry_out_beside(&self, rest: Rest) -> Result<Settled> {
-        let Rest { batch, mut done, mut begun, mut long } = rest;
+    async fn carry_out_on_worker(&self, rest: RemainingBatch) -> Result<BatchProgress> {
+        let RemainingBatch { batch, mut done, mut begun, mut long } = rest;
         while !is_over(&batch, &done) {
             let began = Instant::now();
             let statement = Statement { store: self, batch: &batch, done: &done, progress: &batch.progress };
             let mut access = AccessStats::default();
             let outcome = match statement.carry_out(begun.take(), &mut access).await {
                 Ok(outcome) => Ok(outcome),
-                Err(Ended::Statement(error)) => Err(error),
-                Err(Ended::Batch(error)) => return Err(error),
-                Err(Ended::Recorded(outcome)) => {
+                Err(StatementEnd::Statement(error)) => Err(error),
+                Err(StatementEnd::Batch(error)) => return Err(error),
+                Err(StatementEnd::Recorded(outcome)) => {
                     done = outcome;
                     continue;
                 }
@@ -104,14 +104,14 @@ impl SqliteStore {
             }
             done.statements.push(outcome);
             if began.elapsed() < BRIEF {
-                long = Long::Search;
+                long = SlowPart::Search;
             }
-            if long == Long::Search && !is_over(&batch, &done) {
-                return self.writer.write(Rest { batch, done, begun: None, long }).await;
+            if long == SlowPart::Search && !is_over(&batch, &done) {
+                return self.writer.write(RemainingBatch { batch, done, begun: None, long }).await;
             }
         }
         if batch.journal {
-            let nothing = Conditional {
+            let nothing = ConditionalChanges {
                 namespace: batch.namespace.clone(),
                 collection: None,
                 changes: Vec::new(),
@@ -120,15 +120,15 @@ impl SqliteStore {
             };
             self.writer.apply(nothing).await?;
         }
-        Ok(Settled::Done(done))
+        Ok(BatchProgress::Done(done))
     }
 
     /// Reads a document by its number.
     async fn document(&self, collection: &Collection, seq: i64) -> Result<Option<DocBuf>> {
-        if self.shared.must_reads_wait() {
-            self.let_the_log_begin_anew().await;
+        if self.shared.are_reads_paused() {
+            self.wait_for_wal_reset().await;
         }
-        let reading = self.reading()?;
+        let reading = self.read_connection()?;
         let read = || {
             let mut statement = reading.connection().prepare_cached(&collection.sql.by_seq)?;
             statement.query_row([seq], |row| row.get::<_, Vec<u8>>(0)).optional()
@@ -153,9 +153,9 @@ struct Statement<'b> {
 }
 
 impl Statement<'_> {
-    async fn carry_out(&self, begun: Option<Begun>, access: &mut AccessStats) -> Step<StatementOutcome> {
+    async fn carry_out(&self, begun: Option<PartialStatement>, access: &mut AccessStats) -> Step<StatementOutcome> {
         let at = self.done.statements.len();
-        let missing = || Ended::Batch(Error::internal("a batch has fewer statements than it said"));
+        let missing = || StatementEnd::Batch(Error::internal("a batch has fewer statements than it said"));
         match &self.batch.statements {
             Statements::Insert(documents) => {
                 let document = documents.get(at).and_then(|bytes| Doc::from_bytes(bytes)).ok_or_else(missing)?;
@@ -179,7 +179,7 @@ impl Statement<'_> {
     }
 
     fn check(&self) -> Step<()> {
-        self.progress.check().map_err(Ended::Batch)
+        self.progress.check().map_err(StatementEnd::Batch)
     }
 
     fn collection(&self) -> Option<Arc<Collection>> {
@@ -190,28 +190,28 @@ impl Statement<'_> {
         let outcome = StatementOutcome { matched: 1, ..StatementOutcome::default() };
         loop {
             match self.send_insert(document, &outcome).await? {
-                Sent::Done => return Ok(outcome),
-                Sent::Again => {}
-                Sent::Refused(error) => return Err(error.into()),
+                ChangeOutcome::Done => return Ok(outcome),
+                ChangeOutcome::Again => {}
+                ChangeOutcome::Refused(error) => return Err(error.into()),
             }
         }
     }
 
-    async fn send_insert(&self, document: Doc<'_>, outcome: &StatementOutcome) -> Step<Sent> {
+    async fn send_insert(&self, document: Doc<'_>, outcome: &StatementOutcome) -> Step<ChangeOutcome> {
         self.check()?;
         let collection = self.collection();
-        let mut entries = Entries::none();
+        let mut entries = IndexEntries::none();
         if let Some(collection) = &collection {
             if let Some(validator) = collection.validator().filter(|_| !self.batch.bypass_validation) {
                 validator.check_insert(document)?;
             }
-            entries = Entries::of(collection, document)?;
+            entries = IndexEntries::of(collection, document)?;
         }
         self.send(collection, Change::Insert { document: document.to_owned(), entries }, outcome).await
     }
 
     async fn update_one(&self, statement: &UpdateStatement, access: &mut AccessStats) -> Step<StatementOutcome> {
-        let target = Target::of_update(statement);
+        let target = UpdateTarget::of_update(statement);
         let (mut candidate, mut met_duplicate) = (None, false);
         loop {
             self.check()?;
@@ -219,14 +219,14 @@ impl Statement<'_> {
                 Some(found) => found,
                 None if !statement.upsert => return Ok(StatementOutcome::default()),
                 None => match self.upsert(statement).await? {
-                    (Sent::Done, outcome) => return Ok(outcome),
-                    (Sent::Again, _) => continue,
+                    (ChangeOutcome::Done, outcome) => return Ok(outcome),
+                    (ChangeOutcome::Again, _) => continue,
                     // Somebody else has put a document there since it was looked for.
-                    (Sent::Refused(error), _) if error.code() == Code::DUPLICATE_KEY && !met_duplicate => {
+                    (ChangeOutcome::Refused(error), _) if error.code() == Code::DUPLICATE_KEY && !met_duplicate => {
                         met_duplicate = true;
                         continue;
                     }
-                    (Sent::Refused(error), _) => return Err(error.into()),
+                    (ChangeOutcome::Refused(error), _) => return Err(error.into()),
                 },
             };
             let (collection, found) = found;
@@ -234,14 +234,14 @@ impl Statement<'_> {
             let (outcome, change) = self.updated(&collection, found, statement)?;
             let Some(change) = change else { return Ok(outcome) };
             match self.send(Some(collection), change, &outcome).await? {
-                Sent::Done => return Ok(outcome),
-                Sent::Again => candidate = Some(seq),
-                Sent::Refused(error) => return Err(error.into()),
+                ChangeOutcome::Done => return Ok(outcome),
+                ChangeOutcome::Again => candidate = Some(seq),
+                ChangeOutcome::Refused(error) => return Err(error.into()),
             }
         }
     }
 
-    async fn upsert(&self, statement: &UpdateStatement) -> Step<(Sent, StatementOutcome)> {
+    async fn upsert(&self, statement: &UpdateStatement) -> Step<(ChangeOutcome, StatementOutcome)> {
         let mut bytes = Vec::new();
         statement.update.upsert(&statement.predicate, statement.new_id, &mut bytes)?;
         let document = written(&bytes)?;
@@ -255,7 +255,7 @@ impl Statement<'_> {
     }
 
     /// What a statement makes of a document.
-    fn updated(&self, collection: &Collection, found: Found, statement: &UpdateStatement) -> Result<Evaluated> {
+    fn updated(&self, collection: &Collection, found: MatchedRow, statement: &UpdateStatement) -> Result<Evaluated> {
         let mut new = Vec::new();
         let old = found.document.as_doc();
         let is_changed = statement.update.apply(old, &found.details, &mut new)? == Update::Changed;
@@ -273,7 +273,7 @@ impl Statement<'_> {
         if let Some(validator) = collection.validator().filter(|_| !self.batch.bypass_validation) {
             validator.check_update(old, document)?;
         }
-        let (old_entries, new_entries) = (Entries::of(collection, old)?, Entries::of(collection, document)?);
+        let (old_entries, new_entries) = (IndexEntries::of(collection, old)?, IndexEntries::of(collection, document)?);
         outcome.image = match statement.image {
             ReturnImage::None => None,
             ReturnImage::Before => Some(old.to_owned()),
@@ -286,29 +286,29 @@ impl Statement<'_> {
     async fn update_all(
         &self,
         statement: &UpdateStatement,
-        begun: Option<Begun>,
+        begun: Option<PartialStatement>,
         access: &mut AccessStats,
     ) -> Step<StatementOutcome> {
-        let target = Target::of_update(statement);
-        let change = |collection: &Collection, found: Found| self.updated(collection, found, statement);
+        let target = UpdateTarget::of_update(statement);
+        let change = |collection: &Collection, found: MatchedRow| self.updated(collection, found, statement);
         let mut outcome = self.change_all(target, begun, access, &change).await?;
         if outcome.matched > 0 || !statement.upsert {
             return Ok(outcome);
         }
         loop {
             match self.upsert(statement).await? {
-                (Sent::Done, upserted) => {
+                (ChangeOutcome::Done, upserted) => {
                     outcome.upserted = upserted.upserted;
                     return Ok(outcome);
                 }
-                (Sent::Again, _) => {}
-                (Sent::Refused(error), _) => return Err(error.into()),
+                (ChangeOutcome::Again, _) => {}
+                (ChangeOutcome::Refused(error), _) => return Err(error.into()),
             }
         }
     }
 
     async fn delete_one(&self, statement: &DeleteStatement, access: &mut AccessStats) -> Step<StatementOutcome> {
-        let target = Target::of_delete(statement);
+        let target = UpdateTarget::of_delete(statement);
         let mut candidate = None;
         loop {
             self.check()?;
@@ -324,9 +324,9 @@ impl Statement<'_> {
             }
             let Some(change) = change else { return Ok(outcome) };
             match self.send(Some(collection), change, &outcome).await? {
-                Sent::Done => return Ok(outcome),
-                Sent::Again => candidate = Some(seq),
-                Sent::Refused(error) => return Err(error.into()),
+                ChangeOutcome::Done => return Ok(outcome),
+                ChangeOutcome::Again => candidate = Some(seq),
+                ChangeOutcome::Refused(error) => return Err(error.into()),
             }
         }
     }
@@ -334,10 +334,10 @@ impl Statement<'_> {
     async fn delete_all(
         &self,
         statement: &DeleteStatement,
-        begun: Option<Begun>,
+        begun: Option<PartialStatement>,
         access: &mut AccessStats,
     ) -> Step<StatementOutcome> {
-        let target = Target::of_delete(statement);
+        let target = UpdateTarget::of_delete(statement);
         match statement.deletes_everything() {
             true => self.delete_everything(target, begun, access).await,
             false => self.change_all(target, begun, access, &deleted).await,
@@ -347,11 +347,11 @@ impl Statement<'_> {
     /// Deletes documents, whatever they are.
     async fn delete_everything(
         &self,
-        target: Target<'_>,
-        begun: Option<Begun>,
+        target: UpdateTarget<'_>,
+        begun: Option<PartialStatement>,
         access: &mut AccessStats,
     ) -> Step<StatementOutcome> {
-        let (collection, Begun { mut outcome, left, .. }) = self.begin(target, begun, access).await?;
+        let (collection, PartialStatement { mut outcome, left, .. }) = self.begin(target, begun, access).await?;
         let Some(collection) = collection else { return Ok(outcome) };
         let mut conflicts = Vec::new();
         for some in left.chunks(CHANGES_MAX) {
@@ -367,12 +367,12 @@ impl Statement<'_> {
     /// Changes all documents that match, as `change` says.
     async fn change_all(
         &self,
-        target: Target<'_>,
-        begun: Option<Begun>,
+        target: UpdateTarget<'_>,
+        begun: Option<PartialStatement>,
         access: &mut AccessStats,
-        change: &dyn Fn(&Collection, Found) -> Result<Evaluated>,
+        change: &dyn Fn(&Collection, MatchedRow) -> Result<Evaluated>,
     ) -> Step<StatementOutcome> {
-        let (collection, Begun { mut outcome, mut left, .. }) = self.begin(target, begun, access).await?;
+        let (collection, PartialStatement { mut outcome, mut left, .. }) = self.begin(target, begun, access).await?;
         let Some(mut collection) = collection else { return Ok(outcome) };
         let mut slice = Instant::now();
         while !left.is_empty() {
@@ -393,7 +393,7 @@ impl Statement<'_> {
                     Ok(Some((bytes, (_, Some(change))))) => changes.add(seq, change, bytes),
                     Ok(Some((_, (_, None)))) => outcome.matched += 1,
                     Ok(None) => continue,
-                    Err(Ended::Statement(error)) => {
+                    Err(StatementEnd::Statement(error)) => {
                         // What comes before it is changed, as everywhere.
                         self.flush(&mut changes, &mut outcome, &mut conflicts).await?;
                         return Err(error.into());
@@ -419,17 +419,17 @@ impl Statement<'_> {
     /// collection: nothing is left to do.
     async fn begin(
         &self,
-        target: Target<'_>,
-        begun: Option<Begun>,
+        target: UpdateTarget<'_>,
+        begun: Option<PartialStatement>,
         access: &mut AccessStats,
-    ) -> Step<(Option<Arc<Collection>>, Begun)> {
+    ) -> Step<(Option<Arc<Collection>>, PartialStatement)> {
         if let Some(begun) = begun {
             // Where it was dropped, or another one has its name, what was done of it is all there
             // is to do.
             let collection = self.collection().filter(|collection| collection.id == begun.collection);
             return Ok((collection, begun));
         }
-        let mut begun = Begun { collection: 0, outcome: StatementOutcome::default(), left: Vec::new() };
+        let mut begun = PartialStatement { collection: 0, outcome: StatementOutcome::default(), left: Vec::new() };
         let Some((collection, search)) = self.search(target, false, access).await? else { return Ok((None, begun)) };
         begun.left = search.all;
         // Others' changes can move a document along an index, so that the scan meets it twice.
@@ -442,15 +442,15 @@ impl Statement<'_> {
     async fn flush(&self, changes: &mut Changes, outcome: &mut StatementOutcome, conflicts: &mut Vec<i64>) -> Step<()> {
         let (mut sent, mut numbers) = changes.take();
         while !sent.is_empty() {
-            let conditional = Conditional {
+            let conditional = ConditionalChanges {
                 namespace: self.batch.namespace.clone(),
                 collection: Some(changes.collection.clone()),
                 changes: sent,
                 record: None,
                 journal: false,
             };
-            let (changed, mut left) = match self.store.writer.apply(conditional).await.map_err(Ended::Batch)? {
-                Applied::InPart(changed, changes, _) => (changed, changes),
+            let (changed, mut left) = match self.store.writer.apply(conditional).await.map_err(StatementEnd::Batch)? {
+                Applied::Applied(changed, changes, _) => (changed, changes),
                 Applied::Outdated | Applied::Recorded(_) => {
                     conflicts.extend(numbers);
                     return Ok(());
@@ -480,23 +480,23 @@ impl Statement<'_> {
         collection: Option<Arc<Collection>>,
         change: Change,
         outcome: &StatementOutcome,
-    ) -> Step<Sent> {
+    ) -> Step<ChangeOutcome> {
         let record = self.batch.retry.as_ref().map(|key| Record {
             key: key.clone(),
             statement: self.done.statements.len(),
             outcomes: retry::encode([&self.done.statements, &[Ok(outcome.clone())]]),
         });
         let namespace = self.batch.namespace.clone();
-        let conditional = Conditional { namespace, collection, changes: vec![change], record, journal: false };
-        match self.store.writer.apply(conditional).await.map_err(Ended::Batch)? {
-            Applied::Outdated => Ok(Sent::Again),
-            Applied::Recorded(outcome) => Err(Ended::Recorded(outcome)),
-            Applied::InPart(changed, _, record) => {
+        let conditional = ConditionalChanges { namespace, collection, changes: vec![change], record, journal: false };
+        match self.store.writer.apply(conditional).await.map_err(StatementEnd::Batch)? {
+            Applied::Outdated => Ok(ChangeOutcome::Again),
+            Applied::Recorded(outcome) => Err(StatementEnd::Recorded(outcome)),
+            Applied::Applied(changed, _, record) => {
                 drop(record);
                 Ok(match changed.into_iter().next() {
-                    Some(Changed::Done) => Sent::Done,
-                    Some(Changed::Refused(error)) => Sent::Refused(error),
-                    Some(Changed::Conflict) | None => Sent::Again,
+                    Some(Changed::Done) => ChangeOutcome::Done,
+                    Some(Changed::Refused(error)) => ChangeOutcome::Refused(error),
+                    Some(Changed::Conflict) | None => ChangeOutcome::Again,
                 })
             }
         }
@@ -504,8 +504,8 @@ impl Statement<'_> {
 }
 
 /// The deletion of a document.
-fn deleted(collection: &Collection, found: Found) -> Result<Evaluated> {
-    let entries = Entries::of(collection, found.document.as_doc())?;
+fn deleted(collection: &Collection, found: MatchedRow) -> Result<Evaluated> {
+    let entries = IndexEntries::of(collection, found.document.as_doc())?;
     let outcome = StatementOutcome { matched: 1, ..StatementOutcome::default() };
     Ok((outcome, Some(Change::Delete { seq: found.seq, old: found.document, entries })))
 }

@@ -8,7 +8,7 @@
 
 use super::queue::Write;
 use super::{GROUP_BATCHES_MAX, GROUP_TIME_MAX, Writer};
-use crate::failure::{Attempt, Failure, Long, in_collection};
+use crate::failure::{Attempt, Failure, SlowPart, in_collection};
 use crate::files::sync;
 use error::{Error, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,33 +19,33 @@ use store::{BatchOutcome, StatementOutcome, Statements, WriteBatch};
 const PART_TIME_MAX: Duration = Duration::from_millis(100);
 
 /// How a batch leaves the writer.
-pub enum Settled {
+pub enum BatchProgress {
     Done(BatchOutcome),
     /// The next statement takes so long that it is left to the worker.
-    Beside(Rest),
+    OnWorker(RemainingBatch),
 }
 
 /// A batch, with what has been done of it.
-pub struct Rest {
+pub struct RemainingBatch {
     pub batch: Box<WriteBatch>,
     /// The outcomes of the first statements.
     pub done: BatchOutcome,
     /// What has been done of the next statement.
-    pub begun: Option<Begun>,
+    pub begun: Option<PartialStatement>,
     /// Why the writer left it.
-    pub long: Long,
+    pub long: SlowPart,
 }
 
-impl Rest {
+impl RemainingBatch {
     /// All of a batch.
-    pub fn all_of(batch: WriteBatch) -> Rest {
-        Rest { batch: Box::new(batch), done: BatchOutcome::default(), begun: None, long: Long::Search }
+    pub fn all_of(batch: WriteBatch) -> RemainingBatch {
+        RemainingBatch { batch: Box::new(batch), done: BatchOutcome::default(), begun: None, long: SlowPart::Search }
     }
 }
 
 /// A statement about many documents that has been carried out in part.
 #[derive(Debug)]
-pub struct Begun {
+pub struct PartialStatement {
     /// The collection's number.
     pub collection: i64,
     pub outcome: StatementOutcome,
@@ -54,16 +54,16 @@ pub struct Begun {
 }
 
 /// What the writer has done of a batch in the running transaction.
-pub(super) struct Part {
+pub(super) struct BatchPart {
     /// The outcomes that an earlier attempt has recorded, in the place of those that the batch came
     /// with.
     pub recorded: Option<BatchOutcome>,
     /// The outcomes of the statements behind.
     pub outcome: BatchOutcome,
-    pub end: End,
+    pub end: PartEnd,
 }
 
-pub(super) enum End {
+pub(super) enum PartEnd {
     /// Nothing is left to do.
     Done,
     /// The batch as a whole is refused.
@@ -71,12 +71,12 @@ pub(super) enum End {
     /// Others have their turn before the next statement.
     Paused,
     /// The next statement takes long.
-    Beside(Option<Begun>, Long),
+    OnWorker(Option<PartialStatement>, SlowPart),
 }
 
-impl Part {
-    pub fn ending(end: End) -> Part {
-        Part { recorded: None, outcome: BatchOutcome::default(), end }
+impl BatchPart {
+    pub fn ending(end: PartEnd) -> BatchPart {
+        BatchPart { recorded: None, outcome: BatchOutcome::default(), end }
     }
 }
 
@@ -103,7 +103,7 @@ impl Writer {
     /// Carries out a batch and those that queue up behind it, in one transaction.
     pub(super) fn run_group(&mut self, first: Write) {
         let mut group = vec![first];
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<BatchPart> = Vec::new();
         self.turn = Turn { began: Instant::now(), is_shared: false };
         let attempt = catch_unwind(AssertUnwindSafe(|| {
             self.transaction(|writer| {
@@ -118,7 +118,7 @@ impl Writer {
             })
         }));
         match attempt {
-            Ok(Ok(())) => self.settle(group.into_iter().zip(parts)),
+            Ok(Ok(())) => self.reply_to_batches(group.into_iter().zip(parts)),
             failed => {
                 if failed.is_err() {
                     self.roll_back();
@@ -126,7 +126,7 @@ impl Writer {
                 // One of them is to blame, and only that one is to suffer.
                 for write in group {
                     let part = self.run_alone(&write);
-                    self.settle([(write, part)]);
+                    self.reply_to_batches([(write, part)]);
                 }
             }
         }
@@ -134,23 +134,23 @@ impl Writer {
 
     /// Carries out a part of a batch in a transaction of its own. Deletions are tried again where
     /// the disk is full.
-    fn run_alone(&mut self, write: &Write) -> Part {
-        self.reserve.met_full_disk = false;
+    fn run_alone(&mut self, write: &Write) -> BatchPart {
+        self.reserve.disk_is_full = false;
         let part = self.run_alone_once(write);
-        if !self.reserve.met_full_disk || !matches!(write.batch.statements, Statements::Delete(_)) {
+        if !self.reserve.disk_is_full || !matches!(write.batch.statements, Statements::Delete(_)) {
             return part;
         }
         self.make_room();
         self.run_alone_once(write)
     }
 
-    fn run_alone_once(&mut self, write: &Write) -> Part {
+    fn run_alone_once(&mut self, write: &Write) -> BatchPart {
         self.turn = Turn { began: Instant::now(), is_shared: false };
         match catch_unwind(AssertUnwindSafe(|| self.transaction(|writer| writer.execute(write)))) {
             Ok(Ok(part)) => part,
             Ok(Err(failure)) => {
                 let failure = in_collection(failure, &write.batch.namespace);
-                Part::ending(End::Refused(failure.into()))
+                BatchPart::ending(PartEnd::Refused(failure.into()))
             }
             Err(_) => {
                 self.roll_back();
@@ -158,23 +158,23 @@ impl Writer {
                     true => "this write made the server fail; nothing was written",
                     false => "this write made the server fail; it was carried out in part",
                 };
-                Part::ending(End::Refused(Error::internal(message)))
+                BatchPart::ending(PartEnd::Refused(Error::internal(message)))
             }
         }
     }
 
     /// Answers batches after their commit, those that want the disk once it has them; takes back
     /// those that go on.
-    fn settle(&mut self, parts: impl IntoIterator<Item = (Write, Part)>) {
+    fn reply_to_batches(&mut self, parts: impl IntoIterator<Item = (Write, BatchPart)>) {
         let mut waiting: Vec<sync::Acknowledge> = Vec::new();
         for (mut write, part) in parts {
-            let Part { recorded, outcome, end } = part;
+            let BatchPart { recorded, outcome, end } = part;
             if let Some(recorded) = recorded {
                 write.done = recorded;
             }
             append(&mut write.done, outcome);
             let Write { batch, done, reply, .. } = match end {
-                End::Paused => {
+                PartEnd::Paused => {
                     self.queue.put_back(write);
                     continue;
                 }
@@ -182,14 +182,14 @@ impl Writer {
             };
             // Nobody waits any more when sending fails: the client has gone away.
             match end {
-                End::Refused(error) => drop(reply.send(Err(error))),
-                End::Beside(begun, long) => {
-                    drop(reply.send(Ok(Settled::Beside(Rest { batch, done, begun, long }))));
+                PartEnd::Refused(error) => drop(reply.send(Err(error))),
+                PartEnd::OnWorker(begun, long) => {
+                    drop(reply.send(Ok(BatchProgress::OnWorker(RemainingBatch { batch, done, begun, long }))));
                 }
-                End::Done | End::Paused if batch.journal => waiting.push(Box::new(move |synced| {
-                    let _ = reply.send(synced.map(|()| Settled::Done(done)));
+                PartEnd::Done | PartEnd::Paused if batch.journal => waiting.push(Box::new(move |synced| {
+                    let _ = reply.send(synced.map(|()| BatchProgress::Done(done)));
                 })),
-                End::Done | End::Paused => drop(reply.send(Ok(Settled::Done(done)))),
+                PartEnd::Done | PartEnd::Paused => drop(reply.send(Ok(BatchProgress::Done(done)))),
             }
         }
         self.acknowledge(waiting);
@@ -206,15 +206,15 @@ impl Writer {
 
     /// Carries out a part of a batch in the running transaction. An error comes from SQLite and
     /// ends the transaction.
-    fn execute(&mut self, write: &Write) -> Attempt<Part> {
+    fn execute(&mut self, write: &Write) -> Attempt<BatchPart> {
         match self.execute_part(write) {
-            Err(Failure::Refused(error)) => Ok(Part::ending(End::Refused(error))),
-            Err(Failure::TakesLong(long)) => Ok(Part::ending(End::Beside(None, long))),
+            Err(Failure::Refused(error)) => Ok(BatchPart::ending(PartEnd::Refused(error))),
+            Err(Failure::TooSlow(long)) => Ok(BatchPart::ending(PartEnd::OnWorker(None, long))),
             attempt => attempt,
         }
     }
 
-    fn execute_part(&mut self, write: &Write) -> Attempt<Part> {
+    fn execute_part(&mut self, write: &Write) -> Attempt<BatchPart> {
         let batch = &*write.batch;
         batch.progress.check()?;
         self.catalog.check_readable(&batch.namespace)?;
@@ -225,7 +225,7 @@ impl Writer {
         }
         let done = recorded.as_ref().unwrap_or(&write.done);
         if recorded.is_some() && is_over(batch, done) {
-            return Ok(Part { recorded, ..Part::ending(End::Done) });
+            return Ok(BatchPart { recorded, ..BatchPart::ending(PartEnd::Done) });
         }
         let part = self.carry_out(batch, done.statements.len())?;
         if let Some(key) = &batch.retry
@@ -233,7 +233,7 @@ impl Writer {
         {
             self.record(key, [done.statements.as_slice(), part.outcome.statements.as_slice()])?;
         }
-        Ok(Part { recorded, ..part })
+        Ok(BatchPart { recorded, ..part })
     }
 }
 

@@ -1,8 +1,8 @@
 //! How jobs reach the writer.
 
 use super::Writer;
-use super::conditional::{Applied, Conditional};
-use super::part::{Rest, Settled};
+use super::conditional::{Applied, ConditionalChanges};
+use super::part::{BatchProgress, RemainingBatch};
 use crate::failure::Attempt;
 use error::{Code, Error, Result};
 use selkie_runtime::busy_poll::{Awaited, BusyPoll, Expectation};
@@ -25,7 +25,7 @@ pub struct Write {
     pub batch: Box<WriteBatch>,
     /// The outcomes of the statements that have been carried out already.
     pub done: BatchOutcome,
-    pub reply: oneshot::Sender<Result<Settled>>,
+    pub reply: oneshot::Sender<Result<BatchProgress>>,
     claim: Claim,
 }
 
@@ -53,7 +53,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    fn holds(&self, namespace: &Namespace) -> bool {
+    fn contains(&self, namespace: &Namespace) -> bool {
         match self {
             Scope::Collections(collections) => collections.contains(namespace),
             Scope::Database(database) => **database == *namespace.database,
@@ -71,10 +71,10 @@ impl From<&Namespace> for Scope {
 pub enum Job {
     Write(Write),
     /// Changes of documents that a worker has evaluated.
-    Conditional(Box<Conditional>, oneshot::Sender<Result<Applied>>),
+    Conditional(Box<ConditionalChanges>, oneshot::Sender<Result<Applied>>),
     Define(Scope, Definition),
     /// Somebody is about to read by indexes of a collection whose entries are late.
-    CatchUp(i64, Vec<i64>, oneshot::Sender<Result<()>>),
+    ApplyDeferred(i64, Vec<i64>, oneshot::Sender<Result<()>>),
     Stop,
 }
 
@@ -82,8 +82,8 @@ impl Job {
     /// Whether it may be carried out in the middle of an index build.
     fn may_come_between(&self, building: Option<&Namespace>) -> bool {
         match self {
-            Job::Write(_) | Job::Conditional(..) | Job::CatchUp(..) => true,
-            Job::Define(scope, _) => building.is_some_and(|building| !scope.holds(building)),
+            Job::Write(_) | Job::Conditional(..) | Job::ApplyDeferred(..) => true,
+            Job::Define(scope, _) => building.is_some_and(|building| !scope.contains(building)),
             Job::Stop => false,
         }
     }
@@ -115,7 +115,7 @@ pub struct Queue {
 /// What waiting came to.
 pub enum Waited {
     Job(Job),
-    InVain,
+    TimedOut,
     Closed,
 }
 
@@ -131,8 +131,8 @@ impl WriterHandle {
     /// asked for when this returns.
     ///
     /// A batch that is told to stop while it waits is withdrawn.
-    pub async fn write(&self, rest: Rest) -> Result<Settled> {
-        let Rest { batch, done, .. } = rest;
+    pub async fn write(&self, rest: RemainingBatch) -> Result<BatchProgress> {
+        let RemainingBatch { batch, done, .. } = rest;
         // One statement that no disk is waited for takes less time than waking the worker does.
         let is_brief = !batch.journal && batch.statements.count() == 1;
         let progress = batch.progress.clone();
@@ -141,14 +141,14 @@ impl WriterHandle {
         let write = Write { batch, done, reply, claim: claim.clone() };
         unless_stopped(&progress, &claim, async {
             self.jobs.send(Job::Write(write)).await.map_err(|_| stopped())?;
-            let settled = if is_brief { looked_for(answer).await } else { answer.await };
+            let settled = if is_brief { await_with_busy_poll(answer).await } else { answer.await };
             settled.map_err(|_| stopped())?
         })
         .await
     }
 
     /// Applies changes that a worker has evaluated.
-    pub async fn apply(&self, changes: Conditional) -> Result<Applied> {
+    pub async fn apply(&self, changes: ConditionalChanges) -> Result<Applied> {
         let (reply, answer) = oneshot::channel();
         self.jobs.send(Job::Conditional(Box::new(changes), reply)).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
@@ -169,7 +169,7 @@ impl WriterHandle {
             if reply.is_closed() || !claimed.take() {
                 return;
             }
-            let done = writer.catch_up_for_others().and_then(|()| writer.transaction(change));
+            let done = writer.apply_all_deferred_early().and_then(|()| writer.transaction(change));
             // A client that has gone away does not wait for the answer.
             let _ = reply.send(done.map_err(Error::from));
         });
@@ -181,9 +181,9 @@ impl WriterHandle {
     }
 
     /// Has these indexes of a collection brought up to what is acknowledged.
-    pub async fn catch_up(&self, collection: i64, indexes: Vec<i64>) -> Result<()> {
+    pub async fn apply_all_deferred(&self, collection: i64, indexes: Vec<i64>) -> Result<()> {
         let (reply, answer) = oneshot::channel();
-        self.jobs.send(Job::CatchUp(collection, indexes, reply)).await.map_err(|_| stopped())?;
+        self.jobs.send(Job::ApplyDeferred(collection, indexes, reply)).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
     }
 
@@ -211,7 +211,7 @@ async fn unless_stopped<T>(progress: &Progress, claim: &Claim, work: impl Future
 }
 
 /// Waits for the outcome of a brief write, looking again where these usually come soon.
-async fn looked_for<T>(answer: oneshot::Receiver<T>) -> Result<T, oneshot::error::RecvError> {
+async fn await_with_busy_poll<T>(answer: oneshot::Receiver<T>) -> Result<T, oneshot::error::RecvError> {
     thread_local! {
         static EXPECTATION: Cell<Expectation> = Cell::default();
     }
@@ -249,10 +249,10 @@ impl Queue {
         }
         let Queue { jobs, runtime, .. } = self;
         match runtime.block_on(async { tokio::time::timeout(limit, jobs.recv()).await }) {
-            Ok(Some(Job::Write(write))) if !claimed(&write) => Waited::InVain,
+            Ok(Some(Job::Write(write))) if !claimed(&write) => Waited::TimedOut,
             Ok(Some(job)) => Waited::Job(job),
             Ok(None) => Waited::Closed,
-            Err(_) => Waited::InVain,
+            Err(_) => Waited::TimedOut,
         }
     }
 
@@ -285,7 +285,7 @@ impl Queue {
             match self.received.remove(at)? {
                 Job::Write(write) if !claimed(&write) => {}
                 // Before an index build everything was entered, and beside it nothing is gathered.
-                Job::CatchUp(_, _, reply) => drop(reply.send(Ok(()))),
+                Job::ApplyDeferred(_, _, reply) => drop(reply.send(Ok(()))),
                 job => return Some(job),
             }
         }

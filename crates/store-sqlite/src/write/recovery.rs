@@ -19,14 +19,14 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Collections that lack entries, and since which document.
 #[derive(Default)]
-pub struct Left {
+pub struct Recovery {
     collections: Vec<(i64, i64)>,
     tried_at: Option<Instant>,
     /// The log says why it does not succeed.
     told: bool,
 }
 
-impl Left {
+impl Recovery {
     pub fn is_empty(&self) -> bool {
         self.collections.is_empty()
     }
@@ -43,43 +43,43 @@ impl Left {
 impl Writer {
     /// Makes the entries that an earlier process had gathered when it died, or has indexes that
     /// lack some not be used.
-    pub(super) fn enter_what_a_crash_left(&mut self) -> Attempt<()> {
-        self.left.collections = match self.read_left() {
+    pub(super) fn recover_deferred_entries(&mut self) -> Attempt<()> {
+        self.recovery.collections = match self.read_deferred_table() {
             Err(Failure::Engine(error)) if is_damage(&error) => {
                 tracing::error!("the table of deferred index entries is damaged: all indexes are brought up to date");
                 self.catalog.collections().map(|collection| (collection.id, i64::MIN)).collect()
             }
             left => left?,
         };
-        if self.left.is_empty() {
+        if self.recovery.is_empty() {
             return Ok(());
         }
-        self.set_behind(true);
-        self.enter_left();
+        self.set_incomplete(true);
+        self.recover();
         Ok(())
     }
 
-    fn read_left(&self) -> Attempt<Vec<(i64, i64)>> {
+    fn read_deferred_table(&self) -> Attempt<Vec<(i64, i64)>> {
         let mut statement = self.connection.prepare("SELECT collection, first_seq FROM late")?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Tries again, if it is time.
-    pub(super) fn enter_left_again(&mut self) {
-        if self.left.is_due() {
-            self.enter_left();
+    pub(super) fn retry_recovery(&mut self) {
+        if self.recovery.is_due() {
+            self.recover();
         }
     }
 
-    fn enter_left(&mut self) {
-        self.left.tried_at = Some(Instant::now());
-        let left = self.left.collections.clone();
+    fn recover(&mut self) {
+        self.recovery.tried_at = Some(Instant::now());
+        let left = self.recovery.collections.clone();
         let catalog = self.catalog.clone();
         let entered = self.transaction(|writer| {
             for (id, first_seq) in left {
                 if let Some(collection) = catalog.collections().find(|collection| collection.id == id) {
-                    let entered = writer.enter_again(collection, first_seq);
+                    let entered = writer.recover_collection(collection, first_seq);
                     entered.map_err(|failure| in_collection(failure, &collection.namespace))?;
                 }
             }
@@ -88,13 +88,13 @@ impl Writer {
         });
         match entered {
             Ok(()) => {
-                self.set_behind(false);
-                self.left = Left::default();
+                self.set_incomplete(false);
+                self.recovery = Recovery::default();
                 self.sync.note_commit();
             }
             Err(failure) => {
                 let error = Error::from(failure);
-                if !std::mem::replace(&mut self.left.told, true) {
+                if !std::mem::replace(&mut self.recovery.told, true) {
                     tracing::error!("indexes that an earlier process left behind are not used: {}", error.message());
                 }
             }
@@ -102,22 +102,22 @@ impl Writer {
     }
 
     /// Has indexes that lack entries be used or not.
-    fn set_behind(&self, behind: bool) {
-        for collection in self.catalog.collections().filter(|collection| self.left.concerns(collection.id)) {
-            for index in collection.indexes.iter().filter(|index| super::deferred::may_wait(index)) {
-                index.behind.store(behind, Ordering::Release);
+    fn set_incomplete(&self, behind: bool) {
+        for collection in self.catalog.collections().filter(|collection| self.recovery.concerns(collection.id)) {
+            for index in collection.indexes.iter().filter(|index| super::deferred::may_defer(index)) {
+                index.incomplete.store(behind, Ordering::Release);
             }
         }
     }
 
     /// Enters documents from this one on, of which some entries may be there.
-    fn enter_again(&self, collection: &Arc<Collection>, first_seq: i64) -> Attempt<()> {
+    fn recover_collection(&self, collection: &Arc<Collection>, first_seq: i64) -> Attempt<()> {
         let sql = format!("SELECT seq, doc FROM {} WHERE seq >= ?1 ORDER BY seq", collection.sql.table);
         let mut statement = self.connection.prepare(&sql)?;
         let mut rows = statement.query([first_seq])?;
         while let Some(row) = rows.next()? {
             let (seq, document) = scan::stored(row, collection)?;
-            for index in collection.indexes.iter().filter(|index| super::deferred::may_wait(index)) {
+            for index in collection.indexes.iter().filter(|index| super::deferred::may_defer(index)) {
                 for key in keys::index_keys(document, index)? {
                     match self.connection.prepare_cached(&index.sql.insert)?.execute((key.as_slice(), seq)) {
                         Err(error) if !is_duplicate(&error) => return Err(error.into()),

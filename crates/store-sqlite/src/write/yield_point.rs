@@ -13,15 +13,15 @@ const INTERVAL: Duration = Duration::from_millis(5);
 
 impl Writer {
     /// Lets others in, if it is time. What was read before may have changed afterwards.
-    pub(super) fn breathe(&mut self) -> Attempt<()> {
-        if self.breathing.is_none_or(|since| since.elapsed() < INTERVAL) {
+    pub(super) fn yield_to_others(&mut self) -> Attempt<()> {
+        if self.last_yield.is_none_or(|since| since.elapsed() < INTERVAL) {
             return Ok(());
         }
         let Some(building) = self.build.as_ref().map(|build| build.namespace.clone()) else { return Ok(()) };
-        self.breathing = None;
+        self.last_yield = None;
         self.commit()?;
         self.sync.note_commit();
-        self.keep_log_short();
+        self.limit_wal_size();
         self.queue.set_building(Some(building));
         let begun = Instant::now();
         while begun.elapsed() < GROUP_TIME_MAX
@@ -32,17 +32,17 @@ impl Writer {
                 Job::Conditional(changes, reply) => self.run_conditional(*changes, reply),
                 Job::Define(_, change) => self.run_definition(change),
                 // These do not come between.
-                Job::CatchUp(..) | Job::Stop => {}
+                Job::ApplyDeferred(..) | Job::Stop => {}
             }
         }
         self.queue.set_building(None);
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        self.breathing = Some(Instant::now());
+        self.last_yield = Some(Instant::now());
         Ok(())
     }
 
     /// When the running build is to let others in.
-    pub(super) fn breathing_until(&self) -> Option<Instant> {
-        self.breathing.map(|since| since + INTERVAL)
+    pub(super) fn yield_deadline(&self) -> Option<Instant> {
+        self.last_yield.map(|since| since + INTERVAL)
     }
 }

@@ -1,5 +1,5 @@
-//! `$push` by `_id`, which stores may carry out without reading the document: the result equals that of the pure
-//! function, byte for byte.
+//! `$push` by `_id`, which stores may carry out without reading the document: the result equals
+//! that of the pure function, byte for byte.
 
 use crate::random::{Random, array_of, seed, value};
 use crate::suite::{Check, Suite, update};
@@ -45,7 +45,8 @@ fn random_pushes_give_what_the_pure_function_gives(suite: &Suite) {
     suite.assert_valid();
 }
 
-/// Most have an array to push to, of up to twelve elements; some have none, something else, or the field twice.
+/// Most have an array to push to, of up to twelve elements; some have none, something else, or the
+/// field twice.
 fn document(random: &mut Random, id: i32) -> DocBuf {
     let mut document = doc! { "_id": id, "before": &value(random, 2) };
     for field in FIELDS {

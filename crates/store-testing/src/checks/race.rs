@@ -1,4 +1,5 @@
-//! Many sessions at once, each on a thread of its own: nothing may be lost, nothing may happen twice.
+//! Many sessions at once, each on a thread of its own: nothing may be lost, nothing may happen
+//! twice.
 
 use crate::suite::{Decode, Suite, delete, index, inserts, update};
 use document::{DocBuf, Value, doc};
@@ -143,8 +144,9 @@ struct Totals {
     numbers: Vec<i32>,
 }
 
-/// A session's participation in the barrier at which all sessions begin a round. A session that fails still waits there
-/// for its remaining rounds, so that the others end and the failure is reported, instead of waiting for ever.
+/// A session's participation in the barrier at which all sessions begin a round. A session that
+/// fails still waits there for its remaining rounds, so that the others end and the failure is
+/// reported, instead of waiting for ever.
 struct Participant<'a> {
     barrier: &'a Barrier,
     rounds_left: i32,
@@ -186,8 +188,8 @@ fn session(suite: &Suite, barrier: &Barrier, thread: i32) -> Totals {
         // All claim the same unique value.
         let claim = doc! { "_id": format!("claim {thread} {round}").as_str(), "u": round };
         totals.claimed += usize::from(suite.write(inserts(std::slice::from_ref(&claim)), true)[0].is_ok());
-        // Every session sees what was acknowledged. Others may write to the document between the two reads, so the
-        // second may see a later state.
+        // Every session sees what was acknowledged. Others may write to the document between the
+        // two reads, so the second may see a later state.
         let by_id = doc! { "_id": &key };
         let found = suite.scan(&by_id);
         assert_eq!(found.len(), 1);

@@ -1,5 +1,5 @@
-//! Random filters and updates: a plan finds every document that the evaluator accepts, and a document read after an
-//! update is the result of the pure update function.
+//! Random filters and updates: a plan finds every document that the evaluator accepts, and a
+//! document read after an update is the result of the pure update function.
 
 use crate::random::{Random, array_of, pick, seed, value};
 use crate::suite::{Check, Suite, index, update};

@@ -1,4 +1,4 @@
-//! `2d`: a square of the plane, cut into cells by the bits of its coordinates.
+//! `2d`: a square of the plane, divided into cells by the bits of its coordinates.
 
 use super::number;
 use crate::IndexSpec;
@@ -10,7 +10,7 @@ use values::text::general;
 pub struct PlaneOptions {
     /// How often each side is halved.
     pub bits: u8,
-    /// Both coordinates lie between these.
+    /// Both coordinates are between these.
     pub min: f64,
     pub max: f64,
 }
@@ -34,16 +34,16 @@ impl PlaneOptions {
 }
 
 pub(super) fn complete(index: IndexSpec) -> Result<IndexSpec> {
-    let mut place = None;
+    let mut geo_field = None;
     for (position, value) in index.key.as_doc().values().enumerate() {
         match value {
-            Value::String("2d") if place.is_some() => {
+            Value::String("2d") if geo_field.is_some() => {
                 return Err(Error::new(Code(16800), "can't have 2 geo fields"));
             }
             Value::String("2d") if position > 0 => {
                 return Err(Error::new(Code(16801), "2d has to be first in index"));
             }
-            Value::String("2d") => place = Some(position),
+            Value::String("2d") => geo_field = Some(position),
             _ => {}
         }
     }

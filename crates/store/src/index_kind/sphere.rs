@@ -1,4 +1,4 @@
-//! `2dsphere`: which cells of the sphere's surface a document's places are found under.
+//! `2dsphere`: the cells of the sphere's surface under which a document's geometries are indexed.
 
 use super::{number, refuse};
 use crate::IndexSpec;
@@ -7,8 +7,9 @@ use error::{Code, Error, Result};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SphereOptions {
-    /// From version 2 on, documents without any of the places are left out; from 3 on, GeoJSON is indexed by finer cells. Here all
-    /// versions are kept in the same way but for what is left out.
+    /// From version 2 on, documents without any of the fields are left out; from 3 on, MongoDB
+    /// indexes GeoJSON by finer cells. All versions are stored in the same way here, except for the
+    /// documents that are left out.
     pub version: i32,
     /// The levels of the largest and of the smallest cells.
     pub coarsest: u8,
@@ -25,13 +26,13 @@ impl SphereOptions {
         Ok(SphereOptions { version: integer(VERSION, 3), coarsest: coarsest as u8, finest: finest as u8 })
     }
 
-    /// Whether a document without any of the index's places has no key.
+    /// Returns whether a document without any of the index's geometries has no key.
     pub fn leaves_out_missing(self) -> bool {
         self.version > 1
     }
 }
 
-/// Levels have to be whole numbers; those past the range of 32 bits wrap around.
+/// Reads a level, which must be a whole number; a number out of the range of 32 bits wraps around.
 fn level(sent: Doc<'_>, option: &str) -> Result<Option<i32>> {
     let Some(value) = sent.get(option) else { return Ok(None) };
     let Some(found) = number(value) else {
@@ -50,7 +51,8 @@ fn level(sent: Doc<'_>, option: &str) -> Result<Option<i32>> {
     }
 }
 
-/// Levels that are left out are MongoDB's here; an index has finer cells where it is not told otherwise.
+/// Checks the levels with MongoDB's defaults for missing ones. By default, an index here has finer
+/// cells.
 fn check_levels(sent: Doc<'_>) -> Result<()> {
     let version = sent.get(VERSION).and_then(number).unwrap_or(3.0);
     let default = if version < 3.0 { (7, 14) } else { (2, 16) };

@@ -1,6 +1,7 @@
-//! `text`: which fields' words are in an index, and how much they weigh.
+//! `text`: the fields whose words are indexed, and their weights.
 //!
-//! The key pattern that is kept has `{_fts: "text", _ftsx: 1}` in the place of the fields, whose names are those of the weights.
+//! The stored key pattern has `{_fts: "text", _ftsx: 1}` in place of the fields; the fields' names
+//! are those of the weights.
 
 use super::{number, refuse};
 use crate::IndexSpec;
@@ -10,15 +11,15 @@ use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextOptions {
-    /// Fields by name, `$**` for all of them.
+    /// Weights by field name; `$**` stands for all fields.
     pub weights: BTreeMap<String, i32>,
     pub default_language: String,
-    /// The field that says a document's language.
+    /// The field with a document's language.
     pub language_override: String,
     pub version: i32,
 }
 
-/// Languages, in full and short, that words can be told apart in.
+/// The supported languages, by full and short name.
 const LANGUAGES: [(&str, &str); 16] = [
     ("danish", "da"),
     ("dutch", "nl"),
@@ -58,7 +59,7 @@ impl TextOptions {
 
     fn check(&self) -> Result<()> {
         let language = self.default_language.to_ascii_lowercase();
-        // To the first version a name that it does not know is no language.
+        // In version 1, an unknown name means no language.
         if self.version != 1 && !LANGUAGES.iter().any(|(name, short)| language == *name || language == *short) {
             return refuse("default_language is not valid");
         }
@@ -94,7 +95,8 @@ pub(super) fn complete(index: IndexSpec) -> Result<IndexSpec> {
     Ok(IndexSpec { key, spec, ..index })
 }
 
-/// The key pattern that is kept, and the fields that the pattern names, each with a weight of 1.
+/// Returns the key pattern to store, and the fields that the pattern names, each with a weight of
+/// 1.
 fn fields(pattern: Doc<'_>) -> Result<(DocBuf, BTreeMap<String, i32>)> {
     let mut key = DocBuf::new();
     let mut weights = BTreeMap::new();
@@ -130,7 +132,7 @@ fn fields(pattern: Doc<'_>) -> Result<(DocBuf, BTreeMap<String, i32>)> {
     Ok((key, weights))
 }
 
-/// The words' fields stand together, and those that take their place are nobody else's.
+/// Checks that the text fields are adjacent, and that no field has a reserved name.
 fn check_order(pattern: Doc<'_>) -> Result<()> {
     let reserved = |path: &str| match path {
         "_fts" | "_ftsx" => refuse("text index with reserved fields _fts/_ftsx not allowed"),

@@ -1,4 +1,4 @@
-//! `$**`: every field of a document, or of what lies at a path, with or without some.
+//! `$**`: all fields of a document or below a path, with some included or excluded.
 
 use super::{number, refuse};
 use crate::IndexSpec;
@@ -10,9 +10,9 @@ use query::{Context, Projection};
 pub struct WildcardOptions {
     /// The path in front of `$**`; empty for all fields of a document.
     pub root: String,
-    /// Whether what lies under [`WildcardOptions::paths`] is all that is in the index, or all that is not.
+    /// Whether the index has only fields below [`WildcardOptions::paths`], or all others.
     pub includes: bool,
-    /// Sorted; a path stands for everything below it.
+    /// Sorted; a path includes everything below it.
     pub paths: Vec<String>,
     /// Whether `_id` is in the index.
     pub id: bool,
@@ -42,7 +42,7 @@ impl WildcardOptions {
         self.paths.sort_unstable();
     }
 
-    /// Whether the value at a path is in the index.
+    /// Returns whether the value at a path is in the index.
     pub fn covers(&self, path: &str) -> bool {
         if !is_within(path, &self.root) {
             return false;
@@ -55,7 +55,7 @@ impl WildcardOptions {
         }
     }
 
-    /// Whether something below a path may be in the index.
+    /// Returns whether a value below a path may be in the index.
     pub fn reaches(&self, path: &str) -> bool {
         let leads_to_root = is_within(&self.root, path);
         let leads_to_chosen = self.includes && self.paths.iter().any(|chosen| is_within(chosen, path));
@@ -63,12 +63,12 @@ impl WildcardOptions {
     }
 }
 
-/// Whether a path is another one, or leads on from it; every path does from the empty one.
+/// Returns whether a path equals another one or continues it; every path continues the empty one.
 fn is_within(path: &str, outer: &str) -> bool {
     outer.is_empty() || path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// The paths of a projection, with whether they stay.
+/// Collects the paths of a projection, with whether they are included.
 fn collect(prefix: &str, projection: Doc<'_>, chosen: &mut Vec<(String, bool)>) {
     for (name, value) in projection.iter() {
         let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
@@ -79,7 +79,7 @@ fn collect(prefix: &str, projection: Doc<'_>, chosen: &mut Vec<(String, bool)>) 
     }
 }
 
-/// Options that make no sense for an index of this kind.
+/// Refuses options that an index of this kind does not support.
 pub(super) fn check(index: &IndexSpec) -> Result<()> {
     let spec = index.spec.as_doc();
     if let Some(version) = spec.get("v").and_then(number)
@@ -102,7 +102,8 @@ pub(super) fn check(index: &IndexSpec) -> Result<()> {
     Ok(())
 }
 
-/// Checks a `wildcardProjection`: the fields that are in an index, or those that are not. `key` is the index's key pattern.
+/// Checks a `wildcardProjection`: the fields to include, or to exclude. `key` is the index's key
+/// pattern.
 pub fn check_projection(key: Doc<'_>, projection: Value<'_>) -> Result<()> {
     if super::plugin(key) != Some("wildcard") {
         return Err(Error::bad_value("The field 'wildcardProjection' is only allowed in an 'wildcard' index"));
@@ -126,7 +127,7 @@ pub fn check_projection(key: Doc<'_>, projection: Value<'_>) -> Result<()> {
         .map_err(|error| error.context("Failed to parse: wildcardProjection :: caused by :: "))
 }
 
-/// Nothing may be computed.
+/// Refuses computed fields.
 fn check_switches(projection: Doc<'_>) -> Result<()> {
     for value in projection.values() {
         match value {
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn which_paths_a_wildcard_covers() {
+    fn a_wildcard_covers_paths() {
         check("$**", doc! {}, &["a", "a.b", "_idea"], &["_id", "_id.a"]);
         check("a.$**", doc! {}, &["a", "a.b"], &["b", "ab", "_id"]);
         check("_id.$**", doc! {}, &["_id", "_id.a"], &["a"]);

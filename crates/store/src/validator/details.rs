@@ -1,6 +1,7 @@
-//! Why a document fails validation, clause by clause, told as MongoDB tells it.
+//! The reasons why a document fails validation, clause by clause, in MongoDB's format.
 //!
-//! The filter is taken apart into its clauses; each is matched by itself, by way of a filter that has only that.
+//! The filter is split into its clauses; each is matched alone, by a filter that has only that
+//! clause.
 
 use super::schema;
 use document::path::{End, Path};
@@ -8,7 +9,7 @@ use document::{ArrayWriter, Doc, DocBuf, DocWriter, Value};
 use query::{Context, Expression, Predicate};
 use std::ops::ControlFlow;
 
-/// A filter, taken apart.
+/// A clause of a filter.
 enum Clause<'f> {
     And(Vec<Clause<'f>>),
     Or(Vec<Clause<'f>>),
@@ -24,19 +25,19 @@ enum Clause<'f> {
     },
     Expression(Value<'f>),
     Schema(Doc<'f>),
-    /// Nothing is known to be told about it.
+    /// A clause without an explanation.
     Other(&'f str, Value<'f>),
 }
 
 /// Writes `details`.
 pub fn write(filter: Doc<'_>, document: Doc<'_>, context: &Context, info: &mut DocWriter<'_>) {
-    let telling = Telling { document, context };
+    let details = DetailsWriter { document, context };
     let mut clauses = top_level(filter);
     let clause = match clauses.len() {
         1 => clauses.remove(0),
         _ => Clause::And(clauses),
     };
-    if let Some(Clause::Other(name, argument)) = clause.untold() {
+    if let Some(Clause::Other(name, argument)) = clause.unexplained() {
         info.append("note", "failed to generate document validation error");
         let mut details = info.document("details");
         details.append("code", 4_994_600);
@@ -49,7 +50,7 @@ pub fn write(filter: Doc<'_>, document: Doc<'_>, context: &Context, info: &mut D
         details.append("errmsg", &*message);
         return;
     }
-    telling.clause(&clause, false, &mut info.document("details"));
+    details.clause(&clause, false, &mut info.document("details"));
 }
 
 fn top_level<'f>(filter: Doc<'f>) -> Vec<Clause<'f>> {
@@ -69,7 +70,7 @@ fn top_level<'f>(filter: Doc<'f>) -> Vec<Clause<'f>> {
     clauses
 }
 
-/// The clauses of `$and` and its like; each is a filter of its own.
+/// Splits `$and`, `$or` and `$nor` into their filters, each a clause of its own.
 fn each(filters: Doc<'_>) -> Vec<Clause<'_>> {
     let clause = |filter| {
         let mut clauses = top_level(filter);
@@ -111,23 +112,23 @@ fn on_path<'f>(path: &'f str, condition: Value<'f>) -> Vec<Clause<'f>> {
 }
 
 impl Clause<'_> {
-    /// A clause within that nothing can be told about.
-    fn untold(&self) -> Option<&Clause<'_>> {
+    /// Returns a nested clause that has no explanation, if there is one.
+    fn unexplained(&self) -> Option<&Clause<'_>> {
         match self {
-            Clause::And(all) | Clause::Or(all) | Clause::Nor(all) => all.iter().find_map(Clause::untold),
-            Clause::Not(inner) => inner.untold(),
+            Clause::And(all) | Clause::Or(all) | Clause::Nor(all) => all.iter().find_map(Clause::unexplained),
+            Clause::Not(inner) => inner.unexplained(),
             Clause::Other(..) => Some(self),
             _ => None,
         }
     }
 }
 
-struct Telling<'t> {
+struct DetailsWriter<'t> {
     document: Doc<'t>,
     context: &'t Context,
 }
 
-impl Telling<'_> {
+impl DetailsWriter<'_> {
     fn matches(&self, clause: &Clause<'_>) -> bool {
         match clause {
             Clause::And(all) => all.iter().all(|clause| self.matches(clause)),
@@ -146,7 +147,7 @@ impl Telling<'_> {
         predicate.is_ok_and(|predicate| predicate.matches(self.document).unwrap_or(false))
     }
 
-    /// Tells why a clause does not match, or (`inverted`: below a `$not` or `$nor`) why it does.
+    /// Writes why a clause does not match, or (`inverted`: below a `$not` or `$nor`) why it does.
     fn clause(&self, clause: &Clause<'_>, inverted: bool, writer: &mut DocWriter<'_>) {
         match clause {
             Clause::And(all) => self.clauses("$and", all, inverted, writer),
@@ -166,7 +167,7 @@ impl Telling<'_> {
                 writer.append("specifiedAs", &single("$expr", *expression));
                 writer.append("reason", if inverted { "expression did match" } else { "expression did not match" });
                 if let Ok(expression) = Expression::parse(*expression, self.context) {
-                    // An expression that fails leaves the result out.
+                    // If the expression fails, the result is left out.
                     let _ = expression.evaluate_into(self.document, writer, "expressionResult");
                 }
             }
@@ -212,7 +213,7 @@ impl Telling<'_> {
             return;
         }
         let reason = match name {
-            "$geoWithin" | "$geoIntersects" => self.reason_of_places(path, name, inverted),
+            "$geoWithin" | "$geoIntersects" => self.reason_of_geometry(path, name, inverted),
             name => reason(name, inverted),
         };
         writer.append("reason", reason);
@@ -222,16 +223,16 @@ impl Telling<'_> {
         }
     }
 
-    /// Why a place is not where it should be, or is where it should not be.
-    fn reason_of_places(&self, path: &str, name: &str, inverted: bool) -> &'static str {
+    /// Returns why a geometry does not match, or (`inverted`) why it should not.
+    fn reason_of_geometry(&self, path: &str, name: &str, inverted: bool) -> &'static str {
         let anywhere = DocBuf::build(|writer| {
             let mut condition = writer.document(path);
             let mut within = condition.document("$geoWithin");
             let mut corners = within.array("$box");
             for corner in [f64::MIN, f64::MAX] {
-                let mut place = corners.array();
-                place.push(corner);
-                place.push(corner);
+                let mut position = corners.array();
+                position.push(corner);
+                position.push(corner);
             }
         });
         match (name, inverted) {
@@ -247,7 +248,8 @@ impl Telling<'_> {
         }
     }
 
-    /// What the path leads to: elements of arrays one by one, unless the array is meant as a whole. `None`: to nothing.
+    /// Returns the values that the path leads to: elements of arrays one by one, unless the array
+    /// is meant as a whole. `None` if there are none.
     fn values(&self, path: &str, whole: bool) -> Option<Vec<Value<'_>>> {
         let mut values = Vec::new();
         let mut found = false;
@@ -270,7 +272,7 @@ impl Telling<'_> {
     }
 }
 
-/// The types that an operator is about; none where it is about all of them.
+/// Returns the types that an operator accepts; none if it accepts all.
 fn expected_types(name: &str) -> &'static [&'static str] {
     match name {
         "$size" | "$elemMatch" => &["array"],
@@ -283,7 +285,7 @@ fn expected_types(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// The types of values, each once and in order.
+/// Returns the types of values, each once, in order.
 fn types(values: &[Value<'_>]) -> Vec<&'static str> {
     let mut aliases: Vec<&str> = values.iter().map(|value| value.kind().alias()).collect();
     aliases.sort_unstable();
@@ -291,7 +293,7 @@ fn types(values: &[Value<'_>]) -> Vec<&'static str> {
     aliases
 }
 
-/// One type by its name, several as an array under the second name.
+/// Writes one type under the first name, several as an array under the second.
 fn write_some(writer: &mut DocWriter<'_>, [one, several]: [&str; 2], types: &[&str]) {
     match types {
         [] => {}

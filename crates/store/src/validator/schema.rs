@@ -1,11 +1,12 @@
-//! Which rules of a `$jsonSchema` a value breaks, told as MongoDB tells it.
+//! The rules of a `$jsonSchema` that a value breaks, in MongoDB's format.
 //!
-//! Each keyword is looked at by itself, by way of a schema that has only that; matching is the query language's.
+//! Each keyword is checked alone, by a schema that has only that keyword; matching is up to the
+//! query language.
 
 use document::{ArrayWriter, Doc, DocBuf, DocWriter, Value, ValueBuf, compare};
 use query::{Context, Predicate};
 
-/// The keywords, in the order they are told in.
+/// The keywords, in the order in which they are reported.
 const KEYWORDS: [&str; 25] = [
     "bsonType",
     "type",
@@ -34,7 +35,7 @@ const KEYWORDS: [&str; 25] = [
     "enum",
 ];
 
-/// Writes what is to be told of a document that does not match the schema.
+/// Writes the explanation for a document that does not match the schema.
 pub fn write(schema: Doc<'_>, document: Doc<'_>, writer: &mut DocWriter<'_>) {
     writer.append("operatorName", "$jsonSchema");
     let value = Value::Document(document);
@@ -64,13 +65,13 @@ fn rules(schema: Doc<'_>, value: Value<'_>, mut array: ArrayWriter<'_>) {
         }
         rule(keyword, schema, value, &mut array.document());
         if matches!(keyword, "bsonType" | "type") {
-            // What else is said is said of values of that type.
+            // The remaining rules assume a value of that type.
             return;
         }
     }
 }
 
-/// The schema with one keyword and those that it depends on.
+/// Returns the schema with one keyword and those that it depends on.
 fn alone(schema: Doc<'_>, keyword: &str) -> DocBuf {
     let companions: &[&str] = match keyword {
         "minimum" => &["exclusiveMinimum"],
@@ -84,7 +85,7 @@ fn alone(schema: Doc<'_>, keyword: &str) -> DocBuf {
         writer.append(keyword, value);
         for companion in companions {
             match (*companion, schema.get(companion)) {
-                // Only which properties there are matters here, not what they are like.
+                // Only the presence of properties matters here, not their schemas.
                 ("properties" | "patternProperties", Some(Value::Document(named))) => {
                     let mut names = writer.document(companion);
                     named.iter().for_each(|(name, _)| drop(names.document(name)));
@@ -100,7 +101,8 @@ fn alone(schema: Doc<'_>, keyword: &str) -> DocBuf {
     })
 }
 
-/// Whether the value does not match the schema. What cannot be read matches: `create` would have refused it.
+/// Returns whether the value does not match the schema. An invalid schema matches: `create` has
+/// refused it already.
 fn breaks(schema: &DocBuf, value: Value<'_>) -> bool {
     let filter = DocBuf::build(|writer| {
         writer.document("$jsonSchema").document("properties").append("v", schema);
@@ -188,7 +190,7 @@ fn scalar(keyword: &str, value: Value<'_>, rule: &mut DocWriter<'_>) {
     }
 }
 
-/// The fields of a document or the elements of an array; none of anything else.
+/// Returns the fields of a document or the elements of an array; none of another value.
 fn inner(value: Value<'_>) -> Doc<'_> {
     value.as_document().or(value.as_array()).unwrap_or(Doc::EMPTY)
 }

@@ -10,14 +10,14 @@ use store::Position;
 pub struct Cursor {
     /// Which branch of a union it is at, where one comes behind the other.
     pub branch: u32,
-    pub place: Place,
+    pub position: ScanPosition,
     /// Where each branch has got to, where they are merged.
-    pub merged: Vec<Place>,
+    pub merged: Vec<ScanPosition>,
 }
 
 /// Where one scan has got to: the last row taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ScanPosition {
     /// Which interval or point; in natural order, 0.
     pub part: u32,
     /// The row, unless none has been taken in this part.
@@ -40,23 +40,23 @@ impl Cursor {
     pub fn to_position(&self) -> Position {
         let mut bytes = Vec::with_capacity(64);
         bytes.extend_from_slice(&self.branch.to_be_bytes());
-        self.place.write(&mut bytes);
-        self.merged.iter().for_each(|place| place.write(&mut bytes));
+        self.position.write(&mut bytes);
+        self.merged.iter().for_each(|position| position.write(&mut bytes));
         Position(bytes)
     }
 }
 
 fn read_cursor(bytes: &[u8]) -> Option<Cursor> {
     let (branch, mut rest) = bytes.split_first_chunk::<4>()?;
-    let place = Place::read(&mut rest)?;
+    let position = ScanPosition::read(&mut rest)?;
     let mut merged = Vec::new();
     while !rest.is_empty() {
-        merged.push(Place::read(&mut rest)?);
+        merged.push(ScanPosition::read(&mut rest)?);
     }
-    Some(Cursor { branch: u32::from_be_bytes(*branch), place, merged })
+    Some(Cursor { branch: u32::from_be_bytes(*branch), position, merged })
 }
 
-impl Place {
+impl ScanPosition {
     pub fn take(&mut self, seq: i64, key: &[u8]) {
         let row = self.row.get_or_insert_default();
         row.seq = seq;
@@ -84,7 +84,7 @@ impl Place {
         }
     }
 
-    fn read(bytes: &mut &[u8]) -> Option<Place> {
+    fn read(bytes: &mut &[u8]) -> Option<ScanPosition> {
         let (part, rest) = bytes.split_first_chunk::<4>()?;
         let (length, rest) = rest.split_first_chunk::<4>()?;
         *bytes = rest;
@@ -97,7 +97,7 @@ impl Place {
                 Some(RowPosition { seq: i64::from_be_bytes(*seq), key: key.to_vec() })
             }
         };
-        Some(Place { part: u32::from_be_bytes(*part), row })
+        Some(ScanPosition { part: u32::from_be_bytes(*part), row })
     }
 }
 
@@ -118,15 +118,15 @@ mod tests {
 
     #[test]
     fn a_cursor_survives_as_a_position() {
-        let place = |part, row: Option<(i64, &[u8])>| Place {
+        let position = |part, row: Option<(i64, &[u8])>| ScanPosition {
             part,
             row: row.map(|(seq, key)| RowPosition { seq, key: key.to_vec() }),
         };
         let cursors = [
             Cursor::default(),
-            Cursor { branch: 2, place: place(3, Some((-7, b"key"))), merged: Vec::new() },
+            Cursor { branch: 2, position: position(3, Some((-7, b"key"))), merged: Vec::new() },
             Cursor {
-                merged: vec![place(1, None), place(0, Some((9, b""))), place(5, Some((1, b"x")))],
+                merged: vec![position(1, None), position(0, Some((9, b""))), position(5, Some((1, b"x")))],
                 ..Cursor::default()
             },
         ];

@@ -1,7 +1,7 @@
 //! Scans that look at an index's keys before they look at documents, and those that look at nothing else.
 
-use super::covered::Covering;
-use super::cursor::{Place, RowPosition};
+use super::covered::CoveredOutcome;
+use super::cursor::{RowPosition, ScanPosition};
 use super::{ROWS_PER_LOOK, Slice, SliceEnd, blob, prefix};
 use crate::catalog::Collection;
 use crate::failure::Attempt;
@@ -26,16 +26,16 @@ pub struct Entry<'r> {
 
 /// What a walk has looked at.
 #[derive(Default)]
-struct Looked {
+struct WalkCounts {
     keys: u64,
     seeks: u64,
 }
 
 /// What to do behind a row.
-enum Next {
+enum WalkStep {
     Step,
     /// Go on at a key: what lies before it (in the scan's direction) does not matter.
-    Leap(Vec<u8>),
+    SkipTo(Vec<u8>),
     End(SliceEnd),
 }
 
@@ -48,43 +48,43 @@ impl Slice<'_, '_> {
         earlier: &[IndexScan],
     ) -> Attempt<SliceEnd> {
         let mut by_seq = self.connection.prepare_cached(&self.collection.sql.by_seq)?;
-        let (connection, collection, place) = (self.connection, self.collection, self.cursor.place.clone());
-        let glances = prefix::is_possible(self.visit, collection, scan, earlier);
-        let mut looked = Looked::default();
-        let end = walk(connection, collection, scan, interval, &place, &mut looked, &mut |entry| {
-            if let Some(Verdict::Leap(target)) = scan.judge(entry.key) {
+        let (connection, collection, position) = (self.connection, self.collection, self.cursor.position.clone());
+        let verdicts = prefix::is_possible(self.visit, collection, scan, earlier);
+        let mut counts = WalkCounts::default();
+        let end = walk(connection, collection, scan, interval, &position, &mut counts, &mut |entry| {
+            if let Some(Verdict::SkipTo(target)) = scan.judge(entry.key) {
                 let over = self.pass(entry.seq, entry.key);
-                return Ok(over.map_or(Next::Leap(target), Next::End));
+                return Ok(over.map_or(WalkStep::SkipTo(target), WalkStep::End));
             }
             self.examined.entries += 1;
             let covered = scan.covered();
-            let covering = match covered {
+            let outcome = match covered {
                 Some(covered) => self.give_key(scan, covered, &entry)?,
-                None => Covering::Untold,
+                None => CoveredOutcome::Undecodable,
             };
-            if let Covering::Given(end) = covering {
-                return Ok(end.map_or(Next::Step, Next::End));
+            if let CoveredOutcome::Given(end) = outcome {
+                return Ok(end.map_or(WalkStep::Step, WalkStep::End));
             }
-            if glances && self.is_passed_by(scan, &entry)? {
-                return Ok(self.pass(entry.seq, entry.key).map_or(Next::Step, Next::End));
+            if verdicts && self.is_rejected_by_prefix(scan, &entry)? {
+                return Ok(self.pass(entry.seq, entry.key).map_or(WalkStep::Step, WalkStep::End));
             }
             let end = with_document(&mut by_seq, collection, entry.seq, |document| {
                 self.examined.documents += 1;
-                match (self.is_first(entry.seq, document, entry.key, scan, earlier)?, covered) {
-                    (true, Some(covered)) => self.give_asked(scan, covered, &entry, document),
+                match (self.is_first_key(entry.seq, document, entry.key, scan, earlier)?, covered) {
+                    (true, Some(covered)) => self.give_requested(scan, covered, &entry, document),
                     (true, None) => self.give(entry.seq, entry.key, document),
                     (false, _) => Ok(self.pass(entry.seq, entry.key)),
                 }
             })?;
             Ok(match end.flatten() {
-                Some(end) => Next::End(end),
+                Some(end) => WalkStep::End(end),
                 // The next slice reads keys and documents by one statement.
-                None if matches!(covering, Covering::InVain) => Next::End(SliceEnd::Paused),
-                None => scan.behind_the_same(entry.key, collection).map_or(Next::Step, Next::Leap),
+                None if matches!(outcome, CoveredOutcome::GaveUp) => WalkStep::End(SliceEnd::Paused),
+                None => scan.next_distinct_key(entry.key, collection).map_or(WalkStep::Step, WalkStep::SkipTo),
             })
         });
-        self.examined.keys += looked.keys;
-        self.examined.seeks += looked.seeks;
+        self.examined.keys += counts.keys;
+        self.examined.seeks += counts.seeks;
         end
     }
 }
@@ -96,14 +96,14 @@ impl IndexScan {
 
     /// The first key that differs where keys have to differ. Null is what missing fields count for, so that each such document is
     /// to be looked at.
-    fn behind_the_same(&self, key: &[u8], collection: &Collection) -> Option<Vec<u8>> {
-        let different = self.different?;
+    fn next_distinct_key(&self, key: &[u8], collection: &Collection) -> Option<Vec<u8>> {
+        let distinct_field = self.distinct_field?;
         let mut rest = key;
-        for (at, field) in self.fields(collection).iter().enumerate().take(different + 1) {
+        for (at, field) in self.fields(collection).iter().enumerate().take(distinct_field + 1) {
             let (value, behind) = document::key::split(rest, !field.ascending)?;
             let mut null = Vec::new();
             keys::encode_directed(document::Value::Null, field.ascending, &field.collation, &mut null);
-            if at == different && value == null {
+            if at == distinct_field && value == null {
                 return None;
             }
             rest = behind;
@@ -132,24 +132,24 @@ fn walk(
     collection: &Collection,
     scan: &IndexScan,
     interval: &Interval,
-    place: &Place,
-    looked: &mut Looked,
-    look: &mut dyn FnMut(Entry<'_>) -> Attempt<Next>,
+    position: &ScanPosition,
+    counts: &mut WalkCounts,
+    look: &mut dyn FnMut(Entry<'_>) -> Attempt<WalkStep>,
 ) -> Attempt<SliceEnd> {
     let mut statement = statement(connection, collection, scan)?;
     let end = if scan.forward { &interval.high } else { &interval.low };
-    let mut start = place.start(interval, scan.forward);
+    let mut start = position.start(interval, scan.forward);
     loop {
         let mut rows = statement.query((&start.0, start.1, end))?;
-        looked.seeks += 1;
+        counts.seeks += 1;
         let mut target: Option<Vec<u8>> = None;
         let mut passed = 0;
         loop {
             let Some(row) = rows.next()? else { return Ok(SliceEnd::Exhausted) };
             let entry = entry(row)?;
-            looked.keys += 1;
-            if let Some(place) = &target {
-                let before = if scan.forward { *entry.key < **place } else { *entry.key >= **place };
+            counts.keys += 1;
+            if let Some(position) = &target {
+                let before = if scan.forward { *entry.key < **position } else { *entry.key >= **position };
                 if before {
                     passed += 1;
                     if passed > STEPS_MAX {
@@ -160,13 +160,13 @@ fn walk(
                 target = None;
             }
             match look(entry)? {
-                Next::Step => {}
-                Next::End(end) => return Ok(end),
-                Next::Leap(place) => (target, passed) = (Some(place), 0),
+                WalkStep::Step => {}
+                WalkStep::End(end) => return Ok(end),
+                WalkStep::SkipTo(position) => (target, passed) = (Some(position), 0),
             }
         }
-        if let Some(place) = target {
-            start = (place, i64::MIN);
+        if let Some(position) = target {
+            start = (position, i64::MIN);
         }
     }
 }
@@ -189,12 +189,12 @@ pub fn next_key(
     connection: &Connection,
     collection: &Collection,
     scan: &IndexScan,
-    place: Place,
-) -> Attempt<Option<Place>> {
-    let mut looked = Looked::default();
-    let found = find_next_key(connection, collection, scan, place, &mut looked);
+    position: ScanPosition,
+) -> Attempt<Option<ScanPosition>> {
+    let mut counts = WalkCounts::default();
+    let found = find_next_key(connection, collection, scan, position, &mut counts);
     let entries = u64::from(matches!(found, Ok(Some(_))));
-    scan.tally.add(Examined { keys: looked.keys, seeks: looked.seeks, entries, documents: 0 });
+    scan.counter.add(Examined { keys: counts.keys, seeks: counts.seeks, entries, documents: 0 });
     found
 }
 
@@ -202,37 +202,37 @@ fn find_next_key(
     connection: &Connection,
     collection: &Collection,
     scan: &IndexScan,
-    mut place: Place,
-    looked: &mut Looked,
-) -> Attempt<Option<Place>> {
+    mut position: ScanPosition,
+    counts: &mut WalkCounts,
+) -> Attempt<Option<ScanPosition>> {
     let mut statement = statement(connection, collection, scan)?;
-    while let Some(interval) = scan.interval(place.part) {
+    while let Some(interval) = scan.interval(position.part) {
         let end = if scan.forward { &interval.high } else { &interval.low };
-        let mut start = place.start(interval, scan.forward);
+        let mut start = position.start(interval, scan.forward);
         loop {
             let mut rows = statement.query((&start.0, start.1, end))?;
-            looked.seeks += 1;
+            counts.seeks += 1;
             let Some(row) = rows.next()? else { break };
             let entry = entry(row)?;
-            looked.keys += 1;
+            counts.keys += 1;
             match scan.judge(entry.key) {
-                Some(Verdict::Leap(target)) => start = (target, i64::MIN),
+                Some(Verdict::SkipTo(target)) => start = (target, i64::MIN),
                 _ => {
                     let row = RowPosition { seq: entry.seq, key: entry.key.to_vec() };
-                    return Ok(Some(Place { part: place.part, row: Some(row) }));
+                    return Ok(Some(ScanPosition { part: position.part, row: Some(row) }));
                 }
             }
         }
-        place = Place { part: place.part + 1, row: None };
+        position = ScanPosition { part: position.part + 1, row: None };
     }
     Ok(None)
 }
 
 /// Counts the keys of a scan up to `enough`, for a planner: it is not what the scan looked at.
 pub fn measure_keys(connection: &Connection, collection: &Collection, scan: &IndexScan, enough: u64) -> Attempt<u64> {
-    let (mut counted, mut looked) = (0, Looked::default());
-    let mut place = Place::default();
-    count_on(connection, collection, scan, &mut place, None, enough, (&mut counted, &mut looked))?;
+    let (mut counted, mut counts) = (0, WalkCounts::default());
+    let mut position = ScanPosition::default();
+    count_on(connection, collection, scan, &mut position, None, enough, (&mut counted, &mut counts))?;
     Ok(counted)
 }
 
@@ -241,13 +241,13 @@ pub fn count_keys(
     connection: &Connection,
     collection: &Collection,
     scan: &IndexScan,
-    place: &mut Place,
+    position: &mut ScanPosition,
     deadline: Option<Instant>,
     enough: u64,
 ) -> Attempt<(u64, SliceEnd)> {
-    let (mut counted, mut looked) = (0, Looked::default());
-    let end = count_on(connection, collection, scan, place, deadline, enough, (&mut counted, &mut looked));
-    scan.tally.add(Examined { keys: looked.keys, seeks: looked.seeks, entries: counted, documents: 0 });
+    let (mut counted, mut counts) = (0, WalkCounts::default());
+    let end = count_on(connection, collection, scan, position, deadline, enough, (&mut counted, &mut counts));
+    scan.counter.add(Examined { keys: counts.keys, seeks: counts.seeks, entries: counted, documents: 0 });
     Ok((counted, end?))
 }
 
@@ -255,36 +255,36 @@ fn count_on(
     connection: &Connection,
     collection: &Collection,
     scan: &IndexScan,
-    place: &mut Place,
+    position: &mut ScanPosition,
     deadline: Option<Instant>,
     enough: u64,
-    (counted, looked): (&mut u64, &mut Looked),
+    (counted, counts): (&mut u64, &mut WalkCounts),
 ) -> Attempt<SliceEnd> {
     let mut rows = 0_usize;
-    while let Some(interval) = scan.interval(place.part) {
-        let from = place.clone();
-        let end = walk(connection, collection, scan, interval, &from, looked, &mut |entry| {
+    while let Some(interval) = scan.interval(position.part) {
+        let from = position.clone();
+        let end = walk(connection, collection, scan, interval, &from, counts, &mut |entry| {
             rows += 1;
-            let late =
+            let is_over =
                 rows.is_multiple_of(16 * ROWS_PER_LOOK) && deadline.is_some_and(|deadline| Instant::now() >= deadline);
             let verdict = scan.judge(entry.key);
-            *counted += u64::from(!matches!(verdict, Some(Verdict::Leap(_))));
+            *counted += u64::from(!matches!(verdict, Some(Verdict::SkipTo(_))));
             if *counted >= enough {
-                return Ok(Next::End(SliceEnd::Stopped));
+                return Ok(WalkStep::End(SliceEnd::Stopped));
             }
-            if late {
-                place.take(entry.seq, entry.key);
-                return Ok(Next::End(SliceEnd::Paused));
+            if is_over {
+                position.take(entry.seq, entry.key);
+                return Ok(WalkStep::End(SliceEnd::Paused));
             }
             Ok(match verdict {
-                Some(Verdict::Leap(target)) => Next::Leap(target),
-                _ => Next::Step,
+                Some(Verdict::SkipTo(target)) => WalkStep::SkipTo(target),
+                _ => WalkStep::Step,
             })
         })?;
         if end != SliceEnd::Exhausted {
             return Ok(end);
         }
-        *place = Place { part: place.part + 1, row: None };
+        *position = ScanPosition { part: position.part + 1, row: None };
     }
     Ok(SliceEnd::Exhausted)
 }

@@ -3,7 +3,7 @@
 //! Of each scan the next key is at hand, not its document: so a limit of ten documents costs ten documents, however many scans
 //! there are.
 
-use super::cursor::Place;
+use super::cursor::ScanPosition;
 use super::key_walk::{next_key, with_document};
 use super::{Slice, SliceEnd};
 use crate::catalog::Collection;
@@ -19,12 +19,12 @@ use store::Flow;
 struct Head {
     /// What it sorts by.
     order: Vec<u8>,
-    place: Place,
+    position: ScanPosition,
 }
 
 impl Slice<'_, '_> {
     pub(super) fn merge(&mut self, union: &Union, orders: &[Vec<SortField>]) -> Attempt<SliceEnd> {
-        self.cursor.merged.resize(union.branches.len(), Place::default());
+        self.cursor.merged.resize(union.branches.len(), ScanPosition::default());
         let mut heads = Vec::with_capacity(union.branches.len());
         for (at, (scan, order)) in union.branches.iter().zip(orders).enumerate() {
             heads.push(self.head(scan, order, self.cursor.merged[at].clone())?);
@@ -35,10 +35,10 @@ impl Slice<'_, '_> {
             let ahead = heads.iter().enumerate().filter_map(|(at, head)| Some((at, head.as_ref()?)));
             let least = ahead.min_by(|(_, one), (_, other)| one.order.cmp(&other.order));
             let Some((at, head)) = least else { return Ok(SliceEnd::Exhausted) };
-            let Some(row) = &head.place.row else { return Ok(SliceEnd::Exhausted) };
+            let Some(row) = &head.position.row else { return Ok(SliceEnd::Exhausted) };
             let flow = with_document(&mut by_seq, collection, row.seq, |document| {
                 self.examined.documents += 1;
-                match is_first_of_all(document, at, &row.key, union, orders, collection)? {
+                match is_first_occurrence(document, at, &row.key, union, orders, collection)? {
                     true => Ok(self.visit.visit(row.seq, document)?),
                     false => Ok(Flow::Continue),
                 }
@@ -46,7 +46,7 @@ impl Slice<'_, '_> {
             if flow == Some(Flow::StopBefore) {
                 return Ok(SliceEnd::Stopped);
             }
-            self.cursor.merged[at] = head.place.clone();
+            self.cursor.merged[at] = head.position.clone();
             if flow == Some(Flow::StopAfter) {
                 return Ok(SliceEnd::Stopped);
             }
@@ -57,17 +57,17 @@ impl Slice<'_, '_> {
         }
     }
 
-    fn head(&self, scan: &IndexScan, order: &[SortField], place: Place) -> Attempt<Option<Head>> {
-        let found = next_key(self.connection, self.collection, scan, place)?;
-        Ok(found.map(|place| {
-            let key = place.row.as_ref().map_or(&[][..], |row| &row.key);
-            Head { order: sort_key(key, scan.fields(self.collection), order), place }
+    fn head(&self, scan: &IndexScan, order: &[SortField], position: ScanPosition) -> Attempt<Option<Head>> {
+        let found = next_key(self.connection, self.collection, scan, position)?;
+        Ok(found.map(|position| {
+            let key = position.row.as_ref().map_or(&[][..], |row| &row.key);
+            Head { order: sort_key(key, scan.fields(self.collection), order), position }
         }))
     }
 }
 
 /// Whether a document is to be given at this key: it may have several, in one scan or in more.
-fn is_first_of_all(
+fn is_first_occurrence(
     document: Doc<'_>,
     at: usize,
     key: &[u8],
@@ -80,7 +80,7 @@ fn is_first_of_all(
     }
     let mut first: Option<(Vec<u8>, usize, Key)> = None;
     for (branch, (scan, order)) in union.branches.iter().zip(orders).enumerate() {
-        let mut keys = scan.keys_of(document, collection)?;
+        let mut keys = scan.matching_keys(document, collection)?;
         if !scan.forward {
             keys.reverse();
         }

@@ -18,20 +18,20 @@ use store::near::{RING_DOCUMENTS, Ring};
 
 /// Where in the order of distances a scan stands.
 #[derive(Clone, Copy)]
-struct Reached {
+struct RingPosition {
     distance: f64,
     width: f64,
     /// The last document taken at that distance.
     seq: i64,
 }
 
-impl Reached {
-    fn read(row: &RowPosition) -> Reached {
+impl RingPosition {
+    fn read(row: &RowPosition) -> RingPosition {
         let number = |at: usize| {
             let bytes = row.key.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
             f64::from_be_bytes(bytes.unwrap_or_default())
         };
-        Reached { distance: number(0), width: number(8), seq: row.seq }
+        RingPosition { distance: number(0), width: number(8), seq: row.seq }
     }
 
     fn ring(self) -> Ring {
@@ -64,44 +64,50 @@ impl Slice<'_, '_> {
     pub(super) fn near(&mut self, scan: &NearScan) -> Attempt<SliceEnd> {
         let kind = &scan.index.kind;
         let Ring { inner, width } = Ring::first(&scan.near, kind);
-        let start = Reached { distance: inner, width, seq: i64::MIN };
-        let mut reached = self.cursor.place.row.as_ref().map_or(start, Reached::read);
+        let start = RingPosition { distance: inner, width, seq: i64::MIN };
+        let mut reached = self.cursor.position.row.as_ref().map_or(start, RingPosition::read);
         let mut known = Distances::default();
         while reached.ring().is_wanted(&scan.near, kind) {
             let ring = reached.ring();
             let found = self.ring(scan, reached, ring.outer(&scan.near), &mut known)?;
             let count = found.len();
             for (number, (distance, seq)) in found.into_iter().enumerate() {
-                let taken = Reached { distance, seq, ..reached };
-                match self.give_by_number(seq)? {
-                    Flow::Continue => self.cursor.place.take(seq, &taken.key()),
+                let taken = RingPosition { distance, seq, ..reached };
+                match self.give_row(seq)? {
+                    Flow::Continue => self.cursor.position.take(seq, &taken.key()),
                     Flow::StopAfter => {
-                        self.cursor.place.take(seq, &taken.key());
+                        self.cursor.position.take(seq, &taken.key());
                         return Ok(SliceEnd::Stopped);
                     }
                     Flow::StopBefore => return Ok(SliceEnd::Stopped),
                 }
                 // Going on within a ring means to look for it again.
-                if number % RING_DOCUMENTS.end == RING_DOCUMENTS.end - 1 && self.is_late() {
+                if number % RING_DOCUMENTS.end == RING_DOCUMENTS.end - 1 && self.has_deferred_entries() {
                     return Ok(SliceEnd::Paused);
                 }
             }
             let Ring { inner, width } = ring.next(&scan.near, count);
-            reached = Reached { distance: inner, width, seq: i64::MIN };
-            self.cursor.place.take(reached.seq, &reached.key());
-            if self.is_late() {
+            reached = RingPosition { distance: inner, width, seq: i64::MIN };
+            self.cursor.position.take(reached.seq, &reached.key());
+            if self.has_deferred_entries() {
                 return Ok(SliceEnd::Paused);
             }
         }
         Ok(SliceEnd::Exhausted)
     }
 
-    fn is_late(&self) -> bool {
+    fn has_deferred_entries(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// The documents behind a position and nearer than `outer`, the nearest first.
-    fn ring(&mut self, scan: &NearScan, from: Reached, outer: f64, known: &mut Distances) -> Attempt<Vec<(f64, i64)>> {
+    fn ring(
+        &mut self,
+        scan: &NearScan,
+        from: RingPosition,
+        outer: f64,
+        known: &mut Distances,
+    ) -> Attempt<Vec<(f64, i64)>> {
         let mut found = Vec::new();
         let mut seen = AHashSet::new();
         let mut by_seq = self.connection.prepare_cached(&self.collection.sql.by_seq)?;
@@ -112,7 +118,7 @@ impl Slice<'_, '_> {
             while let Some(row) = rows.next()? {
                 self.examined.keys += 1;
                 let (seq, key) = (row.get(0)?, blob(row.get_ref(1)?));
-                if scan.filter.as_ref().is_some_and(|filter| !filter.holds(key)) || !seen.insert(seq) {
+                if scan.filter.as_ref().is_some_and(|filter| !filter.accepts(key)) || !seen.insert(seq) {
                     continue;
                 }
                 self.examined.entries += 1;
@@ -138,7 +144,7 @@ impl Slice<'_, '_> {
         Ok(found)
     }
 
-    fn give_by_number(&mut self, seq: i64) -> Attempt<Flow> {
+    fn give_row(&mut self, seq: i64) -> Attempt<Flow> {
         let mut statement = self.connection.prepare_cached(&self.collection.sql.by_seq)?;
         let mut rows = statement.query([seq])?;
         let Some(row) = rows.next()? else { return Ok(Flow::Continue) };

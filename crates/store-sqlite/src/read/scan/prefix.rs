@@ -21,30 +21,30 @@ const LARGE_BYTES: i64 = 4096;
 const BYTES_MIN: usize = 512;
 const BYTES_MAX: usize = 2048;
 
-/// After so many glances it is asked what they were good for.
-const GLANCES_PER_LOOK: u32 = 32;
+/// After so many verdicts it is asked what they were good for.
+const VERDICTS_PER_DECISION: u32 = 32;
 
-/// How many documents are shown whole after glances that were good for little.
+/// How many documents are shown whole after verdicts that were good for little.
 const PAUSE: u32 = 512;
 
-/// What a scan has found glances to be good for.
+/// What a scan has found verdicts to be good for.
 #[derive(Debug)]
-pub struct Habit {
+pub struct PrefixHabit {
     bytes: usize,
-    glances: u32,
+    verdicts: u32,
     unclear: u32,
     passed: u32,
     /// Documents still to be shown whole.
     pause: u32,
 }
 
-impl Default for Habit {
+impl Default for PrefixHabit {
     fn default() -> Self {
-        Habit { bytes: BYTES_MIN, glances: 0, unclear: 0, passed: 0, pause: 0 }
+        PrefixHabit { bytes: BYTES_MIN, verdicts: 0, unclear: 0, passed: 0, pause: 0 }
     }
 }
 
-impl Habit {
+impl PrefixHabit {
     /// How much of the next document is to be looked at before the whole of it, if anything.
     fn next_bytes(&mut self) -> Option<usize> {
         if self.pause == 0 {
@@ -54,30 +54,30 @@ impl Habit {
         None
     }
 
-    fn note(&mut self, glance: PrefixVerdict) {
-        self.glances += 1;
-        self.unclear += u32::from(glance == PrefixVerdict::Undecided);
-        self.passed += u32::from(glance == PrefixVerdict::Rejected);
-        if self.glances < GLANCES_PER_LOOK {
+    fn note(&mut self, verdict: PrefixVerdict) {
+        self.verdicts += 1;
+        self.unclear += u32::from(verdict == PrefixVerdict::Undecided);
+        self.passed += u32::from(verdict == PrefixVerdict::Rejected);
+        if self.verdicts < VERDICTS_PER_DECISION {
             return;
         }
-        *self = match (self.unclear > GLANCES_PER_LOOK / 4, self.bytes < BYTES_MAX) {
-            (true, true) => Habit { bytes: self.bytes * 2, ..Habit::default() },
-            _ if self.passed < GLANCES_PER_LOOK / 8 => Habit { pause: PAUSE, ..Habit::default() },
-            _ => Habit { bytes: self.bytes, ..Habit::default() },
+        *self = match (self.unclear > VERDICTS_PER_DECISION / 4, self.bytes < BYTES_MAX) {
+            (true, true) => PrefixHabit { bytes: self.bytes * 2, ..PrefixHabit::default() },
+            _ if self.passed < VERDICTS_PER_DECISION / 8 => PrefixHabit { pause: PAUSE, ..PrefixHabit::default() },
+            _ => PrefixHabit { bytes: self.bytes, ..PrefixHabit::default() },
         };
     }
 }
 
 /// What reads the beginnings of a collection's documents.
 #[derive(Default)]
-pub(super) struct Glimpse<'c> {
+pub(super) struct PrefixReader<'c> {
     blob: Option<Blob<'c>>,
     bytes: Vec<u8>,
     beginning: Vec<u8>,
 }
 
-impl<'c> Glimpse<'c> {
+impl<'c> PrefixReader<'c> {
     /// The fields that are whole in the first `count` bytes. `None` where they cannot be had: whoever reads the row will say why.
     fn read(&mut self, connection: &'c Connection, collection: &Collection, seq: i64, count: usize) -> Option<Doc<'_>> {
         let blob = match self.blob.take() {
@@ -103,29 +103,29 @@ pub(super) fn is_possible(
     let by_fields = scan.index.as_ref().is_none_or(|index| index.kind == IndexKind::Ordered && index.partial.is_none());
     visitor.filters_by_prefix() != PrefixFiltering::Never
         && earlier.is_empty()
-        && scan.different.is_none()
+        && scan.distinct_field.is_none()
         && (by_fields || !scan.is_multikey())
         && collection.data_bytes() as i64 >= documents.saturating_mul(LARGE_BYTES)
 }
 
 impl Slice<'_, '_> {
     /// Whether the beginning of a document tells that it is not to be given. It has been counted then.
-    pub(super) fn is_passed_by(&mut self, scan: &IndexScan, entry: &Entry<'_>) -> Attempt<bool> {
+    pub(super) fn is_rejected_by_prefix(&mut self, scan: &IndexScan, entry: &Entry<'_>) -> Attempt<bool> {
         if self.visit.filters_by_prefix() != PrefixFiltering::Now {
             return Ok(false);
         }
-        let Some(count) = self.visit.habit().and_then(Habit::next_bytes) else { return Ok(false) };
-        let mut glimpse = std::mem::take(&mut self.glimpse);
-        let glance = match glimpse.read(self.connection, self.collection, entry.seq, count) {
+        let Some(count) = self.visit.prefix_habit().and_then(PrefixHabit::next_bytes) else { return Ok(false) };
+        let mut prefix_reader = std::mem::take(&mut self.prefix_reader);
+        let verdict = match prefix_reader.read(self.connection, self.collection, entry.seq, count) {
             None => Ok(PrefixVerdict::Undecided),
             Some(prefix) => self.check_prefix(prefix, scan, entry.key),
         };
-        self.glimpse = glimpse;
-        let glance = glance?;
-        if let Some(habit) = self.visit.habit() {
-            habit.note(glance);
+        self.prefix_reader = prefix_reader;
+        let verdict = verdict?;
+        if let Some(prefix_habit) = self.visit.prefix_habit() {
+            prefix_habit.note(verdict);
         }
-        let passed = glance == PrefixVerdict::Rejected;
+        let passed = verdict == PrefixVerdict::Rejected;
         self.examined.documents += u64::from(passed);
         Ok(passed)
     }
@@ -136,7 +136,7 @@ impl Slice<'_, '_> {
             if !names.all(|name| prefix.element(name).is_some()) {
                 return Ok(PrefixVerdict::Undecided);
             }
-            if !self.is_first(0, prefix, key, scan, &[])? {
+            if !self.is_first_key(0, prefix, key, scan, &[])? {
                 return Ok(PrefixVerdict::Rejected);
             }
         }
@@ -148,27 +148,27 @@ impl Slice<'_, '_> {
 mod tests {
     use super::*;
 
-    fn after(habit: &mut Habit, glances: &[PrefixVerdict]) {
-        glances.iter().cycle().take(GLANCES_PER_LOOK as usize).for_each(|&glance| habit.note(glance));
+    fn after(prefix_habit: &mut PrefixHabit, verdicts: &[PrefixVerdict]) {
+        verdicts.iter().cycle().take(VERDICTS_PER_DECISION as usize).for_each(|&verdict| prefix_habit.note(verdict));
     }
 
     #[test]
     fn looks_at_more_where_little_does_not_tell() {
-        let mut habit = Habit::default();
-        after(&mut habit, &[PrefixVerdict::Undecided]);
-        assert_eq!((habit.bytes, habit.pause), (1024, 0));
-        after(&mut habit, &[PrefixVerdict::Rejected, PrefixVerdict::Wanted]);
-        assert_eq!((habit.bytes, habit.pause), (1024, 0));
-        after(&mut habit, &[PrefixVerdict::Undecided, PrefixVerdict::Rejected]);
-        after(&mut habit, &[PrefixVerdict::Undecided, PrefixVerdict::Rejected]);
-        assert_eq!((habit.bytes, habit.pause), (2048, 0));
+        let mut prefix_habit = PrefixHabit::default();
+        after(&mut prefix_habit, &[PrefixVerdict::Undecided]);
+        assert_eq!((prefix_habit.bytes, prefix_habit.pause), (1024, 0));
+        after(&mut prefix_habit, &[PrefixVerdict::Rejected, PrefixVerdict::Wanted]);
+        assert_eq!((prefix_habit.bytes, prefix_habit.pause), (1024, 0));
+        after(&mut prefix_habit, &[PrefixVerdict::Undecided, PrefixVerdict::Rejected]);
+        after(&mut prefix_habit, &[PrefixVerdict::Undecided, PrefixVerdict::Rejected]);
+        assert_eq!((prefix_habit.bytes, prefix_habit.pause), (2048, 0));
     }
 
     #[test]
     fn pauses_where_glances_are_good_for_nothing() {
-        let mut habit = Habit::default();
-        after(&mut habit, &[PrefixVerdict::Wanted]);
-        assert_eq!((habit.bytes, habit.pause), (BYTES_MIN, PAUSE));
-        assert_eq!((0..PAUSE + 1).filter(|_| habit.next_bytes().is_none()).count(), PAUSE as usize);
+        let mut prefix_habit = PrefixHabit::default();
+        after(&mut prefix_habit, &[PrefixVerdict::Wanted]);
+        assert_eq!((prefix_habit.bytes, prefix_habit.pause), (BYTES_MIN, PAUSE));
+        assert_eq!((0..PAUSE + 1).filter(|_| prefix_habit.next_bytes().is_none()).count(), PAUSE as usize);
     }
 }

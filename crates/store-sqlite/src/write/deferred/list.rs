@@ -1,6 +1,6 @@
 //! What is to be entered into one index: keys behind one another, and which documents they are of.
 //!
-//! It is entered from the front, a sorted stretch after the other, while more may come in at the end. A transaction that is rolled
+//! It is entered from the front, a sorted key_range_plan after the other, while more may come in at the end. A transaction that is rolled
 //! back takes both back.
 
 /// The list of one index.

@@ -3,7 +3,7 @@
 use super::{Statement, Step};
 use crate::catalog::Collection;
 use crate::plan::SqlitePlan;
-use crate::write::batch::{Found, Target, check, query_of};
+use crate::write::batch::{MatchedRow, UpdateTarget, check, query_of};
 use document::Doc;
 use error::{Error, Result};
 use query::{MatchDetails, Sort};
@@ -15,10 +15,10 @@ impl Statement<'_> {
     /// before, and has changed since.
     pub(super) async fn find_one(
         &self,
-        target: Target<'_>,
+        target: UpdateTarget<'_>,
         candidate: Option<i64>,
         access: &mut AccessStats,
-    ) -> Step<Option<(Arc<Collection>, Found)>> {
+    ) -> Step<Option<(Arc<Collection>, MatchedRow)>> {
         if let Some(seq) = candidate.filter(|_| target.sort.is_none())
             && let Some(collection) = self.collection()
             && let Some(found) = self.found_again(&collection, seq, target).await?
@@ -34,17 +34,17 @@ impl Statement<'_> {
         &self,
         collection: &Collection,
         seq: i64,
-        target: Target<'_>,
-    ) -> Step<Option<Found>> {
+        target: UpdateTarget<'_>,
+    ) -> Step<Option<MatchedRow>> {
         let Some(document) = self.store.document(collection, seq).await? else { return Ok(None) };
         let details = check(target, false, document.as_doc())?;
-        Ok(details.map(|details| Found { seq, document, details }))
+        Ok(details.map(|details| MatchedRow { seq, document, details }))
     }
 
     /// Looks for documents. `None`: there is no collection.
     pub(super) async fn search<'s>(
         &'s self,
-        target: Target<'s>,
+        target: UpdateTarget<'s>,
         one: bool,
         access: &mut AccessStats,
     ) -> Step<Option<(Arc<Collection>, Search<'s>)>> {
@@ -59,7 +59,7 @@ impl Statement<'_> {
         let sort = target.sort.filter(|_| one && !facts.sorted);
         let details = target.details || sort.is_some_and(|sort| !sort.needs().is_empty());
         let mut search = Search {
-            target: Target { details, ..target },
+            target: UpdateTarget { details, ..target },
             exact: facts.exact,
             one,
             sort,
@@ -81,7 +81,7 @@ impl Statement<'_> {
 
 /// Takes the documents of a scan: the first that matches, or the least, or the numbers of all.
 pub struct Search<'s> {
-    target: Target<'s>,
+    target: UpdateTarget<'s>,
     /// Every document matches.
     exact: bool,
     one: bool,
@@ -89,7 +89,7 @@ pub struct Search<'s> {
     progress: &'s Progress,
     /// The number of the document that comes next.
     seq: i64,
-    pub found: Option<Found>,
+    pub found: Option<MatchedRow>,
     key: Vec<u8>,
     least_key: Vec<u8>,
     pub all: Vec<i64>,
@@ -103,13 +103,13 @@ impl Search<'_> {
             return Ok(Flow::Continue);
         }
         let Some(sort) = self.sort else {
-            self.found = Some(Found { seq, document: document.to_owned(), details });
+            self.found = Some(MatchedRow { seq, document: document.to_owned(), details });
             return Ok(Flow::StopAfter);
         };
         self.key.clear();
         sort.key_of_match(document, &details, &mut self.key)?;
         if self.found.is_none() || self.key < self.least_key {
-            self.found = Some(Found { seq, document: document.to_owned(), details });
+            self.found = Some(MatchedRow { seq, document: document.to_owned(), details });
             std::mem::swap(&mut self.key, &mut self.least_key);
         }
         Ok(Flow::Continue)
