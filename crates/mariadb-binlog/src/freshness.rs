@@ -1,8 +1,7 @@
 //! How old the follower's knowledge is, for others to ask at any time.
 
-use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Whether the stream flows.

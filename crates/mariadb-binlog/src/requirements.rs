@@ -1,8 +1,7 @@
 //! What a server has to be set to before its binary log says what a cache needs, and what is said when it is not.
 
 use error::{Code, Error};
-use mariadb_client::TextConnection;
-use mariadb_client::{Failure, Result, server_error};
+use mariadb_client::{Failure, Result, TextConnection, server_error};
 use mariadb_wire::binlog::Checksum;
 
 /// What was found out about the server.

@@ -1,8 +1,6 @@
 //! The stream: a connection that has become a replica's.
 
-use mariadb_client::ServerUrl;
-use mariadb_client::{Failure, Result, server_error};
-use mariadb_client::{Protocol, establish_protocol};
+use mariadb_client::{Failure, Protocol, Result, ServerUrl, establish_protocol, server_error};
 use mariadb_wire::binlog::Checksum;
 use mariadb_wire::binlog::packet::{self, Dump};
 use std::ops::Range;

@@ -1,9 +1,7 @@
 //! What has to be known of a table to read its rows: where the document and the primary key are, and which tables change with it.
 
 use crate::changes::TableName;
-use mariadb_client::quote;
-use mariadb_client::{Failure, Result};
-use mariadb_client::{TextConnection, TextValues};
+use mariadb_client::{Failure, Result, TextConnection, TextValues, quote};
 use mariadb_wire::Param;
 use mariadb_wire::binlog::table_map::TableMap;
 use std::sync::Arc;

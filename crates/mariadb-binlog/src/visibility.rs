@@ -15,9 +15,7 @@
 
 use crate::changes::Key;
 use crate::groups::{Group, Place, Probe};
-use mariadb_client::TextConnection;
-use mariadb_client::quote;
-use mariadb_client::{Failure, Result};
+use mariadb_client::{Failure, Result, TextConnection, quote};
 use mariadb_wire::Param;
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -18,9 +18,8 @@ use crate::named_lock;
 use crate::server_url::ServerLocation;
 use mariadb_wire::Param;
 use sha2::{Digest, Sha256};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 /// Sessions are numbered so far, and then from 0 again.

@@ -9,21 +9,23 @@ pub(crate) mod collections;
 mod column_cache;
 pub(crate) mod databases;
 pub(crate) mod definition_lock;
+pub(crate) mod exclusive_change;
 pub(crate) mod id_text;
 pub(crate) mod names;
 pub(crate) mod own_schema;
+pub(crate) mod row_key;
 pub(crate) mod statistics;
 pub(crate) mod table;
+pub(crate) mod table_columns;
 pub(crate) mod table_definitions;
 
 use crate::catalog::table::Table;
-use crate::index::{self, Index};
+use crate::index::{Index, records};
 use ahash::AHashMap;
 use column_cache::{Columns, Described};
 use document::Value;
 use error::{Code, Error};
-use mariadb_client::{Connection, Event, quote};
-use mariadb_client::{Failure, Result, server_error};
+use mariadb_client::{Connection, Event, Failure, Result, quote, server_error};
 use mariadb_wire::Param;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -273,7 +275,7 @@ impl Catalog {
     pub async fn by_table_name(&self, connection: &mut Connection, schema: &str, name: &str) -> Result<Option<Table>> {
         let Described { columns, keys, shape } = &*self.columns.of(connection, schema, name).await?;
         let Some(shape) = *shape else { return Ok(None) };
-        let indexes = index::load(connection, schema, name, columns, keys).await?;
+        let indexes = records::load(connection, schema, name, columns, keys).await?;
         Ok(Some(Table::new(schema, name, shape, indexes, None)))
     }
 
@@ -291,7 +293,7 @@ impl Catalog {
             self.forget(namespace);
             return Ok(Look::OtherTable);
         };
-        let indexes: Vec<Index> = index::load(connection, schema, &name, columns, keys).await?;
+        let indexes: Vec<Index> = records::load(connection, schema, &name, columns, keys).await?;
         let known = own_schema::collections(connection, schema, Some(&name)).await?;
         let mut table = Table::new(schema, &name, shape, indexes, None);
         if let Some(known) = known.first() {

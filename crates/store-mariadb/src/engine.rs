@@ -1,15 +1,11 @@
 //! The half that belongs to the process: where the server is, what it can do.
 
-use crate::catalog::Catalog;
-use crate::catalog::own_schema;
+use crate::catalog::{Catalog, own_schema};
 use crate::options::Options;
+use crate::server_facts::Facts;
 use crate::store::MariaDbStore;
 use error::{Code, Error};
-use mariadb_client::Killer;
-use mariadb_client::SessionOwner;
-use mariadb_client::establish;
-use mariadb_client::{Failure, Result};
-use mariadb_client::{ServerLocation, ServerUrl};
+use mariadb_client::{Failure, Killer, Result, ServerLocation, ServerUrl, SessionOwner, establish};
 use mariadb_wire::row::TextRow;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -40,20 +36,6 @@ pub struct MariaDbEngine {
     changes: Arc<AtomicU64>,
     /// Who keeps answers.
     change_observer: Arc<ObserverSlot>,
-}
-
-/// What was found out at the start.
-#[derive(Clone, Debug)]
-pub(crate) struct Facts {
-    pub version: String,
-    pub ignores_case: bool,
-    pub packet_bytes_max: u64,
-    /// `auto_increment_increment` is 1, as it is unless several servers of a cluster take turns.
-    pub counts_by_one: bool,
-    /// JSON paths know ranges.
-    pub has_ranges: bool,
-    /// Why no documents can be written, if the server is used for something else.
-    pub unsuitable: Option<Error>,
 }
 
 impl MariaDbEngine {

@@ -3,7 +3,7 @@
 use crate::catalog::names;
 use crate::encoding;
 use crate::index::element_table;
-use crate::index::side_index;
+use crate::index::side_index::side_table;
 use ::store::change_observer::LogPosition;
 use ::store::{ChangeObserver, Changes, Namespace};
 use document::Doc;
@@ -128,7 +128,7 @@ impl Announcer {
 
 /// Whether a table is one that is kept beside documents, for an index.
 fn is_beside_documents(table: &str) -> bool {
-    element_table::is_name(table) || side_index::is_name(table)
+    element_table::is_name(table) || side_table::is_name(table)
 }
 
 fn place(gtid: &Gtid) -> LogPosition {

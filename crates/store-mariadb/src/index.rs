@@ -10,41 +10,38 @@
 //! arrays cannot be had this way: all arrays have one key, which every lookup reads as well, unless there is a table with their values
 //! ([`crate::index::element_table`]). A CHECK constraint keeps arrays out of a unique index until there is one.
 
+pub(crate) mod alter_table;
 mod arrays;
 pub(crate) mod build;
 pub(crate) mod column_key;
-mod columns;
+pub(crate) mod columns;
 pub(crate) mod element_table;
 pub(crate) mod json_path;
+pub(crate) mod key_column;
 pub(crate) mod manage;
 pub(crate) mod partial;
+pub(crate) mod records;
 pub(crate) mod side_index;
 
 pub(crate) use arrays::{has_number, meets_array};
 
-use crate::catalog::own_schema;
-use crate::catalog::table::{Column, Table};
-use crate::index::element_table::Values;
+use crate::index::element_table::record::Values;
+use crate::index::key_column::KeyColumn;
 use crate::index::partial::Filter;
-use crate::index::side_index::KeyTable;
-use crate::plan::KeyColumn;
-use ahash::{AHashMap, AHashSet};
-use columns::{Columns, Definition, FieldColumns, text_expression};
-use document::{Collation, Doc, DocBuf, Value};
+use crate::index::side_index::side_table::KeyTable;
+use ahash::AHashMap;
+use columns::{Columns, FieldColumns, text_expression};
+use document::{Collation, Doc, Value};
 use error::{Code, Error};
 use fulltext::TextIndex;
-use index_keys::shape::index_spec;
 use index_keys::{IndexShape, keys};
-use mariadb_client::Connection;
-use mariadb_client::quote;
-use mariadb_client::{Failure, Result};
-use mariadb_wire::Param;
+use mariadb_client::{Failure, quote};
 use query::predicate::Test;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use store::{IndexKind, IndexSpec, geo_keys};
 
-/// Fields of one index: MariaDB has 32 columns in a key, the row's own among them.
+/// ReadFields of one index: MariaDB has 32 columns in a key, the row's own among them.
 const FIELDS_MAX: usize = 31;
 
 /// Levels of a path; deeper ones may lie in what the JSON spelling keeps as a blob.
@@ -57,8 +54,8 @@ pub(crate) struct Index {
     /// The key's name in MariaDB; its columns' names begin with it.
     pub sql_name: String,
     /// Which documents it has, if it is partial.
-    filter: Option<Filter>,
-    columns: Columns,
+    pub filter: Option<Filter>,
+    pub columns: Columns,
     /// The columns with the keys of the fields.
     pub key_columns: Box<[KeyColumn]>,
     /// The table with the values of arrays, if there is one.
@@ -74,9 +71,9 @@ pub(crate) struct Index {
     /// What tells which documents it refuses, if that are those that have no keys: arrays in a hashed index, several of them in a compound one.
     refusing: Option<Arc<IndexShape>>,
     /// There are columns of this index, though it may have no use for them: earlier versions made some for those with a collation.
-    has_columns: bool,
+    pub has_columns: bool,
     /// Columns could have its keys, but the table has no room for them.
-    spilled: bool,
+    pub spilled: bool,
     kind: IndexKind,
     /// What a text index says of documents.
     text: Option<Arc<TextIndex>>,
@@ -234,7 +231,7 @@ impl Index {
         (column == columns::text_name(path)).then_some(column)
     }
 
-    fn column_names(&self) -> impl Iterator<Item = &str> {
+    pub fn column_names(&self) -> impl Iterator<Item = &str> {
         // Another kind of index has nothing but what marks it.
         let marker = (!self.has_columns).then(|| self.column(0));
         let all = self.has_columns.then(|| self.columns.names());
@@ -325,7 +322,7 @@ impl Index {
     }
 
     /// What ALTER TABLE adds for the index besides columns. `relaxed`: nothing in it says that the index is unique.
-    fn key_clauses(&self, relaxed: bool) -> Vec<String> {
+    pub fn key_clauses(&self, relaxed: bool) -> Vec<String> {
         let mut clauses = Vec::new();
         let unique = self.spec.unique && !relaxed;
         for (position, field) in self.columns.fields.iter().enumerate().filter(|_| unique) {
@@ -340,7 +337,7 @@ impl Index {
     }
 
     /// The constraint that keeps a field of a unique index from meeting arrays.
-    fn constraint(&self, position: usize) -> String {
+    pub fn constraint(&self, position: usize) -> String {
         format!("{}.array{position}", self.sql_name)
     }
 
@@ -361,7 +358,7 @@ impl Index {
     }
 }
 
-fn key_columns(spec: &IndexSpec, columns: &Columns) -> Box<[KeyColumn]> {
+pub(crate) fn key_columns(spec: &IndexSpec, columns: &Columns) -> Box<[KeyColumn]> {
     let directions = spec.key.as_doc().iter().map(|(_, direction)| number(direction));
     let column = |(field, direction): (&FieldColumns, Option<f64>)| {
         KeyColumn::named(&field.key, direction.is_some_and(|direction| direction < 0.0))
@@ -385,50 +382,6 @@ pub(crate) fn array_in_unique() -> Error {
     Error::new(Code::CANNOT_CREATE_INDEX, message)
 }
 
-/// The statement that adds indexes, all or none. `relaxed`: the names of those that something else keeps unique.
-pub(crate) fn create_clause(table: &str, indexes: &[Index], relaxed: &[&str]) -> String {
-    let (mut columns, mut keys, mut added) = (Vec::new(), Vec::new(), AHashSet::new());
-    for index in indexes {
-        if !index.has_keys() {
-            columns.push(format!("ADD COLUMN {} VARBINARY(1) AS (NULL) VIRTUAL INVISIBLE", quote(index.column(0))));
-            continue;
-        }
-        for Definition { name, sql, shared } in index.columns.definitions(&index.spec, index.filter.as_ref()) {
-            if added.insert(name) {
-                let unless = if shared { "IF NOT EXISTS " } else { "" };
-                columns.push(format!("ADD COLUMN {unless}{} {sql}", quote(name)));
-            }
-        }
-        keys.extend(index.key_clauses(relaxed.contains(&index.sql_name.as_str())));
-    }
-    columns.append(&mut keys);
-    format!("ALTER TABLE {table} {}", columns.join(", "))
-}
-
-/// The statement that drops indexes of a table, and the columns that no others have.
-pub(crate) fn drop_clause(table: &Table, indexes: &[Index]) -> String {
-    let is_dropped = |index: &Index| indexes.iter().any(|dropped| dropped.sql_name == index.sql_name);
-    let kept = table.indexes.iter().filter(|index| !is_dropped(index)).flat_map(Index::column_names);
-    let mut done: AHashSet<&str> = kept.collect();
-    let mut clauses = Vec::new();
-    for index in indexes {
-        if index.has_columns {
-            clauses.push(format!("DROP KEY {}", quote(&index.sql_name)));
-            clauses.extend(index.odd_column().map(|odd| format!("DROP KEY {}", quote(odd))));
-            let unique = (0..index.fields().count()).filter(|_| index.spec.unique);
-            clauses.extend(
-                unique.map(|position| format!("DROP CONSTRAINT IF EXISTS {}", quote(&index.constraint(position)))),
-            );
-        }
-        for name in index.column_names() {
-            if done.insert(name) {
-                clauses.push(format!("DROP COLUMN {}", quote(name)));
-            }
-        }
-    }
-    format!("ALTER TABLE {} {}", table.quoted, clauses.join(", "))
-}
-
 /// Error 67 for fields that cannot both be indexed: the names of their columns, which are made of hashes, are the same.
 pub(crate) fn check_apart(known: &[Index], wanted: &[Index]) -> error::Result<()> {
     let mut paths = AHashMap::new();
@@ -444,88 +397,6 @@ pub(crate) fn check_apart(known: &[Index], wanted: &[Index]) -> error::Result<()
     Ok(())
 }
 
-/// The indexes of a table: those remembered that are there, by the table's columns and the names of its keys.
-pub(crate) async fn load(
-    connection: &mut Connection,
-    schema: &str,
-    table: &str,
-    columns: &[Column],
-    keys: &[String],
-) -> Result<Vec<Index>> {
-    if !columns.iter().any(|column| column.name.contains('~')) {
-        return Ok(Vec::new());
-    }
-    let sql = "SELECT spec, values_table FROM selkie.indexes WHERE schema_name = ? AND table_name = ? ORDER BY position, sql_name";
-    let mut indexes = Vec::new();
-    let params = [Param::Text(schema.as_bytes()), Param::Text(table.as_bytes())];
-    own_schema::query(connection, &sql.into(), &params, |row| {
-        if let [Some(spec), values] = row {
-            let spec = DocBuf::from_vec(spec.clone()).unwrap_or_default();
-            let find = |name: &str| columns.iter().find(|column| column.name == name);
-            let mut index = Index::new(index_spec(spec));
-            if index.fields().next().is_none() {
-                tracing::warn!("selkie.indexes has no specification that can be read for an index of {schema}.{table}");
-                return Ok(());
-            }
-            let earlier = Columns::of_index(&index.spec, &index.sql_name, index.filter.as_ref());
-            let marker = find(&earlier.fields[0].key);
-            let has_key = keys.contains(&index.sql_name);
-            if find(&earlier.fields[0].text).is_some() {
-                index.key_columns = key_columns(&index.spec, &earlier);
-                index.columns = earlier;
-            } else if !has_key && marker.is_some_and(|marker| marker.extra.starts_with("VIRTUAL GENERATED")) {
-                index = Index::spilled((*index.spec).clone()).unwrap_or(index);
-            }
-            let tables = values.clone().map(own_schema::text_of).transpose()?;
-            index.values = tables.as_deref().and_then(Values::read);
-            index.owed = tables.as_deref().and_then(Values::read_owed);
-            index.keys = tables.as_deref().and_then(KeyTable::read);
-            let text = find(index.text_column(0));
-            index.stands_alone = text.is_some_and(|column| column.extra.starts_with("STORED GENERATED"));
-            let first = find(index.column(0));
-            if first.is_some_and(|column| column.data_type == "varbinary") && (has_key || !index.has_keys()) {
-                index.has_columns = text.is_some();
-                indexes.push(index);
-            }
-        }
-        Ok(())
-    })
-    .await?;
-    Ok(indexes)
-}
-
-/// Remembers indexes that are about to be created.
-pub(crate) async fn remember(
-    connection: &mut Connection,
-    schema: &str,
-    table: &str,
-    first: usize,
-    indexes: &[Index],
-) -> Result<()> {
-    let sql = "INSERT INTO selkie.indexes (schema_name, table_name, position, sql_name, spec) VALUES (?, ?, ?, ?, ?) \
-               ON DUPLICATE KEY UPDATE position = VALUES(position), spec = VALUES(spec)";
-    for (position, index) in indexes.iter().enumerate() {
-        let params = [
-            Param::Text(schema.as_bytes()),
-            Param::Text(table.as_bytes()),
-            Param::Unsigned((first + position) as u64),
-            Param::Text(index.sql_name.as_bytes()),
-            Param::Bytes(index.spec.spec.as_bytes()),
-        ];
-        own_schema::execute(connection, &sql.into(), &params).await?;
-    }
-    Ok(())
-}
-
-pub(crate) async fn forget(connection: &mut Connection, schema: &str, table: &str, indexes: &[Index]) -> Result<()> {
-    let sql = "DELETE FROM selkie.indexes WHERE schema_name = ? AND table_name = ? AND sql_name = ?";
-    for index in indexes {
-        let params = [schema, table, &index.sql_name].map(|text| Param::Text(text.as_bytes()));
-        own_schema::execute(connection, &sql.into(), &params).await?;
-    }
-    Ok(())
-}
-
 /// The index every collection has.
 pub(crate) fn id_index() -> IndexSpec {
     let key = document::doc! { "_id": 1 };
@@ -536,7 +407,7 @@ pub(crate) fn id_index() -> IndexSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use document::doc;
+    use document::{DocBuf, doc};
 
     fn index(path: &str) -> Index {
         let key = DocBuf::build(|writer| writer.append(path, 1));

@@ -12,6 +12,7 @@
 //! half that belongs to the process, `store` the half that serves one worker.
 
 mod catalog;
+mod document_store;
 mod encoding;
 mod engine;
 mod external_writes;
@@ -19,6 +20,7 @@ mod index;
 mod options;
 mod plan;
 mod read;
+mod server_facts;
 mod store;
 mod write;
 
@@ -26,4 +28,4 @@ pub use catalog::table_definitions::{TableDefinition, TableDefinitions};
 pub use engine::MariaDbEngine;
 pub use external_writes::{ForeignWrites, Tell};
 pub use options::Options;
-pub use read::result_cache::ResultSet;
+pub use read::result_set::ResultSet;

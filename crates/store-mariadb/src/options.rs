@@ -1,6 +1,6 @@
 //! How a process uses MariaDB as its document store.
 
-use crate::read::result_cache::ResultSet;
+use crate::read::result_set::ResultSet;
 use cache::Cache;
 use mariadb_client::PoolOptions;
 use std::sync::Arc;

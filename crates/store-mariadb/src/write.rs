@@ -8,17 +8,20 @@
 //! and deletes), [`retry_record`] (retryable writes), [`transaction`] (what they have in common),
 //! [`refusal`] (errors of unique indexes), [`interruption`] (batches that are to stop).
 
+mod batch_options;
 mod change;
 mod insert;
+mod insert_batch;
 mod interruption;
 mod parallel_insert;
+mod recorded_write;
 mod refusal;
 mod retry_record;
 pub(crate) mod transaction;
 
 use crate::store::MariaDbStore;
+use batch_options::Options;
 use interruption::Settling;
-use mariadb_client::Failure;
 use retry_record::Ledger;
 use std::time::{Duration, Instant};
 use store::{BatchOutcome, Statements, WriteBatch};
@@ -28,9 +31,6 @@ const RETRYABLE: &[&str] = &["RetryableWriteError"];
 
 /// How often a worker removes the records of sessions that are long gone.
 const TIDY_EVERY: Duration = Duration::from_secs(600);
-
-/// A statement that finds somebody else in its way so often gives up.
-const ATTEMPTS_MAX: usize = 1_000;
 
 /// Carries a batch out, until its command is to stop.
 pub(crate) async fn write(store: &MariaDbStore, batch: WriteBatch) -> error::Result<BatchOutcome> {
@@ -64,27 +64,5 @@ async fn carry_out(store: &MariaDbStore, batch: WriteBatch, settling: Settling) 
             let error = error::Error::from(failure);
             Err(if safe { error.with_labels(RETRYABLE) } else { error })
         }
-    }
-}
-
-/// What a batch says about all of its statements.
-#[derive(Clone, Copy)]
-struct Options {
-    ordered: bool,
-    bypass_validation: bool,
-}
-
-/// The session has gone on, so none of the batch may be carried out; or there is no connection for
-/// it.
-const WHOLE_BATCH: [error::Code; 2] =
-    [error::Code::TRANSACTION_TOO_OLD, error::Code::NETWORK_INTERFACE_EXCEEDED_TIME_LIMIT];
-
-/// Whether a failure concerns one statement, to be reported beside the others' outcomes, rather than the whole batch.
-fn concerns_statement(failure: &Failure) -> bool {
-    match failure {
-        Failure::Lost(_) | Failure::Full(_) => false,
-        Failure::Other(error) => !WHOLE_BATCH.contains(&error.code()),
-        // Somebody has killed the command, not the statement.
-        Failure::Sql { .. } => !failure.is_interrupted(),
     }
 }

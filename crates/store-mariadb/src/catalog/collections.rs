@@ -1,18 +1,15 @@
 //! Creating, dropping, renaming and listing collections and databases.
 
-use crate::catalog::definition_lock;
-use crate::catalog::names;
 use crate::catalog::own_schema::{self, Remembered};
-use crate::catalog::table::{Column, Table, shape};
-use crate::catalog::{Look, not_a_collection};
-use crate::index::element_table;
-use crate::index::side_index::{self, Duplicates};
+use crate::catalog::table::Table;
+use crate::catalog::table_columns::{Column, shape};
+use crate::catalog::{Look, definition_lock, exclusive_change, names, not_a_collection};
+use crate::index::side_index::side_table::{self, Duplicates};
+use crate::index::{element_table, side_index};
 use crate::store::MariaDbStore;
 use document::{Doc, DocBuf};
 use error::{Code, Error};
-use mariadb_client::quote;
-use mariadb_client::{Connection, Event};
-use mariadb_client::{Failure, Result};
+use mariadb_client::{Connection, Event, Failure, Result, quote};
 use mariadb_wire::Param;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -31,7 +28,7 @@ pub(crate) async fn create(store: &MariaDbStore, namespace: &Namespace, options:
         let created = store.catalog.create(connection, namespace, &options.to_owned()).await?;
         if created { Ok(()) } else { Err(exists(namespace)) }
     };
-    definition_lock::alone(store, &[namespace], create).await
+    exclusive_change::alone(store, &[namespace], create).await
 }
 
 fn exists(namespace: &Namespace) -> Failure {
@@ -49,7 +46,7 @@ pub(crate) async fn modify(store: &MariaDbStore, namespace: &Namespace, options:
         let (name, options) = (&namespace.collection, options.to_owned());
         own_schema::change_options(connection, &table.schema, &table.name, name, &info.uuid, &options).await
     };
-    definition_lock::alone(store, &[namespace], modify).await
+    exclusive_change::alone(store, &[namespace], modify).await
 }
 
 /// Gives how many indexes the collection had.
@@ -62,7 +59,7 @@ pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace) -> Result<
         Look::Collection(table) => drop_table(connection, &table).await,
         Look::Nothing | Look::OtherTable => Ok(None),
     };
-    definition_lock::alone(store, &[namespace], drop).await
+    exclusive_change::alone(store, &[namespace], drop).await
 }
 
 /// Drops a collection's table with all that belongs to it; the caller holds the collection's lock.
@@ -80,7 +77,7 @@ async fn drop_table(connection: &mut Connection, table: &Table) -> Result<Option
 
 pub(crate) async fn rename(store: &MariaDbStore, from: &Namespace, to: &Namespace, drop_target: bool) -> Result<()> {
     let rename = async |connection: &mut Connection| rename_alone(store, connection, from, to, drop_target).await;
-    definition_lock::alone(store, &[from, to], rename).await
+    exclusive_change::alone(store, &[from, to], rename).await
 }
 
 async fn rename_alone(
@@ -259,7 +256,7 @@ async fn drop_schema(connection: &mut Connection, schema: &str) -> Result<()> {
     let mut tables = tables(connection, schema).await?;
     if collections.is_empty() {
         // Left behind by a gateway that was killed.
-        for table in tables.extract_if(.., |table| side_index::is_name(table) || element_table::is_name(table)) {
+        for table in tables.extract_if(.., |table| side_table::is_name(table) || element_table::is_name(table)) {
             connection.queue_query(&format!("DROP TABLE IF EXISTS {}.{}", quote(schema), quote(&table)));
             connection.finish().await?;
         }

@@ -2,12 +2,10 @@
 //! they are still the same.
 
 use crate::catalog::definition_lock;
-use crate::catalog::table::{Column, Shape, shape};
+use crate::catalog::table_columns::{Column, Shape, shape};
 use ahash::AHashMap;
 use error::Error;
-use mariadb_client::quote;
-use mariadb_client::{Connection, Event};
-use mariadb_client::{Failure, Result};
+use mariadb_client::{Connection, Event, Failure, Result, quote};
 use mariadb_wire::Param;
 use memchr::memmem;
 use sha2::{Digest, Sha256};

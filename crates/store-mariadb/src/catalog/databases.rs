@@ -5,11 +5,9 @@
 //! that have no such table, but others, which SQL clients may have made.
 
 use crate::catalog::collections::document_tables;
-use crate::catalog::names;
-use crate::catalog::own_schema;
+use crate::catalog::{names, own_schema};
 use crate::store::MariaDbStore;
-use mariadb_client::Result;
-use mariadb_client::{Connection, Event};
+use mariadb_client::{Connection, Event, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use store::DatabaseInfo;
 

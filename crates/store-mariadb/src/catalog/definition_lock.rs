@@ -8,17 +8,13 @@
 //! Named locks belong to one server of a cluster, and SQL clients do not take them. A change that met another one
 //! all the same ([`Failure::is_lost_race`]) starts over.
 
-use crate::store::MariaDbStore;
 use ahash::AHashMap;
 use error::{Code, Error};
-use mariadb_client::Connection;
-use mariadb_client::named_lock;
-use mariadb_client::{Failure, Result};
+use mariadb_client::{Connection, Failure, Result, named_lock};
 use sha2::{Digest, Sha256};
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use store::Namespace;
 use tokio::sync::Mutex;
 
 /// How long a change waits for another one of the same collection: as long as an index build takes.
@@ -36,7 +32,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(250);
 pub(crate) struct Queue(RefCell<AHashMap<String, Weak<Mutex<()>>>>);
 
 impl Queue {
-    fn of(&self, name: &str) -> Arc<Mutex<()>> {
+    pub fn of(&self, name: &str) -> Arc<Mutex<()>> {
         let mut queues = self.0.borrow_mut();
         if let Some(queue) = queues.get(name).and_then(Weak::upgrade) {
             return queue;
@@ -63,52 +59,6 @@ fn lock_name(kind: &str, parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     parts.iter().for_each(|part| hash.update(Sha256::digest(part)));
     hash.finalize().iter().take(16).fold(format!("selkie {kind} "), |name, byte| format!("{name}{byte:02x}"))
-}
-
-/// Runs a change of these collections while no other one of them runs, on a connection of its own. Fails with 117 if
-/// SQL clients, or gateways on other servers of a cluster, keep getting in the way.
-pub(crate) async fn alone<T>(
-    store: &MariaDbStore,
-    namespaces: &[&Namespace],
-    mut change: impl AsyncFnMut(&mut Connection) -> Result<T>,
-) -> Result<T> {
-    let mut names = Vec::with_capacity(namespaces.len());
-    for namespace in namespaces {
-        let (schema, table) = store.catalog.names(namespace)?;
-        names.push(of_collection(schema, &table));
-    }
-    names.sort();
-    names.dedup();
-    let mut turns = Vec::with_capacity(names.len());
-    for name in &names {
-        turns.push(store.definitions.of(name).lock_owned().await);
-    }
-    let mut attempt = 0;
-    loop {
-        let mut lease = store.pool.lease().await?;
-        namespaces.iter().for_each(|namespace| store.catalog.forget(namespace));
-        let outcome = locked(&mut lease, &names, async |connection| change(connection).await).await;
-        drop(lease);
-        // What other workers have seen of it meanwhile is out of date, however far it came.
-        namespaces.iter().for_each(|namespace| store.catalog.forget(namespace));
-        store.catalog.note_change();
-        match outcome {
-            Err(failure) if failure.is_lost_race() => {
-                attempt += 1;
-                if attempt >= ATTEMPTS_MAX {
-                    return Err(overtaken(namespaces, &failure));
-                }
-                pause(attempt).await;
-            }
-            outcome => return outcome,
-        }
-    }
-}
-
-fn overtaken(namespaces: &[&Namespace], failure: &Failure) -> Failure {
-    let names: Vec<String> = namespaces.iter().map(ToString::to_string).collect();
-    let message = format!("{} is being changed by others at the same time: {failure}", names.join(", "));
-    Error::new(Code::CONFLICTING_OPERATION_IN_PROGRESS, message).into()
 }
 
 /// Waits a little before another attempt, longer the more there were.

@@ -4,11 +4,8 @@
 //! (nothing has been written yet, or somebody dropped it), collections have no options, made-up table names stand for themselves.
 
 use crate::catalog::definition_lock;
-use crate::catalog::table::Table;
-use crate::index::Index;
 use document::DocBuf;
-use mariadb_client::{Connection, Event};
-use mariadb_client::{Failure, Result};
+use mariadb_client::{Connection, Event, Failure, Result};
 use mariadb_wire::Param;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -233,17 +230,16 @@ pub(crate) async fn rename_collection(
     Ok(())
 }
 
-/// Which table keys of an index are kept in, beside its own; `None` for none.
+/// Records which table holds further keys of an index; `None` for none. `index`: schema, table and
+/// the index's name in MariaDB.
 pub(crate) async fn remember_values(
     connection: &mut Connection,
-    table: &Table,
-    index: &Index,
+    index: [&str; 3],
     values: Option<String>,
 ) -> Result<()> {
     let sql = "UPDATE selkie.indexes SET values_table = ? WHERE schema_name = ? AND table_name = ? AND sql_name = ?";
     let values = values.as_ref().map_or(Param::Null, |values| Param::Text(values.as_bytes()));
-    let [schema, name, sql_name] =
-        [&table.schema, &table.name, &index.sql_name].map(|text| Param::Text(text.as_bytes()));
+    let [schema, name, sql_name] = index.map(|text| Param::Text(text.as_bytes()));
     execute(connection, &sql.into(), &[values, schema, name, sql_name]).await.map(drop)
 }
 
@@ -251,15 +247,14 @@ pub(crate) async fn remember_values(
 /// meanwhile stays.
 pub(crate) async fn update_values(
     connection: &mut Connection,
-    table: &Table,
-    index: &Index,
+    index: [&str; 3],
     before: &str,
     values: &str,
 ) -> Result<()> {
     let sql = "UPDATE selkie.indexes SET values_table = ? \
                WHERE schema_name = ? AND table_name = ? AND sql_name = ? AND LEFT(values_table, ?) = ?";
-    let [values, schema, name, sql_name] =
-        [values, &table.schema, &table.name, &index.sql_name].map(|text| Param::Text(text.as_bytes()));
+    let [schema, name, sql_name] = index.map(|text| Param::Text(text.as_bytes()));
+    let values = Param::Text(values.as_bytes());
     let (length, before) = (Param::Unsigned(before.len() as u64), Param::Text(before.as_bytes()));
     execute(connection, &sql.into(), &[values, schema, name, sql_name, length, before]).await.map(drop)
 }

@@ -2,10 +2,7 @@
 
 use ::store::Namespace;
 use error::Error;
-use mariadb_client::ServerUrl;
-use mariadb_client::TextConnection;
-use mariadb_client::quote;
-use mariadb_client::{Failure, Result};
+use mariadb_client::{Failure, Result, ServerUrl, TextConnection, quote};
 use mariadb_wire::Param;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

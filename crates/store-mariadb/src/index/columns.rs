@@ -46,7 +46,7 @@ pub(crate) struct FieldColumns {
 }
 
 /// A column as ALTER TABLE adds it.
-pub(super) struct Definition<'c> {
+pub(crate) struct Definition<'c> {
     pub name: &'c str,
     pub sql: String,
     /// Another index may have made it.
@@ -184,12 +184,12 @@ fn filter_columns(filter: Option<&Filter>, names: impl Fn(usize, &str) -> (Strin
 }
 
 /// The column with the JSON text of a field.
-pub(super) fn text_name(path: &str) -> String {
+pub(crate) fn text_name(path: &str) -> String {
     short_name(path, 8, 6)
 }
 
 /// What a longer name begins with, so that it says what it is about.
-pub(super) fn front(name: &str) -> String {
+pub(crate) fn front(name: &str) -> String {
     name.chars().filter(|it| it.is_ascii_alphanumeric() || *it == '_').take(30).collect()
 }
 
@@ -212,7 +212,7 @@ fn text_definition(path: &str) -> String {
 
 /// The JSON text that a path leads to: NULL where there is none, a bracket where it meets an array on its way. Without blanks, as
 /// the keys' expressions look for wrappers: MariaDB puts some into what it takes out of a document.
-pub(super) fn text_expression(path: &str) -> String {
+pub(crate) fn text_expression(path: &str) -> String {
     let components: Vec<&str> = path.split('.').collect();
     let whole = format!("json_compact(json_extract(`doc`,{}))", json_path_literal(components.iter().copied()));
     if components.len() == 1 {

@@ -5,87 +5,27 @@
 //! What rows it has is said by [`definition`], what is looked up in it by the planner. A unique index gets a second one ([`unique`]).
 //! Paths with numbers in them have none.
 
-mod definition;
+pub(crate) mod definition;
+pub(crate) mod record;
 mod unique;
 
-pub(crate) use definition::{has_array, key_column, places, rest_within};
+use record::{EARLIER_PREFIX, PREFIX, Values};
 
 use crate::catalog::own_schema;
-use crate::catalog::table::{RowKey, Table};
-use crate::index::column_key;
-use crate::index::{Index, has_number, meets_array};
+use crate::catalog::row_key::RowKey;
+use crate::catalog::table::Table;
+use crate::index::{Index, column_key, has_number, meets_array};
 use crate::store::MariaDbStore;
 use document::Doc;
-use mariadb_client::Result;
-use mariadb_client::named_lock;
-use mariadb_client::quote;
-use mariadb_client::{Connection, Event};
+use mariadb_client::{Connection, Event, Result, named_lock, quote};
 use mariadb_wire::Param;
 use store::IndexKind;
-
-/// Begins the names of these tables.
-const PREFIX: &str = "~elements~";
-
-/// Begins what is remembered of the tables of a unique index while they come or go. Where it stays, that was cut off: who writes next makes
-/// them, for without them the index is a plain one.
-const OWED_PREFIX: &str = "~owed~";
-
-/// Begins the names of those that earlier versions made.
-const EARLIER_PREFIX: &str = "~values~";
 
 /// How long to wait for somebody who makes the same table.
 const WAIT_SECONDS: u32 = 600;
 
 /// How long to wait for transactions that have the collection's table in use.
 const TABLE_WAIT_SECONDS: u64 = 3;
-
-/// The table of an index, as it is remembered.
-#[derive(Clone, Debug)]
-pub(crate) struct Values {
-    pub name: String,
-    /// The fields in which gateways have met arrays, as bits. It decides which way is the shorter one, not what is found.
-    pub fields: u64,
-}
-
-impl Values {
-    fn new(fields: u64) -> Values {
-        Values { name: format!("{PREFIX}{:016x}", rand::random::<u64>()), fields }
-    }
-
-    /// Reads what [`Values::remembered`] spells. `None` for a table that an earlier version made, which had the first field alone.
-    pub fn read(text: &str) -> Option<Values> {
-        let (name, fields) = text.split_once(' ').filter(|(name, _)| name.starts_with(PREFIX))?;
-        Some(Values { name: name.to_owned(), fields: u64::from_str_radix(fields, 16).unwrap_or(u64::MAX) })
-    }
-
-    fn remembered(&self) -> String {
-        format!("{} {:x}", self.name, self.fields)
-    }
-
-    /// Reads what [`Values::owed`] spells.
-    pub fn read_owed(text: &str) -> Option<Values> {
-        Values::read(&format!("{PREFIX}{}", text.strip_prefix(OWED_PREFIX)?))
-    }
-
-    /// What is remembered of it while it is not, or not surely, there.
-    fn owed(&self) -> String {
-        self.remembered().replacen(PREFIX, OWED_PREFIX, 1)
-    }
-
-    pub fn quoted(&self, table: &Table) -> String {
-        format!("{}.{}", quote(&table.schema), quote(&self.name))
-    }
-
-    /// As it stands in lookups: `e`.
-    pub fn named(&self, table: &Table) -> String {
-        format!("{} AS e", self.quoted(table))
-    }
-
-    /// With the rows of the documents that the elements belong to: `k`.
-    pub fn joined(&self, table: &Table) -> String {
-        format!("{} STRAIGHT_JOIN {} AS k ON k.seq = e.seq", self.named(table), table.quoted)
-    }
-}
 
 /// Whether a table's name is that of one of these tables: what is written there is written beside a document.
 pub(crate) fn is_name(table: &str) -> bool {
@@ -220,7 +160,7 @@ async fn create_locked(connection: &mut Connection, table: &Table, index: &Index
 }
 
 async fn remember(connection: &mut Connection, table: &Table, index: &Index, values: Option<String>) -> Result<()> {
-    own_schema::remember_values(connection, table, index, values).await
+    own_schema::remember_values(connection, table.record_key(index), values).await
 }
 
 /// Drops an index's tables and their triggers.

@@ -1,28 +1,22 @@
 //! `createIndexes`, `dropIndexes`, `listIndexes`.
 
-use crate::catalog::Look;
-use crate::catalog::collections;
-use crate::catalog::definition_lock;
 use crate::catalog::table::Table;
+use crate::catalog::{Look, collections, exclusive_change};
 use crate::encoding;
 use crate::index::build::Build;
-use crate::index::column_key;
-use crate::index::element_table;
-use crate::index::side_index::{self, Duplicates};
-use crate::index::{self, Index, id_index};
+use crate::index::side_index::side_table::Duplicates;
+use crate::index::{self, Index, alter_table, column_key, element_table, id_index, records, side_index};
 use crate::store::MariaDbStore;
 use ahash::AHashSet;
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error};
-use index_keys::keys::Key;
-use index_keys::{IndexShape, keys};
-use mariadb_client::quote;
-use mariadb_client::{Connection, Event};
-use mariadb_client::{Failure, Result, server_error};
+use index_keys::IndexShape;
+use index_keys::keys::{self, Key};
+use mariadb_client::{Connection, Event, Failure, Result, quote, server_error};
 use std::sync::Arc;
-use store::index_rules;
-use store::index_selection;
-use store::{CreateIndexesOutcome, IndexKind, IndexSelection, IndexSpec, Namespace, Progress};
+use store::{
+    CreateIndexesOutcome, IndexKind, IndexSelection, IndexSpec, Namespace, Progress, index_rules, index_selection,
+};
 
 pub(crate) async fn create(
     store: &MariaDbStore,
@@ -37,7 +31,7 @@ pub(crate) async fn create(
         return Ok(outcome);
     }
     let mut created_collection = false;
-    let outcome = definition_lock::alone(store, &[namespace], async |connection| {
+    let outcome = exclusive_change::alone(store, &[namespace], async |connection| {
         let wanted = Wanted::find(store, connection, namespace, specs.clone()).await?;
         created_collection |= wanted.outcome.created_collection;
         make(store, connection, namespace, wanted, progress).await
@@ -133,15 +127,15 @@ async fn make(
         return Ok(outcome);
     }
     // What is remembered of indexes that are not there, of a table that SQL dropped, is true of no new one.
-    index::forget(lease, &table.schema, &table.name, &wanted).await?;
-    index::remember(lease, &table.schema, &table.name, outcome.indexes_before, &wanted).await?;
+    records::forget(lease, &table.schema, &table.name, &wanted).await?;
+    records::remember(lease, &table.schema, &table.name, outcome.indexes_before, &wanted).await?;
     let build = Build::begin(store, lease, &table, namespace, &wanted, progress).await?;
     let added = add(lease, namespace, &table, &wanted, &build).await;
     // What is there already is not to be forgotten: the next look finds it by its record.
     let is_there =
         |failure: &Failure| matches!(failure.sql_code(), Some(server_error::COLUMN_EXISTS | server_error::KEY_EXISTS));
     if added.as_ref().is_err_and(|failure| !is_there(failure)) {
-        index::forget(lease, &table.schema, &table.name, &wanted).await?;
+        records::forget(lease, &table.schema, &table.name, &wanted).await?;
     }
     store.catalog.forget(namespace);
     let wanted = match added {
@@ -197,9 +191,9 @@ async fn undo(
 async fn take_away(connection: &mut Connection, table: &Table, indexes: &[Index]) -> Result<()> {
     element_table::drop_all(connection, table, indexes).await?;
     side_index::drop_all(connection, table, indexes).await?;
-    connection.queue_query(&index::drop_clause(table, indexes));
+    connection.queue_query(&alter_table::drop_clause(table, indexes));
     connection.finish().await?;
-    index::forget(connection, &table.schema, &table.name, indexes).await
+    records::forget(connection, &table.schema, &table.name, indexes).await
 }
 
 async fn holds_documents(connection: &mut Connection, table: &Table) -> Result<bool> {
@@ -227,11 +221,11 @@ async fn add(
         check_documents(connection, table, index, &index.refused_condition()).await?;
     }
     let mut wanted = wanted.to_vec();
-    connection.queue_query(&index::create_clause(&table.quoted, &wanted, &[]));
+    connection.queue_query(&alter_table::create_clause(&table.quoted, &wanted, &[]));
     let mut made = build.watch(connection.finish()).await;
     if made.as_ref().is_err_and(has_no_room) {
         wanted = fitted(connection, table, &wanted).await?;
-        connection.queue_query(&index::create_clause(&table.quoted, &wanted, &[]));
+        connection.queue_query(&alter_table::create_clause(&table.quoted, &wanted, &[]));
         made = build.watch(connection.finish()).await;
     }
     let has_table = |index: &Index| !index.spec.unique || element_table::is_suitable(index, table);
@@ -245,7 +239,7 @@ async fn add(
                 relaxed.push(index.sql_name.as_str());
             }
         }
-        connection.queue_query(&index::create_clause(&table.quoted, &wanted, &relaxed));
+        connection.queue_query(&alter_table::create_clause(&table.quoted, &wanted, &relaxed));
         made = build.watch(connection.finish()).await;
     }
     match made {
@@ -293,7 +287,7 @@ async fn fitted_into(connection: &mut Connection, table: &Table, wanted: &[Index
     connection.finish().await?;
     let mut fitted = Vec::with_capacity(wanted.len());
     for index in wanted {
-        connection.queue_query(&index::create_clause(trial, std::slice::from_ref(index), &[]));
+        connection.queue_query(&alter_table::create_clause(trial, std::slice::from_ref(index), &[]));
         fitted.push(match connection.finish().await {
             Ok(_) => index.clone(),
             Err(failure) if has_no_room(&failure) => Index::spilled((*index.spec).clone())
@@ -409,14 +403,14 @@ pub(crate) async fn modify(store: &MariaDbStore, namespace: &Namespace, spec: In
             let message = "indexes cannot be prepared to be unique on MariaDB: drop the index and create a unique one";
             return Err(Error::new(Code::NOT_IMPLEMENTED, message).into());
         }
-        index::remember(connection, &table.schema, &table.name, position + 1, &[Index::new(spec.clone())]).await
+        records::remember(connection, &table.schema, &table.name, position + 1, &[Index::new(spec.clone())]).await
     };
-    definition_lock::alone(store, &[namespace], modify).await
+    exclusive_change::alone(store, &[namespace], modify).await
 }
 
 /// Gives how many indexes there were before.
 pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace, which: IndexSelection) -> Result<usize> {
-    definition_lock::alone(store, &[namespace], async |connection| {
+    exclusive_change::alone(store, &[namespace], async |connection| {
         drop_alone(store, connection, namespace, &which).await
     })
     .await

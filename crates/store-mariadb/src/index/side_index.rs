@@ -12,136 +12,29 @@
 //! A unique index of this kind has a third table, in which gateways claim keys with the document ([`claims`]).
 
 pub(crate) mod claims;
+pub(crate) mod claims_table;
 pub(crate) mod refresh;
-
-pub(crate) use refresh::{bring_up, bring_up_later};
+pub(crate) mod side_table;
 
 use crate::catalog::own_schema;
-use crate::catalog::table::{RowKey, Table};
+use crate::catalog::row_key::RowKey;
+use crate::catalog::table::Table;
 use crate::index::Index;
+use crate::index::side_index::side_table::{CLAIMS, Duplicates, KEY_BYTES_MAX, KeyTable, PENDING};
 use crate::store::MariaDbStore;
-use mariadb_client::Connection;
-use mariadb_client::Result;
-use mariadb_client::quote;
+use mariadb_client::{Connection, Result, quote};
 use refresh::{DRAINED_AT_ONCE, drain};
-use std::sync::Arc;
 use std::time::Duration;
 use store::{IndexKind, Progress};
-
-/// Begin the names of the tables.
-const KEYS: &str = "~keys~";
-const PENDING: &str = "~pending~";
-const CLAIMS: &str = "~claims~";
-
-/// How far the tables are.
-const BEGUN: &str = "begun";
-const FILLING: &str = "filling";
-const READY: &str = "ready";
-
-/// Bytes of a key that are kept. What lies behind them is found among others that begin the same.
-pub(crate) const KEY_BYTES_MAX: usize = 750;
-
-/// In front of a key.
-pub(crate) const KEY: u8 = 1;
-
-/// In front of the parts of the index's paths, as bits, that have met an array in this document.
-pub(crate) const ARRAYS: u8 = 0;
-
-/// In place of them, for a document whose keys are not known: every lookup reads it.
-pub(crate) const UNKNOWN: [u8; 9] = [ARRAYS, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF];
-
-/// A read that finds more rows pending has some of them drained first.
-const PENDING_MAX: u64 = 100;
 
 /// So many times in a row may others be in the way of a build, which then waits a little.
 const CONTENTIONS_MAX: u32 = 100;
 const CONTENTION_PAUSE: Duration = Duration::from_millis(5);
 
-/// The tables of an index, as they are remembered.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct KeyTable {
-    /// What their names end with.
-    hash: String,
-    /// Documents are found by them: each has its keys there, or is pending.
-    pub ready: bool,
-    /// Every document has been entered. Of a unique index, no two had a key in common then.
-    pub filled: bool,
-    /// The parts of the index's paths in which gateways have met arrays, as bits. It decides which way is the shorter one, not what is found.
-    pub arrays: u64,
-}
-
-impl KeyTable {
-    pub fn new() -> KeyTable {
-        KeyTable { hash: format!("{:016x}", rand::random::<u64>()), ready: false, filled: false, arrays: 0 }
-    }
-
-    /// Reads what [`KeyTable::remembered`] spells.
-    pub fn read(text: &str) -> Option<KeyTable> {
-        let mut words = text.strip_prefix(KEYS)?.split(' ');
-        let (hash, state, arrays) = (words.next()?, words.next()?, words.next()?);
-        let arrays = u64::from_str_radix(arrays, 16).unwrap_or(u64::MAX);
-        Some(KeyTable { hash: hash.to_owned(), ready: state != BEGUN, filled: state == READY, arrays })
-    }
-
-    fn remembered(&self) -> String {
-        format!("{}{:x}", self.remembered_state(), self.arrays)
-    }
-
-    /// What the remembered text begins with, unless the index has been made anew or is further on.
-    fn remembered_state(&self) -> String {
-        let state = match (self.ready, self.filled) {
-            (false, _) => BEGUN,
-            (true, false) => FILLING,
-            (true, true) => READY,
-        };
-        format!("{KEYS}{} {state} ", self.hash)
-    }
-
-    pub fn name(&self) -> String {
-        format!("{KEYS}{}", self.hash)
-    }
-
-    pub fn keys(&self, table: &Table) -> String {
-        format!("{}.{}", quote(&table.schema), quote(&self.name()))
-    }
-
-    pub fn pending(&self, table: &Table) -> String {
-        format!("{}.{}", quote(&table.schema), quote(&format!("{PENDING}{}", self.hash)))
-    }
-
-    fn claims(&self, table: &Table) -> String {
-        format!("{}.{}", quote(&table.schema), quote(&format!("{CLAIMS}{}", self.hash)))
-    }
-
-    fn trigger(&self, schema: &str, event: &str) -> String {
-        format!("{}.{}", quote(schema), quote(&format!("{KEYS}{}.{event}", self.hash)))
-    }
-
-    /// The query that gives a row if more rows are pending than a read should look at.
-    pub fn probe(&self, table: &Table) -> Arc<str> {
-        format!("SELECT seq FROM {} LIMIT 1 OFFSET {PENDING_MAX}", self.pending(table)).into()
-    }
-}
-
-/// Whether a table's name is that of one of these tables: what is written there is written beside a document, or says no more than one does.
-pub(crate) fn is_name(table: &str) -> bool {
-    let hash = [KEYS, PENDING, CLAIMS].iter().find_map(|prefix| table.strip_prefix(prefix));
-    hash.is_some_and(|hash| hash.len() == 16)
-}
-
 /// Whether an index's keys can be kept in a table of their own.
 pub(crate) fn is_suitable(index: &Index, table: &Table) -> bool {
     let known = index.shape.as_ref().is_some_and(|shape| shape.kind != IndexKind::Hashed);
     known && table.row_key == RowKey::Sequence
-}
-
-/// What becomes of two documents with one key, as the tables of a unique index are filled.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Duplicates {
-    /// The statement fails with 1062.
-    Refused,
-    /// The second document has the key without a claim to it: SQL has written it.
-    Kept,
 }
 
 /// Makes the tables of new indexes and fills them. What MariaDB does not let us make is left out where the index is still good for what it
@@ -239,18 +132,18 @@ async fn are_claimed(connection: &mut Connection, table: &Table, keys: &KeyTable
 
 /// Makes the tables and the triggers, and has all rows pending: in this order, so that no write is missed.
 async fn create(connection: &mut Connection, table: &Table, index: &Index, keys: &KeyTable) -> Result<()> {
-    let (main, own, pending) = (&table.quoted, keys.keys(table), keys.pending(table));
+    let (main, own, pending) = (&table.quoted, keys.keys(&table.schema), keys.pending(&table.schema));
     let trigger = |event: &str, row: &str| {
         let note = format!("INSERT IGNORE INTO {pending} VALUES ({row}.seq)");
         let body = match index.spec.unique && event != "DELETE" {
-            true => format!("BEGIN {} {note}; END", claims::guard(keys)),
+            true => format!("BEGIN {} {note}; END", claims_table::guard(keys)),
             false => note,
         };
         let name = keys.trigger(&table.schema, &event.to_ascii_lowercase());
         format!("CREATE TRIGGER {name} AFTER {event} ON {main} FOR EACH ROW {body}")
     };
     if index.spec.unique {
-        connection.queue_query(&claims::definition(table, index, keys));
+        connection.queue_query(&claims_table::definition(table, index, keys));
         connection.finish().await?;
     }
     for sql in [
@@ -283,7 +176,7 @@ async fn create(connection: &mut Connection, table: &Table, index: &Index, keys:
 }
 
 async fn remember(connection: &mut Connection, table: &Table, index: &Index, keys: Option<&KeyTable>) -> Result<()> {
-    own_schema::remember_values(connection, table, index, keys.map(KeyTable::remembered)).await
+    own_schema::remember_values(connection, table.record_key(index), keys.map(KeyTable::remembered)).await
 }
 
 async fn drop_tables(connection: &mut Connection, schema: &str, keys: &KeyTable) -> Result<()> {
@@ -310,22 +203,4 @@ pub(crate) async fn drop_all(connection: &mut Connection, table: &Table, indexes
         remember(connection, table, index, None).await?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tables_are_remembered() {
-        let keys = KeyTable { arrays: 5, ..KeyTable::new() };
-        assert_eq!(KeyTable::read(&keys.remembered()), Some(keys.clone()));
-        let keys = KeyTable { ready: true, ..keys };
-        assert_eq!(KeyTable::read(&keys.remembered()), Some(keys.clone()));
-        let keys = KeyTable { filled: true, ..keys };
-        assert_eq!(KeyTable::read(&keys.remembered()), Some(keys.clone()));
-        assert!(keys.remembered().len() <= 64);
-        assert!(is_name(&keys.name()));
-        assert_eq!(KeyTable::read("~elements~0123456789abcdef 1"), None);
-    }
 }

@@ -1,15 +1,18 @@
 //! An index that might serve a query, and how well.
 
-use crate::catalog::table::{ID_KEY, ID_KEY_BYTES, RowKey, Table};
-use crate::index::column_key;
-use crate::index::element_table::{Values, has_array};
-use crate::index::{Index, id_index};
-use crate::plan::element_bounds as elements;
+use crate::catalog::row_key::RowKey;
+use crate::catalog::table::Table;
+use crate::catalog::table_columns::{ID_KEY, ID_KEY_BYTES};
+use crate::index::element_table::definition::has_array;
+use crate::index::element_table::record::Values;
+use crate::index::key_column::KeyColumn;
+use crate::index::{Index, column_key, id_index};
+use crate::plan::access::{Access, Branch, Choice, Counting, Found, IndexScan, Merged, Rows, merged_column, source};
 use crate::plan::index_bounds::{Bounds, KeyRange};
-use crate::plan::planner::{Choice, Wanted};
+use crate::plan::key_condition::within;
+use crate::plan::planner_query::Wanted;
 use crate::plan::pushdown::{Condition, Operand};
-use crate::plan::sibling_index_filter as other_keys;
-use crate::plan::{Access, Branch, Counting, Found, IndexScan, KeyColumn, Merged, Rows, merged_column, padded, source};
+use crate::plan::{element_bounds as elements, sibling_index_filter as other_keys};
 use index_keys::covered;
 use mariadb_client::quote;
 use query::{Predicate, sort};
@@ -183,12 +186,12 @@ impl<'t> Candidate<'t> {
         let of_index = |candidate: &Candidate<'_>| {
             let condition = candidate.condition(Bounds::all).or_else(|| candidate.present());
             let all = || Condition::new("TRUE".into(), Vec::new());
-            (source(self.table, self.key()), condition.unwrap_or_else(all))
+            (source(&self.table.quoted, self.key()), condition.unwrap_or_else(all))
         };
         match self.within_arrays(wanted) {
             None => vec![of_index(self)],
             Some((values, within)) => {
-                vec![of_index(&self.clone().without_arrays()), (values.named(self.table), within)]
+                vec![of_index(&self.clone().without_arrays()), (values.named(&self.table.schema), within)]
             }
         }
     }
@@ -251,14 +254,14 @@ impl<'t> Candidate<'t> {
         let Some((values, within)) = self.within_arrays(wanted) else { return Some(vec![branch(self)]) };
         let arrays = Condition::new(format!("({})", has_array(index, "k")), Vec::new());
         let arrays = self.branch(columns.to_vec(), true, [within, arrays].into_iter().chain(filter()));
-        let source = values.joined(self.table);
+        let source = values.joined(&self.table.schema, &self.table.quoted);
         Some(vec![branch(&self.clone().without_arrays()), Branch { source, repeats: true, ..arrays }])
     }
 
     fn branch(&self, columns: Vec<KeyColumn>, forward: bool, conditions: impl Iterator<Item = Condition>) -> Branch {
         let conditions: Vec<Condition> = conditions.collect();
         let condition = (!conditions.is_empty()).then(|| Condition::joined(conditions, " AND "));
-        let source = source(self.table, self.key());
+        let source = source(&self.table.quoted, self.key());
         Branch { spec: self.spec(), source, repeats: false, columns, forward, condition }
     }
 
@@ -351,13 +354,13 @@ impl<'t> Candidate<'t> {
         let found = match other_keys::filter(index, self.table, wanted) {
             None => {
                 let holds = Some(has_array(index, "documents"));
-                Found { table: values.named(self.table), key: "seq", group: None, holds, spec, keyed: None }
+                Found { table: values.named(&self.table.schema), key: "seq", group: None, holds, spec, keyed: None }
             }
             Some(filter) => {
                 let holds = Condition::new(format!("({})", has_array(index, "k")), Vec::new());
                 let condition = Condition::joined(vec![condition, holds, filter], " AND ");
                 let found = Found {
-                    table: values.joined(self.table),
+                    table: values.joined(&self.table.schema, &self.table.quoted),
                     key: "k.seq",
                     group: None,
                     holds: None,
@@ -423,9 +426,9 @@ impl<'t> Candidate<'t> {
     fn probe(&self) -> Arc<str> {
         let (low, high) = (column_key::ODD.0.escape_ascii(), column_key::ODD.1.escape_ascii());
         if let Some(odd) = self.index.and_then(Index::odd_column) {
-            return largest(&quote(odd), &source(self.table, odd), "");
+            return largest(&quote(odd), &source(&self.table.quoted, odd), "");
         }
-        let source = source(self.table, self.key());
+        let source = source(&self.table.quoted, self.key());
         let Some(KeyColumn { name, descends }) = self.fields.first().map(|field| &field.column) else {
             return largest("NULL", &source, "");
         };
@@ -521,25 +524,4 @@ fn keep_within(fields: &mut [Field<'_>], stretch: &sort::KeyRange) {
 fn is_one_point(field: &Field<'_>) -> bool {
     let ranges = field.bounds.as_ref().map(|bounds| bounds.plain.as_slice());
     matches!(ranges, Some([range]) if range.is_point())
-}
-
-/// The condition that a column's key lies in one of the ranges.
-pub(crate) fn within(column: &str, ranges: &[KeyRange]) -> Condition {
-    let (mut parts, mut params) = (Vec::new(), Vec::new());
-    let points: Vec<&KeyRange> = ranges.iter().filter(|range| range.is_point()).collect();
-    if let Some(last) = points.last() {
-        // Lists are made of a few lengths, so that few statements need preparing.
-        let length = padded(points.len());
-        parts.push(format!("{column} IN (?{})", ",?".repeat(length - 1)));
-        let repeated = std::iter::repeat_n(last, length - points.len());
-        params.extend(points.iter().chain(repeated).map(|range| Operand::Bytes(range.low.clone())));
-    }
-    for range in ranges.iter().filter(|range| !range.is_point()) {
-        parts.push(format!("{column} >= ? AND {column} < ?"));
-        params.extend([Operand::Bytes(range.low.clone()), Operand::Bytes(range.high.clone())]);
-    }
-    if parts.is_empty() {
-        parts.push("FALSE".into());
-    }
-    Condition::new(format!("({})", parts.join(" OR ")), params)
 }

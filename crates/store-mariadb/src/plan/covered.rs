@@ -3,18 +3,13 @@
 //!
 //! Where keys do not tell their values (numbers, null, arrays), the server joins the document to them, row by row.
 
-use crate::index::column_key::{NULLS, decode};
-use crate::plan::sibling_index_filter::has_long_documents;
-use crate::plan::{Access, KeyColumn, MariaDbPlan};
+use crate::index::column_key::decode;
+use crate::plan::MariaDbPlan;
+use crate::plan::access::Access;
+use crate::plan::covered_fields::Covered;
 use index_keys::covered::requested_fields;
-use mariadb_client::Result;
-use mariadb_wire::row::BinaryRow;
 use std::sync::Arc;
 use store::Query;
-
-/// The fields asked for: their names as JSON, in the order of the index's columns; `None` for the other columns.
-#[derive(Debug)]
-pub(crate) struct Covered(Vec<Option<Box<str>>>);
 
 /// Has a plan read keys in the place of documents, if they may tell what is asked for.
 pub(crate) fn cover(plan: &mut MariaDbPlan, query: &Query<'_>) {
@@ -23,7 +18,7 @@ pub(crate) fn cover(plan: &mut MariaDbPlan, query: &Query<'_>) {
     if !index.covers || index.merged.is_some() || index.filter.is_some() || index.hope.is_some() {
         return;
     }
-    if !has_long_documents(table) || table.untold.has(&index.key) {
+    if !table.has_long_documents() || table.untold.has(&index.key) {
         return;
     }
     let key = index.spec.key.as_doc();
@@ -39,43 +34,4 @@ pub(crate) fn cover(plan: &mut MariaDbPlan, query: &Query<'_>) {
     rows.covered = Some(Arc::new(Covered(paths.zip(asked).map(name).collect())));
     // That text is for plans of the same query whose documents are read.
     plan.written = None;
-}
-
-impl Covered {
-    /// The condition that a row's document is needed.
-    pub fn untold(&self, columns: &[KeyColumn]) -> String {
-        let asked = columns.iter().zip(&self.0).filter(|(_, asked)| asked.is_some());
-        let untold: Vec<String> = asked.map(|(column, _)| decode::untold(&column.name)).collect();
-        untold.join(" OR ")
-    }
-
-    /// Whether any of the keys that come next in a row is null's: that says nothing of the index's others.
-    pub fn has_null(&self, mut row: BinaryRow<'_>) -> Result<bool> {
-        for asked in &self.0 {
-            let key = row.next_bytes()?.unwrap_or(NULLS.0);
-            if asked.is_some() && NULLS.0 <= key && key < NULLS.1 {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Appends the text of a document with the fields asked for, by the keys that come next in a row; false where they do not tell it.
-    pub fn write(&self, mut row: BinaryRow<'_>, out: &mut Vec<u8>) -> Result<bool> {
-        out.push(b'{');
-        for name in &self.0 {
-            let key = row.next_bytes()?;
-            let Some(name) = name else { continue };
-            if out.len() > 1 {
-                out.push(b',');
-            }
-            out.extend_from_slice(name.as_bytes());
-            out.push(b':');
-            if !key.is_some_and(|key| decode::write(key, out)) {
-                return Ok(false);
-            }
-        }
-        out.push(b'}');
-        Ok(true)
-    }
 }

@@ -6,55 +6,13 @@
 //! among the keys that every lookup reads.
 
 use crate::index::Index;
-use crate::index::element_table::{Values, key_column, places, rest_within};
-use crate::plan::candidate::within;
+use crate::index::element_table::definition::{key_column, places, rest_within};
+use crate::index::element_table::record::Values;
 use crate::plan::index_bounds::Bounds;
-use crate::plan::planner::Wanted;
+use crate::plan::key_condition::within;
+use crate::plan::planner_query::Wanted;
 use crate::plan::pushdown::Condition;
-use query::predicate::{Node, Test};
-
-/// A condition on an array's element, or on a field of it.
-#[derive(Debug)]
-pub(crate) struct ElementCondition<'q> {
-    /// The number of the `$elemMatch`: those of one are about the same element.
-    scope: usize,
-    /// The path to the array.
-    array: &'q str,
-    /// The path to what has to meet the test.
-    path: String,
-    test: &'q Test,
-}
-
-impl ElementCondition<'_> {
-    pub fn is_at(&self, path: &str) -> bool {
-        self.path == path
-    }
-}
-
-/// Takes the conditions of an `$elemMatch`.
-pub(crate) fn read<'q>(array: &'q str, test: &'q Test, conditions: &mut Vec<ElementCondition<'q>>) {
-    let scope = conditions.last().map_or(0, |last| last.scope + 1);
-    match test {
-        Test::ElementMatches(node) => read_within(node, array, scope, conditions),
-        Test::ElementSatisfies(tests) => conditions.extend(tests.iter().map(|test| {
-            let path = array.to_owned();
-            ElementCondition { scope, array, path, test }
-        })),
-        _ => {}
-    }
-}
-
-fn read_within<'q>(node: &'q Node, array: &'q str, scope: usize, conditions: &mut Vec<ElementCondition<'q>>) {
-    match node {
-        Node::And(all) => all.iter().for_each(|node| read_within(node, array, scope, conditions)),
-        // A number may be a position in an element that is an array.
-        Node::Path { path, test } if document::path::position(path.first()).is_none() => {
-            let path = format!("{array}.{path}");
-            conditions.push(ElementCondition { scope, array, path, test });
-        }
-        _ => {}
-    }
-}
+use query::predicate::Test;
 
 /// The bounds on one element's field that conditions of one `$elemMatch` put there, for a measure of what they are worth.
 pub(crate) fn bounds_of(path: &str, wanted: &Wanted<'_>, bytes: usize) -> Option<Bounds> {

@@ -13,22 +13,17 @@
 
 use crate::catalog::table::Table;
 use crate::index::Index;
-use crate::plan::Written;
 use crate::plan::candidate::Candidate;
-use crate::plan::index_choice_cache::{Chosen, Known, Question, Way, WayKind};
-use crate::plan::planner::Wanted;
-use crate::plan::planner::shown;
-use crate::plan::sibling_index_filter::has_long_documents;
-use smallvec::SmallVec;
+use crate::plan::index_choice_cache::{Chosen, Decision, Decisions, Known, Question, Way, WayKind};
+use crate::plan::plan_texts::Written;
+use crate::plan::planner_query::Wanted;
+use crate::plan::usable_indexes::shown;
 use std::cell::RefCell;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// Who wants more documents than this has all that match sorted: most orders are not gone along so far.
 const HOPED_ROWS_MAX: u64 = 1_000;
-
-/// All that a plan was decided by.
-pub(crate) type Decisions = SmallVec<[Decision; 1]>;
 
 /// What has to be asked before a plan is as good as it can be; and by what has been asked it is made.
 #[derive(Default)]
@@ -39,24 +34,14 @@ pub(crate) struct Asking {
     pub written: RefCell<Option<Arc<Written>>>,
 }
 
-/// Which of the rivals it was, by what was known of them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Decision {
-    shape: u64,
-    values: u64,
-    way: usize,
-}
-
-impl Decision {
-    /// Whether the same is known still.
-    pub fn is_made_again(self, table: &Table, asking: &Asking) -> bool {
-        match table.choices.known(self.shape, self.values) {
-            Known::Choice { way, chosen } if way == self.way => {
-                *asking.chosen.borrow_mut() = chosen;
-                true
-            }
-            _ => false,
+/// Whether the same decision would be made again, by what is known now.
+pub(crate) fn is_made_again(decision: Decision, table: &Table, asking: &Asking) -> bool {
+    match table.choices.known(decision.shape, decision.values) {
+        Known::Choice { way, chosen } if way == decision.way => {
+            *asking.chosen.borrow_mut() = chosen;
+            true
         }
+        _ => false,
     }
 }
 
@@ -77,7 +62,7 @@ pub(crate) fn best<'t>(
         .filter(|candidate| candidate.score > 0)
         .collect();
     // The first of the best, as it stands behind.
-    let covers = has_long_documents(table);
+    let covers = table.has_long_documents();
     candidates.sort_by_key(|candidate| (candidate.score, covers && candidate.covers(wanted)));
     candidates.reverse();
     let mut rivals = rivals(&candidates);

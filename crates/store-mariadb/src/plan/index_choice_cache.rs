@@ -7,8 +7,7 @@
 
 use crate::plan::pushdown::Condition;
 use ahash::{AHashMap, RandomState};
-use mariadb_client::Result;
-use mariadb_client::{Connection, Event};
+use mariadb_client::{Connection, Event, Result};
 use mariadb_wire::Param;
 use mariadb_wire::row::BinaryRow;
 use smallvec::SmallVec;
@@ -173,6 +172,17 @@ impl Way {
     pub fn all(ordered: bool) -> Way {
         Way { stretches: Vec::new(), leading: Vec::new(), sorted: !ordered, exact: false, kind: WayKind::All }
     }
+}
+
+/// All that a plan was decided by.
+pub(crate) type Decisions = SmallVec<[Decision; 1]>;
+
+/// Which of the rivals it was, by what was known of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Decision {
+    pub shape: u64,
+    pub values: u64,
+    pub way: usize,
 }
 
 impl Shape {

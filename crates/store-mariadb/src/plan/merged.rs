@@ -1,40 +1,13 @@
 //! Rows of several places in indexes, each in the order wanted, as one: the first keys of each branch are put in order, and only the
 //! documents of those that come first among all are fetched.
 
-use super::{KeyColumn, RowPosition, Rows, behind, key_param};
 use crate::catalog::table::Table;
+use crate::index::key_column::KeyColumn;
+use crate::plan::access::{Branch, Rows};
 use crate::plan::pushdown::Condition;
-use document::DocBuf;
+use crate::plan::row_position::{RowPosition, behind, key_param};
 use mariadb_wire::Param;
 use std::sync::Arc;
-use store::IndexSpec;
-
-/// Places that are put together.
-#[derive(Clone, Debug)]
-pub(crate) struct Merged {
-    pub branches: Vec<Branch>,
-    /// The order, as a pattern, where the server sorts the rows of each branch by their keys; else their indexes give it.
-    pub sorted: Option<DocBuf>,
-}
-
-/// One of the places.
-#[derive(Clone, Debug)]
-pub(crate) struct Branch {
-    pub spec: Arc<IndexSpec>,
-    /// The table by way of the index, or of another table, as `k`.
-    pub source: String,
-    /// A row may come several times.
-    pub repeats: bool,
-    /// The columns that give the order: as many as the rows' [`super::IndexScan::columns`], of the same directions.
-    pub columns: Vec<KeyColumn>,
-    pub forward: bool,
-    pub condition: Option<Condition>,
-}
-
-/// The names under which the columns of all branches go.
-pub(crate) fn column(position: usize, descends: bool) -> KeyColumn {
-    KeyColumn::named(&format!("s{position}"), descends)
-}
 
 impl Rows {
     /// As [`Rows::statement`]. A document that several branches reach comes once: its keys are the same in all indexes.

@@ -1,10 +1,12 @@
 //! Orders put together: an index that gives the order behind one value of its leading fields gives it behind several, place by place,
 //! and so do the branches of an `$or`.
 
-use crate::catalog::table::{RowKey, Table};
-use crate::plan::Access;
+use crate::catalog::row_key::RowKey;
+use crate::catalog::table::Table;
+use crate::plan::access::{Access, Choice};
 use crate::plan::candidate::Candidate;
-use crate::plan::planner::{BRANCHES_MAX, Choice, Wanted, branches_of, shown};
+use crate::plan::planner_query::Wanted;
+use crate::plan::usable_indexes::{BRANCHES_MAX, branches_of, shown};
 use std::sync::Arc;
 use store::{PlanFacts, Query};
 

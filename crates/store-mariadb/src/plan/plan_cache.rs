@@ -4,11 +4,10 @@
 //! table's definition, and where indexes were compared ([`crate::plan::index_choice_cache`]), that comparison has to say the same again. A query is remembered
 //! the second time that it comes, so that those which never do again cost no more than looking.
 
-use crate::catalog::table::Table;
-use crate::plan::index_choice::Decisions;
-use crate::plan::planner::{Choice, Order};
-use crate::plan::sibling_index_filter as other_keys;
-use crate::plan::{Access, Written};
+use crate::plan::access::{Access, Choice};
+use crate::plan::index_choice_cache::Decisions;
+use crate::plan::plan_texts::Written;
+use crate::plan::planner_query::Order;
 use ahash::{AHashMap, RandomState};
 use query::ReadFields;
 use query::predicate::{Node, Test};
@@ -90,12 +89,8 @@ impl Repeated {
     }
 }
 
-/// `None` for a query that is planned each time: by a hint, or with a condition that says more than its bytes do here.
-pub(crate) fn key(table: &Table, query: &Query<'_>, order: Order) -> Option<Key> {
-    key_of(other_keys::has_long_documents(table), query, order)
-}
-
-fn key_of(has_long_documents: bool, query: &Query<'_>, order: Order) -> Option<Key> {
+/// Returns the key of a query; `None` for one that is planned each time: by a hint, or with a condition that says more than its bytes do here.
+pub(crate) fn key(has_long_documents: bool, query: &Query<'_>, order: Order) -> Option<Key> {
     if query.hint.is_some() {
         return None;
     }
@@ -180,11 +175,7 @@ mod tests {
         let context = Context::at(0);
         let predicate = Predicate::parse(filter.as_doc(), &context).expect("a filter");
         let sort = Sort::parse(sort.as_doc(), &context).expect("a sort");
-        key_of(
-            false,
-            &Query { predicate: &predicate, sort: Some(&sort), limit, hint: None, fields: None },
-            Order::ByIndex,
-        )
+        key(false, &Query { predicate: &predicate, sort: Some(&sort), limit, hint: None, fields: None }, Order::ByIndex)
     }
 
     #[test]
@@ -226,7 +217,7 @@ mod tests {
         let all = Query::of(&predicate);
         let some = Query { fields: fields.as_ref(), ..all };
         for is_long in [false, true] {
-            let key = |query| key_of(is_long, query, Order::ByIndex).expect("a query whose values say all");
+            let key = |query| key(is_long, query, Order::ByIndex).expect("a query whose values say all");
             assert_eq!(key(&some) != key(&all), is_long);
         }
     }

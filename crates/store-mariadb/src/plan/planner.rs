@@ -9,29 +9,26 @@
 //! first, by a [`Planned::probe`].
 
 use crate::catalog::id_text;
-use crate::catalog::table::{ID_KEY, ID_TEXT, RowKey, Table};
+use crate::catalog::row_key::RowKey;
+use crate::catalog::table::Table;
+use crate::catalog::table_columns::{ID_KEY, ID_TEXT};
+use crate::index::key_column::KeyColumn;
 use crate::index::{Index, id_index};
-use crate::plan::candidate;
-use crate::plan::candidate::Candidate;
-use crate::plan::covered;
-use crate::plan::element_bounds as elements;
-use crate::plan::element_bounds::ElementCondition;
-use crate::plan::index_choice as choice;
-use crate::plan::index_choice::Asking;
+use crate::plan::access::{Access, Choice, IndexScan, Rows};
+use crate::plan::candidate::{self, Candidate};
+use crate::plan::index_choice::{Asking, is_made_again};
 use crate::plan::index_choice_cache::Question;
-use crate::plan::ordered_merge as merge;
-use crate::plan::plan_cache as repeated;
 use crate::plan::plan_cache::Repeated;
-use crate::plan::pushdown;
-use crate::plan::sibling_index_filter as other_keys;
-use crate::plan::side_index_scan;
-use crate::plan::{Access, IndexScan, KeyColumn, MariaDbPlan, Rows};
-use document::path::Path;
+use crate::plan::planner_query::{Order, Wanted};
+use crate::plan::usable_indexes::branches_of;
+use crate::plan::{
+    MariaDbPlan, covered, index_choice as choice, key_sort, ordered_merge as merge, plan_cache as repeated, pushdown,
+    side_index_scan,
+};
 use document::{Doc, Kind, Value};
 use error::Error;
 use index_keys::conditions;
 use index_keys::partial::covers_query;
-use query::ReadFields;
 use query::predicate::{Node, Predicate, Test};
 use std::sync::Arc;
 use store::index_rules::same_key;
@@ -40,9 +37,6 @@ use store::{AllowedIndexes, Namespace, PlanFacts, Query, near};
 /// More ids than this are looked for by reading everything.
 const IDS_MAX: usize = 16_384;
 
-/// Branches of an `$or` that are looked up one by one.
-pub(crate) const BRANCHES_MAX: usize = 64;
-
 /// A plan, on a condition.
 pub(crate) struct Planned {
     pub plan: MariaDbPlan,
@@ -50,13 +44,6 @@ pub(crate) struct Planned {
     pub probe: Option<Arc<str>>,
     /// What MariaDB should be asked about its indexes, and then the plan be made again; it is a plan as it stands.
     pub questions: Vec<Question>,
-}
-
-/// Whether an index's order may be counted on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    ByIndex,
-    ByNone,
 }
 
 /// Decides. `table` is the collection's, if it exists.
@@ -149,14 +136,13 @@ fn by_keys(rows: Rows, wanted: &Wanted<'_>) -> Choice {
     (Access::Rows(rows), PlanFacts { exact: false, sorted: wanted.sort.is_none(), view: false }, None)
 }
 
-/// What is read, what is known of it, and what has to be asked before.
-pub(crate) type Choice = (Access, PlanFacts, Option<Arc<str>>);
-
 /// As [`choose`], by what was chosen when the same was asked before.
 fn choose_again(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, order: Order, asking: &Asking) -> Choice {
-    let Some(key) = repeated::key(table, query, order) else { return choose(table, query, wanted, asking) };
+    let Some(key) = repeated::key(table.has_long_documents(), query, order) else {
+        return choose(table, query, wanted, asking);
+    };
     if let Some(remembered) = table.repeated.choice(&key)
-        && remembered.decisions.iter().all(|decision| decision.is_made_again(table, asking))
+        && remembered.decisions.iter().all(|decision| is_made_again(*decision, table, asking))
     {
         *asking.written.borrow_mut() = remembered.written.clone();
         return remembered.choice();
@@ -201,19 +187,13 @@ fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, asking: &A
     }
     if let Some(candidate) = best {
         if !candidate.is_sorted()
-            && let Some(choice) = other_keys::in_order(&candidate, table, query, wanted)
+            && let Some(choice) = key_sort::in_order(&candidate, table, query, wanted)
         {
             return choice;
         }
         return candidate.into_access(wanted, query.predicate);
     }
     union(table, query, wanted, asking).unwrap_or_else(|| natural(table, query, wanted))
-}
-
-/// The indexes that documents may be found by; `None` is that on `_id`.
-pub(crate) fn shown(table: &Table) -> impl Iterator<Item = Option<&Index>> {
-    let secondary = table.indexes.iter().filter(|index| !index.is_hidden() && index.has_keys()).map(Some);
-    table.orders_ids.then_some(None).into_iter().chain(secondary)
 }
 
 /// The table by row key, with what the server can check of the filter.
@@ -372,83 +352,6 @@ fn by_branches(
     None
 }
 
-/// The branches of the `$or` that all documents must match, if there are not too many.
-pub(crate) fn branches_of(root: &Node) -> Option<&[Node]> {
-    let branches = match root {
-        Node::Or(branches) => branches,
-        Node::And(all) => all.iter().find_map(|node| match node {
-            Node::Or(branches) => Some(branches),
-            _ => None,
-        })?,
-        _ => return None,
-    };
-    (branches.len() <= BRANCHES_MAX).then_some(branches)
-}
-
-/// A query, as far as planning reads it.
-#[derive(Default)]
-pub(crate) struct Wanted<'q> {
-    /// Conditions that all must hold.
-    pub conditions: Vec<(&'q str, &'q Test)>,
-    /// Those on elements of arrays, which the conditions have as a whole.
-    pub elements: Vec<ElementCondition<'q>>,
-    /// `min` and `max`: the stretch of the hinted index that is read.
-    pub stretch: Option<&'q query::sort::KeyRange>,
-    /// There is more to the filter.
-    pub incomplete: bool,
-    pub sort: Option<&'q query::Sort>,
-    /// The direction of a sort by `$natural`.
-    pub natural: Option<bool>,
-    /// An index may give the order.
-    pub ordered: bool,
-    /// The only fields of documents that are looked at.
-    pub fields: Option<&'q ReadFields>,
-}
-
-impl<'q> Wanted<'q> {
-    fn of(query: &Query<'q>, order: Order) -> Wanted<'q> {
-        let sort = query.sort.filter(|sort| !sort.is_empty());
-        let natural = sort.and_then(query::Sort::natural).or_else(|| hinted_direction(query.hint));
-        let sort = sort.filter(|sort| sort.natural().is_none());
-        let (ordered, fields) = (order == Order::ByIndex, query.fields);
-        let mut wanted = Wanted { sort, natural, ordered, fields, ..Wanted::default() };
-        wanted.read(query.predicate.root());
-        wanted
-    }
-
-    /// What one branch of a disjunction wants, for itself.
-    fn of_branch(branch: &'q Node) -> Wanted<'q> {
-        let mut wanted = Wanted::default();
-        wanted.read(branch);
-        wanted
-    }
-
-    /// Whether an index that leads with this field can serve it.
-    pub fn is_about(&self, first: &str) -> bool {
-        self.conditions.iter().any(|(path, _)| *path == first)
-            || self.elements.iter().any(|condition| condition.is_at(first))
-            || self.sort.and_then(|sort| sort.parts().first()).is_some_and(|part| part.path == first)
-    }
-
-    pub fn read(&mut self, node: &'q Node) {
-        match node {
-            Node::And(all) => all.iter().for_each(|node| self.read(node)),
-            Node::Path { path, test } => self.read_test(path, test),
-            Node::Expression(expression) => {
-                self.incomplete = true;
-                expression.implied().iter().for_each(|(path, test)| self.read_test(path, test));
-            }
-            Node::KeyRange(range) => (self.stretch, self.incomplete) = (Some(&**range), true),
-            _ => self.incomplete = true,
-        }
-    }
-
-    fn read_test(&mut self, path: &'q Path, test: &'q Test) {
-        elements::read(path.as_str(), test, &mut self.elements);
-        self.conditions.push((path.as_str(), test));
-    }
-}
-
 /// What a hint names.
 enum Hinted<'t> {
     Nothing,
@@ -487,12 +390,4 @@ fn hinted<'t>(table: &'t Table, query: &Query<'_>) -> error::Result<Hinted<'t>> 
              hint provided does not correspond to an existing index",
         )),
     }
-}
-
-/// The direction of `{$natural: -1}` as a hint.
-fn hinted_direction(hint: Option<Value<'_>>) -> Option<bool> {
-    let direction = hint.and_then(Value::as_document)?.get("$natural")?;
-    let backward = matches!(direction, Value::Int32(..0) | Value::Int64(..0))
-        || matches!(direction, Value::Double(number) if number < 0.0);
-    Some(!backward)
 }

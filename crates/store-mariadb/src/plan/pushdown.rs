@@ -42,7 +42,7 @@ const NEEDLES_MAX: usize = 2;
 /// A shorter text is in nearly every document.
 const NEEDLE_BYTES_MIN: usize = 4;
 
-/// Fields looked at: each costs a walk over the document's text.
+/// ReadFields looked at: each costs a walk over the document's text.
 const BRANCHES_MAX: usize = 4;
 
 impl Condition {

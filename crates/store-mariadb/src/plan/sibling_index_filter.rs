@@ -2,35 +2,23 @@
 //!
 //! A row's keys lie in the row, while a document of some length lies beside it, and has to be sent and read. So rows whose keys tell that
 //! they do not match are left where they are ([`filter`]), and of a sort with a limit only the rows are fetched that come first by their
-//! keys ([`in_order`]).
+//! keys ([`crate::plan::key_sort`]).
 
-use crate::catalog::table::{RowKey, Table};
+use crate::catalog::row_key::RowKey;
+use crate::catalog::table::Table;
 use crate::index::Index;
-use crate::plan::candidate::{Candidate, within};
+use crate::index::key_column::KeyColumn;
 use crate::plan::index_bounds::Bounds;
-use crate::plan::planner::{Choice, Wanted};
+use crate::plan::key_condition::within;
+use crate::plan::planner_query::Wanted;
 use crate::plan::pushdown::Condition;
-use crate::plan::{Access, KeyColumn, Merged};
-use document::DocBuf;
-use store::{PlanFacts, Query};
-
-/// Shorter documents are sent in the time that it takes to look at their rows twice.
-const FILTERED_BYTES_MIN: u64 = 1_024;
 
 /// Columns that are looked at in each row.
 const COLUMNS_MAX: usize = 4;
 
-/// Queries for more documents have theirs sorted here: each page sorts the keys of all rows again.
-const SORTED_ROWS_MAX: u64 = 1_000;
-
-/// Whether looking at other keys is worth it, as far as is known. Changes as documents are read.
-pub(crate) fn has_long_documents(table: &Table) -> bool {
-    table.document_bytes.get() >= FILTERED_BYTES_MIN
-}
-
 /// What the server can tell by the keys of other indexes than `own`, where documents are long: true for every document that matches.
 pub(crate) fn filter(own: &Index, table: &Table, wanted: &Wanted<'_>) -> Option<Condition> {
-    has_long_documents(table).then(|| filter_of_any(Some(own), table, wanted)).flatten()
+    table.has_long_documents().then(|| filter_of_any(Some(own), table, wanted)).flatten()
 }
 
 /// The same for documents of any length. `None` for `own`: the index on `_id`.
@@ -51,34 +39,8 @@ pub(crate) fn filter_of_any(own: Option<&Index>, table: &Table, wanted: &Wanted<
     (!parts.is_empty()).then(|| Condition::joined(parts, " AND "))
 }
 
-/// The plan for a sort with a limit that no index gives, of what `found` finds: the server puts the rows in order by their keys.
-pub(crate) fn in_order(found: &Candidate<'_>, table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<Choice> {
-    let is_short = query.limit.is_some_and(|limit| (1..=SORTED_ROWS_MAX).contains(&limit));
-    let sort = wanted.sort.filter(|sort| is_short && wanted.ordered && sort.collation().is_simple())?;
-    if table.row_key != RowKey::Sequence || !found.is_bounded() {
-        return None;
-    }
-    let mut indexes = Vec::new();
-    let mut columns = Vec::new();
-    for part in sort.parts() {
-        let (index, column) = column_of(table, part.path.as_str())?;
-        indexes.push(Candidate::new(Some(index), table, &Wanted::default(), true));
-        columns.push(KeyColumn { descends: !part.ascending, ..column });
-    }
-    let probe = Candidate::common_probe(&indexes);
-    let pattern = DocBuf::build(|writer| {
-        sort.parts().iter().for_each(|part| {
-            writer.append(part.path.as_str(), if part.ascending { 1 } else { -1 });
-        });
-    });
-    let branches = found.branches_by(&columns, wanted)?;
-    let descends = columns.iter().map(|column| column.descends);
-    let rows = found.rows_of(Merged { branches, sorted: Some(pattern) }, descends, true);
-    Some((Access::Rows(rows), PlanFacts { exact: false, sorted: true, view: false }, Some(probe)))
-}
-
 /// A column with the key that every document has for a path.
-fn column_of<'t>(table: &'t Table, path: &str) -> Option<(&'t Index, KeyColumn)> {
+pub(crate) fn column_of<'t>(table: &'t Table, path: &str) -> Option<(&'t Index, KeyColumn)> {
     let mut all = table
         .indexes
         .iter()

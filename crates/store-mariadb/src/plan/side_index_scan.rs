@@ -2,22 +2,18 @@
 
 use crate::catalog::table::Table;
 use crate::index::Index;
-use crate::index::side_index::refresh::kept;
-use crate::index::side_index::{ARRAYS, KEY, KEY_BYTES_MAX, KeyTable, UNKNOWN};
+use crate::index::side_index::side_table::{ARRAYS, KEY, KEY_BYTES_MAX, KeyTable, UNKNOWN, kept};
+use crate::plan::access::{Found, Keyed, Rings, Rows};
+use crate::plan::parameters::padded;
 use crate::plan::pushdown::{Condition, Operand};
-use crate::plan::{Found, Rows, padded};
-use crate::read::rings::Rings;
-use document::Doc;
 use fulltext::TextSearch;
 use geo::{EARTH_RADIUS_METERS, Near};
 use index_keys::conditions::PlannerQuery;
-use index_keys::geo_bounds::GeoPrefix;
+use index_keys::geo_bounds::{self, GeoPrefix};
 use index_keys::index_bounds::CompoundBounds;
 use index_keys::keys::{KEY_END, end_of_prefix};
-use index_keys::wildcard::BoundedKeys;
-use index_keys::{
-    FieldBounds, IndexShape, Interval, ValueRange, geo_bounds, intervals, keys, partial, search, wildcard,
-};
+use index_keys::wildcard::{self, BoundedKeys};
+use index_keys::{FieldBounds, Interval, ValueRange, intervals, partial, search};
 use query::Predicate;
 use query::predicate::Node;
 use std::f64::consts::PI;
@@ -29,29 +25,6 @@ const INTERVALS_MAX: usize = 512;
 
 /// Sets of parts with arrays that are told apart.
 const ARRAY_PARTS_MAX: u32 = 4;
-
-/// What is known of rows that are found by such an index.
-#[derive(Clone, Debug)]
-pub(crate) struct Keyed {
-    pub keys: KeyTable,
-    /// The table of rows that are pending, quoted.
-    pub pending: String,
-    /// What the keys were made from, per field, for `explain`.
-    pub bounds: Vec<(String, FieldBounds)>,
-    pub search: Option<Arc<TextSearch>>,
-    /// Documents are read in the order of their distance.
-    pub rings: Option<Rings>,
-    /// A hint names the index: what it has no keys of is not given, though pending rows are read.
-    pub only: Option<Arc<IndexShape>>,
-}
-
-impl Keyed {
-    /// Whether a document that was read is one that the index has, if that is asked for.
-    pub fn gives(&self, document: Doc<'_>) -> bool {
-        // What could not be indexed may have come by SQL, and is read by every lookup.
-        self.only.as_ref().is_none_or(|shape| keys::index_keys(document, shape).map_or(true, |keys| !keys.is_empty()))
-    }
-}
 
 /// The rows by an index of these kinds: that with the words that are searched for, the one that a hint names, or else the one that narrows the
 /// search the most. `None` where none does.
@@ -152,11 +125,11 @@ fn rows(table: &Table, index: &Index, sought: Sought, hinted: bool) -> Rows {
     let keys = index.keys.clone().unwrap_or_else(KeyTable::new);
     let condition = places_of(&sought.intervals, if sought.with_arrays { keys.arrays } else { u64::MAX });
     let rings = sought.near.zip(index.shape.clone()).map(|((near, front), shape)| Rings { near, shape, front });
-    let pending = keys.pending(table);
+    let pending = keys.pending(&table.schema);
     let only = index.shape.clone().filter(|_| hinted);
     let keyed = Keyed { pending, bounds: sought.bounds, search: sought.search, rings, only, keys };
     let found = Found {
-        table: keyed.keys.keys(table),
+        table: keyed.keys.keys(&table.schema),
         key: "seq",
         group: None,
         holds: None,

@@ -2,13 +2,14 @@
 
 use crate::catalog::table::Table;
 use crate::encoding;
+use crate::plan::MariaDbPlan;
+use crate::plan::access::{Access, Counting, IndexScan, Rows};
+use crate::plan::parameters::padded;
 use crate::plan::pushdown::Condition;
-use crate::plan::{Access, Counting, IndexScan, MariaDbPlan, Rows, padded};
 use crate::read::handler_counters::Watch;
 use crate::store::MariaDbStore;
 use document::Doc;
-use mariadb_client::Result;
-use mariadb_client::{Connection, Event};
+use mariadb_client::{Connection, Event, Result};
 use mariadb_wire::Param;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -78,7 +79,7 @@ fn of_ids<'p>(table: &Table, rows: &'p Rows) -> Statement<'p> {
 }
 
 fn of_keys<'p>(table: &Table, index: &IndexScan, counting: &'p Counting, enough: Option<u64>) -> [Statement<'p>; 2] {
-    let from = index.source(table);
+    let from = index.source(&table.quoted);
     let filter = |condition: &Condition| format!("WHERE {}", condition.sql);
     let matching = counting.matching.as_ref().map(filter).unwrap_or_default();
     let column = table.row_key.column();

@@ -4,15 +4,13 @@ mod bounds;
 
 use crate::catalog::table::Table;
 use crate::encoding;
-use crate::plan::side_index_scan::Keyed;
-use crate::plan::{Access, Branch, Found, IndexScan, MariaDbPlan, Merged, Rows};
+use crate::plan::MariaDbPlan;
+use crate::plan::access::{Access, Branch, Found, IndexScan, Keyed, Merged, Rings, Rows};
 use crate::read::count::{self, Statement};
-use crate::read::rings::Rings;
 use crate::store::MariaDbStore;
 use document::{Doc, DocBuf, DocWriter, Value};
 use fulltext::TextSearch;
-use mariadb_client::Event;
-use mariadb_client::Result;
+use mariadb_client::{Event, Result};
 use query::Predicate;
 use query::predicate::{Node, Test};
 use std::sync::Arc;

@@ -1,8 +1,7 @@
 //! What MariaDB says that statements have read: the counters of the session's handler calls, before and after them.
 
-use crate::plan::Rows;
-use mariadb_client::Result;
-use mariadb_client::{Connection, Event};
+use crate::plan::access::Rows;
+use mariadb_client::{Connection, Event, Result};
 use std::ops::Sub;
 use std::sync::Arc;
 use store::Examined;

@@ -4,62 +4,18 @@
 //! where it was but hoped that enough of the rows that come first in the order match, this is where it turns out.
 
 use crate::catalog::table::Table;
-use crate::plan::{Access, MariaDbPlan};
+use crate::plan::MariaDbPlan;
+use crate::plan::access::Access;
+use crate::plan::prefetched_rows::Rows;
 use crate::store::MariaDbStore;
-use mariadb_client::Event;
-use mariadb_client::Result;
-use mariadb_wire::row::BinaryRow;
-use mariadb_wire::{ColumnType, Malformed};
-use std::sync::{Arc, Mutex, PoisonError};
+use mariadb_client::{Event, Result};
+use std::sync::Arc;
 
 /// Rows that are asked for at the most; a scan goes on behind them.
 const ROWS_MAX: u64 = 100;
 
 /// Documents that are kept, in bytes; a row behind them is read again by the scan.
 const BYTES_MAX: usize = 1 << 20;
-
-/// More memory than this is not kept for the next query.
-const SPARE_BYTES_MAX: usize = 2 * BYTES_MAX;
-
-/// Kept with the plan until it is carried out; once.
-#[derive(Debug, Default)]
-pub(crate) struct Ahead(Mutex<Option<Rows>>);
-
-/// The first rows, in order.
-#[derive(Debug, Default)]
-pub(crate) struct Rows {
-    /// The rows as they came, one behind the other.
-    payloads: Vec<u8>,
-    /// Where each of them ends.
-    ends: Vec<usize>,
-    types: Vec<ColumnType>,
-    /// There are no others.
-    pub all: bool,
-}
-
-impl Rows {
-    pub fn iter(&self) -> impl Iterator<Item = Result<BinaryRow<'_>, Malformed>> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        let payloads = starts.zip(&self.ends).map(|(start, end)| self.payloads.get(start..*end).unwrap_or_default());
-        payloads.map(|payload| BinaryRow::new(payload, &self.types))
-    }
-
-    /// The memory, to be used again.
-    pub fn into_spare(mut self) -> Vec<u8> {
-        self.payloads.clear();
-        if self.payloads.capacity() > SPARE_BYTES_MAX { Vec::new() } else { self.payloads }
-    }
-}
-
-impl Ahead {
-    pub fn take(&self) -> Option<Rows> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    fn keep(&self, rows: Rows) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(rows);
-    }
-}
 
 /// How many rows to ask for, of a query for so many.
 fn rows_of(table: &Table, wanted: Option<u64>) -> u64 {

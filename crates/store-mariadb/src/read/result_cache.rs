@@ -5,8 +5,11 @@
 //! may come to the same statement, and any change of the table matters.
 
 use crate::catalog::table::Table;
-use crate::plan::{MariaDbPlan, RowPosition, Rows};
-use crate::read::scan::Take;
+use crate::plan::MariaDbPlan;
+use crate::plan::access::Rows;
+use crate::plan::row_position::RowPosition;
+use crate::read::result_set::ResultSet;
+use crate::read::row_sink::Take;
 use crate::store::MariaDbStore;
 use ::store::{Flow, Position, ScanEnd};
 use cache::dependencies::Aspect;
@@ -22,53 +25,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// Rows that are kept are given for so long before others of the worker are let in; and rows between two looks at the clock.
 const SLICE: Duration = Duration::from_millis(2);
 const ROWS_PER_LOOK: usize = 64;
-
-/// Rows that a scan took.
-#[derive(Debug, Default)]
-pub struct ResultSet {
-    /// Per row: its key, its place in an index's order if that is another, its document if it has one; each behind its length.
-    bytes: Vec<u8>,
-    /// There are no more.
-    all: bool,
-}
-
-/// The length that stands for "no document".
-const NONE: u32 = u32::MAX;
-
-/// One row that is kept.
-struct Row<'s> {
-    key: &'s [u8],
-    place: &'s [u8],
-    json: Option<&'s [u8]>,
-}
-
-impl ResultSet {
-    fn push(&mut self, key: &[u8], place: &[u8], json: Option<&[u8]>) {
-        let place = if place == key { &[] } else { place };
-        for part in [Some(key), Some(place), json] {
-            let length = part.map_or(NONE, |part| part.len() as u32);
-            self.bytes.extend_from_slice(&length.to_le_bytes());
-            self.bytes.extend_from_slice(part.unwrap_or_default());
-        }
-    }
-
-    fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        let mut rest = self.bytes.as_slice();
-        let mut part = move || {
-            let (length, behind) = rest.split_first_chunk()?;
-            let length = u32::from_le_bytes(*length);
-            let (part, behind) = behind.split_at_checked(if length == NONE { 0 } else { length as usize })?;
-            rest = behind;
-            Some((length != NONE).then_some(part))
-        };
-        std::iter::from_fn(move || {
-            let key = part()??;
-            let place = part()??;
-            let json = part()?;
-            Some(Row { key, place: if place.is_empty() { key } else { place }, json })
-        })
-    }
-}
 
 /// Rows that are being read, to be kept.
 pub(crate) struct Recording {
@@ -232,21 +188,4 @@ pub(crate) async fn deliver(set: &ResultSet, after: Option<&[u8]>, take: &mut Ta
 
 fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as i64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_come_back_as_they_were() {
-        let mut set = ResultSet::default();
-        set.push(b"1", b"1", Some(b"{}"));
-        set.push(b"2", b"place", None);
-        set.push(b"3", b"", Some(b""));
-        let text = |row: Row<'_>| format!("{:?} {:?} {:?}", row.key, row.place, row.json);
-        let rows: Vec<_> = set.rows().map(text).collect();
-        let expected = ["[49] [49] Some([123, 125])", "[50] [112, 108, 97, 99, 101] None", "[51] [51] Some([])"];
-        assert_eq!(rows, expected);
-    }
 }

@@ -5,14 +5,14 @@
 
 use crate::catalog::table::Table;
 use crate::encoding;
+use crate::plan::MariaDbPlan;
+use crate::plan::access::{Rings, Rows};
 use crate::plan::side_index_scan::places_of;
-use crate::plan::{MariaDbPlan, Rows};
-use crate::read::scan::{self, Take};
+use crate::read::pages;
+use crate::read::row_sink::{Take, number};
 use crate::store::MariaDbStore;
 use document::Doc;
-use geo::Near;
-use index_keys::IndexShape;
-use index_keys::geo_bounds::{self, GeoPrefix};
+use index_keys::geo_bounds;
 use mariadb_client::Result;
 use mariadb_wire::Param;
 use mariadb_wire::row::BinaryRow;
@@ -22,15 +22,6 @@ use store::{Flow, Namespace, Position, ScanEnd};
 
 /// Bytes of documents that are held of a ring.
 const HELD_BYTES_MAX: usize = 8 << 20;
-
-/// By which index, and around which point.
-#[derive(Clone, Debug)]
-pub(crate) struct Rings {
-    pub near: Arc<Near>,
-    pub shape: Arc<IndexShape>,
-    /// What the index has in front of the places.
-    pub front: GeoPrefix,
-}
 
 /// Where in the order of distances a scan stands.
 #[derive(Clone, Copy)]
@@ -123,7 +114,7 @@ async fn within(
         let Some(nearest) = Doc::from_bytes(&bson).and_then(|document| rings.near.nearest(document)) else {
             return Ok(Flow::Continue);
         };
-        let (distance, seq) = (nearest.distance, scan::number(key) as u64);
+        let (distance, seq) = (nearest.distance, number(key) as u64);
         if distance < outer && !reached.has_taken(distance, seq) {
             let fits = bytes + json.len() <= HELD_BYTES_MAX;
             bytes += if fits { json.len() } else { 0 };
@@ -132,7 +123,7 @@ async fn within(
         }
         Ok(Flow::Continue)
     };
-    scan::of(store, plan, table, &in_ring, None, RING_DOCUMENTS.end, &mut hold).await?;
+    pages::of(store, plan, table, &in_ring, None, RING_DOCUMENTS.end, &mut hold).await?;
     rows.tally.add(in_ring.tally.get());
     found.sort_unstable_by(|left, right| left.distance.total_cmp(&right.distance).then(left.seq.cmp(&right.seq)));
     Ok(found)

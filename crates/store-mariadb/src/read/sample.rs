@@ -1,13 +1,14 @@
 //! `$sample` of a small part of a collection: rows whose numbers are drawn at random.
 
+use crate::catalog::row_key::RowKey;
 use crate::catalog::statistics;
-use crate::catalog::table::RowKey;
 use crate::encoding;
-use crate::plan::{Access, MariaDbPlan, among};
+use crate::plan::MariaDbPlan;
+use crate::plan::access::Access;
+use crate::plan::parameters::among;
 use crate::store::MariaDbStore;
 use document::DocBuf;
-use mariadb_client::Event;
-use mariadb_client::Result;
+use mariadb_client::{Event, Result};
 use std::sync::Arc;
 use store::row_sampler::RowSampler;
 

@@ -1,26 +1,24 @@
 //! Inserting: many documents as one command, and one by one only where that is refused.
 
 use super::retry_record::Ledger;
-use super::transaction::{Wrote, back_off, commit, queue_begin_on, roll_back, write};
-use super::{ATTEMPTS_MAX, Options, concerns_statement, parallel_insert, refusal};
-use crate::catalog::table::{RowKey, Table};
-use crate::encoding;
+use super::transaction::{back_off, commit, queue_begin_on, roll_back};
+use super::{parallel_insert, refusal};
+use crate::catalog::row_key::RowKey;
+use crate::catalog::table::Table;
 use crate::index::element_table;
-use crate::index::side_index::claims;
+use crate::index::side_index::{claims, claims_table};
 use crate::store::MariaDbStore;
+use crate::write::batch_options::{ATTEMPTS_MAX, Options, concerns_statement};
+use crate::write::insert_batch::{Batch, COMMAND_BYTES, inserted, spell};
+use crate::write::recorded_write::{Wrote, write};
 use ahash::AHashMap;
 use bytes::Bytes;
 use document::Doc;
 use error::{Code, Error};
-use mariadb_client::Connection;
-use mariadb_client::{Failure, Result, server_error};
-use mariadb_wire::{ColumnType, Param, com_stmt_bulk_execute};
+use mariadb_client::{Connection, Failure, Result, server_error};
+use mariadb_wire::Param;
 use std::ops::Range;
 use store::{ChangeObserver, Changes, Namespace, StatementOutcome};
-
-/// Bytes of JSON that one command carries. The server begins with a command when it has come whole: with many small ones it inserts
-/// while the next ones are being spelled. One this large travels in a socket's buffer.
-const COMMAND_BYTES: usize = 128 << 10;
 
 /// Documents inserted one by one between two looks at the answers.
 const SINGLES: usize = 64;
@@ -87,17 +85,6 @@ fn refused(table: &Table, documents: &[Bytes], options: Options) -> Result<AHash
     Ok(refused)
 }
 
-/// What is to be inserted, and where.
-pub(super) struct Batch<'b> {
-    namespace: &'b Namespace,
-    pub table: &'b Table,
-    pub documents: &'b [Bytes],
-    /// Documents that the validator or an index refuses, by their place.
-    refused: &'b AHashMap<usize, Error>,
-    ordered: bool,
-    packet_bytes_max: u64,
-}
-
 impl Batch<'_> {
     async fn insert(&self, connection: &mut Connection, store: &MariaDbStore, ledger: &mut Ledger) -> Result<()> {
         let fits = |document: &Bytes| (document.len() as u64) < self.packet_bytes_max / GROWTH_MAX;
@@ -106,7 +93,7 @@ impl Batch<'_> {
             && store.counts_by_one
             && self.table.row_key == RowKey::Sequence
             && self.table.cap().is_none()
-            && !claims::are_needed(self.table)
+            && !claims_table::are_needed(self.table)
             && parallel_insert::is_worthwhile(self.documents)
             && let Some(mut second) = store.pool.lease_at_leisure().await
             && parallel_insert::insert(self, connection, &mut second, ledger).await?
@@ -160,39 +147,9 @@ impl Batch<'_> {
         .await
     }
 
-    /// Sends documents as commands of bounded size, each while the next is being made; gives how many commands.
-    async fn feed(&self, connection: &mut Connection, documents: &[Bytes], command_bytes: usize) -> Result<usize> {
-        let (mut rest, mut commands) = (documents.iter(), 0);
-        while !rest.as_slice().is_empty() {
-            connection.queue_bulk(&self.table.statements.insert, &[ColumnType::VAR_STRING], |out| {
-                push_texts(&mut rest, command_bytes, out, |_| {});
-            });
-            connection.flush().await?;
-            commands += 1;
-        }
-        Ok(commands)
-    }
-
-    /// As [`Batch::feed`], with row keys from `key` on.
-    pub async fn feed_at(&self, connection: &mut Connection, documents: &[Bytes], mut key: u64) -> Result<usize> {
-        let (mut rest, mut commands) = (documents.iter(), 0);
-        while !rest.as_slice().is_empty() {
-            let types = [ColumnType::LONG_LONG, ColumnType::VAR_STRING];
-            connection.queue_bulk(&self.table.statements.insert_at, &types, |out| {
-                push_texts(&mut rest, COMMAND_BYTES, out, |out| {
-                    com_stmt_bulk_execute::push(Param::Unsigned(key), out);
-                    key += 1;
-                });
-            });
-            connection.flush().await?;
-            commands += 1;
-        }
-        Ok(commands)
-    }
-
     /// One by one, in one transaction, so that each document's fate is known.
     async fn insert_each(&self, connection: &mut Connection, ledger: &mut Ledger) -> Result<()> {
-        let settled = !claims::are_needed(self.table) || claims::settle(connection, self.table).await?;
+        let settled = !claims_table::are_needed(self.table) || claims::settle(connection, self.table).await?;
         queue_begin_on(connection, self.table);
         connection.finish().await?;
         if self.table.cap().is_some() {
@@ -232,7 +189,7 @@ impl Batch<'_> {
     ) -> Result<Vec<error::Result<StatementOutcome>>> {
         let mut outcomes = Vec::new();
         let mut next = ledger.len();
-        let claims = claims::are_needed(self.table);
+        let claims = claims_table::are_needed(self.table);
         while next < self.documents.len() {
             // What a capped collection lets go of may make room for the next document's keys; keys are claimed for one at a time.
             let cap = self.table.cap();
@@ -330,31 +287,4 @@ impl Batch<'_> {
         }
         failed.map_or(Ok(fates), Err)
     }
-}
-
-/// Appends documents as parameters, each behind what `before` appends, until there are so many bytes.
-fn push_texts(
-    rest: &mut std::slice::Iter<'_, Bytes>,
-    bytes: usize,
-    out: &mut Vec<u8>,
-    mut before: impl FnMut(&mut Vec<u8>),
-) {
-    let end = out.len().saturating_add(bytes);
-    let mut text = Vec::new();
-    while out.len() < end
-        && let Some(document) = rest.next()
-    {
-        text.clear();
-        spell(document, &mut text);
-        before(out);
-        com_stmt_bulk_execute::push(Param::Text(&text), out);
-    }
-}
-
-pub(super) fn spell(document: &[u8], out: &mut Vec<u8>) {
-    encoding::write(Doc::from_bytes(document).unwrap_or(Doc::EMPTY), out);
-}
-
-pub(super) fn inserted() -> StatementOutcome {
-    StatementOutcome { matched: 1, ..StatementOutcome::default() }
 }

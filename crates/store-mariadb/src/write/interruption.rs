@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// The session that executes a statement whose outcome counts, while it does.
 #[derive(Clone, Default)]
-pub(in crate::write) struct Settling(Rc<Cell<Option<u64>>>);
+pub(crate) struct Settling(Rc<Cell<Option<u64>>>);
 
 impl Settling {
     /// Waits for a statement after which something is written for good.
@@ -41,7 +41,7 @@ impl Drop for Reset<'_> {
 
 /// Carries a batch out until its command is to stop; then fails with the reason, unless the batch
 /// comes to its end in time.
-pub(in crate::write) async fn until_stopped<T>(
+pub(crate) async fn until_stopped<T>(
     kill: impl Fn(u64),
     progress: &Progress,
     settling: &Settling,

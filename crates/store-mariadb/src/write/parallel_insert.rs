@@ -13,13 +13,12 @@
 //! - *Waiting.* The halves must not wait for one another, as they would if each had a document with the same id. So neither waits for
 //!   any lock: one that is taken counts as refused.
 
-use super::insert::{Batch, inserted, spell};
 use super::retry_record::Ledger;
 use super::transaction::{self, queue_begin};
+use crate::write::insert_batch::{Batch, inserted, spell};
 use bytes::Bytes;
 use futures_util::future::join;
-use mariadb_client::Result;
-use mariadb_client::{Connection, LOCK_WAIT, NO_LOCK_WAIT};
+use mariadb_client::{Connection, LOCK_WAIT, NO_LOCK_WAIT, Result};
 use mariadb_wire::Param;
 use store::StatementOutcome;
 

@@ -2,8 +2,7 @@
 
 use crate::catalog::id_text;
 use crate::catalog::table::Table;
-use crate::index::column_key;
-use crate::index::{Index, array_in_unique};
+use crate::index::{Index, array_in_unique, column_key};
 use document::{Collation, Doc, DocBuf, Value};
 use error::{Code, Error};
 use index_keys::{IndexShape, keys};

@@ -1,14 +1,13 @@
 //! The table with the elements of an index's arrays, and the triggers that keep it, as statements.
 //!
 //! Each prefix of the indexed paths is a place where an array may be. The first place of a document that has one is taken apart: a row for
-//! each element, with the keys of all fields as they are for that element. Fields that lie elsewhere have the same key in each row; a field
+//! each element, with the keys of all fields as they are for that element. ReadFields that lie elsewhere have the same key in each row; a field
 //! that meets another array (within an element, or beside the first) has that of an array, which every lookup reads as well.
 
-use super::Values;
 use crate::catalog::table::Table;
-use crate::index::Index;
-use crate::index::column_key;
+use crate::index::element_table::record::Values;
 use crate::index::json_path::json_path_literal;
+use crate::index::{Index, column_key};
 use mariadb_client::quote;
 
 /// The column with a field's key.
@@ -41,9 +40,9 @@ pub(crate) fn rest_within<'p>(path: &'p str, place: &str) -> Option<&'p str> {
 }
 
 /// The statements that make the table, its triggers and its rows: in this order, so that no write is missed.
-pub(super) fn statements(table: &Table, index: &Index, values: &Values) -> Vec<String> {
+pub(crate) fn statements(table: &Table, index: &Index, values: &Values) -> Vec<String> {
     let main = &table.quoted;
-    let own = values.quoted(table);
+    let own = values.quoted(&table.schema);
     let trigger = |event: &str| format!("{}.{}", quote(&table.schema), quote(&format!("{}.{event}", values.name)));
     let delete = format!("DELETE FROM {own} WHERE seq = OLD.seq");
     let (was, is) = (has_array(index, "OLD"), has_array(index, "NEW"));
@@ -108,7 +107,7 @@ fn insert_of_row(index: &Index, own: &str) -> String {
 
 /// How the keys of most arrays are computed. What a trigger computes is worked out anew each time it runs, and that is most of what a full key
 /// costs: elements that are plain values are taken by a brief one first, and only where there are others all of it is needed.
-pub(super) struct Plain {
+pub(crate) struct Plain {
     /// Which elements these are.
     pub condition: String,
     /// Their keys, as [`keys`] gives them.
@@ -137,12 +136,12 @@ impl Plain {
 }
 
 /// How many elements a place's array has.
-pub(super) fn count_of(row: &str, place: &str) -> String {
+pub(crate) fn count_of(row: &str, place: &str) -> String {
     format!("JSON_LENGTH({row}.doc, {})", json_path_literal(place.split('.')))
 }
 
 /// What is to be done for the first place where a row has an array.
-pub(super) fn by_place(index: &Index, row: &str, statement: impl Fn(&str) -> String) -> String {
+pub(crate) fn by_place(index: &Index, row: &str, statement: impl Fn(&str) -> String) -> String {
     let mut branches = String::new();
     for (number, place) in places(index).into_iter().enumerate() {
         let otherwise = if number == 0 { "IF" } else { "ELSEIF" };
@@ -152,7 +151,7 @@ pub(super) fn by_place(index: &Index, row: &str, statement: impl Fn(&str) -> Str
 }
 
 /// Whether an update leaves all keys as they were: where there are arrays, all that they lie in.
-pub(super) fn unchanged(index: &Index) -> String {
+pub(crate) fn unchanged(index: &Index) -> String {
     let columns = (0..index.fields().count()).map(|position| {
         let column = quote(index.column(position));
         format!("OLD.{column} <=> NEW.{column}")
@@ -171,7 +170,7 @@ pub(crate) fn has_array(index: &Index, row: &str) -> String {
     fields.collect::<Vec<_>>().join(" OR ")
 }
 
-pub(super) fn is_array(row: &str, place: &str) -> String {
+pub(crate) fn is_array(row: &str, place: &str) -> String {
     format!("LEFT({}, 1) = '['", extracted(row, place))
 }
 
@@ -194,19 +193,19 @@ fn stored_elements(index: &Index, place: &str) -> Option<(String, String)> {
     let text = format!("t.{}", quote(index.column_of_text(place)?));
     let elements =
         elements_within(index, place, &text, |rest| json_path_literal(rest.split('.').filter(|it| !it.is_empty())));
-    // Fields within the elements are in other columns.
+    // ReadFields within the elements are in other columns.
     let is_alone = index.fields().all(|field| field == place || rest_within(field, place).is_none());
     is_alone.then(|| (elements, format!("LEFT({text}, 1) = '['")))
 }
 
 /// A place's array, as compact text.
-pub(super) fn array_of(row: &str, place: &str) -> String {
+pub(crate) fn array_of(row: &str, place: &str) -> String {
     format!("JSON_COMPACT({})", extracted(row, place))
 }
 
 /// The elements of a place's array (`v`), and in each what the fields within it lead to, by the path literals given. An empty array is one element without
 /// any value, so that conditions on fields elsewhere find its document.
-pub(super) fn elements_of(index: &Index, row: &str, place: &str, path: impl Fn(&str) -> String) -> String {
+pub(crate) fn elements_of(index: &Index, row: &str, place: &str, path: impl Fn(&str) -> String) -> String {
     elements_within(index, place, &array_of(row, place), path)
 }
 

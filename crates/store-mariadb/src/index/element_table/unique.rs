@@ -6,27 +6,26 @@
 //! Keys are exact: of what has no place in the order they have a hash. What SQL cannot take apart (an array within an array's documents) is refused
 //! by gateways ([`crate::index::Index::check_document`]), and of SQL clients by a column that may not be NULL.
 
-use super::Values;
-use super::definition::{
-    Plain, array_of, by_place, count_of, elements_of, has_array, is_array, places, rest_within, unchanged,
-};
 use crate::catalog::id_text;
 use crate::catalog::table::Table;
-use crate::index::Index;
-use crate::index::column_key;
+use crate::index::element_table::definition::{
+    Plain, array_of, by_place, count_of, elements_of, has_array, is_array, places, rest_within, unchanged,
+};
+use crate::index::element_table::record::Values;
 use crate::index::json_path::json_path_literal;
+use crate::index::{Index, column_key};
 use mariadb_client::quote;
 
 /// Begins the names of these tables.
-pub(super) const PREFIX: &str = "~unique~";
+pub(crate) const PREFIX: &str = "~unique~";
 
 /// The name of the table that belongs to one with elements.
-pub(super) fn table_name(values: &str) -> String {
+pub(crate) fn table_name(values: &str) -> String {
     format!("{PREFIX}{}", values.rsplit('~').next().unwrap_or_default())
 }
 
 /// The statements that make the table, its triggers and its rows, and take from the index what is theirs from now on.
-pub(super) fn statements(table: &Table, index: &Index, values: &Values) -> Vec<String> {
+pub(crate) fn statements(table: &Table, index: &Index, values: &Values) -> Vec<String> {
     let (main, name) = (&table.quoted, table_name(&values.name));
     let own = format!("{}.{}", quote(&table.schema), quote(&name));
     let trigger = |event: &str| format!("{}.{}", quote(&table.schema), quote(&format!("{name}.{event}")));

@@ -9,52 +9,11 @@
 //! A gateway that has not heard of the index would write without a claim. Triggers keep it from that: a gateway's session says which indexes
 //! it claims keys of, and a session that does not name this one gets the error of a missing table, whereupon gateways look at the table anew.
 
-use super::refresh::{DRAINED_AT_ONCE, drain, drain_within};
-use super::{Duplicates, KEY, KeyTable};
 use crate::catalog::table::Table;
 use crate::index::Index;
-use document::Doc;
-use index_keys::{IndexShape, keys};
-use mariadb_client::quote;
-use mariadb_client::{Connection, Event};
-use mariadb_client::{Failure, Result, server_error};
-use mariadb_wire::Param;
-use sha2::{Digest, Sha256};
-
-/// Claims of one statement.
-const CLAIMS_AT_ONCE: usize = 512;
-
-/// The hash of a key, and the row that has it.
-pub(super) type Claim = ([u8; 32], u64);
-
-/// Whether gateways keep an index of the table unique.
-pub(crate) fn are_needed(table: &Table) -> bool {
-    table.indexes.iter().any(|index| index.claims().is_some())
-}
-
-/// Returns the statement that begins a transaction and says of which indexes keys are claimed in it.
-pub(crate) fn beginning(table: &Table) -> String {
-    let hashes: Vec<&str> = table.indexes.iter().filter_map(Index::claims).map(|keys| keys.hash.as_str()).collect();
-    format!("SET autocommit = 0, @selkie_claims = '{}'", hashes.join(" "))
-}
-
-/// The statement of a trigger that refuses a gateway which does not claim keys of the index.
-pub(super) fn guard(keys: &KeyTable) -> String {
-    format!(
-        "IF @selkie_gateway IS NOT NULL AND LOCATE('{}', COALESCE(@selkie_claims, '')) = 0 THEN \
-         SIGNAL SQLSTATE '42S02' SET MYSQL_ERRNO = 1146, MESSAGE_TEXT = 'a unique index is not known'; END IF;",
-        keys.hash
-    )
-}
-
-pub(super) fn definition(table: &Table, index: &Index, keys: &KeyTable) -> String {
-    format!(
-        "CREATE TABLE {} (claim BINARY(32) NOT NULL, seq BIGINT UNSIGNED NOT NULL, PRIMARY KEY (seq, claim), \
-         UNIQUE KEY {} (claim)) ENGINE = InnoDB",
-        keys.claims(table),
-        quote(&index.sql_name)
-    )
-}
+use crate::index::side_index::refresh::{DRAINED_AT_ONCE, drain, drain_within};
+use crate::index::side_index::side_table::{Duplicates, KEY, KeyTable};
+use mariadb_client::{Connection, Event, Failure, Result, server_error};
 
 /// Has what others have written drained, in transactions of its own, so that what is left is the
 /// caller's. False: others are still draining some of it, and keys may be claimed that are free.
@@ -97,7 +56,7 @@ async fn is_pending(connection: &mut Connection, table: &Table) -> Result<bool> 
 
 /// Whether notes can be seen: those that a transaction is about to take back are among them.
 async fn is_any_pending(connection: &mut Connection, table: &Table, keys: &KeyTable) -> Result<bool> {
-    match finds(connection, &format!("SELECT seq FROM {} LIMIT 1", keys.pending(table))).await {
+    match finds(connection, &format!("SELECT seq FROM {} LIMIT 1", keys.pending(&table.schema))).await {
         // The tables are being made.
         Err(failure) if failure.is_missing_table() => Ok(false),
         outcome => outcome,
@@ -115,8 +74,8 @@ async fn finds(connection: &mut Connection, sql: &str) -> Result<bool> {
 
 /// Notes the documents of which a key is not claimed, when all who drain are through. Returns
 /// whether there is anything to drain.
-pub(super) async fn note_unclaimed(connection: &mut Connection, table: &Table, keys: &KeyTable) -> Result<bool> {
-    let (own, pending, claims) = (keys.keys(table), keys.pending(table), keys.claims(table));
+pub(crate) async fn note_unclaimed(connection: &mut Connection, table: &Table, keys: &KeyTable) -> Result<bool> {
+    let (own, pending, claims) = (keys.keys(&table.schema), keys.pending(&table.schema), keys.claims(&table.schema));
     if finds(connection, &format!("SELECT seq FROM {pending} LIMIT 1 LOCK IN SHARE MODE")).await? {
         return Ok(true);
     }
@@ -147,32 +106,4 @@ pub(crate) async fn claim(connection: &mut Connection, table: &Table) -> Result<
 
 fn claimed(table: &Table) -> impl Iterator<Item = (&Index, &KeyTable)> {
     table.indexes.iter().filter_map(|index| Some((index, index.claims()?)))
-}
-
-/// Adds what a document claims.
-pub(super) fn add(document: Option<Doc<'_>>, shape: &IndexShape, seq: u64, claims: &mut Vec<Claim>) {
-    let keys = document.and_then(|document| keys::index_keys(document, shape).ok()).unwrap_or_default();
-    claims.extend(keys.iter().map(|key| (Sha256::digest(key).into(), seq)));
-}
-
-/// Puts claims in the place of those that some rows (`among`, `rows`) have had.
-pub(super) async fn replace(
-    connection: &mut Connection,
-    own: &str,
-    among: &str,
-    rows: &[Param<'_>],
-    claims: &[Claim],
-    duplicates: Duplicates,
-) -> Result<()> {
-    connection.queue_execute(&format!("DELETE FROM {own} WHERE seq {among}").into(), rows);
-    connection.finish().await?;
-    let ignore = if duplicates == Duplicates::Kept { " IGNORE" } else { "" };
-    for some in claims.chunks(CLAIMS_AT_ONCE) {
-        let places = vec!["(?, ?)"; some.len()].join(", ");
-        let params: Vec<Param<'_>> =
-            some.iter().flat_map(|(claim, seq)| [Param::Bytes(claim), Param::Unsigned(*seq)]).collect();
-        connection.queue_execute(&format!("INSERT{ignore} INTO {own} (claim, seq) VALUES {places}").into(), &params);
-        connection.finish().await?;
-    }
-    Ok(())
 }

@@ -4,18 +4,20 @@
 //! takes back their notes. A row's note is locked from the moment on that somebody notes it until the document can be seen, so that a document
 //! read here is the one the note is about, or a later one; who writes it meanwhile waits for the note, and it is there again when this is done.
 
-use super::{ARRAYS, Duplicates, KEY, KEY_BYTES_MAX, KeyTable, UNKNOWN, claims};
 use crate::catalog::own_schema;
 use crate::catalog::table::Table;
 use crate::encoding;
 use crate::index::Index;
-use crate::plan::{MariaDbPlan, Rows, among, padded};
+use crate::index::side_index::claims_table;
+use crate::index::side_index::side_table::{ARRAYS, Duplicates, KeyTable, UNKNOWN, kept};
+use crate::plan::MariaDbPlan;
+use crate::plan::access::Rows;
+use crate::plan::parameters::{among, padded};
 use crate::store::MariaDbStore;
 use crate::write::transaction;
 use document::Doc;
 use index_keys::{IndexShape, keys};
-use mariadb_client::Result;
-use mariadb_client::{Connection, Event};
+use mariadb_client::{Connection, Event, Result};
 use mariadb_wire::Param;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +44,7 @@ pub(crate) async fn bring_up(store: &MariaDbStore, plan: &MariaDbPlan) -> Result
     let Some(table) = &plan.table else { return Ok(()) };
     for keyed in plan.all_rows().filter_map(Rows::keyed) {
         // What cannot be asked here fails where the rows are read, or is right all the same.
-        if !matches!(store.shared_connection.lookup(&keyed.keys.probe(table), &[]).await, Ok(Some(_))) {
+        if !matches!(store.shared_connection.lookup(&keyed.keys.probe(&table.schema), &[]).await, Ok(Some(_))) {
             continue;
         }
         let of_keys = |index: &&Index| index.keys.as_ref().is_some_and(|keys| keys.name() == keyed.keys.name());
@@ -147,7 +149,7 @@ pub(crate) async fn drain(
             if arrays & !keys.arrays != 0 {
                 keys.arrays |= arrays;
                 let (before, after) = (keys.remembered_state(), keys.remembered());
-                own_schema::update_values(connection, table, index, &before, &after).await?;
+                own_schema::update_values(connection, table.record_key(index), &before, &after).await?;
             }
             Ok(count)
         }
@@ -170,7 +172,7 @@ pub(crate) async fn drain_within(
     duplicates: Duplicates,
 ) -> Result<(usize, u64)> {
     let Some(shape) = &index.shape else { return Ok((0, 0)) };
-    let (own, pending) = (keys.keys(table), keys.pending(table));
+    let (own, pending) = (keys.keys(&table.schema), keys.pending(&table.schema));
     connection.queue_execute(
         &format!("SELECT seq FROM {pending} LIMIT {DRAINED_AT_ONCE} FOR UPDATE SKIP LOCKED").into(),
         &[],
@@ -195,7 +197,7 @@ pub(crate) async fn drain_within(
         };
         arrays |= add_keys(document, shape, seq, &mut found);
         if index.spec.unique {
-            claims::add(document, shape, seq, &mut claimed);
+            claims_table::add(document, shape, seq, &mut claimed);
         }
     }
     connection.queue_execute(&format!("DELETE FROM {own} WHERE seq {among}").into(), &params);
@@ -204,7 +206,7 @@ pub(crate) async fn drain_within(
         insert(connection, &own, some).await?;
     }
     if index.spec.unique {
-        claims::replace(connection, &keys.claims(table), &among, &params, &claimed, duplicates).await?;
+        claims_table::replace(connection, &keys.claims(&table.schema), &among, &params, &claimed, duplicates).await?;
     }
     connection.queue_execute(&format!("DELETE FROM {pending} WHERE seq {among}").into(), &params);
     connection.finish().await?;
@@ -237,9 +239,4 @@ fn add_keys(document: Option<Doc<'_>>, shape: &IndexShape, seq: u64, found: &mut
     }
     found.extend(keys.iter().map(|key| (kept(key), seq)));
     arrays
-}
-
-/// A key as the table has it.
-pub(crate) fn kept(key: &[u8]) -> Vec<u8> {
-    [&[KEY][..], &key[..key.len().min(KEY_BYTES_MAX)]].concat()
 }

@@ -5,9 +5,8 @@ use document::{ArrayWriter, Collation, DocWriter, Kind, Value, ValueBuf};
 use query::Predicate;
 use query::predicate::{Node, Test};
 use std::cmp::Ordering;
-use store::IndexSpec;
 use store::explain::{append_ranges, range_text};
-use store::type_bracket;
+use store::{IndexSpec, type_bracket};
 
 /// Bytes of a key that make no difference to what is asked of [`Bounds`] here.
 const KEY_BYTES: usize = 256;

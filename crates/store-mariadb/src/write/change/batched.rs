@@ -8,19 +8,19 @@
 
 mod read;
 
-use super::{Change, Decision, Found, Running};
 use crate::catalog::table::Table;
 use crate::encoding;
 use crate::index::element_table;
-use crate::plan::key_param;
+use crate::plan::row_position::key_param;
 use crate::store::MariaDbStore;
+use crate::write::batch_options::Options;
+use crate::write::change::statement::{Change, Decision, Found, Running};
+use crate::write::recorded_write::{Wrote, write};
+use crate::write::refusal;
 use crate::write::retry_record::Ledger;
-use crate::write::transaction::{Wrote, write};
-use crate::write::{Options, refusal};
 use ahash::AHashSet;
 use document::{Doc, DocBuf};
-use mariadb_client::Connection;
-use mariadb_client::{Failure, Result};
+use mariadb_client::{Connection, Failure, Result};
 use mariadb_wire::{ColumnType, Param, com_stmt_bulk_execute};
 use read::{Named, Read};
 use std::cell::RefCell;

@@ -1,20 +1,20 @@
 //! A statement over many documents: page by page, each page one transaction.
 
-use super::Change;
-use super::{Decision, Running};
 use crate::catalog::table::Table;
 use crate::encoding;
 use crate::index::element_table;
-use crate::plan::{MariaDbPlan, key_param};
+use crate::plan::MariaDbPlan;
+use crate::plan::row_position::key_param;
 use crate::read::scan;
-use crate::write::ATTEMPTS_MAX;
+use crate::write::batch_options::ATTEMPTS_MAX;
+use crate::write::change::statement::{Change, Decision, Running};
+use crate::write::recorded_write::{Wrote, write};
 use crate::write::retry_record::Ledger;
-use crate::write::transaction::{Wrote, back_off, write};
+use crate::write::transaction::back_off;
 use ahash::AHashSet;
 use document::{Doc, DocBuf};
 use error::{Code, Error};
-use mariadb_client::{Connection, Event};
-use mariadb_client::{Failure, Result};
+use mariadb_client::{Connection, Event, Failure, Result};
 use mariadb_wire::Param;
 use query::MatchDetails;
 use std::sync::Arc;

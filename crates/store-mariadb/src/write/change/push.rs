@@ -4,10 +4,10 @@
 //!
 //! Each range of old elements is taken of the array alone: in a document that has the field twice, a path with a range finds elements of both.
 
-use super::unread::{Statement, VALUES_BYTES_MAX, text};
 use crate::catalog::table::Table;
 use crate::encoding;
 use crate::index::json_path::json_path;
+use crate::write::change::update_statement::{Statement, VALUES_BYTES_MAX, text};
 use mariadb_wire::Param;
 use update::UnsortedPush;
 
@@ -62,7 +62,7 @@ struct Single {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
-    Front,
+    GeoPrefix,
     Back,
 }
 
@@ -164,7 +164,7 @@ impl Array {
         let Some(single) = &self.single else { return self.add_any_document(paths, statement) };
         let most = Param::Signed(single.elements_max as i64);
         let add = |statement: &mut Statement<'p>| {
-            let function = if single.end == End::Front { "JSON_ARRAY_INSERT" } else { "JSON_ARRAY_APPEND" };
+            let function = if single.end == End::GeoPrefix { "JSON_ARRAY_INSERT" } else { "JSON_ARRAY_APPEND" };
             let value = Param::Text(&self.values[1..self.values.len() - 1]);
             statement.add(&format!("{function}(doc, ?, JSON_COMPACT(?))"), [text(&paths.end), value]);
         };
@@ -217,7 +217,7 @@ impl Paths {
     fn new(field: &str, single: Option<Single>) -> Paths {
         let array = json_path(std::iter::once(field));
         let (end, excess) = match single {
-            Some(Single { end: End::Front, elements_max }) => {
+            Some(Single { end: End::GeoPrefix, elements_max }) => {
                 (format!("{array}[0]"), format!("{array}[{elements_max}]"))
             }
             _ => (array.clone(), format!("{array}[0]")),
@@ -231,8 +231,8 @@ impl Single {
         let (end, elements_max) = match (position, slice) {
             (None, None) => (End::Back, ELEMENTS_MAX),
             (None, Some(slice @ ..-1)) => (End::Back, slice.unsigned_abs()),
-            (Some(0), None) => (End::Front, ELEMENTS_MAX),
-            (Some(0), Some(slice @ 2..)) => (End::Front, slice.unsigned_abs()),
+            (Some(0), None) => (End::GeoPrefix, ELEMENTS_MAX),
+            (Some(0), Some(slice @ 2..)) => (End::GeoPrefix, slice.unsigned_abs()),
             _ => return None,
         };
         (count == 1).then_some(Single { end, elements_max })

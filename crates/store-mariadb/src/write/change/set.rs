@@ -3,10 +3,10 @@
 //! The statement finds no row where each field has its value already. A value that SQL has spelled otherwise than Selkie does (`1.50`) is
 //! another one here.
 
-use super::unread::{Statement, VALUES_BYTES_MAX, text};
 use crate::catalog::table::Table;
 use crate::encoding;
 use crate::index::json_path::json_path;
+use crate::write::change::update_statement::{Statement, VALUES_BYTES_MAX, text};
 use mariadb_wire::Param;
 use update::FieldAssignment;
 

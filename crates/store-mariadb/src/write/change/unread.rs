@@ -4,31 +4,20 @@
 //! may outgrow a document's size), nor where there is no document. It fails where MariaDB's functions give NULL, which they do for
 //! whatever they cannot read, and a document must not be. All of that is decided by the other way, which reads first.
 
-use super::super::transaction::{Wrote, write};
 use super::push::Push;
 use super::set::Set;
-use super::{Change, Running};
 use crate::catalog::table::Table;
 use crate::index::Index;
 use crate::plan::MariaDbPlan;
+use crate::write::change::statement::{Change, Running};
+use crate::write::change::update_statement::{Statement, Unseen};
+use crate::write::recorded_write::{Wrote, write};
 use document::Kind;
 use mariadb_client::Result;
-use mariadb_wire::Param;
 use store::{Plan, StatementOutcome};
-use update::{FieldAssignment, UnsortedPush};
-
-/// Longer texts are read first. BSON has at most seven bytes for one of a text's, so a document stays below MongoDB's limit.
-const DOCUMENT_BYTES_MAX: usize = 1 << 20;
-pub(super) const VALUES_BYTES_MAX: usize = 1 << 18;
 
 /// Deeper values are spelled by where they stand.
 const LEVELS_MAX: usize = 8;
-
-/// What happens to the first document that matches, where nothing need be known of it.
-pub(in crate::write) enum Unseen<'u> {
-    Push(UnsortedPush<'u>),
-    Set(Vec<FieldAssignment<'u>>),
-}
 
 impl<C: Change> Running<'_, C> {
     /// Updates without reading first. `None`: it was not for this way.
@@ -100,34 +89,4 @@ fn is_plain(character: char) -> bool {
 /// Whether an index is of other fields, so that no array comes into it.
 fn is_unconcerned(index: &Index, field: &str) -> bool {
     index.fields().all(|path| path.split('.').next() != Some(field))
-}
-
-/// SQL with its parameters. The text is the same for all updates of one form, so it is prepared once.
-pub(super) struct Statement<'p> {
-    sql: String,
-    params: Vec<Param<'p>>,
-}
-
-impl<'p> Statement<'p> {
-    /// Begins one that gives a document of the table what is added next for its text.
-    pub fn update(table: &Table) -> Statement<'p> {
-        let mut statement = Statement { sql: String::with_capacity(768), params: Vec::with_capacity(16) };
-        statement.add(&format!("UPDATE {} SET doc = JSON_COMPACT(", table.quoted), []);
-        statement
-    }
-
-    /// Ends the text, and says which document it is.
-    pub fn add_place(&mut self, id: &'p [u8]) {
-        self.add(") WHERE id = ?", [Param::Text(id)]);
-        self.add(&format!(" AND OCTET_LENGTH(doc) <= {DOCUMENT_BYTES_MAX}"), []);
-    }
-
-    pub fn add<const PARAMS: usize>(&mut self, sql: &str, params: [Param<'p>; PARAMS]) {
-        self.sql.push_str(sql);
-        self.params.extend(params);
-    }
-}
-
-pub(super) fn text(text: &str) -> Param<'_> {
-    Param::Text(text.as_bytes())
 }

@@ -1,8 +1,8 @@
 //! Reading the documents of many updates at once: by one query where each is `{<path>: <value>}`, else by one for each.
 
-use super::super::{Change, Found, Running};
 use crate::catalog::table::Table;
 use crate::read::scan;
+use crate::write::change::statement::{Change, Found, Running};
 use ahash::{AHashMap, AHashSet};
 use document::path::Path;
 use document::{Doc, DocBuf, Value, ValueBuf, key};

@@ -1,0 +1,53 @@
+//! Running a change of collections' definitions while no other change of them runs.
+
+use crate::catalog::definition_lock::{ATTEMPTS_MAX, locked, of_collection, pause};
+use crate::store::MariaDbStore;
+use error::{Code, Error};
+use mariadb_client::{Connection, Failure, Result};
+use store::Namespace;
+
+/// Runs a change of these collections while no other one of them runs, on a connection of its own. Fails with 117 if
+/// SQL clients, or gateways on other servers of a cluster, keep getting in the way.
+pub(crate) async fn alone<T>(
+    store: &MariaDbStore,
+    namespaces: &[&Namespace],
+    mut change: impl AsyncFnMut(&mut Connection) -> Result<T>,
+) -> Result<T> {
+    let mut names = Vec::with_capacity(namespaces.len());
+    for namespace in namespaces {
+        let (schema, table) = store.catalog.names(namespace)?;
+        names.push(of_collection(schema, &table));
+    }
+    names.sort();
+    names.dedup();
+    let mut turns = Vec::with_capacity(names.len());
+    for name in &names {
+        turns.push(store.definitions.of(name).lock_owned().await);
+    }
+    let mut attempt = 0;
+    loop {
+        let mut lease = store.pool.lease().await?;
+        namespaces.iter().for_each(|namespace| store.catalog.forget(namespace));
+        let outcome = locked(&mut lease, &names, async |connection| change(connection).await).await;
+        drop(lease);
+        // What other workers have seen of it meanwhile is out of date, however far it came.
+        namespaces.iter().for_each(|namespace| store.catalog.forget(namespace));
+        store.catalog.note_change();
+        match outcome {
+            Err(failure) if failure.is_lost_race() => {
+                attempt += 1;
+                if attempt >= ATTEMPTS_MAX {
+                    return Err(overtaken(namespaces, &failure));
+                }
+                pause(attempt).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+fn overtaken(namespaces: &[&Namespace], failure: &Failure) -> Failure {
+    let names: Vec<String> = namespaces.iter().map(ToString::to_string).collect();
+    let message = format!("{} is being changed by others at the same time: {failure}", names.join(", "));
+    Error::new(Code::CONFLICTING_OPERATION_IN_PROGRESS, message).into()
+}

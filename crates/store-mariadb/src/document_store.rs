@@ -1,0 +1,251 @@
+//! The contract of crate `store`, carried out by the modules beside it.
+
+use crate::catalog::{collections, databases, statistics};
+use crate::index::side_index::refresh;
+use crate::index::{build, manage};
+use crate::plan::{MariaDbPlan, planner};
+use crate::read::{count, explain, sample, scan, validate};
+use crate::store::MariaDbStore;
+use crate::write;
+use document::{Collation, Doc, DocBuf};
+use error::Error;
+use futures_util::future::LocalBoxFuture;
+use mariadb_client::{Failure, Result};
+use std::sync::Arc;
+use std::time::Duration;
+use store::{
+    BatchOutcome, ChangeObserver, Changes, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo,
+    DatabaseStats, DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, ScanEnd, Sink,
+    SizeEstimate, Validation, WriteBatch, rules,
+};
+
+/// How often a cursor that waits for documents looks for them.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+impl MariaDbStore {
+    /// Does what changes collections, of whose documents nothing is known.
+    async fn redefining<T>(&self, namespaces: &[&Namespace], work: impl Future<Output = Result<T>>) -> Result<T> {
+        let note = |changes: &mut Changes, _: &dyn ChangeObserver| {
+            namespaces.iter().for_each(|name| changes.add_unspecified(name))
+        };
+        self.change_observer.observe_write(note, Failure::is_lost, work).await
+    }
+
+    /// Does what changes a collection's indexes, which takes long and leaves answers as they are but for their order and for what
+    /// is refused.
+    async fn indexing<T>(&self, namespace: &Namespace, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let outcome = work.await;
+        drop(self.change_observer.begin_unspecified_write(namespace));
+        outcome
+    }
+}
+
+fn own(plan: &dyn Plan) -> error::Result<&MariaDbPlan> {
+    plan.as_any().downcast_ref().ok_or_else(|| Error::internal("a plan of another store"))
+}
+
+/// Runs `future` and puts its failure in MongoDB's terms.
+fn told<'a, T: 'a>(future: impl Future<Output = Result<T>> + 'a) -> LocalBoxFuture<'a, error::Result<T>> {
+    Box::pin(async move { future.await.map_err(Error::from) })
+}
+
+impl DocumentStore for MariaDbStore {
+    fn default_collation<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Collation>> {
+        if let Some(table) = self.catalog.remembered(namespace) {
+            return Box::pin(std::future::ready(Ok(table.collation.clone())));
+        }
+        told(async move {
+            let table = match self.catalog.names(namespace) {
+                Ok(_) => self.look_up(namespace).await?,
+                // Names that MariaDB cannot hold are nobody's.
+                Err(_) => None,
+            };
+            Ok(table.map_or(Collation::SIMPLE, |table| table.collation.clone()))
+        })
+    }
+
+    fn plan<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        query: Query<'a>,
+    ) -> LocalBoxFuture<'a, error::Result<Arc<dyn Plan>>> {
+        told(self.make_plan(namespace, query))
+    }
+
+    fn plan_distinct<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        query: Query<'a>,
+        path: &'a str,
+        collation: &'a Collation,
+    ) -> LocalBoxFuture<'a, error::Result<Arc<dyn Plan>>> {
+        told(async move {
+            if query.predicate.matches_everything() && query.hint.is_none() && collation.is_simple() {
+                let table = self.known_table(namespace).await?;
+                if let Some(plan) = table.and_then(|table| planner::values(namespace, table, path)) {
+                    return Ok(Arc::new(plan) as Arc<dyn Plan>);
+                }
+            }
+            self.make_plan(namespace, query).await
+        })
+    }
+
+    fn scan<'a>(
+        &'a self,
+        plan: &'a dyn Plan,
+        after: Option<&'a Position>,
+        wanted: usize,
+        sink: &'a mut dyn Sink,
+    ) -> LocalBoxFuture<'a, error::Result<ScanEnd>> {
+        told(async move { scan::scan(self, own(plan)?, after, wanted, sink).await })
+    }
+
+    fn sample<'a>(&'a self, plan: &'a dyn Plan, size: usize) -> LocalBoxFuture<'a, error::Result<Option<Vec<DocBuf>>>> {
+        told(async move { sample::sample(self, own(plan)?, size).await })
+    }
+
+    fn count<'a>(&'a self, plan: &'a dyn Plan, enough: Option<u64>) -> LocalBoxFuture<'a, error::Result<Option<u64>>> {
+        told(async move { count::count(self, own(plan)?, enough).await })
+    }
+
+    fn explain<'a>(
+        &'a self,
+        plan: &'a dyn Plan,
+        counted: bool,
+    ) -> LocalBoxFuture<'a, error::Result<Option<(&'static str, DocBuf)>>> {
+        told(async move { Ok(explain::ask(self, own(plan)?, counted).await?.map(|said| ("mariadb", said))) })
+    }
+
+    fn tail<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<Arc<dyn Plan>>>> {
+        told(async move {
+            let mut lease = self.pool.lease_for(namespace).await?;
+            let Some(table) = self.catalog.table(&mut lease, namespace).await? else { return Ok(None) };
+            if table.cap().is_none() {
+                return Err(rules::not_capped().into());
+            }
+            Ok(Some(Arc::new(MariaDbPlan::tail(namespace, table)) as Arc<dyn Plan>))
+        })
+    }
+
+    fn additions(&self, _: &dyn Plan) -> LocalBoxFuture<'static, ()> {
+        // Anybody may write, other gateways and SQL clients among them, so it is looked again and again.
+        Box::pin(async { tokio::time::sleep(LOOK_EVERY).await })
+    }
+
+    fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, error::Result<BatchOutcome>> {
+        Box::pin(async move {
+            let namespace = batch.namespace.clone();
+            let outcome = write::write(self, batch).await;
+            refresh::bring_up_later(self, &namespace);
+            outcome
+        })
+    }
+
+    fn create_collection<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        options: Doc<'a>,
+    ) -> LocalBoxFuture<'a, error::Result<()>> {
+        told(async move {
+            self.prepare().await?;
+            self.redefining(&[namespace], collections::create(self, namespace, options)).await
+        })
+    }
+
+    fn modify_collection<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        options: Doc<'a>,
+    ) -> LocalBoxFuture<'a, error::Result<()>> {
+        told(async move { self.redefining(&[namespace], collections::modify(self, namespace, options)).await })
+    }
+
+    fn drop_collection<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<usize>>> {
+        told(async move { self.redefining(&[namespace], collections::drop(self, namespace)).await })
+    }
+
+    fn rename_collection<'a>(
+        &'a self,
+        from: &'a Namespace,
+        to: &'a Namespace,
+        drop_target: bool,
+    ) -> LocalBoxFuture<'a, error::Result<()>> {
+        told(async move { self.redefining(&[from, to], collections::rename(self, from, to, drop_target)).await })
+    }
+
+    fn collections<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<Vec<CollectionInfo>>> {
+        told(collections::list(self, database))
+    }
+
+    fn collection<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<CollectionInfo>>> {
+        told(collections::one(self, namespace))
+    }
+
+    fn databases<'a>(&'a self) -> LocalBoxFuture<'a, error::Result<Vec<DatabaseInfo>>> {
+        told(databases::list(self))
+    }
+
+    fn drop_database<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<bool>> {
+        told(async move {
+            let everything = Namespace::new(database, "");
+            self.redefining(&[&everything], collections::drop_database(self, database)).await
+        })
+    }
+
+    fn build_indexes<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        indexes: Vec<IndexSpec>,
+        progress: Arc<Progress>,
+    ) -> LocalBoxFuture<'a, error::Result<CreateIndexesOutcome>> {
+        told(async move {
+            let work = async {
+                self.prepare().await?;
+                self.indexing(namespace, manage::create(self, namespace, indexes, &progress)).await
+            };
+            build::until_stopped(&progress, work).await
+        })
+    }
+
+    fn modify_index<'a>(&'a self, namespace: &'a Namespace, index: IndexSpec) -> LocalBoxFuture<'a, error::Result<()>> {
+        told(async move { self.indexing(namespace, manage::modify(self, namespace, index)).await })
+    }
+
+    fn drop_indexes<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        which: IndexSelection,
+    ) -> LocalBoxFuture<'a, error::Result<usize>> {
+        told(async move { self.indexing(namespace, manage::drop(self, namespace, which)).await })
+    }
+
+    fn indexes<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<Vec<IndexSpec>>>> {
+        told(manage::list(self, namespace))
+    }
+
+    fn cached_indexes<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+    ) -> LocalBoxFuture<'a, error::Result<Option<Vec<IndexSpec>>>> {
+        told(manage::known(self, namespace))
+    }
+
+    fn collection_stats<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+    ) -> LocalBoxFuture<'a, error::Result<Option<CollectionStats>>> {
+        told(statistics::collection(self, namespace))
+    }
+
+    fn estimated_size<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<SizeEstimate>> {
+        told(statistics::rough(self, namespace))
+    }
+
+    fn database_stats<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<DatabaseStats>> {
+        told(statistics::database(self, database))
+    }
+
+    fn validate<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Validation>> {
+        told(validate::validate(self, namespace))
+    }
+}

@@ -1,0 +1,51 @@
+//! The statements that add and drop the columns and keys of indexes.
+
+use crate::catalog::table::Table;
+use crate::index::Index;
+use crate::index::columns::Definition;
+use ahash::AHashSet;
+use mariadb_client::quote;
+
+/// The statement that adds indexes, all or none. `relaxed`: the names of those that something else keeps unique.
+pub(crate) fn create_clause(table: &str, indexes: &[Index], relaxed: &[&str]) -> String {
+    let (mut columns, mut keys, mut added) = (Vec::new(), Vec::new(), AHashSet::new());
+    for index in indexes {
+        if !index.has_keys() {
+            columns.push(format!("ADD COLUMN {} VARBINARY(1) AS (NULL) VIRTUAL INVISIBLE", quote(index.column(0))));
+            continue;
+        }
+        for Definition { name, sql, shared } in index.columns.definitions(&index.spec, index.filter.as_ref()) {
+            if added.insert(name) {
+                let unless = if shared { "IF NOT EXISTS " } else { "" };
+                columns.push(format!("ADD COLUMN {unless}{} {sql}", quote(name)));
+            }
+        }
+        keys.extend(index.key_clauses(relaxed.contains(&index.sql_name.as_str())));
+    }
+    columns.append(&mut keys);
+    format!("ALTER TABLE {table} {}", columns.join(", "))
+}
+
+/// The statement that drops indexes of a table, and the columns that no others have.
+pub(crate) fn drop_clause(table: &Table, indexes: &[Index]) -> String {
+    let is_dropped = |index: &Index| indexes.iter().any(|dropped| dropped.sql_name == index.sql_name);
+    let kept = table.indexes.iter().filter(|index| !is_dropped(index)).flat_map(Index::column_names);
+    let mut done: AHashSet<&str> = kept.collect();
+    let mut clauses = Vec::new();
+    for index in indexes {
+        if index.has_columns {
+            clauses.push(format!("DROP KEY {}", quote(&index.sql_name)));
+            clauses.extend(index.odd_column().map(|odd| format!("DROP KEY {}", quote(odd))));
+            let unique = (0..index.fields().count()).filter(|_| index.spec.unique);
+            clauses.extend(
+                unique.map(|position| format!("DROP CONSTRAINT IF EXISTS {}", quote(&index.constraint(position)))),
+            );
+        }
+        for name in index.column_names() {
+            if done.insert(name) {
+                clauses.push(format!("DROP COLUMN {}", quote(name)));
+            }
+        }
+    }
+    format!("ALTER TABLE {} {}", table.quoted, clauses.join(", "))
+}

@@ -1,0 +1,94 @@
+//! The records of a table's indexes in Selkie's own schema.
+
+use crate::catalog::own_schema;
+use crate::catalog::table_columns::Column;
+use crate::index::columns::Columns;
+use crate::index::element_table::record::Values;
+use crate::index::side_index::side_table::KeyTable;
+use crate::index::{Index, key_columns};
+use document::DocBuf;
+use index_keys::shape::index_spec;
+use mariadb_client::{Connection, Result};
+use mariadb_wire::Param;
+
+/// The indexes of a table: those remembered that are there, by the table's columns and the names of its keys.
+pub(crate) async fn load(
+    connection: &mut Connection,
+    schema: &str,
+    table: &str,
+    columns: &[Column],
+    keys: &[String],
+) -> Result<Vec<Index>> {
+    if !columns.iter().any(|column| column.name.contains('~')) {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT spec, values_table FROM selkie.indexes WHERE schema_name = ? AND table_name = ? ORDER BY position, sql_name";
+    let mut indexes = Vec::new();
+    let params = [Param::Text(schema.as_bytes()), Param::Text(table.as_bytes())];
+    own_schema::query(connection, &sql.into(), &params, |row| {
+        if let [Some(spec), values] = row {
+            let spec = DocBuf::from_vec(spec.clone()).unwrap_or_default();
+            let find = |name: &str| columns.iter().find(|column| column.name == name);
+            let mut index = Index::new(index_spec(spec));
+            if index.fields().next().is_none() {
+                tracing::warn!("selkie.indexes has no specification that can be read for an index of {schema}.{table}");
+                return Ok(());
+            }
+            let earlier = Columns::of_index(&index.spec, &index.sql_name, index.filter.as_ref());
+            let marker = find(&earlier.fields[0].key);
+            let has_key = keys.contains(&index.sql_name);
+            if find(&earlier.fields[0].text).is_some() {
+                index.key_columns = key_columns(&index.spec, &earlier);
+                index.columns = earlier;
+            } else if !has_key && marker.is_some_and(|marker| marker.extra.starts_with("VIRTUAL GENERATED")) {
+                index = Index::spilled((*index.spec).clone()).unwrap_or(index);
+            }
+            let tables = values.clone().map(own_schema::text_of).transpose()?;
+            index.values = tables.as_deref().and_then(Values::read);
+            index.owed = tables.as_deref().and_then(Values::read_owed);
+            index.keys = tables.as_deref().and_then(KeyTable::read);
+            let text = find(index.text_column(0));
+            index.stands_alone = text.is_some_and(|column| column.extra.starts_with("STORED GENERATED"));
+            let first = find(index.column(0));
+            if first.is_some_and(|column| column.data_type == "varbinary") && (has_key || !index.has_keys()) {
+                index.has_columns = text.is_some();
+                indexes.push(index);
+            }
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(indexes)
+}
+
+/// Remembers indexes that are about to be created.
+pub(crate) async fn remember(
+    connection: &mut Connection,
+    schema: &str,
+    table: &str,
+    first: usize,
+    indexes: &[Index],
+) -> Result<()> {
+    let sql = "INSERT INTO selkie.indexes (schema_name, table_name, position, sql_name, spec) VALUES (?, ?, ?, ?, ?) \
+               ON DUPLICATE KEY UPDATE position = VALUES(position), spec = VALUES(spec)";
+    for (position, index) in indexes.iter().enumerate() {
+        let params = [
+            Param::Text(schema.as_bytes()),
+            Param::Text(table.as_bytes()),
+            Param::Unsigned((first + position) as u64),
+            Param::Text(index.sql_name.as_bytes()),
+            Param::Bytes(index.spec.spec.as_bytes()),
+        ];
+        own_schema::execute(connection, &sql.into(), &params).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn forget(connection: &mut Connection, schema: &str, table: &str, indexes: &[Index]) -> Result<()> {
+    let sql = "DELETE FROM selkie.indexes WHERE schema_name = ? AND table_name = ? AND sql_name = ?";
+    for index in indexes {
+        let params = [schema, table, &index.sql_name].map(|text| Param::Text(text.as_bytes()));
+        own_schema::execute(connection, &sql.into(), &params).await?;
+    }
+    Ok(())
+}

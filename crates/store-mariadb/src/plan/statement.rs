@@ -1,0 +1,202 @@
+//! The statements that read a plan's rows.
+
+use crate::catalog::table::Table;
+use crate::plan::access::{Found, IndexScan, Merged, Rows};
+use crate::plan::candidate::probe_value;
+use crate::plan::merged;
+use crate::plan::parameters::padded;
+use crate::plan::plan_texts::Written;
+use crate::plan::pushdown::Condition;
+use crate::plan::row_position::{RowPosition, behind, key_param};
+use mariadb_client::Connection;
+use mariadb_wire::Param;
+use std::sync::Arc;
+
+/// A page of fewer bytes, as far as is known, is read without joining: preparing the statement would take longer than it saves.
+const JOINED_BYTES_MIN: u64 = 16 << 10;
+
+/// What looking at a row costs beside its document, as bytes of one.
+const ROW_BYTES: u64 = 256;
+
+impl Rows {
+    /// The statement that reads a page of at most so many rows of `table`: row key, document and the index's keys. Parameters: see
+    /// [`Rows::params`].
+    ///
+    /// In an index that is read backwards MariaDB (10.11) fetches each row before it looks at its keys (no index condition pushdown). In
+    /// large pages of it documents are joined to the keys that are left, where some may be dropped. Where other indexes' keys are looked at as
+    /// well they are joined to the rows that are left, too. Where keys are read in the place of documents, only those are joined that are needed.
+    pub fn statement(&self, table: &Table, after: bool, limit: u64) -> Arc<str> {
+        self.statement_with(table, after, limit, None)
+    }
+
+    /// As [`Rows::statement`]; each row ends with what the query `probe` says.
+    fn statement_with(&self, table: &Table, after: bool, limit: u64, probe: Option<&str>) -> Arc<str> {
+        let key = table.row_key.column();
+        if let Some(found) = &self.found {
+            return self.found_elsewhere(table, found, after);
+        }
+        // Whoever asks something besides does so of the first page.
+        let hope = self.index.as_ref().and_then(|index| index.hope).filter(|_| probe.is_some());
+        let hope = hope.map(|rows| format!(" ROWS EXAMINED {rows}")).unwrap_or_default();
+        let probe = probe.map(|probe| format!(", {}", probe_value(probe))).unwrap_or_default();
+        if let Some(merged) = self.merged() {
+            return self.merged_statement(table, &merged.branches, after, &probe);
+        }
+        let mut conditions = Vec::new();
+        if let Some(ids) = &self.ids {
+            conditions.push(format!("id IN (?{})", ",?".repeat(padded(ids.len()) - 1)));
+        }
+        conditions.extend(self.conditions().map(|condition| condition.sql.clone()));
+        let (mut columns, mut order, mut from, mut key) =
+            (String::new(), String::new(), table.quoted.clone(), key.to_owned());
+        let mut doc = "doc";
+        if let Some(index) = &self.index {
+            // Left alone, the server would rather read the rows in order, in the hope of meeting enough of them soon.
+            from = index.source(&table.quoted);
+            if let Some(covered) = &self.covered {
+                let untold = covered.untold(&index.columns);
+                let on = format!("documents.{key} = k.{key} AND ({untold})");
+                from.push_str(&format!(" LEFT JOIN {} AS documents ON {on}", table.quoted));
+                doc = "documents.doc";
+            } else if self.joins(table, limit) {
+                from.push_str(&format!(" STRAIGHT_JOIN {} AS documents ON documents.{key} = k.{key}", table.quoted));
+                doc = "documents.doc";
+            }
+            key.insert_str(0, "k.");
+            for column in &index.columns {
+                let descends = column.descends == self.forward;
+                columns.push_str(&format!(", {}", column.name));
+                order.push_str(&format!("{}{}, ", column.name, if descends { " DESC" } else { "" }));
+            }
+        }
+        if after {
+            let columns = self.index.as_ref().map_or(&[][..], |index| &index.columns);
+            conditions.push(behind(columns, &key, self.forward));
+        }
+        let filter = if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
+        let direction = if self.forward { "" } else { " DESC" };
+        let ordered = format!("{from}{filter} ORDER BY {order}{key}{direction}");
+        format!("SELECT {key}, {doc}{columns}{probe} FROM {ordered} LIMIT ?{hope}").into()
+    }
+
+    fn found_elsewhere(&self, table: &Table, found: &Found, after: bool) -> Arc<str> {
+        let (key, found_key) = (table.row_key.column(), found.key);
+        let condition = self.condition.as_ref().map_or("TRUE", |condition| &condition.sql);
+        let from = format!("FROM {} WHERE {condition}", found.table);
+        let keys = match &found.group {
+            Some(column) => {
+                let after = if after { " HAVING found_key > ?" } else { "" };
+                format!("SELECT MIN({found_key}) AS found_key {from} GROUP BY {column}{after}")
+            }
+            None => {
+                let pending = found.keyed.as_ref().map(|keyed| {
+                    let after = if after { format!(" WHERE {key} > ?") } else { String::new() };
+                    format!(" UNION SELECT {key} FROM {}{after}", keyed.pending)
+                });
+                let after = if after { format!(" AND {found_key} > ?") } else { String::new() };
+                format!("SELECT DISTINCT {found_key} AS found_key {from}{after}{}", pending.unwrap_or_default())
+            }
+        };
+        let holds = found.holds.as_ref().map(|holds| format!(" AND ({holds})")).unwrap_or_default();
+        format!(
+            "SELECT found_key, doc FROM ({keys} ORDER BY found_key LIMIT ?) AS found \
+             LEFT JOIN {} AS documents ON documents.{key} = found.found_key{holds} ORDER BY found_key",
+            table.quoted
+        )
+        .into()
+    }
+
+    /// Whether a page of so many rows is of documents joined to keys.
+    pub fn joins(&self, table: &Table, limit: u64) -> bool {
+        let of_index =
+            |index: &IndexScan| index.merged.is_some() || index.filter.is_some() || self.joins_to_index(table, limit);
+        self.covered.is_none() && self.index.as_deref().is_some_and(of_index)
+    }
+
+    /// Whether these keys are read in the index alone; then the statement is to be prepared anew.
+    fn joins_to_index(&self, table: &Table, limit: u64) -> bool {
+        let is_large = || limit.saturating_mul(table.document_bytes.get() + ROW_BYTES) >= JOINED_BYTES_MIN;
+        // A condition on one column is nothing but ranges of the index.
+        let drops = |index: &IndexScan| index.columns.len() > 1 && self.condition.is_some();
+        self.index.as_ref().filter(|_| self.covered.is_none()).is_some_and(|index| match &index.merged {
+            Some(merged) => merged.sorted.is_none(),
+            None => !self.forward && drops(index) && index.filter.is_none() && index.covers && is_large(),
+        })
+    }
+
+    fn merged(&self) -> Option<&Merged> {
+        self.index.as_ref()?.merged.as_ref()
+    }
+
+    /// Queues the statement for a page. `written`: where the first one's text is kept.
+    pub fn queue(
+        &self,
+        connection: &mut Connection,
+        table: &Table,
+        written: Option<&Written>,
+        after: Option<&RowPosition>,
+        limit: u64,
+    ) {
+        let make = || self.statement(table, after.is_some(), limit);
+        let statement = match written.filter(|_| after.is_none()) {
+            Some(written) => written.first[usize::from(self.joins(table, limit))].get_or_init(make).clone(),
+            None => make(),
+        };
+        self.queue_as(connection, table, &statement, after, limit);
+    }
+
+    /// Queues the statement for the first page, whose rows end with what the query `probe` says.
+    pub fn queue_asking(
+        &self,
+        connection: &mut Connection,
+        table: &Table,
+        written: Option<&Written>,
+        probe: &str,
+        limit: u64,
+    ) {
+        let make = || self.statement_with(table, false, limit, Some(probe));
+        let statement = match written {
+            Some(written) => written.asking[usize::from(self.joins(table, limit))].get_or_init(make).clone(),
+            None => make(),
+        };
+        self.queue_as(connection, table, &statement, None, limit);
+    }
+
+    fn queue_as(
+        &self,
+        connection: &mut Connection,
+        table: &Table,
+        statement: &Arc<str>,
+        after: Option<&RowPosition>,
+        limit: u64,
+    ) {
+        let params = self.params(table, after, limit);
+        // Run a second time, MariaDB 10.11 no longer skips from one value to the next (documents for the 13 values of a million: 3 s).
+        match self.gives_different() || self.joins_to_index(table, limit) {
+            true => connection.queue_execute_anew(statement, &params),
+            false => connection.queue_execute(statement, &params),
+        }
+    }
+
+    /// The parameters of [`Rows::statement`]: ids, the condition's, the position to go on behind, how many rows.
+    pub fn params<'p>(&'p self, table: &Table, after: Option<&'p RowPosition>, limit: u64) -> Vec<Param<'p>> {
+        if let Some(merged) = self.merged() {
+            return merged::params(table, &merged.branches, after, limit);
+        }
+        let mut params = Vec::new();
+        if let Some(ids) = &self.ids {
+            // Lists are made of a few lengths, so that few statements need preparing.
+            let last = ids.last().map(Vec::as_slice).unwrap_or_default();
+            params.extend(ids.iter().map(|id| Param::Text(id)));
+            params.resize(padded(ids.len()), Param::Text(last));
+        }
+        params.extend(self.conditions().flat_map(Condition::params));
+        if let Some(after) = after {
+            params.extend(after.keys.iter().flat_map(|key| [Param::Bytes(key), Param::Bytes(key)]));
+            let times = if self.keyed().is_some() { 2 } else { 1 };
+            params.extend(std::iter::repeat_n(key_param(table.row_key, &after.row), times));
+        }
+        params.push(Param::Unsigned(limit));
+        params
+    }
+}

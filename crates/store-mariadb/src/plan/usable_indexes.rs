@@ -1,0 +1,27 @@
+//! The indexes that may serve a query, and the branches of its disjunction.
+
+use crate::catalog::table::Table;
+use crate::index::Index;
+use query::predicate::Node;
+
+/// Branches of an `$or` that are looked up one by one.
+pub(crate) const BRANCHES_MAX: usize = 64;
+
+/// The indexes that documents may be found by; `None` is that on `_id`.
+pub(crate) fn shown(table: &Table) -> impl Iterator<Item = Option<&Index>> {
+    let secondary = table.indexes.iter().filter(|index| !index.is_hidden() && index.has_keys()).map(Some);
+    table.orders_ids.then_some(None).into_iter().chain(secondary)
+}
+
+/// The branches of the `$or` that all documents must match, if there are not too many.
+pub(crate) fn branches_of(root: &Node) -> Option<&[Node]> {
+    let branches = match root {
+        Node::Or(branches) => branches,
+        Node::And(all) => all.iter().find_map(|node| match node {
+            Node::Or(branches) => Some(branches),
+            _ => None,
+        })?,
+        _ => return None,
+    };
+    (branches.len() <= BRANCHES_MAX).then_some(branches)
+}
