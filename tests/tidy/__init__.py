@@ -1,0 +1,1 @@
+"""Checks of the repository itself: language, layout, documents. Needs nothing but Python."""
