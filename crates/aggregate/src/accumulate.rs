@@ -149,7 +149,7 @@ impl Accumulator {
         }
         if operator == "$sum"
             && let expression = Expression::parse(argument, context)?
-            && expression.is_known_to_second_engine()
+            && expression.is_supported_by_second_engine()
             && let Some(number) = expression.as_literal().and_then(Number::from_value)
         {
             return Ok(Accumulator::SumConstant(number));
@@ -217,16 +217,16 @@ impl Accumulator {
     }
 
     /// Returns whether MongoDB's second engine has the accumulator and everything it uses.
-    pub fn is_known_to_second_engine(&self) -> bool {
+    pub fn is_supported_by_second_engine(&self) -> bool {
         match self.operand() {
-            Some(operand) => operand.is_known_to_second_engine(),
+            Some(operand) => operand.is_supported_by_second_engine(),
             None => matches!(self, Accumulator::SumConstant(_)),
         }
     }
 
-    pub fn enter_second_engine(&mut self) {
+    pub fn use_second_engine(&mut self) {
         if let Some(operand) = self.operand_mut() {
-            operand.enter_second_engine();
+            operand.use_second_engine();
         }
         match self {
             Accumulator::Extreme(_, ReplacementRule { engine, .. }, _)

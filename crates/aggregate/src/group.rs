@@ -75,7 +75,7 @@ impl Group {
         check_key(value)?;
         let expression = Expression::parse(value, context)?;
         if let Some(constant) = expression.as_literal() {
-            return Ok(Key::Constant(constant.to_owned(), expression.is_known_to_second_engine()));
+            return Ok(Key::Constant(constant.to_owned(), expression.is_supported_by_second_engine()));
         }
         Ok(Key::Computed(match null_key(value) {
             Some(document) => Operand::parse(Value::Document(document.as_doc()), context)?,
@@ -104,12 +104,12 @@ impl Group {
     }
 
     /// Returns whether MongoDB's second engine has everything that the stage uses.
-    pub fn is_known_to_second_engine(&self) -> bool {
+    pub fn is_supported_by_second_engine(&self) -> bool {
         let key = match &self.key {
             Key::Constant(_, known) => *known,
-            Key::Computed(operand) | Key::Bucket(operand, ..) => operand.is_known_to_second_engine(),
+            Key::Computed(operand) | Key::Bucket(operand, ..) => operand.is_supported_by_second_engine(),
         };
-        key && self.fields.iter().all(|(_, accumulator)| accumulator.is_known_to_second_engine())
+        key && self.fields.iter().all(|(_, accumulator)| accumulator.is_supported_by_second_engine())
     }
 
     /// Returns whether a value that the stage computes depends on the documents.
@@ -121,16 +121,16 @@ impl Group {
         key || self.fields.iter().any(|(_, accumulator)| accumulator.operand().is_some_and(Operand::reads_document))
     }
 
-    pub fn enter_second_engine(&mut self) {
+    pub fn use_second_engine(&mut self) {
         match &mut self.key {
             Key::Constant(..) => {}
-            Key::Computed(operand) => operand.enter_second_engine(),
+            Key::Computed(operand) => operand.use_second_engine(),
             Key::Bucket(operand, _, engine) => {
-                operand.enter_second_engine();
+                operand.use_second_engine();
                 *engine = Engine::Second;
             }
         }
-        self.fields.iter_mut().for_each(|(_, accumulator)| accumulator.enter_second_engine());
+        self.fields.iter_mut().for_each(|(_, accumulator)| accumulator.use_second_engine());
     }
 
     pub fn renames(&self) -> &[(String, String)] {

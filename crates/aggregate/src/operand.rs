@@ -29,10 +29,10 @@ impl Operand {
         })
     }
 
-    pub fn is_known_to_second_engine(&self) -> bool {
+    pub fn is_supported_by_second_engine(&self) -> bool {
         match self {
             Operand::Field(..) => true,
-            Operand::Expression(expression) => expression.is_known_to_second_engine(),
+            Operand::Expression(expression) => expression.is_supported_by_second_engine(),
         }
     }
 
@@ -43,9 +43,9 @@ impl Operand {
         }
     }
 
-    pub fn enter_second_engine(&mut self) {
+    pub fn use_second_engine(&mut self) {
         if let Operand::Expression(expression) = self {
-            expression.enter_second_engine();
+            expression.use_second_engine();
         }
     }
 

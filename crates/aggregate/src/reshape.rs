@@ -96,12 +96,12 @@ impl Project {
 
     /// Returns whether MongoDB's second engine accepts the stage: an inclusion that uses only its
     /// operators.
-    pub fn is_known_to_second_engine(&self) -> bool {
-        self.projection.is_known_to_second_engine()
+    pub fn is_supported_by_second_engine(&self) -> bool {
+        self.projection.is_supported_by_second_engine()
     }
 
-    pub fn enter_second_engine(&mut self) {
-        self.projection.enter_second_engine();
+    pub fn use_second_engine(&mut self) {
+        self.projection.use_second_engine();
     }
 
     pub fn apply<'d>(&self, item: impl Into<Item<'d>>, out: &mut Vec<u8>) -> Result<()> {

@@ -22,11 +22,11 @@ impl Pipeline {
         }
         for stage in &mut self.stages[..end] {
             match stage {
-                Stage::Group(group) => change_unshared(group, super::group::Group::enter_second_engine),
-                Stage::Project(project) => change_unshared(project, super::reshape::Project::enter_second_engine),
+                Stage::Group(group) => change_unshared(group, super::group::Group::use_second_engine),
+                Stage::Project(project) => change_unshared(project, super::reshape::Project::use_second_engine),
                 Stage::Foreign(foreign) => change_unshared(foreign, |foreign| {
                     if let Foreign::Lookup(lookup) = foreign {
-                        lookup.enter_second_engine();
+                        lookup.use_second_engine();
                     }
                 }),
                 _ => {}
@@ -60,7 +60,7 @@ fn store_stage_count(stages: &[Stage]) -> Option<usize> {
         at += 1;
     }
     at += stages[at..].iter().take_while(|stage| matches!(stage, Stage::Skip(_) | Stage::Limit(_))).count();
-    if matches!(stages.get(at), Some(Stage::Project(project)) if project.is_known_to_second_engine()) {
+    if matches!(stages.get(at), Some(Stage::Project(project)) if project.is_supported_by_second_engine()) {
         at += 1;
     }
     Some(at)
@@ -79,8 +79,10 @@ fn needs_count_only(stages: &[Stage]) -> bool {
 
 fn is_known(stage: &Stage) -> bool {
     match stage {
-        Stage::Group(group) => group.is_known_to_second_engine(),
-        Stage::Foreign(foreign) => matches!(&**foreign, Foreign::Lookup(lookup) if lookup.is_known_to_second_engine()),
+        Stage::Group(group) => group.is_supported_by_second_engine(),
+        Stage::Foreign(foreign) => {
+            matches!(&**foreign, Foreign::Lookup(lookup) if lookup.is_supported_by_second_engine())
+        }
         _ => false,
     }
 }
@@ -96,7 +98,7 @@ fn is_known_condition(node: &Node) -> bool {
     match node {
         Node::And(parts) | Node::Or(parts) | Node::Nor(parts) => parts.iter().all(is_known_condition),
         Node::Path { path, test } => !path.has_position() && is_known_test(test),
-        Node::Expression(expression) => expression.is_known_to_second_engine(),
+        Node::Expression(expression) => expression.is_supported_by_second_engine(),
         Node::Schema(_) | Node::Near(_) | Node::KeyRange(_) | Node::Text { .. } => false,
         Node::Never => true,
     }

@@ -38,7 +38,6 @@ use std::sync::Arc;
 
 pub use bits::{BitCondition, Bits};
 pub use in_list::InList;
-pub(crate) use parse::check_texts;
 pub use schema::Schema;
 pub use test::Test;
 pub use type_set::TypeSet;

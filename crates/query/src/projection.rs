@@ -140,20 +140,20 @@ impl Projection {
 
     /// Returns whether MongoDB's second engine accepts the projection as a stage
     /// ([`crate::expression::second_engine`]).
-    pub fn is_known_to_second_engine(&self) -> bool {
+    pub fn is_supported_by_second_engine(&self) -> bool {
         let mut known = self.mode == ProjectionMode::Include && self.needs == Needs::NONE;
         self.root.each_path(&mut |_, action| {
             known &= match action {
                 FieldAction::Include | FieldAction::Exclude | FieldAction::Nested(_) => true,
-                FieldAction::Compute(expression) => expression.is_known_to_second_engine(),
+                FieldAction::Compute(expression) => expression.is_supported_by_second_engine(),
                 FieldAction::Slice(_) | FieldAction::ElementMatch(_) => false,
             };
         });
         known
     }
 
-    pub fn enter_second_engine(&mut self) {
-        self.root.each_expression_mut(&mut Expression::enter_second_engine);
+    pub fn use_second_engine(&mut self) {
+        self.root.each_expression_mut(&mut Expression::use_second_engine);
     }
 
     /// Appends the projected document to `out`. After an error `out` may contain part of it.

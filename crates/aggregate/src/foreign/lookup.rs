@@ -232,13 +232,13 @@ impl Lookup {
 
     /// Returns whether MongoDB's second engine executes it: a join on fields that are no array
     /// positions, and nothing else.
-    pub(crate) fn is_known_to_second_engine(&self) -> bool {
+    pub(crate) fn is_supported_by_second_engine(&self) -> bool {
         let Some(fields) = &self.fields else { return false };
         let has_position = fields.local.has_position() || fields.foreign_path.has_position();
         !has_position && !self.has_pipeline && !self.context.views.contains(&self.collection)
     }
 
-    pub(crate) fn enter_second_engine(&mut self) {
+    pub(crate) fn use_second_engine(&mut self) {
         self.moves_target_last = true;
     }
 

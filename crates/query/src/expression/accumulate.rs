@@ -1,24 +1,30 @@
 //! `$sum`, `$avg`, `$min`, `$max` and the standard deviations over their arguments, or over a
 //! single array argument.
 
-use super::Evaluated;
-use super::functions::Arity::Any;
-use super::functions::{Function, comparing, function};
+use super::evaluated::Evaluated;
+use super::tree::Arity::Any;
+use super::tree::{Algebra, Operator};
 use document::{Collation, Value};
 use std::cmp::Ordering;
 use steps::Counted;
 use values::number::{Number, Sum};
 
-pub(super) static FUNCTIONS: &[Function] = &[
-    function("$sum", Any, |_, arguments| Ok(sum(&values(arguments)).0.total().to_value().into())),
-    function("$avg", Any, |_, arguments| {
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new("$sum", Any, |_, arguments| Ok(sum(&values(arguments)).0.total().to_value().into()))
+        .algebra(Algebra::Commutative)
+        .takes_one_array(),
+    Operator::new("$avg", Any, |_, arguments| {
         let (sum, count) = sum(&values(arguments));
         Ok(if count == 0 { Evaluated::NULL } else { sum.average(count).to_value().into() })
     }),
-    comparing("$min", Any, |_, arguments, collation| Ok(extreme(arguments, Ordering::Less, collation))),
-    comparing("$max", Any, |_, arguments, collation| Ok(extreme(arguments, Ordering::Greater, collation))),
-    function("$stdDevPop", Any, |_, arguments| Ok(deviation(&values(arguments), 0))),
-    function("$stdDevSamp", Any, |_, arguments| Ok(deviation(&values(arguments), 1))),
+    Operator::collated("$min", Any, |_, arguments, collation| Ok(extreme(arguments, Ordering::Less, collation)))
+        .algebra(Algebra::Commutative)
+        .takes_one_array(),
+    Operator::collated("$max", Any, |_, arguments, collation| Ok(extreme(arguments, Ordering::Greater, collation)))
+        .algebra(Algebra::Commutative)
+        .takes_one_array(),
+    Operator::new("$stdDevPop", Any, |_, arguments| Ok(deviation(&values(arguments), 0))),
+    Operator::new("$stdDevSamp", Any, |_, arguments| Ok(deviation(&values(arguments), 1))),
 ];
 
 fn values<'v>(arguments: &'v [Evaluated<'_>]) -> Vec<Value<'v>> {

@@ -1,8 +1,9 @@
 //! Arithmetic.
 
-use super::Evaluated;
-use super::functions::Arity::{Any, Between, Exactly};
-use super::functions::{Function, function};
+use super::evaluated::Evaluated;
+use super::second_engine::{checked, differs, null_first};
+use super::tree::Arity::{Any, Between, Exactly};
+use super::tree::{Algebra, Operator};
 use astro_float::BigFloat;
 use document::Value;
 use document::decimal::Parts;
@@ -12,78 +13,105 @@ use values::integer::{coerced, exact};
 use values::number::{Number, Sum, to_long};
 use values::text::display;
 
-pub(super) static FUNCTIONS: &[Function] = &[
-    function("$add", Any, add),
-    function("$subtract", Exactly(2), subtract),
-    function("$multiply", Any, multiply),
-    function("$divide", Exactly(2), divide),
-    function("$mod", Exactly(2), modulo),
-    function("$abs", Exactly(1), abs),
-    function("$ceil", Exactly(1), |name, arguments| whole(name, &arguments[0], f64::ceil, decimal::ceil)),
-    function("$floor", Exactly(1), |name, arguments| whole(name, &arguments[0], f64::floor, decimal::floor)),
-    function("$round", Between(1, 2), round),
-    function("$trunc", Between(1, 2), round),
-    function("$sqrt", Exactly(1), sqrt),
-    function("$exp", Exactly(1), |name, arguments| real(name, &arguments[0], f64::exp, BigFloat::exp)),
-    function("$ln", Exactly(1), |name, arguments| logarithm(name, 28766, &arguments[0], f64::ln, BigFloat::ln)),
-    function("$log10", Exactly(1), |name, arguments| {
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new("$add", Any, add).algebra(Algebra::Commutative).second_engine(checked(add_in_second_engine, &[])),
+    Operator::new("$subtract", Exactly(2), subtract),
+    Operator::new("$multiply", Any, multiply).algebra(Algebra::Commutative).second_engine(checked(
+        multiply_in_second_engine,
+        &[(14, 5073102, "only numbers are allowed in an $multiply expression")],
+    )),
+    Operator::new("$divide", Exactly(2), divide)
+        .second_engine(differs(&[(2, 4848401, "can't $divide by zero"), (14, 5073101, NOT_NUMERIC)])),
+    Operator::new("$mod", Exactly(2), modulo).second_engine(differs(&[
+        (16610, 4848403, "can't $mod by zero"),
+        (5733415, 4848403, "can't $mod by zero"),
+        (16611, 5154000, NOT_NUMERIC),
+    ])),
+    Operator::new("$abs", Exactly(1), abs).second_engine(differs(&[(28765, 4903700, NOT_NUMERIC)])),
+    Operator::new("$ceil", Exactly(1), |name, arguments| whole(name, &arguments[0], f64::ceil, decimal::ceil))
+        .second_engine(differs(&[(28765, 4903702, NOT_NUMERIC)])),
+    Operator::new("$floor", Exactly(1), |name, arguments| whole(name, &arguments[0], f64::floor, decimal::floor))
+        .second_engine(differs(&[(28765, 4903704, NOT_NUMERIC)])),
+    Operator::new("$round", Between(1, 2), round),
+    Operator::new("$trunc", Between(1, 2), round),
+    Operator::new("$sqrt", Exactly(1), sqrt).second_engine(differs(&[
+        (28765, 4903709, NOT_NUMERIC),
+        (28714, 4903710, "~'s argument must be greater than or equal to 0"),
+    ])),
+    Operator::new("$exp", Exactly(1), |name, arguments| real(name, &arguments[0], f64::exp, BigFloat::exp))
+        .second_engine(differs(&[(28765, 4903703, NOT_NUMERIC)])),
+    Operator::new("$ln", Exactly(1), |name, arguments| logarithm(name, 28766, &arguments[0], f64::ln, BigFloat::ln))
+        .second_engine(differs(&[
+            (28765, 4903705, NOT_NUMERIC),
+            (28766, 4903706, "~'s argument must be a positive number"),
+        ])),
+    Operator::new("$log10", Exactly(1), |name, arguments| {
         logarithm(name, 28761, &arguments[0], f64::log10, BigFloat::log10)
-    }),
-    function("$log", Exactly(2), log),
-    function("$pow", Exactly(2), pow),
-    function("$sin", Exactly(1), |name, arguments| bounded(name, &arguments[0], FINITE, f64::sin, BigFloat::sin)),
-    function("$cos", Exactly(1), |name, arguments| bounded(name, &arguments[0], FINITE, f64::cos, BigFloat::cos)),
-    function("$tan", Exactly(1), |name, arguments| bounded(name, &arguments[0], FINITE, f64::tan, BigFloat::tan)),
-    function("$asin", Exactly(1), |name, arguments| bounded(name, &arguments[0], UNIT, f64::asin, BigFloat::asin)),
-    function("$acos", Exactly(1), |name, arguments| bounded(name, &arguments[0], UNIT, f64::acos, BigFloat::acos)),
-    function("$atan", Exactly(1), |name, arguments| real(name, &arguments[0], f64::atan, BigFloat::atan)),
-    function("$sinh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::sinh, BigFloat::sinh)),
-    function("$cosh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::cosh, BigFloat::cosh)),
-    function("$tanh", Exactly(1), |name, arguments| real(name, &arguments[0], f64::tanh, BigFloat::tanh)),
-    function("$asinh", Exactly(1), |name, arguments| real(name, &arguments[0], arc_hyperbolic_sine, BigFloat::asinh)),
-    function("$acosh", Exactly(1), |name, arguments| {
-        bounded(name, &arguments[0], FROM_ONE, arc_hyperbolic_cosine, BigFloat::acosh)
-    }),
-    function("$atanh", Exactly(1), |name, arguments| bounded(name, &arguments[0], UNIT, f64::atanh, BigFloat::atanh)),
-    function("$atan2", Exactly(2), arc_tangent),
-    function("$degreesToRadians", Exactly(1), |name, arguments| {
-        turn(name, &arguments[0], std::f64::consts::PI / 180.0, decimal::real::RADIANS_PER_DEGREE)
-    }),
-    function("$radiansToDegrees", Exactly(1), |name, arguments| {
-        turn(name, &arguments[0], 180.0 / std::f64::consts::PI, decimal::real::DEGREES_PER_RADIAN)
-    }),
+    })
+    .second_engine(differs(&[
+        (28765, 4903707, NOT_NUMERIC),
+        (28761, 4903708, "~'s argument must be a positive number"),
+    ])),
+    Operator::new("$log", Exactly(2), log),
+    Operator::new("$pow", Exactly(2), pow),
 ];
 
-/// From this number on, C libraries take the square root of a number's square to be the number
-/// itself.
-const ROOT_OF_SQUARE: f64 = (1_u32 << 28) as f64;
+const NOT_NUMERIC: &str = "~ only supports numeric types";
 
-/// Computes like C libraries; `f64::asinh` rounds its last digit otherwise.
-fn arc_hyperbolic_sine(number: f64) -> f64 {
-    let (size, square) = (number.abs(), number * number);
-    let result = if size > ROOT_OF_SQUARE {
-        size.ln() + std::f64::consts::LN_2
-    } else if size > 2.0 {
-        (2.0 * size + 1.0 / ((square + 1.0).sqrt() + size)).ln()
-    } else {
-        (size + square / (1.0 + (1.0 + square).sqrt())).ln_1p()
-    };
-    result.copysign(number)
+/// Adds two arguments in one way, any other number of them in another.
+fn add_in_second_engine<'a>(name: &str, arguments: &mut [Evaluated<'a>]) -> Result<Option<Evaluated<'a>>> {
+    if let Some(null) = null_first(name, arguments)? {
+        return Ok(Some(null));
+    }
+    let pair = arguments.len() == 2;
+    let mut dates = 0;
+    for argument in arguments.iter() {
+        match argument.value_or_null() {
+            Value::DateTime(_) => dates += 1,
+            value if value.kind().is_number() => {}
+            _ => {
+                let code = Code(if pair { 4974201 } else { 4974203 });
+                return Err(Error::new(code, "only numbers and dates are allowed in an $add expression"));
+            }
+        }
+    }
+    if dates > 1 {
+        let code = Code(if pair { 4974202 } else { 4848404 });
+        return Err(Error::new(code, "only one date allowed in an $add expression"));
+    }
+    if pair {
+        widen(arguments, |sum, number| sum.checked_add(number));
+    }
+    Ok(None)
 }
 
-/// Computes like C libraries; `f64::acosh` rounds its last digit otherwise.
-fn arc_hyperbolic_cosine(number: f64) -> f64 {
-    if number >= ROOT_OF_SQUARE {
-        number.ln() + std::f64::consts::LN_2
-    } else if number > 2.0 {
-        (2.0 * number - 1.0 / (number + (number * number - 1.0).sqrt())).ln()
-    } else {
-        let above = number - 1.0;
-        (above + (2.0 * above + above * above).sqrt()).ln_1p()
+fn multiply_in_second_engine<'a>(name: &str, arguments: &mut [Evaluated<'a>]) -> Result<Option<Evaluated<'a>>> {
+    let null = null_first(name, arguments)?;
+    widen(arguments, |product, number| product.checked_mul(number));
+    Ok(null)
+}
+
+/// Converts the first argument to a decimal if integers would overflow 64 bits.
+fn widen(arguments: &mut [Evaluated<'_>], join: fn(i64, i64) -> Option<i64>) {
+    let whole = |argument: &Evaluated<'_>| match argument.value() {
+        Some(Value::Int32(number)) => Some(i64::from(number)),
+        Some(Value::Int64(number)) => Some(number),
+        _ => None,
+    };
+    let [first, rest @ ..] = arguments else { return };
+    let Some(first_number) = whole(first) else { return };
+    let mut joined = first_number;
+    for argument in rest {
+        let Some(number) = whole(argument) else { return };
+        let Some(next) = join(joined, number) else {
+            *first = Evaluated::Value(Value::Decimal128(Number::Int64(first_number).to_decimal()));
+            return;
+        };
+        joined = next;
     }
 }
 
-fn number(value: &Evaluated<'_>) -> Option<Number> {
+pub(super) fn number(value: &Evaluated<'_>) -> Option<Number> {
     value.value().and_then(Number::from_value)
 }
 
@@ -197,7 +225,7 @@ fn divide<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evalua
 }
 
 fn modulo<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
-    Evaluated::look_at_all(arguments);
+    Evaluated::mark_all_read(arguments);
     let [a, b] = &*arguments else { return Ok(Evaluated::Missing) };
     if a.is_nullish() || b.is_nullish() {
         return Ok(Evaluated::NULL);
@@ -229,7 +257,7 @@ fn remainder(a: Number, b: Number) -> Number {
 }
 
 /// Returns the number that is the only argument of an operator; `None` for null.
-fn operand(name: &str, argument: &Evaluated<'_>) -> Result<Option<Number>> {
+pub(super) fn operand(name: &str, argument: &Evaluated<'_>) -> Result<Option<Number>> {
     if argument.is_nullish() {
         return Ok(None);
     }
@@ -349,7 +377,7 @@ fn is_above_zero(number: Number) -> bool {
 }
 
 /// Computes a function of real numbers, on doubles or on decimals.
-fn real<'a>(
+pub(super) fn real<'a>(
     name: &str,
     argument: &Evaluated<'_>,
     compute: fn(f64) -> f64,
@@ -367,18 +395,6 @@ fn real<'a>(
         )
         .into(),
         Some(number) => compute(number.to_f64()).into(),
-    })
-}
-
-/// Converts an angle to another unit.
-fn turn<'a>(name: &str, argument: &Evaluated<'_>, factor: f64, exact: (u128, i32)) -> Result<Evaluated<'a>> {
-    Ok(match operand(name, argument)? {
-        None => Evaluated::NULL,
-        Some(Number::Decimal(number)) => {
-            let factor = document::Decimal128::from_parts(false, exact.0, exact.1);
-            Value::Decimal128(factor.map_or(number, |factor| decimal::multiply(number, factor))).into()
-        }
-        Some(number) => (number.to_f64() * factor).into(),
     })
 }
 
@@ -415,7 +431,7 @@ fn logarithm<'a>(
 }
 
 fn log<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
-    Evaluated::look_at_all(arguments);
+    Evaluated::mark_all_read(arguments);
     let [argument, base] = &*arguments else { return Ok(Evaluated::Missing) };
     if argument.is_nullish() || base.is_nullish() {
         return Ok(Evaluated::NULL);
@@ -447,7 +463,7 @@ fn log<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated
 }
 
 fn pow<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
-    Evaluated::look_at_all(arguments);
+    Evaluated::mark_all_read(arguments);
     let [base, exponent] = &*arguments else { return Ok(Evaluated::Missing) };
     if base.is_nullish() || exponent.is_nullish() {
         return Ok(Evaluated::NULL);
@@ -487,62 +503,4 @@ fn integer_power(base: i64, exponent: i64) -> Option<i64> {
         -1 => Some(if exponent % 2 == 0 { 1 } else { -1 }),
         _ => base.checked_pow(u32::try_from(exponent).ok()?),
     }
-}
-
-/// The domain of a function, and its notation in messages.
-#[derive(Clone, Copy)]
-struct Domain {
-    contains: fn(f64) -> bool,
-    text: &'static str,
-}
-
-const FINITE: Domain = Domain { contains: |number| !number.is_infinite(), text: "(-inf,inf)" };
-const UNIT: Domain = Domain { contains: |number| number.is_nan() || number.abs() <= 1.0, text: "[-1,1]" };
-const FROM_ONE: Domain = Domain { contains: |number| number.is_nan() || number >= 1.0, text: "[1,inf]" };
-
-/// Returns the number as a double; a finite decimal becomes a finite one, however large.
-fn within_doubles(number: Number) -> f64 {
-    match number {
-        Number::Decimal(number) if decimal::is_finite(number) => number.to_f64().clamp(f64::MIN, f64::MAX),
-        number => number.to_f64(),
-    }
-}
-
-fn bounded<'a>(
-    name: &str,
-    argument: &Evaluated<'_>,
-    domain: Domain,
-    compute: fn(f64) -> f64,
-    exact: decimal::real::Function,
-) -> Result<Evaluated<'a>> {
-    match operand(name, argument)? {
-        Some(number) if !(domain.contains)(within_doubles(number)) => {
-            let (found, domain) = (display(number.to_value()), domain.text);
-            Err(Error::new(Code(50989), format!("cannot apply {name} to {found}, value must be in {domain}")))
-        }
-        _ => real(name, argument, compute, exact),
-    }
-}
-
-fn arc_tangent<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
-    let [a, b] = &*arguments else { return Ok(Evaluated::Missing) };
-    if a.is_nullish() {
-        return Ok(Evaluated::NULL);
-    }
-    let numeric = |value: &Evaluated<'_>, code| {
-        number(value).ok_or_else(|| {
-            Error::new(Code(code), format!("{name} only supports numeric types, not {}", value.type_name()))
-        })
-    };
-    let y = numeric(a, 51044)?;
-    if b.is_nullish() {
-        return Ok(Evaluated::NULL);
-    }
-    let x = numeric(b, 51045)?;
-    let result = y.to_f64().atan2(x.to_f64());
-    if y.is_decimal() || x.is_decimal() {
-        let exact = decimal::real::arc_tangent(y.to_decimal(), x.to_decimal());
-        return Ok(Value::Decimal128(exact.unwrap_or_else(|| decimal::from_f64(result))).into());
-    }
-    Ok(result.into())
 }

@@ -1,67 +1,103 @@
 //! Arrays.
 
 use super::arguments::named;
-use super::functions::Arity::{Any, Between, Exactly, Named};
-use super::functions::{Function, check_size, comparing, function};
-use super::parse::Parser;
-use super::scope::Scope;
+use super::evaluated::Evaluated;
+use super::second_engine::{SecondEngine, checked, differs, null_first};
 use super::string::search_range;
-use super::{Evaluated, Expr};
-use crate::check_size_between_stages;
+use super::tree::Arity::{Any, Between, Exactly, Named};
+use super::tree::{Algebra, Expr, Folding, Operator, ParseExpr};
+use crate::limits::check_value_size;
 use document::{ArrayWriter, Collation, Doc, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
 use steps::Counted;
 use values::integer::exact;
 use values::text::display;
 
-pub(super) static FUNCTIONS: &[Function] = &[
-    function("$isArray", Exactly(1), |_, arguments| Ok(matches!(arguments[0].value(), Some(Value::Array(_))).into())),
-    function("$isNumber", Exactly(1), |_, arguments| {
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new("$isArray", Exactly(1), |_, arguments| {
+        Ok(matches!(arguments[0].value(), Some(Value::Array(_))).into())
+    })
+    .never_fails()
+    .second_engine(SecondEngine::Same),
+    Operator::new("$isNumber", Exactly(1), |_, arguments| {
         Ok(arguments[0].value().is_some_and(|value| value.kind().is_number()).into())
-    }),
-    function("$size", Exactly(1), size),
-    function("$arrayElemAt", Exactly(2), element_at),
-    function("$first", Exactly(1), |name, arguments| end(name, &arguments[0], |array| array.values().next())),
-    function("$last", Exactly(1), |name, arguments| end(name, &arguments[0], |array| array.values().counted().last())),
-    function("$concatArrays", Any, concat),
-    function("$slice", Between(2, 3), slice),
-    function("$reverseArray", Exactly(1), reverse),
-    comparing("$in", Exactly(2), contains),
-    comparing("$indexOfArray", Between(2, 4), index_of),
-    function("$range", Between(2, 3), range),
-    function("$zip", Named(parse_zip), zip),
-    function("$anyElementTrue", Exactly(1), |name, arguments| {
+    })
+    .never_fails()
+    .second_engine(SecondEngine::Same),
+    Operator::new("$size", Exactly(1), size),
+    Operator::new("$arrayElemAt", Exactly(2), element_at).second_engine(differs(&[
+        (28689, 5126701, "~ first argument must be an array"),
+        (28690, 5126702, "~ second argument must be a number"),
+        (28691, 5126703, "~ second argument cannot be represented as a 32-bit integer"),
+    ])),
+    Operator::new("$first", Exactly(1), |name, arguments| end(name, &arguments[0], |array| array.values().next()))
+        .second_engine(differs(&[(28689, 5126704, "~ argument must be an array")])),
+    Operator::new("$last", Exactly(1), |name, arguments| {
+        end(name, &arguments[0], |array| array.values().counted().last())
+    })
+    .second_engine(differs(&[(28689, 5126704, "~ argument must be an array")])),
+    Operator::new("$concatArrays", Any, concat)
+        .algebra(Algebra::Associative)
+        .second_engine(checked(null_first, &[(28664, 5153400, "~ only supports arrays")])),
+    Operator::new("$slice", Between(2, 3), slice),
+    Operator::new("$reverseArray", Exactly(1), reverse).second_engine(differs(&[(
+        34435,
+        5154901,
+        "~ argument must be an array",
+    )])),
+    Operator::collated("$in", Exactly(2), contains),
+    Operator::collated("$indexOfArray", Between(2, 4), index_of).check_constants(check_constants),
+    Operator::new("$range", Between(2, 3), range).second_engine(checked(range_in_second_engine, &[])),
+    Operator::new("$zip", Named(parse_zip), zip).folding(Folding::Arguments),
+    Operator::new("$anyElementTrue", Exactly(1), |name, arguments| {
         Ok(truth(name, 17041, &arguments[0])?.any(|element| element).into())
-    }),
-    function("$allElementsTrue", Exactly(1), |name, arguments| {
+    })
+    .second_engine(differs(&[(17041, 5159200, "~'s argument must be an array")])),
+    Operator::new("$allElementsTrue", Exactly(1), |name, arguments| {
         Ok(truth(name, 17040, &arguments[0])?.all(|element| element).into())
     }),
 ];
 
+fn range_in_second_engine<'a>(name: &str, arguments: &mut [Evaluated<'a>]) -> Result<Option<Evaluated<'a>>> {
+    const PARTS: [(&str, i32, i32); 3] =
+        [("start", 5154300, 5154303), ("end", 5154301, 5154304), ("step", 5154302, 5154305)];
+    Evaluated::mark_all_read(arguments);
+    for (argument, (part, code, _)) in arguments.iter().zip(PARTS) {
+        if argument.is_missing() {
+            return Ok(Some(Evaluated::Missing));
+        }
+        if !argument.value_or_null().kind().is_number() {
+            return Err(Error::new(Code(code), format!("{name} only supports numeric types for {part}")));
+        }
+    }
+    for (argument, (part, _, code)) in arguments.iter().zip(PARTS) {
+        let number = exact(argument.value_or_null());
+        match number.map(i32::try_from) {
+            Some(Ok(0)) if part == "step" => {
+                return Err(Error::new(Code(5154306), format!("{name} requires a non-zero step value")));
+            }
+            Some(Ok(_)) => {}
+            _ => {
+                let message = format!("{name} {part} argument cannot be represented as a 32-bit integer");
+                return Err(Error::new(Code(code), message));
+            }
+        }
+    }
+    Ok(None)
+}
+
 /// Checks constant arguments before there is a document; the server has separate error codes for
 /// these.
-pub(super) fn check_constants(name: &str, arguments: &[Expr]) -> Result<()> {
-    match (name, arguments.first().and_then(Expr::as_constant)) {
-        ("$indexOfArray", _) if arguments.iter().all(Expr::is_constant) => Ok(()),
-        ("$indexOfArray", Some(Some(value))) if !matches!(value, Value::Array(_) | Value::Null | Value::Undefined) => {
+fn check_constants(name: &'static str, arguments: &[Expr], folded: usize) -> Result<()> {
+    match arguments.first().and_then(Expr::as_constant) {
+        _ if folded < arguments.len() || arguments.iter().all(Expr::is_constant) => Ok(()),
+        Some(Some(value)) if !matches!(value, Value::Array(_) | Value::Null | Value::Undefined) => {
             let found = value.kind().alias();
-            let message =
-                format!("First operand of $indexOfArray must be an array. First argument is of type: {found}");
+            let message = format!("First operand of {name} must be an array. First argument is of type: {found}");
             Err(Error::new(Code(50809), message))
         }
         _ => Ok(()),
     }
-}
-
-/// Evaluates an array expression; missing elements become null.
-pub(super) fn build<'s>(elements: &'s [Expr], scope: &Scope<'s>) -> Result<Evaluated<'s>> {
-    Evaluated::try_array(|writer| {
-        for element in elements {
-            element.evaluate(scope)?.push_to(writer);
-            check_size_between_stages(writer.size())?;
-        }
-        Ok(())
-    })
 }
 
 /// Copies an element, which may be long.
@@ -92,7 +128,7 @@ fn at(array: Doc<'_>, position: i64) -> Option<Value<'_>> {
 }
 
 fn element_at<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
-    Evaluated::look_at_all(arguments);
+    Evaluated::mark_all_read(arguments);
     let [array, position] = &*arguments else { return Ok(Evaluated::Missing) };
     if array.is_nullish() || position.is_nullish() {
         return Ok(Evaluated::NULL);
@@ -148,14 +184,14 @@ fn concat<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evalua
     Evaluated::try_array(|writer| {
         for array in arguments.iter().filter_map(|argument| argument.value()?.as_array()) {
             array.elements().for_each(|element| push(writer, element));
-            check_size(writer.size())?;
+            check_value_size(writer.size())?;
         }
         Ok(())
     })
 }
 
 fn slice<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
-    Evaluated::look_at_all(&arguments[..2]);
+    Evaluated::mark_all_read(&arguments[..2]);
     if arguments.iter().take(2).any(Evaluated::is_nullish) {
         return Ok(Evaluated::NULL);
     }
@@ -216,7 +252,7 @@ fn reverse<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evalu
 }
 
 fn contains<'a>(_: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
-    Evaluated::look_at_all(arguments);
+    Evaluated::mark_all_read(arguments);
     let Some(Value::Array(array)) = arguments[1].value() else {
         let found = arguments[1].type_name();
         let message = format!("$in requires an array as a second argument, found: {found}");
@@ -253,7 +289,7 @@ fn index_of<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation: 
 const RANGE_BYTES_MAX: usize = document::DOCUMENT_BYTES_MAX_INTERNAL;
 
 fn range<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
-    Evaluated::look_at_all(&arguments[..2]);
+    Evaluated::mark_all_read(&arguments[..2]);
     let start = range_bound(&arguments[0], 34443, "a numeric starting value, found value of type: ", "a starting")?;
     let end = range_bound(&arguments[1], 34445, "a numeric ending value, found value of type: ", "an ending")?;
     let step = match arguments.get(2) {
@@ -293,7 +329,7 @@ fn range_bound(argument: &Evaluated<'_>, code: i32, wanted: &str, which: &str) -
     })
 }
 
-fn parse_zip(parser: &mut Parser<'_>, _: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+fn parse_zip(parser: &mut dyn ParseExpr, _: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let Value::Document(operand) = operand else {
         let found = operand.kind().alias();
         return Err(Error::new(Code(34460), format!("$zip only supports an object as an argument, found {found}")));
@@ -358,11 +394,11 @@ fn zip<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated
     let (shortest, longest_length) = (lengths.clone().min().unwrap_or(0), lengths.max().unwrap_or(0));
     let length = if longest.is_truthy() { longest_length } else { shortest };
     if shortest < length {
-        Evaluated::look_at_all(defaults);
+        Evaluated::mark_all_read(defaults);
     }
     Evaluated::try_array(|writer| {
         for row in 0..length {
-            check_size(writer.size())?;
+            check_value_size(writer.size())?;
             let mut tuple = writer.array();
             for (column, array) in arrays.iter().enumerate() {
                 steps::step();

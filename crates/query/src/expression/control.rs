@@ -1,26 +1,30 @@
 //! Forms that decide which of their parts to evaluate: `$and`, `$or`, `$cond`, `$ifNull`,
 //! `$switch`.
 
-use super::parse::Parser;
+use super::evaluated::Evaluated;
 use super::scope::Scope;
-use super::{Evaluated, Expr, Form};
+use super::second_engine::{NO_BRANCH, SecondEngine, differs};
+use super::tree::{Expr, ParseExpr, SpecialForm, SpecialOperator};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 
-pub(super) const NAMES: &[&str] = &["$and", "$or", "$cond", "$ifNull", "$switch"];
+pub(super) static OPERATORS: &[SpecialOperator] = &[
+    SpecialOperator::form(
+        "$and",
+        |parser, operand| Ok(SpecialForm::And(parser.parse_arguments(operand)?)),
+        SecondEngine::Same,
+    ),
+    SpecialOperator::form(
+        "$or",
+        |parser, operand| Ok(SpecialForm::Or(parser.parse_arguments(operand)?)),
+        SecondEngine::Same,
+    ),
+    SpecialOperator::form("$cond", parse_condition, SecondEngine::Same),
+    SpecialOperator::form("$ifNull", parse_if_null, SecondEngine::Same),
+    SpecialOperator::form("$switch", parse_switch, differs(NO_BRANCH)),
+];
 
-pub(super) fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Option<Form>> {
-    Ok(Some(match name {
-        "$and" => Form::And(parser.parse_arguments(operand)?),
-        "$or" => Form::Or(parser.parse_arguments(operand)?),
-        "$cond" => parse_condition(parser, operand)?,
-        "$ifNull" => parse_if_null(parser, operand)?,
-        "$switch" => parse_switch(parser, operand)?,
-        _ => return Ok(None),
-    }))
-}
-
-fn parse_condition(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
+fn parse_condition(parser: &mut dyn ParseExpr, operand: Value<'_>) -> Result<SpecialForm> {
     if let Value::Document(named) = operand {
         return parse_named_condition(parser, named);
     }
@@ -29,10 +33,10 @@ fn parse_condition(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> 
     let [test, then, otherwise] = <[Expr; 3]>::try_from(arguments).map_err(|_| {
         Error::new(Code(16020), format!("Expression $cond takes exactly 3 arguments. {given} were passed in."))
     })?;
-    Ok(Form::Condition { test, then, otherwise })
+    Ok(SpecialForm::Condition { test, then, otherwise })
 }
 
-fn parse_named_condition(parser: &mut Parser<'_>, named: Doc<'_>) -> Result<Form> {
+fn parse_named_condition(parser: &mut dyn ParseExpr, named: Doc<'_>) -> Result<SpecialForm> {
     let [mut test, mut then, mut otherwise] = [None, None, None];
     for (name, value) in named.iter() {
         let slot = match name {
@@ -44,25 +48,25 @@ fn parse_named_condition(parser: &mut Parser<'_>, named: Doc<'_>) -> Result<Form
         *slot = Some(parser.parse(value)?);
     }
     let missing = |code, name| Error::new(Code(code), format!("Missing '{name}' parameter to $cond"));
-    Ok(Form::Condition {
+    Ok(SpecialForm::Condition {
         test: test.ok_or_else(|| missing(17080, "if"))?,
         then: then.ok_or_else(|| missing(17081, "then"))?,
         otherwise: otherwise.ok_or_else(|| missing(17082, "else"))?,
     })
 }
 
-fn parse_if_null(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
+fn parse_if_null(parser: &mut dyn ParseExpr, operand: Value<'_>) -> Result<SpecialForm> {
     let candidates = parser.parse_arguments(operand)?;
     match candidates.len() {
         0 | 1 => {
             let given = candidates.len();
             Err(Error::new(Code(1257300), format!("$ifNull needs at least two arguments, had: {given}")))
         }
-        _ => Ok(Form::IfNull(candidates)),
+        _ => Ok(SpecialForm::IfNull(candidates)),
     }
 }
 
-fn parse_switch(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
+fn parse_switch(parser: &mut dyn ParseExpr, operand: Value<'_>) -> Result<SpecialForm> {
     let Value::Document(named) = operand else {
         let found = operand.kind().alias();
         return Err(Error::new(Code(40060), format!("$switch requires an object as an argument, found: {found}")));
@@ -87,10 +91,10 @@ fn parse_switch(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
     if branches.is_empty() {
         return Err(Error::new(Code(40068), "$switch requires at least one branch"));
     }
-    Ok(Form::Switch { branches, default })
+    Ok(SpecialForm::Switch { branches, default })
 }
 
-fn parse_branch(parser: &mut Parser<'_>, branch: Value<'_>) -> Result<(Expr, Expr)> {
+fn parse_branch(parser: &mut dyn ParseExpr, branch: Value<'_>) -> Result<(Expr, Expr)> {
     let Value::Document(named) = branch else {
         let found = branch.kind().alias();
         return Err(Error::new(Code(40062), format!("$switch expected each branch to be an object, found: {found}")));

@@ -2,13 +2,12 @@
 
 mod text;
 
-use super::Evaluated;
 use super::arguments::named;
-use super::functions::Arity::{Exactly, Named};
-use super::functions::{Function, function};
-use super::parse::Parser;
+use super::date;
+use super::evaluated::Evaluated;
 use super::string::double_text;
-use super::{Expr, date};
+use super::tree::Arity::{Conversion, Named};
+use super::tree::{Expr, Operator, ParseExpr};
 use document::{Collation, Kind, ObjectId, Value, ValueBuf};
 use error::{Code, Error, Result};
 use values::hash;
@@ -16,19 +15,19 @@ use values::integer::{exact, truncated};
 use values::number::Number;
 use values::text::display;
 
-pub(super) static FUNCTIONS: &[Function] = &[
-    function("$convert", Named(parse), convert),
-    function("$toBool", Exactly(1), |_, arguments| short(&arguments[0], Kind::Boolean)),
-    function("$toInt", Exactly(1), |_, arguments| short(&arguments[0], Kind::Int32)),
-    function("$toLong", Exactly(1), |_, arguments| short(&arguments[0], Kind::Int64)),
-    function("$toDouble", Exactly(1), |_, arguments| short(&arguments[0], Kind::Double)),
-    function("$toDecimal", Exactly(1), |_, arguments| short(&arguments[0], Kind::Decimal128)),
-    function("$toString", Exactly(1), |_, arguments| short(&arguments[0], Kind::String)),
-    function("$toDate", Exactly(1), |_, arguments| short(&arguments[0], Kind::DateTime)),
-    function("$toHashedIndexKey", Named(|parser, _, operand| Ok(vec![parser.parse(operand)?])), |_, arguments| {
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new("$convert", Named(parse), convert),
+    Operator::new("$toBool", Conversion, |_, arguments| short(&arguments[0], Kind::Boolean)),
+    Operator::new("$toInt", Conversion, |_, arguments| short(&arguments[0], Kind::Int32)),
+    Operator::new("$toLong", Conversion, |_, arguments| short(&arguments[0], Kind::Int64)),
+    Operator::new("$toDouble", Conversion, |_, arguments| short(&arguments[0], Kind::Double)),
+    Operator::new("$toDecimal", Conversion, |_, arguments| short(&arguments[0], Kind::Decimal128)),
+    Operator::new("$toString", Conversion, |_, arguments| short(&arguments[0], Kind::String)),
+    Operator::new("$toDate", Conversion, |_, arguments| short(&arguments[0], Kind::DateTime)),
+    Operator::new("$toHashedIndexKey", Named(|parser, _, operand| Ok(vec![parser.parse(operand)?])), |_, arguments| {
         Ok(Value::Int64(hash::hash(arguments[0].value_or_null(), &Collation::SIMPLE)).into())
     }),
-    function("$toObjectId", Exactly(1), |_, arguments| short(&arguments[0], Kind::ObjectId)),
+    Operator::new("$toObjectId", Conversion, |_, arguments| short(&arguments[0], Kind::ObjectId)),
 ];
 
 /// The middle part of the messages of failed conversions.
@@ -38,7 +37,7 @@ fn failure(message: impl Into<String>) -> Error {
     Error::new(Code::CONVERSION_FAILURE, message)
 }
 
-fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+fn parse(parser: &mut dyn ParseExpr, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let Value::Document(operand) = operand else {
         let found = operand.kind().alias();
         return Err(Error::failed_to_parse(format!("{name} expects an object of named arguments but found: {found}")));
@@ -59,8 +58,8 @@ fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<
 fn convert<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
     let [input, to, has_on_error, on_error, on_null] = arguments else { return Ok(Evaluated::Missing) };
     // The server evaluates them in this order, and checks the type afterwards.
-    to.look_at();
-    input.look_at();
+    to.mark_read();
+    input.mark_read();
     let target = match to.value() {
         None | Some(Value::Null | Value::Undefined) => None,
         Some(to) => Some(target(to)?),
@@ -143,7 +142,7 @@ fn convert_value<'a>(input: &Evaluated<'a>, target: Kind) -> Result<Evaluated<'a
         Kind::ObjectId => to_object_id(value)?,
         Kind::String => {
             if let Value::DateTime(milliseconds) = value {
-                return date::checked_iso_text(milliseconds).map(|text| Evaluated::string(&text));
+                return date::moment::checked_iso_text(milliseconds).map(|text| Evaluated::string(&text));
             }
             return to_string(value).map(|text| Evaluated::string(&text)).ok_or_else(|| unsupported(value, target));
         }
@@ -273,7 +272,7 @@ fn to_date(value: Value<'_>) -> Result<Option<Value<'static>>> {
         value @ (Value::Double(_) | Value::Decimal128(_)) => whole(value)?,
         Value::ObjectId(id) => i64::from(id.seconds()) * 1000,
         Value::Timestamp { time, .. } => i64::from(time) * 1000,
-        Value::String(text) => date::parse_text(text)?,
+        Value::String(text) => date::read::parse_text(text)?,
         _ => return Ok(None),
     })))
 }

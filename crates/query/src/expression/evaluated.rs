@@ -90,12 +90,12 @@ impl<'a> Evaluated<'a> {
     }
 
     /// Reads each argument: the first one whose evaluation failed fails the call.
-    pub fn look_at_all(arguments: &[Evaluated<'_>]) {
-        arguments.iter().counted().for_each(Evaluated::look_at);
+    pub fn mark_all_read(arguments: &[Evaluated<'_>]) {
+        arguments.iter().counted().for_each(Evaluated::mark_read);
     }
 
     /// Like [`Evaluated::value`], for a value that the call does not need yet.
-    pub fn look_at(&self) {
+    pub fn mark_read(&self) {
         let _ = self.value();
     }
 
@@ -162,7 +162,7 @@ impl<'a> Evaluated<'a> {
     /// Appends the value to a document, unless it is missing.
     pub fn append_to(&self, writer: &mut DocWriter<'_>, key: &str) {
         match self {
-            Evaluated::Missing | Evaluated::Failed(_) => self.look_at(),
+            Evaluated::Missing | Evaluated::Failed(_) => self.mark_read(),
             Evaluated::Value(value) => writer.append(key, *value),
             Evaluated::Owned(value) => writer.append_raw(value.kind(), key.as_bytes(), value.raw_value()),
         }

@@ -1,7 +1,8 @@
 //! Conditions on fields that an expression implies. An index can find the documents of an `$expr`
 //! by them.
 
-use super::{COMPARING, Expr, Expression, Form};
+use super::Expression;
+use super::tree::{Expr, SpecialForm};
 use crate::predicate::Test;
 use document::path::Path;
 use document::{Kind, ValueBuf};
@@ -45,7 +46,7 @@ impl Expr {
                 false
             }
             Expr::Form(form) => match &**form {
-                Form::And(all) => all.iter().all(|part| part.imply(conditions)),
+                SpecialForm::And(all) => all.iter().all(|part| part.imply(conditions)),
                 _ => self.never_fails(),
             },
             part => match part.equality() {
@@ -61,22 +62,28 @@ impl Expr {
     /// Returns the path and value of `{$eq: ["$path", value]}`, if only values with the same key
     /// equal it. Null is excluded, because it does not equal a missing field here.
     pub(super) fn equality(&self) -> Option<(String, &ValueBuf)> {
-        let Expr::Call(function, arguments) = self else { return None };
+        let Expr::Call(operator, arguments) = self else { return None };
         let (path, value) = match arguments.as_slice() {
             [Expr::Root(path), Expr::Literal(value)] | [Expr::Literal(value), Expr::Root(path)] => (path, value),
             _ => return None,
         };
         let is_plain = !matches!(value.kind(), Kind::Array | Kind::Undefined | Kind::Null | Kind::Regex);
-        (function.name == "$eq" && is_plain && !path.is_empty()).then(|| (path.to_string(), value))
+        (operator.name == "$eq" && is_plain && !path.is_empty()).then(|| (path.to_string(), value))
     }
 
     pub(super) fn never_fails(&self) -> bool {
         let mut never = true;
         self.each(&mut |part| {
             never &= match part {
-                Expr::Call(function, _) => COMPARING.contains(&function.name),
+                Expr::Call(operator, _) => operator.never_fails,
                 Expr::Form(form) => {
-                    matches!(**form, Form::And(_) | Form::Or(_) | Form::Condition { .. } | Form::IfNull(_))
+                    matches!(
+                        **form,
+                        SpecialForm::And(_)
+                            | SpecialForm::Or(_)
+                            | SpecialForm::Condition { .. }
+                            | SpecialForm::IfNull(_)
+                    )
                 }
                 Expr::InSecondEngine(..) => false,
                 _ => true,

@@ -1,25 +1,29 @@
 //! Forms that bind variables: `$let`, `$map`, `$filter`, `$reduce`.
 
 use super::arguments::named;
-use super::functions::check_size;
-use super::parse::{Parser, check_binding};
-use super::scope::{Frame, Scope};
-use super::{Evaluated, Expr, Form};
+use super::evaluated::Evaluated;
+use super::scope::{Frame, Scope, check_binding};
+use super::second_engine::{SecondEngine, differs};
+use super::tree::{Expr, ParseExpr, SpecialForm, SpecialOperator};
+use crate::limits::check_value_size;
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 use values::integer::exact;
 
-pub(super) const NAMES: &[&str] = &["$let", "$map", "$filter", "$reduce"];
-
-pub(super) fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Option<Form>> {
-    Ok(Some(match name {
-        "$let" => parse_let(parser, operand)?,
-        "$map" => parse_map(parser, operand)?,
-        "$filter" => parse_filter(parser, operand)?,
-        "$reduce" => parse_reduce(parser, operand)?,
-        _ => return Ok(None),
-    }))
-}
+pub(super) static OPERATORS: &[SpecialOperator] = &[
+    SpecialOperator::form("$let", parse_let, SecondEngine::Same),
+    SpecialOperator::form("$map", parse_map, SecondEngine::Unsupported),
+    SpecialOperator::form(
+        "$filter",
+        parse_filter,
+        differs(&[
+            (28651, 5073201, "input to $filter must be an array"),
+            (327391, 327391, "'$filter.limit' must evaluate to an integer"),
+            (327392, 327392, "'$filter.limit' must be greater than 0"),
+        ]),
+    ),
+    SpecialOperator::form("$reduce", parse_reduce, SecondEngine::Unsupported),
+];
 
 fn unrecognized(code: i32, operator: &'static str) -> impl Fn(&str) -> Error {
     move |name| Error::new(Code(code), format!("Unrecognized parameter to {operator}: {name}"))
@@ -35,7 +39,7 @@ fn required<'v>(value: Option<Value<'v>>, code: i32, name: &str, operator: &str)
     value.ok_or_else(|| Error::new(Code(code), format!("Missing '{name}' parameter to {operator}")))
 }
 
-fn parse_let(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
+fn parse_let(parser: &mut dyn ParseExpr, operand: Value<'_>) -> Result<SpecialForm> {
     let operand = object(operand, 16874, "$let")?;
     let [variables, body] = named(operand, ["vars", "in"], unrecognized(16875, "$let"))?;
     let variables = required(variables, 16876, "vars", "$let")?;
@@ -49,7 +53,7 @@ fn parse_let(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
         names.push(name.to_owned());
         values.push(parser.parse(value)?);
     }
-    Ok(Form::Let { values, body: parser.parse_inside(names, body)? })
+    Ok(SpecialForm::Let { values, body: parser.parse_inside(names, body)? })
 }
 
 /// Returns the name given with `as`, or `this`.
@@ -59,17 +63,17 @@ fn element_name(given: Option<Value<'_>>) -> Result<String> {
     Ok(name.into_owned())
 }
 
-fn parse_map(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
+fn parse_map(parser: &mut dyn ParseExpr, operand: Value<'_>) -> Result<SpecialForm> {
     let operand = object(operand, 16878, "$map")?;
     let [input, name, body] = named(operand, ["input", "as", "in"], unrecognized(16879, "$map"))?;
     let input = required(input, 16880, "input", "$map")?;
     let body = required(body, 16882, "in", "$map")?;
     let input = parser.parse(input)?;
     let name = element_name(name)?;
-    Ok(Form::Map { input, body: parser.parse_inside(vec![name], body)? })
+    Ok(SpecialForm::Map { input, body: parser.parse_inside(vec![name], body)? })
 }
 
-fn parse_filter(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
+fn parse_filter(parser: &mut dyn ParseExpr, operand: Value<'_>) -> Result<SpecialForm> {
     let operand = object(operand, 28646, "$filter")?;
     let names = ["input", "as", "cond", "limit"];
     let [input, name, condition, limit] = named(operand, names, unrecognized(28647, "$filter"))?;
@@ -79,10 +83,10 @@ fn parse_filter(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
     let name = element_name(name)?;
     let condition = parser.parse_inside(vec![name], condition)?;
     let limit = limit.map(|limit| parser.parse(limit)).transpose()?;
-    Ok(Form::Filter { input, condition, limit })
+    Ok(SpecialForm::Filter { input, condition, limit })
 }
 
-fn parse_reduce(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
+fn parse_reduce(parser: &mut dyn ParseExpr, operand: Value<'_>) -> Result<SpecialForm> {
     let Value::Document(operand) = operand else {
         let found = operand.kind().alias();
         return Err(Error::new(Code(40075), format!("$reduce requires an object as an argument, found: {found}")));
@@ -97,7 +101,7 @@ fn parse_reduce(parser: &mut Parser<'_>, operand: Value<'_>) -> Result<Form> {
         }
     }
     let missing = |code, name| Error::new(Code(code), format!("$reduce requires '{name}' to be specified"));
-    Ok(Form::Reduce {
+    Ok(SpecialForm::Reduce {
         input: input.ok_or_else(|| missing(40077, "input"))?,
         initial: initial.ok_or_else(|| missing(40078, "initialValue"))?,
         body: body.ok_or_else(|| missing(40079, "in"))?,
@@ -129,7 +133,7 @@ pub(super) fn map<'s>(input: &'s Expr, body: &'s Expr, scope: &Scope<'s>) -> Res
             let values = [Some(value)];
             let frame = Frame { values: &values, outer: scope.frame };
             body.evaluate(&inside(scope, &frame))?.push_to(writer);
-            check_size(writer.size())?;
+            check_value_size(writer.size())?;
         }
         Ok(())
     })

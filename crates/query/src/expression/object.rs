@@ -1,12 +1,10 @@
 //! Documents.
 
 use super::arguments::named;
-use super::functions::Arity::{Any, Exactly, Named};
-use super::functions::{Function, function};
-use super::parse::Parser;
-use super::scope::Scope;
-use super::{Evaluated, Expr};
-use crate::check_size_between_stages;
+use super::evaluated::Evaluated;
+use super::second_engine::differs;
+use super::tree::Arity::{Any, Exactly, Named};
+use super::tree::{Expr, Folding, Operator, ParseExpr};
 use document::{Doc, Element, Kind, Value, ValueBuf, names};
 use error::{Code, Error, Result};
 use std::borrow::Cow;
@@ -14,26 +12,19 @@ use steps::Counted;
 use values::name_index::NameIndex;
 use values::text::display;
 
-pub(super) static FUNCTIONS: &[Function] = &[
-    function("$mergeObjects", Any, merge),
-    function("$objectToArray", Exactly(1), to_array),
-    function("$arrayToObject", Exactly(1), from_array),
-    function("$bsonSize", Exactly(1), size),
-    function("$getField", Named(parse_get), get),
-    function("$setField", Named(parse_set), set),
-    function("$unsetField", Named(parse_unset), set),
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new("$mergeObjects", Any, merge),
+    Operator::new("$objectToArray", Exactly(1), to_array),
+    Operator::new("$arrayToObject", Exactly(1), from_array),
+    Operator::new("$bsonSize", Exactly(1), size).second_engine(differs(&[(
+        31393,
+        5043001,
+        "~ requires a document input",
+    )])),
+    Operator::new("$getField", Named(parse_get), get).folding(Folding::None),
+    Operator::new("$setField", Named(parse_set), set).folding(Folding::None),
+    Operator::new("$unsetField", Named(parse_unset), set).folding(Folding::None),
 ];
-
-/// Evaluates an object expression; missing fields are omitted.
-pub(super) fn build<'s>(fields: &'s [(Box<str>, Expr)], scope: &Scope<'s>) -> Result<Evaluated<'s>> {
-    Evaluated::try_document(|writer| {
-        for (name, expression) in fields {
-            expression.evaluate(scope)?.append_to(writer, name);
-            check_size_between_stages(writer.size())?;
-        }
-        Ok(())
-    })
-}
 
 /// A document under construction, in which a later field replaces an earlier one of the same name.
 #[derive(Default)]
@@ -223,7 +214,7 @@ fn object_pair(pair: Doc<'_>) -> Result<(Cow<'_, str>, Element<'_>)> {
 
 /// Parses the name of a field, which must be a constant. `codes`: for a path, for a variable, for
 /// another type.
-fn field_name(parser: &mut Parser<'_>, name: &str, value: Value<'_>, codes: [i32; 3]) -> Result<Expr> {
+fn field_name(parser: &mut dyn ParseExpr, name: &str, value: Value<'_>, codes: [i32; 3]) -> Result<Expr> {
     if let Value::String(text) = value
         && let Some(path) = text.strip_prefix('$')
     {
@@ -260,7 +251,7 @@ fn field_name(parser: &mut Parser<'_>, name: &str, value: Value<'_>, codes: [i32
     }
 }
 
-fn parse_get(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+fn parse_get(parser: &mut dyn ParseExpr, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     const CODES: [i32; 3] = [5654600, 5654601, 5654602];
     if let Value::Document(given) = operand
         && given.first().is_none_or(|first| !first.key_bytes().starts_with(b"$"))
@@ -288,15 +279,15 @@ fn get<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated
     })
 }
 
-fn parse_set(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+fn parse_set(parser: &mut dyn ParseExpr, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     parse_change(parser, name, operand, true)
 }
 
-fn parse_unset(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+fn parse_unset(parser: &mut dyn ParseExpr, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     parse_change(parser, name, operand, false)
 }
 
-fn parse_change(parser: &mut Parser<'_>, name: &str, operand: Value<'_>, has_value: bool) -> Result<Vec<Expr>> {
+fn parse_change(parser: &mut dyn ParseExpr, name: &str, operand: Value<'_>, has_value: bool) -> Result<Vec<Expr>> {
     let Value::Document(given) = operand else {
         return Err(Error::new(Code(4161100), format!("{name} only supports an object as its argument")));
     };

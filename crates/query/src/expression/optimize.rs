@@ -5,9 +5,8 @@
 //! determines which error a client sees, and whether it sees one at all if there is no document. So
 //! the order here is MongoDB's.
 
-use super::functions::{Folding, Function};
 use super::scope::Scope;
-use super::{Evaluated, Expr, Form, array, regular, set};
+use super::tree::{Expr, Folding, Operator, SpecialForm};
 use document::{Collation, Doc, Value};
 use error::{Code, Error, Result};
 use steps::Counted;
@@ -22,10 +21,10 @@ impl Expr {
             Expr::InSecondEngine(..) => return Ok(()),
             Expr::Document(fields) => fields.iter_mut().try_for_each(|(_, value)| value.optimize(collation))?,
             Expr::Array(elements) => all(elements, collation)?,
-            Expr::Call(function, arguments) => match function.folding() {
+            Expr::Call(operator, arguments) => match operator.folding {
                 Folding::None => return Ok(()),
-                Folding::Arguments => return call(function, arguments, collation),
-                Folding::Full => call(function, arguments, collation)?,
+                Folding::Arguments => return call(operator, arguments, collation),
+                Folding::Full => call(operator, arguments, collation)?,
             },
             Expr::Form(form) => {
                 // The replacement has already been optimized.
@@ -62,32 +61,32 @@ fn all(expressions: &mut [Expr], collation: &Collation) -> Result<()> {
     expressions.iter_mut().try_for_each(|expression| expression.optimize(collation))
 }
 
-fn call(function: &mut &'static Function, arguments: &mut Vec<Expr>, collation: &Collation) -> Result<()> {
+fn call(operator: &mut &'static Operator, arguments: &mut Vec<Expr>, collation: &Collation) -> Result<()> {
     for index in 0..arguments.len() {
         arguments[index].optimize(collation)?;
-        set::check_constant(function.name, arguments, index)?;
+        if let Some(check) = operator.check_constants {
+            check(operator.name, arguments, index + 1)?;
+        }
     }
-    array::check_constants(function.name, arguments)?;
-    regular::check_constants(function.name, arguments)?;
-    if function.name == "$setIsSubset" && arguments[1].is_constant() && !arguments[0].is_constant() {
-        *function = &set::SUBSET_OF_CONSTANT;
+    if let Some(special) = operator.specialize.and_then(|specialize| specialize(arguments)) {
+        *operator = special;
     }
-    if function.is_associative() && !(function.takes_one_array() && arguments.len() == 1) {
-        flatten(function, arguments);
-        if function.is_commutative(collation) {
-            // Constants come last: it determines which null or error is found first.
+    if operator.is_associative() && !(operator.takes_one_array && arguments.len() == 1) {
+        flatten(operator, arguments);
+        if operator.is_commutative(collation) {
+            // The constants come last: which null or error is met first depends on it.
             arguments.sort_by_key(Expr::is_constant);
         }
-        join_constants(function, arguments, collation)?;
+        join_constants(operator, arguments, collation)?;
     }
     Ok(())
 }
 
 /// Replaces nested calls of the same operator by their arguments.
-fn flatten(function: &'static Function, arguments: &mut Vec<Expr>) {
+fn flatten(operator: &'static Operator, arguments: &mut Vec<Expr>) {
     let is_same = |argument: &Expr| {
-        matches!(argument, Expr::Call(inner, parts) if inner.name == function.name
-            && !(function.takes_one_array() && parts.len() == 1))
+        matches!(argument, Expr::Call(inner, parts) if inner.name == operator.name
+            && !(operator.takes_one_array && parts.len() == 1))
     };
     if !arguments.iter().counted().any(is_same) {
         return;
@@ -109,7 +108,7 @@ fn flatten(function: &'static Function, arguments: &mut Vec<Expr>) {
 
 /// Replaces each run of constant arguments by one constant. If all are constant, the call itself is
 /// computed.
-fn join_constants(function: &'static Function, arguments: &mut Vec<Expr>, collation: &Collation) -> Result<()> {
+fn join_constants(operator: &'static Operator, arguments: &mut Vec<Expr>, collation: &Collation) -> Result<()> {
     if arguments.iter().counted().all(Expr::is_constant) {
         return Ok(());
     }
@@ -121,54 +120,54 @@ fn join_constants(function: &'static Function, arguments: &mut Vec<Expr>, collat
             constants.push(argument);
             continue;
         }
-        joined.extend(join(function, std::mem::take(&mut constants), collation)?);
+        joined.extend(join(operator, std::mem::take(&mut constants), collation)?);
         joined.push(argument);
     }
-    joined.extend(join(function, constants, collation)?);
+    joined.extend(join(operator, constants, collation)?);
     *arguments = joined;
     Ok(())
 }
 
 /// Evaluates a run of constant arguments.
-fn join(function: &'static Function, mut constants: Vec<Expr>, collation: &Collation) -> Result<Option<Expr>> {
+fn join(operator: &'static Operator, mut constants: Vec<Expr>, collation: &Collation) -> Result<Option<Expr>> {
     match constants.len() {
         0 | 1 => Ok(constants.pop()),
-        _ => Expr::Call(function, constants).compute(collation).map(Some),
+        _ => Expr::Call(operator, constants).compute(collation).map(Some),
     }
 }
 
-impl Form {
+impl SpecialForm {
     /// Returns the form's replacement, if any.
     fn optimize(&mut self, collation: &Collation) -> Result<Option<Expr>> {
         match self {
-            Form::And(parts) => connective(parts, collation, Form::And, true),
-            Form::Or(parts) => connective(parts, collation, Form::Or, false),
-            Form::IfNull(candidates) => if_null(candidates, collation),
-            Form::Condition { test, then, otherwise } => {
+            SpecialForm::And(parts) => connective(parts, collation, SpecialForm::And, true),
+            SpecialForm::Or(parts) => connective(parts, collation, SpecialForm::Or, false),
+            SpecialForm::IfNull(candidates) => if_null(candidates, collation),
+            SpecialForm::Condition { test, then, otherwise } => {
                 for part in [&mut *test, &mut *then, &mut *otherwise] {
                     part.optimize(collation)?;
                 }
                 let taken = test.constant_truth().map(|truth| if truth { then } else { otherwise });
                 Ok(taken.map(|taken| std::mem::replace(taken, Expr::Missing)))
             }
-            Form::Switch { branches, default } => switch(branches, default, collation),
-            Form::Let { values, body } => {
+            SpecialForm::Switch { branches, default } => switch(branches, default, collation),
+            SpecialForm::Let { values, body } => {
                 all(values, collation)?;
                 body.optimize(collation)?;
                 Ok(None)
             }
-            Form::Map { input, body } => {
+            SpecialForm::Map { input, body } => {
                 input.optimize(collation)?;
                 body.optimize(collation)?;
                 Ok(None)
             }
-            Form::Filter { input, condition, limit } => {
+            SpecialForm::Filter { input, condition, limit } => {
                 input.optimize(collation)?;
                 condition.optimize(collation)?;
                 limit.iter_mut().try_for_each(|limit| limit.optimize(collation))?;
                 Ok(None)
             }
-            Form::Reduce { input, initial, body } => {
+            SpecialForm::Reduce { input, initial, body } => {
                 for part in [input, initial, body] {
                     part.optimize(collation)?;
                 }
@@ -183,7 +182,7 @@ impl Form {
 fn connective(
     parts: &mut Vec<Expr>,
     collation: &Collation,
-    form: fn(Vec<Expr>) -> Form,
+    form: fn(Vec<Expr>) -> SpecialForm,
     neutral: bool,
 ) -> Result<Option<Expr>> {
     all(parts, collation)?;
@@ -249,9 +248,4 @@ fn switch(branches: &mut Vec<(Expr, Expr)>, default: &mut Option<Expr>, collatio
         }
         _ => Ok(None),
     }
-}
-
-/// Returns an argument of a call in evaluated form, if it is a constant.
-pub(super) fn constant<'e>(argument: &'e Expr) -> Option<Evaluated<'e>> {
-    argument.as_constant().map(|value| value.map_or(Evaluated::Missing, Evaluated::Value))
 }

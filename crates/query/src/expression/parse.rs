@@ -1,12 +1,12 @@
 //! From BSON to an expression tree.
 
-use super::functions::{self, Arity, Function};
 use super::path::FieldPath;
-use super::scope::Variable;
-use super::{Expr, control, iterate};
+use super::scope::{Variable, check_reference};
+use super::table;
+use super::tree::{Arity, Expr, Operator, ParseExpr};
 use crate::Context;
+use crate::limits::check_texts;
 use crate::metadata::Meta;
-use crate::predicate::check_texts;
 use document::{Doc, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::{HashMap, HashSet};
@@ -54,41 +54,6 @@ impl<'c> Parser<'c> {
         Parser { context, frames: if names.is_empty() { Vec::new() } else { vec![Names::new(names)] } }
     }
 
-    pub fn parse(&mut self, value: Value<'_>) -> Result<Expr> {
-        steps::step();
-        match value {
-            Value::String(text) if text.starts_with('$') => self.parse_reference(text),
-            Value::IllFormed { kind: Kind::String, .. } => match value.as_name() {
-                Some(text) if text.starts_with('$') => self.parse_reference(&text),
-                _ => literal(value),
-            },
-            Value::Document(document) => self.parse_document(document),
-            Value::Array(array) => Ok(Expr::Array(self.parse_all(array)?)),
-            value => literal(value),
-        }
-    }
-
-    pub fn parse_all(&mut self, array: Doc<'_>) -> Result<Vec<Expr>> {
-        array.values().map(|value| self.parse(value)).collect()
-    }
-
-    /// Parses the arguments of an operator: an array's elements, or a single value that is no
-    /// array.
-    pub fn parse_arguments(&mut self, operand: Value<'_>) -> Result<Vec<Expr>> {
-        match operand {
-            Value::Array(array) => self.parse_all(array),
-            value => Ok(vec![self.parse(value)?]),
-        }
-    }
-
-    /// Parses with more variables in scope.
-    pub fn parse_inside(&mut self, names: Vec<String>, value: Value<'_>) -> Result<Expr> {
-        self.frames.push(Names::new(names));
-        let parsed = self.parse(value);
-        self.frames.pop();
-        parsed
-    }
-
     fn parse_document(&mut self, document: Doc<'_>) -> Result<Expr> {
         match document.first() {
             Some(first) if first.key_bytes().starts_with(b"$") => {
@@ -128,32 +93,19 @@ impl<'c> Parser<'c> {
     }
 
     /// Parses `{name: operand}`, an operator with its operand.
-    pub fn parse_operator(&mut self, name: &str, operand: Value<'_>) -> Result<Expr> {
-        match name {
-            "$literal" | "$const" => return literal(operand),
-            "$meta" => {
-                let meta = Meta::parse(operand)?;
-                self.context.requests.note(meta);
-                return Ok(Expr::Metadata(meta));
-            }
-            _ => {}
+    fn parse_operator(&mut self, name: &str, operand: Value<'_>) -> Result<Expr> {
+        if let Some(special) = table::find_special(name) {
+            return special.parse(self, operand);
         }
-        let form = match control::parse(self, name, operand)? {
-            Some(form) => Some(form),
-            None => iterate::parse(self, name, operand)?,
-        };
-        if let Some(form) = form {
-            return Ok(Expr::Form(Box::new(form)));
-        }
-        let Some(function) = functions::find(name) else {
+        let Some(operator) = table::find(name) else {
             return Err(Error::new(Code::INVALID_PIPELINE_OPERATOR, format!("Unrecognized expression '{name}'")));
         };
-        let arguments = match function.arity {
+        let arguments = match operator.arity {
             Arity::Named(parse) => parse(self, name, operand)?,
             _ => self.parse_arguments(operand)?,
         };
-        check_arity(function, arguments.len())?;
-        Ok(Expr::Call(function, arguments))
+        check_arity(operator, arguments.len())?;
+        Ok(Expr::Call(operator, arguments))
     }
 
     /// Parses `$a.b` and `$$name.a.b`.
@@ -194,8 +146,8 @@ impl<'c> Parser<'c> {
                 Some(value) => constant(Some(value)),
                 None => Expr::Root(path),
             }),
-            "NOW" if !self.context.has_clock => Ok(Expr::Call(&functions::NO_CLOCK[0], Vec::new())),
-            "CLUSTER_TIME" if !self.context.has_clock => Ok(Expr::Call(&functions::NO_CLOCK[1], Vec::new())),
+            "NOW" if !self.context.has_clock => Ok(Expr::Call(&NO_CLOCK[0], Vec::new())),
+            "CLUSTER_TIME" if !self.context.has_clock => Ok(Expr::Call(&NO_CLOCK[1], Vec::new())),
             "NOW" => Ok(constant(Some(Value::DateTime(self.context.now_ms)))),
             "REMOVE" => Ok(Expr::Missing),
             "CLUSTER_TIME" => {
@@ -229,35 +181,60 @@ impl<'c> Parser<'c> {
     }
 }
 
-pub(super) fn is_operator(name: &str) -> bool {
-    matches!(name, "$literal" | "$const" | "$meta")
-        || control::NAMES.contains(&name)
-        || iterate::NAMES.contains(&name)
-        || functions::find(name).is_some()
-}
-
-fn literal(value: Value<'_>) -> Result<Expr> {
-    check_texts(value)?;
-    Ok(Expr::Literal(ValueBuf::from(value)))
-}
-
-fn check_arity(function: &Function, given: usize) -> Result<()> {
-    let name = match function.name {
-        // An alias.
-        "$substr" => "$substrBytes",
-        name => name,
-    };
-    match function.arity {
-        Arity::Any if name == "$setEquals" && given < 2 => {
-            Err(Error::new(Code(17045), format!("$setEquals needs at least two arguments had: {given}")))
+impl ParseExpr for Parser<'_> {
+    fn parse(&mut self, value: Value<'_>) -> Result<Expr> {
+        steps::step();
+        match value {
+            Value::String(text) if text.starts_with('$') => self.parse_reference(text),
+            Value::IllFormed { kind: Kind::String, .. } => match value.as_name() {
+                Some(text) if text.starts_with('$') => self.parse_reference(&text),
+                _ => self.parse_literal(value),
+            },
+            Value::Document(document) => self.parse_document(document),
+            Value::Array(array) => Ok(Expr::Array(self.parse_all(array)?)),
+            value => self.parse_literal(value),
         }
-        Arity::Exactly(1) if given != 1 && name.starts_with("$to") && !matches!(name, "$toLower" | "$toUpper") => {
+    }
+
+    fn parse_inside(&mut self, names: Vec<String>, value: Value<'_>) -> Result<Expr> {
+        self.frames.push(Names::new(names));
+        let parsed = self.parse(value);
+        self.frames.pop();
+        parsed
+    }
+
+    fn parse_literal(&mut self, value: Value<'_>) -> Result<Expr> {
+        check_texts(value)?;
+        Ok(Expr::Literal(ValueBuf::from(value)))
+    }
+
+    fn note_metadata(&mut self, meta: Meta) {
+        self.context.requests.note(meta);
+    }
+}
+
+pub(super) fn is_operator(name: &str) -> bool {
+    table::find_special(name).is_some() || table::find(name).is_some()
+}
+
+fn check_arity(operator: &Operator, given: usize) -> Result<()> {
+    let exactly = |name: &str, expected: usize| match given == expected {
+        true => Ok(()),
+        false => Err(Error::new(
+            Code(16020),
+            format!("Expression {name} takes exactly {expected} arguments. {given} were passed in."),
+        )),
+    };
+    let name = operator.name;
+    match operator.arity {
+        Arity::Exactly(expected) => exactly(name, expected),
+        Arity::AliasOf(name, expected) => exactly(name, expected),
+        Arity::Conversion if given != 1 => {
             Err(Error::new(Code(50723), format!("{name} requires a single argument, got {given}")))
         }
-        Arity::Exactly(wanted) if given != wanted => Err(Error::new(
-            Code(16020),
-            format!("Expression {name} takes exactly {wanted} arguments. {given} were passed in."),
-        )),
+        Arity::AtLeastTwo { code } if given < 2 => {
+            Err(Error::new(Code(code), format!("{name} needs at least two arguments had: {given}")))
+        }
         Arity::Between(least, most) if given < least || given > most => Err(Error::new(
             Code(28667),
             format!(
@@ -268,33 +245,12 @@ fn check_arity(function: &Function, given: usize) -> Result<()> {
     }
 }
 
-/// Checks a variable's name in a reference: built-in ones begin with a capital.
-fn check_reference(name: &str) -> Result<()> {
-    check_name(name, |first| first.is_ascii_alphabetic() || !first.is_ascii())
-}
+/// `$$NOW` and `$$CLUSTER_TIME` in commands for which MongoDB does not define them.
+static NO_CLOCK: [Operator; 2] = [
+    Operator::new("$$NOW", Arity::Any, |name, _| Err(no_clock(name))).nondeterministic(),
+    Operator::new("$$CLUSTER_TIME", Arity::Any, |name, _| Err(no_clock(name))).nondeterministic(),
+];
 
-/// Checks a variable's name in a binding. `CURRENT` is the only built-in variable that can be
-/// bound.
-pub fn check_binding(name: &str) -> Result<()> {
-    if name == "CURRENT" {
-        return Ok(());
-    }
-    check_name(name, |first| first.is_ascii_lowercase() || !first.is_ascii())
-}
-
-fn check_name(name: &str, may_start: fn(char) -> bool) -> Result<()> {
-    let Some(first) = name.chars().next() else {
-        return Err(Error::failed_to_parse("empty variable names are not allowed"));
-    };
-    if !may_start(first) {
-        return Err(Error::failed_to_parse(format!(
-            "'{name}' starts with an invalid character for a user variable name"
-        )));
-    }
-    match name.chars().find(|letter| letter.is_ascii() && !letter.is_ascii_alphanumeric() && *letter != '_') {
-        None => Ok(()),
-        Some(letter) => Err(Error::failed_to_parse(format!(
-            "'{name}' contains an invalid character for a variable name: '{letter}'"
-        ))),
-    }
+fn no_clock(name: &str) -> Error {
+    Error::new(Code(51144), format!("Builtin variable '{name}' is not available"))
 }

@@ -2,10 +2,10 @@
 
 use super::arguments::named;
 use super::array::push;
-use super::functions::Arity::Named;
-use super::functions::{Function, comparing, function};
-use super::parse::Parser;
-use super::{Evaluated, Expr};
+use super::evaluated::Evaluated;
+use super::second_engine::differs;
+use super::tree::Arity::Named;
+use super::tree::{Expr, Folding, Operator, ParseExpr};
 use crate::sort::ElementOrder;
 use document::{Collation, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -15,35 +15,42 @@ use values::integer::{coerced, exact};
 use values::text;
 use values::text::display;
 
-pub(super) static FUNCTIONS: &[Function] = &[
-    comparing("$sortArray", Named(parse_sort), sort),
-    function("$firstN", Named(parse_count), |_, arguments| {
-        count(arguments, |elements, count| {
-            elements.truncate(count);
+pub(super) static OPERATORS: &[Operator] =
+    &[
+        Operator::collated("$sortArray", Named(parse_sort), sort)
+            .folding(Folding::Arguments)
+            .second_engine(differs(&[(2942504, 6096700, "~ input argument must be an array")])),
+        Operator::new("$firstN", Named(parse_count), |_, arguments| {
+            count(arguments, |elements, count| {
+                elements.truncate(count);
+            })
         })
-    }),
-    function("$lastN", Named(parse_count), |_, arguments| {
-        count(arguments, |elements, count| {
-            elements.drain(..elements.len().saturating_sub(count));
+        .folding(Folding::None),
+        Operator::new("$lastN", Named(parse_count), |_, arguments| {
+            count(arguments, |elements, count| {
+                elements.drain(..elements.len().saturating_sub(count));
+            })
         })
-    }),
-    comparing("$minN", Named(parse_count), |_, arguments, collation| {
-        count(arguments, |elements, count| {
-            elements.retain(|element| !is_null(*element));
-            elements.sort_by(|a, b| {
-                steps::step();
-                collation.compare(a.value(), b.value())
-            });
-            elements.truncate(count);
+        .folding(Folding::None),
+        Operator::collated("$minN", Named(parse_count), |_, arguments, collation| {
+            count(arguments, |elements, count| {
+                elements.retain(|element| !is_null(*element));
+                elements.sort_by(|a, b| {
+                    steps::step();
+                    collation.compare(a.value(), b.value())
+                });
+                elements.truncate(count);
+            })
         })
-    }),
-    comparing("$maxN", Named(parse_count), |_, arguments, collation| {
-        count(arguments, |elements, count| {
-            elements.retain(|element| !is_null(*element));
-            keep_greatest(elements, count, collation);
+        .folding(Folding::None),
+        Operator::collated("$maxN", Named(parse_count), |_, arguments, collation| {
+            count(arguments, |elements, count| {
+                elements.retain(|element| !is_null(*element));
+                keep_greatest(elements, count, collation);
+            })
         })
-    }),
-];
+        .folding(Folding::None),
+    ];
 
 /// Retains the `count` greatest elements, in descending order. If only some of several equal values
 /// remain, the order of arrival decides: a greater value replaces the first of the smallest, an
@@ -70,7 +77,7 @@ fn is_null(element: Element<'_>) -> bool {
     matches!(element.value(), Value::Null | Value::Undefined)
 }
 
-fn parse_sort(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+fn parse_sort(parser: &mut dyn ParseExpr, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let Value::Document(operand) = operand else {
         let found = operand.kind().alias();
         return Err(Error::new(Code(2942500), format!("{name} requires an object as an argument, found: {found}")));
@@ -121,7 +128,7 @@ fn element_order(by: Value<'_>) -> Result<ElementOrder> {
     ElementOrder::parse(by).map_err(|error| Error::new(Code(2942505), format!("BadValue: {}", error.message())))
 }
 
-fn parse_count(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+fn parse_count(parser: &mut dyn ParseExpr, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let Value::Document(operand) = operand else {
         let code = if matches!(name, "$minN" | "$maxN") { 5787900 } else { 5787801 };
         let found = text::element(name, operand);

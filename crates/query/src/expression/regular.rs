@@ -1,22 +1,26 @@
 //! `$regexMatch`, `$regexFind`, `$regexFindAll`.
 
 use super::arguments::named;
-use super::functions::Arity::Named;
-use super::functions::{Function, check_size, function};
-use super::parse::Parser;
-use super::{Evaluated, Expr, optimize};
+use super::evaluated::Evaluated;
+use super::second_engine::{ReplacedError, checked};
+use super::tree::Arity::Named;
+use super::tree::{Expr, Folding, Operator, ParseExpr};
+use crate::limits::check_value_size;
 use document::{ArrayWriter, DocWriter, Kind, Value};
 use error::{Code, Error, Result};
 use pcre2::bytes::Regex;
 use values::regex;
 
-pub(super) static FUNCTIONS: &[Function] = &[
-    function("$regexMatch", Named(parse), |name, arguments| {
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new("$regexMatch", Named(parse), |name, arguments| {
         let Some((text, pattern)) = compile(name, arguments)? else { return Ok(false.into()) };
         regex::count_call(text.as_bytes());
         Ok(pattern.is_match(text.as_bytes()).map_err(|error| failed(name, &error))?.into())
-    }),
-    function("$regexFind", Named(parse), |name, arguments| {
+    })
+    .folding(Folding::Arguments)
+    .check_constants(check_constants)
+    .second_engine(checked(search_in_second_engine, SEARCHES)),
+    Operator::new("$regexFind", Named(parse), |name, arguments| {
         let Some((text, pattern)) = compile(name, arguments)? else { return Ok(Evaluated::NULL) };
         regex::count_call(text.as_bytes());
         let captures = pattern.captures(text.as_bytes()).map_err(|error| failed(name, &error))?;
@@ -24,14 +28,54 @@ pub(super) static FUNCTIONS: &[Function] = &[
             let place = |index| captures.get(index).map(|found| (found.start(), found.end()));
             Evaluated::document(|writer| write_match(text, &pattern, &place, &mut Letters::default(), writer))
         }))
-    }),
-    function("$regexFindAll", Named(parse), |name, arguments| {
+    })
+    .folding(Folding::Arguments)
+    .check_constants(check_constants)
+    .second_engine(checked(search_in_second_engine, SEARCHES)),
+    Operator::new("$regexFindAll", Named(parse), |name, arguments| {
         let Some((text, pattern)) = compile(name, arguments)? else { return Ok(Evaluated::array(|_| ())) };
         Evaluated::try_array(|writer| find_all(name, text, &pattern, writer))
-    }),
+    })
+    .folding(Folding::Arguments)
+    .check_constants(check_constants)
+    .second_engine(checked(search_in_second_engine, SEARCHES)),
 ];
 
-fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+const SEARCHES: &[ReplacedError] = &[
+    (51104, 5073401, "~: input must be of type string"),
+    (51105, 5126601, "~: regex pattern must have either string or BSON RegEx type"),
+    (51106, 5126603, "~: regex flags must have either string or null type"),
+    (51156, 5073403, "~: error occurred while executing the regular expression"),
+];
+
+/// Checks the arguments of a search: with a null input the others are ignored, without a pattern the
+/// result is missing. Options are checked before the pattern.
+fn search_in_second_engine<'a>(name: &str, arguments: &mut [Evaluated<'a>]) -> Result<Option<Evaluated<'a>>> {
+    Evaluated::mark_all_read(arguments);
+    let [input, pattern, options] = arguments else { return Ok(None) };
+    if input.is_nullish() {
+        *pattern = Evaluated::NULL;
+        *options = Evaluated::NULL;
+        return Ok(None);
+    }
+    let Some(Value::String(_)) = input.value() else { return Ok(None) };
+    let refuse = |code: i32, reason: &str| Err(Error::new(Code(code), format!("{name}: {reason}")));
+    match options.value() {
+        Some(Value::String(given)) if given.contains('\0') => {
+            return refuse(5126604, "regex flags must not have embedded null bytes");
+        }
+        Some(Value::String(given)) if !given.is_empty() => {
+            if matches!(pattern.value(), Some(Value::Regex { options, .. }) if !options.is_empty()) {
+                return refuse(5126605, "regex options cannot be specified in both BSON RegEx and 'options' field");
+            }
+        }
+        Some(Value::String(_) | Value::Null | Value::Undefined) | None => {}
+        Some(_) => return refuse(5126603, "regex flags must have either string or null type"),
+    }
+    Ok(pattern.is_missing().then_some(Evaluated::Missing))
+}
+
+fn parse(parser: &mut dyn ParseExpr, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let Value::Document(operand) = operand else {
         let found = operand.kind().alias();
         let message = format!("{name} expects an object of named arguments but found: {found}");
@@ -48,12 +92,12 @@ fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<
 }
 
 /// Checks a constant pattern before there is a text to match.
-pub(super) fn check_constants(name: &str, arguments: &[Expr]) -> Result<()> {
-    let Some(function) = FUNCTIONS.iter().find(|function| function.name == name) else { return Ok(()) };
+fn check_constants(name: &'static str, arguments: &[Expr], folded: usize) -> Result<()> {
     if let [_, pattern, options] = arguments
-        && let (Some(pattern), Some(options)) = (optimize::constant(pattern), optimize::constant(options))
+        && folded == arguments.len()
+        && let (Some(pattern), Some(options)) = (pattern.as_constant_argument(), options.as_constant_argument())
     {
-        compile(function.name, &[Evaluated::string(""), pattern, options])?;
+        compile(name, &[Evaluated::string(""), pattern, options])?;
     }
     Ok(())
 }
@@ -61,7 +105,7 @@ pub(super) fn check_constants(name: &str, arguments: &[Expr]) -> Result<()> {
 /// Returns the text and the compiled pattern; `None` if one of them is null.
 fn compile<'v>(name: &str, arguments: &'v [Evaluated<'_>]) -> Result<Option<(&'v str, Regex)>> {
     let [input, pattern, options] = arguments else { return Ok(None) };
-    Evaluated::look_at_all(arguments);
+    Evaluated::mark_all_read(arguments);
     let text = match input.value() {
         None | Some(Value::Null | Value::Undefined) => None,
         Some(Value::String(text)) => Some(text),
@@ -125,7 +169,7 @@ fn find_all(name: &str, text: &str, pattern: &Regex, writer: &mut ArrayWriter<'_
         let Some(found) = found.map_err(|error| failed(name, &error))? else { return Ok(()) };
         let part = |index| locations.get(index);
         write_match(text, pattern, &part, &mut letters, &mut writer.document());
-        check_size(writer.size())?;
+        check_value_size(writer.size())?;
         // After an empty match the search continues one letter further.
         steps::step();
         let letter = text.get(found.end()..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);

@@ -1,23 +1,42 @@
 //! Arrays as sets: order and repetition do not count.
 
-use super::functions::Arity::{Any, Exactly};
-use super::functions::{Function, comparing};
-use super::{Evaluated, Expr};
+use super::evaluated::Evaluated;
+use super::second_engine::{ReplacedError, checked, differs, null_first};
+use super::tree::Arity::{Any, AtLeastTwo, Exactly};
+use super::tree::{Algebra, Expr, Folding, Operator};
 use document::{Collation, Doc, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use steps::Counted;
 use values::unique::Unique;
 
 /// `$setIsSubset` of a constant set, for which the server has a separate error code.
-pub(super) static SUBSET_OF_CONSTANT: Function =
-    comparing("$setIsSubset", Exactly(2), |name, arguments, collation| is_subset(name, arguments, collation, 17310));
+static SUBSET_OF_CONSTANT: Operator = Operator::collated("$setIsSubset", Exactly(2), |name, arguments, collation| {
+    is_subset(name, arguments, collation, 17310)
+});
 
-pub(super) static FUNCTIONS: &[Function] = &[
-    comparing("$setUnion", Any, union),
-    comparing("$setIntersection", Any, intersection),
-    comparing("$setDifference", Exactly(2), difference),
-    comparing("$setIsSubset", Exactly(2), |name, arguments, collation| is_subset(name, arguments, collation, 17046)),
-    comparing("$setEquals", Any, equals),
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::collated("$setUnion", Any, union)
+        .algebra(Algebra::CommutativeSet)
+        .second_engine(checked(null_first, SETS)),
+    Operator::collated("$setIntersection", Any, intersection)
+        .algebra(Algebra::CommutativeSet)
+        .second_engine(checked(null_first, SETS)),
+    Operator::collated("$setDifference", Exactly(2), difference).second_engine(differs(SETS)),
+    Operator::collated("$setIsSubset", Exactly(2), |name, arguments, collation| {
+        is_subset(name, arguments, collation, 17046)
+    })
+    .check_constants(check_constants)
+    .specialize(subset_of_constant),
+    Operator::collated("$setEquals", AtLeastTwo { code: 17045 }, equals)
+        .folding(Folding::Arguments)
+        .check_constants(check_constants),
+];
+
+const SETS: &[ReplacedError] = &[
+    (17043, 5126900, "All operands of ~ must be arrays."),
+    (17047, 5126900, "All operands of ~ must be arrays."),
+    (17048, 5126900, "All operands of ~ must be arrays."),
+    (17049, 5126900, "All operands of ~ must be arrays."),
 ];
 
 /// Distinct values in the order of a collation.
@@ -113,7 +132,7 @@ fn operand<'v>(name: &str, argument: &'v Evaluated<'_>, code: i32, position: &st
 }
 
 fn difference<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
-    Evaluated::look_at_all(arguments);
+    Evaluated::mark_all_read(arguments);
     if arguments.iter().any(Evaluated::is_nullish) {
         return Ok(Evaluated::NULL);
     }
@@ -124,23 +143,30 @@ fn difference<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation
     Ok(to_array(kept.values().map(ValueBuf::as_value)))
 }
 
-/// Checks a constant argument, given that those before it are valid. The server does so while it
-/// prepares a query, with separate codes.
-pub(super) fn check_constant(name: &str, arguments: &[Expr], index: usize) -> Result<()> {
+/// Checks the constant argument that was folded last. The server does so while it prepares a query,
+/// with separate codes.
+fn check_constants(name: &'static str, arguments: &[Expr], folded: usize) -> Result<()> {
     let wrong = |argument: &Expr| match argument {
         Expr::Literal(value) if value.as_value().kind() != Kind::Array => Some(value.as_value().kind().alias()),
         Expr::Missing => Some("missing"),
         _ => None,
     };
-    let Some(kind) = arguments.get(index).and_then(wrong) else { return Ok(()) };
+    let Some(kind) = folded.checked_sub(1).and_then(|last| arguments.get(last)).and_then(wrong) else {
+        return Ok(());
+    };
     match (name, arguments.first()) {
-        ("$setEquals", _) => Err(not_an_array(5887502, index + 1, kind)),
-        ("$setIsSubset", Some(part)) if index == 1 && !part.is_constant() => {
+        ("$setEquals", _) => Err(not_an_array(5887502, folded, kind)),
+        ("$setIsSubset", Some(part)) if folded == 2 && !part.is_constant() => {
             let message = format!("both operands of {name} must be arrays. Second argument is of type: {kind}");
             Err(Error::new(Code(17311), message))
         }
         _ => Ok(()),
     }
+}
+
+fn subset_of_constant(arguments: &[Expr]) -> Option<&'static Operator> {
+    let [part, whole] = arguments else { return None };
+    (whole.is_constant() && !part.is_constant()).then_some(&SUBSET_OF_CONSTANT)
 }
 
 fn not_an_array(code: i32, position: usize, kind: &str) -> Error {
@@ -154,7 +180,7 @@ fn is_subset<'a>(
     collation: &Collation,
     code: i32,
 ) -> Result<Evaluated<'a>> {
-    Evaluated::look_at_all(arguments);
+    Evaluated::mark_all_read(arguments);
     let part = operand(name, &arguments[0], code, "First")?;
     let whole = operand(name, &arguments[1], 17042, "Second")?;
     Ok(Set::of(part, collation).is_subset(&Set::of(whole, collation)).into())

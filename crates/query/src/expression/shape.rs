@@ -4,7 +4,8 @@
 //! MongoDB adds them as conditions beside an `$expr`, and identifies filters by them; it ignores
 //! the rest of the expression.
 
-use super::{Expr, Expression, Form};
+use super::Expression;
+use super::tree::{Expr, SpecialForm};
 use document::{Kind, Value};
 
 impl Expression {
@@ -24,10 +25,10 @@ impl Expression {
 fn of(part: &Expr) -> Option<String> {
     steps::step();
     match part {
-        Expr::Call(function, arguments) => of_comparison(function.name, arguments),
+        Expr::Call(operator, arguments) => of_comparison(operator.name, arguments),
         Expr::Form(form) => match &**form {
-            Form::And(all) => listed("and", all.iter().filter_map(of).collect()),
-            Form::Or(any) => listed("or", any.iter().map(of).collect::<Option<_>>()?),
+            SpecialForm::And(all) => listed("and", all.iter().filter_map(of).collect()),
+            SpecialForm::Or(any) => listed("or", any.iter().map(of).collect::<Option<_>>()?),
             _ => None,
         },
         _ => None,

@@ -3,11 +3,12 @@
 
 pub(super) mod letters;
 
-use super::Evaluated;
-use super::functions::Arity::{Any, Between, Exactly, Named};
-use super::functions::{Function, check_size, function};
-use super::parse::Parser;
-use super::{Expr, arguments};
+use super::arguments;
+use super::evaluated::Evaluated;
+use super::second_engine::{ReplacedError, checked, differs, null_first};
+use super::tree::Arity::{AliasOf, Any, Between, Exactly, Named};
+use super::tree::{Algebra, Expr, Folding, Operator, ParseExpr};
+use crate::limits::check_value_size;
 use document::{Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::borrow::Cow;
@@ -16,26 +17,59 @@ use values::integer::exact;
 use values::number::to_long;
 use values::text::display;
 
-pub(super) static FUNCTIONS: &[Function] = &[
-    function("$concat", Any, concat),
-    function("$toLower", Exactly(1), |_, arguments| change_case(&arguments[0], <[u8]>::make_ascii_lowercase)),
-    function("$toUpper", Exactly(1), |_, arguments| change_case(&arguments[0], <[u8]>::make_ascii_uppercase)),
-    function("$substr", Exactly(3), |_, arguments| substring_bytes(arguments)),
-    function("$substrBytes", Exactly(3), |_, arguments| substring_bytes(arguments)),
-    function("$substrCP", Exactly(3), |_, arguments| substring_letters(arguments)),
-    function("$strLenBytes", Exactly(1), |name, arguments| length(name, 34473, &arguments[0], <[u8]>::len)),
-    function("$strLenCP", Exactly(1), |name, arguments| length(name, 34471, &arguments[0], letters::count)),
-    function("$strcasecmp", Exactly(2), compare_case_insensitively),
-    function("$split", Exactly(2), split),
-    function("$indexOfBytes", Between(2, 4), index_of_bytes),
-    function("$indexOfCP", Between(2, 4), index_of_letter),
-    function("$binarySize", Exactly(1), binary_size),
-    function("$trim", Named(parse_trim), |name, arguments| trim(name, arguments, true, true)),
-    function("$ltrim", Named(parse_trim), |name, arguments| trim(name, arguments, true, false)),
-    function("$rtrim", Named(parse_trim), |name, arguments| trim(name, arguments, false, true)),
-    function("$replaceOne", Named(parse_replace), |name, arguments| replace(name, arguments, 1)),
-    function("$replaceAll", Named(parse_replace), |name, arguments| replace(name, arguments, usize::MAX)),
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new("$concat", Any, concat)
+        .algebra(Algebra::Associative)
+        .second_engine(checked(null_first, &[(16702, 5073001, "~ supports only strings")])),
+    Operator::new("$toLower", Exactly(1), |_, arguments| change_case(&arguments[0], <[u8]>::make_ascii_lowercase))
+        .second_engine(differs(CASES)),
+    Operator::new("$toUpper", Exactly(1), |_, arguments| change_case(&arguments[0], <[u8]>::make_ascii_uppercase))
+        .second_engine(differs(CASES)),
+    Operator::new("$substr", AliasOf("$substrBytes", 3), |_, arguments| substring_bytes(arguments)),
+    Operator::new("$substrBytes", Exactly(3), |_, arguments| substring_bytes(arguments)),
+    Operator::new("$substrCP", Exactly(3), |_, arguments| substring_letters(arguments)),
+    Operator::new("$strLenBytes", Exactly(1), |name, arguments| length(name, 34473, &arguments[0], <[u8]>::len)),
+    Operator::new("$strLenCP", Exactly(1), |name, arguments| length(name, 34471, &arguments[0], letters::count)),
+    Operator::new("$strcasecmp", Exactly(2), compare_case_insensitively),
+    Operator::new("$split", Exactly(2), split),
+    Operator::new("$indexOfBytes", Between(2, 4), index_of_bytes)
+        .second_engine(checked(index_of_in_second_engine, INDEX_OF)),
+    Operator::new("$indexOfCP", Between(2, 4), index_of_letter)
+        .second_engine(checked(index_of_in_second_engine, INDEX_OF)),
+    Operator::new("$binarySize", Exactly(1), binary_size),
+    Operator::new("$trim", Named(parse_trim), |name, arguments| trim(name, arguments, true, true)),
+    Operator::new("$ltrim", Named(parse_trim), |name, arguments| trim(name, arguments, true, false)),
+    Operator::new("$rtrim", Named(parse_trim), |name, arguments| trim(name, arguments, false, true)),
+    Operator::new("$replaceOne", Named(parse_replace), |name, arguments| replace(name, arguments, 1))
+        .folding(Folding::Arguments)
+        .second_engine(differs(REPLACING)),
+    Operator::new("$replaceAll", Named(parse_replace), |name, arguments| replace(name, arguments, usize::MAX))
+        .folding(Folding::Arguments),
 ];
+
+const CASES: &[ReplacedError] = &[(16007, 5066300, "~ input type is not supported")];
+const INDEX_OF: &[ReplacedError] = &[
+    (40091, 5075300, "~ string must resolve to a string or null"),
+    (40093, 5075300, "~ string must resolve to a string or null"),
+    (40097, 5075304, "~ start index must be positive"),
+    (40096, 5075303, "~ start index must resolve to a number"),
+];
+const REPLACING: &[ReplacedError] = &[
+    (51746, 5154400, "~ requires that 'input' be a string"),
+    (51745, 5154400, "~ requires that 'find' be a string"),
+    (51744, 5154400, "~ requires that 'replacement' be a string"),
+];
+
+fn index_of_in_second_engine<'a>(name: &str, arguments: &mut [Evaluated<'a>]) -> Result<Option<Evaluated<'a>>> {
+    let is_text = |argument: &Evaluated<'_>| matches!(argument.value(), Some(Value::String(_) | Value::Symbol(_)));
+    match arguments {
+        [text, part, ..] if is_text(text) && !is_text(part) => {
+            let code = Code(if part.is_nullish() { 5075301 } else { 5075302 });
+            Err(Error::new(code, format!("{name} substring must resolve to a string")))
+        }
+        _ => Ok(None),
+    }
+}
 
 /// Returns the text of a value for string operators, which accept numbers and dates.
 pub(super) fn coerced<'v>(value: &'v Evaluated<'_>) -> Result<Cow<'v, [u8]>> {
@@ -49,8 +83,8 @@ pub(super) fn coerced<'v>(value: &'v Evaluated<'_>) -> Result<Cow<'v, [u8]>> {
         Some(Value::Double(number)) if !number.is_finite() => number.to_string().to_ascii_lowercase(),
         Some(Value::Double(number)) => double_text(number),
         Some(Value::Decimal128(number)) => number.to_string(),
-        Some(Value::DateTime(milliseconds)) => super::date::checked_iso_text(milliseconds)?,
-        Some(Value::Timestamp { time, increment }) => super::date::timestamp_text(time, increment),
+        Some(Value::DateTime(milliseconds)) => super::date::moment::checked_iso_text(milliseconds)?,
+        Some(Value::Timestamp { time, increment }) => super::date::moment::timestamp_text(time, increment),
         Some(_) => {
             let found = value.type_name();
             return Err(Error::new(Code(16007), format!("can't convert from BSON type {found} to String")));
@@ -83,7 +117,7 @@ fn concat<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evalua
         steps::step();
         steps::bytes(part.len());
         text.extend_from_slice(part);
-        check_size(text.len())?;
+        check_value_size(text.len())?;
     }
     Ok(Evaluated::string_of_bytes(&text))
 }
@@ -105,7 +139,7 @@ fn length<'a>(name: &str, code: i32, argument: &Evaluated<'_>, count: fn(&[u8]) 
 }
 
 fn substring_bytes<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
-    Evaluated::look_at_all(arguments);
+    Evaluated::mark_all_read(arguments);
     let text = coerced(&arguments[0])?;
     let check = |argument: &Evaluated<'_>, code, what: &str| {
         if argument.value_or_null().kind().is_number() {
@@ -140,7 +174,7 @@ fn substring_bytes<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
 }
 
 fn substring_letters<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
-    Evaluated::look_at_all(arguments);
+    Evaluated::mark_all_read(arguments);
     let text = coerced(&arguments[0])?;
     let whole = |argument: &Evaluated<'_>, codes: [i32; 2], what: &str| {
         let value = argument.value_or_null();
@@ -167,13 +201,13 @@ fn substring_letters<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
 }
 
 fn compare_case_insensitively<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
-    Evaluated::look_at_all(arguments);
+    Evaluated::mark_all_read(arguments);
     let (a, b) = (coerced(&arguments[0])?.to_ascii_uppercase(), coerced(&arguments[1])?.to_ascii_uppercase());
     Ok((a.cmp(&b) as i32).into())
 }
 
 fn split<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
-    Evaluated::look_at_all(arguments);
+    Evaluated::mark_all_read(arguments);
     if arguments.iter().any(Evaluated::is_nullish) {
         return Ok(Evaluated::NULL);
     }
@@ -281,7 +315,7 @@ fn binary_size<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<E
     }
 }
 
-fn parse_trim(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+fn parse_trim(parser: &mut dyn ParseExpr, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let Value::Document(operand) = operand else {
         let found = operand.kind().alias();
         return Err(Error::new(Code(50696), format!("{name} only supports an object as an argument, found {found}")));
@@ -330,7 +364,7 @@ fn trim<'a>(name: &str, arguments: &[Evaluated<'_>], front: bool, back: bool) ->
     Ok(Evaluated::string_of_bytes(text))
 }
 
-fn parse_replace(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+fn parse_replace(parser: &mut dyn ParseExpr, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let Value::Document(operand) = operand else {
         let found = operand.kind().alias();
         return Err(Error::new(Code(51751), format!("{name} requires an object as an argument, found: {found}")));
@@ -348,7 +382,7 @@ fn parse_replace(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Res
 }
 
 fn replace<'a>(name: &str, arguments: &[Evaluated<'_>], count: usize) -> Result<Evaluated<'a>> {
-    Evaluated::look_at_all(arguments);
+    Evaluated::mark_all_read(arguments);
     let mut texts: [&[u8]; 3] = [b""; 3];
     let names = [("input", 51746), ("find", 51745), ("replacement", 51744)];
     for ((argument, (what, code)), text) in arguments.iter().zip(names).zip(&mut texts) {
@@ -379,7 +413,7 @@ fn replaced(input: &[u8], find: &[u8], replacement: &[u8], count: usize) -> Resu
         steps::bytes(replacement.len());
         text.extend_from_slice(input.get(start..found).unwrap_or_default());
         text.extend_from_slice(replacement);
-        check_size(text.len())?;
+        check_value_size(text.len())?;
         start = found + find.len();
     }
     text.extend_from_slice(input.get(start..).unwrap_or_default());

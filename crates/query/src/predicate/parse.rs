@@ -5,6 +5,7 @@ use super::schema::Schema;
 use super::{Node, Predicate, Test};
 use crate::Context;
 use crate::expression::Expression;
+use crate::limits::check_texts;
 use document::path::Path;
 use document::{Doc, DocBuf, Element, Kind, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
@@ -20,9 +21,6 @@ const PARTS_MAX: usize = 180;
 
 /// Maximal number of levels of operators in a filter, as in MongoDB.
 const DEPTH_MAX: usize = 100;
-
-/// A text of this size is too long.
-const TEXT_BYTES: usize = 16 << 20;
 
 /// The parser's position in a filter.
 #[derive(Clone, Copy)]
@@ -203,19 +201,6 @@ pub(crate) fn comparable(value: Value<'_>) -> Result<ValueBuf> {
             steps::bytes(value.raw_value().len());
             Ok(value)
         }
-    }
-}
-
-/// Fails with 16493 for a text in a value that is longer than a document may contain.
-pub(crate) fn check_texts(value: Value<'_>) -> Result<()> {
-    match value {
-        Value::String(text) if text.len() >= TEXT_BYTES => {
-            Err(Error::new(Code(16493), "Tried to create string longer than 16MB"))
-        }
-        Value::Document(inner) | Value::Array(inner) if inner.size() > TEXT_BYTES => {
-            inner.values().counted().try_for_each(check_texts)
-        }
-        _ => Ok(()),
     }
 }
 

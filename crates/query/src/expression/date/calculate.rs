@@ -1,24 +1,44 @@
 //! `$dateAdd`, `$dateSubtract`, `$dateDiff`, `$dateTrunc`.
 
-use super::moment_if_any;
-use super::parts::optional;
+use super::moment::moment_if_any;
 use super::zone::Zone;
-use crate::expression::arguments::named;
-use crate::expression::functions::Arity::Named;
-use crate::expression::functions::{Function, function};
-use crate::expression::parse::Parser;
-use crate::expression::{Evaluated, Expr};
+use crate::expression::arguments::{named, optional};
+use crate::expression::evaluated::Evaluated;
+use crate::expression::second_engine::{ReplacedError, differs};
+use crate::expression::tree::Arity::Named;
+use crate::expression::tree::{Expr, Operator, ParseExpr};
 use document::Value;
 use error::{Code, Error, Result};
 use values::calendar::{self, DAY_MS};
 use values::integer::exact;
 use values::text::display;
 
-pub(super) static FUNCTIONS: &[Function] = &[
-    function("$dateAdd", Named(parse_add), |name, arguments| add(name, arguments, 1)),
-    function("$dateSubtract", Named(parse_add), |name, arguments| add(name, arguments, -1)),
-    function("$dateDiff", Named(parse_difference), difference),
-    function("$dateTrunc", Named(parse_truncation), truncate),
+pub(crate) static OPERATORS: &[Operator] = &[
+    Operator::new("$dateAdd", Named(parse_add), |name, arguments| add(name, arguments, 1))
+        .second_engine(differs(SHIFTS)),
+    Operator::new("$dateSubtract", Named(parse_add), |name, arguments| add(name, arguments, -1))
+        .second_engine(differs(SHIFTS)),
+    Operator::new("$dateDiff", Named(parse_difference), difference).second_engine(differs(DIFFERENCE)),
+    Operator::new("$dateTrunc", Named(parse_truncation), truncate),
+];
+
+const SHIFTS: &[ReplacedError] = &[
+    (40517, 5166601, "~ expects timezone argument of type string"),
+    (40485, 5166602, "~ expects a valid timezone"),
+    (5166403, 5166603, "~ must have startDate argument convertable to date"),
+    (5166404, 5166604, "~ expects unit argument of type string"),
+    (9, 5166605, "~ expects a valid time unit"),
+    (5166405, 5166606, "~ has an invalid amount argument"),
+];
+const DIFFERENCE: &[ReplacedError] = &[
+    (5166307, 5166500, "~ parameter 'startDate' must be coercible to date"),
+    (5166307, 5166501, "~ parameter 'endDate' must be coercible to date"),
+    (5439013, 5166502, "~ parameter 'unit' must be a string"),
+    (5439014, 5166503, "~ parameter 'unit' must be a valid time unit"),
+    (40517, 5166504, "~ parameter 'timezone' must be a string"),
+    (40485, 5166505, "~ parameter 'timezone' must be a valid timezone"),
+    (5439015, 5338801, "~ parameter 'startOfWeek' must be a string"),
+    (5439016, 5338802, "~ parameter 'startOfWeek' must be a valid day of the week"),
 ];
 
 const HOUR_MS: i64 = 3_600_000;
@@ -78,7 +98,7 @@ impl Unit {
 }
 
 /// Parses the arguments into: date, unit, amount, time zone and whether there is one.
-fn parse_add(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+fn parse_add(parser: &mut dyn ParseExpr, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let Value::Document(operand) = operand else {
         return Err(Error::new(Code(5166400), format!("{name} expects an object as its argument")));
     };
@@ -103,7 +123,7 @@ fn add<'a>(name: &'static str, arguments: &[Evaluated<'_>], sign: i64) -> Result
     if start.is_nullish() || unit.is_nullish() || amount.is_nullish() {
         return Ok(Evaluated::NULL);
     }
-    let Some(zone) = Zone::from_argument(name, zone, has_zone.is_truthy())? else { return Ok(Evaluated::NULL) };
+    let Some(zone) = Zone::from_argument(zone, has_zone.is_truthy())? else { return Ok(Evaluated::NULL) };
     let moment = moment_if_any(start)
         .ok_or_else(|| Error::new(Code(5166403), format!("{name} requires startDate to be convertible to a date")))?;
     let Some(Value::String(unit_name)) = unit.value() else {
@@ -170,7 +190,7 @@ fn add_months(local: i64, months: i64) -> Option<i64> {
 }
 
 fn named_arguments<const N: usize>(
-    parser: &mut Parser<'_>,
+    parser: &mut dyn ParseExpr,
     name: &str,
     operand: Value<'_>,
     names: [&str; N],
@@ -198,7 +218,7 @@ fn named_arguments<const N: usize>(
 
 /// Parses the arguments into: startDate, endDate, unit, timezone, startOfWeek, each followed by
 /// whether it was given.
-fn parse_difference(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+fn parse_difference(parser: &mut dyn ParseExpr, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let names = ["startDate", "endDate", "unit", "timezone", "startOfWeek"];
     named_arguments(parser, name, operand, names, [(0, 5166303), (1, 5166304), (2, 5166305)], [5166301, 5166302])
 }
@@ -251,7 +271,7 @@ fn difference<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result
     if any_null || (is_week(unit_argument) && has_week.is_truthy() && week.is_nullish()) {
         return Ok(Evaluated::NULL);
     }
-    let Some(zone) = Zone::from_argument(name, zone, has_zone.is_truthy())? else { return Ok(Evaluated::NULL) };
+    let Some(zone) = Zone::from_argument(zone, has_zone.is_truthy())? else { return Ok(Evaluated::NULL) };
     let date = |argument: &Evaluated<'_>, what: &str| {
         moment_if_any(argument).ok_or_else(|| {
             let found = argument.type_name();
@@ -286,7 +306,7 @@ fn count_units(unit: Unit, local: i64, first_day: i64) -> i64 {
 
 /// Parses the arguments into: date, unit, binSize, timezone, startOfWeek, each followed by whether
 /// it was given.
-fn parse_truncation(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+fn parse_truncation(parser: &mut dyn ParseExpr, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let names = ["date", "unit", "binSize", "timezone", "startOfWeek"];
     named_arguments(parser, name, operand, names, [(0, 5439009), (1, 5439010), (1, 5439010)], [5439007, 5439008])
 }
@@ -302,7 +322,7 @@ fn truncate<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<E
     if is_week(unit_argument) && missing(week, has_week) {
         return Ok(Evaluated::NULL);
     }
-    let Some(zone) = Zone::from_argument(name, zone, has_zone.is_truthy())? else { return Ok(Evaluated::NULL) };
+    let Some(zone) = Zone::from_argument(zone, has_zone.is_truthy())? else { return Ok(Evaluated::NULL) };
     let moment = moment_if_any(date).ok_or_else(|| {
         let found = date.type_name();
         Error::new(Code(5439012), format!("{name} requires 'date' to be a date, but got {found}"))

@@ -1,24 +1,22 @@
 //! `$dateToString`.
 
-use super::moment;
-use super::parts::optional;
+use super::moment::moment;
 use super::zone::Zone;
-use crate::expression::arguments::named;
-use crate::expression::functions::Arity::Named;
-use crate::expression::functions::{Function, function};
-use crate::expression::parse::Parser;
-use crate::expression::{Evaluated, Expr};
+use crate::expression::arguments::{named, optional};
+use crate::expression::evaluated::Evaluated;
+use crate::expression::tree::Arity::Named;
+use crate::expression::tree::{Expr, Operator, ParseExpr};
 use document::{Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::fmt::Write;
 use values::calendar;
 use values::text::display;
 
-pub(super) static FUNCTIONS: &[Function] = &[function("$dateToString", Named(parse), to_string)];
+pub(crate) static OPERATORS: &[Operator] = &[Operator::new("$dateToString", Named(parse), to_string)];
 
 /// Parses the arguments into: date, format and whether there is one, time zone and whether there is
 /// one, the value for null.
-fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+fn parse(parser: &mut dyn ParseExpr, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let Value::Document(operand) = operand else {
         return Err(Error::new(Code(18629), format!("{name} only supports an object as its argument")));
     };
@@ -34,9 +32,9 @@ fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<
     Ok(arguments)
 }
 
-fn to_string<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+fn to_string<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
     let [date, format, has_format, zone, has_zone, on_null] = arguments else { return Ok(Evaluated::Missing) };
-    date.look_at();
+    date.mark_read();
     let pattern = match format.value() {
         None | Some(Value::Null | Value::Undefined) => None,
         Some(Value::String(pattern)) => Some(pattern),
@@ -49,7 +47,7 @@ fn to_string<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<
     if let Some(pattern) = pattern {
         check(pattern)?;
     }
-    let named_zone = Zone::from_argument(name, zone, has_zone.is_truthy())?;
+    let named_zone = Zone::from_argument(zone, has_zone.is_truthy())?;
     if date.is_nullish() {
         return Ok(on_null.take());
     }

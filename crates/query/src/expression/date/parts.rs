@@ -1,12 +1,12 @@
 //! Parts of dates, and dates from parts.
 
-use super::moment;
+use super::moment::moment;
 use super::zone::Zone;
-use crate::expression::arguments::named;
-use crate::expression::functions::Arity::Named;
-use crate::expression::functions::{Function, function};
-use crate::expression::parse::Parser;
-use crate::expression::{Evaluated, Expr};
+use crate::expression::arguments::{named, optional};
+use crate::expression::evaluated::Evaluated;
+use crate::expression::second_engine::{ReplacedError, checked, differs};
+use crate::expression::tree::Arity::Named;
+use crate::expression::tree::{Expr, Operator, ParseExpr};
 use document::{Value, ValueBuf};
 use error::{Code, Error, Result};
 use values::calendar::{self, Date, Time};
@@ -14,40 +14,63 @@ use values::integer::exact;
 use values::text;
 use values::text::display;
 
-pub(super) static FUNCTIONS: &[Function] = &[
-    function("$year", Named(parse), |name, arguments| part(name, arguments, |date, _| date.year)),
-    function("$month", Named(parse), |name, arguments| part(name, arguments, |date, _| date.month)),
-    function("$dayOfMonth", Named(parse), |name, arguments| part(name, arguments, |date, _| date.day)),
-    function("$hour", Named(parse), |name, arguments| part(name, arguments, |_, time| time.hour)),
-    function("$minute", Named(parse), |name, arguments| part(name, arguments, |_, time| time.minute)),
-    function("$second", Named(parse), |name, arguments| part(name, arguments, |_, time| time.second)),
-    function("$millisecond", Named(parse), |name, arguments| part(name, arguments, |_, time| time.millisecond)),
-    function("$dayOfYear", Named(parse), |name, arguments| part(name, arguments, |date, _| date.day_of_year())),
-    function("$dayOfWeek", Named(parse), |name, arguments| part(name, arguments, |date, _| date.day_of_week())),
-    function("$week", Named(parse), |name, arguments| part(name, arguments, |date, _| date.week())),
-    function("$isoWeek", Named(parse), |name, arguments| part(name, arguments, |date, _| date.iso_week())),
-    function("$isoDayOfWeek", Named(parse), |name, arguments| part(name, arguments, |date, _| date.iso_day_of_week())),
-    function("$isoWeekYear", Named(parse), |name, arguments| {
+pub(crate) static OPERATORS: &[Operator] = &[
+    Operator::new("$year", Named(parse), |name, arguments| part(name, arguments, |date, _| date.year)),
+    Operator::new("$month", Named(parse), |name, arguments| part(name, arguments, |date, _| date.month)),
+    Operator::new("$dayOfMonth", Named(parse), |name, arguments| part(name, arguments, |date, _| date.day))
+        .second_engine(checked(zone_before_date, DAYS)),
+    Operator::new("$hour", Named(parse), |name, arguments| part(name, arguments, |_, time| time.hour)),
+    Operator::new("$minute", Named(parse), |name, arguments| part(name, arguments, |_, time| time.minute)),
+    Operator::new("$second", Named(parse), |name, arguments| part(name, arguments, |_, time| time.second)),
+    Operator::new("$millisecond", Named(parse), |name, arguments| part(name, arguments, |_, time| time.millisecond)),
+    Operator::new("$dayOfYear", Named(parse), |name, arguments| part(name, arguments, |date, _| date.day_of_year()))
+        .second_engine(checked(zone_before_date, DAYS)),
+    Operator::new("$dayOfWeek", Named(parse), |name, arguments| part(name, arguments, |date, _| date.day_of_week()))
+        .second_engine(checked(zone_before_date, DAYS)),
+    Operator::new("$week", Named(parse), |name, arguments| part(name, arguments, |date, _| date.week())),
+    Operator::new("$isoWeek", Named(parse), |name, arguments| part(name, arguments, |date, _| date.iso_week())),
+    Operator::new("$isoDayOfWeek", Named(parse), |name, arguments| {
+        part(name, arguments, |date, _| date.iso_day_of_week())
+    }),
+    Operator::new("$isoWeekYear", Named(parse), |name, arguments| {
         let Some((date, _)) = local(name, arguments)? else { return Ok(Evaluated::NULL) };
         Ok(date.iso_year().into())
     }),
-    function("$dateToParts", Named(parse_to_parts), to_parts),
-    function("$dateFromParts", Named(parse_from_parts), from_parts),
+    Operator::new("$dateToParts", Named(parse_to_parts), to_parts).second_engine(differs(TO_PARTS)),
+    Operator::new("$dateFromParts", Named(parse_from_parts), from_parts).second_engine(differs(FROM_PARTS)),
 ];
 
-/// Returns whether an operator extracts a part of a date.
-pub(super) fn is_part(operator: &str) -> bool {
-    FUNCTIONS.iter().any(|function| function.name == operator) && !operator.starts_with("$date")
-}
+const DAYS: &[ReplacedError] = &[(16006, 4998202, "~ date must have a format of a date")];
+const TO_PARTS: &[ReplacedError] = &[
+    (40517, 4997701, "~ timezone must be a string"),
+    (40521, 4997702, "~ iso8601 must be a boolean"),
+    (16006, 4997703, "~ date must have the format of a date"),
+    (40485, 4997704, "~ timezone must be a valid timezone"),
+];
+const FROM_PARTS: &[ReplacedError] = &[
+    (31034, 4848972, "a part of a date must evaluate to a value in the range [-32768, 32767]"),
+    (31095, 4848972, "isoWeekYear must evaluate to an integer in the range 1 to 9999"),
+    (40523, 4848972, "year must evaluate to an integer in the range 1 to 9999"),
+    (40515, 4848979, "a part of a date must evaluate to an integer"),
+    (40517, 4848980, "timezone must evaluate to a string"),
+];
 
-/// Parses an optional argument into its value and whether it was given.
-pub(super) fn optional(parser: &mut Parser<'_>, value: Option<Value<'_>>) -> Result<[Expr; 2]> {
-    let given = Expr::Literal(ValueBuf::from(Value::Boolean(value.is_some())));
-    Ok([value.map_or(Ok(Expr::Missing), |value| parser.parse(value))?, given])
+/// Checks the time zone before the date.
+fn zone_before_date<'a>(name: &str, arguments: &mut [Evaluated<'a>]) -> Result<Option<Evaluated<'a>>> {
+    Evaluated::mark_all_read(arguments);
+    let [_, zone, is_given] = arguments else { return Ok(None) };
+    match Zone::from_argument_of_part(name, zone, is_given.is_truthy()) {
+        Ok(Some(_)) => Ok(None),
+        Ok(None) => Ok(Some(Evaluated::NULL)),
+        Err(error) if error.code() == Code(40485) => {
+            Err(Error::new(Code(4998201), format!("{name} timezone must be a valid timezone")))
+        }
+        Err(_) => Err(Error::new(Code(4998200), format!("{name} timezone must be a string"))),
+    }
 }
 
 /// Parses a date, or `{date: …, timezone: …}`, into: date, time zone and whether there is one.
-fn parse(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+fn parse(parser: &mut dyn ParseExpr, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let (date, zone) = match operand {
         Value::Document(given) if given.first().is_none_or(|first| !first.key_bytes().starts_with(b"$")) => {
             let [date, zone] = named(given, ["date", "timezone"], |unknown| {
@@ -80,7 +103,7 @@ fn local(name: &str, arguments: &[Evaluated<'_>]) -> Result<Option<(Date, Time)>
         return Ok(None);
     }
     let moment = moment(date)?;
-    let zone = Zone::from_argument(name, zone, given.is_truthy())?;
+    let zone = Zone::from_argument_of_part(name, zone, given.is_truthy())?;
     Ok(zone.map(|zone| calendar::split(zone.to_local(moment))))
 }
 
@@ -88,7 +111,7 @@ fn part<'a>(name: &str, arguments: &[Evaluated<'_>], take: fn(Date, Time) -> i64
     Ok(local(name, arguments)?.map_or(Evaluated::NULL, |(date, time)| (take(date, time) as i32).into()))
 }
 
-fn parse_to_parts(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+fn parse_to_parts(parser: &mut dyn ParseExpr, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let Value::Document(operand) = operand else {
         return Err(Error::new(Code(40524), format!("{name} only supports an object as its argument")));
     };
@@ -101,10 +124,10 @@ fn parse_to_parts(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Re
     Ok(vec![date, zone, given, parser.parse(iso.unwrap_or(Value::Boolean(false)))?])
 }
 
-fn to_parts<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+fn to_parts<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
     let [date, zone, has_zone, is_iso] = &*arguments else { return Ok(Evaluated::Missing) };
-    date.look_at();
-    let Some(zone) = Zone::from_argument(name, zone, has_zone.is_truthy())? else { return Ok(Evaluated::NULL) };
+    date.mark_read();
+    let Some(zone) = Zone::from_argument(zone, has_zone.is_truthy())? else { return Ok(Evaluated::NULL) };
     let is_iso = match is_iso.value() {
         None | Some(Value::Null | Value::Undefined) => return Ok(Evaluated::NULL),
         Some(Value::Boolean(flag)) => flag,
@@ -134,7 +157,7 @@ const ISO: [&str; 3] = ["isoWeekYear", "isoWeek", "isoDayOfWeek"];
 
 /// Parses the arguments into: whether the date is an ISO one, its three parts, the four parts of
 /// the time, the time zone and whether there is one.
-fn parse_from_parts(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+fn parse_from_parts(parser: &mut dyn ParseExpr, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let Value::Document(operand) = operand else {
         return Err(Error::new(Code(40519), format!("{name} only supports an object as its argument")));
     };
@@ -182,13 +205,13 @@ fn parse_from_parts(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> 
     Ok(arguments)
 }
 
-fn from_parts<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+fn from_parts<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
     let [is_iso, parts @ .., zone, given] = &*arguments else { return Ok(Evaluated::Missing) };
     let (day, time) = parts.split_at(3.min(parts.len()));
     let Some([hour, minute, second, millisecond]) = numbers(time, ["hour", "minute", "second", "millisecond"])? else {
         return Ok(Evaluated::NULL);
     };
-    let Some(zone) = Zone::from_argument(name, zone, given.is_truthy())? else { return Ok(Evaluated::NULL) };
+    let Some(zone) = Zone::from_argument(zone, given.is_truthy())? else { return Ok(Evaluated::NULL) };
     let names = if is_iso.is_truthy() { ISO } else { NATURAL };
     let Some([year, month, day]) = numbers(day, names)? else { return Ok(Evaluated::NULL) };
     if !(1..=9999).contains(&year) {

@@ -2,28 +2,28 @@
 //!
 //! Without a format the server accepts nearly every way of writing a date; see [`free`].
 
+mod fields;
 mod forms;
 mod free;
 mod relative;
 mod zones;
 
-use super::parts::optional;
 use super::zone::{UTC, Zone};
-use crate::expression::arguments::named;
-use crate::expression::functions::Arity::Named;
-use crate::expression::functions::{Function, function};
-use crate::expression::parse::Parser;
-use crate::expression::{Evaluated, Expr};
+use crate::expression::arguments::{named, optional};
+use crate::expression::evaluated::Evaluated;
+use crate::expression::tree::Arity::Named;
+use crate::expression::tree::{Expr, Operator, ParseExpr};
 use document::{Value, ValueBuf};
 use error::{Code, Error, Result};
+use fields::DateFields;
 use values::calendar;
 use values::text::display;
 
-pub(super) static FUNCTIONS: &[Function] = &[function("$dateFromString", Named(parse_arguments), from_string)];
+pub(crate) static OPERATORS: &[Operator] = &[Operator::new("$dateFromString", Named(parse_arguments), from_string)];
 
 /// Parses the arguments into: text, format and whether there is one, time zone and whether there is
 /// one, whether there is a value for errors, that value, the value for null.
-fn parse_arguments(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
+fn parse_arguments(parser: &mut dyn ParseExpr, name: &str, operand: Value<'_>) -> Result<Vec<Expr>> {
     let Value::Document(operand) = operand else {
         let found = operand.kind().alias();
         let message = format!("{name} only supports an object as an argument, found: {found}");
@@ -44,11 +44,11 @@ fn parse_arguments(parser: &mut Parser<'_>, name: &str, operand: Value<'_>) -> R
     Ok(arguments)
 }
 
-fn from_string<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+fn from_string<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
     let [text, format, has_format, zone, has_zone, has_on_error, on_error, on_null] = arguments else {
         return Ok(Evaluated::Missing);
     };
-    text.look_at();
+    text.mark_read();
     let pattern = match format.value() {
         None | Some(Value::Null | Value::Undefined) => None,
         Some(Value::String(pattern)) => Some(pattern),
@@ -61,7 +61,7 @@ fn from_string<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Resul
     };
     pattern.map_or(Ok(()), check_format)?;
     let has_zone = has_zone.is_truthy();
-    let zone = if has_zone { Zone::from_argument(name, zone, true)? } else { None };
+    let zone = if has_zone { Zone::from_argument(zone, true)? } else { None };
     if text.is_nullish() {
         return Ok(on_null.take());
     }
@@ -101,13 +101,13 @@ fn check_format(format: &str) -> Result<()> {
 }
 
 /// Parses a date without a format. Fails with 241.
-pub(in crate::expression) fn parse_text(text: &str) -> Result<i64> {
+pub(crate) fn parse_text(text: &str) -> Result<i64> {
     parse(text, None, None)
 }
 
 fn parse(text: &str, format: Option<&str>, zone: Option<Zone>) -> Result<i64> {
     steps::steps(16 + text.len() / 64);
-    let mut reader = Reader { text, at: 0, parts: Parts::default() };
+    let mut reader = Reader { text, at: 0, parts: DateFields::default() };
     let read = match format {
         Some(format) => reader.by_format(format),
         None if reader.iso().is_some() => Some(()),
@@ -153,54 +153,10 @@ fn failure(message: String) -> Error {
     Error::new(Code::CONVERSION_FAILURE, message)
 }
 
-/// The parts of a date that have been parsed so far.
-#[derive(Clone, Copy, Default)]
-struct Parts {
-    year: Option<i64>,
-    month: Option<i64>,
-    day: Option<i64>,
-    day_of_year: Option<i64>,
-    iso_week: Option<i64>,
-    iso_day: Option<i64>,
-    time_ms: i64,
-    /// The part below a millisecond.
-    microseconds: i64,
-    offset_ms: Option<i64>,
-    zone_at: usize,
-}
-
-impl Parts {
-    fn days(&self) -> Option<i64> {
-        let year = self.year?;
-        if let Some(week) = self.iso_week {
-            return Some(calendar::iso_days(year, week, self.iso_day.unwrap_or(1)));
-        }
-        if let Some(day) = self.day_of_year {
-            return Some(calendar::days(year, 1, day));
-        }
-        Some(calendar::days(year, self.month?, self.day?))
-    }
-
-    /// Returns whether the month has that day, and the day that hour.
-    fn exist(&self) -> bool {
-        let days = self.year.zip(self.month).map_or(31, |(year, month)| calendar::days_in_month(year, month));
-        self.day.is_none_or(|day| day <= days) && self.time_ms < calendar::DAY_MS
-    }
-
-    /// Truncates the microseconds of a moment, towards 1970.
-    fn cut(&self, moment: i64) -> i64 {
-        moment + i64::from(moment < 0 && self.microseconds > 0)
-    }
-
-    fn zone_text<'t>(&self, text: &'t str) -> &'t str {
-        text.get(self.zone_at..).unwrap_or_default().trim()
-    }
-}
-
 struct Reader<'t> {
     text: &'t str,
     at: usize,
-    parts: Parts,
+    parts: DateFields,
 }
 
 impl Reader<'_> {
@@ -287,7 +243,7 @@ impl Reader<'_> {
     fn iso(&mut self) -> Option<()> {
         let read = self.iso_date_and_time();
         if read.is_none() {
-            (self.at, self.parts) = (0, Parts::default());
+            (self.at, self.parts) = (0, DateFields::default());
         }
         read
     }

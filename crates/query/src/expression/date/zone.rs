@@ -1,7 +1,6 @@
 //! Time zones: offsets such as `+05:30` and names of the IANA database, which is compiled in.
 
-use super::parts;
-use crate::expression::Evaluated;
+use crate::expression::evaluated::Evaluated;
 use document::Value;
 use error::{Code, Error, Result};
 use jiff::Timestamp;
@@ -35,23 +34,35 @@ impl Zone {
     }
 
     /// Returns the zone of an operator's argument; `None` if it is null. Fails with 40485 for an
-    /// unknown zone, and with 40533 or 40517 for another type.
-    pub fn from_argument(operator: &str, argument: &Evaluated<'_>, given: bool) -> Result<Option<Zone>> {
+    /// unknown zone, and with 40517 for another type.
+    pub fn from_argument(argument: &Evaluated<'_>, is_given: bool) -> Result<Option<Zone>> {
+        Zone::from_value(argument, is_given, |_| {
+            let message = format!("timezone must evaluate to a string, found {}", argument.type_name());
+            Error::new(Code(40517), message)
+        })
+    }
+
+    /// Like [`Zone::from_argument`], for an operator that extracts a part of a date: fails with
+    /// 40533 for another type.
+    pub fn from_argument_of_part(operator: &str, argument: &Evaluated<'_>, is_given: bool) -> Result<Option<Zone>> {
+        Zone::from_value(argument, is_given, |value| {
+            let (found, value) = (argument.type_name(), display(value));
+            let message =
+                format!("{operator} requires a string for the timezone argument, but was given a {found} ({value})");
+            Error::new(Code(40533), message)
+        })
+    }
+
+    fn from_value(
+        argument: &Evaluated<'_>,
+        is_given: bool,
+        refuse: impl Fn(Value<'_>) -> Error,
+    ) -> Result<Option<Zone>> {
         match argument.value() {
-            _ if !given => Ok(Some(UTC)),
+            _ if !is_given => Ok(Some(UTC)),
             None | Some(Value::Null | Value::Undefined) => Ok(None),
             Some(Value::String(name)) => Zone::parse(name).map(Some),
-            Some(value) if parts::is_part(operator) => {
-                let (found, value) = (argument.type_name(), display(value));
-                let message = format!(
-                    "{operator} requires a string for the timezone argument, but was given a {found} ({value})"
-                );
-                Err(Error::new(Code(40533), message))
-            }
-            Some(_) => {
-                let message = format!("timezone must evaluate to a string, found {}", argument.type_name());
-                Err(Error::new(Code(40517), message))
-            }
+            Some(value) => Err(refuse(value)),
         }
     }
 

@@ -8,9 +8,10 @@
 //! Source: <https://www.php.net/manual/en/datetime.formats.php>; where it is silent, the behavior
 //! of a 6.0 server.
 
+use super::fields::DateFields;
 use super::forms::{self, Form};
 use super::relative::{self, Relative};
-use super::{Parts, zones};
+use super::zones;
 use values::calendar;
 
 const MONTHS: [&str; 12] = [
@@ -34,7 +35,7 @@ const DOUBLE_ZONE: &str = "Double timezone specification";
 const DOUBLE_DATE: &str = "Double date specification";
 
 /// Parses a date. Fails with the server's message.
-pub(super) fn read(text: &str) -> Result<Parts, String> {
+pub(super) fn read(text: &str) -> Result<DateFields, String> {
     let trimmed = text.trim_matches(|letter: char| matches!(letter, ' ' | '\t'..='\r'));
     if trimmed.is_empty() {
         return Err("0: Empty string ' '".to_owned());
@@ -496,7 +497,7 @@ impl Scanner {
         });
     }
 
-    fn finish(mut self, length: usize) -> Result<Parts, String> {
+    fn finish(mut self, length: usize) -> Result<DateFields, String> {
         (self.at, self.letter) = (length + 1, b' ');
         if self.times > 0 && !((0..24).contains(&self.hour) && self.second < 60) {
             self.error("The parsed time was invalid");
@@ -507,7 +508,7 @@ impl Scanner {
         if !self.errors.is_empty() {
             return Err(self.errors.join("; "));
         }
-        let mut parts = Parts { year: self.year, month: self.month, day: self.day, ..Parts::default() };
+        let mut parts = DateFields { year: self.year, month: self.month, day: self.day, ..DateFields::default() };
         (parts.offset_ms, parts.zone_at) = (self.offset.map(|seconds| seconds * 1000), self.zone_at);
         let time = (self.hour * 3600 + self.minute * 60 + self.second) * 1000;
         let microseconds = if self.times > 0 { self.microseconds.unwrap_or(-99_999) } else { 0 };

@@ -1,6 +1,6 @@
 //! Distances from a date: `+1 day`, `next month`, `Saturday`, `first day of`.
 
-use super::Parts;
+use super::fields::DateFields;
 use values::calendar;
 
 /// The distance of a text from the date that it names.
@@ -107,7 +107,7 @@ impl Relative {
     }
 
     /// Moves a date that is complete.
-    pub fn apply(&self, parts: &mut Parts) {
+    pub fn apply(&self, parts: &mut DateFields) {
         let (Some(year), Some(month), Some(day)) = (parts.year, parts.month, parts.day) else { return };
         let (month, day, months) = match self.from_beginning {
             Some(from_beginning) => (month + self.months + i64::from(!from_beginning), 1, 0),
