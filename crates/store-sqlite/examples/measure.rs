@@ -1,4 +1,5 @@
-//! Measures the embedded store alone, without wire or commands: microseconds of this process's CPU per operation.
+//! Measures the embedded store alone, without wire or commands: microseconds of this process's CPU
+//! per operation.
 //!
 //! `cargo run --release -p store-sqlite --example measure [directory]`; DOCUMENTS, MMAP_BYTES,
 //! PAGE_BYTES and CACHE_BYTES change what is tried.

@@ -1,6 +1,7 @@
-//! Which collections and indexes there are: an immutable snapshot that all workers share, replaced as a whole by the writer.
+//! The collections and indexes: an immutable snapshot that all workers share, replaced as a whole
+//! by the writer.
 //!
-//! Each collection carries the SQL of the statements that serve it, so that the hot path builds no strings.
+//! Each collection has the SQL texts of its statements, so that the hot path builds no strings.
 
 mod load;
 pub mod multikey;
@@ -23,9 +24,9 @@ use tokio::sync::watch;
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     collections: HashMap<Namespace, Arc<Collection>, ahash::RandomState>,
-    /// Collections that are there, and whose entries in the catalog are damaged.
+    /// Collections whose catalog entries are damaged.
     unreadable: Vec<Namespace>,
-    /// There are more collections than can be named.
+    /// The names of some collections are lost to damage.
     names_unknown: bool,
 }
 
@@ -35,28 +36,29 @@ pub struct Collection {
     pub namespace: Namespace,
     pub uuid: [u8; 16],
     pub options: DocBuf,
-    /// What the options demand of writes; most collections have no such rules.
+    /// The rules that the options impose on writes; most collections have none.
     pub rules: Option<Arc<Rules>>,
-    /// The default of its indexes and queries; what the keys of `_id` are made by.
+    /// The default collation of its indexes and queries, and that of the keys of `_id`.
     pub collation: Collation,
-    /// What the table's own index is on.
+    /// The field of the table's own index.
     pub id_field: IndexField,
-    /// The secondary indexes in the order of their creation; `_id_` is the table's own.
+    /// The secondary indexes in the order of their creation; `_id_` is the table's own index.
     pub indexes: Vec<Arc<Index>>,
     pub counters: Arc<Counters>,
     pub sql: Arc<CollectionSql>,
 }
 
-/// Figures that change with every write. The writer adds after a commit, everyone reads.
+/// Statistics that change with every write. The writer updates them after a commit.
 #[derive(Debug, Default)]
 pub struct Counters {
     pub documents: AtomicI64,
     pub data_bytes: AtomicI64,
-    /// Damage is in the way of knowing how many documents there are.
+    /// Damage prevents counting the documents.
     pub uncounted: AtomicBool,
-    /// Set once the collection is dropped; cursors still hold it.
+    /// Set once the collection is dropped; cursors may still refer to it.
     pub dropped: AtomicBool,
-    /// Goes up when documents have been added to a capped collection, for those who wait for them.
+    /// Incremented when documents have been added to a capped collection, to wake those that wait
+    /// for them.
     pub additions: watch::Sender<u64>,
 }
 
@@ -64,28 +66,28 @@ pub struct Counters {
 pub struct Index {
     pub id: i64,
     pub shape: IndexShape,
-    /// Not to be used for finding documents.
+    /// Must not be used to find documents.
     pub hidden: bool,
-    /// Kept up by writers, but not all documents are in it yet.
+    /// Maintained by writers, but does not have all documents yet.
     pub building: bool,
-    /// No key may come to be there twice, though some may be already (`prepareUnique`).
+    /// No new duplicate key is allowed, though some may exist already (`prepareUnique`).
     pub prepare_unique: bool,
-    /// Where documents have, or had, arrays: set before the writer commits it, never unset.
-    /// Shared with what the index was before a change of its options.
+    /// The paths where documents have, or had, arrays: set before the writer commits them, never
+    /// unset. Shared with the index's state before a change of its options.
     pub multikey: Arc<Multikey>,
-    /// Documents are committed of which there are no entries yet: whoever reads by the index asks for them first.
-    /// Shared as `multikey` is.
+    /// Documents are committed whose entries are deferred: readers by this index must have them
+    /// applied first. Shared as `multikey` is.
     pub deferred: Arc<AtomicBool>,
-    /// IndexEntries are missing since an earlier process died, and could not be made yet. Shared as
+    /// Entries are missing since an earlier process died, and could not be recovered yet. Shared as
     /// `multikey` is.
     pub incomplete: Arc<AtomicBool>,
     pub sql: IndexSql,
-    /// How a plan by it is told of in a line.
+    /// The summary of plans that scan this index.
     pub summary: PlanSummary,
 }
 
-/// Statements on `c<id>(seq, id, doc)`. Scans of documents give `seq, doc`, and where they go by an index, `key`; scans of keys
-/// give `seq, key`.
+/// Statements on `c<id>(seq, id, doc)`. Scans of documents return `seq, doc`, and `key` if they use
+/// an index. Scans of keys return `seq, key`.
 #[derive(Debug)]
 pub struct CollectionSql {
     pub table: String,
@@ -108,7 +110,7 @@ pub struct IndexSql {
     pub table: String,
     pub insert: String,
     pub delete: String,
-    /// Whether another document has the key.
+    /// Finds another document with the same key.
     pub is_taken: String,
     pub forward: String,
     pub backward: String,
@@ -125,7 +127,7 @@ impl Catalog {
         self.collections.get(&BorrowedNamespace { database, collection })
     }
 
-    /// Fails if the collection is there and its entry in the catalog cannot be read.
+    /// Fails if the collection exists and its catalog entry cannot be read.
     pub fn check_readable(&self, namespace: &Namespace) -> Result<()> {
         if self.unreadable.contains(namespace) {
             return Err(Error::internal(format!("the entry of {namespace} in the catalog is damaged: {ADVICE}")));
@@ -149,7 +151,7 @@ impl Catalog {
         self.collections.remove(namespace)
     }
 
-    /// A database's collections, by name.
+    /// Returns a database's collections, by name.
     pub fn of_database(&self, database: &str) -> Vec<Arc<Collection>> {
         let mut found: Vec<_> =
             self.collections.values().filter(|it| &*it.namespace.database == database).cloned().collect();
@@ -161,7 +163,8 @@ impl Catalog {
         self.collections.keys().map(|namespace| namespace.database.clone()).collect()
     }
 
-    /// A database whose name differs from this one in case alone; MongoDB lets only one of them exist.
+    /// Returns a database whose name differs from this one only in case; MongoDB allows only one of
+    /// them.
     pub fn database_in_other_case(&self, database: &str) -> Option<Box<str>> {
         let same = |other: &str| other.eq_ignore_ascii_case(database);
         let mut names = self.collections.keys().map(|namespace| &namespace.database);
@@ -170,7 +173,7 @@ impl Catalog {
 }
 
 impl Collection {
-    /// Fails where the options have rules or a collation that are none.
+    /// Fails if the options have invalid rules or an invalid collation.
     pub fn new(id: i64, namespace: Namespace, uuid: [u8; 16], options: DocBuf) -> Result<Collection> {
         let sql = Arc::new(CollectionSql::new(id));
         let rules = Rules::of(options.as_doc())?;
@@ -204,7 +207,7 @@ impl Collection {
         self.counters.documents.load(Ordering::Relaxed).max(0) as u64
     }
 
-    /// How many documents there are; fails where damage is in the way of knowing.
+    /// Returns the number of documents. Fails if damage prevents counting.
     pub fn count(&self) -> Result<u64> {
         match self.counters.uncounted.load(Ordering::Relaxed) {
             true => Err(Error::internal(format!("{} is damaged and cannot be counted: {ADVICE}", self.namespace))),
@@ -220,7 +223,7 @@ impl Collection {
         self.counters.dropped.load(Ordering::Acquire)
     }
 
-    /// Specifications of all indexes, `_id_` first.
+    /// Returns the specifications of all indexes, `_id_` first.
     pub fn index_specs(&self) -> Vec<IndexSpec> {
         let mut specs = vec![id_index()];
         let built = self.indexes.iter().filter(|index| !index.building);
@@ -238,7 +241,7 @@ impl Deref for Index {
 }
 
 impl Index {
-    /// Whether entries are missing.
+    /// Returns whether entries are deferred.
     pub fn has_deferred_entries(&self) -> bool {
         self.deferred.load(Ordering::Acquire)
     }
@@ -258,7 +261,7 @@ impl Index {
         })
     }
 
-    /// Whether documents may be found by it.
+    /// Returns whether the index may be used to find documents.
     pub fn is_usable(&self) -> bool {
         !self.hidden && !self.building && !self.incomplete.load(Ordering::Acquire)
     }
@@ -298,7 +301,7 @@ impl CollectionSql {
 impl IndexSql {
     fn new(id: i64, collection: i64, unique: bool) -> IndexSql {
         let table = format!("i{id}");
-        // Behind a unique key there is nothing left to order by.
+        // Keys of a unique index need no second sort column.
         let (ascending, descending) =
             if unique { ("i.key", "i.key DESC") } else { ("i.key, i.seq", "i.key DESC, i.seq DESC") };
         let documents =
@@ -320,7 +323,7 @@ impl IndexSql {
         }
     }
 
-    /// Scans of the index on `_id` that a table of documents has. It takes no entries but the table's own.
+    /// Returns scans of the table's index on `_id`, which SQLite itself maintains.
     fn of_id(table: &str) -> IndexSql {
         let forward =
             |columns| format!("SELECT {columns} FROM {table} WHERE (id, seq) > (?1, ?2) AND id < ?3 ORDER BY id");
@@ -349,7 +352,7 @@ impl IndexSql {
     }
 }
 
-/// The index every collection has.
+/// Returns the index that every collection has.
 pub fn id_index() -> IndexSpec {
     let key = document::doc! { "_id": 1 };
     let spec = document::doc! { "v": 2, "key": &key, "name": "_id_" };

@@ -1,4 +1,5 @@
-//! Checking what is stored: [`validate`] a collection while it is served, [`verify`] all files while they are not.
+//! Checking what is stored: [`validate`] a collection while it is served, [`verify`] all files
+//! while they are not.
 
 pub mod validate;
 pub mod verify;

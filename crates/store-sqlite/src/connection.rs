@@ -1,8 +1,8 @@
-//! How connections to the file are opened, and the tables every file has.
+//! Opening connections to the file, and the tables that every file has.
 //!
-//! The VFS is our own over `unix-excl` (see [`files`]): the first connection takes the file for
-//! this process alone, and the index of the write-ahead log lives on the heap. Beginning and ending
-//! a read then costs no system call.
+//! The VFS is our own on top of `unix-excl` (see [`files`]): the first connection locks the file
+//! for this process alone, and the index of the write-ahead log is on the heap. Beginning and
+//! ending a read then costs no system call.
 
 use crate::engine::Options;
 use crate::files;
@@ -10,37 +10,38 @@ use rusqlite::{Connection, OpenFlags, Result};
 use std::path::Path;
 use std::time::Duration;
 
-/// Prepared statements kept per connection: a dozen for each of the collections in use.
+/// Prepared statements cached per connection: a dozen for each of the collections in use.
 const STATEMENTS_CACHED: usize = 512;
 
-/// Written to the file's header, so that the file is told from other SQLite files ("SLKI").
+/// Written to the file's header, to distinguish it from other SQLite files ("SLKI").
 const APPLICATION_ID: i64 = 0x534C_4B49;
 
-/// The layout of the file; a file with a greater number was made by a newer Selkie. Since the third
-/// one pages carry checksums.
+/// The layout of the file. A greater number means a newer Selkie. Pages have checksums since format
+/// 3.
 pub const FORMAT: i64 = 3;
 
 /// The last layout without checksums.
 const UNCHECKED_FORMAT: i64 = 2;
 
-/// Since which document indexes of a collection lack entries; there since the second format.
+/// The first document of each collection whose index entries are deferred. The table exists since
+/// format 2.
 const DEFERRED_TABLE: &str =
     "CREATE TABLE IF NOT EXISTS late(collection INTEGER PRIMARY KEY, first_seq INTEGER NOT NULL)";
 
-/// Pages that are in the log and not yet in the file, which no mapping shows.
+/// Pages that are in the log and not yet in the file are not mapped, and are cached instead.
 const MAPPED_CACHE_KIB: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Writer,
     Reader,
-    /// Reads documents of several pages, see [`mapped`](crate::read::mapped).
+    /// Reads documents of several pages; see [`mapped`](crate::read::mapped).
     MappedReader,
     /// Moves pages from the log to the file; runs no statements.
     Checkpointer,
 }
 
-/// Opens a connection; the writer's comes first and creates the file.
+/// Opens a connection. The writer's must be the first; it creates the file.
 pub fn open(path: &Path, role: Role, options: &Options) -> Result<Connection> {
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if role == Role::Writer {
@@ -51,8 +52,8 @@ pub fn open(path: &Path, role: Role, options: &Options) -> Result<Connection> {
     }
     let connection = Connection::open_with_flags_and_vfs(path, flags, files::VFS)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
-    // ConnectionPool never wait, and there is one writer. What waits is beginning the log anew, for readers to be done; the writer
-    // does not do that for long, since clients wait for it meanwhile.
+    // Readers never wait, and there is one writer. Only resetting the log waits, for readers to
+    // end. The writer does not wait for long, since clients wait for it meanwhile.
     let patience = if role == Role::Writer { Duration::from_millis(50) } else { Duration::from_secs(10) };
     connection.busy_timeout(patience)?;
     let cache_kib = match role {
@@ -63,10 +64,11 @@ pub fn open(path: &Path, role: Role, options: &Options) -> Result<Connection> {
     };
     if role == Role::Writer {
         connection.pragma_update(None, "page_size", options.page_bytes)?;
-        // Behind the page size, which sets it to nothing.
+        // Must follow the page size, which resets it.
         files::reserve_bytes(&connection)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
-        // What it grows to while it is moved is left to it: the writer would wait for the system to cut it off.
+        // The file keeps the size it reaches during a checkpoint: the writer would wait for the
+        // system to truncate it.
         connection.pragma_update(None, "journal_size_limit", 2 * options.log_bytes_max as i64)?;
     }
     // A negative cache size counts KiB instead of pages.
@@ -82,27 +84,28 @@ pub fn open(path: &Path, role: Role, options: &Options) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Has so much of the file mapped into memory; what was mapped is let go of where that is something else.
+/// Maps up to `bytes` of the file into memory; another number than before drops the mapping.
 pub fn map(connection: &Connection, bytes: u64) -> Result<()> {
-    // The answer is what is possible, which may be less.
+    // SQLite returns the size it uses, which may be smaller.
     connection.pragma_update_and_check(None, "mmap_size", bytes as i64, |_| Ok(()))
 }
 
-/// The name of a table without any rows that is there if documents may have escaped field names.
+/// An empty table that exists if documents may have escaped field names.
 const ESCAPED_NAMES: &str = "escaped_names";
 
-/// Notes in the file, within the transaction that is open, that documents may have escaped field names.
+/// Records, in the running transaction, that documents may have escaped field names.
 pub fn note_escaped_names(connection: &Connection) -> Result<()> {
     connection.execute_batch(&format!("CREATE TABLE IF NOT EXISTS {ESCAPED_NAMES}(unused INTEGER)"))
 }
 
-/// Whether documents may have escaped field names.
+/// Returns whether documents may have escaped field names.
 pub fn has_escaped_names(connection: &Connection) -> Result<bool> {
     let sql = "SELECT count(*) FROM sqlite_schema WHERE name = ?1";
     connection.query_row(sql, [ESCAPED_NAMES], |row| row.get::<_, i64>(0)).map(|count| count > 0)
 }
 
-/// Creates the catalog's tables in a new file. `Ok(false)`: the file is not Selkie's, or made by a newer one.
+/// Creates the catalog's tables in a new file. Returns false if the file is not Selkie's, or was
+/// made by a newer version.
 pub fn prepare_file(connection: &Connection) -> Result<bool> {
     let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;

@@ -1,4 +1,5 @@
-//! The half of the store that belongs to the process: the file, the lock on its directory, the catalog, the threads.
+//! The half of the store that belongs to the process: the file, the lock on its directory, the
+//! catalog, the threads.
 
 use crate::catalog::Catalog;
 use crate::connection::{self, Role};
@@ -19,10 +20,11 @@ use store::{ChangeObserver, DocumentStore, Engine, ObserverSlot};
 /// The file in the data directory that holds all databases.
 pub const FILE_NAME: &str = "selkie.sqlite";
 
-/// Held while the directory is in use. The kernel lets go of the lock when the process ends, however it ends.
+/// Locked while the directory is in use. The kernel releases the lock when the process ends, in
+/// whatever way.
 const LOCK_NAME: &str = "selkie.lock";
 
-/// What can be tuned. The defaults are measured.
+/// Settings of the store. The defaults are measured.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Page cache of each worker's connection.
@@ -31,16 +33,17 @@ pub struct Options {
     pub writer_cache_bytes: usize,
     /// Page size of a new file.
     pub page_bytes: u32,
-    /// How much of the file is mapped into memory for documents of several pages; 0: none. SQLite takes 2 GB at the most.
+    /// The part of the file that is mapped into memory to read documents of several pages; 0: none.
+    /// SQLite's limit is 2 GB.
     pub mmap_bytes: u64,
-    /// The write-ahead log is brought into the file in the background when it grows by this much.
+    /// A checkpoint starts in the background when the write-ahead log has grown by this much.
     pub checkpoint_bytes: u64,
-    /// Past this size the log begins anew once it is in the file; past twice as much writers wait for that. So much stays of it, too.
+    /// Past this size the log is reset once it is checkpointed; past twice this size, writers wait
+    /// for that. The log's file is not truncated below this size.
     pub log_bytes_max: u64,
-    /// Go on without commits that a damaged write-ahead log has lost.
+    /// Start without the commits that a damaged write-ahead log has lost.
     pub accept_lost_writes: bool,
-    /// Files up to this size that were made without checksums get them at the start, for which they
-    /// are written anew.
+    /// Files up to this size without checksums are rewritten with checksums at the start.
     pub add_checksums_up_to: u64,
 }
 
@@ -59,28 +62,28 @@ impl Default for Options {
     }
 }
 
-/// What the writer and all workers share.
+/// The state shared by the writer and all workers.
 pub struct Shared {
     pub path: PathBuf,
     pub options: Options,
-    /// What is known of the file beneath SQLite.
+    /// The state of the file below SQLite.
     pub files: Arc<FileState>,
     catalog: RwLock<Arc<Catalog>>,
-    /// Goes up with each new catalog, so that a worker sees without a lock that its own is still the latest.
+    /// Incremented with each new catalog, so that a worker checks without a lock whether its own is
+    /// the latest.
     version: AtomicU64,
-    /// The writer is about to begin the log anew, for which no read may be under way.
+    /// The writer is about to reset the log, which needs a moment without reads.
     reads_paused: AtomicBool,
-    /// Who keeps answers.
     pub change_observer: ObserverSlot,
 }
 
 impl Shared {
-    /// Whether reads are to begin a moment later.
+    /// Returns whether a new read must wait.
     pub fn are_reads_paused(&self) -> bool {
         self.reads_paused.load(Ordering::Relaxed)
     }
 
-    /// Does `work` while no read begins. Reads under way end within a slice.
+    /// Runs `work` while no read begins. Reads in progress end within a slice.
     pub fn with_reads_paused<T>(&self, work: impl FnOnce() -> T) -> T {
         self.reads_paused.store(true, Ordering::Relaxed);
         let done = work();
@@ -92,13 +95,13 @@ impl Shared {
         self.version.load(Ordering::Acquire)
     }
 
-    /// The latest catalog, and a version that is not newer than it.
+    /// Returns the latest catalog, and a version that is not newer than it.
     pub fn catalog(&self) -> (u64, Arc<Catalog>) {
         let version = self.version();
         (version, self.catalog.read().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    /// Makes a catalog the latest one.
+    /// Publishes a catalog as the latest one.
     pub fn publish(&self, catalog: Arc<Catalog>) {
         *self.catalog.write().unwrap_or_else(PoisonError::into_inner) = catalog;
         self.version.fetch_add(1, Ordering::Release);
@@ -111,7 +114,7 @@ pub struct SqliteEngine {
     threads: Mutex<Option<Threads>>,
 }
 
-/// StatementEnd in this order: each hands what it has left to the next.
+/// The threads, stopped in this order: each passes its remaining work to the next.
 struct Threads {
     writer: std::thread::JoinHandle<()>,
     syncer: Syncer,
@@ -119,9 +122,10 @@ struct Threads {
     _lock: File,
 }
 
-/// Opens the store in a directory, which is made if there is none.
+/// Opens the store in a directory, which is created if it does not exist.
 ///
-/// Fails with a sentence for the person who starts the program: the directory is in use, is not writable, or holds something else.
+/// Fails with a sentence for the operator: the directory is in use, is not writable, or has other
+/// content.
 pub fn open(directory: &Path, options: Options) -> Result<Arc<dyn Engine>> {
     let refuse = |what: &str, error: &dyn std::fmt::Display| {
         Error::new(Code::OPERATION_FAILED, format!("cannot {what} {}: {error}", directory.display()))
@@ -157,7 +161,7 @@ pub fn open(directory: &Path, options: Options) -> Result<Arc<dyn Engine>> {
         files.health.fail("the catalog is damaged, and not all indexes are known");
     }
     let catalog = Arc::new(catalog);
-    // The files are there once something was read.
+    // The files exist once something was read.
     let watched = [path.clone(), wal::path(&path)];
     files.health.watch(watched).map_err(|error| refuse("find the files in", &error))?;
     let shared = Arc::new(Shared {
@@ -177,8 +181,8 @@ pub fn open(directory: &Path, options: Options) -> Result<Arc<dyn Engine>> {
     Ok(Arc::new(SqliteEngine { shared, writer, threads }))
 }
 
-/// Adds checksums to a file of an earlier version where that does not take long, and says so where
-/// it does.
+/// Adds checksums to a file of an earlier version if that is quick, and otherwise logs how to add
+/// them.
 fn add_missing_checksums(path: &Path, options: &Options) -> Result<()> {
     let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     if bytes > options.add_checksums_up_to {
@@ -208,7 +212,8 @@ pub fn lock_directory(directory: &Path) -> Result<File> {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
-            // The file names the process for people; not being able to read it changes nothing.
+            // The file names the process for the operator; if it cannot be read, nothing else
+            // changes.
             let _ = file.read_to_string(&mut holder);
             let holder = match holder.trim() {
                 "" => String::new(),
@@ -238,7 +243,7 @@ impl Engine for SqliteEngine {
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(threads) = threads else { return };
         self.writer.stop();
-        // A thread that panicked has said so; there is nothing left to wait for.
+        // A thread that panicked has logged it; there is nothing left to wait for.
         let _ = threads.writer.join();
         threads.syncer.stop();
         threads.checkpointer.stop();

@@ -4,19 +4,18 @@ use error::{Code, Error};
 use rusqlite::ffi;
 use store::Namespace;
 
-/// Why a piece of work did not succeed.
+/// The reason why an attempt failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// The request is at fault: it is answered with this, and nothing else is concerned.
+    /// The request is at fault: it gets this error, and nothing else is affected.
     Refused(Error),
-    /// SQLite failed: the transaction it happened in is lost.
+    /// SQLite failed: the transaction is lost.
     Engine(rusqlite::Error),
-    /// The writer does not carry it out, because others would wait for it too long: it is left to
-    /// the worker.
+    /// It takes so long that others would wait for the writer: the worker must do it.
     TooSlow(SlowPart),
 }
 
-/// What takes long.
+/// The slow part of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowPart {
     /// Finding the documents.
@@ -55,7 +54,7 @@ impl From<Failure> for Error {
     }
 }
 
-/// What a client is told when SQLite fails.
+/// Returns the client's error for a failure of SQLite.
 pub fn engine_error(error: rusqlite::Error) -> Error {
     if is_damage(&error) {
         return Error::new(Code::INTERNAL_ERROR, format!("the embedded store's file is damaged ({error}): {ADVICE}"));
@@ -70,13 +69,13 @@ pub fn engine_error(error: rusqlite::Error) -> Error {
     Error::new(code, format!("the embedded store failed: {error}"))
 }
 
-/// What to do about damage.
+/// Advice on damage.
 pub const ADVICE: &str = "run validate or `selkie verify`, and restore it from a backup";
 
-/// Whether the error says that the file does not hold what was written to it.
+/// Returns whether the error means that the file does not have the content that was written.
 pub fn is_damage(error: &rusqlite::Error) -> bool {
     let Some(code) = error.sqlite_error().map(|error| error.extended_code) else {
-        // A column whose type is another one than ever was written, or text that is not UTF-8.
+        // A column of a type that was never written, or text that is not UTF-8.
         return matches!(
             error,
             rusqlite::Error::InvalidColumnType(..)
@@ -88,7 +87,7 @@ pub fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(code & 0xFF, ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB) || code == ffi::SQLITE_IOERR_DATA
 }
 
-/// Names the collection in an error that says that the file is damaged.
+/// Adds the collection's name to an error of damage.
 pub fn in_collection(failure: Failure, namespace: &Namespace) -> Failure {
     match failure {
         Failure::Engine(error) if is_damage(&error) => Failure::Refused(damaged(namespace, &error)),
@@ -96,18 +95,19 @@ pub fn in_collection(failure: Failure, namespace: &Namespace) -> Failure {
     }
 }
 
-/// What a client is told of a collection that cannot be read whole.
+/// Returns the client's error for a collection that cannot be read completely.
 pub fn damaged(namespace: &Namespace, error: &rusqlite::Error) -> Error {
     Error::internal(format!("{namespace} is damaged ({error}): {ADVICE}"))
 }
 
-/// Whether the error says that a row with this key is there already.
+/// Returns whether the error means that a row with this key exists.
 pub fn is_duplicate(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error().map(|error| error.extended_code);
     matches!(code, Some(ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY))
 }
 
-/// Whether the error says that a table is gone: the collection or index was dropped since the catalog was read.
+/// Returns whether the error means that a table does not exist: the collection or index was dropped
+/// since the catalog was read.
 pub fn is_gone(error: &rusqlite::Error) -> bool {
     let plain = error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_ERROR);
     plain && error.to_string().contains("no such table")

@@ -1,10 +1,10 @@
-//! The database's files beneath SQLite: checksums of pages, their identity, failed syncs, damage to
-//! the write-ahead log.
+//! The database's files below SQLite: checksums of pages, identity, failed syncs, damage to the
+//! write-ahead log.
 //!
-//! [`vfs`] passes SQLite's reads and writes on to its own VFS and looks at each: [`checksum`] is
-//! written with a page and verified when the page is read. [`mark`] records beside the log how far
-//! it was written and synced, so that [`wal`] can tell at the next start whether commits are
-//! missing. [`health`] ends writing once a write could be lost.
+//! [`vfs`] passes SQLite's reads and writes on to SQLite's own VFS and checks each: a [`checksum`]
+//! is written with a page and verified when the page is read. [`mark`] records beside the log how
+//! far it was written and synced, so that [`wal`] can detect missing commits at the next start.
+//! [`health`] stops writes once a write could be lost.
 
 pub mod checksum;
 pub mod health;
@@ -39,7 +39,7 @@ pub const FRAME_HEADER_BYTES: u64 = 24;
 /// The state of one database file, shared by all connections to it.
 pub struct FileState {
     pub path: PathBuf,
-    /// Pages carry checksums.
+    /// Pages have checksums.
     checked: AtomicBool,
     page_bytes: AtomicUsize,
     log: Mutex<LogState>,
@@ -50,11 +50,11 @@ pub struct FileState {
     pub health: Health,
 }
 
-/// The running generation of the write-ahead log, which began with its header.
+/// The current generation of the write-ahead log, which began with its header.
 #[derive(Default)]
 struct LogState {
     salts: [u8; 8],
-    /// Where the last frame that ends a commit ends.
+    /// The end of the last frame that ends a commit.
     commit_end: u64,
     synced: u64,
     checkpointed: u64,
@@ -97,7 +97,7 @@ impl FileState {
     }
 
     /// Registers the state of a file that is about to be opened. Files that are new, or whose first
-    /// page carries a checksum, are read and written with checksums.
+    /// page has a checksum, are read and written with checksums.
     pub fn register(path: &Path, page_bytes: usize) -> std::io::Result<Arc<FileState>> {
         let path = match path.parent().map(Path::canonicalize) {
             Some(Ok(folder)) => folder.join(path.file_name().unwrap_or_default()),
@@ -126,7 +126,7 @@ impl FileState {
         self.checked.load(Ordering::Acquire)
     }
 
-    /// Returns the page size if pages carry checksums.
+    /// Returns the page size if pages have checksums.
     fn checked_page_bytes(&self) -> Option<usize> {
         self.is_checked().then(|| self.page_bytes.load(Ordering::Relaxed))
     }
@@ -135,7 +135,7 @@ impl FileState {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over the log that an earlier process left.
+    /// Takes over the log of an earlier process.
     fn adopt(&self, inspection: &wal::Inspection) {
         let wal::Log { salts, end, page_bytes, .. } = inspection.log;
         if end == 0 {
@@ -148,7 +148,7 @@ impl FileState {
         (log.synced, log.checkpointed) = (mark.synced, mark.checkpointed);
     }
 
-    /// Has the log's state recorded in a file from now on.
+    /// Records the log's state in a file from now on.
     pub fn set_mark_file(&self, file: MarkFile) {
         let mut log = self.log();
         log.file = Some(file);
@@ -160,7 +160,7 @@ impl FileState {
         self.log().write_mark(false);
     }
 
-    /// Returns what [`FileState::note_synced`] is to be called with after a sync that begins now.
+    /// Returns the argument of [`FileState::note_synced`] for a sync that begins now.
     pub fn before_sync(&self) -> ([u8; 8], u64) {
         let log = self.log();
         (log.salts, log.commit_end)
@@ -175,7 +175,7 @@ impl FileState {
         }
     }
 
-    /// Records that so many frames of the log are in the database file.
+    /// Records that this many frames of the log are in the database file.
     pub fn note_checkpointed(&self, salts: [u8; 8], frames: u64) {
         let page_bytes = self.page_bytes.load(Ordering::Relaxed) as u64;
         let mut log = self.log();
@@ -185,7 +185,7 @@ impl FileState {
         }
     }
 
-    /// Logs a page whose checksum does not match, once.
+    /// Logs a page with a wrong checksum, once.
     fn report(&self, page: u64) {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         if logged.len() < LOGGED_MAX && logged.insert(page) {
@@ -203,7 +203,7 @@ impl LogState {
         }
     }
 
-    /// The log begins with a new header, or is emptied.
+    /// Called when the log starts with a new header, or is emptied.
     fn begin(&mut self, salts: [u8; 8], end: u64) {
         let file = self.file.take();
         *self = LogState { salts, commit_end: end, synced: 0, file, ..LogState::default() };
@@ -211,16 +211,16 @@ impl LogState {
     }
 }
 
-/// The first page of a database file, as far as its checksum tells.
+/// The first page of a database file, judged by its checksum.
 #[derive(Debug, PartialEq, Eq)]
 pub enum FirstPage {
-    /// There is no file, or nothing in it.
+    /// The file does not exist or is empty.
     Missing,
-    /// Its checksum is right. The page size is beside it.
+    /// Its checksum is right. The value is the page size.
     Checked(usize),
     /// The file has no checksums.
     Unchecked,
-    /// It had a checksum, and something was changed since.
+    /// It had a checksum, and was changed since.
     Damaged,
 }
 

@@ -1,25 +1,24 @@
 //! The embedded document store: BSON in one SQLite file.
 //!
-//! What comes in are plans to scan and batches to write; what goes out are documents as borrowed blobs, straight from
-//! SQLite's page to the sink, and outcomes. There is no transcoding anywhere.
+//! Plans to scan and batches to write come in. Documents go out as borrowed blobs, straight from
+//! SQLite's page to the sink, and outcomes of statements. Nothing is transcoded.
 //!
-//! In reading order: [`engine`] (the half that belongs to the process, and how it starts), [`store`] (the half of a
-//! worker), then the two paths through it:
+//! In reading order: [`engine`] (the half of the process, and how it starts), [`worker`] (the half
+//! of a worker thread) and [`store`] (the contract). Then the two paths:
 //!
-//! - reading: [`planner`] turns a query into a [`plan`], [`scan`] runs it in slices on the worker's own connection (with [`index_keys::key_filter`]
-//!   where keys tell which documents are worth fetching), or on another one where documents are large ([`mapped`]); [`lookup`]
-//!   finds one document by `_id` without either;
-//! - writing: [`writer`] is one thread that commits what all workers send in groups, [`sync`] makes it durable and keeps the
-//!   write-ahead log short.
+//! - reading: [`planner`] turns a query into a [`plan`], and [`read`] scans it in slices on the
+//!   worker's own connections;
+//! - writing: [`write`] is one thread that commits the batches of all workers in groups.
+//!   [`files::sync`] makes commits durable and limits the size of the write-ahead log.
 //!
-//! Beneath both: [`catalog`] (collections and indexes, shared as snapshots), [`index_keys`]
-//! (documents and conditions to index keys), [`multikey`] (where arrays are), [`connection`] (how
-//! files are opened), [`files`] (what is looked at beneath SQLite), [`failure`] (SQLite's errors in
-//! MongoDB's terms).
+//! Below both: [`catalog`] (collections and indexes, shared as snapshots), [`index_keys`]
+//! (documents and conditions to index keys), [`connection`] (opening the file), [`files`]
+//! (checksums below SQLite), [`failure`] (SQLite's errors in MongoDB's terms). [`check`] looks for
+//! damage.
 //!
-//! What this crate never does: decide whether a document matches (that is `query`'s), or hold a
+//! This crate never decides whether a document matches, which is up to `query`. It never holds a
 //! statement open across an `await`, which would pin a snapshot of the log. Work on a document may
-//! be suspended in the middle, so a read has its connection for itself ([`readers`]).
+//! be suspended, so each read has a connection of its own ([`read::connections`]).
 
 mod catalog;
 mod check;

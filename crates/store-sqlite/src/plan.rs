@@ -1,4 +1,4 @@
-//! A plan: how to reach the documents of a query.
+//! A plan: how to find the documents of a query.
 
 pub mod explain;
 
@@ -21,37 +21,37 @@ use store::{Examined, ExaminedCounter, ExplainContext, Plan, PlanFacts, PlanSumm
 #[derive(Debug)]
 pub struct SqlitePlan {
     pub facts: PlanFacts,
-    /// `None`: there is no such collection, and nothing to find.
+    /// `None`: the collection does not exist, and nothing can be found.
     pub collection: Option<Arc<Collection>>,
     pub access: Access,
-    /// A scan stops behind the last document, to go on from there.
+    /// A scan stops behind the last document, and can continue there later.
     pub tailable: bool,
-    /// What scans have looked at, but for what the scans of indexes have in a counter of their own.
+    /// Counts of scans, except those of index scans, which have counters of their own.
     pub counter: ExaminedCounter,
 }
 
 #[derive(Debug)]
 pub enum Access {
-    /// The collection's table in natural order.
+    /// The collection's table, in natural order.
     Natural { forward: bool },
-    /// Documents by the key of their `_id`, in the order given.
+    /// Documents by the key of their `_id`, in this order.
     Points(SmallVec<[Key; 1]>),
     /// Ranges of an index, in its order.
     Index(IndexScan),
-    /// Several scans of indexes; a document that more than one of them reaches is given once.
+    /// Several index scans; a document found by more than one of them is given once.
     Union(Union),
-    /// Around a point, by distance.
+    /// Documents around a point, by distance.
     Near(NearScan),
 }
 
-/// An index with the places whose distance is asked for.
+/// A scan by distance, of an index with a geometry field.
 #[derive(Debug)]
 pub struct NearScan {
     pub index: Arc<Index>,
     pub near: Arc<Near>,
-    /// What its keys begin with in front of the places.
+    /// The values of the fields in front of the geometry.
     pub front: GeoPrefix,
-    /// What its keys have to meet behind the places.
+    /// Conditions on the fields behind the geometry.
     pub filter: Option<KeyFilter>,
 }
 
@@ -61,45 +61,45 @@ pub struct IndexScan {
     pub index: Option<Arc<Index>>,
     /// Disjoint, ascending.
     pub intervals: Vec<Interval>,
-    /// What a key within the intervals has to meet besides: bounds on fields that the intervals say nothing about.
+    /// Bounds on fields that the intervals do not express.
     pub filter: Option<KeyFilter>,
     pub forward: bool,
-    /// One document is enough for all keys that are the same up to this field.
+    /// One document is enough for all keys that are equal up to this field.
     pub distinct_field: Option<usize>,
-    /// What the intervals were made from, per field, for `explain`.
+    /// The bounds from which the intervals were built, per field, for `explain`.
     pub bounds: Vec<(String, FieldBounds)>,
-    /// Keys are given in the place of documents where they tell all that is asked for.
+    /// Documents are built from keys if these have all requested fields.
     pub covered: Option<CoveredFields>,
-    /// The search by words that the intervals are for: one for each term.
+    /// The text search of the intervals: one for each term.
     pub search: Option<Arc<TextSearch>>,
     pub counter: ExaminedCounter,
 }
 
-/// What is asked for of documents are fields of the index that is scanned.
+/// A covered scan: all requested fields are fields of the index.
 #[derive(Debug)]
 pub struct CoveredFields {
-    /// Which of the index's fields, in its order.
+    /// Whether each of the index's fields is requested, in its order.
     pub requested: Vec<bool>,
-    /// The first keys did not tell their values: documents are read from there on.
+    /// The first keys could not be decoded: from there on, documents are read.
     pub gave_up: AtomicBool,
 }
 
 #[derive(Debug)]
 pub struct Union {
     pub branches: Vec<IndexScan>,
-    /// Each branch gives the order of the query's sort, and so does the union: which of the branches' fields that is by. Without it,
-    /// one branch comes behind the other.
+    /// Each branch gives the order of the query's sort, by these of its fields, and the union
+    /// merges them. Without it, the branches are read in sequence.
     pub merged: Option<Vec<Vec<SortField>>>,
-    /// The branches are what one scan of one index was taken apart to, for the order's sake.
+    /// The branches are one index scan, exploded to give the order of the sort.
     pub exploded: bool,
 }
 
 /// A field of an index as part of a sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SortField {
-    /// The field's place in the index.
+    /// The field's number in the index.
     pub at: usize,
-    /// The index has the field in the other direction than the sort.
+    /// The index has the field in the opposite direction.
     pub inverted: bool,
 }
 
@@ -108,7 +108,7 @@ impl IndexScan {
         self.index.as_ref().map_or(PlanSummary::Name("IXSCAN { _id: 1 }"), |index| index.summary.clone())
     }
 
-    /// Everything within the intervals, in the index's order.
+    /// Returns a scan of the intervals, in the index's order.
     pub fn new(index: Option<Arc<Index>>, intervals: Vec<Interval>) -> IndexScan {
         IndexScan {
             index,
@@ -135,19 +135,19 @@ impl IndexScan {
         self.index.as_ref().is_some_and(|index| matches!(index.kind, store::IndexKind::Sphere(_)))
     }
 
-    /// Which values are those that their keys are taken for.
+    /// Returns the types of keys that identify their values.
     pub fn exact_key_types(&self) -> ExactKeyTypes {
         self.index.as_ref().map(|index| index.multikey.exact_key_types()).unwrap_or_default()
     }
 
-    /// Whether a key is one of those that the scan looks for.
+    /// Returns whether the scan includes a key.
     pub fn contains_key(&self, key: &[u8]) -> bool {
         let behind = self.intervals.partition_point(|interval| *interval.high <= *key);
         self.intervals.get(behind).is_some_and(|interval| interval.contains(key))
             && self.filter.as_ref().is_none_or(|filter| filter.accepts(key))
     }
 
-    /// The keys of a document that the scan meets, in ascending order.
+    /// Returns the keys of a document that the scan includes, in ascending order.
     pub fn matching_keys(&self, document: Doc<'_>, collection: &Collection) -> Result<Vec<Key>> {
         let mut keys = match &self.index {
             Some(index) => keys::index_keys(document, index)?,
@@ -161,35 +161,37 @@ impl IndexScan {
         Ok(keys)
     }
 
-    /// Which fields keys are to tell, as long as they do.
+    /// Returns the fields to decode from keys, unless the scan gave up decoding.
     pub fn covered(&self) -> Option<&CoveredFields> {
         self.covered.as_ref().filter(|covered| !covered.gave_up.load(Ordering::Relaxed))
     }
 
-    /// Whether no documents but those are looked at whose keys do not tell all; and none have been so far.
+    /// Returns whether no document has been read so far, since all keys could be decoded.
     pub fn is_covered(&self) -> bool {
         self.covered().is_some() && self.counter.get().documents == 0
     }
 
-    /// The statements that scan the index.
+    /// Returns the statements that scan the index.
     pub fn sql<'s>(&'s self, collection: &'s Collection) -> &'s IndexSql {
         self.index.as_ref().map_or(&collection.sql.id, |index| &index.sql)
     }
 
-    /// The index's fields.
+    /// Returns the index's fields.
     pub fn fields<'s>(&'s self, collection: &'s Collection) -> &'s [IndexField] {
         self.index.as_ref().map_or(std::slice::from_ref(&collection.id_field), |index| &index.fields)
     }
 }
 
 impl SqlitePlan {
-    /// The collection, if the plan gives all of it: then its counters know how many documents that is.
+    /// Returns the collection if the plan gives all of it: then its counters have the number of
+    /// documents.
     pub fn whole_collection(&self) -> Option<&Collection> {
         let whole = self.facts.exact && matches!(self.access, Access::Natural { .. });
         self.collection.as_deref().filter(|collection| whole && !collection.is_dropped())
     }
 
-    /// The scan that has one key for each document of the plan: counting the ones is counting the others.
+    /// Returns the scan if it has one key for each document of the plan, so that counting keys
+    /// counts documents.
     pub fn one_key_per_document(&self) -> Option<(&Collection, &IndexScan)> {
         let (Access::Index(scan), Some(collection)) = (&self.access, self.collection.as_deref()) else { return None };
         let one_point = || match scan.bounds.as_slice() {
@@ -201,7 +203,7 @@ impl SqlitePlan {
             .then_some((collection, scan))
     }
 
-    /// The indexes that are read and lack entries: of this collection, and their numbers.
+    /// Returns the indexes of the plan that have deferred entries: their collection and ids.
     pub fn deferred_indexes(&self) -> Option<(&Collection, Vec<i64>)> {
         let mut deferred = Vec::new();
         let mut note = |index: &Index| {
@@ -218,8 +220,8 @@ impl SqlitePlan {
         self.collection.as_deref().filter(|_| !deferred.is_empty()).map(|collection| (collection, deferred))
     }
 
-    /// Whether the plan reads few documents, however large the collection: those of some `_id`s, or, where `one` is
-    /// enough and nothing has to be sorted, the first of an index's keys.
+    /// Returns whether the plan reads few documents, however large the collection: those of some
+    /// `_id`s, or, if `one` is enough and no sort is needed, the first of an index's keys.
     pub fn reads_few(&self, one: bool) -> bool {
         match &self.access {
             Access::Points(_) => true,

@@ -1,12 +1,13 @@
 //! From a query to a plan.
 //!
-//! The rule that everything here keeps: what a plan gives contains every document that matches. A condition that cannot be
-//! turned into bounds on an index is left to the evaluator, and the plan is then not `exact`.
+//! The invariant of this module: a plan finds every document that matches. A condition that cannot
+//! be turned into bounds on an index is left to the evaluator, and the plan is then not `exact`.
 //!
-//! In reading order: [`wanted`] takes a query apart into conditions; [`candidate`] sees what an index can do for them, by way of
-//! [`index_keys`] (conditions as ranges of keys) and [`order`] (sorts); [`hashed`], [`places`] and [`wildcard_scan`] do the same for indexes
-//! of other kinds; [`union`] puts several together for a disjunction; [`text`] has searches by words; [`choice`] decides; [`covered`] sees whether keys will
-//! do in the place of documents.
+//! In reading order: [`index_keys::conditions`] splits a query into conditions. [`candidate`]
+//! computes the bounds of an index and whether it gives the [`sort_order`]; [`hashed`],
+//! [`geo_scan`] and [`wildcard_scan`] do the same for other kinds of index. [`union`] combines
+//! indexes for a disjunction, [`text`] plans text searches, [`choice`] compares access paths by
+//! cost, and [`covered`] decides whether keys replace documents.
 
 mod candidate;
 mod choice;
@@ -33,13 +34,14 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use store::{ExaminedCounter, PlanFacts, Query};
 
-/// The path MongoDB sorts by when natural order is asked for.
+/// The path by which MongoDB sorts for natural order.
 const NATURAL: &str = "$natural";
 
-/// Counts the keys of a scan, up to a number: how indexes are compared where their bounds do not tell.
+/// Counts the keys of a scan, up to a limit: how indexes are compared where their bounds do not
+/// decide.
 pub type Measure<'m> = &'m dyn Fn(&Collection, &IndexScan, u64) -> u64;
 
-/// Decides how to find what `query` wants.
+/// Decides how to find the documents of `query`.
 pub fn plan(collection: Option<&Arc<Collection>>, query: &Query<'_>, measure: Measure<'_>) -> Result<SqlitePlan> {
     let Some(collection) = collection else {
         let facts = PlanFacts { exact: true, sorted: true, view: false };
@@ -60,7 +62,7 @@ pub fn plan(collection: Option<&Arc<Collection>>, query: &Query<'_>, measure: Me
     Ok(plan)
 }
 
-/// As [`plan`], by the indexes that an index filter leaves. Hints count for nothing then.
+/// As [`plan`], with the indexes that an index filter allows. Hints are ignored then.
 fn plan_with_filter(
     collection: &Arc<Collection>,
     query: &Query<'_>,
@@ -103,7 +105,7 @@ fn choose(
     Ok(choice::best(collection, &wanted, measure).unwrap_or_else(|| natural(collection, &wanted, true)))
 }
 
-/// As [`plan`], where one document for each value of `path` is enough.
+/// As [`plan`], for callers that need one document for each value of `path`.
 pub fn plan_distinct(
     collection: &Arc<Collection>,
     query: &Query<'_>,
@@ -118,7 +120,7 @@ pub fn plan_distinct(
     found.map_or_else(|| plan(Some(collection), query, measure), Ok)
 }
 
-/// Whether every document that a scan gives meets a condition, for its keys say so.
+/// Returns whether every document of a scan meets a condition, by its keys.
 pub fn meets(scan: &IndexScan, collection: &Collection, path: &str, test: &Test) -> bool {
     let wildcard = scan.index.as_ref().is_some_and(|index| matches!(index.kind, store::IndexKind::Wildcard(_)));
     if scan.index.as_ref().is_some_and(|index| !index.kind.is_ordered()) && !wildcard {
@@ -136,7 +138,7 @@ pub fn meets(scan: &IndexScan, collection: &Collection, path: &str, test: &Test)
     })
 }
 
-/// The plan for a name that is a view's: it gives nothing but that.
+/// Returns the plan for a view's name, which only says so.
 pub fn view() -> SqlitePlan {
     let facts = PlanFacts { exact: false, sorted: false, view: true };
     SqlitePlan {
@@ -148,13 +150,13 @@ pub fn view() -> SqlitePlan {
     }
 }
 
-/// The plan that follows a capped collection.
+/// Returns the plan that follows a capped collection.
 pub fn tail(collection: Arc<Collection>) -> SqlitePlan {
     let plan = with_access(&collection, false, true, Access::Natural { forward: true });
     SqlitePlan { tailable: true, ..plan }
 }
 
-/// The plan for everything in natural order, for the writer's own walks over a collection.
+/// Returns the plan for all documents in natural order, for the writer's own scans.
 pub fn everything(collection: &Arc<Collection>) -> SqlitePlan {
     with_access(collection, true, true, Access::Natural { forward: true })
 }
@@ -179,7 +181,7 @@ fn natural(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>, forward: boo
     with_access(collection, exact, sorted, Access::Natural { forward })
 }
 
-/// The natural order of a clustered collection: that of `_id`.
+/// Returns the plan in natural order of a clustered collection: that of `_id`.
 fn clustered_order(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>, forward: bool) -> SqlitePlan {
     let mut unsorted = wanted.clone();
     (unsorted.sort, unsorted.natural) = (None, None);
@@ -191,7 +193,7 @@ fn clustered_order(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>, forw
     plan
 }
 
-/// `_id` equal to one value or to one of several: looked up one by one.
+/// Plans a lookup by `_id`, if it must equal one of several values.
 fn by_id(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>) -> Option<SqlitePlan> {
     let collation = &collection.collation;
     let ids = wanted.conditions.iter().filter(|condition| condition.path == "_id");
@@ -203,7 +205,7 @@ fn by_id(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>) -> Option<Sqli
     if values.iter().any(|value| value.kind() == Kind::Array) {
         return None;
     }
-    // Null stands for undefined too, which has a key of its own.
+    // A query for null also finds undefined, which has a key of its own.
     let nulls = values.iter().any(|value| value.kind() == Kind::Null);
     let undefined = nulls.then(|| Value::Undefined.to_owned());
     let mut points: SmallVec<[Key; 1]> = SmallVec::with_capacity(values.len());
@@ -224,13 +226,14 @@ fn by_id(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>) -> Option<Sqli
         points.reverse();
     }
     let exact = wanted.is_complete() && wanted.conditions.len() == 1;
-    // Beside other conditions, and by another collation, MongoDB sorts even the one document, and says so if it cannot be sorted.
+    // With other conditions, or by another collation, MongoDB sorts even a single document, and
+    // fails if it cannot be sorted.
     let is_one = points.is_empty() || exact && points.len() == 1 && sort.is_some();
     let sorted = wanted.sort.is_none() || is_one || by_id.is_some();
     Some(with_access(collection, exact, sorted, Access::Points(points)))
 }
 
-/// The test as one that keys made by this collation answer; `None` where strings compare by another one.
+/// Returns the test that keys of this collation decide; `None` if strings compare by another one.
 fn by_keys<'t>(test: &'t Test, collation: &document::Collation) -> Option<&'t Test> {
     match test {
         Test::Collated(test, of) => (of == collation).then_some(&**test),
@@ -240,18 +243,20 @@ fn by_keys<'t>(test: &'t Test, collation: &document::Collation) -> Option<&'t Te
     }
 }
 
-/// The scan by an index that is not ordered by values, if there is a condition that its kind can answer.
+/// Returns the scan of an index that is not ordered by values, if its kind serves one of the
+/// conditions.
 fn unordered_scan(index: &Arc<Index>, wanted: &PlannerQuery<'_>) -> Option<IndexScan> {
     geo_scan::scan_of(index, wanted).or_else(|| hashed::scan_of(index, wanted)).or_else(|| wildcard_scan(index, wanted))
 }
 
-/// The scan of an index over all fields.
+/// Returns the scan of a wildcard index.
 fn wildcard_scan(index: &Arc<Index>, wanted: &PlannerQuery<'_>) -> Option<IndexScan> {
     let BoundedKeys { intervals, bounds, filter } = wildcard::bounded_keys(index, wanted)?;
     Some(IndexScan { bounds, filter, ..IndexScan::new(Some(index.clone()), intervals) })
 }
 
-/// The plan that a hint asks for, even where the index leaves documents out, as MongoDB has it. Error 2 when there is no such index.
+/// Plans by a hint, even if the index lacks documents, as MongoDB does. Fails with 2 if the index
+/// does not exist.
 fn hinted(collection: &Arc<Collection>, query: &Query<'_>, wanted: &PlannerQuery<'_>) -> Result<Option<SqlitePlan>> {
     let pattern = match query.hint {
         None => return Ok(None),
@@ -290,7 +295,7 @@ fn hinted(collection: &Arc<Collection>, query: &Query<'_>, wanted: &PlannerQuery
     }))
 }
 
-/// The plan that goes through an index from `min` to `max`; conditions are left to the evaluator.
+/// Plans a scan from `min` to `max`; conditions are left to the evaluator.
 fn key_range_plan(
     collection: &Arc<Collection>,
     index: Option<&Arc<Index>>,
@@ -305,7 +310,7 @@ fn key_range_plan(
         for interval in &mut scan.intervals {
             (interval.low, interval.high) = (range.low().to_vec(), range.high().to_vec());
         }
-        // `explain` has none to show, as MongoDB.
+        // `explain` shows no bounds here, as in MongoDB.
         scan.bounds.clear();
     }
     plan

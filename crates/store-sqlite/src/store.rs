@@ -1,4 +1,4 @@
-//! The contract of document stores, fulfilled by a worker's half.
+//! The contract of document stores, implemented by a worker's half.
 
 use crate::catalog::Collection;
 use crate::check::validate;
@@ -19,7 +19,7 @@ use store::{
     Validation, WriteBatch, rules, views,
 };
 
-/// Documents of a random sample that are looked up before other sessions of the worker have their turn.
+/// Documents of a random sample that are read before other sessions of the worker have their turn.
 const SAMPLED_AT_ONCE: usize = 64;
 
 impl DocumentStore for SqliteStore {
@@ -56,7 +56,7 @@ impl DocumentStore for SqliteStore {
         &'a self,
         plan: &'a dyn Plan,
         after: Option<&'a Position>,
-        // Rows are read one by one as the sink takes them, so there is nothing to be told in advance.
+        // Rows are read one by one as the sink takes them, so the number is of no use.
         _wanted: usize,
         sink: &'a mut dyn Sink,
     ) -> LocalBoxFuture<'a, Result<ScanEnd>> {
@@ -81,7 +81,7 @@ impl DocumentStore for SqliteStore {
         if !keys::is_plain(id.kind()) || self.shared.are_reads_paused() {
             return None;
         }
-        // Nothing that is shared is held while the document is worked on.
+        // No shared state may be borrowed while the document is processed.
         let collection = self.latest_catalog().get_named(database, collection)?.clone();
         if collection.is_dropped() || !Self::compares_bytes(&collection) {
             return None;
@@ -92,7 +92,7 @@ impl DocumentStore for SqliteStore {
         };
         let looked_up = reading.look_up(&collection, id, &mut |document| found(StoredDoc::Bson(document)));
         match looked_up {
-            // Dropped a moment ago.
+            // The collection was just dropped.
             Err(Failure::Engine(error)) if failure::is_gone(&error) => None,
             outcome => Some(outcome.map_err(Error::from)),
         }
@@ -156,7 +156,7 @@ impl DocumentStore for SqliteStore {
         let watched = collection.map(|collection| collection.counters.additions.subscribe());
         Box::pin(async move {
             match watched {
-                // Fails when the collection is gone, which is news as well.
+                // Fails when the collection is dropped, which the caller must learn as well.
                 Some(mut watched) => drop(watched.changed().await),
                 None => std::future::pending().await,
             }
@@ -291,11 +291,12 @@ impl DocumentStore for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Counts are exact. Sizes on disk are reckoned from them, since measuring would read every page.
+    /// Returns statistics. Counts are exact. Sizes on disk are estimated from them, since measuring
+    /// would read every page.
     fn stats(&self, collection: &Collection) -> CollectionStats {
-        /// Bytes of a row beside its document: lengths, its number, its `_id`'s key.
+        /// Bytes of a row besides its document: lengths, its number, the key of its `_id`.
         const ROW: u64 = 24;
-        /// Bytes of an ordinary entry of an index, with room left in its page.
+        /// Bytes of a typical index entry, including free space in its page.
         const ENTRY: u64 = 32;
         let page = u64::from(self.shared.options.page_bytes);
         let pages = |bytes: u64| (bytes.div_ceil(page)).max(1) * page;

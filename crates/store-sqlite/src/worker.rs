@@ -1,4 +1,5 @@
-//! The half of the store that serves one worker: its connections for reading, and the way to the writer.
+//! The half of the store that serves one worker: its connections for reading, and the handle of the
+//! writer.
 
 use crate::catalog::{Catalog, Collection};
 use crate::connection::{self, Role};
@@ -19,10 +20,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{Flow, Namespace, Plan, Position, PrefixFiltering, PrefixVerdict, Query, ScanEnd, Sink, StoredDoc};
 
-/// How long a scan runs before it gives way to the worker's other sessions.
+/// A scan runs this long before it yields to the worker's other sessions.
 const SLICE: Duration = Duration::from_micros(500);
 
-/// How long a read gives way to the log's new beginning.
+/// A read waits at most this long for a reset of the log.
 const RESTART_PATIENCE: Duration = Duration::from_millis(20);
 
 pub struct SqliteStore {
@@ -30,7 +31,7 @@ pub struct SqliteStore {
     mapped: Mapped,
     pub shared: Arc<Shared>,
     pub writer: WriterHandle,
-    /// The latest catalog this worker has seen.
+    /// The latest catalog that this worker has seen, with its version.
     catalog: RefCell<(u64, Arc<Catalog>)>,
 }
 
@@ -47,7 +48,7 @@ impl SqliteStore {
         })
     }
 
-    /// A connection to read by.
+    /// Takes a connection for reading.
     #[inline]
     pub fn read_connection(&self) -> Result<Lease<'_, ReadConnection>> {
         self.pool
@@ -69,7 +70,7 @@ impl SqliteStore {
         self.latest_catalog().get(namespace).cloned()
     }
 
-    /// Whether strings are equal if their bytes are, by default.
+    /// Returns whether strings compare by their bytes by default.
     pub fn compares_bytes(collection: &Collection) -> bool {
         let options = collection.options.as_doc();
         options.is_empty() || options.get("collation").is_none()
@@ -85,11 +86,11 @@ impl SqliteStore {
     pub fn measure(&self, collection: &Collection, scan: &IndexScan, enough: u64) -> u64 {
         let counted = self.read_connection().map_err(Failure::from);
         let counted = counted.and_then(|it| scan::measure_keys(it.connection(), collection, scan, enough));
-        // Dropped a moment ago; reading it will say so.
+        // The collection was just dropped; reading it will report that.
         counted.unwrap_or(enough)
     }
 
-    /// Counts the keys of a scan, giving way now and then.
+    /// Counts the keys of a scan in slices.
     pub async fn count_in_slices(&self, collection: &Collection, scan: &IndexScan, enough: u64) -> Result<u64> {
         let mut position = ScanPosition::default();
         let mut counted = 0;
@@ -111,7 +112,8 @@ impl SqliteStore {
         }
     }
 
-    /// Makes a plan; and again, where what it was measured by lacked entries.
+    /// Makes a plan. If it was measured by indexes with deferred entries, applies these and plans
+    /// again.
     pub fn planned<'a>(
         &'a self,
         make: impl Fn() -> Result<(SqlitePlan, Option<MeasuredDeferred>)> + 'a,
@@ -125,7 +127,7 @@ impl SqliteStore {
         }
     }
 
-    /// Makes a plan, and gives which indexes it was measured by although they lacked entries.
+    /// Makes a plan. Also returns the indexes with deferred entries by which it was measured.
     pub fn measured(
         &self,
         collection: &Collection,
@@ -141,7 +143,7 @@ impl SqliteStore {
         Ok((plan, (!indexes.is_empty()).then_some(MeasuredDeferred { collection: collection.id, indexes })))
     }
 
-    /// Has the indexes that a plan reads by brought up to what is acknowledged.
+    /// Applies the deferred entries of the indexes that a plan reads.
     pub async fn apply_all_deferred(&self, plan: &SqlitePlan) -> Result<()> {
         match plan.deferred_indexes() {
             Some((collection, indexes)) => self.writer.apply_all_deferred(collection.id, indexes).await,
@@ -157,7 +159,8 @@ impl SqliteStore {
     ) -> Result<ScanEnd> {
         let mut cursor = match after {
             Some(position) => Cursor::from_position(position)?,
-            // Dropped since the plan was made: a query that begins now finds nothing.
+            // The collection was dropped since the plan was made: a query that begins now finds
+            // nothing.
             None if plan.collection.as_ref().is_some_and(|it| it.is_dropped()) => return Ok(ScanEnd::Exhausted),
             None => Cursor::default(),
         };
@@ -191,8 +194,8 @@ impl SqliteStore {
         }
     }
 
-    /// Serves other sessions until the writer is done with the log, which takes a millisecond or two; not for ever, so that
-    /// a writer in trouble does not stop reads.
+    /// Serves other sessions until the writer has reset the log, which takes a millisecond or two.
+    /// The wait is limited, so that a writer in trouble does not stop reads.
     pub async fn wait_for_wal_reset(&self) {
         let end = Instant::now() + RESTART_PATIENCE;
         while self.shared.are_reads_paused() && Instant::now() < end {
@@ -209,12 +212,12 @@ impl SqliteStore {
     }
 }
 
-/// What a scan gives goes to a sink.
+/// A visitor that passes the documents of a scan to a sink.
 struct SinkVisitor<'s> {
     records: bool,
     sink: &'s mut dyn Sink,
     prefix_habit: PrefixHabit,
-    /// The documents' bytes.
+    /// Bytes of the documents given so far.
     bytes: u64,
 }
 
@@ -245,7 +248,7 @@ impl Visitor for SinkVisitor<'_> {
     }
 }
 
-/// Indexes of a collection that were measured before all entries were in them.
+/// Indexes of a collection that were measured while they had deferred entries.
 pub struct MeasuredDeferred {
     collection: i64,
     indexes: Vec<i64>,

@@ -1,21 +1,23 @@
 //! The one thread that writes.
 //!
-//! Workers send jobs over a channel. The writer takes what has queued up, carries it out in one transaction, commits, and then
-//! answers all of it ([`Writer::run_group`]). Statements are evaluated here, inside the transaction, so that an upsert or a
-//! findAndModify sees exactly what it changes.
+//! Workers send jobs over a channel. The writer takes the queued jobs, carries them out in one
+//! transaction, commits, and then replies to all of them ([`Writer::run_group`]). Statements are
+//! evaluated here, inside the transaction, so that an upsert or a findAndModify sees exactly what
+//! it changes.
 //!
-//! Two kinds of failure are told apart: a statement that is refused (a duplicate key) is part of its batch's outcome and
-//! disturbs nothing else; when SQLite fails, the transaction is rolled back and each batch of the group is tried on its own.
+//! There are two kinds of failure. A statement that is refused (a duplicate key) is part of its
+//! batch's outcome and affects nothing else. When SQLite fails, the transaction is rolled back and
+//! each batch of the group is tried alone.
 //!
 //! No job holds the writer for long. A batch is carried out in parts, and others have their turn in
-//! between ([`part`]). What takes long by itself, a search or the work on a document, is left to
-//! the worker that sent it, which sends the changes that it comes to, each on the condition that
-//! the document is still the same ([`conditional`]). An index build lets others in ([`breath`]).
+//! between ([`part`]). A slow search, or slow work on a document, is left to the worker that sent
+//! the batch ([`on_worker`]). The worker sends the resulting changes, each on the condition that
+//! the document is unchanged ([`conditional`]). An index build yields to others ([`yield_point`]).
 //!
-//! [`queue`] is how jobs come in; [`batch`] carries out insert, update and delete; [`rows`] keeps
-//! documents and index entries in step, but for those that [`late`] defers and [`left`] makes
-//! again after a crash; [`definition`] creates and drops, [`build`] makes indexes; [`retry`]
-//! remembers outcomes; [`cleaning`] does what can wait.
+//! [`queue`] receives jobs; [`batch`] carries out insert, update and delete; [`documents`]
+//! maintains documents with their index entries, except those that are [`deferred`], and
+//! [`recovery`] makes the deferred ones again after a crash; [`definition`] creates and drops,
+//! [`index_build`] builds indexes; [`retry`] records outcomes; [`cleanup`] does work that can wait.
 
 pub mod batch;
 mod cleanup;
@@ -52,13 +54,14 @@ pub use index_build::is_large;
 use queue::{Definition, Job, Queue, Waited};
 pub use queue::{Scope, WriterHandle};
 
-/// How long writers wait for the disk when the log has grown too long.
+/// How long writers wait for the disk when the log is too long.
 const DISK_PATIENCE: Duration = Duration::from_secs(5);
 
-/// While nothing comes in, it is looked this often whether something that could wait is due.
+/// The idle writer checks this often for work that could wait.
 const IDLE_LOOK: Duration = Duration::from_secs(60);
 
-/// Batches that one transaction takes at the most, and how long it takes more: others wait for its commit.
+/// The limit of batches in one transaction, and the time after which it takes no more: others wait
+/// for its commit.
 const GROUP_BATCHES_MAX: usize = 256;
 const GROUP_TIME_MAX: Duration = Duration::from_millis(5);
 
@@ -123,54 +126,55 @@ pub struct Writer {
     connection: Connection,
     queue: Queue,
     turn: part::Turn,
-    /// Since when the running index build has not let others in; `None`: it is not to.
+    /// The time of the running index build's last yield; `None`: it must not yield.
     last_yield: Option<Instant>,
-    /// The index build under way.
+    /// The running index build.
     build: Option<index_build::Build>,
-    /// How far it is.
+    /// Its progress.
     progress: Arc<Progress>,
     shared: Arc<Shared>,
     sync: SyncHandle,
     checkpoints: CheckpointHandle,
-    /// The catalog with the changes of the running transaction.
+    /// The catalog, with the changes of the running transaction.
     catalog: Arc<Catalog>,
-    /// The number the next document of a collection gets.
+    /// The last document number used, by collection.
     next_seq: AHashMap<i64, i64>,
-    /// What the running transaction changes in the collections' figures.
+    /// Changes of the running transaction to the collections' counters.
     deltas: AHashMap<i64, CounterDelta>,
-    /// Pages in the write-ahead log, as of the last commit; and when the last checkpoint was asked for.
+    /// Pages in the write-ahead log, as of the last commit, and at the last request of a
+    /// checkpoint.
     wal_pages: Arc<AtomicU64>,
     wal_pages_at_checkpoint: u64,
-    /// The log is to begin anew once that checkpoint is done.
+    /// The log must be reset once that checkpoint is done.
     wal_is_long: bool,
-    /// Buffers used again and again: a new document, a key.
+    /// Reused buffers: a new document, a key.
     scratch: Vec<u8>,
     key: Vec<u8>,
     /// How the running statement has found its documents.
     access: AccessStats,
     effects: TransactionEffects,
-    /// What the running transaction changes, for whoever keeps answers.
+    /// Changes of the running transaction, to be reported to the change observer.
     changes: Changes,
-    /// IndexEntries gathered for later, by the collection's id; and when somebody looked before there were many.
+    /// Deferred index entries, by the collection's id.
     deferred: AHashMap<i64, deferred::DeferredEntries>,
-    /// When entering them last failed.
+    /// When applying them last failed.
     deferred_failed_at: Option<Instant>,
     recovery: recovery::Recovery,
     reserve: disk_reserve::DiskReserve,
     looked_at: Option<Instant>,
     cleanup: cleanup::Cleanup,
-    /// The file says that there may be escaped field names.
+    /// The file records that there may be escaped field names.
     escaped_names_noted: bool,
 }
 
-/// What the running transaction has done, or is to do, outside the database.
+/// Effects of the running transaction outside the database.
 #[derive(Default)]
 struct TransactionEffects {
-    /// Indexes marked as multikey, and what their marks were before: so they are again when the transaction is rolled back.
+    /// Indexes marked as multikey, with the marks before, to be restored by a rollback.
     multikey: Vec<(Arc<Index>, i64)>,
-    /// Dropped: told to cursors when the transaction is committed.
+    /// Dropped collections; cursors learn of it at the commit.
     dropped: Vec<Arc<Collection>>,
-    /// Tables to empty once it is committed.
+    /// Tables to empty after the commit.
     tables: Vec<String>,
 }
 
@@ -188,7 +192,7 @@ impl Writer {
                 Job::Conditional(changes, reply) => self.run_conditional(*changes, reply),
                 Job::Define(_, change) => self.run_definition(change),
                 Job::ApplyDeferred(collection, indexes, reply) => {
-                    // A client that has gone away does not wait for the answer.
+                    // If the client is gone, nothing waits for the reply.
                     let _ = reply.send(self.commit_deferred_for_reader(collection, &indexes).map_err(Error::from));
                 }
                 Job::Stop => return self.finish(),
@@ -201,7 +205,7 @@ impl Writer {
     fn run_definition(&mut self, change: Definition) {
         self.reserve.disk_is_full = false;
         if catch_unwind(AssertUnwindSafe(|| change(self))).is_err() {
-            // In the middle of an index build it is not the build that failed.
+            // During an index build, another job than the build has failed.
             if !self.queue.is_nested() {
                 (self.last_yield, self.build) = (None, None);
             }
@@ -213,7 +217,7 @@ impl Writer {
         self.sync.note_commit();
     }
 
-    /// The next job; while there is none, what can wait is done bit by bit. (And now and then when there are.)
+    /// Returns the next job. Does cleanup steps while there is none, and now and then in between.
     fn next_job(&mut self) -> Option<Job> {
         loop {
             if !self.cleanup.is_overdue()
@@ -247,7 +251,8 @@ impl Writer {
         }
     }
 
-    /// Does `work` in a transaction: committed and published when it succeeds, undone when it fails.
+    /// Runs `work` in a transaction: commits and publishes its result if it succeeds, rolls back if
+    /// it fails.
     fn transaction<T>(&mut self, work: impl FnOnce(&mut Self) -> Attempt<T>) -> Attempt<T> {
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         match work(self).and_then(|done| self.commit().map(|()| done)) {
@@ -295,7 +300,7 @@ impl Writer {
         for (index, before) in std::mem::take(&mut self.effects).multikey.into_iter().rev() {
             index.multikey.restore(before);
         }
-        // Numbers given out in the transaction may be of collections that are gone with it.
+        // Numbers used in the transaction may belong to collections that no longer exist.
         self.next_seq.clear();
     }
 
@@ -331,7 +336,8 @@ impl Writer {
         self.commit_deferred();
     }
 
-    /// Notes what a statement changes in a collection's figures; it counts once the transaction is committed.
+    /// Adds a statement's changes to a collection's counters; they count once the transaction is
+    /// committed.
     fn add_to_counters(&mut self, collection: &Arc<Collection>, documents: i64, data_bytes: i64) {
         let delta = self.deltas.entry(collection.id).or_insert_with(|| CounterDelta {
             collection: collection.clone(),
@@ -342,7 +348,7 @@ impl Writer {
         delta.data_bytes += data_bytes;
     }
 
-    /// Notes a change of a document, if anybody keeps answers.
+    /// Adds a change of a document to those that are reported, if there is an observer.
     fn report_change(&mut self, collection: &Collection, before: Option<Doc<'_>>, after: Option<Doc<'_>>) {
         let namespace = &collection.namespace;
         match self.shared.change_observer.get().filter(|_| !self.changes.covers(namespace)) {
@@ -352,20 +358,22 @@ impl Writer {
         }
     }
 
-    /// Notes that a collection changes in whatever way, if anybody keeps answers.
+    /// Adds an unspecified change of a collection to those that are reported, if there is an
+    /// observer.
     fn report_unspecified_change(&mut self, namespace: &Namespace) {
         if self.shared.change_observer.get().is_some() {
             self.changes.add_unspecified(namespace);
         }
     }
 
-    /// Has the log moved into the file in the background and begun anew when it is long, which has to be done here: but for what was written
-    /// meanwhile it has been moved by then, so that nobody waits for the disk to take all of it.
+    /// Has the log checkpointed in the background, and resets it when it is long. Only this thread
+    /// can reset it. Except for recent writes the log has been checkpointed by then, so that no
+    /// writer waits for the disk to take all of it.
     fn limit_wal_size(&mut self) {
         let Options { page_bytes, checkpoint_bytes, log_bytes_max, .. } = self.shared.options;
         let pages = self.wal_pages.load(Ordering::Relaxed);
         if pages < self.wal_pages_at_checkpoint {
-            // The log has begun anew.
+            // The log has been reset.
             self.wal_pages_at_checkpoint = 0;
             self.wal_is_long = false;
         }
@@ -378,7 +386,7 @@ impl Writer {
         self.wal_pages_at_checkpoint = pages;
         let bytes = pages * u64::from(page_bytes);
         if bytes >= 2 * log_bytes_max {
-            // The disk does not keep up with the writers, so they wait for it.
+            // The disk is slower than the writers, so they wait for it.
             self.checkpoints.wait_until_idle(DISK_PATIENCE);
             self.reset_wal();
         } else {
@@ -387,7 +395,8 @@ impl Writer {
         }
     }
 
-    /// A long read (validate) keeps the log as it is. It is tried again when the log has grown by as much once more.
+    /// Resets the log. A long read (validate) prevents it; it is tried again when the log has grown
+    /// by as much once more.
     fn reset_wal(&mut self) {
         self.wal_is_long = false;
         if !self.checkpoints.is_idle() {
@@ -399,7 +408,7 @@ impl Writer {
         }
     }
 
-    /// Brings everything into the file before the process ends.
+    /// Moves everything into the file before the process ends.
     fn finish(mut self) {
         if let Err(failure) = self.apply_all_deferred() {
             tracing::warn!(?failure, "indexes are brought up to date with the next start");

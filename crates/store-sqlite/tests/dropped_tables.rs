@@ -17,7 +17,8 @@ impl Sink for One {
     }
 }
 
-/// Reads one document, has `drop` happen, and gives what going on says; and what beginning anew with the old plan says.
+/// Reads one document, has `drop` happen, and gives what going on says; and what beginning anew
+/// with the old plan says.
 async fn check(filter: DocBuf, drop_index: bool) -> (String, String) {
     let directory = tempfile::tempdir().unwrap();
     let engine = open(directory.path(), Options::default()).unwrap();

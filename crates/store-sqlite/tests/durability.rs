@@ -67,7 +67,8 @@ fn ids(store: &Rc<dyn DocumentStore>) -> BTreeSet<i32> {
     sink.0
 }
 
-/// Not a test of its own: the process that the next one kills. Writes without end and prints what was acknowledged.
+/// Not a test of its own: the process that the next one kills. Writes without end and prints what
+/// was acknowledged.
 #[test]
 fn child_that_is_killed() {
     let Ok(directory) = std::env::var(CHILD) else { return };

@@ -1,5 +1,6 @@
-//! An index changes how a query is answered, never the answer: random documents, indexes and queries, each asked of the store
-//! and of the evaluator alone. `SELKIE_SEED` asks others, `SELKIE_RANDOM` more of them.
+//! An index changes how a query is answered, never the answer: random documents, indexes and
+//! queries, each asked of the store and of the evaluator alone. `SELKIE_SEED` asks others,
+//! `SELKIE_RANDOM` more of them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -244,7 +245,8 @@ struct World {
     documents: Vec<DocBuf>,
     /// How often which stage was planned.
     stages: BTreeMap<String, u32>,
-    /// What decides who is shown how much of a document: apart from the rest, which stays the same for a seed.
+    /// What decides who is shown how much of a document: apart from the rest, which stays the same
+    /// for a seed.
     shown: Random,
 }
 

@@ -26,7 +26,8 @@ impl Sink for All {
     }
 }
 
-/// More than is read between one look at the memory and the next, of a file that grows meanwhile, from the log and without it.
+/// More than is read between one look at the memory and the next, of a file that grows meanwhile,
+/// from the log and without it.
 #[tokio::test(flavor = "current_thread")]
 async fn large_documents_are_read_as_they_were_written() {
     let directory = tempfile::tempdir().unwrap();

@@ -37,7 +37,7 @@ impl RecordFormat {
             let mut outcomes = outcomes.peekable();
             let mut entries = writer.array(self.entries);
             while let Some(outcome) = outcomes.next() {
-                let mut repeats = 1;
+                let mut repeats = 1i64;
                 while outcomes.next_if_eq(&outcome).is_some() {
                     repeats += 1;
                 }

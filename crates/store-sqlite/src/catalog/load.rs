@@ -1,4 +1,4 @@
-//! ReadConnection the catalog's tables, as far as they are whole.
+//! Reading the catalog's tables, with tolerance for damage.
 
 use super::{Catalog, Collection, Index, index_spec};
 use crate::catalog::multikey::Multikey;
@@ -11,19 +11,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use store::Namespace;
 
-/// What is wrong with the catalog.
+/// Damage to the catalog.
 #[derive(Debug, Default)]
 pub struct Damage {
-    /// A sentence for each entry that cannot be read.
+    /// One sentence for each entry that cannot be read.
     pub findings: Vec<String>,
-    /// There are indexes of which nothing is known: writes would leave them behind.
+    /// Some indexes are unknown: writes would not maintain them.
     pub indexes_unknown: bool,
-    /// There are collections of which nothing is known.
+    /// Some collections are unknown.
     pub names_unknown: bool,
 }
 
 impl Catalog {
-    /// Reads the catalog's tables; of those that are damaged, row by row.
+    /// Reads the catalog's tables; damaged ones row by row.
     pub fn load(connection: &Connection) -> Result<(Catalog, Damage)> {
         let (mut catalog, mut damage) = (Catalog::default(), Damage::default());
         let mut by_id = AHashMap::new();
@@ -47,7 +47,7 @@ impl Catalog {
     }
 }
 
-/// Gives the value, or `None` where damage is in the way.
+/// Returns the value, or `None` if damage prevents reading it.
 fn unless_damaged<T>(read: rusqlite::Result<T>) -> Result<Option<T>> {
     match read {
         Ok(value) => Ok(Some(value)),
@@ -80,8 +80,8 @@ fn load_collections(
     Ok(collections)
 }
 
-/// Numbers and names of all collections: from the table, or else from the index on names, which has
-/// its own pages.
+/// Returns ids and names of all collections: from the table, or else from the index on names, which
+/// has pages of its own.
 fn names(connection: &Connection, damage: &mut Damage) -> Result<Vec<(i64, String, String)>> {
     let read = |path: &str| {
         let mut statement = connection.prepare(&format!("SELECT id, database, name FROM collections {path}"))?;
@@ -96,7 +96,7 @@ fn names(connection: &Connection, damage: &mut Damage) -> Result<Vec<(i64, Strin
     }
     damage.findings.push("the catalog's table of collections is damaged: not all of them are known".to_owned());
     (damage.indexes_unknown, damage.names_unknown) = (true, true);
-    // Row by row, as far as it goes.
+    // Row by row, as far as possible.
     let mut found = Vec::new();
     let mut statement =
         connection.prepare("SELECT id, database, name FROM collections WHERE id = ?1").map_err(engine_error)?;
@@ -107,14 +107,14 @@ fn names(connection: &Connection, damage: &mut Damage) -> Result<Vec<(i64, Strin
     Ok(found)
 }
 
-/// The greatest number that a table's row can have.
+/// Returns the greatest id that a row of a table can have.
 fn last_number(connection: &Connection, table: &str) -> i64 {
     const UNKNOWN: i64 = 100_000;
     let sql = "SELECT seq FROM sqlite_sequence WHERE name = ?1";
     connection.query_row(sql, [table], |row| row.get(0)).unwrap_or(UNKNOWN).min(UNKNOWN)
 }
 
-/// How many documents there are, and of how many bytes: counted where the catalog cannot tell.
+/// Returns the number and the bytes of the documents, counted if the catalog's entry is damaged.
 fn counters(connection: &Connection, collection: &Collection, damage: &mut Damage) -> Result<(i64, i64)> {
     let read = connection.prepare_cached("SELECT documents, data_bytes FROM counters WHERE collection = ?1").and_then(
         |mut statement| statement.query_row([collection.id], |row| Ok((row.get(0)?, row.get(1)?))).optional(),

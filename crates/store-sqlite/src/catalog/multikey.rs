@@ -1,38 +1,40 @@
-//! Which parts of an index's paths have met an array, in any document the index has, or had; and whether it has values that share the keys of others.
+//! The components of an index's paths at which documents have, or had, arrays; and whether the
+//! index has values that share the keys of other types.
 //!
-//! Where none has, a document has one key and every condition on the field is about that key. Where one has, conditions may
-//! hold for different elements, and what bounds may be put together follows from where exactly the array is.
+//! Without arrays, a document has one key, and every condition on the field applies to that key.
+//! With arrays, conditions may be met by different elements, and which bounds can be combined
+//! depends on where the array is.
 
 use index_keys::keys::{OTHER_NUMBER, PARTS, SYMBOL};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Some part has met an array.
+/// Some component has met an array.
 const ANY: u64 = 1;
-/// It is known which parts those are; indexes of earlier versions have the first bit alone.
+/// The components are recorded; indexes of earlier versions have only the first bit.
 const KNOWN: u64 = 2;
-/// The bits above are those of [`index_keys::IndexField`]'s parts.
+/// The bits above are those of [`index_keys::IndexField`]'s components.
 const PARTS_AT: u32 = 2;
-/// What is noted of values that have the keys of others.
+/// The bits for values that have the keys of other types.
 const OTHERS: u64 = (SYMBOL | OTHER_NUMBER) << PARTS_AT;
-/// Such values have been noted from the index's beginning; indexes of earlier versions are without this bit, and may have parts where others are
-/// noted now.
+/// Such values have been recorded since the index was created. Indexes of earlier versions lack
+/// this bit, and may have components recorded in its place.
 const NOTES_OTHERS: u64 = 1 << 63;
 
-/// What an index is known to have no others of.
+/// The types of keys from which values can be decoded without doubt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExactKeyTypes {
-    /// Every text among the keys is a string's.
+    /// Every text key is a string's.
     pub texts: bool,
-    /// Every number is a 32-bit integer.
+    /// Every number key is a 32-bit integer's.
     pub numbers: bool,
 }
 
-/// Bits that come to be set and stay.
+/// Bits that are set and never unset.
 #[derive(Debug)]
 pub struct Multikey(AtomicU64);
 
 impl Multikey {
-    /// Of a new index.
+    /// Returns the bits of a new index.
     pub fn none() -> Multikey {
         Multikey(AtomicU64::new(KNOWN | NOTES_OTHERS))
     }
@@ -49,7 +51,7 @@ impl Multikey {
         self.0.load(Ordering::Acquire) & ANY != 0
     }
 
-    /// The parts that have met an array; all of them where it is not known.
+    /// Returns the components that have met an array; all of them if unknown.
     pub fn parts(&self) -> u64 {
         match self.0.load(Ordering::Acquire) {
             bits if bits & ANY == 0 => 0,
@@ -59,21 +61,22 @@ impl Multikey {
         }
     }
 
-    /// Which values are known to be those that their keys are taken for.
+    /// Returns the types of keys that identify their values.
     pub fn exact_key_types(&self) -> ExactKeyTypes {
         let bits = self.0.load(Ordering::Acquire);
         let never = |other: u64| bits & (NOTES_OTHERS | other << PARTS_AT) == NOTES_OTHERS;
         ExactKeyTypes { texts: never(SYMBOL), numbers: never(OTHER_NUMBER) }
     }
 
-    /// Whether nothing changes when this is noted.
+    /// Returns whether all of these bits are set.
     pub fn has(&self, noted: u64) -> bool {
         let bits = self.0.load(Ordering::Acquire);
         let noted = noted_in(bits, noted);
         bits & noted == noted
     }
 
-    /// Notes parts and other values; gives what was noted before, for [`Multikey::restore`].
+    /// Sets bits for components and other values. Returns the bits before, for
+    /// [`Multikey::restore`].
     pub fn note(&self, noted: u64) -> i64 {
         let noted = noted_in(self.0.load(Ordering::Acquire), noted);
         self.0.fetch_or(noted, Ordering::AcqRel) as i64
@@ -84,7 +87,7 @@ impl Multikey {
     }
 }
 
-/// What is to be noted, as bits beside those that are there.
+/// Converts bits of an index to stored ones, in the format of `bits`.
 fn noted_in(bits: u64, noted: u64) -> u64 {
     let any = if noted & PARTS == 0 { 0 } else { ANY };
     let kept = if bits & NOTES_OTHERS == 0 { noted & PARTS } else { noted };

@@ -1,4 +1,4 @@
-//! Whether a name is a view's: asked only where there is no collection of that name.
+//! Checks whether a name is a view's. Called only if no collection of that name exists.
 
 use crate::catalog::Catalog;
 use crate::failure::Attempt;
@@ -7,7 +7,7 @@ use index_keys::keys;
 use rusqlite::Connection;
 use store::{Namespace, views};
 
-/// Whether the database's `system.views` has a definition for this name.
+/// Returns whether the database's `system.views` has a definition for this name.
 pub fn is_view(connection: &Connection, catalog: &Catalog, namespace: &Namespace) -> Attempt<bool> {
     let Some(definitions) = catalog.get(&views::definitions(&namespace.database)) else { return Ok(false) };
     let mut key = Vec::new();

@@ -1,7 +1,7 @@
-//! `validate`: reads everything of a collection and says what is wrong with it.
+//! `validate`: reads everything of a collection and reports damage.
 //!
-//! Runs on a thread and a connection of its own and in one snapshot, so that neither the worker nor the writer waits for it and
-//! concurrent writes do not look like damage.
+//! Runs on a thread and a connection of its own and in one snapshot, so that neither the worker nor
+//! the writer waits for it, and concurrent writes do not look like damage.
 
 use crate::catalog::{Collection, Index};
 use crate::connection::{self, Role};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use store::Validation;
 use tokio::sync::oneshot;
 
-/// Findings after which the search ends: a damaged file can have millions.
+/// The limit of findings: a damaged file can have millions.
 const FINDINGS_MAX: usize = 100;
 
 pub async fn on_its_own_thread(shared: Arc<Shared>, collection: Arc<Collection>) -> Result<Validation> {
@@ -31,14 +31,14 @@ pub async fn on_its_own_thread(shared: Arc<Shared>, collection: Arc<Collection>)
     answer.await.map_err(|_| Error::internal("validation ended without an answer"))?
 }
 
-/// Reads everything of a collection. What cannot be read is a finding, and ends no more than the
-/// part in which it is.
+/// Reads everything of a collection. A part that cannot be read is a finding; the others are still
+/// checked.
 pub fn validate(connection: &Connection, collection: &Collection) -> Attempt<Validation> {
     let snapshot = connection.unchecked_transaction()?;
     let mut findings = Vec::new();
     check_tables(&snapshot, collection, &mut findings)?;
     let mut entries = vec![IndexEntries::default(); collection.indexes.len()];
-    // Behind this document entries may come later.
+    // Entries of documents behind this one may be deferred.
     let sql = "SELECT first_seq FROM late WHERE collection = ?1";
     let late_from: Option<i64> = snapshot.query_row(sql, [collection.id], |row| row.get(0)).optional()?;
     let late_from = late_from.unwrap_or(i64::MAX);
@@ -62,7 +62,7 @@ pub fn validate(connection: &Connection, collection: &Collection) -> Attempt<Val
     Ok(Validation { findings, keys })
 }
 
-/// Turns a failure that is due to damage into a finding.
+/// Turns a failure caused by damage into a finding.
 fn or_finding<T>(attempt: Attempt<T>, what: &str, findings: &mut Vec<String>) -> Attempt<Option<T>> {
     match attempt {
         Ok(value) => Ok(Some(value)),
@@ -74,7 +74,7 @@ fn or_finding<T>(attempt: Attempt<T>, what: &str, findings: &mut Vec<String>) ->
     }
 }
 
-/// SQLite's own check of the trees.
+/// Runs SQLite's own check of the trees.
 fn check_tables(connection: &Connection, collection: &Collection, findings: &mut Vec<String>) -> Attempt<()> {
     let indexes = collection.indexes.iter().map(|index| (&index.sql.table, format!("index {}", index.spec.name)));
     let documents = (&collection.sql.table, "the table of documents".to_owned());
@@ -97,15 +97,15 @@ fn check_table(connection: &Connection, table: &str, name: &str, findings: &mut 
     Ok(())
 }
 
-/// How many entries of an index documents make.
+/// The numbers of entries that documents have in an index.
 #[derive(Clone, Copy, Default)]
 struct IndexEntries {
     made: i64,
-    /// Of documents whose entries may come later.
+    /// Entries that may be deferred.
     deferred: i64,
 }
 
-/// Gives how many documents there are.
+/// Returns the number of documents.
 fn check_documents(
     connection: &Connection,
     collection: &Collection,
@@ -148,7 +148,7 @@ fn check_documents(
             }
             match check_entries(connection, index, seq, document, findings) {
                 Ok(made) => entries.made += made,
-                // The index was found to be damaged before.
+                // Damage of the index has been reported already.
                 Err(Failure::Engine(error)) if is_damage(&error) => {}
                 Err(failure) => return Err(failure),
             }
@@ -162,7 +162,7 @@ fn check_documents(
     Ok(documents)
 }
 
-/// How many entries the document has; a finding for each that is missing.
+/// Returns the number of the document's entries, and adds a finding for each missing one.
 fn check_entries(
     connection: &Connection,
     index: &Index,

@@ -1,5 +1,4 @@
-//! `selkie verify`: reads everything in a data directory that no server uses, and says what is
-//! damaged.
+//! `selkie verify`: reads everything in a data directory that no server uses, and reports damage.
 //!
 //! Nothing is written: the log is read with the file, and stays as it is.
 
@@ -20,21 +19,21 @@ use std::path::Path;
 /// SQLite never uses the page with this byte (its file format, section 1.2).
 const LOCK_BYTE: u64 = 0x4000_0000;
 
-/// Damaged pages that are told one by one.
-const PAGES_TOLD: u64 = 100;
+/// Damaged pages that are reported one by one.
+const PAGES_REPORTED: u64 = 100;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Report {
     pub collections: usize,
     pub pages: u64,
-    /// How many findings there were.
+    /// The number of findings.
     pub findings: u64,
-    /// Pages carry checksums.
+    /// Pages have checksums.
     pub checked: bool,
 }
 
-/// Gives each finding as a sentence. Fails where there is nothing to read, or a server uses the
-/// directory.
+/// Passes each finding to `tell` as a sentence. Fails if there is nothing to read, or a server uses
+/// the directory.
 pub fn verify(directory: &Path, tell: &mut dyn FnMut(&str)) -> Result<Report> {
     let path = directory.join(FILE_NAME);
     let refuse = |error: &dyn std::fmt::Display| {
@@ -72,8 +71,7 @@ pub fn verify(directory: &Path, tell: &mut dyn FnMut(&str)) -> Result<Report> {
 
 type Find<'f> = dyn FnMut(&mut Report, &str) + 'f;
 
-/// Verifies the checksum of each page, whether something is stored in it or not; but for those that
-/// are in the log.
+/// Verifies the checksum of each page, used or not, except those that are in the log.
 fn check_pages(
     path: &Path,
     page_bytes: usize,
@@ -94,7 +92,7 @@ fn check_pages(
             continue;
         }
         damaged += 1;
-        if damaged <= PAGES_TOLD {
+        if damaged <= PAGES_REPORTED {
             find(report, &format!("page {number} of {} is damaged", path.display()));
         } else {
             report.findings += 1;
@@ -107,7 +105,7 @@ fn check_pages(
     Ok(())
 }
 
-/// Validates each collection, so that damage has a name.
+/// Validates each collection, so that damage is reported by name.
 fn check_collections(path: &Path, report: &mut Report, find: &mut Find<'_>) -> Result<()> {
     let options = Options::default();
     let _state = FileState::register(path, options.page_bytes as usize)
@@ -144,8 +142,8 @@ fn check_collections(path: &Path, report: &mut Report, find: &mut Find<'_>) -> R
     Ok(())
 }
 
-/// Writes the file in a data directory that no server uses anew, with checksums. Does nothing where
-/// it has some.
+/// Rewrites the file in a data directory that no server uses, with checksums. Does nothing if it
+/// has checksums.
 pub fn add_checksums(directory: &Path) -> Result<()> {
     let _lock = engine::lock_directory(directory)?;
     let path = directory.join(FILE_NAME);

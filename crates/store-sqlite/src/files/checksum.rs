@@ -1,9 +1,9 @@
 //! The checksum at the end of each page.
 //!
-//! SQLite leaves so many bytes of each page alone as the file's header says. In them is a CRC-32C
+//! SQLite does not use the last bytes of each page, as the file's header says. They have a CRC-32C
 //! of the page's number and of all bytes before, which the processor computes at some 20 GB/s, and
-//! a tag that tells a page with a wrong checksum from one that never had any. The number is in it
-//! so that a page written to another's place is found, too.
+//! a tag that distinguishes a page with a wrong checksum from one that never had any. The number is
+//! included to detect a page written to another's place.
 
 /// Bytes at the end of each page.
 pub const TRAILER_BYTES: usize = 8;
@@ -14,7 +14,7 @@ const TAG: [u8; 4] = *b"SLK1";
 pub enum Trailer {
     Right,
     Wrong,
-    /// The page has no checksum at all.
+    /// The page has no checksum.
     Missing,
 }
 
@@ -39,7 +39,7 @@ pub fn trailer(number: u32, page: &[u8]) -> Trailer {
     }
 }
 
-/// Whether bytes are the beginning of an SQLite file.
+/// Returns whether bytes are the beginning of an SQLite file.
 pub fn is_sqlite(bytes: &[u8]) -> bool {
     bytes.starts_with(b"SQLite format 3\0")
 }

@@ -1,11 +1,12 @@
-//! Whether what is written now would still be there at the next start.
+//! Detects that new writes would not survive a restart.
 //!
-//! Once it would not, no write is acknowledged any more until Selkie is started again; reads go on.
-//! The reasons:
+//! Once that is so, no write is acknowledged until Selkie is restarted; reads continue. The
+//! reasons:
 //!
-//! - A sync failed. The system may have dropped the pages that it could not write and calls the next sync a success, so
-//!   that success means nothing.
-//! - The database's file or its log is not at its path any more. What is written goes to files that nobody will find.
+//! - A sync failed. The system may have dropped the pages that it could not write, and report
+//!   success for the next sync, so that success means nothing.
+//! - The database's file or its log is no longer at its path. Writes would go to files that cannot
+//!   be found again.
 
 use error::{Code, Error, Result};
 use std::os::unix::fs::MetadataExt;
@@ -14,14 +15,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a file's identity is taken for what it was.
+/// How long a check of the files' identity is valid.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Default)]
 pub struct Health {
     failed: OnceLock<Error>,
     files: Mutex<Vec<(PathBuf, Identity)>>,
-    /// When the files were last looked at, in milliseconds since `begun`.
+    /// The time of the last check, in milliseconds since `begun`.
     looked_at: AtomicU64,
     begun: OnceLock<Instant>,
 }
@@ -35,7 +36,7 @@ fn identity(path: &Path) -> std::io::Result<Identity> {
 }
 
 impl Health {
-    /// Watches over these files, which are open.
+    /// Watches these files, which are open.
     pub fn watch(&self, paths: impl IntoIterator<Item = PathBuf>) -> std::io::Result<()> {
         let watched = paths.into_iter().map(|path| identity(&path).map(|identity| (path, identity)));
         let watched: Vec<_> = watched.collect::<std::io::Result<_>>()?;
@@ -43,7 +44,7 @@ impl Health {
         Ok(())
     }
 
-    /// Ends writing for good. The first reason stays.
+    /// Stops all writes for good. Only the first reason is reported.
     pub fn fail(&self, reason: &str) {
         let error = Error::new(
             Code::INTERNAL_ERROR,
@@ -54,7 +55,7 @@ impl Health {
         }
     }
 
-    /// Fails if a write must not be acknowledged. Looks at the files now and then.
+    /// Fails if a write must not be acknowledged. Checks the files every [`INTERVAL`].
     pub fn check(&self) -> Result<()> {
         let now = self.begun.get_or_init(Instant::now).elapsed().as_millis() as u64 + INTERVAL.as_millis() as u64;
         if now >= self.looked_at.load(Ordering::Relaxed) + INTERVAL.as_millis() as u64 {
@@ -64,7 +65,7 @@ impl Health {
         self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Fails if a write must not be acknowledged, after having looked at the files.
+    /// Fails if a write must not be acknowledged, after checking the files.
     pub fn check_now(&self) -> Result<()> {
         self.look();
         self.failed.get().map_or(Ok(()), |error| Err(error.clone()))

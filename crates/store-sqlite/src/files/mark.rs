@@ -1,10 +1,9 @@
-//! A record beside the write-ahead log of how far it was written, synced and moved into the
-//! database file.
+//! A record beside the write-ahead log: how far it was written, synced and checkpointed.
 //!
-//! SQLite takes a log to end where its chain of checksums breaks, and cannot tell a damaged frame
-//! from a commit that never was finished. The record can. It is written after each commit and not
-//! synced: after a crash of the process it is what it was, after one of the machine its figure for
-//! synced commits may be too small, never too great.
+//! SQLite ends a log where its chain of checksums breaks, and cannot distinguish a damaged frame
+//! from an unfinished commit. The record can. It is written after each commit and not synced: it
+//! survives a crash of the process, and after a crash of the machine its number of synced bytes may
+//! be too small, never too great.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,21 +12,21 @@ use std::path::{Path, PathBuf};
 const BYTES: usize = 96;
 const TAG: &[u8; 8] = b"SLKMARK1";
 
-/// Offsets in the log are those of ends of commits.
+/// Offsets in the log are ends of commits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// Of the log's header; a log that begins anew has others.
+    /// The salts of the log's header; a reset log has others.
     pub salts: [u8; 8],
     pub written: u64,
     pub synced: u64,
     pub checkpointed: u64,
 }
 
-/// A record that an earlier process left.
+/// A record stored by an earlier process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recovery {
+pub struct StoredMark {
     pub mark: Mark,
-    /// The machine has not been started again since.
+    /// The machine has not been restarted since.
     pub same_boot: bool,
 }
 
@@ -40,8 +39,8 @@ pub fn path(database: &Path) -> PathBuf {
     database.with_extension("wal-mark")
 }
 
-/// Returns the record, if there is one and it is whole.
-pub fn read(database: &Path) -> Option<Recovery> {
+/// Reads the record; `None` if it is missing or damaged.
+pub fn read(database: &Path) -> Option<StoredMark> {
     let bytes = std::fs::read(path(database)).ok()?;
     decode(&bytes, &boot_id())
 }
@@ -58,8 +57,7 @@ impl MarkFile {
         Ok(MarkFile { file, boot: boot_id() })
     }
 
-    /// Writes the record. A failure is no reason to stop: the record is then behind, which hides
-    /// damage and invents none.
+    /// Writes the record. A failure is not fatal: an outdated record hides damage but invents none.
     pub fn write(&mut self, mark: &Mark, sync: bool) {
         let written = self.file.write_all_at(&encode(mark, &self.boot), 0);
         if let Err(error) = written.and_then(|()| if sync { self.file.sync_data() } else { Ok(()) }) {
@@ -81,7 +79,7 @@ fn encode(mark: &Mark, boot: &[u8; 36]) -> [u8; BYTES] {
     bytes
 }
 
-fn decode(bytes: &[u8], boot: &[u8; 36]) -> Option<Recovery> {
+fn decode(bytes: &[u8], boot: &[u8; 36]) -> Option<StoredMark> {
     let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
     let (content, sum) = bytes.split_last_chunk::<4>()?;
     if !content.starts_with(TAG) || crc32c::crc32c(content).to_le_bytes() != *sum {
@@ -94,9 +92,9 @@ fn decode(bytes: &[u8], boot: &[u8; 36]) -> Option<Recovery> {
         synced: number(24)?,
         checkpointed: number(32)?,
     };
-    // Where the system does not say, it may have been started again.
+    // If the system does not say, it may have been restarted.
     let same_boot = content.get(40..76) == Some(boot) && boot != &[0; 36];
-    Some(Recovery { mark, same_boot })
+    Some(StoredMark { mark, same_boot })
 }
 
 #[cfg(test)]
@@ -107,8 +105,8 @@ mod tests {
     fn a_record_is_read_as_it_was_written() {
         let mark = Mark { salts: *b"12345678", written: 99, synced: 50, checkpointed: 7 };
         let bytes = encode(&mark, &[b'a'; 36]);
-        assert_eq!(decode(&bytes, &[b'a'; 36]), Some(Recovery { mark, same_boot: true }));
-        assert_eq!(decode(&bytes, &[b'b'; 36]), Some(Recovery { mark, same_boot: false }));
+        assert_eq!(decode(&bytes, &[b'a'; 36]), Some(StoredMark { mark, same_boot: true }));
+        assert_eq!(decode(&bytes, &[b'b'; 36]), Some(StoredMark { mark, same_boot: false }));
         for at in 0..bytes.len() {
             let mut damaged = bytes;
             damaged[at] ^= 1;

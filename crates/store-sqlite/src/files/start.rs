@@ -1,4 +1,4 @@
-//! What is done with the files before SQLite opens them.
+//! Checks and repairs of the files before SQLite opens them.
 
 use super::mark::MarkFile;
 use super::wal::{self, Inspection};
@@ -11,8 +11,8 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Looks for damage that SQLite would pass over, and returns the file's state, by which its pages
-/// are verified from now on.
+/// Checks for damage that SQLite would ignore. Returns the file's state, by which its pages are
+/// verified from now on.
 ///
 /// Fails with a sentence for the operator: acknowledged writes would be lost, or the file's first
 /// page is damaged.
@@ -75,8 +75,8 @@ fn go_on_without(path: &Path, options: &Options, inspection: &Inspection, damage
     Ok(())
 }
 
-/// Gives a file that was cut short its length again, so that SQLite opens it: the pages that are
-/// missing are found by their checksums.
+/// Restores the length of a truncated file, so that SQLite opens it: the missing pages are then
+/// found by their checksums.
 fn mend_length(path: &Path, page_bytes: usize) -> std::io::Result<()> {
     let mut header = [0; 100];
     let mut file = File::options().read(true).write(true).open(path)?;
@@ -90,8 +90,8 @@ fn mend_length(path: &Path, page_bytes: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Writes a file that has no checksums anew, with checksums. The old file stays until the new one
-/// is whole and on disk.
+/// Rewrites a file without checksums with checksums. The old file stays until the new one is
+/// complete and on disk.
 pub fn add_checksums(path: &Path, options: &Options) -> Result<()> {
     let made = path.with_extension("with-checksums");
     let fail = |error: &dyn std::fmt::Display| {
@@ -102,7 +102,7 @@ pub fn add_checksums(path: &Path, options: &Options) -> Result<()> {
         let _state = FileState::register(&made, options.page_bytes as usize)?;
         let connection = connection::open(path, Role::Writer, options)?;
         connection.execute("VACUUM INTO ?1", [made.to_string_lossy()])?;
-        // The old log is in the old file before that goes.
+        // Closing moves the old log into the old file.
         connection.close().map_err(|(_, error)| error)?;
         let connection = connection::open(&made, Role::Writer, options)?;
         let whole: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
@@ -126,7 +126,7 @@ pub fn add_checksums(path: &Path, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Removes a file and what is beside it.
+/// Removes a file and its log and record.
 fn remove_all(path: &Path) -> std::io::Result<()> {
     for path in [path.to_owned(), wal::path(path), super::mark::path(path)] {
         match std::fs::remove_file(path) {

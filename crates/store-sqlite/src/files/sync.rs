@@ -1,8 +1,9 @@
-//! Durability beside the writer: the log is synced for those who asked for it, and every 100 ms for everyone; and it is moved
-//! into the file in the background.
+//! Durability beside the writer: the log is synced on request, and every 100 ms otherwise, and it
+//! is checkpointed in the background.
 //!
-//! A commit reaches the operating system before it is acknowledged, so that killing the process loses nothing. What needs
-//! the disk (`j: true`) waits for [`Syncer`], which syncs once for all that wait, while the writer goes on with the next group.
+//! A commit reaches the operating system before it is acknowledged, so that killing the process
+//! loses nothing. A write that needs the disk (`j: true`) waits for [`Syncer`], which syncs once
+//! for all waiting writes while the writer continues with the next group.
 
 use crate::connection::{self, Role};
 use crate::engine::Shared;
@@ -15,10 +16,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a commit that did not ask to be journaled may stay with the operating system alone (MongoDB's interval).
+/// How long a commit without journaling may stay in the operating system's memory alone (MongoDB's
+/// interval).
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Called once what was committed before is on disk, or with the reason why it is not.
+/// Called once the earlier commits are on disk, or with the reason why they are not.
 pub type Acknowledge = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
 pub struct Syncer {
@@ -35,7 +37,7 @@ struct SyncShared {
 #[derive(Default)]
 struct SyncState {
     waiting: Vec<Acknowledge>,
-    /// Something was committed since the last sync.
+    /// Commits exist since the last sync.
     dirty: bool,
     stopping: bool,
 }
@@ -44,7 +46,7 @@ struct SyncState {
 pub struct SyncHandle(Arc<SyncShared>);
 
 impl SyncHandle {
-    /// Something was committed; it is on disk within [`INTERVAL`].
+    /// Records a commit; it is synced within [`INTERVAL`].
     pub fn note_commit(&self) {
         let mut state = self.0.lock();
         if !std::mem::replace(&mut state.dirty, true) {
@@ -82,7 +84,7 @@ impl Syncer {
         SyncHandle(self.shared.clone())
     }
 
-    /// Syncs what is pending and ends the thread.
+    /// Syncs pending commits and ends the thread.
     pub fn stop(mut self) {
         self.shared.lock().stopping = true;
         self.shared.changed.notify_one();
@@ -117,15 +119,15 @@ fn run_syncer(shared: &SyncShared, log: &mut Log) {
     }
 }
 
-/// The write-ahead log's file beside the database.
+/// The write-ahead log's file.
 struct Log {
     files: Arc<FileState>,
     file: Option<File>,
 }
 
 impl Log {
-    /// Syncs the log. After a failure nothing is synced any more: the system may call it a success,
-    /// and it means nothing for what could not be written before.
+    /// Syncs the log. After a failure nothing is synced any more: the system may report success
+    /// later, which means nothing for the data that it could not write before.
     fn sync(&mut self) -> Result<(), Error> {
         self.files.health.check_now()?;
         let committed = self.files.before_sync();
@@ -170,14 +172,14 @@ struct CheckpointShared {
 pub struct CheckpointHandle(Arc<CheckpointShared>);
 
 impl CheckpointHandle {
-    /// Asks for a checkpoint in the background.
+    /// Requests a checkpoint in the background.
     pub fn ask(&self) {
         if !self.0.requested.swap(true, Ordering::AcqRel) {
             self.0.wake();
         }
     }
 
-    /// Waits until none is running or asked for.
+    /// Waits until no checkpoint is running or requested.
     pub fn wait_until_idle(&self, limit: Duration) {
         let end = Instant::now() + limit;
         while !self.is_idle() && Instant::now() < end {
@@ -185,7 +187,7 @@ impl CheckpointHandle {
         }
     }
 
-    /// Whether none is running or asked for.
+    /// Returns whether no checkpoint is running or requested.
     pub fn is_idle(&self) -> bool {
         !self.0.requested.load(Ordering::Acquire) && !self.0.busy.load(Ordering::Acquire)
     }
@@ -201,7 +203,8 @@ impl CheckpointShared {
 impl Checkpointer {
     pub fn start(shared: &Shared) -> rusqlite::Result<Checkpointer> {
         let connection = connection::open(&shared.path, Role::Checkpointer, &shared.options)?;
-        // Open until the writer is gone: closing it takes SQLite's lock from the process.
+        // Stays open until the writer has stopped: closing it would release SQLite's lock of the
+        // process.
         let file = File::open(&shared.path).map_err(|_| rusqlite::Error::InvalidPath(shared.path.clone()))?;
         let files = shared.files.clone();
         let shared = Arc::new(CheckpointShared::default());
@@ -244,8 +247,8 @@ fn run_checkpointer(shared: &CheckpointShared, connection: &Connection, file: &F
     }
 }
 
-/// Moves the log into the file, and then what was written meanwhile, until that is little: who begins the log anew is left to do the rest, and
-/// waits for it.
+/// Moves the log into the file, and then what was written meanwhile, until little is left. The
+/// reset of the log moves the rest, and waits for it.
 fn move_log(connection: &Connection, file: &File, files: &FileState) {
     let mut pages_before = None;
     for _ in 0..MOVES_MAX {
@@ -257,7 +260,7 @@ fn move_log(connection: &Connection, file: &File, files: &FileState) {
                 return;
             }
         };
-        // SQLite syncs the file only where all of the log is in it.
+        // SQLite syncs the file only if all of the log is in it.
         if let Err(error) = file.sync_data() {
             files.health.fail(&format!("{} could not be synced to disk ({error})", files.path.display()));
             return;
@@ -270,14 +273,14 @@ fn move_log(connection: &Connection, file: &File, files: &FileState) {
     }
 }
 
-/// How often in a row what was written meanwhile is moved as well; there is no end to it while somebody writes.
+/// The limit of passes: with a steady writer there would be no end.
 const MOVES_MAX: usize = 4;
 
-/// So many pages are moved and synced in the time of a few commits.
+/// This many pages are moved and synced in the time of a few commits.
 const LEFT_PAGES_MAX: i64 = 64;
 
-/// Runs a checkpoint, and gives how many pages of the log are in the file then (-1: there is no log). `PASSIVE` waits for nobody; `RESTART` waits
-/// for readers, so that the log begins anew.
+/// Runs a checkpoint. Returns how many pages of the log are then in the file (-1: there is no log).
+/// `PASSIVE` does not wait; `RESTART` waits for readers and resets the log.
 pub fn checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<i64> {
     let mut pages = -1;
     connection.pragma(None, "wal_checkpoint", mode, |row| {

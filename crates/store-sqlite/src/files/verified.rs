@@ -1,13 +1,14 @@
-//! Which pages were verified a moment ago.
+//! The pages that were verified recently.
 //!
 //! SQLite reads pages of large documents past its cache, and mapped pages each time that it uses
-//! them. A checksum takes 160 ns, some of these reads hardly more. What the system has given whole
-//! it still has in memory seconds later, so a page is verified once in a while.
+//! them. A checksum takes 160 ns, and some of these reads hardly take longer. A page that the
+//! system returned intact is still in its memory seconds later, so a page is verified only once in
+//! a while.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// For how many seconds a page counts as verified.
+/// A page counts as verified for this many seconds.
 const SECONDS: u64 = 5;
 
 /// Pages that are remembered, by the last bits of their numbers.
@@ -15,7 +16,7 @@ const SLOTS: usize = 1 << 16;
 
 pub struct Verified {
     begun: Instant,
-    /// A page's number, and behind it the second in which it was verified.
+    /// A page's number, followed by the second in which it was verified.
     slots: Box<[AtomicU64]>,
 }
 
@@ -26,7 +27,7 @@ impl Default for Verified {
 }
 
 impl Verified {
-    /// From 1, so that an empty slot is no page's.
+    /// Starts at 1, so that an empty slot matches no page.
     fn second(&self) -> u64 {
         (self.begun.elapsed().as_secs() + 1) & u64::from(u32::MAX)
     }

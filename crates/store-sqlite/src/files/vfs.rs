@@ -1,8 +1,7 @@
-//! A VFS that stands between SQLite and `unix-excl`.
+//! A VFS between SQLite and `unix-excl`.
 //!
-//! A file is opened by the other VFS, in the same memory; then its table of methods is exchanged
-//! for ours, whose functions call those they have replaced. What is ours of a file, [`Extra`], is
-//! behind what is the other VFS's.
+//! The other VFS opens a file, in the same memory; then its table of methods is replaced by ours,
+//! whose functions call the replaced ones. Our data of a file, [`Extra`], follows the other VFS's.
 
 use super::{FRAME_HEADER_BYTES, FileState, LOG_HEADER_BYTES, checksum, state_of};
 use checksum::Trailer;
@@ -15,12 +14,12 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The name that connections ask for.
+/// The name under which connections request the VFS.
 pub const VFS: &str = "selkie";
 const NAME: &CStr = c"selkie";
 const BENEATH: &CStr = c"unix-excl";
 
-/// The VFS beneath, and how much of a file's memory is its own.
+/// The VFS below, and the size of its part of a file's memory.
 static BELOW: AtomicPtr<ffi::sqlite3_vfs> = AtomicPtr::new(null_mut());
 static BELOW_BYTES: AtomicUsize = AtomicUsize::new(0);
 
@@ -36,7 +35,7 @@ struct Extra {
     state: Arc<FileState>,
 }
 
-/// Makes the VFS known to SQLite. `false`: SQLite has no `unix-excl`, or refuses.
+/// Registers the VFS with SQLite. Returns false if SQLite has no `unix-excl`, or refuses.
 pub fn register() -> bool {
     static DONE: OnceLock<bool> = OnceLock::new();
     *DONE.get_or_init(|| {
@@ -64,7 +63,8 @@ pub fn register() -> bool {
     })
 }
 
-/// Has SQLite leave room for checksums in pages of a database that is to be created, or vacuumed.
+/// Makes SQLite reserve bytes for checksums in pages of a database that is to be created or
+/// vacuumed.
 pub fn reserve_bytes(connection: &rusqlite::Connection) -> rusqlite::Result<()> {
     let mut bytes = checksum::TRAILER_BYTES as c_int;
     // SAFETY: the handle is open, and the operation reads and writes an int.
@@ -101,8 +101,8 @@ unsafe extern "C" fn open(
     out_flags: *mut c_int,
 ) -> c_int {
     let below = BELOW.load(Ordering::Acquire);
-    // SAFETY: SQLite gives what the VFS beneath expects; its memory is the first part of the
-    // file's, and the rest is ours.
+    // SAFETY: SQLite passes what the VFS below expects; its memory is the first part of the file's,
+    // and the rest is ours.
     unsafe {
         let Some(open) = (*below).xOpen else { return ffi::SQLITE_CANTOPEN };
         let code = open(below, name, file, flags, out_flags);
@@ -123,7 +123,7 @@ unsafe extern "C" fn open(
 // SAFETY: only SQLite calls it, with what its interface of a VFS promises.
 unsafe extern "C" fn delete(_vfs: *mut ffi::sqlite3_vfs, name: *const c_char, sync_directory: c_int) -> c_int {
     let below = BELOW.load(Ordering::Acquire);
-    // SAFETY: SQLite gives what the VFS beneath expects.
+    // SAFETY: SQLite passes what the VFS below expects.
     unsafe {
         if let Some(database) = path_of(name).and_then(|path| database_of(&path)) {
             state_of(&database).log().begin([0; 8], 0);
@@ -132,8 +132,8 @@ unsafe extern "C" fn delete(_vfs: *mut ffi::sqlite3_vfs, name: *const c_char, sy
     }
 }
 
-/// Returns the table of methods that replaces another one. All databases have the same one beneath,
-/// and all logs, which are not locked.
+/// Returns the table of methods that replaces another one. All databases share one table below, and
+/// so do all logs, which are not locked.
 fn methods_over(kind: Kind, methods: &ffi::sqlite3_io_methods) -> &'static ffi::sqlite3_io_methods {
     static DATABASES: OnceLock<ffi::sqlite3_io_methods> = OnceLock::new();
     static LOGS: OnceLock<ffi::sqlite3_io_methods> = OnceLock::new();
@@ -172,7 +172,7 @@ unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
 
 // SAFETY: only SQLite calls it, with what its interface of a VFS promises.
 unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, to: *mut c_void, amount: c_int, offset: i64) -> c_int {
-    // SAFETY: SQLite gives a buffer of so many bytes.
+    // SAFETY: SQLite passes a buffer of this length.
     unsafe {
         let extra = extra(file);
         let Some(read) = (*extra.methods).xRead else { return ffi::SQLITE_IOERR_READ };
@@ -192,7 +192,7 @@ unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, to: *mut c_void, amount:
                 let whole = page_bytes == Some(length) && start.is_multiple_of(length as u64);
                 match code {
                     ffi::SQLITE_OK if whole => verify(extra, std::slice::from_raw_parts(to.cast(), length), start),
-                    // A page behind the file's end: the file was cut short.
+                    // The page is behind the file's end: the file was truncated.
                     ffi::SQLITE_IOERR_SHORT_READ if whole && start > 0 => {
                         extra.state.report(start / length as u64 + 1);
                         ffi::SQLITE_IOERR_DATA
@@ -205,10 +205,10 @@ unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, to: *mut c_void, amount:
     }
 }
 
-/// Reads the beginning of a page: of an overflow page SQLite wants no more than it has to copy.
+/// Reads the beginning of a page: SQLite reads only as much of an overflow page as it copies.
 ///
 /// # Safety
-/// As of [`read`].
+/// As for [`read`].
 // SAFETY: for callers, as said above.
 unsafe fn read_part(
     file: *mut ffi::sqlite3_file,
@@ -223,7 +223,7 @@ unsafe fn read_part(
     }
     PAGE.with_borrow_mut(|page| {
         page.resize(page_bytes, 0);
-        // SAFETY: the buffers are as long as is said.
+        // SAFETY: the buffers have the given lengths.
         unsafe {
             let Some(read) = (*extra.methods).xRead else { return ffi::SQLITE_IOERR_READ };
             match read(file, page.as_mut_ptr().cast(), page_bytes as c_int, start as i64) {
@@ -244,7 +244,7 @@ unsafe fn read_part(
     })
 }
 
-/// Verifies a page of the database, unless that was done a moment ago.
+/// Verifies a page of the database, unless it was verified recently.
 fn verify(extra: &Extra, page: &[u8], start: u64) -> c_int {
     let number = start / page.len() as u64 + 1;
     if extra.state.verified.is_recent(number) {
@@ -260,8 +260,8 @@ fn verify(extra: &Extra, page: &[u8], start: u64) -> c_int {
 
 // SAFETY: only SQLite calls it, with what its interface of a VFS promises.
 unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, from: *const c_void, amount: c_int, offset: i64) -> c_int {
-    // SAFETY: SQLite gives a buffer of so many bytes. It does not use the bytes at a page's end,
-    // which it was told to leave alone.
+    // SAFETY: SQLite passes a buffer of this length. It does not use the bytes at a page's end,
+    // which it was told to reserve.
     unsafe {
         let extra = extra(file);
         let Some(write) = (*extra.methods).xWrite else { return ffi::SQLITE_IOERR_WRITE };
@@ -272,8 +272,7 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, from: *const c_void, am
                 if start == 0 && checksum::is_sqlite(bytes) {
                     match bytes.get(20) == Some(&(checksum::TRAILER_BYTES as u8)) {
                         true => extra.state.set_checked(length),
-                        // There is no room for checksums, which would be written over what is
-                        // stored.
+                        // Without reserved bytes, a checksum would overwrite content.
                         false if extra.state.is_checked() => return ffi::SQLITE_IOERR_WRITE,
                         false => {}
                     }
@@ -311,7 +310,7 @@ fn before_log_write(extra: &Extra, bytes: &[u8], start: u64) {
     }
 }
 
-/// A commit is in the log once the page behind its last header is.
+/// A commit is in the log once the page of its last header is.
 fn after_log_write(extra: &Extra, length: usize, start: u64) {
     let header = extra.state.commit_header.load(Ordering::Relaxed);
     if header != 0 && header + FRAME_HEADER_BYTES == start {
@@ -322,12 +321,11 @@ fn after_log_write(extra: &Extra, length: usize, start: u64) {
 
 // SAFETY: only SQLite calls it, with what its interface of a VFS promises.
 unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: i64) -> c_int {
-    // SAFETY: SQLite gives a file that is open.
+    // SAFETY: SQLite passes an open file.
     unsafe {
         let extra = extra(file);
         if extra.kind == Kind::Log && size == 0 {
-            // On disk before the log is emptied, so that an empty log is never taken for a lost
-            // one.
+            // Synced before the log is emptied, so that an empty log is never taken for a lost one.
             extra.state.log().begin([0; 8], 0);
         }
         (*extra.methods).xTruncate.map_or(ffi::SQLITE_IOERR_TRUNCATE, |truncate| truncate(file, size))
@@ -336,7 +334,7 @@ unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: i64) -> c_int 
 
 // SAFETY: only SQLite calls it, with what its interface of a VFS promises.
 unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
-    // SAFETY: SQLite gives a file that is open.
+    // SAFETY: SQLite passes an open file.
     unsafe {
         let extra = extra(file);
         let code = (*extra.methods).xSync.map_or(ffi::SQLITE_IOERR_FSYNC, |sync| sync(file, flags));
@@ -349,7 +347,7 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
 
 // SAFETY: only SQLite calls it, with what its interface of a VFS promises.
 unsafe extern "C" fn fetch(file: *mut ffi::sqlite3_file, offset: i64, amount: c_int, to: *mut *mut c_void) -> c_int {
-    // SAFETY: what is mapped is as long as what was asked for.
+    // SAFETY: the mapping is as long as requested.
     unsafe {
         *to = null_mut();
         let extra = extra(file);

@@ -1,10 +1,10 @@
-//! Damage to the write-ahead log, looked for before SQLite reads the log.
+//! Damage to the write-ahead log, detected before SQLite reads the log.
 //!
-//! SQLite takes the log to end with the last commit before the first frame whose checksum is wrong,
-//! and drops what is behind without a word. That is right where a commit was interrupted. Where
-//! commits are behind, or [`mark`] says that there were some, acknowledged writes would be lost.
+//! SQLite ends the log with the last commit before the first frame with a wrong checksum, and
+//! silently drops the rest. That is right for an interrupted commit. If commits follow, or [`mark`]
+//! says that there were some, acknowledged writes would be lost.
 
-use super::mark::{self, Recovery};
+use super::mark::{self, StoredMark};
 use super::{FRAME_HEADER_BYTES, LOG_HEADER_BYTES};
 use ahash::AHashSet;
 use std::fs::File;
@@ -12,12 +12,12 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a log holds.
+/// The content of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Log {
     pub salts: [u8; 8],
     pub page_bytes: u64,
-    /// Where the last commit ends that SQLite takes over; 0 where there is none.
+    /// The end of the last commit that SQLite uses; 0 if there is none.
     pub end: u64,
     pub frames: u64,
     pub commits: u64,
@@ -26,13 +26,13 @@ pub struct Log {
     pub commits_behind: u64,
 }
 
-/// A log, and the sentence that says what of it is lost.
+/// A log, and a sentence about what is lost of it.
 #[derive(Debug, Default)]
 pub struct Inspection {
     pub log: Log,
-    pub left: Option<Recovery>,
+    pub left: Option<StoredMark>,
     pub damage: Option<String>,
-    /// Pages of the database that SQLite takes from the log.
+    /// Pages of the database that SQLite reads from the log.
     pub pages: AHashSet<u32>,
 }
 
@@ -55,9 +55,9 @@ pub fn inspect(database: &Path) -> std::io::Result<Inspection> {
     Ok(Inspection { log: log.unwrap_or_default(), left, damage, pages })
 }
 
-/// Says what is lost, if anything is.
-fn damage(length: u64, log: Option<&Log>, left: Option<&Recovery>) -> Option<String> {
-    // After a crash of the machine only what was synced has to be there.
+/// Returns a description of the loss, if there is one.
+fn damage(length: u64, log: Option<&Log>, left: Option<&StoredMark>) -> Option<String> {
+    // After a crash of the machine, only synced commits must be present.
     let expected = left.map(|left| if left.same_boot { left.mark.written } else { left.mark.synced });
     let Some(log) = log else {
         return match (length, expected) {
@@ -85,7 +85,7 @@ fn damage(length: u64, log: Option<&Log>, left: Option<&Recovery>) -> Option<Str
     }
 }
 
-/// `None`: it has no header, or a damaged one.
+/// Returns `None` if the header is missing or damaged.
 fn read(mut from: impl Read, pages: &mut AHashSet<u32>) -> std::io::Result<Option<Log>> {
     let mut header = [0; LOG_HEADER_BYTES as usize];
     if !fill(&mut from, &mut header)? {
@@ -134,7 +134,7 @@ fn read(mut from: impl Read, pages: &mut AHashSet<u32>) -> std::io::Result<Optio
     Ok(Some(log))
 }
 
-/// Fills a buffer; `false` where there is not as much.
+/// Fills a buffer. Returns false if there are fewer bytes.
 fn fill(from: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<bool> {
     match from.read_exact(buffer) {
         Ok(()) => Ok(true),
@@ -147,7 +147,8 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u32::from_be_bytes(*bytes))
 }
 
-/// The log's checksum (SQLite's file format, section 4.2). The bytes come in eights.
+/// Computes the log's checksum (SQLite's file format, section 4.2). The number of bytes is a
+/// multiple of eight.
 fn checksum((mut first, mut second): (u32, u32), bytes: &[u8], big_endian: bool) -> (u32, u32) {
     let word = |bytes: [u8; 4]| if big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) };
     let (pairs, _) = bytes.as_chunks::<8>();
@@ -158,9 +159,8 @@ fn checksum((mut first, mut second): (u32, u32), bytes: &[u8], big_endian: bool)
     (first, second)
 }
 
-/// Puts a copy of a damaged log beside it, and where the database file is ahead of what is whole in
-/// the log, takes the log away: its older pages would be laid over newer ones. Returns the copy's
-/// path.
+/// Copies a damaged log aside. If the database file is ahead of the intact part of the log, removes
+/// the log: its older pages would replace newer ones. Returns the copy's path.
 pub fn set_aside(database: &Path, inspection: &Inspection) -> std::io::Result<Option<PathBuf>> {
     let log = path(database);
     if !log.exists() {
@@ -172,7 +172,7 @@ pub fn set_aside(database: &Path, inspection: &Inspection) -> std::io::Result<Op
     let copy = PathBuf::from(copy);
     std::fs::copy(&log, &copy)?;
     File::open(&copy)?.sync_all()?;
-    let same_log = |left: &&Recovery| left.mark.salts == inspection.log.salts || inspection.log.page_bytes == 0;
+    let same_log = |left: &&StoredMark| left.mark.salts == inspection.log.salts || inspection.log.page_bytes == 0;
     let checkpointed = inspection.left.as_ref().filter(same_log).map_or(0, |left| left.mark.checkpointed);
     if checkpointed > inspection.log.end {
         std::fs::remove_file(&log)?;
@@ -186,7 +186,7 @@ mod tests {
     use crate::files::mark::Mark;
     use rusqlite::Connection;
 
-    /// A log of 20 commits, as a process leaves it that dies.
+    /// Returns a log of 20 commits, as left by a process that was killed.
     fn written() -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("a.sqlite");
@@ -200,9 +200,9 @@ mod tests {
         std::fs::read(path(&database)).unwrap()
     }
 
-    fn left(log: &Log, same_boot: bool, synced: u64) -> Recovery {
+    fn left(log: &Log, same_boot: bool, synced: u64) -> StoredMark {
         let mark = Mark { salts: log.salts, written: log.end, synced, checkpointed: 0 };
-        Recovery { mark, same_boot }
+        StoredMark { mark, same_boot }
     }
 
     #[test]
@@ -225,7 +225,7 @@ mod tests {
         assert!(damage(bytes.len() as u64, Some(&log), None).is_some());
         assert!(damage(bytes.len() as u64, Some(&log), Some(&left(&whole, true, 0))).is_some());
         assert!(damage(bytes.len() as u64, Some(&log), Some(&left(&whole, false, whole.end))).is_some());
-        // Never synced, and the machine went down: nothing that was promised is lost.
+        // Never synced, and the machine crashed: no promise is broken.
         assert_eq!(damage(bytes.len() as u64, Some(&log), Some(&left(&whole, false, 0))), None);
     }
 

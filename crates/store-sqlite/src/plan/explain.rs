@@ -1,4 +1,5 @@
-//! A plan in MongoDB's words: the stages of `explain`, with what they have looked at once the plan has been carried out.
+//! A plan in MongoDB's terms: the stages of `explain`, with statistics once the plan has been
+//! executed.
 
 mod bounds;
 
@@ -78,7 +79,7 @@ impl Stages<'_> {
         }
     }
 
-    /// What was counted without a look at documents; false where documents were looked at.
+    /// Writes the stage of a count without documents. Returns false if documents were read.
     fn write_counted(&self, writer: &mut DocWriter<'_>) -> bool {
         if self.plan.whole_collection().is_some() {
             writer.append("stage", "RECORD_STORE_FAST_COUNT");
@@ -102,7 +103,8 @@ impl Stages<'_> {
         true
     }
 
-    /// The look-up of one `_id` and nothing else has a stage of its own.
+    /// Writes the stage of a lookup by `_id`; a lookup of one `_id` and nothing else has a stage of
+    /// its own.
     fn write_points(&self, writer: &mut DocWriter<'_>) {
         let (about, counts) = (self.about, self.plan.examined());
         let ids = about.predicate.and_then(|(predicate, _)| ids_asked_for(predicate));
@@ -133,7 +135,7 @@ impl Stages<'_> {
         self.about.write_filter(|path, test| self.is_met(path, test), writer);
     }
 
-    /// Whether the keys that are scanned say all about a condition.
+    /// Returns whether the scanned keys decide a condition.
     fn is_met(&self, path: &str, test: &Test) -> bool {
         match (&self.plan.access, &self.plan.collection) {
             (Access::Index(scan), Some(collection)) => planner::meets(scan, collection, path, test),
@@ -144,7 +146,8 @@ impl Stages<'_> {
         }
     }
 
-    /// Writes the stage that fetches documents, up to its input. `last`: what it gives is what is found.
+    /// Writes the stage that fetches documents, up to its input. `last`: its results are those of
+    /// the query.
     fn begin_fetch(&self, documents: u64, last: bool, writer: &mut DocWriter<'_>) {
         writer.append("stage", "FETCH");
         if last {
@@ -167,7 +170,8 @@ impl Stages<'_> {
         self.write_index_scan(scan, &mut writer.document("inputStage"));
     }
 
-    /// Branches in order fetch for themselves or together, as MongoDB has it; branches in no order, together.
+    /// Writes a union. Sorted branches fetch alone or together, as in MongoDB; unsorted ones
+    /// together.
     fn write_union(&self, union: &Union, writer: &mut DocWriter<'_>) {
         let fetched_before = union.merged.is_some() && !union.exploded;
         match fetched_before {
@@ -215,7 +219,7 @@ impl Stages<'_> {
         self.about.write_execution_stats(|ran| if covered { ran.found } else { counts.entries }, writer);
         with_index(scan, |spec, arrays, partial| {
             match scan.bounds.as_slice() {
-                // A wildcard is shown as an index on the path that is looked at.
+                // A wildcard index is shown as an index on the path.
                 [(path, _), (field, _)] if path == "$_path" => {
                     let mut pattern = writer.document("keyPattern");
                     pattern.append(path, 1);
@@ -235,7 +239,7 @@ impl Stages<'_> {
     }
 }
 
-/// The condition on `_id`, unless it is one value and all there is to the filter.
+/// Returns the condition on `_id`, unless it is one value and the whole filter.
 fn ids_asked_for(predicate: &Predicate) -> Option<&Test> {
     match predicate.root() {
         Node::And(all) => all.iter().find_map(points_of_id),
@@ -257,7 +261,8 @@ fn bare(test: &Test) -> &Test {
     if let Test::Collated(inner, _) = test { inner } else { test }
 }
 
-/// Whether documents of an index have, or had, arrays, and in which parts of its fields' paths, where that is known.
+/// Whether documents of an index have, or had, arrays, and at which components of its paths, if
+/// known.
 struct Arrays<'i> {
     any: bool,
     parts: Option<(&'i [IndexField], u64)>,

@@ -1,4 +1,4 @@
-//! An index that might serve a query, and how well.
+//! An index that may serve a query, and how well.
 
 use super::{intervals, sort_order};
 use crate::catalog::{Collection, Index};
@@ -37,19 +37,22 @@ impl<'c> IndexCandidate<'c> {
         candidate
     }
 
-    /// Whether the index narrows the search, gives the order, or has no other documents than those with the field.
+    /// Returns whether the index narrows the search, gives the order, or lacks documents without
+    /// the field.
     pub fn is_useful(&self) -> bool {
         let sparse = self.index.is_some_and(|index| index.spec.sparse);
         self.complete && (self.narrows() || self.order.is_some() || sparse)
     }
 
-    /// The place of a field that has one value in each document, and each document one key; for finding different values.
+    /// Returns the number of a field that has one value in each document, if each document has one
+    /// key; for distinct values.
     pub fn single_valued_field(&self, path: &str) -> Option<usize> {
         let at = self.fields.iter().position(|field| field.path == path)?;
         (self.arrays == 0 && self.exact).then_some(at)
     }
 
-    /// Whether the bounds are points of all fields of a unique index: a document for each at the most.
+    /// Returns whether the bounds are points of all fields of a unique index: at most one document
+    /// for each.
     pub fn is_unique_lookup(&self) -> bool {
         let unique = self.index.is_none_or(|index| index.spec.unique);
         unique && self.points == self.fields.len()
@@ -74,7 +77,7 @@ impl<'c> IndexCandidate<'c> {
         }
     }
 
-    /// The scan taken apart to several that each give the order, where the order asks for it.
+    /// Returns the scan exploded into several that each give the order, if the order needs it.
     pub fn exploded(&self) -> Option<Union> {
         let order = self.order.as_ref().filter(|order| order.leading > 0)?;
         let parts = intervals::explode(&self.bounds, order.leading);

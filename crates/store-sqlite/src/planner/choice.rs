@@ -1,11 +1,12 @@
-//! Which of several paths to take: the one that looks at the fewest documents.
+//! The choice among access paths: the one that examines the fewest documents.
 //!
-//! A way's keys are counted, up to a number that takes no time worth speaking of; past it they are reckoned from the shape of the
-//! bounds. So equality on a field with few equals goes before equality on one with many, and a range of three keys before
-//! either. Where there is one way there is nothing to count.
+//! The keys of a path are counted up to a limit that costs little time; past it, they are estimated
+//! from the shape of the bounds. So equality on a selective field is preferred over equality on one
+//! of low selectivity, and a range of three keys over either. With one path, nothing is counted.
 //!
-//! How far a limit leads along an order is a guess, by all conditions together: what is looked for may stand at its very end. So a way
-//! of which that is known goes before it, unless it costs much more.
+//! How far a limit leads along an order is estimated from all conditions together, but the matches
+//! may be at its very end. So a measured path is preferred over an estimated one, unless it costs
+//! much more.
 
 use super::candidate::IndexCandidate;
 use super::union::{UnionBranch, UnionPlanner};
@@ -19,23 +20,23 @@ use std::sync::Arc;
 use store::IndexKind;
 use store::selectivity::{self, MEASURED_PREFERENCE, PathCost, SORT_COST};
 
-/// Keys counted of one way at the most.
+/// The limit for counting the keys of one path.
 const KEYS_COUNTED_MAX: u64 = 500;
 
-/// Keys counted where it is to be seen whether sorting is cheaper than going along an order.
+/// The limit for counting keys to decide whether sorting is cheaper than reading in order.
 const KEYS_COUNTED_FOR_SORT_MAX: f64 = 1000.0;
 
-/// A way to the documents, and what is known about it.
+/// An access path, with the facts that its cost depends on.
 struct AccessPath {
     access: Access,
     exact: bool,
     sorted: bool,
-    /// Fields bound to points, and one more half for a range behind them.
+    /// The number of leading fields bound to points, plus one half for a range behind them.
     shape: f64,
     keys: f64,
 }
 
-/// The best plan by an index or several; `None` where no index is of use.
+/// Returns the best plan by one or several indexes; `None` if no index is useful.
 pub fn best(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>, measure: Measure<'_>) -> Option<SqlitePlan> {
     let candidates = useful_candidates(collection, wanted);
     if let Some(one) = candidates.iter().find(|candidate| candidate.is_unique_lookup()) {
@@ -64,7 +65,7 @@ pub fn best(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>, measure: Me
     Some(paths.swap_remove(best).into_plan(collection))
 }
 
-/// The position of the way that looks at the fewest documents.
+/// Returns the number of the path that examines the fewest documents.
 fn cheapest(paths: &[AccessPath], collection: &Collection, wanted: &PlannerQuery<'_>) -> Option<usize> {
     let guesses = paths.iter().any(|path| path.is_estimated(wanted));
     let told = || paths.iter().map(|path| (path.leading(collection), path.keys));
@@ -83,7 +84,7 @@ fn cheapest(paths: &[AccessPath], collection: &Collection, wanted: &PlannerQuery
     Some(known.filter(|known| cost(*known) <= cost(best) * MEASURED_PREFERENCE).unwrap_or(best))
 }
 
-/// The indexes that may serve.
+/// Returns the ordered indexes that may serve.
 pub fn useful_candidates<'c>(collection: &'c Collection, wanted: &PlannerQuery<'_>) -> Vec<IndexCandidate<'c>> {
     let id = IndexCandidate::new(collection, None, wanted);
     let indexes = collection.indexes.iter().filter(|index| index.is_usable() && index.kind.is_ordered());
@@ -91,7 +92,7 @@ pub fn useful_candidates<'c>(collection: &'c Collection, wanted: &PlannerQuery<'
     (!wanted.without_id).then_some(id).into_iter().chain(secondary).filter(IndexCandidate::is_useful).collect()
 }
 
-/// The scans by indexes of other kinds.
+/// Returns the scans by indexes of other kinds.
 fn unordered_scans<'c>(
     collection: &'c Collection,
     wanted: &'c PlannerQuery<'_>,
@@ -100,7 +101,7 @@ fn unordered_scans<'c>(
     usable.filter_map(|index| unordered_scan(index, wanted))
 }
 
-/// The plan by an index that a hint asks for.
+/// Returns the plan by a hinted index.
 pub fn hinted_plan(
     collection: &Arc<Collection>,
     candidate: IndexCandidate<'_>,
@@ -109,7 +110,8 @@ pub fn hinted_plan(
     single(&candidate, wanted).into_plan(collection)
 }
 
-/// The plan that gives one document for each value of a field, by an index on it; for a query that the index answers alone.
+/// Returns the plan that gives one document for each value of a field, by an index on it, for a
+/// query that the index decides alone.
 pub fn distinct_values(
     collection: &Arc<Collection>,
     wanted: &PlannerQuery<'_>,
@@ -138,7 +140,8 @@ fn single(candidate: &IndexCandidate<'_>, wanted: &PlannerQuery<'_>) -> AccessPa
     AccessPath { access, exact: candidate.exact, sorted: candidate.is_sorted(wanted), shape, keys: f64::NAN }
 }
 
-/// As [`AccessPath::shape`]. Places have no ranges of values, and count as a point; that an index over all fields names the field does not count.
+/// As [`AccessPath::shape`]. A geometry has no ranges of values, and counts as a point. The path
+/// field of a wildcard index does not count.
 fn bound_fields_of(scan: &IndexScan) -> f64 {
     let named = scan.index.as_ref().is_some_and(|index| matches!(index.kind, IndexKind::Wildcard(_)));
     let mut bounds = scan.bounds.iter().map(|(_, ranges)| ranges).skip(usize::from(named)).peekable();
@@ -156,7 +159,7 @@ fn count_all_keys(paths: &mut [AccessPath], collection: &Collection, wanted: &Pl
         Some(limit) if wanted.sort.is_some() => keys_worth_sorting(limit as f64, documents) as u64,
         limit => limit.map_or(KEYS_COUNTED_MAX, |limit| limit.saturating_mul(10).clamp(20, KEYS_COUNTED_MAX)),
     };
-    // The most promising first: of the others no more has to be known than that they are no better.
+    // The most promising path first: of the others, only need be known that they are no better.
     let mut order: Vec<usize> = (0..paths.len()).collect();
     let promise = |path: &AccessPath| (path.is_estimated(wanted), !path.sorted, -path.shape);
     order.sort_by(|a, b| promise(&paths[*a]).partial_cmp(&promise(&paths[*b])).unwrap_or(std::cmp::Ordering::Equal));
@@ -175,7 +178,7 @@ fn count_all_keys(paths: &mut [AccessPath], collection: &Collection, wanted: &Pl
     }
 }
 
-/// Among so many matches, as many as the limit come up in order before the matches would be sorted.
+/// With this many matches, the limit is reached in order before the matches would be sorted.
 fn keys_worth_sorting(limit: f64, documents: f64) -> f64 {
     let keys = (MEASURED_PREFERENCE * limit * documents / SORT_COST).sqrt();
     keys.clamp(20.0, KEYS_COUNTED_FOR_SORT_MAX)
@@ -213,20 +216,20 @@ impl AccessPath {
         self.measured().is_estimated(wanted.limit)
     }
 
-    /// Whether its keys have all that is looked at.
+    /// Returns whether the path's keys have all requested fields.
     fn covers(&self, collection: &Collection, wanted: &PlannerQuery<'_>) -> bool {
         let Access::Index(scan) = &self.access else { return false };
         let paths = scan.fields(collection).iter().map(|field| field.path.as_str());
         !scan.is_multikey() && covered::covers_fields(paths, wanted.fields)
     }
 
-    /// The fields that say which keys it reads.
+    /// Returns the fields that bound the path's keys.
     fn leading<'w>(&'w self, collection: &'w Collection) -> Vec<&'w str> {
         let mut paths = Vec::new();
         for scan in scans(&self.access) {
             let bound = |ranges: &FieldBounds| !index_keys::is_everything(ranges);
             let leading = scan.bounds.iter().take_while(|(_, ranges)| bound(ranges)).map(|(path, _)| path.as_str());
-            // Another kind of index is told by what it is an index on.
+            // For other kinds of index, all of its fields.
             let others = scan.bounds.is_empty().then(|| scan.fields(collection));
             paths.extend(leading.chain(others.into_iter().flatten().map(|field| field.path.as_str())));
         }
@@ -238,13 +241,13 @@ impl AccessPath {
     }
 }
 
-/// The best of the indexes that narrow the search, for a branch of a disjunction.
+/// Returns the best of the indexes that narrow the search, for a branch of a disjunction.
 pub fn best_branch(collection: &Collection, wanted: &PlannerQuery<'_>, measure: Measure<'_>) -> Option<UnionBranch> {
     let candidates = useful_candidates(collection, wanted);
     let mut branches: Vec<UnionBranch> =
         candidates.into_iter().filter(|it| it.narrows()).map(UnionBranch::of).collect();
     if wanted.sort.is_some() && branches.iter().any(UnionBranch::is_sorted) {
-        // One that gives the order lets the branches be merged.
+        // Branches that give the order can be merged.
         branches.retain(UnionBranch::is_sorted);
     } else {
         branches.extend(unordered_scans(collection, wanted).map(UnionBranch::of_unordered));

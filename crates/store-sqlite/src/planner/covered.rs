@@ -1,4 +1,4 @@
-//! Queries whose answers lie in the keys of the index that finds them.
+//! Covered queries: all requested fields are in the keys of the scanned index.
 
 use crate::plan::{Access, CoveredFields, SqlitePlan};
 use document::Kind;
@@ -6,8 +6,8 @@ use index_keys::covered::requested_fields;
 use std::sync::atomic::AtomicBool;
 use store::{IndexKind, Query};
 
-/// Has a plan give keys in the place of documents, where the only fields that are looked at are the index's, and its keys are of values as
-/// they are.
+/// Makes a plan build documents from keys, if all requested fields are in the index and its keys
+/// can be decoded.
 pub fn cover(plan: &mut SqlitePlan, query: &Query<'_>) {
     let (Access::Index(scan), Some(collection)) = (&mut plan.access, &plan.collection) else { return };
     let fields = scan.fields(collection);

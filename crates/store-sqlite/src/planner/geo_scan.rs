@@ -1,4 +1,4 @@
-//! Conditions on places, by indexes over the sphere and over the plane.
+//! Conditions on geometries, by `2dsphere` and `2d` indexes.
 
 use super::{Measure, NATURAL, PlannerQuery, choice, natural, with_access};
 use crate::catalog::{Collection, Index};
@@ -13,7 +13,8 @@ use query::Sort;
 use std::sync::Arc;
 use store::{Query, near};
 
-/// The plan for documents by their distance. Errors 291 and 2 where no index tells it, or another order is asked for.
+/// Returns the plan for documents by distance. Fails with 291 if no index serves it, and with 2 if
+/// another order is requested.
 pub fn by_distance(
     collection: &Arc<Collection>,
     query: &Query<'_>,
@@ -49,7 +50,8 @@ pub fn by_distance(
         let sorted = wanted.sort.is_none() || query.sort.is_some_and(Sort::is_by_distance);
         return Ok(Some(with_access(collection, false, sorted, Access::Near(scan))));
     }
-    // What stands in front of the places is not known by its value: all that meets the other conditions is read, and sorted by who asked.
+    // The fields in front of the geometry are not bound to single values: all documents that meet
+    // the other conditions are read, and the caller sorts them.
     let mut all = wanted.clone();
     all.limit = None;
     let mut plan = choice::best(collection, &all, measure).unwrap_or_else(|| natural(collection, &all, true));
@@ -57,13 +59,13 @@ pub fn by_distance(
     Ok(Some(plan))
 }
 
-/// The scan by this index, if it can tell a condition on a region.
+/// Returns the scan by this index, if it serves a condition on a region.
 pub fn scan_of(index: &Arc<Index>, wanted: &PlannerQuery<'_>) -> Option<IndexScan> {
     let BoundedKeys { intervals, bounds, filter } = region(index, wanted)?;
     Some(IndexScan { bounds, filter, ..IndexScan::new(Some(index.clone()), intervals) })
 }
 
-/// All that an index holds, whatever its kind, as a hint may ask for.
+/// Returns the scan of a whole index of any kind, for a hint.
 pub fn everything_in(index: &Arc<Index>) -> IndexScan {
     IndexScan::new(Some(index.clone()), vec![Interval { low: Vec::new(), high: KEY_END.to_vec() }])
 }

@@ -1,4 +1,4 @@
-//! Equality, by the hash of the value: what an index keeps of a hashed field.
+//! Equality conditions, by the hash of the value.
 
 use super::by_keys;
 use crate::catalog::Index;
@@ -15,7 +15,8 @@ use store::{FieldKind, IndexKind};
 /// Combinations of values that are looked up one by one.
 const POINTS_MAX: usize = 4096;
 
-/// The scan for documents whose first fields equal some values; `None` where nothing of the kind is asked of the first.
+/// Returns the scan for documents whose first fields equal some values; `None` without such a
+/// condition on the first field.
 pub fn scan_of(index: &Arc<Index>, wanted: &PlannerQuery<'_>) -> Option<IndexScan> {
     if index.kind != IndexKind::Hashed {
         return None;
@@ -45,7 +46,7 @@ pub fn scan_of(index: &Arc<Index>, wanted: &PlannerQuery<'_>) -> Option<IndexSca
     Some(IndexScan { bounds, ..IndexScan::new(Some(index.clone()), intervals) })
 }
 
-/// The values that a field has to equal one of. Null stands for undefined, too.
+/// Returns the values that a field must equal. A query for null also finds undefined.
 fn values(field: &IndexField, wanted: &PlannerQuery<'_>) -> Option<Vec<ValueBuf>> {
     let here = wanted.conditions.iter().filter(|it| it.path == field.path && it.scope == Scope::DOCUMENT);
     let found = here.filter_map(|condition| equality(condition.test, field)).min_by_key(|values| values.len())?;
@@ -67,7 +68,7 @@ fn equality<'t>(test: &'t Test, field: &IndexField) -> Option<&'t [ValueBuf]> {
     }
 }
 
-/// What the index keeps of a value.
+/// Returns the value that the index stores for a value.
 fn kept(value: ValueBuf, field: &IndexField) -> ValueBuf {
     match field.kind {
         FieldKind::Hashed => Value::Int64(values::hash::hash(value.as_value(), &field.collation)).to_owned(),

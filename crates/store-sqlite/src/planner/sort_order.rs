@@ -1,22 +1,23 @@
-//! Whether an index gives the order of a sort.
+//! Decides whether an index gives the order of a sort.
 
 use super::candidate::IndexCandidate;
 use crate::plan::SortField;
 use index_keys::ValueRange;
 use index_keys::conditions::PlannerQuery;
 
-/// How many scans one is taken apart to at the most, to be merged in order.
+/// The limit of scans into which one scan is exploded, to be merged in order.
 const SCANS_MAX: usize = 200;
 
 pub struct SortOrder {
     pub forward: bool,
-    /// Leading fields with several points: the order is that of the scans of each combination, merged. 0: of the one scan.
+    /// The number of leading fields with several points: the scans of each combination, merged,
+    /// give the order. 0: the scan alone does.
     pub leading: usize,
     /// The fields that give the order.
     pub fields: Vec<SortField>,
 }
 
-/// The order, if the index gives it.
+/// Returns the order, if the index gives it.
 pub fn of(candidate: &IndexCandidate<'_>, wanted: &PlannerQuery<'_>) -> Option<SortOrder> {
     let sort = wanted.sort.filter(|_| wanted.natural.is_none() && candidate.is_ordered())?;
     if candidate.fields.iter().any(|field| field.collation != *sort.collation()) {
@@ -39,7 +40,7 @@ pub fn of(candidate: &IndexCandidate<'_>, wanted: &PlannerQuery<'_>) -> Option<S
             }
             order.fields.push(SortField { at, inverted: !same });
             part = parts.next();
-            // No two documents share an `_id`, so nothing behind it matters.
+            // No two documents share an `_id`, so the fields behind it do not matter.
             if field.path == "_id" && candidate.index.is_none() {
                 part = None;
             }
@@ -58,8 +59,8 @@ pub fn of(candidate: &IndexCandidate<'_>, wanted: &PlannerQuery<'_>) -> Option<S
     Some(order)
 }
 
-/// Whether the first key of a document that a scan meets is its first of all in this field's order. With several keys for each
-/// document, bounds may leave that one out.
+/// Returns whether the first key of a document in the scan is the least of all its keys by this
+/// field. With several keys per document, bounds may exclude that one.
 fn first_key_is_least(candidate: &IndexCandidate<'_>, at: usize) -> bool {
     if candidate.arrays_of(at) == 0 {
         return true;

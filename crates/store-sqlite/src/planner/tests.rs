@@ -6,7 +6,7 @@ use document::{DocBuf, array, doc};
 use query::{Context, Predicate, Sort};
 use store::{Namespace, Plan};
 
-/// A collection with an index for each key pattern; those named `multi…` are multikey.
+/// Returns a collection with an index for each key pattern; those named `multi…` are multikey.
 fn collection() -> Arc<Collection> {
     let mut collection = Collection::new(1, Namespace::new("d", "c"), [0; 16], DocBuf::new()).unwrap();
     let indexes = [
@@ -28,7 +28,7 @@ fn collection() -> Arc<Collection> {
     Arc::new(collection)
 }
 
-/// The plan in a word or two: the stage, the index and its direction; `exact`; `sorted`.
+/// Describes the plan in few words: the stage, the index and its direction; `exact`; `sorted`.
 fn describe(filter: &DocBuf, sort: &DocBuf, hint: Option<Value<'_>>) -> Result<String> {
     describe_in(filter, sort, hint, &Context::at(0))
 }

@@ -1,4 +1,4 @@
-//! Searches by words.
+//! Text searches.
 
 use super::PlannerQuery;
 use crate::catalog::{Collection, Index};
@@ -9,7 +9,8 @@ use index_keys::search::{TermIntervals, term_intervals};
 use std::sync::Arc;
 use store::{ExaminedCounter, PlanFacts};
 
-/// The plan for a search that must hold; `None` where there is none, or it stands in an `$or`.
+/// Returns the plan for a text search that must match; `None` if there is none, or it is inside an
+/// `$or`.
 pub fn plan(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>) -> Option<SqlitePlan> {
     let search = wanted.text?;
     let index = index_of(collection, search)?;
@@ -26,7 +27,7 @@ pub fn plan(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>) -> Option<S
     })
 }
 
-/// The scan for the words of a branch of a disjunction; what it finds is not scored by it.
+/// Returns the scan for a text search in a branch of a disjunction; it produces no scores.
 pub fn scan(collection: &Collection, wanted: &PlannerQuery<'_>) -> Option<IndexScan> {
     let search = wanted.text?;
     let index = index_of(collection, search).filter(|index| partial::covers_query(index, wanted))?;

@@ -1,4 +1,4 @@
-//! A disjunction as a union of scans, one for each of its branches.
+//! A disjunction as a union of scans, one for each branch.
 
 use super::candidate::IndexCandidate;
 use super::sort_order::SortOrder;
@@ -9,10 +9,10 @@ use index_keys::Interval;
 use index_keys::conditions::PlannerQuery;
 use query::predicate::Node;
 
-/// Branches of a union at the most: a document that one of them gives is looked for among those of the others.
+/// The limit of branches in a union: each document of one branch is looked up in the earlier ones.
 const BRANCHES_MAX: usize = 64;
 
-/// Branches that are looked at at the most; unions on one index have no other limit.
+/// The limit of branches that are planned; unions on one index have no other limit.
 const BRANCHES_PLANNED_MAX: usize = 1000;
 
 pub struct UnionPlanner<'u, 'q> {
@@ -21,19 +21,20 @@ pub struct UnionPlanner<'u, 'q> {
     pub measure: Measure<'u>,
 }
 
-pub struct MatchedRow {
+pub struct UnionPath {
     pub access: Access,
     pub exact: bool,
     pub sorted: bool,
 }
 
-/// A branch by the index that serves it.
+/// A branch, with the index that serves it.
 pub struct UnionBranch {
     pub scan: IndexScan,
-    /// Every document that it gives matches the branch, and what stands beside the disjunction.
+    /// Every document that it gives matches the branch, and the conditions outside of the
+    /// disjunction.
     exact: bool,
     order: Option<SortOrder>,
-    /// Leading fields that are bound to points.
+    /// The number of leading fields bound to points.
     pub points: usize,
 }
 
@@ -43,24 +44,24 @@ impl UnionBranch {
         UnionBranch { scan, exact, order: candidate.order, points }
     }
 
-    /// By an index that is not ordered by values.
+    /// Returns a branch by an index that is not ordered by values.
     pub fn of_unordered(scan: IndexScan) -> UnionBranch {
         UnionBranch { scan, exact: false, order: None, points: 0 }
     }
 
-    /// Whether the one scan gives the order that is asked for.
+    /// Returns whether the scan alone gives the requested order.
     pub fn is_sorted(&self) -> bool {
         self.order.as_ref().is_some_and(|order| order.leading == 0)
     }
 }
 
 impl<'q> UnionPlanner<'_, 'q> {
-    /// A union for each disjunction of which every branch has an index.
-    pub fn all(&self) -> Vec<MatchedRow> {
+    /// Returns a union for each disjunction of which every branch has an index.
+    pub fn all(&self) -> Vec<UnionPath> {
         self.wanted.disjunctions.iter().filter_map(|branches| self.of(branches)).collect()
     }
 
-    fn of(&self, branches: &'q [Node]) -> Option<MatchedRow> {
+    fn of(&self, branches: &'q [Node]) -> Option<UnionPath> {
         if branches.len() > BRANCHES_PLANNED_MAX {
             return None;
         }
@@ -71,7 +72,7 @@ impl<'q> UnionPlanner<'_, 'q> {
         let found: Vec<UnionBranch> = branches.iter().map(find).collect::<Option<_>>()?;
         let exact = found.iter().all(|branch| branch.exact);
         if let Some(scan) = on_one_index(&found) {
-            return Some(MatchedRow { access: Access::Index(scan), exact, sorted: self.wanted.sort.is_none() });
+            return Some(UnionPath { access: Access::Index(scan), exact, sorted: self.wanted.sort.is_none() });
         }
         if found.len() > BRANCHES_MAX {
             return None;
@@ -82,11 +83,12 @@ impl<'q> UnionPlanner<'_, 'q> {
         let sorted = self.wanted.sort.is_none() || merged.is_some();
         let merged = merged.filter(|_| self.wanted.sort.is_some());
         let branches = found.into_iter().map(|branch| branch.scan).collect();
-        Some(MatchedRow { access: Access::Union(Union { branches, merged, exploded: false }), exact, sorted })
+        Some(UnionPath { access: Access::Union(Union { branches, merged, exploded: false }), exact, sorted })
     }
 }
 
-/// Branches on the first field of one index are ranges of it, and make a single scan. (With a sort they may be of more use merged.)
+/// Branches on the first field of one index are ranges of it, and become a single scan. (With a
+/// sort, merging them may be better.)
 fn on_one_index(branches: &[UnionBranch]) -> Option<IndexScan> {
     let (first, others) = branches.split_first()?;
     let same = |other: &UnionBranch| match (&first.scan.index, &other.scan.index) {

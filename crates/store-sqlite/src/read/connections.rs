@@ -1,9 +1,9 @@
-//! The connections that a worker reads by.
+//! A worker's connections for reading.
 //!
-//! One serves nearly all reads. Work on a document may be suspended while its statement is
-//! unfinished ([`steps::step`]); that pins the connection to what the file held when the statement
-//! began. So a read takes a connection for itself, and others of the worker take or open another
-//! one meanwhile.
+//! One connection serves nearly all reads. Work on a document may be suspended while its statement
+//! is unfinished ([`steps::step`]), which pins the connection to the state of the file when the
+//! statement began. So a read takes a connection for itself, and other reads of the worker take or
+//! open another one meanwhile.
 
 use crate::failure::Attempt;
 use error::Result;
@@ -12,10 +12,10 @@ use std::fmt;
 use std::ops::Deref;
 use std::rc::Rc;
 
-/// Connections kept for later.
+/// The limit of idle connections.
 const KEPT_MAX: usize = 4;
 
-/// Connections of one kind that nobody uses at the moment.
+/// Idle connections of one kind.
 pub struct ConnectionPool<C> {
     free: RefCell<Vec<Rc<C>>>,
 }
@@ -37,8 +37,7 @@ impl<C> ConnectionPool<C> {
         ConnectionPool { free: RefCell::new(vec![Rc::new(connection)]) }
     }
 
-    /// Takes a connection that nobody uses, or one that `open` makes; it is given back when the
-    /// lease is dropped.
+    /// Takes an idle connection, or one that `open` makes. Dropping the lease returns it.
     #[inline]
     pub fn take(&self, open: impl FnOnce() -> Attempt<C>) -> Result<Lease<'_, C>> {
         let free = self.free.borrow_mut().pop();

@@ -1,7 +1,7 @@
 //! Finding one document by its `_id`, with as little between the key and the page as SQLite allows.
 //!
-//! The statements stay prepared beside the connection they belong to, one per collection: taking one from rusqlite's cache and
-//! putting it back costs as much as descending one of the two trees.
+//! The statements stay prepared with their connection, one per collection: taking a statement from
+//! rusqlite's cache and putting it back costs as much as descending one of the two trees.
 
 use crate::catalog::Collection;
 use crate::failure::{Attempt, in_collection};
@@ -15,11 +15,11 @@ use self_cell::self_cell;
 use std::cell::RefCell;
 use std::collections::hash_map::Entry;
 
-/// Statements kept ready; when there would be more, they are all let go of.
+/// The limit of prepared statements; past it, all are dropped.
 const STATEMENTS_KEPT: usize = 64;
 
 self_cell!(
-    /// A worker's connection, and the statements that are kept open on it.
+    /// A worker's connection, with the statements prepared on it.
     pub struct ReadConnection {
         owner: Connection,
         #[not_covariant]
@@ -32,7 +32,7 @@ type Lookups<'c> = RefCell<Kept<'c>>;
 #[derive(Default)]
 pub struct Kept<'c> {
     statements: AHashMap<i64, Statement<'c>>,
-    /// Used again and again: the key looked for.
+    /// Reused buffer for the key.
     key: Vec<u8>,
 }
 
@@ -45,7 +45,7 @@ impl ReadConnection {
         self.borrow_owner()
     }
 
-    /// Gives the document with this `_id` to `visit`; false when there is none.
+    /// Gives the document with this `_id` to `visit`. Returns false if it does not exist.
     pub fn look_up(
         &self,
         collection: &Collection,

@@ -1,10 +1,12 @@
-//! A worker's way to documents of several pages: a connection that has the file mapped into memory.
+//! Reading documents of several pages: a connection that has the file mapped into memory.
 //!
-//! SQLite reads all but the first page of such a document from the file, by one system call per page, and where it keeps them it
-//! copies them twice. From a mapping it takes them with neither. For documents that fit a page the other connection is better:
-//! it finds what it has read before without looking into the log, and a mapping begins anew whenever something was written.
+//! SQLite reads all but the first page of such a document from the file, by one system call per
+//! page, and copies the pages that it caches twice. A mapping needs neither. For documents that fit
+//! a page the other connection is better: it finds cached pages without searching the log, and a
+//! mapping is renewed after every write.
 //!
-//! A disk that fails under a mapping ends the process, where a read would give an error. What was acknowledged is in the log.
+//! A disk that fails under a mapping ends the process, where a read would return an error.
+//! Acknowledged writes are in the log.
 
 use crate::catalog::Collection;
 use crate::connection::{self, Role};
@@ -15,14 +17,15 @@ use error::Result;
 use rusqlite::Connection;
 use std::cell::Cell;
 
-/// What has been touched of mappings counts as the process's memory, though the system takes it back when it needs it. With more than
-/// that a mapping is let go of and begins anew, which costs the next reads about what they save otherwise.
+/// Touched pages of mappings count as the process's memory, though the system reclaims them when it
+/// needs them. Past this limit the mapping is dropped and starts again, which costs the next reads
+/// about as much as it saves otherwise.
 const MAPPED_BYTES_MAX: u64 = 512 << 20;
 
-/// How much is read between one look at that and the next.
+/// The limit is checked after reading this much.
 const BYTES_BETWEEN: u64 = 48 << 20;
 
-/// Opened when it is first wanted.
+/// Connections with a mapping, opened on demand.
 #[derive(Default)]
 pub struct Mapped {
     connections: ConnectionPool<Connection>,
@@ -30,18 +33,18 @@ pub struct Mapped {
 }
 
 impl Mapped {
-    /// Whether a collection's documents are better read here.
+    /// Returns whether mapped connections read a collection's documents better.
     pub fn suits(&self, collection: &Collection, shared: &Shared) -> bool {
         let average = collection.data_bytes() / collection.documents().max(1);
         shared.options.mmap_bytes > 0 && average > u64::from(shared.options.page_bytes)
     }
 
-    /// A connection to read them by.
+    /// Takes a connection for them.
     pub fn connection(&self, shared: &Shared) -> Result<Lease<'_, Connection>> {
         self.connections.take(|| Ok(connection::open(&shared.path, Role::MappedReader, &shared.options)?))
     }
 
-    /// Takes note of what a slice has read by a connection, which is over.
+    /// Counts the bytes that a finished slice has read by a connection.
     pub fn has_read(&self, connection: &Connection, bytes: u64, shared: &Shared) -> Attempt<()> {
         self.read_bytes.set(self.read_bytes.get() + bytes);
         if self.read_bytes.get() < BYTES_BETWEEN {
@@ -56,7 +59,8 @@ impl Mapped {
     }
 }
 
-/// How much of files, the program's own among them, is in the process's memory; `None` where the system does not say (proc(5), statm).
+/// Returns the bytes of files in the process's memory, the program's own included; `None` if the
+/// system does not say (proc(5), statm).
 fn mapped_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split(' ').nth(2)?.parse().ok()?;

@@ -7,7 +7,7 @@ use document::{Doc, DocBuf};
 use rusqlite::{Connection, OptionalExtension};
 use store::row_sampler::RowSampler;
 
-/// Begins to draw; `None` where reading all is the better way.
+/// Starts drawing. Returns `None` if reading all documents is better.
 pub fn begin(connection: &Connection, collection: &Collection, size: usize) -> Attempt<Option<RowSampler<DocBuf>>> {
     let end = |order: &str| {
         let sql = format!("SELECT seq FROM {} ORDER BY seq {order} LIMIT 1", collection.sql.table);
@@ -17,13 +17,14 @@ pub fn begin(connection: &Connection, collection: &Collection, size: usize) -> A
     match ends {
         Ok(Some((first, last))) => Ok(RowSampler::new(size, first..=last, collection.documents())),
         Ok(None) => Ok(None),
-        // Dropped a moment ago.
+        // The collection was just dropped.
         Err(error) if failure::is_gone(&error) => Ok(None),
         Err(error) => Err(Failure::Engine(error)),
     }
 }
 
-/// Looks at the rows of some numbers; gives how many there are, or `None` where the collection has been dropped.
+/// Reads the rows of some numbers. Returns how many there are, or `None` if the collection has been
+/// dropped.
 pub fn look(
     connection: &Connection,
     collection: &Collection,

@@ -1,12 +1,11 @@
-//! Running a plan, slice by slice.
+//! Running a plan in slices.
 //!
-//! A slice is one statement, begun behind a position and reset before this returns: between slices nothing is held. The
-//! writer runs the same code inside its transaction, in a single slice.
+//! A slice is one statement, started behind a position and reset at its end: nothing is held
+//! between slices. The writer runs the same code inside its transaction, in a single slice.
 //!
-//! [`cursor`] is where a scan has got to; [`by_keys`] looks at keys before their documents, and counts them; [`covered`] gives keys in the place of
-//! documents; [`prefix_reader`] looks at
-//! the beginnings of large documents before the rest of them; [`merge`] brings several
-//! scans together in order.
+//! [`cursor`] is the position of a scan. [`key_walk`] examines keys before their documents, and
+//! counts keys; [`covered`] builds documents from keys; [`prefix`] checks the first fields of large
+//! documents before the rest; [`merge`] merges several scans in order; [`near`] scans by distance.
 
 mod covered;
 mod cursor;
@@ -34,23 +33,24 @@ pub use cursor::{Cursor, ScanPosition};
 pub use key_walk::{count_keys, measure_keys};
 pub use prefix::PrefixHabit;
 
-/// Rows between two looks at the clock.
+/// Rows between two checks of the clock.
 const ROWS_PER_LOOK: usize = 16;
 
 /// How a slice ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SliceEnd {
-    /// Nothing is left.
+    /// No document is left.
     Exhausted,
     /// The visitor stopped it.
     Stopped,
-    /// The time was up; the next slice goes on behind the cursor.
+    /// The deadline has passed; the next slice continues behind the cursor.
     Paused,
 }
 
-/// Is shown documents.
+/// Receiver of the documents of a slice.
 pub trait Visitor {
-    /// Called for each document, with its number in natural order, or 0 where it does not want to know.
+    /// Receives a document, with its number in natural order, or 0 if [`Visitor::wants_numbers`] is
+    /// false.
     fn visit(&mut self, seq: i64, document: Doc<'_>) -> Result<Flow>;
 
     fn wants_numbers(&self) -> bool {
@@ -68,7 +68,7 @@ pub trait Visitor {
         Ok(PrefixVerdict::Undecided)
     }
 
-    /// What verdicts have been good for, where it sifts.
+    /// Returns the statistics of prefix checks, if the visitor filters by prefix.
     fn prefix_habit(&mut self) -> Option<&mut PrefixHabit> {
         None
     }
@@ -80,7 +80,8 @@ impl<F: FnMut(i64, Doc<'_>) -> Result<Flow>> Visitor for F {
     }
 }
 
-/// Gives documents to `visit` from behind `cursor` until it stops, nothing is left, or `deadline` has passed.
+/// Gives documents to `visit` from behind `cursor` until it stops, no document is left, or
+/// `deadline` has passed.
 pub fn slice(
     connection: &Connection,
     plan: &SqlitePlan,
@@ -161,7 +162,8 @@ impl Slice<'_, '_> {
         if self.cursor.position.row.is_some() && self.collection.cap().is_some() {
             self.check_position(from)?;
         }
-        // Who follows a capped collection goes on behind the last row, and wants it to be there still.
+        // A scan of a capped collection continues behind its last row, and must verify that it
+        // still exists.
         let numbered = self.visit.wants_numbers() || self.collection.cap().is_some();
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows = statement.query([from])?;
@@ -181,8 +183,8 @@ impl Slice<'_, '_> {
         Ok(SliceEnd::Exhausted)
     }
 
-    /// As [`Slice::give`], in natural order. This is done for each document of a large collection, so that the row's number is read
-    /// only where the slice ends.
+    /// As [`Slice::give`], in natural order. Called for each document of a large collection, so the
+    /// row's number is read only where the slice ends.
     fn give_in_natural_order(&mut self, row: &Row<'_>, forward: bool) -> Attempt<Option<SliceEnd>> {
         let Some(document) = Doc::from_bytes(blob(row.get_ref(1)?)) else {
             return Err(damaged(self.collection, row.get(0)?).into());
@@ -195,14 +197,14 @@ impl Slice<'_, '_> {
         let (position, end) = match flow {
             Flow::Continue => (seq, SliceEnd::Paused),
             Flow::StopAfter => (seq, SliceEnd::Stopped),
-            // Behind whatever comes before this row.
+            // The position before this row.
             Flow::StopBefore => (seq.saturating_add(if forward { -1 } else { 1 }), SliceEnd::Stopped),
         };
         self.cursor.position.take(position, &[]);
         Ok(Some(end))
     }
 
-    /// A capped collection is read without gaps or not at all.
+    /// Fails if the row at the position was deleted: a capped collection is read without gaps.
     fn check_position(&self, seq: i64) -> Attempt<()> {
         match self.connection.prepare_cached(&self.collection.sql.by_seq)?.exists([seq])? {
             true => Ok(()),
@@ -250,7 +252,7 @@ impl Slice<'_, '_> {
         Ok(SliceEnd::Exhausted)
     }
 
-    /// Scans an index; documents that one of the `earlier` scans reaches have been given.
+    /// Scans an index; documents that one of the `earlier` scans includes have been given.
     fn intervals(&mut self, scan: &IndexScan, earlier: &[IndexScan]) -> Attempt<SliceEnd> {
         let end = self.each_interval(scan, earlier);
         scan.counter.add(std::mem::take(&mut self.examined));
@@ -297,11 +299,13 @@ impl Slice<'_, '_> {
         Ok(SliceEnd::Exhausted)
     }
 
-    /// A document with several keys in the intervals is given at the first of them alone, and one that several scans reach, by the
-    /// first of them. This needs no memory of what was given, and so holds across slices and batches.
+    /// Returns whether a document must be given at this key: at its first key in the intervals, and
+    /// by the first of several scans that include it. This needs no memory of earlier documents,
+    /// and so holds across slices and batches.
     ///
-    /// The keys of a place are its covering, which takes longer to find than all else that is done with the document. So of an index
-    /// over the sphere the documents of a slice are remembered, and keys are made only where an earlier slice may have given one.
+    /// The keys of a geometry are its covering, which takes longer to compute than everything else
+    /// about the document. So a scan of a `2dsphere` index remembers the documents of a slice, and
+    /// computes keys only if an earlier slice may have given the document.
     fn is_first_key(
         &mut self,
         seq: i64,
@@ -329,7 +333,7 @@ impl Slice<'_, '_> {
         Ok(true)
     }
 
-    /// Shows a document to the visitor; how the slice ends, if it does.
+    /// Gives a document to the visitor. Returns how the slice ends, if it does.
     fn give(&mut self, seq: i64, key: &[u8], document: Doc<'_>) -> Attempt<Option<SliceEnd>> {
         match self.visit.visit(seq, document)? {
             Flow::Continue => Ok(self.pass(seq, key)),
@@ -341,7 +345,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Counts a key, and the document that it led to.
+    /// Counts a key and its document.
     #[inline]
     fn count_fetched(&mut self) {
         self.examined.keys += 1;
@@ -349,7 +353,7 @@ impl Slice<'_, '_> {
         self.examined.documents += 1;
     }
 
-    /// Goes past a row.
+    /// Advances past a row.
     fn pass(&mut self, seq: i64, key: &[u8]) -> Option<SliceEnd> {
         self.cursor.position.take(seq, key);
         self.is_over().then_some(SliceEnd::Paused)
@@ -361,9 +365,9 @@ impl Slice<'_, '_> {
     }
 }
 
-/// The documents that a slice has come to.
+/// The documents that a slice has examined.
 struct Seen {
-    /// No earlier slice has come to any.
+    /// No earlier slice has examined any.
     from_start: bool,
     numbers: AHashSet<i64>,
 }
@@ -378,7 +382,7 @@ impl Seen {
     }
 }
 
-/// A row's number and document.
+/// Reads a row's number and document.
 pub fn stored<'r>(row: &'r Row<'_>, collection: &Collection) -> Attempt<(i64, Doc<'r>)> {
     let seq = row.get(0)?;
     let document = Doc::from_bytes(blob(row.get_ref(1)?)).ok_or_else(|| damaged(collection, seq))?;
@@ -390,7 +394,7 @@ pub fn damaged(collection: &Collection, seq: i64) -> Error {
     Error::internal(format!("document {seq} of {namespace} is damaged: run validate, and restore it from a backup"))
 }
 
-/// As [`damaged`], of a document known by its `_id`.
+/// As [`damaged`], for a document known by its `_id`.
 pub fn damaged_id(collection: &Collection, id: Value<'_>) -> Error {
     let mut text = String::new();
     store::duplicate::write_value(id, &mut text);

@@ -22,35 +22,36 @@ use store::{
 };
 use update::UpdateOutcome;
 
-/// Documents that a collection is emptied of at once, and their size.
+/// A collection up to this size is emptied at once.
 const EMPTIED_AT_ONCE_MAX: u64 = 50_000;
 const EMPTIED_AT_ONCE_BYTES_MAX: u64 = 64 << 20;
 
-/// Work on a statement, or on one of its documents, that the writer does itself: some milliseconds.
+/// The limit of work on a statement, or on one of its documents, that the writer does itself: some
+/// milliseconds.
 const STEPS_MAX: u64 = 200_000;
 
-/// How long the writer looks for documents, and how large a collection it reads.
+/// The limits of the writer's own search: its time, and the collection's size.
 const SEARCH_MAX: Duration = Duration::from_millis(10);
 const SEARCHED_MAX: u64 = 2_000;
 
-/// Inserts between two looks at the clock; changes of documents that were found.
+/// Inserts between two checks of the clock; changes of found documents between two checks.
 const INSERTS_PER_LOOK: usize = 8;
 const DOCUMENTS_PER_LOOK: usize = 8;
 
-/// A document that a statement is to change.
+/// A document that a statement changes.
 pub struct MatchedRow {
     pub seq: i64,
     pub document: DocBuf,
     pub details: MatchDetails,
 }
 
-/// Which documents a statement is about.
+/// The documents that a statement selects.
 #[derive(Clone, Copy)]
 pub struct UpdateTarget<'s> {
     pub predicate: &'s Predicate,
     pub sort: Option<&'s Sort>,
     pub hint: Option<&'s ValueBuf>,
-    /// Whether an update wants to know how each document matched.
+    /// Whether an update needs to know how each document matched.
     pub details: bool,
 }
 
@@ -74,16 +75,16 @@ impl<'s> UpdateTarget<'s> {
     }
 }
 
-/// What came of a statement.
+/// The result of carrying out a statement.
 enum StatementProgress {
     Done(StatementOutcome),
-    /// It takes long, and what has been done of it stays.
+    /// It is slow; the changes made so far stay.
     PartialStatement(PartialStatement),
 }
 
 impl Writer {
-    /// Carries out statements in the running transaction, from this one on, until nothing is left
-    /// or the part is over.
+    /// Carries out statements in the running transaction, starting with number `from`, until none
+    /// is left or the part is over.
     pub(super) fn carry_out(&mut self, batch: &WriteBatch, from: usize) -> Attempt<BatchPart> {
         match &batch.statements {
             Statements::Insert(documents) => self.insert(batch, from, documents),
@@ -111,7 +112,7 @@ impl Writer {
         })
     }
 
-    /// Carries out statements one by one; an ordered batch ends with the first that is refused.
+    /// Carries out statements one by one; an ordered batch ends with the first refused one.
     fn each<S>(
         &mut self,
         batch: &WriteBatch,
@@ -183,8 +184,8 @@ impl Writer {
         Ok(StatementProgress::Done(outcome))
     }
 
-    /// Changes documents one by one. Gives what is left once others have waited long enough or a
-    /// document takes long.
+    /// Changes documents one by one. Returns the remaining ones if others have waited long enough
+    /// or a document is slow.
     fn change_each(
         &mut self,
         collection: &Collection,
@@ -316,7 +317,7 @@ impl Writer {
         for index in &collection.indexes {
             self.connection.execute(&format!("DELETE FROM {}", index.sql.table), [])?;
         }
-        // The figures as they stand in this transaction.
+        // The counts as of this transaction.
         let sql = "SELECT documents, data_bytes FROM counters WHERE collection = ?1";
         let stored: (i64, i64) =
             self.connection.prepare_cached(sql)?.query_row([collection.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -337,7 +338,7 @@ impl Writer {
         let mut plan =
             planner::plan(Some(collection), query, &|_, scan, enough| measure(&self.connection, scan, enough))?;
         if !deferred.borrow().is_empty() {
-            // It was measured by what lacks entries.
+            // The plan was measured by indexes with deferred entries.
             let indexes = deferred.take();
             self.apply_deferred_for_reader(collection.id, &indexes)?;
             plan = planner::plan(Some(collection), query, &|_, scan, enough| measure(&self.connection, scan, enough))?;
@@ -348,7 +349,7 @@ impl Writer {
         Ok(plan)
     }
 
-    /// The first document that matches, in the order of the sort if there is one.
+    /// Returns the first matching document, in the order of the sort if there is one.
     fn find_one(&mut self, collection: &Arc<Collection>, target: UpdateTarget<'_>) -> Attempt<Option<MatchedRow>> {
         let plan = self.plan(collection, &query_of(target, Some(1)))?;
         refuse_to_search(collection, &plan, true)?;
@@ -366,7 +367,7 @@ impl Writer {
         }
     }
 
-    /// The least of all documents that match.
+    /// Returns the least of all matching documents.
     fn find_least(
         &mut self,
         collection: &Arc<Collection>,
@@ -391,7 +392,8 @@ impl Writer {
         least.map_or(Ok(None), |seq| self.read_again(collection, seq, target))
     }
 
-    /// All documents that match, by number: found before the first is changed, so that no change leads the scan astray.
+    /// Returns the numbers of all matching documents. They are collected before the first change,
+    /// so that no change affects the scan.
     fn find_all(&mut self, collection: &Arc<Collection>, target: UpdateTarget<'_>) -> Attempt<Vec<i64>> {
         let plan = self.plan(collection, &query_of(target, None))?;
         refuse_to_search(collection, &plan, false)?;
@@ -405,7 +407,7 @@ impl Writer {
         Ok(found)
     }
 
-    /// Gives a plan's documents to `visit`. Fails where that takes long.
+    /// Gives a plan's documents to `visit`. Fails if that is slow.
     fn walk(&mut self, plan: &SqlitePlan, visit: &mut dyn Visitor) -> Attempt<()> {
         let deadline = Some(Instant::now() + SEARCH_MAX);
         let before = plan.examined();
@@ -433,7 +435,7 @@ impl Writer {
     }
 }
 
-/// Fails where all of a large collection would have to be read.
+/// Fails if all of a large collection would have to be read.
 fn refuse_to_search(collection: &Collection, plan: &SqlitePlan, one: bool) -> Attempt<()> {
     let reads_all = matches!(plan.access, Access::Natural { .. }) && !plan.reads_few(one);
     match reads_all && collection.documents() > SEARCHED_MAX {
@@ -447,7 +449,7 @@ pub fn query_of<'q>(target: UpdateTarget<'q>, limit: Option<u64>) -> Query<'q> {
     Query { predicate: target.predicate, sort: target.sort, limit, hint, fields: None }
 }
 
-/// How a document matches; `None`: it does not. `exact`: it is known to.
+/// Returns how a document matches; `None` if it does not. `exact`: it is known to match.
 pub fn check(target: UpdateTarget<'_>, exact: bool, document: Doc<'_>) -> Result<Option<MatchDetails>> {
     let mut details = MatchDetails::default();
     let matches = match (target.details, exact) {
@@ -458,7 +460,7 @@ pub fn check(target: UpdateTarget<'_>, exact: bool, document: Doc<'_>) -> Result
     Ok(matches.then_some(details))
 }
 
-/// A document that an update wrote. Error 17419 when it has grown too large.
+/// Returns an update's result as a document. Fails with 17419 if it is too large.
 pub fn written(bytes: &[u8]) -> Result<Doc<'_>> {
     if bytes.len() > DOCUMENT_BYTES_MAX_INTERNAL {
         let message = format!("Resulting document after update is larger than {}", document::DOCUMENT_BYTES_MAX);

@@ -1,7 +1,8 @@
-//! What can wait until the writer has nothing else to do: emptying dropped tables and forgetting old sessions.
+//! Work that can wait until the writer is idle: emptying dropped tables and deleting records of old
+//! sessions.
 //!
-//! Dropping a large table takes as long as reading it. So a drop takes the collection out of the catalog at once, and its
-//! table is emptied here, a slice at a time, between other work.
+//! Dropping a large table takes as long as reading it. So a drop removes the collection from the
+//! catalog at once, and its table is emptied here, a slice at a time, between other work.
 
 use super::Writer;
 use super::retry::{RETENTION_SECONDS, now_seconds};
@@ -9,7 +10,7 @@ use crate::failure::Attempt;
 use rusqlite::Connection;
 use std::time::{Duration, Instant};
 
-/// Rows deleted in one go.
+/// Rows deleted in one step.
 const SLICE_ROWS: i64 = 2_000;
 
 /// Tables up to this many rows are dropped at once.
@@ -17,7 +18,7 @@ pub const SMALL_ROWS: u64 = 5_000;
 
 const SESSIONS_INTERVAL: Duration = Duration::from_secs(300);
 
-/// Under constant load, one piece of what can wait is done this often.
+/// Under constant load, one cleanup step is done this often.
 const OVERDUE: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
@@ -29,7 +30,7 @@ pub struct Cleanup {
 }
 
 impl Cleanup {
-    /// Takes up what an earlier process left.
+    /// Continues the work of an earlier process.
     pub fn find_dropped(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         self.last = Some(Instant::now());
         let mut statement = connection.prepare("SELECT name FROM dropped")?;
@@ -37,7 +38,7 @@ impl Cleanup {
         Ok(())
     }
 
-    /// Whether nothing has been done for a while.
+    /// Returns whether no step has been done for a while.
     pub fn is_overdue(&self) -> bool {
         self.last.is_some_and(|last| last.elapsed() > OVERDUE)
     }
@@ -48,7 +49,7 @@ impl Cleanup {
 }
 
 impl Writer {
-    /// Does one piece of work that can wait; `false`: there is none.
+    /// Does one cleanup step. Returns false if there is nothing to do.
     pub(super) fn run_cleanup_step(&mut self) -> bool {
         self.cleanup.last = Some(Instant::now());
         self.retry_recovery();
@@ -82,7 +83,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Lets a table go, in the running transaction when it is small, else bit by bit later.
+    /// Drops a table, in the running transaction if it is small, otherwise in steps.
     pub(super) fn drop_table(&mut self, table: &str, rows: u64) -> Attempt<()> {
         if rows <= SMALL_ROWS {
             self.connection.execute_batch(&format!("DROP TABLE IF EXISTS {table}"))?;
@@ -95,7 +96,8 @@ impl Writer {
 
     /// Deletes a slice of a table's rows, and the table with the last of them.
     fn empty_table(&mut self, table: &str) -> Attempt<bool> {
-        // Tables of documents have an index of their own, which is small against them and slow to empty row by row.
+        // A table of documents has an index, which is small compared to it and slow to empty row by
+        // row.
         self.connection.execute_batch(&format!("DROP INDEX IF EXISTS {table}_id"))?;
         let key = if table.starts_with('c') { "seq" } else { "key" };
         let sql = format!(

@@ -1,8 +1,8 @@
-//! Changes that a worker has evaluated, because that takes longer than the writer may be held.
+//! Changes evaluated by a worker, because evaluation would hold the writer for too long.
 //!
-//! Each says what the document was when it was evaluated. Where that is not so any more nothing is
-//! changed, and the worker evaluates again. Several workers evaluate at the same time, and none of
-//! them waits for another.
+//! Each change states the document as it was evaluated. If the document differs, nothing is
+//! changed, and the worker evaluates again. Several workers evaluate at the same time without
+//! waiting for one another.
 
 use super::documents::{IndexEntries, OldDocument};
 use super::{GROUP_TIME_MAX, Writer};
@@ -18,25 +18,25 @@ use std::time::Instant;
 use store::{BatchOutcome, Namespace, RetryKey};
 use tokio::sync::oneshot;
 
-/// Changes of a collection that belong to one statement.
+/// Changes of a collection by one statement.
 pub struct ConditionalChanges {
     pub namespace: Namespace,
-    /// The collection whose indexes the entries are for. `None`: there was no collection.
+    /// The collection, with the indexes that the entries belong to. `None`: the collection did not
+    /// exist.
     pub collection: Option<Arc<Collection>>,
     pub changes: Vec<Change>,
-    /// What a retryable write records with the changes.
+    /// The record of a retryable write, written with the changes.
     pub record: Option<Record>,
-    /// On disk before it is answered, as is all that was committed before.
+    /// Sync before the reply, including all earlier commits.
     pub journal: bool,
 }
 
-/// What a retryable write records.
+/// The record of a retryable write.
 pub struct Record {
     pub key: RetryKey,
-    /// Which statement of the batch it is. Nothing is changed where another attempt has carried it
-    /// out.
+    /// The number of the statement. Nothing is changed if another attempt has carried it out.
     pub statement: usize,
-    /// The outcomes up to this statement's, as [`super::retry::encode`] has them.
+    /// The outcomes up to this statement's, encoded by [`super::retry::encode`].
     pub outcomes: DocBuf,
 }
 
@@ -57,35 +57,35 @@ pub enum Change {
         old: DocBuf,
         entries: IndexEntries,
     },
-    /// Deletes a document whatever it is.
+    /// Deletes a document in any state.
     DeleteAny {
         seq: i64,
     },
 }
 
 impl Change {
-    /// Whether it holds only as long as the collection has the same indexes and rules.
+    /// Returns whether the change requires that the collection has the same indexes and rules.
     fn has_entries(&self) -> bool {
         !matches!(self, Change::DeleteAny { .. })
     }
 }
 
-/// What became of changes.
+/// The outcome of changes.
 pub enum Applied {
     /// The collection is another one, or has other indexes: nothing was changed.
     Outdated,
-    /// Another attempt is ahead with these outcomes: nothing was changed.
+    /// Another attempt is ahead, with these outcomes: nothing was changed.
     Recorded(BatchOutcome),
-    /// What became of the first changes. Nothing behind a refused one is changed. All are given
-    /// back, because memory counts as the request's until its own thread frees it. So is the
-    /// record.
+    /// The outcomes of the first changes; nothing behind a refused one is changed. All changes and
+    /// the record are returned, because memory is charged to the request until its own thread frees
+    /// it.
     Applied(Vec<Changed>, Vec<Change>, Option<Record>),
 }
 
-/// What became of a change.
+/// The outcome of one change.
 pub enum Changed {
     Done,
-    /// The document is another one than before, or is gone.
+    /// The document has been changed or deleted.
     Conflict,
     Refused(Error),
 }
@@ -111,7 +111,7 @@ impl Writer {
                 Err(Error::internal("this write made the server fail; it may have been carried out in part"))
             }
         };
-        // Nobody waits any more when sending fails.
+        // If sending fails, the client is gone.
         let waiting: Vec<sync::Acknowledge> = match applied {
             Ok(applied) if journal => vec![Box::new(move |synced| {
                 let _ = reply.send(synced.map(|()| applied));
@@ -166,7 +166,7 @@ impl Writer {
         Ok(Applied::Applied(changed, changes, record))
     }
 
-    /// Applies a change; false where the document is another one.
+    /// Applies a change. Returns false if the document differs.
     fn change(&mut self, collection: &Arc<Collection>, change: &Change) -> Attempt<bool> {
         match change {
             Change::Insert { document, entries } => {

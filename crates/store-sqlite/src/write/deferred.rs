@@ -1,14 +1,15 @@
-//! IndexEntries of indexes that come later than their documents.
+//! Deferred index entries.
 //!
-//! A document inserted touches a page of each index, nearly always another one than the document before, and a page that is
-//! touched is written to the log whole. So the entries of large batches are gathered over many of them, and entered in the
-//! indexes' order: all at once when there are enough or somebody is about to look, and bit by bit when nothing else comes in.
+//! An inserted document touches a page of each index, nearly always another one than the document
+//! before, and a touched page is written to the log whole. So the entries of large batches are
+//! collected, and applied in the indexes' order: all at once when there are enough or a reader
+//! needs them, and in slices while the writer is idle.
 //!
-//! Nothing is lost meanwhile. The documents are committed before they are acknowledged, and a row
-//! of the table `late` says since which of them entries are missing; after a crash they are made of
-//! the documents ([`left`](super::recovery)). Nobody sees the gap: whoever reads by an index, or
-//! changes one of these documents, has the entries entered first. What a unique index has to say
-//! does not wait, nor do those who write and read in turns, who would gain nothing.
+//! Nothing is lost meanwhile. The documents are committed before they are acknowledged, and the
+//! table `late` has the first document whose entries are missing; after a crash they are made from
+//! the documents ([`recovery`](super::recovery)). No reader sees the gap: a reader by the index, or
+//! a change of one of these documents, has the entries applied first. Entries of unique indexes are
+//! not deferred, nor those of clients that write and read in turns, which would gain nothing.
 
 mod list;
 
@@ -22,36 +23,38 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// A batch of so many documents begins to gather.
+/// A batch of this many documents starts deferring.
 const BATCH_MIN: usize = 32;
 
-/// Keys gathered at the most, in bytes with what is kept for each: entering them takes some ten milliseconds.
+/// The limit of deferred keys, in bytes with their overhead: applying them takes some ten
+/// milliseconds.
 const BYTES_MAX: usize = 1 << 20;
 
-/// While nothing comes in, the entries wait for so long; then they are entered for so long at a time.
+/// The idle writer waits this long before it applies entries, and then applies them in slices of
+/// this time.
 pub const PATIENCE: Duration = Duration::from_millis(5);
 const SLICE: Duration = Duration::from_micros(500);
 
-/// After a failure it is tried again so much later.
+/// After a failure, the next attempt waits this long.
 pub const RETRY: Duration = Duration::from_secs(1);
 
-/// IndexEntries between two looks at the clock.
+/// Entries between two checks of the clock.
 const ENTRIES_PER_LOOK: usize = 64;
 
-/// Somebody who looked when few entries had been gathered looks again soon: for so long nothing is gathered.
+/// After a reader forces an early flush, index maintenance stays synchronous for this long.
 const SYNCHRONOUS_AFTER_FLUSH: Duration = Duration::from_millis(100);
 
-/// What has been gathered for a collection.
+/// The deferred entries of a collection.
 pub struct DeferredEntries {
     collection: Arc<Collection>,
-    /// Of each index of the collection, in its order.
+    /// One list per index of the collection, in its order.
     lists: Vec<List>,
-    /// The first document that lacks entries; and as of the last commit.
+    /// The first document with deferred entries; and as of the last commit.
     first: i64,
     first_committed: i64,
-    /// The first document that the running transaction has gathered entries of.
+    /// The first document whose entries the running transaction has deferred.
     uncommitted: Option<i64>,
-    /// The table `late` says so.
+    /// The table `late` has a row for the collection.
     noted: bool,
 }
 
@@ -90,7 +93,7 @@ impl DeferredEntries {
         self.publish();
     }
 
-    /// Lets readers know whether there is something to wait for.
+    /// Publishes to readers whether entries are deferred.
     fn publish(&self) {
         for (index, list) in self.collection.indexes.iter().zip(&self.lists) {
             index.deferred.store(!list.is_empty(), Ordering::Release);
@@ -101,13 +104,13 @@ impl DeferredEntries {
     }
 }
 
-/// Whether the index's entries may come later.
+/// Returns whether the index's entries may be deferred.
 pub fn may_defer(index: &Index) -> bool {
     !index.spec.unique && !index.prepare_unique && !index.building
 }
 
 impl Writer {
-    /// Whether a batch's entries are to be gathered.
+    /// Returns whether a batch's entries are deferred.
     pub(super) fn defers(&self, collection: &Collection, documents: usize) -> bool {
         let disturbed = || self.looked_at.is_some_and(|at| at.elapsed() < SYNCHRONOUS_AFTER_FLUSH);
         let begun = || self.deferred.get(&collection.id).is_some_and(|deferred| !deferred.is_empty());
@@ -118,7 +121,7 @@ impl Writer {
             && (begun() || documents >= BATCH_MIN && !disturbed())
     }
 
-    /// Keeps a new document's entries for later.
+    /// Defers a new document's entries.
     pub(super) fn defer(&mut self, collection: &Arc<Collection>, seq: i64, entries: &IndexEntries) -> Attempt<()> {
         let deferred = self.deferred.entry(collection.id).or_insert_with(|| DeferredEntries::new(collection));
         for ((index, keys), list) in collection.indexes.iter().zip(&entries.keys).zip(&mut deferred.lists) {
@@ -139,25 +142,26 @@ impl Writer {
         if deferred.size() <= BYTES_MAX {
             return Ok(());
         }
-        // The longest list alone: what a batch has to wait for is not all of it at once.
+        // Only the longest list, so that a batch does not wait for all of it at once.
         let longest = deferred.lists.iter().zip(&collection.indexes).max_by_key(|(list, _)| list.size());
         let longest = longest.map(|(_, index)| index.id);
         self.apply_deferred(collection.id, longest.as_slice(), None)
     }
 
-    /// Somebody is about to look at a collection: enters, in the running transaction, what has been gathered for it.
+    /// Applies a collection's deferred entries in the running transaction, because they are needed
+    /// now.
     pub(super) fn apply_deferred_early(&mut self, collection: i64) -> Attempt<()> {
         self.note_early_flush(collection);
         self.apply_deferred(collection, &[], None)
     }
 
-    /// As [`Writer::apply_deferred_early`], for somebody who reads these indexes alone.
+    /// As [`Writer::apply_deferred_early`], for a reader by these indexes.
     pub(super) fn apply_deferred_for_reader(&mut self, collection: i64, indexes: &[i64]) -> Attempt<()> {
         self.note_early_flush(collection);
         self.apply_deferred(collection, indexes, None)
     }
 
-    /// As [`Writer::apply_deferred_early`], where this document may be one of those that lack entries.
+    /// As [`Writer::apply_deferred_early`], if this document may have deferred entries.
     pub(super) fn apply_deferred_before_change(&mut self, collection: i64, seq: i64) -> Attempt<()> {
         match self.deferred.get(&collection) {
             Some(deferred) if !deferred.is_empty() && seq >= deferred.first => self.apply_deferred_early(collection),
@@ -175,7 +179,8 @@ impl Writer {
         }
     }
 
-    /// Enters what has been gathered for these indexes (none: for all of them), or as much of it as there is time for.
+    /// Applies the deferred entries of these indexes (none: of all), or as many as there is time
+    /// for.
     fn apply_deferred(&mut self, collection: i64, indexes: &[i64], until: Option<Instant>) -> Attempt<()> {
         let Some(deferred) = self.deferred.get_mut(&collection).filter(|deferred| !deferred.is_empty()) else {
             return Ok(());
@@ -201,24 +206,24 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether anything has been gathered.
+    /// Returns whether any entries are deferred.
     pub(super) fn has_deferred(&self) -> bool {
         self.deferred.values().any(|deferred| !deferred.is_empty())
     }
 
-    /// Enters everything that has been gathered, in a transaction of its own.
+    /// Applies all deferred entries, in a transaction of its own.
     pub(super) fn apply_all_deferred(&mut self) -> Attempt<()> {
         self.enter_until(None)
     }
 
-    /// As [`Writer::apply_all_deferred`], because somebody is about to look.
+    /// As [`Writer::apply_all_deferred`], because they are needed now.
     pub(super) fn apply_all_deferred_early(&mut self) -> Attempt<()> {
         let collections: Vec<i64> = self.deferred.keys().copied().collect();
         collections.into_iter().for_each(|collection| self.note_early_flush(collection));
         self.apply_all_deferred()
     }
 
-    /// Enters, in a transaction of its own, what somebody is about to read by.
+    /// Applies the entries that a reader needs, in a transaction of its own.
     pub(super) fn commit_deferred_for_reader(&mut self, collection: i64, indexes: &[i64]) -> Attempt<()> {
         if let Err(failure) = self.transaction(|writer| writer.apply_deferred_for_reader(collection, indexes)) {
             let error = Error::from(failure);
@@ -229,7 +234,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Enters some of what has been gathered, while nothing else is to be done.
+    /// Applies some of the entries, while the writer is idle.
     pub(super) fn apply_some_deferred(&mut self) {
         match self.enter_until(Some(Instant::now() + SLICE)) {
             Ok(()) => self.deferred_failed_at = None,
@@ -238,8 +243,8 @@ impl Writer {
         self.limit_wal_size();
     }
 
-    /// IndexEntries cannot be entered: it is tried again, for a disk may not be full for ever. Until
-    /// then no query goes by these indexes.
+    /// Called when entries cannot be applied. The next attempt comes later, since a full disk may
+    /// be freed. Until then no query uses these indexes.
     fn postpone_deferred(&mut self, failure: Failure) {
         if self.deferred_failed_at.replace(Instant::now()).is_none() {
             let error = Error::from(failure);
@@ -251,7 +256,7 @@ impl Writer {
         }
     }
 
-    /// Whether it is time to enter what has been gathered.
+    /// Returns whether it is time to apply deferred entries.
     pub(super) fn is_deferred_due(&self) -> bool {
         self.has_deferred() && self.deferred_failed_at.is_none_or(|at| at.elapsed() >= RETRY)
     }
@@ -268,13 +273,13 @@ impl Writer {
         Ok(())
     }
 
-    /// The running transaction is committed.
+    /// Called when the running transaction is committed.
     pub(super) fn commit_deferred(&mut self) {
         self.deferred.values_mut().for_each(DeferredEntries::commit);
         self.deferred.retain(|_, deferred| !deferred.is_empty());
     }
 
-    /// The running transaction is not.
+    /// Called when the running transaction is rolled back.
     pub(super) fn roll_back_deferred(&mut self) {
         self.deferred.values_mut().for_each(DeferredEntries::roll_back);
         self.deferred.retain(|_, deferred| !deferred.is_empty());

@@ -1,7 +1,7 @@
 //! Creating, dropping and renaming collections and indexes.
 //!
-//! Each of these runs in a transaction: the catalog's tables, the tables of documents and keys, and the snapshot that
-//! workers see change together or not at all.
+//! Each of these runs in a transaction: the catalog's tables, the tables of documents and keys, and
+//! the snapshot that workers see change together or not at all.
 
 use super::Writer;
 use super::index_build;
@@ -18,7 +18,7 @@ use store::index_selection;
 use store::{CreateIndexesOutcome, IndexKind, IndexSelection, IndexSpec, Namespace, Progress};
 
 impl Writer {
-    /// The collection, made on the spot if there is none.
+    /// Returns the collection, and creates it if it does not exist.
     pub(super) fn ensure_collection(&mut self, namespace: &Namespace) -> Attempt<Arc<Collection>> {
         match self.catalog.get(namespace) {
             Some(collection) => Ok(collection.clone()),
@@ -26,7 +26,7 @@ impl Writer {
         }
     }
 
-    /// Error 48 when there is one already.
+    /// Fails with 48 if the collection exists.
     pub fn create_collection(&mut self, namespace: &Namespace, options: DocBuf) -> Attempt<()> {
         if self.catalog.get(namespace).is_some() {
             let message = format!("Collection {namespace} already exists.");
@@ -36,7 +36,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Error 166 when there is a view of that name.
+    /// Fails with 166 if the name is a view's.
     pub(super) fn refuse_view(&self, namespace: &Namespace) -> Attempt<()> {
         match view_names::is_view(&self.connection, &self.catalog, namespace)? {
             true => Err(store::views::not_a_collection(namespace).into()),
@@ -60,7 +60,7 @@ impl Writer {
         Ok(self.put(collection))
     }
 
-    /// Error 13297 when there is a database whose name differs in case alone.
+    /// Fails with 13297 if another database's name differs only in case.
     fn check_case(&self, database: &str) -> Result<()> {
         let Some(other) = self.catalog.database_in_other_case(database) else { return Ok(()) };
         let message =
@@ -75,7 +75,7 @@ impl Writer {
         collection
     }
 
-    /// Gives a collection other options. Error 26.
+    /// Replaces a collection's options. Fails with 26 if it does not exist.
     pub fn modify_collection(&mut self, namespace: &Namespace, options: DocBuf) -> Attempt<()> {
         let collection = self.existing(namespace)?;
         self.connection
@@ -86,13 +86,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Error 26 when there is no such collection.
+    /// Fails with 26 if the collection does not exist.
     fn existing(&self, namespace: &Namespace) -> Result<Arc<Collection>> {
         let missing = || Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}"));
         self.catalog.get(namespace).cloned().ok_or_else(missing)
     }
 
-    /// Drops a collection; gives how many indexes it had.
+    /// Drops a collection. Returns how many indexes it had.
     pub fn drop_collection(&mut self, namespace: &Namespace) -> Attempt<Option<usize>> {
         let Some(collection) = self.catalog.get(namespace).cloned() else { return Ok(None) };
         self.report_unspecified_change(namespace);
@@ -109,7 +109,7 @@ impl Writer {
             self.drop_table(&index.sql.table, rows)?;
         }
         self.drop_table(&collection.sql.table, rows)?;
-        // What the transaction changed before in its figures is of no interest any more.
+        // Earlier changes of the transaction to its counters no longer matter.
         self.deltas.remove(&collection.id);
         self.next_seq.remove(&collection.id);
         let indexes = collection.indexes.len() + 1;
@@ -122,7 +122,7 @@ impl Writer {
         collection.documents().saturating_add_signed(pending)
     }
 
-    /// Drops a database; gives whether there was one.
+    /// Drops a database. Returns whether it existed.
     pub fn drop_database(&mut self, database: &str) -> Attempt<bool> {
         let collections = self.catalog.of_database(database);
         for collection in &collections {
@@ -131,7 +131,8 @@ impl Writer {
         Ok(!collections.is_empty())
     }
 
-    /// Renames a collection. Errors 20 (to itself), 26 (no source) and 48 (there is a target that is not to be dropped).
+    /// Renames a collection. Fails with 20 (to itself), 26 (no source) or 48 (the target exists and
+    /// must not be dropped).
     pub fn rename_collection(&mut self, from: &Namespace, to: &Namespace, drop_target: bool) -> Attempt<()> {
         let refuse = |code, message: String| Err(Failure::Refused(Error::new(code, message)));
         let Some(collection) = self.catalog.get(from).cloned() else {
@@ -158,7 +159,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes indexes, all of them or, on an error, or if it is to stop, none.
+    /// Creates indexes: all of them or, after an error or a request to stop, none.
     pub fn create_indexes(
         &mut self,
         namespace: &Namespace,
@@ -187,7 +188,7 @@ impl Writer {
         let indexes_after = indexes_before + wanted.len();
         self.ensure_collection(namespace)?;
         let before = self.ensure_collection(namespace)?;
-        // Of a large one, others see an index while it is built.
+        // While a large index is built, other sessions run.
         let large = index_build::is_large(&before) && !self.queue.is_nested();
         let mut built = Vec::new();
         for spec in wanted {
@@ -214,7 +215,7 @@ impl Writer {
         large: bool,
         built: &mut Vec<Arc<Index>>,
     ) -> Attempt<()> {
-        // Sets a number aside; the row comes with the last transaction.
+        // Allocates an id; the row follows in the last transaction.
         let insert = "INSERT INTO indexes(id, collection, spec, multikey) VALUES(?1, ?2, ?3, ?4)";
         self.connection.prepare_cached(insert)?.execute((None::<i64>, collection.id, spec.spec.as_bytes(), 0))?;
         let id = self.connection.last_insert_rowid();
@@ -237,7 +238,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Gives an index another specification, with the same entries. Errors 26 and 27.
+    /// Replaces an index's specification; its entries stay. Fails with 26 or 27.
     pub fn modify_index(&mut self, namespace: &Namespace, spec: IndexSpec) -> Attempt<()> {
         let collection = self.existing(namespace)?;
         let mut changed = Collection::clone(&collection);
@@ -256,7 +257,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Drops indexes; gives how many there were. Errors 26, 27, 72 (for `_id_`) and 181 (a key that several have).
+    /// Drops indexes. Returns how many there were. Fails with 26, 27, 72 (for `_id_`) or 181 (a key
+    /// that several have).
     pub fn drop_indexes(&mut self, namespace: &Namespace, which: &IndexSelection) -> Attempt<usize> {
         let collection = self.existing(namespace)?;
         let specs: Vec<&IndexSpec> = collection.indexes.iter().map(|index| &index.spec).collect();

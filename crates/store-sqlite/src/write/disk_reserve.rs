@@ -1,9 +1,9 @@
-//! Disk space set aside for the day that the disk is full.
+//! Disk space reserved for deletions on a full disk.
 //!
-//! Deleting takes space first: changed pages go to the log. So a file of some size lies beside the
-//! database. When the disk is full and a client deletes, the file goes and the deletion is tried
-//! again. From then on what would only fill the disk once more is refused, until there is room for
-//! the file.
+//! A deletion needs space first: changed pages go to the log. So a file of some size is stored
+//! beside the database. When the disk is full and a client deletes, that file is removed and the
+//! deletion is tried again. From then on, writes that would only fill the disk again are refused
+//! until there is space for the file.
 
 use super::Writer;
 use crate::failure::{Attempt, Failure};
@@ -17,15 +17,15 @@ use std::time::{Duration, Instant};
 
 const BYTES: u64 = 8 << 20;
 
-/// The file is made where so much is free.
+/// The file is created if at least this much is free.
 const FREE_MIN: u64 = 3 * BYTES;
 
-/// How often it is looked whether there is room again.
+/// The free space is checked this often.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 pub struct DiskReserve {
     path: PathBuf,
-    /// The file went for deletions.
+    /// The file was removed for deletions.
     released: bool,
     looked_at: Option<Instant>,
     /// A transaction has failed because the disk is full.
@@ -42,7 +42,7 @@ impl DiskReserve {
         reserve
     }
 
-    /// Makes the file where there is room for it.
+    /// Creates the file if there is space for it.
     fn make(&mut self) -> bool {
         let free = self.path.parent().and_then(|folder| statvfs(folder).ok()).map(|it| it.f_bavail * it.f_frsize);
         if free.is_none_or(|free| free < FREE_MIN) {
@@ -51,7 +51,7 @@ impl DiskReserve {
         let made = File::create(&self.path).and_then(|file| Ok(fallocate(file, FallocateFlags::empty(), 0, BYTES)?));
         if let Err(error) = &made {
             tracing::debug!(%error, "no disk space could be set aside for deletions on a full disk");
-            // Half of it is of no use.
+            // A partial reserve is of no use.
             let _ = std::fs::remove_file(&self.path);
         }
         made.is_ok()
@@ -67,7 +67,7 @@ impl DiskReserve {
         let _ = std::fs::remove_file(&self.path);
     }
 
-    /// Whether writes may take more of the disk.
+    /// Returns whether writes may use more of the disk.
     fn has_room(&mut self) -> bool {
         if !self.released {
             return true;
@@ -90,7 +90,7 @@ pub fn is_full(failure: &Failure) -> bool {
 }
 
 impl Writer {
-    /// Refuses what would take the space that deletions need.
+    /// Refuses writes that would use the space that deletions need.
     pub(super) fn check_room(&mut self, deletes: bool) -> Attempt<()> {
         match deletes {
             false if !self.reserve.has_room() => {

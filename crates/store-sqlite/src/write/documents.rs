@@ -1,7 +1,7 @@
-//! Documents and their index entries, kept in step.
+//! Documents and their index entries, kept consistent.
 //!
-//! Each function changes one document with all its entries, or refuses and leaves nothing behind: what was put in before the
-//! conflict is taken out again, which costs nothing where there is none.
+//! Each function changes one document with all its entries, or refuses and changes nothing: entries
+//! added before a conflict are removed again, which costs nothing without a conflict.
 
 use super::{Writer, deferred};
 use crate::catalog::{Collection, Index};
@@ -19,13 +19,14 @@ use store::Cap;
 #[derive(Clone, Debug)]
 pub struct IndexEntries {
     pub keys: Vec<Vec<Key>>,
-    /// What indexes have to note: which parts of their paths met an array, and values that have the keys of others.
+    /// By index: the components of its paths that met an array, and bits for values that have the
+    /// keys of other types.
     arrays: Vec<(usize, u64)>,
 }
 
 impl Writer {
-    /// Stores a new document; with those of its entries that may wait, or `later` without them. Error 11000 when one of its keys
-    /// is taken.
+    /// Stores a new document with its entries; `later` defers those that may be deferred. Fails
+    /// with 11000 if one of its keys exists.
     pub(super) fn insert_document(
         &mut self,
         collection: &Arc<Collection>,
@@ -36,7 +37,7 @@ impl Writer {
         steps::unbroken(|| self.insert_with_entries(collection, document, &entries, later))
     }
 
-    /// As [`Writer::insert_document`], with the entries made before.
+    /// As [`Writer::insert_document`], with entries computed before.
     pub(super) fn insert_with_entries(
         &mut self,
         collection: &Arc<Collection>,
@@ -71,7 +72,8 @@ impl Writer {
         }
     }
 
-    /// Deletes the oldest documents of a capped collection that has grown too large; the newest stays, whatever its size.
+    /// Deletes the oldest documents of a capped collection that exceeds its cap; the newest stays,
+    /// whatever its size.
     fn trim(&mut self, collection: &Arc<Collection>, cap: Cap) -> Attempt<()> {
         loop {
             let pending = self.deltas.get(&collection.id).map_or((0, 0), |delta| (delta.documents, delta.data_bytes));
@@ -91,7 +93,8 @@ impl Writer {
         }
     }
 
-    /// Puts another document in the place of one. The `_id` is the same. Error 11000 when one of its keys is taken.
+    /// Replaces a document by another with the same `_id`. Fails with 11000 if one of its keys
+    /// exists.
     pub(super) fn replace_document(
         &mut self,
         collection: &Arc<Collection>,
@@ -103,7 +106,7 @@ impl Writer {
         steps::unbroken(|| self.replace_with_entries(collection, seq, old, new, &new_entries))
     }
 
-    /// As [`Writer::replace_document`], with the entries made before.
+    /// As [`Writer::replace_document`], with entries computed before.
     pub(super) fn replace_with_entries(
         &mut self,
         collection: &Arc<Collection>,
@@ -146,7 +149,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds entries to some of the indexes; when a unique index has one of the keys already, takes out what was added and gives that key.
+    /// Adds entries to the selected indexes. If a unique index has one of the keys already, removes
+    /// the added entries and returns that key.
     fn add_entries<'e>(
         &mut self,
         collection: &'e Collection,
@@ -171,7 +175,7 @@ impl Writer {
         Ok(None)
     }
 
-    /// Adds an entry; false when the key is there already and may not be there twice.
+    /// Adds an entry. Returns false if the key exists and must be unique.
     fn add_key(&self, index: &Index, key: &Key, seq: i64) -> Attempt<bool> {
         if index.prepare_unique && self.connection.prepare_cached(&index.sql.is_taken)?.exists((key.as_slice(), seq))? {
             return Ok(false);
@@ -206,7 +210,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Marks the index before the entries can be seen.
+    /// Marks the index before the entries become visible.
     pub(super) fn set_multikey(&mut self, index: &Arc<Index>, parts: u64) -> Attempt<()> {
         if index.multikey.has(parts) {
             return Ok(());
@@ -231,7 +235,7 @@ impl Writer {
     }
 }
 
-/// What must be known of a document to take it out again.
+/// A document with its entries, as needed to remove it.
 pub struct OldDocument<'d> {
     pub document: Doc<'d>,
     pub entries: Cow<'d, IndexEntries>,
@@ -244,7 +248,7 @@ impl<'d> OldDocument<'d> {
 }
 
 impl IndexEntries {
-    /// Those of a document in a collection without indexes.
+    /// Returns the entries of a document in a collection without indexes.
     pub fn none() -> IndexEntries {
         IndexEntries { keys: Vec::new(), arrays: Vec::new() }
     }
@@ -262,7 +266,7 @@ impl IndexEntries {
     }
 }
 
-/// The keys of `left` that are not in `right`; both are in order.
+/// Returns the keys of `left` that are not in `right`; both are in order.
 fn difference(left: &IndexEntries, right: &IndexEntries) -> Vec<Vec<Key>> {
     let one = |(left, right): (&Vec<Key>, &Vec<Key>)| -> Vec<Key> {
         left.iter().filter(|key| right.binary_search(key).is_err()).cloned().collect()

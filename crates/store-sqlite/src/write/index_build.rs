@@ -1,11 +1,12 @@
 //! Building an index on a collection that is in use.
 //!
-//! From the beginning writers keep the index up as they do all others, but nobody reads by it. Meanwhile the documents there are get
-//! entered: some thousands are read, their keys sorted, and put in, with breaths in between in which others write. What they
-//! change of the documents in hand is left out and entered anew from what it is then. The last transaction makes the index one
-//! that there is.
+//! From the start, writers maintain the index like all others, but no reader uses it. Meanwhile the
+//! existing documents are indexed: some thousands are read, their keys sorted and inserted, and in
+//! between the build yields to other writes. Documents that these change are left out of the
+//! current chunk and indexed again in their new state. The last transaction adds the index to the
+//! catalog.
 //!
-//! Until then the table stands among those to be cleaned away: after a crash there has never been an index.
+//! Until then the table is among those to be dropped: after a crash, the index has never existed.
 
 use super::Writer;
 use super::documents::duplicate;
@@ -22,47 +23,47 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{Flow, Namespace};
 
-/// Keys that are sorted in memory before they go into the index, in bytes.
+/// Bytes of keys that are sorted in memory before they are inserted.
 const BYTES_MAX: usize = 4 << 20;
 
-/// Keys put in between two looks at the clock.
+/// Keys inserted between two checks of the clock.
 const KEYS_PER_LOOK: usize = 64;
 
-/// Collections up to this size are entered without letting others in.
+/// Collections up to this size are indexed without yielding.
 const SMALL_DOCUMENTS: u64 = 5_000;
 const SMALL_BYTES: u64 = 16 << 20;
 
-/// Whether others are let in while an index of a collection is built.
+/// Returns whether a build on the collection yields to other jobs.
 pub fn is_large(collection: &Collection) -> bool {
     collection.documents() > SMALL_DOCUMENTS || collection.data_bytes() > SMALL_BYTES
 }
 
-/// How often the log says how far a build is.
+/// The progress of a build is logged this often.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A build under way.
+/// A running build.
 pub struct Build {
     collection: i64,
     pub namespace: Namespace,
-    /// Documents that were changed or deleted since the keys in hand were read.
+    /// Documents changed or deleted since the current chunk was read.
     touched: AHashSet<i64>,
 }
 
 impl Writer {
-    /// Notes that a document changes, for a build that may have read it.
+    /// Records that a document changes, for a build that may have read it.
     pub(super) fn note_touched(&mut self, collection: &Collection, seq: i64) {
         if let Some(build) = self.build_of(collection) {
             build.touched.insert(seq);
         }
     }
 
-    /// The build of an index of this collection. A small one may be made in the middle of another
-    /// collection's.
+    /// Returns the running build on this collection. A small index may be built in the middle of
+    /// another collection's build.
     fn build_of(&mut self, collection: &Collection) -> Option<&mut Build> {
         self.build.as_mut().filter(|build| build.collection == collection.id)
     }
 
-    /// Enters all documents into a new index, of which there is a table and nothing else yet, and lets others in meanwhile.
+    /// Indexes all documents of a large collection into a new, empty table, yielding to other jobs.
     pub(super) fn fill_large_index(&mut self, collection: &Arc<Collection>, index: &Arc<Index>) -> Attempt<()> {
         let begun = Instant::now();
         self.connection
@@ -84,7 +85,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes back indexes that others may have seen. Leaves a transaction open, as it found one.
+    /// Drops indexes that other sessions may have seen. A transaction is open before and after.
     pub(super) fn abandon(&mut self, collection: &Arc<Collection>, indexes: &[Arc<Index>]) -> Attempt<()> {
         self.roll_back();
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
@@ -101,11 +102,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Enters all documents.
+    /// Indexes all documents.
     pub(super) fn index_documents(&mut self, collection: &Arc<Collection>, index: &Arc<Index>) -> Attempt<()> {
         let plan = planner::everything(collection);
         let mut cursor = Cursor::default();
-        let (mut seen, mut told) = (0, Instant::now());
+        let (mut seen, mut logged) = (0, Instant::now());
         self.progress.begin(collection.documents());
         loop {
             let mut chunk: Vec<(Key, i64)> = Vec::new();
@@ -132,8 +133,8 @@ impl Writer {
             chunk.sort_unstable();
             self.insert_keys(collection, index, &chunk)?;
             self.reindex_touched(collection, index)?;
-            if told.elapsed() >= LOG_INTERVAL {
-                told = Instant::now();
+            if logged.elapsed() >= LOG_INTERVAL {
+                logged = Instant::now();
                 let (name, namespace) = (&index.spec.name, &collection.namespace);
                 tracing::info!(index = %name, %namespace, documents = seen, percent = self.progress.percent(), "index build goes on");
             }
@@ -156,7 +157,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Enters what was changed while the keys in hand were on their way, as it is now.
+    /// Indexes the documents that were changed since the current chunk was read.
     fn reindex_touched(&mut self, collection: &Collection, index: &Arc<Index>) -> Attempt<()> {
         let Some(build) = self.build_of(collection) else { return Ok(()) };
         for seq in std::mem::take(&mut build.touched) {
@@ -171,7 +172,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Enters a key, which may be there already: a write has brought it. Error 11000 when it is another document's.
+    /// Inserts a key that a write may have inserted already. Fails with 11000 if it is another
+    /// document's.
     fn insert_key(&self, collection: &Collection, index: &Arc<Index>, key: &Key, seq: i64) -> Attempt<()> {
         let insert = self.connection.prepare_cached(&index.sql.insert)?.execute((key.as_slice(), seq));
         match insert {

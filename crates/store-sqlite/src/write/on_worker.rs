@@ -1,10 +1,10 @@
-//! Statements that would hold the writer for too long are carried out here, on the worker that has
+//! Statements that would hold the writer for too long, carried out on the worker that received
 //! them.
 //!
-//! Documents are found by a scan as of any read, evaluated, and sent to the writer as changes on
-//! the condition that they are still the same. A document that somebody else has changed meanwhile
-//! is read and evaluated again. So several such statements do not wait for one another, and one of
-//! them can be divided, killed and timed like any read.
+//! Documents are found by a scan in the state of any read, evaluated, and sent to the writer as
+//! changes on the condition that they are unchanged. A document that another session has changed
+//! meanwhile is read and evaluated again. So several such statements do not wait for one another,
+//! and each can be divided, killed and timed like any read.
 
 mod search;
 
@@ -28,24 +28,22 @@ use store::{
 };
 use update::UpdateOutcome as Update;
 
-/// How long documents are evaluated before others of the worker have their turn.
+/// Documents are evaluated for this long before other sessions of the worker have their turn.
 const SLICE: Duration = Duration::from_millis(1);
 
-/// How many documents are changed by one message to the writer, how large they are together, and
-/// how long they are gathered.
+/// The limits of one message to the writer: documents, their bytes, and the time to collect them.
 const CHANGES_MAX: usize = 64;
 const CHANGES_BYTES_MAX: usize = 256 << 10;
 const CHANGES_TIME_MAX: Duration = Duration::from_millis(20);
 
-/// A statement that took less than this is followed by one that the writer is asked to carry out
-/// again.
+/// After a statement faster than this, the writer is asked to carry out the next one.
 const BRIEF: Duration = Duration::from_millis(5);
 
-/// Why a statement has no outcome.
+/// The reason why a statement has no outcome.
 enum StatementEnd {
     /// The statement is refused.
     Statement(Error),
-    /// The batch fails as a whole: it is to stop, or the writer is out of order.
+    /// The batch as a whole fails: it must stop, or the writer is out of order.
     Batch(Error),
     /// Another attempt of the same retryable write is ahead.
     Recorded(BatchOutcome),
@@ -59,19 +57,19 @@ impl From<Error> for StatementEnd {
 
 type Step<T> = std::result::Result<T, StatementEnd>;
 
-/// What a statement makes of a document: what it counts for, and the change if there is one.
+/// The result of evaluating a statement on a document: its counts, and the change if there is one.
 type Evaluated = (StatementOutcome, Option<Change>);
 
-/// What became of a change that a statement consists of.
+/// The outcome of a statement's only change.
 enum ChangeOutcome {
     Done,
-    /// The document, or the collection, is another one: to be evaluated again.
+    /// The document, or the collection, has changed: evaluate again.
     Again,
     Refused(Error),
 }
 
 impl SqliteStore {
-    /// Carries out a batch: on the writer, but for what takes long.
+    /// Carries out a batch: on the writer, except for slow statements.
     pub async fn carry_out(&self, batch: WriteBatch) -> Result<BatchOutcome> {
         let mut settled = self.writer.write(RemainingBatch::all_of(batch)).await?;
         loop {
@@ -83,7 +81,7 @@ impl SqliteStore {
         }
     }
 
-    /// Carries out the next statement of a batch, and those behind it that take long as well.
+    /// Carries out the next statement of a batch, and those behind it that are slow as well.
     async fn carry_out_on_worker(&self, rest: RemainingBatch) -> Result<BatchProgress> {
         let RemainingBatch { batch, mut done, mut begun, mut long } = rest;
         while !is_over(&batch, &done) {
@@ -136,7 +134,7 @@ impl SqliteStore {
         match read() {
             Ok(None) => Ok(None),
             Ok(Some(bytes)) => DocBuf::from_vec(bytes).map(Some).ok_or_else(|| scan::damaged(collection, seq)),
-            // Dropped a moment ago.
+            // The collection was just dropped.
             Err(error) if failure::is_gone(&error) => Ok(None),
             Err(error) => Err(Failure::from(error).into()),
         }
@@ -221,7 +219,7 @@ impl Statement<'_> {
                 None => match self.upsert(statement).await? {
                     (ChangeOutcome::Done, outcome) => return Ok(outcome),
                     (ChangeOutcome::Again, _) => continue,
-                    // Somebody else has put a document there since it was looked for.
+                    // Another session has inserted a document since the search.
                     (ChangeOutcome::Refused(error), _) if error.code() == Code::DUPLICATE_KEY && !met_duplicate => {
                         met_duplicate = true;
                         continue;
@@ -254,7 +252,7 @@ impl Statement<'_> {
         Ok((sent, outcome))
     }
 
-    /// What a statement makes of a document.
+    /// Evaluates an update on a document.
     fn updated(&self, collection: &Collection, found: MatchedRow, statement: &UpdateStatement) -> Result<Evaluated> {
         let mut new = Vec::new();
         let old = found.document.as_doc();
@@ -344,7 +342,7 @@ impl Statement<'_> {
         }
     }
 
-    /// Deletes documents, whatever they are.
+    /// Deletes documents in any state.
     async fn delete_everything(
         &self,
         target: UpdateTarget<'_>,
@@ -364,7 +362,7 @@ impl Statement<'_> {
         Ok(outcome)
     }
 
-    /// Changes all documents that match, as `change` says.
+    /// Changes all matching documents by `change`.
     async fn change_all(
         &self,
         target: UpdateTarget<'_>,
@@ -394,7 +392,7 @@ impl Statement<'_> {
                     Ok(Some((_, (_, None)))) => outcome.matched += 1,
                     Ok(None) => continue,
                     Err(StatementEnd::Statement(error)) => {
-                        // What comes before it is changed, as everywhere.
+                        // Documents before the failed one are changed, as in every batch.
                         self.flush(&mut changes, &mut outcome, &mut conflicts).await?;
                         return Err(error.into());
                     }
@@ -415,8 +413,8 @@ impl Statement<'_> {
         Ok(outcome)
     }
 
-    /// The documents that a statement about many is to change, and what has been done of it. No
-    /// collection: nothing is left to do.
+    /// Returns the documents that a statement must change, and its progress. Without a collection,
+    /// nothing is left to do.
     async fn begin(
         &self,
         target: UpdateTarget<'_>,
@@ -424,21 +422,20 @@ impl Statement<'_> {
         access: &mut AccessStats,
     ) -> Step<(Option<Arc<Collection>>, PartialStatement)> {
         if let Some(begun) = begun {
-            // Where it was dropped, or another one has its name, what was done of it is all there
-            // is to do.
+            // If it was dropped, or another collection has its name, nothing is left to do.
             let collection = self.collection().filter(|collection| collection.id == begun.collection);
             return Ok((collection, begun));
         }
         let mut begun = PartialStatement { collection: 0, outcome: StatementOutcome::default(), left: Vec::new() };
         let Some((collection, search)) = self.search(target, false, access).await? else { return Ok((None, begun)) };
         begun.left = search.all;
-        // Others' changes can move a document along an index, so that the scan meets it twice.
+        // Concurrent changes can move a document along an index, so that the scan finds it twice.
         begun.left.sort_unstable();
         begun.left.dedup();
         Ok((Some(collection), begun))
     }
 
-    /// Sends what has been gathered; counts what became of it.
+    /// Sends the collected changes, and counts their outcomes.
     async fn flush(&self, changes: &mut Changes, outcome: &mut StatementOutcome, conflicts: &mut Vec<i64>) -> Step<()> {
         let (mut sent, mut numbers) = changes.take();
         while !sent.is_empty() {
@@ -474,7 +471,7 @@ impl Statement<'_> {
         Ok(())
     }
 
-    /// Sends the change that a statement about one document consists of, with what it records.
+    /// Sends the change of a statement about one document, with the record of a retryable write.
     async fn send(
         &self,
         collection: Option<Arc<Collection>>,
@@ -503,14 +500,14 @@ impl Statement<'_> {
     }
 }
 
-/// The deletion of a document.
+/// Returns the deletion of a document.
 fn deleted(collection: &Collection, found: MatchedRow) -> Result<Evaluated> {
     let entries = IndexEntries::of(collection, found.document.as_doc())?;
     let outcome = StatementOutcome { matched: 1, ..StatementOutcome::default() };
     Ok((outcome, Some(Change::Delete { seq: found.seq, old: found.document, entries })))
 }
 
-/// Changes gathered for one message to the writer.
+/// Changes collected for one message to the writer.
 struct Changes {
     collection: Arc<Collection>,
     changes: Vec<Change>,

@@ -1,10 +1,10 @@
-//! Batches in parts: the writer carries out statements until others wait for it too long, commits,
-//! and goes on later.
+//! Batches in parts: the writer carries out statements until others have waited too long, commits,
+//! and continues later.
 //!
-//! What a batch has done is committed with the record of a retryable write, so a part is whole and
-//! a crash between two of them loses nothing: the batch that is sent again goes on behind the last
-//! part ([`super::retry`]). MongoDB yields at the same places: each document changes atomically, a
-//! batch does not.
+//! The progress of a batch is committed with the record of a retryable write, so a part is
+//! complete, and a crash between two parts loses nothing: the batch that is sent again continues
+//! behind the last part ([`super::retry`]). MongoDB yields at the same points: each document
+//! changes atomically, a batch does not.
 
 use super::queue::Write;
 use super::{GROUP_BATCHES_MAX, GROUP_TIME_MAX, Writer};
@@ -15,29 +15,29 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use store::{BatchOutcome, StatementOutcome, Statements, WriteBatch};
 
-/// How long a part takes at the most while nobody waits.
+/// The limit of a part's time while nothing else waits.
 const PART_TIME_MAX: Duration = Duration::from_millis(100);
 
-/// How a batch leaves the writer.
+/// The state in which a batch leaves the writer.
 pub enum BatchProgress {
     Done(BatchOutcome),
-    /// The next statement takes so long that it is left to the worker.
+    /// The next statement is so slow that the worker must carry it out.
     OnWorker(RemainingBatch),
 }
 
-/// A batch, with what has been done of it.
+/// A batch, with its progress.
 pub struct RemainingBatch {
     pub batch: Box<WriteBatch>,
     /// The outcomes of the first statements.
     pub done: BatchOutcome,
-    /// What has been done of the next statement.
+    /// The progress of the next statement.
     pub begun: Option<PartialStatement>,
-    /// Why the writer left it.
+    /// Why the writer did not carry it out.
     pub long: SlowPart,
 }
 
 impl RemainingBatch {
-    /// All of a batch.
+    /// Returns a batch without progress.
     pub fn all_of(batch: WriteBatch) -> RemainingBatch {
         RemainingBatch { batch: Box::new(batch), done: BatchOutcome::default(), begun: None, long: SlowPart::Search }
     }
@@ -46,19 +46,19 @@ impl RemainingBatch {
 /// A statement about many documents that has been carried out in part.
 #[derive(Debug)]
 pub struct PartialStatement {
-    /// The collection's number.
+    /// The collection's id.
     pub collection: i64,
     pub outcome: StatementOutcome,
-    /// The documents that were found and have not had their turn.
+    /// The documents that were found and not yet changed.
     pub left: Vec<i64>,
 }
 
-/// What the writer has done of a batch in the running transaction.
+/// The progress of a batch in the running transaction.
 pub(super) struct BatchPart {
-    /// The outcomes that an earlier attempt has recorded, in the place of those that the batch came
+    /// The outcomes that an earlier attempt has recorded; they replace those that the batch came
     /// with.
     pub recorded: Option<BatchOutcome>,
-    /// The outcomes of the statements behind.
+    /// The outcomes of the statements behind them.
     pub outcome: BatchOutcome,
     pub end: PartEnd,
 }
@@ -70,7 +70,7 @@ pub(super) enum PartEnd {
     Refused(Error),
     /// Others have their turn before the next statement.
     Paused,
-    /// The next statement takes long.
+    /// The next statement is slow.
     OnWorker(Option<PartialStatement>, SlowPart),
 }
 
@@ -86,21 +86,21 @@ pub(super) struct Turn {
     pub is_shared: bool,
 }
 
-/// Whether nothing is left to do of a batch.
+/// Returns whether nothing is left to do of a batch.
 pub fn is_over(batch: &WriteBatch, done: &BatchOutcome) -> bool {
     let failed = done.statements.last().is_some_and(Result::is_err);
     done.statements.len() >= batch.statements.count() || batch.ordered && failed
 }
 
 impl Writer {
-    /// Whether others have waited long enough for the running part.
+    /// Returns whether others have waited long enough for the running part.
     pub(super) fn is_part_over(&self) -> bool {
         let elapsed = self.turn.began.elapsed();
         elapsed >= GROUP_TIME_MAX
             && (self.turn.is_shared || elapsed >= PART_TIME_MAX || self.queue.is_nested() || self.queue.has_more())
     }
 
-    /// Carries out a batch and those that queue up behind it, in one transaction.
+    /// Carries out a batch and those queued behind it, in one transaction.
     pub(super) fn run_group(&mut self, first: Write) {
         let mut group = vec![first];
         let mut parts: Vec<BatchPart> = Vec::new();
@@ -123,7 +123,7 @@ impl Writer {
                 if failed.is_err() {
                     self.roll_back();
                 }
-                // One of them is to blame, and only that one is to suffer.
+                // One of them is at fault, and only that one must fail.
                 for write in group {
                     let part = self.run_alone(&write);
                     self.reply_to_batches([(write, part)]);
@@ -132,8 +132,8 @@ impl Writer {
         }
     }
 
-    /// Carries out a part of a batch in a transaction of its own. Deletions are tried again where
-    /// the disk is full.
+    /// Carries out a part of a batch in a transaction of its own. Deletions are tried again if the
+    /// disk is full.
     fn run_alone(&mut self, write: &Write) -> BatchPart {
         self.reserve.disk_is_full = false;
         let part = self.run_alone_once(write);
@@ -163,8 +163,8 @@ impl Writer {
         }
     }
 
-    /// Answers batches after their commit, those that want the disk once it has them; takes back
-    /// those that go on.
+    /// Replies to batches after their commit; journaled ones once they are on disk. Queues the
+    /// unfinished ones again.
     fn reply_to_batches(&mut self, parts: impl IntoIterator<Item = (Write, BatchPart)>) {
         let mut waiting: Vec<sync::Acknowledge> = Vec::new();
         for (mut write, part) in parts {
@@ -180,7 +180,7 @@ impl Writer {
                 }
                 _ => write,
             };
-            // Nobody waits any more when sending fails: the client has gone away.
+            // Sending fails if the client is gone.
             match end {
                 PartEnd::Refused(error) => drop(reply.send(Err(error))),
                 PartEnd::OnWorker(begun, long) => {
@@ -195,7 +195,7 @@ impl Writer {
         self.acknowledge(waiting);
     }
 
-    /// Notes a commit; what waits for the disk is told when it is there.
+    /// Records a commit; `waiting` is called once it is on disk.
     pub(super) fn acknowledge(&self, waiting: Vec<sync::Acknowledge>) {
         if waiting.is_empty() {
             self.sync.note_commit();
@@ -237,7 +237,7 @@ impl Writer {
     }
 }
 
-/// Adds the outcomes of the next statements.
+/// Appends the outcomes of the next statements.
 fn append(done: &mut BatchOutcome, next: BatchOutcome) {
     if done.statements.is_empty() {
         let retried = done.retried || next.retried;

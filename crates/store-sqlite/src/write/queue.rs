@@ -1,4 +1,4 @@
-//! How jobs reach the writer.
+//! The queue of the writer's jobs.
 
 use super::Writer;
 use super::conditional::{Applied, ConditionalChanges};
@@ -17,10 +17,10 @@ use std::time::Duration;
 use store::{BatchOutcome, Namespace, Progress, WriteBatch};
 use tokio::sync::{mpsc, oneshot};
 
-/// Jobs that may queue up before workers wait.
+/// The number of queued jobs at which workers wait.
 const LENGTH: usize = 1024;
 
-/// A batch, and the way back to the worker that waits for its outcome.
+/// A batch, and the channel to the worker that waits for its outcome.
 pub struct Write {
     pub batch: Box<WriteBatch>,
     /// The outcomes of the statements that have been carried out already.
@@ -29,8 +29,8 @@ pub struct Write {
     claim: Claim,
 }
 
-/// Says which of the two has a batch that waits: the writer, which carries it out, or the worker,
-/// which withdraws it.
+/// Decides who owns a waiting batch: the writer, which carries it out, or the worker, which
+/// withdraws it.
 #[derive(Clone, Default)]
 struct Claim(Arc<AtomicBool>);
 
@@ -41,14 +41,14 @@ impl Claim {
     }
 }
 
-/// A change to the catalog: carried out in a transaction of its own, it sends its own answer.
+/// A change to the catalog. It is carried out in a transaction of its own and sends its own reply.
 pub type Definition = Box<dyn FnOnce(&mut Writer) + Send>;
 
-/// What a definition changes. Where an index of that is being built it waits.
+/// The namespaces that a definition changes. It waits for an index build of one of them.
 pub enum Scope {
     Collections(Vec<Namespace>),
     Database(String),
-    /// It takes long: it waits whatever is being built.
+    /// It is slow: it waits for any index build.
     Everything,
 }
 
@@ -70,16 +70,16 @@ impl From<&Namespace> for Scope {
 
 pub enum Job {
     Write(Write),
-    /// Changes of documents that a worker has evaluated.
+    /// Changes that a worker has evaluated.
     Conditional(Box<ConditionalChanges>, oneshot::Sender<Result<Applied>>),
     Define(Scope, Definition),
-    /// Somebody is about to read by indexes of a collection whose entries are late.
+    /// A reader needs the deferred entries of some of a collection's indexes.
     ApplyDeferred(i64, Vec<i64>, oneshot::Sender<Result<()>>),
     Stop,
 }
 
 impl Job {
-    /// Whether it may be carried out in the middle of an index build.
+    /// Returns whether the job may be carried out in the middle of an index build.
     fn may_come_between(&self, building: Option<&Namespace>) -> bool {
         match self {
             Job::Write(_) | Job::Conditional(..) | Job::ApplyDeferred(..) => true,
@@ -88,13 +88,13 @@ impl Job {
         }
     }
 
-    /// Whether nobody waits for it any more.
+    /// Returns whether the job's sender no longer waits for it.
     fn is_withdrawn(&self) -> bool {
         matches!(self, Job::Write(write) if write.claim.0.load(Ordering::Acquire) || write.reply.is_closed())
     }
 }
 
-/// Sends jobs to the writer.
+/// The workers' end of the queue.
 #[derive(Clone)]
 pub struct WriterHandle {
     jobs: mpsc::Sender<Job>,
@@ -103,16 +103,15 @@ pub struct WriterHandle {
 /// The writer's end of the queue.
 pub struct Queue {
     jobs: mpsc::Receiver<Job>,
-    /// Jobs that have been received and not begun, or not finished; they come before all that is
-    /// still to be received.
+    /// Jobs that have been received and not finished; they precede all jobs still to be received.
     received: VecDeque<Job>,
-    /// An index build of this collection is letting others in.
+    /// An index build of this collection is yielding.
     building: Option<Namespace>,
     /// For waiting with a time limit.
     runtime: tokio::runtime::Runtime,
 }
 
-/// What waiting came to.
+/// The result of waiting for a job.
 pub enum Waited {
     Job(Job),
     TimedOut,
@@ -127,13 +126,13 @@ pub fn open() -> Result<(WriterHandle, Queue)> {
 }
 
 impl WriterHandle {
-    /// Carries out a batch, behind what has been done of it. What the writer has done is durable as
-    /// asked for when this returns.
+    /// Carries out a batch, continuing behind its progress. The writer's part is durable as
+    /// requested when this returns.
     ///
-    /// A batch that is told to stop while it waits is withdrawn.
+    /// A batch that is asked to stop while it waits is withdrawn.
     pub async fn write(&self, rest: RemainingBatch) -> Result<BatchProgress> {
         let RemainingBatch { batch, done, .. } = rest;
-        // One statement that no disk is waited for takes less time than waking the worker does.
+        // A single statement without a sync takes less time than waking the worker does.
         let is_brief = !batch.journal && batch.statements.count() == 1;
         let progress = batch.progress.clone();
         let claim = Claim::default();
@@ -154,8 +153,8 @@ impl WriterHandle {
         answer.await.map_err(|_| stopped())?
     }
 
-    /// Runs a change to the catalog on the writer and gives its answer. One that is told to stop
-    /// while it waits is withdrawn.
+    /// Runs a change to the catalog on the writer and returns its result. A change that is asked to
+    /// stop while it waits is withdrawn.
     pub async fn define<T: Send + 'static>(
         &self,
         scope: Scope,
@@ -170,7 +169,7 @@ impl WriterHandle {
                 return;
             }
             let done = writer.apply_all_deferred_early().and_then(|()| writer.transaction(change));
-            // A client that has gone away does not wait for the answer.
+            // If the client is gone, nothing waits for the reply.
             let _ = reply.send(done.map_err(Error::from));
         });
         unless_stopped(&progress, &claim, async {
@@ -180,14 +179,14 @@ impl WriterHandle {
         .await
     }
 
-    /// Has these indexes of a collection brought up to what is acknowledged.
+    /// Has the deferred entries of these indexes applied, up to all acknowledged writes.
     pub async fn apply_all_deferred(&self, collection: i64, indexes: Vec<i64>) -> Result<()> {
         let (reply, answer) = oneshot::channel();
         self.jobs.send(Job::ApplyDeferred(collection, indexes, reply)).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
     }
 
-    /// Ends the writer once it has done what was sent before.
+    /// Stops the writer after the jobs that were sent before.
     pub fn stop(&self) {
         let mut job = Job::Stop;
         while let Err(mpsc::error::TrySendError::Full(returned)) = self.jobs.try_send(job) {
@@ -197,7 +196,7 @@ impl WriterHandle {
     }
 }
 
-/// Waits for `work`. Fails with the reason once it is to stop and the writer has not begun it.
+/// Waits for `work`. Fails with the reason if it is asked to stop before the writer has begun it.
 async fn unless_stopped<T>(progress: &Progress, claim: &Claim, work: impl Future<Output = Result<T>>) -> Result<T> {
     let mut work = pin!(work);
     poll_fn(|context| match work.as_mut().poll(context) {
@@ -210,7 +209,7 @@ async fn unless_stopped<T>(progress: &Progress, claim: &Claim, work: impl Future
     .await
 }
 
-/// Waits for the outcome of a brief write, looking again where these usually come soon.
+/// Waits for the outcome of a brief write, by busy polling where outcomes usually come soon.
 async fn await_with_busy_poll<T>(answer: oneshot::Receiver<T>) -> Result<T, oneshot::error::RecvError> {
     thread_local! {
         static EXPECTATION: Cell<Expectation> = Cell::default();
@@ -232,7 +231,7 @@ fn stopped() -> Error {
 }
 
 impl Queue {
-    /// The next job, if there is one.
+    /// Returns the next job, if there is one.
     pub fn next(&mut self) -> Option<Job> {
         loop {
             match self.received.pop_front().or_else(|| self.jobs.try_recv().ok())? {
@@ -256,7 +255,7 @@ impl Queue {
         }
     }
 
-    /// The next batch that can share a transaction with others, where that is what comes next.
+    /// Returns the next batch that can share a transaction with others, if a batch is next.
     pub fn next_of_group(&mut self) -> Option<Write> {
         loop {
             let next = match self.received.front() {
@@ -275,8 +274,8 @@ impl Queue {
         }
     }
 
-    /// The next job that may be carried out in the middle of the index build, past all that may
-    /// not.
+    /// Returns the next job that may be carried out in the middle of the index build, skipping all
+    /// others.
     pub fn next_between(&mut self) -> Option<Job> {
         self.receive();
         loop {
@@ -284,19 +283,19 @@ impl Queue {
             let at = self.received.iter().position(|job| job.may_come_between(building))?;
             match self.received.remove(at)? {
                 Job::Write(write) if !claimed(&write) => {}
-                // Before an index build everything was entered, and beside it nothing is gathered.
+                // All entries were applied before the index build, and none are deferred during it.
                 Job::ApplyDeferred(_, _, reply) => drop(reply.send(Ok(()))),
                 job => return Some(job),
             }
         }
     }
 
-    /// Whether anything waits.
+    /// Returns whether jobs are waiting.
     pub fn has_more(&self) -> bool {
         !self.jobs.is_empty() || !self.received.is_empty()
     }
 
-    /// Takes back a batch that is to go on when those that wait have had their turn.
+    /// Queues a batch again, to continue after the waiting jobs.
     pub fn put_back(&mut self, write: Write) {
         self.receive();
         // Until its next turn it may be withdrawn again.
@@ -308,7 +307,7 @@ impl Queue {
         while let Ok(job) = self.jobs.try_recv() {
             self.received.push_back(job);
         }
-        // Withdrawn batches are not worth a look each time.
+        // Drops withdrawn batches, so that they are not checked again and again.
         self.received.retain(|job| !job.is_withdrawn());
     }
 
@@ -316,13 +315,13 @@ impl Queue {
         self.building.is_some()
     }
 
-    /// Says which collection's index build waits for what is carried out.
+    /// Sets the collection whose index build waits for the jobs.
     pub fn set_building(&mut self, building: Option<Namespace>) {
         self.building = building;
     }
 }
 
-/// Takes a batch from the worker that might withdraw it; false where that has been done.
+/// Claims a batch from the worker. Returns false if it was withdrawn.
 fn claimed(write: &Write) -> bool {
     !write.reply.is_closed() && write.claim.take()
 }

@@ -1,8 +1,8 @@
-//! Index entries that an earlier process had deferred when it died.
+//! Recovery of index entries that were deferred when an earlier process died.
 //!
-//! They are made of the documents at the start. Where that fails (the disk is full, a page is
-//! damaged) the server starts all the same: indexes that lack entries are not used for reading
-//! until they have them, which is tried again and again.
+//! They are made from the documents at the start. If that fails (the disk is full, a page is
+//! damaged) the server starts all the same: incomplete indexes are not used for reading, and
+//! recovery is tried again and again.
 
 use super::Writer;
 use crate::catalog::Collection;
@@ -14,16 +14,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long to wait until it is tried again.
+/// The time between two attempts.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Collections that lack entries, and since which document.
+/// Collections with missing entries, and the first document that lacks them.
 #[derive(Default)]
 pub struct Recovery {
     collections: Vec<(i64, i64)>,
     tried_at: Option<Instant>,
-    /// The log says why it does not succeed.
-    told: bool,
+    /// The reason of the failure has been logged.
+    logged: bool,
 }
 
 impl Recovery {
@@ -41,8 +41,8 @@ impl Recovery {
 }
 
 impl Writer {
-    /// Makes the entries that an earlier process had gathered when it died, or has indexes that
-    /// lack some not be used.
+    /// Makes the entries that were deferred when an earlier process died, or marks their indexes as
+    /// incomplete.
     pub(super) fn recover_deferred_entries(&mut self) -> Attempt<()> {
         self.recovery.collections = match self.read_deferred_table() {
             Err(Failure::Engine(error)) if is_damage(&error) => {
@@ -94,14 +94,14 @@ impl Writer {
             }
             Err(failure) => {
                 let error = Error::from(failure);
-                if !std::mem::replace(&mut self.recovery.told, true) {
+                if !std::mem::replace(&mut self.recovery.logged, true) {
                     tracing::error!("indexes that an earlier process left behind are not used: {}", error.message());
                 }
             }
         }
     }
 
-    /// Has indexes that lack entries be used or not.
+    /// Marks indexes that lack entries as incomplete, or as complete.
     fn set_incomplete(&self, behind: bool) {
         for collection in self.catalog.collections().filter(|collection| self.recovery.concerns(collection.id)) {
             for index in collection.indexes.iter().filter(|index| super::deferred::may_defer(index)) {
@@ -110,7 +110,7 @@ impl Writer {
         }
     }
 
-    /// Enters documents from this one on, of which some entries may be there.
+    /// Indexes the documents from this one on; some of their entries may exist.
     fn recover_collection(&self, collection: &Arc<Collection>, first_seq: i64) -> Attempt<()> {
         let sql = format!("SELECT seq, doc FROM {} WHERE seq >= ?1 ORDER BY seq", collection.sql.table);
         let mut statement = self.connection.prepare(&sql)?;

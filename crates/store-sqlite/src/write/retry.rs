@@ -1,9 +1,9 @@
-//! Retryable writes: the outcomes of a session's last write are stored, so that the same write, sent again, is answered
-//! from them.
+//! Retryable writes: the outcomes of a session's last write are stored, so that the same write,
+//! sent again, is answered from them.
 //!
-//! Outcomes are written in the transaction that carries out their statements, so that after a crash either both are
-//! stored or neither. A batch that is carried out in parts records what has been done so far with each part; when it is
-//! sent again, it continues behind that.
+//! Outcomes are written in the transaction that carries out their statements, so that after a crash
+//! either both are stored or neither. A batch that is carried out in parts records what has been
+//! done so far with each part; when it is sent again, it continues behind that.
 
 use super::Writer;
 use crate::failure::Attempt;
@@ -14,7 +14,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use store::retry_record::{Outcome, RecordFormat};
 use store::{BatchOutcome, RetryKey};
 
-/// How long an outcome is stored, in seconds: as long as a session may stay unused (`logicalSessionTimeoutMinutes`).
+/// How long an outcome is stored, in seconds: as long as a session may stay unused
+/// (`logicalSessionTimeoutMinutes`).
 pub const RETENTION_SECONDS: i64 = 30 * 60;
 
 /// The layout of the column `outcome`.
@@ -22,11 +23,11 @@ const FORMAT: RecordFormat =
     RecordFormat { total: Some("n"), entries: "s", repeats: "count", repeats_if_several: false };
 
 impl Writer {
-    /// Returns the recorded outcomes of this write if there are more than `done`. Fails with 225 if the session has
-    /// written something newer since.
+    /// Returns the recorded outcomes of this write if there are more than `done`. Fails with 225 if
+    /// the session has written something newer since.
     ///
-    /// The record may have fewer outcomes than have been carried out: statements without an effect share the
-    /// transaction of the next part.
+    /// The record may have fewer outcomes than have been carried out: statements without an effect
+    /// share the transaction of the next part.
     pub(super) fn recorded_beyond(&self, key: &RetryKey, done: usize) -> Attempt<Option<BatchOutcome>> {
         let sql = "SELECT txn_number, outcome FROM retryable_writes WHERE session = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;

@@ -1,18 +1,18 @@
-//! Letting others in while an index is built.
+//! Yield points of index builds.
 //!
-//! Every few milliseconds a build takes breath: what it has done so far is committed, batches that
-//! wait are carried out, and it goes on in a new transaction.
+//! Every few milliseconds a build yields: it commits its work so far, waiting jobs are carried out,
+//! and it continues in a new transaction.
 
 use super::queue::Job;
 use super::{GROUP_TIME_MAX, Writer};
 use crate::failure::Attempt;
 use std::time::{Duration, Instant};
 
-/// How long a build works between two breaths.
+/// The time between two yields.
 const INTERVAL: Duration = Duration::from_millis(5);
 
 impl Writer {
-    /// Lets others in, if it is time. What was read before may have changed afterwards.
+    /// Yields to waiting jobs, if it is time. Documents read before may have changed afterwards.
     pub(super) fn yield_to_others(&mut self) -> Attempt<()> {
         if self.last_yield.is_none_or(|since| since.elapsed() < INTERVAL) {
             return Ok(());
@@ -31,7 +31,7 @@ impl Writer {
                 Job::Write(write) => self.run_group(write),
                 Job::Conditional(changes, reply) => self.run_conditional(*changes, reply),
                 Job::Define(_, change) => self.run_definition(change),
-                // These do not come between.
+                // These jobs are never carried out in between.
                 Job::ApplyDeferred(..) | Job::Stop => {}
             }
         }
@@ -41,7 +41,7 @@ impl Writer {
         Ok(())
     }
 
-    /// When the running build is to let others in.
+    /// Returns when the running build must yield.
     pub(super) fn yield_deadline(&self) -> Option<Instant> {
         self.last_yield.map(|since| since + INTERVAL)
     }

@@ -1,4 +1,5 @@
-//! `indexBounds`: the stretches of an index that a scan reads, field by field, in the direction of the scan.
+//! `indexBounds`: the ranges of an index that a scan reads, field by field, in the direction of the
+//! scan.
 
 use crate::plan::{IndexScan, NearScan};
 use crate::planner;
@@ -8,7 +9,8 @@ use query::predicate::Test;
 use store::explain::{append_ranges, range_text};
 use store::{FieldKind, IndexSpec};
 
-/// What covers places is a list of cells, of which no more are shown than MongoDB would have.
+/// A geometry's covering is a list of cells, of which at most as many are shown as MongoDB would
+/// have.
 const CELLS_MAX: usize = 100;
 
 pub fn write(scan: &IndexScan, spec: &IndexSpec, writer: &mut DocWriter<'_>) {
@@ -22,7 +24,7 @@ pub fn write(scan: &IndexScan, spec: &IndexSpec, writer: &mut DocWriter<'_>) {
     }
 }
 
-/// The values that an `_id` is looked up by.
+/// Writes the values by which `_id` is looked up.
 pub fn write_points(test: &Test, writer: &mut DocWriter<'_>) {
     let test = if let Test::Collated(inner, _) = test { inner } else { test };
     let values = match test {
@@ -34,13 +36,13 @@ pub fn write_points(test: &Test, writer: &mut DocWriter<'_>) {
     write_ranges(&ranges, true, &mut writer.array("_id"));
 }
 
-/// The rings around a point that may be read, as one.
+/// Writes the rings around a point that may be read, as one.
 pub fn write_rings(scan: &NearScan, writer: &mut DocWriter<'_>) {
     let intervals = planner::ring(&scan.index, &scan.near, &scan.front, scan.near.min, scan.near.max);
     write_with_places(&scan.index, &scan.front.all_bounds(&scan.index), &intervals, writer);
 }
 
-/// Whether keys from one to another are read, and nothing in between left out.
+/// Returns whether the scan reads one range of keys and skips none of them.
 pub fn one_range(scan: &IndexScan) -> bool {
     let points = scan.bounds.iter().take_while(|(_, ranges)| is_one(ranges) && ranges[0].is_point()).count();
     let behind = &scan.bounds[points.min(scan.bounds.len())..];
@@ -51,7 +53,7 @@ pub fn one_range(scan: &IndexScan) -> bool {
         && scan.index.as_ref().is_none_or(|index| index.kind.is_ordered())
 }
 
-/// The first key that is counted, and the last.
+/// Writes the first counted key, and the last.
 pub fn write_start_and_end(scan: &IndexScan, writer: &mut DocWriter<'_>) {
     let fields: Vec<(&str, &ValueRange)> =
         scan.bounds.iter().filter_map(|(path, ranges)| Some((path.as_str(), ranges.first()?))).collect();
@@ -86,8 +88,8 @@ fn is_place(field: &IndexField) -> bool {
     matches!(field.kind, FieldKind::Sphere | FieldKind::Plane)
 }
 
-/// The cells of the first field with places, which are the same behind each combination of values in front of it, and the ranges of the
-/// other fields.
+/// Writes the cells of the first geometry field, which are the same for each combination of values
+/// in front of it, and the ranges of the other fields.
 fn write_with_places(
     index: &IndexShape,
     bounds: &[(String, FieldBounds)],
@@ -109,7 +111,7 @@ fn write_with_places(
     }
 }
 
-/// What a key begins with in front of the field at this place.
+/// Returns the part of a key in front of a field.
 fn front_of<'k>(index: &IndexShape, at: usize, key: &'k [u8]) -> &'k [u8] {
     let behind = index.fields[..at]
         .iter()
@@ -128,14 +130,14 @@ fn cells_text(kind: FieldKind, Interval { low, high }: &Interval, skipped: usize
             format!("[BinData(128, {first:016X}), BinData(128, {last:016X})]")
         }
         _ => {
-            // Behind the byte that marks a cell.
+            // Skips the byte that marks a cell.
             let (first, last) = (cell(low, skipped + 1), cell(high, skipped + 1).wrapping_sub(1));
             format!("[{}, {}]", first as i64, last as i64)
         }
     }
 }
 
-/// `[1, 5)`, in the direction of the scan.
+/// Writes `[1, 5)`, in the direction of the scan.
 fn write_ranges(ranges: &FieldBounds, forward: bool, array: &mut ArrayWriter<'_>) {
     let text = |range: &ValueRange| {
         let low = (range.low.value.as_value(), !range.low.behind);

@@ -1,7 +1,7 @@
-//! Keys in the place of documents, where all that is asked for are fields of the index.
+//! Covered reads: documents built from keys, if all requested fields are in the index.
 //!
-//! A key of null does not tell whether there is a field, nor that of a number its type, unless all of an index's are of one. Such documents are fetched
-//! after all.
+//! A key of null does not say whether the field exists, and a number's key does not say its type,
+//! unless all of an index's numbers have one type. Such documents are fetched.
 
 use super::key_walk::Entry;
 use super::{Slice, SliceEnd};
@@ -13,10 +13,10 @@ use document::{Doc, DocWriter};
 use index_keys::IndexField;
 use std::sync::atomic::Ordering;
 
-/// So many keys in a row that do not tell their values, the first of a slice, are taken for all of them.
+/// If this many keys at the start of a slice cannot be decoded, the scan gives up decoding.
 const TRIES_MAX: u32 = 32;
 
-/// What a slice has made of keys.
+/// A slice's decoder of keys, with its success so far.
 #[derive(Default)]
 pub(super) struct KeyDecoder {
     told: bool,
@@ -25,25 +25,26 @@ pub(super) struct KeyDecoder {
     scratch: Vec<u8>,
 }
 
-/// What has become of an entry.
+/// The outcome of decoding an entry's key.
 pub(super) enum CoveredOutcome {
-    /// Its document has been given by its key; how the slice ends, if it does.
+    /// The document has been given. The value says how the slice ends, if it does.
     Given(Option<SliceEnd>),
-    /// It is to be fetched.
+    /// The document must be fetched.
     Undecodable,
-    /// It is to be fetched, as all that follow.
+    /// The document must be fetched, and so must all that follow.
     GaveUp,
 }
 
 impl Slice<'_, '_> {
-    /// Gives what an entry's key says of its document.
+    /// Gives a document built from an entry's key.
     pub(super) fn give_key(
         &mut self,
         scan: &IndexScan,
         covered: &CoveredFields,
         entry: &Entry<'_>,
     ) -> Attempt<CoveredOutcome> {
-        // Arrays, and values with the keys of others, are noted before their entries can be seen.
+        // Arrays, and values with the keys of other types, are recorded before their entries become
+        // visible.
         if scan.is_multikey() {
             return Ok(CoveredOutcome::Undecodable);
         }
@@ -66,7 +67,8 @@ impl Slice<'_, '_> {
         Ok(CoveredOutcome::GaveUp)
     }
 
-    /// Gives of a document what the key would have said: its fields in the index's order, as MongoDB has them then.
+    /// Gives the fields that a covered read returns: those of the index, in its order, as MongoDB
+    /// does.
     pub(super) fn give_requested(
         &mut self,
         scan: &IndexScan,
@@ -88,7 +90,7 @@ impl Slice<'_, '_> {
 }
 
 impl KeyDecoder {
-    /// The fields asked for, as far as the key tells all of them.
+    /// Returns the requested fields, if all of them can be decoded.
     fn read(
         &mut self,
         mut key: &[u8],

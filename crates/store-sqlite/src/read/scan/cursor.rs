@@ -1,24 +1,24 @@
-//! Where a scan has got to.
+//! The position of a scan.
 
 use crate::plan::IndexScan;
 use error::{Error, Result};
 use index_keys::Interval;
 use store::Position;
 
-/// Where a plan's scan has got to.
+/// The position of a plan's scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
-    /// Which branch of a union it is at, where one comes behind the other.
+    /// The current branch of a union whose branches are read in sequence.
     pub branch: u32,
     pub position: ScanPosition,
-    /// Where each branch has got to, where they are merged.
+    /// The position in each branch, if they are merged.
     pub merged: Vec<ScanPosition>,
 }
 
-/// Where one scan has got to: the last row taken.
+/// The position of one scan: the last row taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScanPosition {
-    /// Which interval or point; in natural order, 0.
+    /// The number of the interval or point; 0 in natural order.
     pub part: u32,
     /// The row, unless none has been taken in this part.
     pub row: Option<RowPosition>,
@@ -27,12 +27,12 @@ pub struct ScanPosition {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowPosition {
     pub seq: i64,
-    /// The key in the index that is being scanned; empty in natural order.
+    /// The key in the scanned index; empty in natural order.
     pub key: Vec<u8>,
 }
 
 impl Cursor {
-    /// Reads a position back; error 1 when the bytes are none.
+    /// Decodes a position. Fails with 1 if the bytes are damaged.
     pub fn from_position(position: &Position) -> Result<Cursor> {
         read_cursor(&position.0).ok_or_else(|| Error::internal("a cursor's position is damaged"))
     }
@@ -64,7 +64,7 @@ impl ScanPosition {
         row.key.extend_from_slice(key);
     }
 
-    /// What a statement begins behind.
+    /// Returns the key and row behind which a statement starts.
     pub fn start(&self, interval: &Interval, forward: bool) -> (Vec<u8>, i64) {
         match (&self.row, forward) {
             (Some(row), _) => (row.key.clone(), row.seq),
@@ -75,7 +75,7 @@ impl ScanPosition {
 
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.part.to_be_bytes());
-        // 0: no row; else one more than the length of its key.
+        // 0: no row; else the length of its key plus one.
         let length = self.row.as_ref().map_or(0, |row| row.key.len() as u32 + 1);
         out.extend_from_slice(&length.to_be_bytes());
         if let Some(row) = &self.row {
@@ -102,7 +102,7 @@ impl ScanPosition {
 }
 
 impl IndexScan {
-    /// The interval that comes as this one of the scan.
+    /// Returns the interval with this number, in the scan's direction.
     pub fn interval(&self, part: u32) -> Option<&Interval> {
         let part = part as usize;
         match self.forward {

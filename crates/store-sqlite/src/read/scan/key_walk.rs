@@ -1,4 +1,4 @@
-//! Scans that look at an index's keys before they look at documents, and those that look at nothing else.
+//! Scans that examine an index's keys before documents, and those that examine only keys.
 
 use super::covered::CoveredOutcome;
 use super::cursor::{RowPosition, ScanPosition};
@@ -15,7 +15,7 @@ use rusqlite::{CachedStatement, Connection, Row};
 use std::time::Instant;
 use store::Examined;
 
-/// Rows that are passed by before a leap over them is worth a new search.
+/// Rows that are read and skipped before a new search is cheaper.
 const STEPS_MAX: usize = 16;
 
 /// A row of an index.
@@ -24,23 +24,23 @@ pub struct Entry<'r> {
     pub key: &'r [u8],
 }
 
-/// What a walk has looked at.
+/// Counts of a walk.
 #[derive(Default)]
 struct WalkCounts {
     keys: u64,
     seeks: u64,
 }
 
-/// What to do behind a row.
+/// The step after a row.
 enum WalkStep {
     Step,
-    /// Go on at a key: what lies before it (in the scan's direction) does not matter.
+    /// Continue at a key; the ones before it (in the scan's direction) do not matter.
     SkipTo(Vec<u8>),
     End(SliceEnd),
 }
 
 impl Slice<'_, '_> {
-    /// Goes through an interval key by key, and fetches the documents of those that will do.
+    /// Walks an interval key by key, and fetches the documents of keys that pass the filter.
     pub(super) fn interval_by_keys(
         &mut self,
         interval: &Interval,
@@ -94,8 +94,8 @@ impl IndexScan {
         self.filter.as_ref().map(|filter| filter.judge(key, self.forward))
     }
 
-    /// The first key that differs where keys have to differ. Null is what missing fields count for, so that each such document is
-    /// to be looked at.
+    /// Returns the first key that differs in the distinct field. Null is also the key of missing
+    /// fields, so each such document must be examined.
     fn next_distinct_key(&self, key: &[u8], collection: &Collection) -> Option<Vec<u8>> {
         let distinct_field = self.distinct_field?;
         let mut rest = key;
@@ -113,7 +113,7 @@ impl IndexScan {
     }
 }
 
-/// Fetches a document for `look`; `None` where there is none.
+/// Fetches a document for `look`; `None` if it does not exist.
 pub fn with_document<T>(
     by_seq: &mut CachedStatement<'_>,
     collection: &Collection,
@@ -126,7 +126,7 @@ pub fn with_document<T>(
     look(document).map(Some)
 }
 
-/// Goes through an interval from behind a place, leaping where it is told to.
+/// Walks an interval from behind a position, skipping as `look` decides.
 fn walk(
     connection: &Connection,
     collection: &Collection,
@@ -184,7 +184,7 @@ fn entry<'r>(row: &'r Row<'_>) -> rusqlite::Result<Entry<'r>> {
     Ok(Entry { seq: row.get(0)?, key: blob(row.get_ref(1)?) })
 }
 
-/// The next key of a scan behind a place, and the place of that key. Searches anew each time, and so keeps nothing.
+/// Returns the position of the next key of a scan. Each call searches again, and so holds nothing.
 pub fn next_key(
     connection: &Connection,
     collection: &Collection,
@@ -228,7 +228,7 @@ fn find_next_key(
     Ok(None)
 }
 
-/// Counts the keys of a scan up to `enough`, for a planner: it is not what the scan looked at.
+/// Counts the keys of a scan up to `enough`, for a planner. Not added to the scan's statistics.
 pub fn measure_keys(connection: &Connection, collection: &Collection, scan: &IndexScan, enough: u64) -> Attempt<u64> {
     let (mut counted, mut counts) = (0, WalkCounts::default());
     let mut position = ScanPosition::default();
@@ -236,7 +236,8 @@ pub fn measure_keys(connection: &Connection, collection: &Collection, scan: &Ind
     Ok(counted)
 }
 
-/// Counts the keys of a scan from behind a place, up to `enough` and until the deadline has passed.
+/// Counts the keys of a scan from behind a position, up to `enough` or until the deadline has
+/// passed.
 pub fn count_keys(
     connection: &Connection,
     collection: &Collection,

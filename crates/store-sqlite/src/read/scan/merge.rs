@@ -1,7 +1,7 @@
-//! Several scans of indexes that each give the order of a sort, brought together in that order.
+//! Merging several index scans that each give the order of a sort.
 //!
-//! Of each scan the next key is at hand, not its document: so a limit of ten documents costs ten documents, however many scans
-//! there are.
+//! Only the next key of each scan is read, not its document: so a limit of ten documents costs ten
+//! documents, however many scans there are.
 
 use super::cursor::ScanPosition;
 use super::key_walk::{next_key, with_document};
@@ -17,7 +17,7 @@ use store::Flow;
 
 /// The next key of a scan.
 struct Head {
-    /// What it sorts by.
+    /// The key's parts that the sort uses.
     order: Vec<u8>,
     position: ScanPosition,
 }
@@ -66,7 +66,8 @@ impl Slice<'_, '_> {
     }
 }
 
-/// Whether a document is to be given at this key: it may have several, in one scan or in more.
+/// Returns whether a document must be given at this key: it may have several, in one scan or in
+/// more.
 fn is_first_occurrence(
     document: Doc<'_>,
     at: usize,
@@ -94,7 +95,7 @@ fn is_first_occurrence(
     Ok(first.is_none_or(|(_, branch, first)| branch == at && first.as_slice() == key))
 }
 
-/// The parts of a key that a sort goes by, in the sort's direction.
+/// Returns the parts of a key that a sort uses, in the sort's direction.
 fn sort_key(key: &[u8], fields: &[IndexField], order: &[SortField]) -> Vec<u8> {
     let mut sorted = Vec::with_capacity(key.len());
     let mut rest = key;

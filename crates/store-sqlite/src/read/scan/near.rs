@@ -1,7 +1,7 @@
-//! Documents by their distance: ring after ring around a point, each as wide as gives some documents.
+//! Documents by distance: ring after ring around a point, each wide enough to hold some documents.
 //!
-//! Of a ring only distances and numbers of documents are held. The position reached is the distance of the last document taken, its
-//! number, and how wide the ring was.
+//! Of a ring, only distances and numbers of documents are held. The position is the distance of the
+//! last document taken, its number, and the width of the ring.
 
 use super::cursor::RowPosition;
 use super::key_walk::with_document;
@@ -16,7 +16,7 @@ use std::time::Instant;
 use store::Flow;
 use store::near::{RING_DOCUMENTS, Ring};
 
-/// Where in the order of distances a scan stands.
+/// A scan's position in the order of distances.
 #[derive(Clone, Copy)]
 struct RingPosition {
     distance: f64,
@@ -43,13 +43,13 @@ impl RingPosition {
     }
 }
 
-/// Distances of documents that a slice has come to: cells of one ring hold documents of the next, and large shapes have many
-/// cells. `None`: too far away, or not far enough.
+/// Distances of documents that a slice has examined: cells of one ring have documents of the next,
+/// and large shapes have many cells. `None`: outside of the requested distances.
 #[derive(Default)]
 struct Distances(AHashMap<i64, Option<f64>>);
 
 impl Distances {
-    /// More are looked at again.
+    /// Past this, entries are dropped and computed again.
     const MAX: usize = 100_000;
 
     fn note(&mut self, seq: i64, distance: Option<f64>) {
@@ -81,26 +81,26 @@ impl Slice<'_, '_> {
                     }
                     Flow::StopBefore => return Ok(SliceEnd::Stopped),
                 }
-                // Going on within a ring means to look for it again.
-                if number % RING_DOCUMENTS.end == RING_DOCUMENTS.end - 1 && self.has_deferred_entries() {
+                // Continuing within a ring means searching it again.
+                if number % RING_DOCUMENTS.end == RING_DOCUMENTS.end - 1 && self.is_past_deadline() {
                     return Ok(SliceEnd::Paused);
                 }
             }
             let Ring { inner, width } = ring.next(&scan.near, count);
             reached = RingPosition { distance: inner, width, seq: i64::MIN };
             self.cursor.position.take(reached.seq, &reached.key());
-            if self.has_deferred_entries() {
+            if self.is_past_deadline() {
                 return Ok(SliceEnd::Paused);
             }
         }
         Ok(SliceEnd::Exhausted)
     }
 
-    fn has_deferred_entries(&self) -> bool {
+    fn is_past_deadline(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// The documents behind a position and nearer than `outer`, the nearest first.
+    /// Returns the documents behind a position and nearer than `outer`, the nearest first.
     fn ring(
         &mut self,
         scan: &NearScan,

@@ -1,7 +1,9 @@
-//! Large documents, looked at by their first fields: most of what a sink has no use for need not be read then.
+//! Checking the first fields of large documents, so that most documents which a sink rejects are
+//! not read whole.
 //!
-//! SQLite keeps the beginning of a large row with its number, and the rest in a chain of other pages, which a statement that
-//! gives the row puts together into one piece. A blob handle reads as much as it is asked for.
+//! SQLite stores the beginning of a large row with its number, and the rest in a chain of other
+//! pages, which a statement that returns the row joins into one piece. A blob handle reads only as
+//! much as requested.
 
 use super::{Slice, Visitor};
 use crate::catalog::Collection;
@@ -14,27 +16,27 @@ use rusqlite::blob::Blob;
 use store::index_kind::IndexKind;
 use store::{PrefixFiltering, PrefixVerdict};
 
-/// From this mean size on, documents lie on several pages.
+/// From this average size on, documents take several pages.
 const LARGE_BYTES: i64 = 4096;
 
-/// How much of a document is looked at: at first, and at the most.
+/// The length of the prefix: at first, and at most.
 const BYTES_MIN: usize = 512;
 const BYTES_MAX: usize = 2048;
 
-/// After so many verdicts it is asked what they were good for.
+/// The strategy is reconsidered after this many verdicts.
 const VERDICTS_PER_DECISION: u32 = 32;
 
-/// How many documents are shown whole after verdicts that were good for little.
+/// After useless prefix checks, this many documents are read whole.
 const PAUSE: u32 = 512;
 
-/// What a scan has found verdicts to be good for.
+/// Statistics of a scan's prefix checks.
 #[derive(Debug)]
 pub struct PrefixHabit {
     bytes: usize,
     verdicts: u32,
     unclear: u32,
     passed: u32,
-    /// Documents still to be shown whole.
+    /// The number of documents still to be read whole.
     pause: u32,
 }
 
@@ -45,7 +47,7 @@ impl Default for PrefixHabit {
 }
 
 impl PrefixHabit {
-    /// How much of the next document is to be looked at before the whole of it, if anything.
+    /// Returns how much of the next document to check before reading it whole, if anything.
     fn next_bytes(&mut self) -> Option<usize> {
         if self.pause == 0 {
             return Some(self.bytes);
@@ -69,7 +71,7 @@ impl PrefixHabit {
     }
 }
 
-/// What reads the beginnings of a collection's documents.
+/// Reads the prefixes of a collection's documents.
 #[derive(Default)]
 pub(super) struct PrefixReader<'c> {
     blob: Option<Blob<'c>>,
@@ -78,7 +80,8 @@ pub(super) struct PrefixReader<'c> {
 }
 
 impl<'c> PrefixReader<'c> {
-    /// The fields that are whole in the first `count` bytes. `None` where they cannot be had: whoever reads the row will say why.
+    /// Returns the fields that are complete in the first `count` bytes. `None` if they cannot be
+    /// read; reading the row will report why.
     fn read(&mut self, connection: &'c Connection, collection: &Collection, seq: i64, count: usize) -> Option<Doc<'_>> {
         let blob = match self.blob.take() {
             Some(mut blob) => blob.reopen(seq).map(|()| blob),
@@ -91,7 +94,7 @@ impl<'c> PrefixReader<'c> {
     }
 }
 
-/// Whether documents of a scan are to be looked at by their beginnings, as far as the collection and the index go.
+/// Returns whether the collection and the index allow a scan to check prefixes.
 pub(super) fn is_possible(
     visitor: &dyn Visitor,
     collection: &Collection,
@@ -99,7 +102,7 @@ pub(super) fn is_possible(
     earlier: &[IndexScan],
 ) -> bool {
     let documents = collection.documents() as i64;
-    // Of other indexes it takes more than their fields to tell which key of a document is the first.
+    // For other kinds of index, the first key of a document does not follow from its fields alone.
     let by_fields = scan.index.as_ref().is_none_or(|index| index.kind == IndexKind::Ordered && index.partial.is_none());
     visitor.filters_by_prefix() != PrefixFiltering::Never
         && earlier.is_empty()
@@ -109,7 +112,7 @@ pub(super) fn is_possible(
 }
 
 impl Slice<'_, '_> {
-    /// Whether the beginning of a document tells that it is not to be given. It has been counted then.
+    /// Returns whether the document's prefix rejects it. A rejected document has been counted.
     pub(super) fn is_rejected_by_prefix(&mut self, scan: &IndexScan, entry: &Entry<'_>) -> Attempt<bool> {
         if self.visit.filters_by_prefix() != PrefixFiltering::Now {
             return Ok(false);

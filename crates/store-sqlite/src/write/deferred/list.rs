@@ -1,14 +1,15 @@
-//! What is to be entered into one index: keys behind one another, and which documents they are of.
+//! The deferred entries of one index: keys in one buffer, with their documents.
 //!
-//! It is entered from the front, a sorted key_range_plan after the other, while more may come in at the end. A transaction that is rolled
-//! back takes both back.
+//! They are applied from the front, one sorted run after the other, while more may be added at the
+//! end. A rollback undoes both.
 
-/// The list of one index.
+/// The entries of one index.
 #[derive(Default)]
 pub struct List {
     /// The keys.
     bytes: Vec<u8>,
-    /// Those that are entered, up to `next`; then those in the order of the index, up to `sorted`; then those that came since.
+    /// Applied entries, up to `next`; then entries in the order of the index, up to `sorted`; then
+    /// entries added since.
     entries: Vec<Entry>,
     next: usize,
     sorted: usize,
@@ -41,7 +42,7 @@ impl List {
         self.bytes.extend_from_slice(key);
     }
 
-    /// Whether everything is entered.
+    /// Returns whether everything is applied.
     pub fn is_empty(&self) -> bool {
         self.next == self.entries.len()
     }
@@ -50,7 +51,7 @@ impl List {
         self.bytes.len() + size_of_val(self.entries.as_slice())
     }
 
-    /// The next entries, and the bytes that their keys lie in: they are taken to be entered.
+    /// Takes the next entries to apply, with the buffer of their keys.
     pub fn next(&mut self, most: usize) -> Option<(&[Entry], &[u8])> {
         if self.next == self.sorted {
             let bytes = &self.bytes;
@@ -74,12 +75,13 @@ impl List {
         self.committed = self.next;
     }
 
-    /// Takes out what is of this document or a later one, and forgets what was entered since the last commit.
+    /// Removes the entries of this document and later ones, and forgets what was applied since the
+    /// last commit.
     pub fn roll_back(&mut self, uncommitted: i64) {
         let stays = |entry: &Entry| entry.seq < uncommitted;
         self.sorted = self.entries[..self.sorted].iter().filter(|entry| stays(entry)).count();
         self.entries.retain(stays);
-        // What was entered before is of earlier documents, all of it.
+        // Everything applied before belongs to earlier documents.
         self.next = self.committed;
     }
 }

@@ -1,4 +1,4 @@
-//! Finding the documents of a statement that the writer has left to its worker.
+//! Finding the documents of a statement that runs on the worker.
 
 use super::{Statement, Step};
 use crate::catalog::Collection;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use store::{AccessStats, DocumentStore, Flow, Progress, Sink, StoredDoc};
 
 impl Statement<'_> {
-    /// The document that a statement about one is to change. `candidate`: one that was found
+    /// Returns the document that a statement about one must change. `candidate`: one that was found
     /// before, and has changed since.
     pub(super) async fn find_one(
         &self,
@@ -41,7 +41,7 @@ impl Statement<'_> {
         Ok(details.map(|details| MatchedRow { seq, document, details }))
     }
 
-    /// Looks for documents. `None`: there is no collection.
+    /// Searches documents. Returns `None` if the collection does not exist.
     pub(super) async fn search<'s>(
         &'s self,
         target: UpdateTarget<'s>,
@@ -79,7 +79,7 @@ impl Statement<'_> {
     }
 }
 
-/// Takes the documents of a scan: the first that matches, or the least, or the numbers of all.
+/// A sink that takes the first matching document, or the least, or the numbers of all.
 pub struct Search<'s> {
     target: UpdateTarget<'s>,
     /// Every document matches.
@@ -87,7 +87,7 @@ pub struct Search<'s> {
     one: bool,
     sort: Option<&'s Sort>,
     progress: &'s Progress,
-    /// The number of the document that comes next.
+    /// The number of the next document.
     seq: i64,
     pub found: Option<MatchedRow>,
     key: Vec<u8>,
