@@ -1,6 +1,6 @@
 //! Accumulators: the values that `$group` and its relatives compute per group.
 //!
-//! An [`Accumulator`] is the specification, a [`State`] its intermediate result in one group.
+//! An [`Accumulator`] is the specification, an [`AccumulatorState`] its intermediate result in one group.
 
 mod collect;
 pub(crate) mod spill;
@@ -178,7 +178,7 @@ impl Accumulator {
     /// Returns whether the number of values it retains depends on the group's key.
     pub fn reads_key(&self) -> bool {
         match self {
-            Accumulator::SelectN(several) => several.limit_expression().reads_document(),
+            Accumulator::SelectN(select_n) => select_n.limit_expression().reads_document(),
             Accumulator::Top(top) => top.limit_expression().is_some_and(Expression::reads_document),
             _ => false,
         }
@@ -248,9 +248,9 @@ impl Accumulator {
             Accumulator::AddToSet(_, collation) => AccumulatorState::Set(Box::new(Unique::new(collation.clone()))),
             Accumulator::Deviation { .. } => AccumulatorState::Deviation { count: 0, mean: 0.0, squares: 0.0 },
             Accumulator::MergeObjects(..) => AccumulatorState::Merged(MergedFields::default()),
-            Accumulator::SelectN(several) => AccumulatorState::SelectN {
-                limit: several.limit(key)?,
-                kept: several.new_values(),
+            Accumulator::SelectN(select_n) => AccumulatorState::SelectN {
+                limit: select_n.limit(key)?,
+                kept: select_n.new_values(),
                 bytes: 0,
                 over: false,
             },
@@ -272,16 +272,16 @@ impl Accumulator {
             (Accumulator::Average(operand), AccumulatorState::Average { sum, count }) => {
                 *count += u64::from(add_number(operand, row, sum)?);
             }
-            (Accumulator::Extreme(operand, wanted, collation), AccumulatorState::One(best)) => {
-                return Ok(take_extreme(&operand.evaluate_in(row)?, *wanted, collation, best));
+            (Accumulator::Extreme(operand, rule, collation), AccumulatorState::One(best)) => {
+                return Ok(take_extreme(&operand.evaluate_in(row)?, *rule, collation, best));
             }
             // The second engine computes it nevertheless, and may fail.
             (Accumulator::First(operand, Engine::Second), AccumulatorState::One(Some(_))) => {
                 drop(operand.evaluate_in(row)?)
             }
             (Accumulator::First(..), AccumulatorState::One(Some(_))) => {}
-            (Accumulator::First(operand, _) | Accumulator::Last(operand), AccumulatorState::One(held)) => {
-                return Ok(replace_value(held, operand.evaluate_in(row)?.value_or_null()));
+            (Accumulator::First(operand, _) | Accumulator::Last(operand), AccumulatorState::One(current)) => {
+                return Ok(replace_value(current, operand.evaluate_in(row)?.value_or_null()));
             }
             (Accumulator::Deviation { operand, .. }, AccumulatorState::Deviation { count, mean, squares }) => {
                 if let Some(number) = operand.number_in(row)? {
@@ -301,7 +301,7 @@ impl Accumulator {
     /// arrived.
     pub fn skipped_operand(&self, state: &AccumulatorState) -> Option<&Operand> {
         match (self, state) {
-            (Accumulator::SelectN(several), AccumulatorState::SelectN { over: true, .. }) => Some(several.input()),
+            (Accumulator::SelectN(select_n), AccumulatorState::SelectN { over: true, .. }) => Some(select_n.input()),
             _ => None,
         }
     }
@@ -331,10 +331,10 @@ impl Accumulator {
                 grown
             }
             (Accumulator::SelectN(_), AccumulatorState::SelectN { over: true, .. }) => 0,
-            (Accumulator::SelectN(several), AccumulatorState::SelectN { limit, kept, bytes, over }) => {
+            (Accumulator::SelectN(select_n), AccumulatorState::SelectN { limit, kept, bytes, over }) => {
                 // MongoDB computes one value more than it retains of the first ones.
-                *over = matches!(several.selection(), Selection::First) && kept.len() >= *limit;
-                let grown = several.add(*limit, kept, row.item())?;
+                *over = matches!(select_n.selection(), Selection::First) && kept.len() >= *limit;
+                let grown = select_n.add(*limit, kept, row.item())?;
                 *bytes = bytes.saturating_add_signed(grown);
                 self.check_size(*bytes)?;
                 grown
@@ -359,7 +359,7 @@ impl Accumulator {
         let (name, why) = match self {
             Accumulator::AddToSet(..) => ("$addToSet", CANNOT_SPILL),
             Accumulator::MergeObjects(..) => ("$mergeObjects", CANNOT_SPILL),
-            Accumulator::SelectN(several) => (several.name(), SPILLED),
+            Accumulator::SelectN(select_n) => (select_n.name(), SPILLED),
             Accumulator::Top(top) => (top.name(), SPILLED),
             _ => ("$push", CANNOT_SPILL),
         };
@@ -393,8 +393,8 @@ impl Accumulator {
             AccumulatorState::SelectN { kept, .. } => {
                 let mut array = writer.array(name);
                 match self {
-                    Accumulator::SelectN(several) => {
-                        several.in_result_order(kept).counted().for_each(|value| array.push(value))
+                    Accumulator::SelectN(select_n) => {
+                        select_n.in_result_order(kept).counted().for_each(|value| array.push(value))
                     }
                     _ => kept.values().counted().for_each(|value| array.push(value)),
                 }
@@ -433,7 +433,7 @@ impl ReplacementRule {
 
 fn take_extreme(
     evaluated: &Evaluated<'_>,
-    wanted: ReplacementRule,
+    rule: ReplacementRule,
     collation: &Collation,
     best: &mut Option<ValueBuf>,
 ) -> isize {
@@ -441,18 +441,18 @@ fn take_extreme(
         return 0;
     };
     match best {
-        Some(best) if !wanted.replaces(collation.compare(value, best.as_value())) => 0,
+        Some(best) if !rule.replaces(collation.compare(value, best.as_value())) => 0,
         _ => replace_value(best, value),
     }
 }
 
 /// Replaces a value and returns the bytes by which the new one is larger.
-fn replace_value(held: &mut Option<ValueBuf>, value: Value<'_>) -> isize {
-    let before = held.as_ref().map_or(0, |held| held.raw_value().len());
+fn replace_value(current: &mut Option<ValueBuf>, value: Value<'_>) -> isize {
+    let before = current.as_ref().map_or(0, |current| current.raw_value().len());
     let new = value.to_owned();
     steps::bytes(new.raw_value().len());
     let after = new.raw_value().len();
-    *held = Some(new);
+    *current = Some(new);
     after as isize - before as isize
 }
 

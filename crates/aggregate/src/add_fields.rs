@@ -105,7 +105,7 @@ impl<'p> FieldParser<'p> {
     }
 
     fn check_conflict(&mut self, path: &str) -> Result<()> {
-        match self.paths.insert(path).and_then(|place| self.fields.get(place)) {
+        match self.paths.insert(path).and_then(|index| self.fields.get(index)) {
             None => Ok(()),
             Some((other, _)) => Err(Error::new(
                 Code(40176),

@@ -5,7 +5,7 @@ use super::granularity::Granularity;
 use super::group::parse_fields;
 use super::operand::{Operand, Row};
 use super::reshape::{is_expression, quoted};
-use super::steps::{BlockingStage, Consumer, DocumentSource};
+use super::sections::{BlockingStage, Consumer, DocumentSource};
 use super::{Demand, Pacer};
 use document::{Collation, DocBuf, DocWriter, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
@@ -163,15 +163,15 @@ impl Bucket {
 }
 
 impl BucketAutoOutput {
-    /// Returns the next document if its value passes `wanted`.
-    fn next_if(&mut self, wanted: impl FnOnce(Value<'_>) -> bool) -> Result<Option<(ValueBuf, ItemBuf)>> {
+    /// Returns the next document if its value passes `accepts`.
+    fn next_if(&mut self, accepts: impl FnOnce(Value<'_>) -> bool) -> Result<Option<(ValueBuf, ItemBuf)>> {
         if self.next_document.is_none()
             && let Some(document) = self.sorted.take_next()?
         {
             let value = self.spec.group_by.evaluate(document.as_item())?.value_or_null().to_owned();
             self.next_document = Some((value, document));
         }
-        Ok(self.next_document.take_if(|(value, _)| wanted(value.as_value())))
+        Ok(self.next_document.take_if(|(value, _)| accepts(value.as_value())))
     }
 
     fn next_value(&mut self) -> Result<Option<ValueBuf>> {
@@ -183,7 +183,7 @@ impl BucketAutoOutput {
         let spec = self.spec.clone();
         let Some((value, document)) = self.next_if(|_| true)? else { return Ok(None) };
         let min = match (&self.previous_max, &spec.granularity) {
-            (Some(before), Some(_)) => before.clone(),
+            (Some(previous), Some(_)) => previous.clone(),
             (None, Some(granularity)) => rounded(granularity, &value, Granularity::round_down),
             _ => value.clone(),
         };

@@ -8,7 +8,7 @@
 mod parse;
 
 use super::field_tree::conflict;
-use super::steps::{BlockingStage, Consumer, DocumentSource};
+use super::sections::{BlockingStage, Consumer, DocumentSource};
 use super::{Demand, Pacer};
 use document::compare::compare;
 use document::path::Path;
@@ -125,11 +125,11 @@ impl Densify {
     /// Returns the value moved one step back and one forward: a number gets the type that the step
     /// gives it, a day missing in the other month is lost.
     fn step_back_and_forward(&self, value: Value<'_>) -> Result<ValueBuf> {
-        let before = match (value, self.unit) {
+        let earlier = match (value, self.unit) {
             (Value::DateTime(moment), Some(unit)) => self.add_units(moment, unit, -1)?,
             _ => apply("$subtract", &[value, self.step.as_value()])?,
         };
-        self.next_step(before.as_value())
+        self.next_step(earlier.as_value())
     }
 
     /// Returns a moment some steps away. Fails with 5166406 if it cannot be represented.
@@ -271,8 +271,8 @@ impl DensifyOutput {
             return Ok(None);
         }
         // Of equal values, the document's own continues: its type decides.
-        let reached = if order == Ordering::Equal { value } else { partition.next_value.as_value() };
-        let next = self.stage.next_step(reached)?;
+        let current = if order == Ordering::Equal { value } else { partition.next_value.as_value() };
+        let next = self.stage.next_step(current)?;
         let value = std::mem::replace(&mut partition.next_value, next);
         partition.at_start = false;
         if order == Ordering::Equal {

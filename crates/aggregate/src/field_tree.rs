@@ -89,8 +89,8 @@ impl<L> FieldTree<L> {
         }
         for (index, (name, node)) in self.fields.iter().enumerate() {
             steps::step();
-            let known = if index < 64 { found >> index & 1 == 1 } else { found_beyond.contains(&index) };
-            if !known {
+            let is_written = if index < 64 { found >> index & 1 == 1 } else { found_beyond.contains(&index) };
+            if !is_written {
                 node.write(name, None, writer, write)?;
             }
         }
@@ -162,16 +162,17 @@ impl PathSet {
     /// Adds a path. If it conflicts with others, returns the index of the first of them instead.
     pub fn insert(&mut self, path: &str) -> Option<usize> {
         steps::step();
-        let ways = || path.match_indices('.').map(|(end, _)| &path[..end]);
-        let found = ways().chain([path]).filter_map(|way| self.paths.get(way)).chain(self.prefixes.get(path)).min();
-        if let Some(place) = found {
-            return Some(*place);
+        let prefixes = || path.match_indices('.').map(|(end, _)| &path[..end]);
+        let found =
+            prefixes().chain([path]).filter_map(|prefix| self.paths.get(prefix)).chain(self.prefixes.get(path)).min();
+        if let Some(index) = found {
+            return Some(*index);
         }
-        let place = self.paths.len();
-        for way in ways() {
-            self.prefixes.entry(way.into()).or_insert(place);
+        let index = self.paths.len();
+        for prefix in prefixes() {
+            self.prefixes.entry(prefix.into()).or_insert(index);
         }
-        self.paths.insert(path.into(), place);
+        self.paths.insert(path.into(), index);
         None
     }
 }

@@ -111,17 +111,17 @@ fn parse_method(value: Value<'_>) -> Result<FillMethod<'_>> {
         let message = "Each fill output specification must be an object with exactly one field";
         return Err(Error::new(Code(6050200), message));
     };
-    let mut found = FillMethod::NoOp;
+    let mut method = FillMethod::NoOp;
     let (mut has_method, mut has_value) = (false, false);
     for (name, value) in spec.iter() {
         match (name, value) {
-            ("method", Value::String("linear")) => (found, has_method) = (FillMethod::Window("$linearFill"), true),
-            ("method", Value::String("locf")) => (found, has_method) = (FillMethod::Window("$locf"), true),
+            ("method", Value::String("linear")) => (method, has_method) = (FillMethod::Window("$linearFill"), true),
+            ("method", Value::String("locf")) => (method, has_method) = (FillMethod::Window("$locf"), true),
             ("method", Value::String(_)) => {
                 return Err(Error::new(Code(6050202), "Method must be either locf or linear"));
             }
             ("method", other) => return Err(wrong_type("method", other, "string")),
-            ("value", value) => (found, has_value) = (FillMethod::Value(value), true),
+            ("value", value) => (method, has_value) = (FillMethod::Value(value), true),
             (other, _) => return Err(unknown(other)),
         }
     }
@@ -129,7 +129,7 @@ fn parse_method(value: Value<'_>) -> Result<FillMethod<'_>> {
         let message = "Each fill output specification must have exactly one of 'method' or 'value' fields, not both";
         return Err(Error::new(Code(6050201), message));
     }
-    Ok(found)
+    Ok(method)
 }
 
 fn call_with_path(function: &str, path: &str) -> DocBuf {

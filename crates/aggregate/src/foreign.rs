@@ -8,7 +8,7 @@
 
 mod graph_lookup;
 mod join_table;
-mod joined;
+mod join_values;
 mod lookup;
 mod write;
 
@@ -113,10 +113,10 @@ impl Foreign {
 impl UnionWith {
     /// Records the metadata read by a following stage, which is executed within the other pipeline,
     /// too.
-    pub(super) fn request_metadata(&mut self, asked: Needs) {
-        self.missing_metadata = self.missing_metadata.or_else(|| asked.lacking(self.produced));
-        self.pipeline.needs = self.pipeline.needs.and(asked);
-        optimize::record_metadata(&mut self.pipeline.stages, asked);
+    pub(super) fn request_metadata(&mut self, requested: Needs) {
+        self.missing_metadata = self.missing_metadata.or_else(|| requested.lacking(self.produced));
+        self.pipeline.needs = self.pipeline.needs.and(requested);
+        optimize::record_metadata(&mut self.pipeline.stages, requested);
     }
 
     fn parse(spec: Value<'_>, context: &Context) -> Result<UnionWith> {

@@ -77,13 +77,13 @@ pub(super) fn parse(spec: Value<'_>, context: &Context, stages: &mut Vec<Stage>)
     let has_key = key.is_some();
     stages.push(Stage::GeoNear(Arc::new(GeoNear { filter, near, names_geo_field: has_key })));
     let distance = doc! { "$meta": "geoNearDistance" };
-    let shown = match fields.multiplier {
+    let distance = match fields.multiplier {
         None => distance,
         Some(multiplier) => doc! { "$multiply": &document::array![&distance, multiplier] },
     };
-    stages.push(set_field_stage(&distance_field, &shown, context)?);
-    if let Some(place) = fields.include_locs {
-        stages.push(set_field_stage(&place, &doc! { "$meta": "geoNearPoint" }, context)?);
+    stages.push(set_field_stage(&distance_field, &distance, context)?);
+    if let Some(location_field) = fields.include_locs {
+        stages.push(set_field_stage(&location_field, &doc! { "$meta": "geoNearPoint" }, context)?);
     }
     Ok(())
 }
@@ -230,10 +230,10 @@ mod tests {
             ("[{$geoNear: 1}, {$match: {}}]", None),
             ("[{$match: {}}]", None),
         ];
-        for (text, left) in cases {
+        for (text, expected) in cases {
             let pipeline = value(text);
             let rest = without_idle_prefix(pipeline.as_value().as_array().unwrap());
-            assert_eq!(rest.map(|rest| rest.as_doc().elements().count()), left, "{text}");
+            assert_eq!(rest.map(|rest| rest.as_doc().elements().count()), expected, "{text}");
         }
     }
 }

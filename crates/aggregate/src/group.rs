@@ -3,7 +3,7 @@
 use super::accumulate::{Accumulator, AccumulatorState, Engine, hash_of, spill};
 use super::bucket::Boundaries;
 use super::operand::{GatheredFields, Numbering, Operand, Row};
-use super::steps::{BlockingStage, Consumer, DocumentSource};
+use super::sections::{BlockingStage, Consumer, DocumentSource};
 use super::{Demand, Pacer};
 use document::{Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};

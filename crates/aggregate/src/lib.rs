@@ -21,17 +21,17 @@ mod field_tree;
 mod fill;
 pub mod foreign;
 mod geo_near;
-mod glance;
 mod granularity;
 mod group;
 mod operand;
 mod optimize;
 mod parse;
+mod precheck;
 mod redact;
 mod reshape;
 mod sample;
 mod second_engine;
-mod steps;
+mod sections;
 mod transform;
 mod unpack_bucket;
 mod unwind;
@@ -43,15 +43,15 @@ mod tests;
 use document::{Doc, DocBuf, Value};
 use error::{Error, Result};
 use foreign::Foreign;
-pub use glance::check as glance;
 pub use parse::{LOCAL_SESSIONS_NAMESPACE, SESSIONS_NAMESPACE, no_change_streams};
+pub use precheck::precheck;
 use query::metadata::{Item, ItemBuf, Meta, Needs};
 use query::{Context, Predicate, ReadFields, Sort};
+use sections::Section;
+pub use sections::{check_facet_size, check_size, facet_document};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use steps::Section;
-pub use steps::{check_facet_size, check_size, facet_document};
 pub use transform::Transformation;
 pub use unpack_bucket::UNPACK_BUCKET;
 use values::spill::Budget;
@@ -132,11 +132,11 @@ impl Pipeline {
     /// Fails with 40323 and 40324 for an invalid stage, 9 for more than 1,000 stages, 40601 and
     /// 40602 for stages in the wrong place, and like each stage.
     pub fn parse(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
-        glance::check(stages)?;
+        precheck::precheck(stages)?;
         Self::parse_whole(stages, context)
     }
 
-    /// Parses a command's pipeline that [`glance`] has checked.
+    /// Parses a command's pipeline that [`precheck`] has checked.
     pub fn parse_checked(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
         let led = geo_near::without_idle_prefix(stages);
         Self::parse_whole(led.as_ref().map_or(stages, DocBuf::as_doc), context)
@@ -156,15 +156,15 @@ impl Pipeline {
     /// Parses a pipeline whose input is another's documents, or one document. It may read any
     /// metadata.
     fn parse_nested(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
-        glance::check(stages)?;
+        precheck::precheck(stages)?;
         Self::parse_stages(stages, context)
     }
 
     fn parse_stages(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
-        let around = context.requests.take();
+        let outer_requests = context.requests.take();
         let fields = ReadFields::of_pipeline(stages);
         let (mut stages, needs) = context.folding_later(|context| parse::parse_stages(stages, context))?;
-        context.requests.add(around);
+        context.requests.add(outer_requests);
         optimize::reorder(&mut stages);
         Ok(Pipeline { stages, needs, fields })
     }
@@ -259,8 +259,8 @@ impl Pipeline {
 
     /// Begins a run. Past the budget's memory, blocking stages continue on disk, or fail with 292.
     pub fn start(&self, budget: impl Into<Budget>) -> Execution {
-        let sections = steps::sections(&self.stages, &budget.into());
-        Execution { sections, ending: steps::EndProgress::default(), ready: VecDeque::new() }
+        let sections = sections::sections(&self.stages, &budget.into());
+        Execution { sections, ending: sections::EndProgress::default(), ready: VecDeque::new() }
     }
 }
 
@@ -302,34 +302,34 @@ pub type Pacer<'p> = dyn FnMut() -> Result<Pace> + 'p;
 /// A run of a pipeline: documents are pushed in, results are queued until they are popped.
 pub struct Execution {
     sections: Vec<Section>,
-    ending: steps::EndProgress,
+    ending: sections::EndProgress,
     ready: VecDeque<ItemBuf>,
 }
 
 impl Execution {
     pub fn push<'d>(&mut self, item: impl Into<Item<'d>>) -> Result<Demand> {
-        steps::push(&mut self.sections, item.into(), &mut self.ready)
+        sections::push(&mut self.sections, item.into(), &mut self.ready)
     }
 
     /// Returns whether only the number of documents matters.
     pub fn needs_count_only(&self) -> bool {
-        steps::needs_count_only(&self.sections)
+        sections::needs_count_only(&self.sections)
     }
 
     /// Pushes this many documents, if only their number matters.
     pub fn push_count(&mut self, number: u64) -> Result<()> {
-        steps::push_count(&mut self.sections, number)
+        sections::push_count(&mut self.sections, number)
     }
 
     /// Returns how many documents the run draws at random before it does anything else with them.
     pub fn sample_size(&self) -> Option<usize> {
-        steps::sample_size(&self.sections)
+        sections::sample_size(&self.sections)
     }
 
     /// Ends the input: blocking stages return the documents they hold, until `wanted` results are
     /// ready or `pace` requests a pause. Returns true once all are returned.
     pub fn advance(&mut self, wanted: usize, pace: &mut Pacer<'_>) -> Result<bool> {
-        steps::advance(&mut self.sections, &mut self.ending, &mut self.ready, wanted, pace)
+        sections::advance(&mut self.sections, &mut self.ending, &mut self.ready, wanted, pace)
     }
 
     /// Ends the input: blocking stages return all documents they hold.

@@ -143,9 +143,9 @@ fn append_match(arranged: &mut Vec<Stage>, root: Node) {
             let safe: Vec<Node> = moving.iter().filter_map(before_redact::part_before_redact).collect();
             arranged.insert(at, match_stage(moving));
             if !safe.is_empty() {
-                let behind = arranged.split_off(at - 1);
+                let following = arranged.split_off(at - 1);
                 append_match(arranged, Node::And(safe));
-                arranged.extend(behind);
+                arranged.extend(following);
             }
             return;
         }
@@ -183,18 +183,18 @@ fn conditions(root: Node) -> Vec<Node> {
 fn grouped_by_field(parts: Vec<Node>) -> Vec<Node> {
     let mut conditions: Vec<Node> = Vec::with_capacity(parts.len());
     // The index of the first condition on each path.
-    let mut places: HashMap<Box<str>, usize> = HashMap::new();
+    let mut first_indices: HashMap<Box<str>, usize> = HashMap::new();
     for part in parts {
         steps::step();
-        let known = match &part {
-            Node::Path { path, .. } => places.get(path.as_str()).copied(),
+        let index = match &part {
+            Node::Path { path, .. } => first_indices.get(path.as_str()).copied(),
             _ => None,
         };
-        match known.and_then(|place| conditions.get_mut(place)) {
+        match index.and_then(|index| conditions.get_mut(index)) {
             None => {
                 let first = if let Node::And(all) = &part { all.first() } else { Some(&part) };
                 if let Some(Node::Path { path, .. }) = first {
-                    places.entry(path.as_str().into()).or_insert(conditions.len());
+                    first_indices.entry(path.as_str().into()).or_insert(conditions.len());
                 }
                 conditions.push(part);
             }

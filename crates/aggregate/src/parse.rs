@@ -89,9 +89,9 @@ pub(super) fn parse_stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<
             _ => parsed?,
         }
         // After a stage that makes new documents, only metadata that need no request are available.
-        let asked = context.requests.take();
-        needs = needs.and(if anew { asked.of_searches() } else { asked });
-        request_from_union(&mut stages, asked);
+        let requested = context.requests.take();
+        needs = needs.and(if anew { requested.of_searches() } else { requested });
+        request_from_union(&mut stages, requested);
         anew |= makes_new_documents(operator.key());
         names.push(operator.key());
     }
@@ -101,16 +101,16 @@ pub(super) fn parse_stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<
 
 /// Passes requests for metadata to a `$unionWith`: stages that map one document to one are executed
 /// on both its sides.
-fn request_from_union(stages: &mut [Stage], asked: Needs) {
+fn request_from_union(stages: &mut [Stage], requested: Needs) {
     let [before @ .., last] = stages else { return };
-    if !optimize::is_one_to_one(last) || asked.is_empty() {
+    if !optimize::is_one_to_one(last) || requested.is_empty() {
         return;
     }
     let moves = |stage: &Stage| optimize::is_one_to_one(stage) || matches!(stage, Stage::Match(_));
     if let Some(Stage::Foreign(foreign)) = before.iter_mut().rev().find(|stage| !moves(stage))
         && let Some(Foreign::UnionWith(union)) = Arc::get_mut(foreign)
     {
-        union.request_metadata(asked);
+        union.request_metadata(requested);
     }
 }
 
@@ -200,10 +200,10 @@ fn parse_stage(name: &str, spec: Value<'_>, context: &Context, stages: &mut Vec<
 
 /// Parses the filter of a `$match`, which cannot read metadata.
 fn parse_filter(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
-    let around = context.requests.take();
+    let outer_requests = context.requests.take();
     let predicate = Predicate::parse_as_written(filter, context)?;
     context.requests.take().check_in_match(filter)?;
-    context.requests.add(around);
+    context.requests.add(outer_requests);
     Ok(predicate)
 }
 

@@ -45,7 +45,7 @@ const STAGES: &[&str] = &[
 
 /// Checks a pipeline. Fails with 14 and 40323 for an invalid stage, 40324 for an unknown one, and
 /// 73 for an invalid name of a collection.
-pub fn check(pipeline: Doc<'_>) -> Result<()> {
+pub fn precheck(pipeline: Doc<'_>) -> Result<()> {
     pipeline.values().counted().try_for_each(|stage| {
         let Value::Document(stage) = stage else {
             return Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object"));
@@ -79,7 +79,7 @@ fn check_stage(name: &str, spec: Value<'_>) -> Result<()> {
                 check_elements(stages).and_then(|()| check_nested(name, spec.get("coll"), stages))
             })
         }
-        ("$facet", spec) => facet_pipelines(spec)?.into_iter().try_for_each(|(_, stages)| check(stages)),
+        ("$facet", spec) => facet_pipelines(spec)?.into_iter().try_for_each(|(_, stages)| precheck(stages)),
         ("$out", spec) => Out::parse(spec).map(drop),
         ("$merge", spec) => Merge::check_fields(spec),
         _ if STAGES.contains(&name) => Ok(()),
@@ -96,7 +96,7 @@ fn check_nested(stage: &str, collection: Option<Value<'_>>, stages: Doc<'_>) -> 
     if collection.is_none() && first.is_none_or(|first| first.key() != "$documents") {
         return Err(missing_source(stage));
     }
-    check(stages)
+    precheck(stages)
 }
 
 fn check_source(stage: &str, from: Value<'_>) -> Result<()> {

@@ -1,6 +1,6 @@
 //! `$project`, `$unset` and `$replaceRoot`: replace each document by another.
 
-use super::steps::{LEVELS_MAX, too_deep};
+use super::sections::{LEVELS_MAX, too_deep};
 use document::{Doc, DocBuf, Kind, Value};
 use error::{Code, Error, Result};
 use query::Changes;
@@ -157,7 +157,7 @@ impl ReplaceRoot {
     pub fn invalid_root(&self, root: Option<Value<'_>>, document: Doc<'_>) -> Error {
         let found = root.map_or_else(|| "MISSING".to_owned(), display);
         let kind = root.map_or("missing", |root| root.kind().alias());
-        let shown = match &self.reads {
+        let read_fields = match &self.reads {
             None => document.to_owned(),
             Some(names) => DocBuf::build(|writer| {
                 let read =
@@ -171,7 +171,7 @@ impl ReplaceRoot {
                 "{} must evaluate to an object, but resulting value was: {found}. Type of resulting value: '{kind}'. \
                  Input document: {}",
                 self.expression_name,
-                display(Value::Document(shown.as_doc()))
+                display(Value::Document(read_fields.as_doc()))
             ),
         )
     }

@@ -1,7 +1,7 @@
 //! `$sample`: some documents, chosen at random.
 
 use super::Demand;
-use super::steps::{BlockingStage, DocumentSource};
+use super::sections::{BlockingStage, DocumentSource};
 use document::Value;
 use error::{Code, Error, Result};
 use query::sort::Sorter;
@@ -60,8 +60,8 @@ impl BlockingStage for Sampler {
             return Ok(Demand::Enough);
         }
         let drawn: u64 = rand::rng().random();
-        let shown = self.records_rand_val.then(|| with_rand_val(drawn, item));
-        self.sorter.push_with_prefix(shown.as_ref().map_or(item, ItemBuf::as_item), |key| {
+        let with_number = self.records_rand_val.then(|| with_rand_val(drawn, item));
+        self.sorter.push_with_prefix(with_number.as_ref().map_or(item, ItemBuf::as_item), |key| {
             key.extend_from_slice(&drawn.to_be_bytes());
             Ok(())
         })?;

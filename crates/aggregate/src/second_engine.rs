@@ -12,11 +12,11 @@ impl Pipeline {
     #[must_use]
     pub fn with_second_engine(mut self) -> Pipeline {
         let Some(source) = store_stage_count(&self.stages) else { return self };
-        let known = self.stages[source..].iter().enumerate().take_while(|(at, stage)| {
+        let supported = self.stages[source..].iter().enumerate().take_while(|(at, stage)| {
             let unwound = || matches!(self.stages.get(source + at + 1), Some(Stage::Unwind(unwind)) if is_absorbed(stage, unwind));
             is_known(stage) && !unwound()
         });
-        let end = source + known.count();
+        let end = source + supported.count();
         if end == source || needs_count_only(&self.stages[..end]) {
             return self;
         }

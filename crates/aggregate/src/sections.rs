@@ -238,9 +238,9 @@ pub(super) fn push(sections: &mut [Section], item: Item<'_>, ready: &mut VecDequ
 fn drain_queues(sections: &mut [Section], ready: &mut VecDeque<ItemBuf>) -> Result<Demand> {
     let mut demand = Demand::More;
     for index in 1..sections.len() {
-        let (before, behind) = sections.split_at_mut(index);
-        let last = behind.len() == 1;
-        let (Some(from), Some(section)) = (before.last_mut(), behind.first_mut()) else { break };
+        let (before, following) = sections.split_at_mut(index);
+        let last = following.len() == 1;
+        let (Some(from), Some(section)) = (before.last_mut(), following.first_mut()) else { break };
         let out = if last { &mut *ready } else { &mut section.queue };
         while let Some(item) = from.queue.pop_front() {
             ::steps::step();
@@ -389,9 +389,9 @@ fn push_limited(
         return Ok(Demand::Enough);
     }
     *left -= 1;
-    let done = *left == 0;
+    let is_last = *left == 0;
     let demand = push_through(rest, item, out)?;
-    Ok(if done { Demand::Enough } else { demand })
+    Ok(if is_last { Demand::Enough } else { demand })
 }
 
 fn push_replaced(
@@ -413,9 +413,9 @@ fn push_facets(facets: &mut [Facet], item: Item<'_>) -> Result<Demand> {
     let mut demand = if failed { Demand::More } else { Demand::Enough };
     for facet in facets.iter_mut().filter(|facet| !facet.is_done) {
         ::steps::step();
-        let taken = facet.execution.push(item).and_then(|taken| facet.collect_results().map(|()| taken));
-        match taken {
-            Ok(taken) => facet.is_done = taken == Demand::Enough,
+        let outcome = facet.execution.push(item).and_then(|demand| facet.collect_results().map(|()| demand));
+        match outcome {
+            Ok(demand) => facet.is_done = demand == Demand::Enough,
             Err(failure) => {
                 facet.failure = Some(failure);
                 facet.is_done = true;
@@ -489,9 +489,9 @@ fn finish_facets(facets: &mut [Facet], pace: &mut Pacer<'_>) -> Result<Option<Do
         if let Some(failure) = facet.failure.take() {
             return Err(failure);
         }
-        let over = facet.execution.advance(usize::MAX, pace)?;
+        let is_finished = facet.execution.advance(usize::MAX, pace)?;
         facet.collect_results()?;
-        if !over {
+        if !is_finished {
             return Ok(None);
         }
     }

@@ -18,7 +18,7 @@ mod removable;
 mod run;
 
 use super::field_tree::FieldTree;
-use super::steps::{BlockingStage, Consumer, DocumentSource};
+use super::sections::{BlockingStage, Consumer, DocumentSource};
 use super::{Demand, Pacer};
 pub(super) use bounds::parse_unit;
 use document::{Collation, Doc, DocWriter, Value};
@@ -178,8 +178,8 @@ impl WindowOutput {
                     self.partition.push(document, &self.budget)?;
                     pace()?;
                 }
-                Ok(ahead) => {
-                    self.next_document = ahead;
+                Ok(next) => {
+                    self.next_document = next;
                     break;
                 }
                 Err(failure) => {
@@ -196,8 +196,8 @@ impl WindowOutput {
     }
 
     fn take_ahead(&mut self) -> Result<Option<(Vec<u8>, ItemBuf)>> {
-        if let Some(ahead) = self.next_document.take() {
-            return Ok(Some(ahead));
+        if let Some(next) = self.next_document.take() {
+            return Ok(Some(next));
         }
         let Some(document) = self.sorted.take_next()? else { return Ok(None) };
         let mut partition = Vec::new();

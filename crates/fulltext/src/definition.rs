@@ -105,8 +105,8 @@ impl TextIndex {
         Some(index)
     }
 
-    /// Fails if the index cannot contain the document (see [`TextIndex::any_field`] and
-    /// [`TextIndex::around`]).
+    /// Fails if the index cannot contain the document (see [`TextIndex::any_text`] and
+    /// [`TextIndex::key_values`]).
     pub fn check(&self, document: Doc<'_>) -> Result<()> {
         self.key_values(document)?;
         self.any_text(document, &mut |_| false).map(drop)

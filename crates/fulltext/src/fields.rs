@@ -42,8 +42,8 @@ struct TextWalk<'w, 'd> {
 }
 
 impl<'d> TextWalk<'_, 'd> {
-    fn document(&mut self, document: Doc<'d>, around: Language, is_array: bool) -> Result<bool> {
-        let language = self.language_of(document, around)?;
+    fn document(&mut self, document: Doc<'d>, inherited: Language, is_array: bool) -> Result<bool> {
+        let language = self.language_of(document, inherited)?;
         for element in document.elements() {
             steps::step();
             if !is_array && element.key() == &*self.index.language_override {
@@ -111,16 +111,16 @@ impl<'d> TextWalk<'_, 'd> {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     }
 
-    fn language_of(&self, document: Doc<'_>, around: Language) -> Result<Language> {
+    fn language_of(&self, document: Doc<'_>, inherited: Language) -> Result<Language> {
         if self.index.version == 1 {
             // The whole document has one language; no name is an error.
             return Ok(match document.get(&self.index.language_override) {
                 Some(Value::String(name)) if self.path.is_empty() && !name.is_empty() => Language::named_or_none(name),
-                _ => around,
+                _ => inherited,
             });
         }
         match document.get(&self.index.language_override) {
-            None => Ok(around),
+            None => Ok(inherited),
             Some(Value::String(name)) => Language::named(name)
                 .ok_or_else(|| Error::new(Code(17262), format!("language override unsupported: {name}"))),
             Some(_) => Err(Error::new(Code(17261), "found language override field in document with non-string type")),

@@ -22,7 +22,7 @@ const WHOLE_TEXT_BONUS: f64 = 0.1;
 
 impl TextIndex {
     /// Returns the terms of a document and their scores, in order. Fails like
-    /// [`TextIndex::any_field`].
+    /// [`TextIndex::any_text`].
     pub fn scores(&self, document: Doc<'_>) -> Result<BTreeMap<String, f64>> {
         let mut scores = BTreeMap::new();
         self.any_text(document, &mut |field| {

@@ -79,8 +79,8 @@ impl TextSearch {
     }
 
     fn parse_search_string(&mut self, text: &str, rules: TextRules) {
-        let mut wanted = String::new();
-        let mut unwanted = String::new();
+        let mut positive = String::new();
+        let mut negative = String::new();
         let mut reading = SearchParser::default();
         for token in Tokens::new(text) {
             steps::step();
@@ -88,7 +88,7 @@ impl TextSearch {
                 TokenKind::Words(words) => {
                     // A minus between spaces negates nothing.
                     reading.negated &= !token.after_space || reading.phrase_from.is_some();
-                    reading.add_words(words, &mut wanted, &mut unwanted);
+                    reading.add_words(words, &mut positive, &mut negative);
                 }
                 TokenKind::Minus => reading.negated |= reading.phrase_from.is_none() && token.after_space,
                 TokenKind::Quote => match reading.phrase_from.take() {
@@ -104,9 +104,9 @@ impl TextSearch {
                 },
             }
         }
-        self.terms.extend(terms(&wanted, rules, Sensitivity::default()));
-        self.exact_terms.extend(terms(&wanted, rules, self.sensitivity));
-        self.negated_terms.extend(terms(&unwanted, rules, self.sensitivity));
+        self.terms.extend(terms(&positive, rules, Sensitivity::default()));
+        self.exact_terms.extend(terms(&positive, rules, self.sensitivity));
+        self.negated_terms.extend(terms(&negative, rules, self.sensitivity));
     }
 
     /// Writes the parsed search for `explain`.
@@ -153,10 +153,10 @@ struct SearchParser {
 }
 
 impl SearchParser {
-    fn add_words(&mut self, words: &str, wanted: &mut String, unwanted: &mut String) {
+    fn add_words(&mut self, words: &str, positive: &mut String, negative: &mut String) {
         // The words of a negated phrase may occur in a matching document.
         if !(self.negated && self.phrase_from.is_some()) {
-            let sentence = if self.negated { unwanted } else { wanted };
+            let sentence = if self.negated { negative } else { positive };
             sentence.push_str(words);
             sentence.push(' ');
         }
@@ -206,7 +206,7 @@ impl<'s> Iterator for Tokens<'s> {
     fn next(&mut self) -> Option<Token<'s>> {
         let start = self.position;
         let rest = &self.text[start..];
-        let (what, length) = match rest.bytes().next()? {
+        let (kind, length) = match rest.bytes().next()? {
             b'-' => (TokenKind::Minus, 1),
             b'"' => (TokenKind::Quote, 1),
             _ => {
@@ -216,7 +216,7 @@ impl<'s> Iterator for Tokens<'s> {
             }
         };
         self.position += length;
-        let token = Token { kind: what, start, after_space: self.after_space };
+        let token = Token { kind: kind, start, after_space: self.after_space };
         self.after_space = self.skip_space();
         Some(token)
     }

@@ -1,6 +1,6 @@
 //! Covering a region by cells of a quadtree, for scans of a geospatial index.
 //!
-//! Cells are S2's on the sphere ([`on_sphere`]) and the squares of a [`Grid`] on the plane. A
+//! Cells are S2's on the sphere ([`ranges_on_sphere`]) and the squares of a [`Grid`] on the plane. A
 //! covering contains the whole region, and may contain more.
 
 use super::flat;
@@ -26,8 +26,8 @@ const RING_CELLS_MAX: usize = 400;
 
 /// Returns the number of cells to use for a ring: about as many as fit around it side by side.
 fn ring_cells(inner: f64, outer: f64) -> usize {
-    let around = std::f64::consts::TAU * outer / (outer - inner).max(f64::MIN_POSITIVE);
-    CELLS_MAX.saturating_add(around as usize).min(RING_CELLS_MAX)
+    let fitting = std::f64::consts::TAU * outer / (outer - inner).max(f64::MIN_POSITIVE);
+    CELLS_MAX.saturating_add(fitting as usize).min(RING_CELLS_MAX)
 }
 
 /// Margin in radians for rounding, and for points that count as being on an edge.
@@ -56,7 +56,7 @@ fn cover<C: Copy>(
     children: impl Fn(C) -> Option<[C; 4]>,
     overlap: impl Fn(C) -> Overlap,
 ) -> Vec<C> {
-    let mut done = Vec::new();
+    let mut covering = Vec::new();
     let mut queue: VecDeque<(C, Overlap)> = VecDeque::new();
     let look = |cell: C| {
         steps::step();
@@ -66,16 +66,16 @@ fn cover<C: Copy>(
     while let Some((cell, overlap)) = queue.pop_front() {
         let parts = children(cell).filter(|_| overlap == Overlap::Part);
         let Some(parts) = parts else {
-            done.push(cell);
+            covering.push(cell);
             continue;
         };
         let parts: Vec<_> = parts.into_iter().filter_map(look).collect();
-        match parts.len() <= 1 || done.len() + queue.len() + parts.len() <= cells_max {
+        match parts.len() <= 1 || covering.len() + queue.len() + parts.len() <= cells_max {
             true => queue.extend(parts),
-            false => done.push(cell),
+            false => covering.push(cell),
         }
     }
-    done
+    covering
 }
 
 // --- the sphere
@@ -163,14 +163,14 @@ fn sphere_ranges(covering: &[CellID]) -> Vec<CellRange> {
     ranges.sort_unstable();
     ranges.dedup();
     // A containing cell may be inside the range of another cell of the covering.
-    let mut apart: Vec<CellRange> = Vec::with_capacity(ranges.len());
+    let mut disjoint: Vec<CellRange> = Vec::with_capacity(ranges.len());
     for range in ranges {
-        match apart.last_mut() {
+        match disjoint.last_mut() {
             Some(last) if range.first <= last.last => last.last = last.last.max(range.last),
-            _ => apart.push(range),
+            _ => disjoint.push(range),
         }
     }
-    apart
+    disjoint
 }
 
 /// Returns the ranges of an index over the sphere that contain all shapes that meet a region;
@@ -272,8 +272,8 @@ impl Grid {
         // (The upper border belongs to the last cell.)
         let scaled =
             |coordinate: f64| ((coordinate - self.min) / (self.max - self.min) * steps).min(steps - 1.0) as u32;
-        let kept = u32::MAX << (32 - u32::from(self.bits));
-        Some(interleave_with_zeros(scaled(at.x) & kept) << 1 | interleave_with_zeros(scaled(at.y) & kept))
+        let mask = u32::MAX << (32 - u32::from(self.bits));
+        Some(interleave_with_zeros(scaled(at.x) & mask) << 1 | interleave_with_zeros(scaled(at.y) & mask))
     }
 
     /// Returns the ranges that contain all positions within an area.
@@ -338,8 +338,8 @@ impl Grid {
         };
         let cells = cover(cells_max, [root], |square| self.quarters(square), |square| overlap(wider(square)));
         let range = |square: &Square| {
-            let behind = u64::MAX.checked_shr(2 * u32::from(square.level)).unwrap_or(0);
-            CellRange { first: square.prefix, last: square.prefix | behind }
+            let rest = u64::MAX.checked_shr(2 * u32::from(square.level)).unwrap_or(0);
+            CellRange { first: square.prefix, last: square.prefix | rest }
         };
         let mut ranges: Vec<CellRange> = cells.iter().map(range).collect();
         ranges.sort_unstable();
@@ -400,16 +400,16 @@ mod tests {
             let near = near.unwrap();
             let ranges = near.ring_on_sphere(5_000.0, 20_000.0);
             let (mut inside, mut spared) = (0, 0);
-            for place in around(near.center, 0.001).filter(|place| place.is_on_sphere()) {
-                let point = place.to_point();
+            for position in around(near.center, 0.001).filter(|position| position.is_on_sphere()) {
+                let point = position.to_point();
                 let distance = near.center.to_point().distance(&point).rad() * EARTH_RADIUS_METERS;
-                let held = contains_cell(&ranges, CellID::from(point).0);
+                let is_covered = contains_cell(&ranges, CellID::from(point).0);
                 match (5_000.0..=20_000.0).contains(&distance) {
                     true => {
                         inside += 1;
-                        assert!(held, "{place:?} at {distance}");
+                        assert!(is_covered, "{position:?} at {distance}");
                     }
-                    false => spared += usize::from(!held),
+                    false => spared += usize::from(!is_covered),
                 }
             }
             assert!(inside > 30 && spared > 50, "{x} {y}: {inside} {spared}");
@@ -428,10 +428,10 @@ mod tests {
         ];
         for area in areas {
             let ranges = GRID.ranges_of_area(&area);
-            for place in around(at(2.0, 2.0), 0.01) {
+            for position in around(at(2.0, 2.0), 0.01) {
                 assert!(
-                    !area.contains(place) || contains_cell(&ranges, GRID.cell(place).unwrap()),
-                    "{area:?} {place:?}"
+                    !area.contains(position) || contains_cell(&ranges, GRID.cell(position).unwrap()),
+                    "{area:?} {position:?}"
                 );
             }
         }

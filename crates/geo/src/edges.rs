@@ -216,11 +216,12 @@ mod tests {
         let edges = star(10.0, 40.0, 20.0, 500);
         let index = EdgeIndex::new(edges.iter().copied());
         for number in 0..400 {
-            let place = Position { x: f64::from(number % 20) * 17.0 - 170.0, y: f64::from(number / 20) * 8.0 - 80.0 };
-            let angle = |number: usize| angle_to_edge(place.to_point(), edges[number].0, edges[number].1);
+            let position =
+                Position { x: f64::from(number % 20) * 17.0 - 170.0, y: f64::from(number / 20) * 8.0 - 80.0 };
+            let angle = |number: usize| angle_to_edge(position.to_point(), edges[number].0, edges[number].1);
             let first = (0..edges.len()).min_by(|a, b| angle(*a).total_cmp(&angle(*b)).then(a.cmp(b)));
-            let found = index.closest(place.to_point(), &angle);
-            assert_eq!(found.map(|(number, _)| number), first, "{place:?}");
+            let found = index.closest(position.to_point(), &angle);
+            assert_eq!(found.map(|(number, _)| number), first, "{position:?}");
         }
     }
 }

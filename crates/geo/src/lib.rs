@@ -52,8 +52,8 @@ impl Position {
     pub fn to_point(self) -> Point {
         const DEGREE: f64 = std::f64::consts::PI / 180.0;
         let (latitude, longitude) = (self.y * DEGREE, self.x * DEGREE);
-        let around = latitude.cos();
-        Point(Vector { x: longitude.cos() * around, y: longitude.sin() * around, z: latitude.sin() })
+        let cosine = latitude.cos();
+        Point(Vector { x: longitude.cos() * cosine, y: longitude.sin() * cosine, z: latitude.sin() })
     }
 }
 

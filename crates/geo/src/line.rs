@@ -107,9 +107,9 @@ pub fn intersection((a, b): (Point, Point), (c, d): (Point, Point)) -> Point {
 /// How far two lines have been followed side by side.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct CoverProgress {
-    /// The current edges of the covering and of the covered line.
-    over: usize,
-    under: usize,
+    /// The current edges of the covering_edge and of the covered line.
+    covering_edge: usize,
+    covered_edge: usize,
     /// Whether the covered line's edge has been followed from its start.
     from_start: bool,
 }
@@ -128,29 +128,33 @@ pub fn nearly_covers(line: &[Point], covered: &[Point]) -> bool {
     {
         let closest = closest_point(*first, line[number], line[end]);
         if closest != line[end] && closest.distance(first).rad() <= ALONG_RADIANS {
-            pending.push(CoverProgress { over: number, under: 0, from_start: true });
+            pending.push(CoverProgress { covering_edge: number, covered_edge: 0, from_start: true });
         }
         number = end;
     }
-    let mut done = AHashSet::new();
+    let mut seen = AHashSet::new();
     while let Some(progress) = pending.pop() {
         steps::step();
-        if !done.insert(progress) {
+        if !seen.insert(progress) {
             continue;
         }
-        let CoverProgress { over, under, from_start: from_corner } = progress;
-        let Some(under_end) = next(covered, under) else { return true };
-        let Some(over_end) = next(line, over) else { continue };
-        let (over_from, under_from) = match from_corner {
-            true => (closest_point(covered[under], line[over], line[over_end]), covered[under]),
-            false => (line[over], closest_point(line[over], covered[under], covered[under_end])),
+        let CoverProgress { covering_edge, covered_edge, from_start } = progress;
+        let Some(covered_end) = next(covered, covered_edge) else { return true };
+        let Some(covering_end) = next(line, covering_edge) else { continue };
+        let (over_from, under_from) = match from_start {
+            true => {
+                (closest_point(covered[covered_edge], line[covering_edge], line[covering_end]), covered[covered_edge])
+            }
+            false => {
+                (line[covering_edge], closest_point(line[covering_edge], covered[covered_edge], covered[covered_end]))
+            }
         };
-        let (over_edge, under_edge) = ((over_from, line[over_end]), (under_from, covered[under_end]));
+        let (over_edge, under_edge) = ((over_from, line[covering_end]), (under_from, covered[covered_end]));
         if is_along(under_edge, over_edge) {
-            pending.push(CoverProgress { over: over_end, under, from_start: false });
+            pending.push(CoverProgress { covering_edge: covering_end, covered_edge, from_start: false });
         }
         if is_along(over_edge, under_edge) {
-            pending.push(CoverProgress { over, under: under_end, from_start: true });
+            pending.push(CoverProgress { covering_edge, covered_edge: covered_end, from_start: true });
         }
     }
     false

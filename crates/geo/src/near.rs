@@ -82,13 +82,13 @@ impl Near {
             Some(parts) => parts,
             None => NearParts::geo_json(operators)?,
         };
-        let given = parts.point.ok_or_else(|| Error::bad_value("$geometry is required for geo near query"))?;
-        Near::new(Path::new(field), given, parts.sphere, (parts.min, parts.max))
+        let point = parts.point.ok_or_else(|| Error::bad_value("$geometry is required for geo near query"))?;
+        Near::new(Path::new(field), point, parts.sphere, (parts.min, parts.max))
     }
 
     /// Builds the condition. Fails with 2 if the point is not on the sphere.
-    pub fn new(path: Path, given: QueryPoint, sphere: bool, (min, max): (f64, f64)) -> Result<Near> {
-        let QueryPoint { position, is_geo_json } = given;
+    pub fn new(path: Path, point: QueryPoint, sphere: bool, (min, max): (f64, f64)) -> Result<Near> {
+        let QueryPoint { position, is_geo_json } = point;
         let on_sphere = sphere || is_geo_json;
         if on_sphere && !position.is_on_sphere() {
             return Err(Error::bad_value("Legacy point is out of bounds for spherical query"));
@@ -170,8 +170,8 @@ impl NearParts {
             match operator.key() {
                 name if is_near(name) => {
                     let (Value::Array(point) | Value::Document(point)) = operator.value() else { return Ok(None) };
-                    if let Ok(given) = parse_query_point(operator.value()) {
-                        parts.point = Some(given);
+                    if let Ok(point) = parse_query_point(operator.value()) {
+                        parts.point = Some(point);
                         parts.sphere = name == "$nearSphere";
                     } else if let Some((position, max)) = with_max_distance(point) {
                         if max < 0.0 {
@@ -209,17 +209,17 @@ impl NearParts {
             match (part.key(), part.value()) {
                 ("$geometry", Value::Array(point) | Value::Document(point)) => {
                     let found = || text::document(point);
-                    let given = parse_query_point(part.value()).map_err(|error| {
+                    let point = parse_query_point(part.value()).map_err(|error| {
                         let reason = error.message();
                         let point = found();
                         Error::bad_value(format!(
                             "invalid point in geo near query $geometry argument: {point}  {reason}"
                         ))
                     })?;
-                    if !given.is_geo_json {
+                    if !point.is_geo_json {
                         return Err(Error::bad_value(format!("$near requires geojson point, given {}", found())));
                     }
-                    parts.point = Some(given);
+                    parts.point = Some(point);
                 }
                 ("$geometry", _) => {}
                 ("$minDistance", _) => parts.min = finite_distance(part)?,

@@ -107,10 +107,10 @@ fn edge_on_plane(a: (f64, f64), b: (f64, f64)) -> i8 {
 
 /// Returns whether three directions from a point follow one another counterclockwise. True if `b`
 /// equals one of the others; false if only `a` and `c` are equal.
-pub fn is_counterclockwise(a: Point, b: Point, c: Point, around: Point) -> bool {
-    let holding = u8::from(orientation(b, around, a) >= 0)
-        + u8::from(orientation(c, around, b) >= 0)
-        + u8::from(orientation(a, around, c) > 0);
+pub fn is_counterclockwise(a: Point, b: Point, c: Point, corner: Point) -> bool {
+    let holding = u8::from(orientation(b, corner, a) >= 0)
+        + u8::from(orientation(c, corner, b) >= 0)
+        + u8::from(orientation(a, corner, c) > 0);
     holding >= 2
 }
 
@@ -146,7 +146,7 @@ impl EdgeCrosser {
         orientation_with(self.a, self.b, point, self.cross)
     }
 
-    /// Like [`crossing`](Crosser::crossing), for a chain of edges: `acb` is the opposite of the
+    /// Like [`crossing`](EdgeCrosser::crossing), for a chain of edges: `acb` is the opposite of the
     /// side of `c`. Also returns that of `d`, for the next edge.
     pub fn crossing_from(&self, acb: i8, c: Point, d: Point) -> (Crossing, i8) {
         let bda = self.side(d);

@@ -116,16 +116,16 @@ impl Projection {
                 Some(read) => known.extend(read),
                 None => paths = None,
             },
-            (_, held) => *held = None,
+            (_, filter) => *filter = None,
         });
         paths
     }
 
     /// Returns the effect of the projection, as a stage, on paths.
     pub fn changes(&self) -> Changes {
-        let (mut changes, mut kept) = (Changes::default(), Vec::new());
+        let (mut changes, mut included) = (Changes::default(), Vec::new());
         self.root.each_path(&mut |path, action| match action {
-            FieldAction::Include => kept.push(path.to_owned()),
+            FieldAction::Include => included.push(path.to_owned()),
             FieldAction::Compute(expression) => match expression.as_field() {
                 Some(old) if !old.contains('.') => {
                     changes.renamed.push((path.to_owned(), old));
@@ -134,7 +134,7 @@ impl Projection {
             },
             _ => changes.written.push(path.to_owned()),
         });
-        changes.kept = (self.mode == ProjectionMode::Include).then_some(kept);
+        changes.kept = (self.mode == ProjectionMode::Include).then_some(included);
         changes
     }
 

@@ -1,7 +1,7 @@
 //! `$addToSet`: appends values that an array does not contain yet.
 
 use super::apply::write_header;
-use super::place::{UpdateTarget, levels};
+use super::target::{UpdateTarget, levels};
 use document::{ArrayWriter, Collation, Element, Kind, Value};
 use error::{Error, Result};
 use steps::Counted;
@@ -40,19 +40,19 @@ impl AddToSet {
         Ok(AddToSet { values, levels })
     }
 
-    pub fn create(&self, key: &[u8], place: &UpdateTarget<'_>, out: &mut Vec<u8>) -> Result<()> {
-        place.check_depth(1 + self.levels)?;
+    pub fn create(&self, key: &[u8], target: &UpdateTarget<'_>, out: &mut Vec<u8>) -> Result<()> {
+        target.check_depth(1 + self.levels)?;
         write_header(out, Kind::Array, key);
         let mut writer = ArrayWriter::begin(out);
         self.values.values().counted().for_each(|value| writer.push(value));
         Ok(())
     }
 
-    pub fn change(&self, element: Element<'_>, place: &UpdateTarget<'_>, out: &mut Vec<u8>) -> Result<bool> {
+    pub fn change(&self, element: Element<'_>, target: &UpdateTarget<'_>, out: &mut Vec<u8>) -> Result<bool> {
         let Value::Array(array) = element.value() else {
             return Err(Error::bad_value(format!(
                 "Cannot apply $addToSet to non-array field. Field named '{}' has non-array type {}",
-                place.name,
+                target.name,
                 element.kind.alias()
             )));
         };
@@ -71,7 +71,7 @@ impl AddToSet {
         if count_new == 0 {
             return Ok(false);
         }
-        place.check_depth(1 + self.levels)?;
+        target.check_depth(1 + self.levels)?;
         write_header(out, Kind::Array, element.key_bytes());
         let new = self.values.values().zip(is_new).filter(|(_, is_new)| *is_new);
         super::push::extend_array(array, count, new.map(|(value, _)| value.as_value()), out);

@@ -2,7 +2,7 @@
 //! bytes, in runs as long as possible.
 
 use super::operator::Operator;
-use super::place::{UpdateRun, UpdateTarget};
+use super::target::{UpdateRun, UpdateTarget};
 use super::tree::{self, FieldNodes, SelectedElements, UpdateNode, array_index, compare_name_bytes, compare_names};
 use document::{Doc, Element, Kind, Value};
 use error::{Code, Error, Result};
@@ -51,23 +51,23 @@ pub(super) fn change_root(tree: &FieldNodes, run: &UpdateRun<'_>, out: &mut Vec<
 fn change_fields(
     fields: &FieldNodes,
     document: Doc<'_>,
-    place: Option<&UpdateTarget<'_>>,
+    target: Option<&UpdateTarget<'_>>,
     run: &UpdateRun<'_>,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
     let mut merged = None;
-    let mut branches = branches(fields, place, run, &mut merged)?;
+    let mut branches = branches(fields, target, run, &mut merged)?;
     if run.in_tree_order {
-        return check_in_tree_order(&branches, document, place, run);
+        return check_in_tree_order(&branches, document, target, run);
     }
-    change_document(&mut branches, document, place, run, out)
+    change_document(&mut branches, document, target, run, out)
 }
 
 /// Applies the branches in the tree's order to find their first error; discards the output.
 fn check_in_tree_order(
     branches: &Branches<'_>,
     document: Doc<'_>,
-    place: Option<&UpdateTarget<'_>>,
+    target: Option<&UpdateTarget<'_>>,
     run: &UpdateRun<'_>,
 ) -> Result<bool> {
     let (mut dropped, mut changed) = (Vec::new(), false);
@@ -75,20 +75,20 @@ fn check_in_tree_order(
         steps::step();
         // Account for the fields that are skipped.
         steps::bytes(document.size() / 16);
-        let place = UpdateTarget::below(place, branch.name, false);
+        let target = UpdateTarget::below(target, branch.name, false);
         changed |= match document.element(branch.name) {
             Some(element) => {
                 dropped.clear();
-                let outcome = change_element(branch.node, element, &place, run, &mut dropped)?;
+                let outcome = change_element(branch.node, element, &target, run, &mut dropped)?;
                 if outcome != ElementOutcome::Unchanged && branch.name == "_id" {
                     let run = UpdateRun { in_tree_order: false, ..*run };
                     dropped.clear();
-                    change_element(branch.node, element, &place, &run, &mut dropped)?;
-                    check_id(&place, &dropped, &run)?;
+                    change_element(branch.node, element, &target, &run, &mut dropped)?;
+                    check_id(&target, &dropped, &run)?;
                 }
                 outcome != ElementOutcome::Unchanged
             }
-            None => create_element(branch.node, branch.name, &place, run, &mut dropped)?,
+            None => create_element(branch.node, branch.name, &target, run, &mut dropped)?,
         };
     }
     Ok(changed)
@@ -96,8 +96,8 @@ fn check_in_tree_order(
 
 /// Fails if the document's `_id` would be replaced by one with new fields. Changes to its existing
 /// fields are rejected elsewhere, when they are applied.
-fn check_id(place: &UpdateTarget<'_>, written: &[u8], run: &UpdateRun<'_>) -> Result<()> {
-    if place.parent.is_some() || place.name != "_id" || run.is_id_undetermined {
+fn check_id(target: &UpdateTarget<'_>, written: &[u8], run: &UpdateRun<'_>) -> Result<()> {
+    if target.parent.is_some() || target.name != "_id" || run.is_id_undetermined {
         return Ok(());
     }
     let nested = written.get("?_id?".len()..).and_then(Doc::from_prefix).unwrap_or(Doc::EMPTY);
@@ -111,7 +111,7 @@ fn check_id(place: &UpdateTarget<'_>, written: &[u8], run: &UpdateRun<'_>) -> Re
 /// Returns the children that apply, including the one of `$`, in order.
 fn branches<'n>(
     fields: &'n FieldNodes,
-    place: Option<&UpdateTarget<'_>>,
+    target: Option<&UpdateTarget<'_>>,
     run: &'n UpdateRun<'_>,
     merged: &'n mut Option<UpdateNode>,
 ) -> Result<Branches<'n>> {
@@ -123,7 +123,7 @@ fn branches<'n>(
             .ok_or_else(|| Error::bad_value("The positional operator did not find the match needed from the query."))?;
         match branches.binary_search_by(|branch| compare_names(branch.name, index)) {
             Ok(position) => {
-                let at = UpdateTarget::below(place, index, true).to_string();
+                let at = UpdateTarget::below(target, index, true).to_string();
                 branches[position].node = merged.insert(tree::merge_nodes(branches[position].node, positional, &at)?);
             }
             Err(position) => branches.insert(position, Branch { name: index, node: positional, done: false }),
@@ -135,7 +135,7 @@ fn branches<'n>(
 fn change_document(
     branches: &mut Branches<'_>,
     document: Doc<'_>,
-    place: Option<&UpdateTarget<'_>>,
+    target: Option<&UpdateTarget<'_>>,
     run: &UpdateRun<'_>,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
@@ -148,26 +148,26 @@ fn change_document(
         if open == 0 {
             break;
         }
-        let behind = offset + element_size(element);
+        let end = offset + element_size(element);
         if let Some(branch) = find_branch(branches, element.key_bytes()) {
             branch.done = true;
             open -= 1;
             out.extend_from_slice(&bytes[copied..offset]);
             copied = offset;
-            let place = UpdateTarget::below(place, branch.name, false);
+            let target = UpdateTarget::below(target, branch.name, false);
             let written = out.len();
-            if change_element(branch.node, element, &place, run, out)? != ElementOutcome::Unchanged {
-                check_id(&place, &out[written..], run)?;
-                copied = behind;
+            if change_element(branch.node, element, &target, run, out)? != ElementOutcome::Unchanged {
+                check_id(&target, &out[written..], run)?;
+                copied = end;
                 changed = true;
             }
         }
-        offset = behind;
+        offset = end;
     }
     out.extend_from_slice(&bytes[copied..bytes.len() - 1]);
     for branch in branches.iter().counted().filter(|branch| !branch.done) {
-        let place = UpdateTarget::below(place, branch.name, false);
-        changed |= create_element(branch.node, branch.name, &place, run, out)?;
+        let target = UpdateTarget::below(target, branch.name, false);
+        changed |= create_element(branch.node, branch.name, &target, run, out)?;
     }
     Ok(close_document(out, start, changed))
 }
@@ -208,38 +208,38 @@ pub(super) fn write_header(out: &mut Vec<u8>, kind: Kind, key: &[u8]) {
 fn change_element(
     node: &UpdateNode,
     element: Element<'_>,
-    place: &UpdateTarget<'_>,
+    target: &UpdateTarget<'_>,
     run: &UpdateRun<'_>,
     out: &mut Vec<u8>,
 ) -> Result<ElementOutcome> {
     let start = out.len();
     let changed = match (node, element.value()) {
         (UpdateNode::Vacant, _) => false,
-        (UpdateNode::Leaf(operator), _) => return change_leaf(operator, element, place, run, out),
+        (UpdateNode::Leaf(operator), _) => return change_leaf(operator, element, target, run, out),
         (UpdateNode::Fields(fields), Value::Document(document)) => {
             write_header(out, Kind::Document, element.key_bytes());
-            change_fields(fields, document, Some(place), run, out)?
+            change_fields(fields, document, Some(target), run, out)?
         }
         (UpdateNode::Fields(fields), Value::Array(array)) => {
             write_header(out, Kind::Array, element.key_bytes());
-            change_positions(fields, array, place, run, out)?
+            change_positions(fields, array, target, run, out)?
         }
         (UpdateNode::Fields(fields), scalar) => {
             let mut merged = None;
-            for branch in branches(fields, Some(place), run, &mut merged)? {
+            for branch in branches(fields, Some(target), run, &mut merged)? {
                 steps::step();
-                reject_branch(branch.node, branch.name, place, scalar, run)?;
+                reject_branch(branch.node, branch.name, target, scalar, run)?;
             }
             false
         }
         (UpdateNode::Elements(elements), Value::Array(array)) => {
             write_header(out, Kind::Array, element.key_bytes());
-            change_selected(elements, array, place, run, out)?
+            change_selected(elements, array, target, run, out)?
         }
         (UpdateNode::Elements(_), other) => {
             return Err(Error::bad_value(format!(
                 "Cannot apply array updates to non-array element {}",
-                text::element(place.name, other)
+                text::element(target.name, other)
             )));
         }
     };
@@ -253,27 +253,27 @@ fn change_element(
 fn change_leaf(
     operator: &Operator,
     element: Element<'_>,
-    place: &UpdateTarget<'_>,
+    target: &UpdateTarget<'_>,
     run: &UpdateRun<'_>,
     out: &mut Vec<u8>,
 ) -> Result<ElementOutcome> {
     let start = out.len();
-    let outcome = operator.change(element, place, run, out)?;
+    let outcome = operator.change(element, target, run, out)?;
     match outcome {
         ElementOutcome::Unchanged => {
             out.truncate(start);
             return Ok(outcome);
         }
-        ElementOutcome::Changed => check_root_name(place, run)?,
+        ElementOutcome::Changed => check_root_name(target, run)?,
         ElementOutcome::Removed => {}
     }
-    if place.root_name() == "_id" && !run.is_id_undetermined {
+    if target.root_name() == "_id" && !run.is_id_undetermined {
         return Err(Error::new(
             Code::IMMUTABLE_FIELD,
-            format!("Performing an update on the path '{place}' would modify the immutable field '_id'"),
+            format!("Performing an update on the path '{target}' would modify the immutable field '_id'"),
         ));
     }
-    if outcome == ElementOutcome::Removed && place.in_array {
+    if outcome == ElementOutcome::Removed && target.in_array {
         write_header(out, Kind::Null, element.key_bytes());
         return Ok(if element.kind == Kind::Null { ElementOutcome::Unchanged } else { ElementOutcome::Changed });
     }
@@ -281,8 +281,8 @@ fn change_leaf(
 }
 
 /// Fails if a top-level field begins with `$`.
-fn check_root_name(place: &UpdateTarget<'_>, run: &UpdateRun<'_>) -> Result<()> {
-    let name = place.root_name();
+fn check_root_name(target: &UpdateTarget<'_>, run: &UpdateRun<'_>) -> Result<()> {
+    let name = target.root_name();
     if name.starts_with('$') && !run.is_upsert { Err(super::replace::dollar_field_error(name)) } else { Ok(()) }
 }
 
@@ -292,7 +292,7 @@ fn check_root_name(place: &UpdateTarget<'_>, run: &UpdateRun<'_>) -> Result<()> 
 fn create_element(
     node: &UpdateNode,
     name: &str,
-    place: &UpdateTarget<'_>,
+    target: &UpdateTarget<'_>,
     run: &UpdateRun<'_>,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
@@ -300,19 +300,19 @@ fn create_element(
     let created = match node {
         UpdateNode::Vacant => false,
         UpdateNode::Leaf(operator) => {
-            let created = operator.create(name, place, run, out)?;
+            let created = operator.create(name, target, run, out)?;
             if created {
-                check_root_name(place, run)?;
+                check_root_name(target, run)?;
             }
             created
         }
         UpdateNode::Fields(fields) => {
             write_header(out, Kind::Document, name.as_bytes());
-            change_fields(fields, Doc::EMPTY, Some(place), run, out)?
+            change_fields(fields, Doc::EMPTY, Some(target), run, out)?
         }
         UpdateNode::Elements(_) => {
             return Err(Error::bad_value(format!(
-                "The path '{place}' must exist in the document in order to apply array updates."
+                "The path '{target}' must exist in the document in order to apply array updates."
             )));
         }
     };
@@ -336,22 +336,22 @@ fn reject_branch(
 fn reject_below(
     node: &UpdateNode,
     name: &str,
-    place: &UpdateTarget<'_>,
+    target: &UpdateTarget<'_>,
     parent: &UpdateTarget<'_>,
     value: Value<'_>,
     run: &UpdateRun<'_>,
 ) -> Result<()> {
     match node {
         UpdateNode::Vacant => Ok(()),
-        UpdateNode::Leaf(operator) => operator.reject_path(name, place, parent, value, run),
+        UpdateNode::Leaf(operator) => operator.reject_path(name, target, parent, value, run),
         UpdateNode::Fields(fields) => {
             let mut merged = None;
-            for branch in branches(fields, Some(place), run, &mut merged)? {
+            for branch in branches(fields, Some(target), run, &mut merged)? {
                 steps::step();
                 reject_below(
                     branch.node,
                     name,
-                    &UpdateTarget::below(Some(place), branch.name, false),
+                    &UpdateTarget::below(Some(target), branch.name, false),
                     parent,
                     value,
                     run,
@@ -360,7 +360,7 @@ fn reject_below(
             Ok(())
         }
         UpdateNode::Elements(_) => Err(Error::bad_value(format!(
-            "The path '{place}' must exist in the document in order to apply array updates."
+            "The path '{target}' must exist in the document in order to apply array updates."
         ))),
     }
 }
@@ -371,57 +371,57 @@ fn reject_below(
 fn change_positions(
     fields: &FieldNodes,
     array: Doc<'_>,
-    place: &UpdateTarget<'_>,
+    target: &UpdateTarget<'_>,
     run: &UpdateRun<'_>,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
     let mut merged = None;
-    let branches = branches(fields, Some(place), run, &mut merged)?;
+    let branches = branches(fields, Some(target), run, &mut merged)?;
     if run.in_tree_order {
-        return check_positions_in_tree_order(&branches, array, place, run);
+        return check_positions_in_tree_order(&branches, array, target, run);
     }
     let mut positions: SmallVec<[(usize, &Branch<'_>); 6]> = SmallVec::new();
     for branch in &branches {
         steps::step();
         match array_index(branch.name) {
             Some(index) => positions.push((index, branch)),
-            None => reject_branch(branch.node, branch.name, place, Value::Array(array), run)?,
+            None => reject_branch(branch.node, branch.name, target, Value::Array(array), run)?,
         }
     }
     positions.sort_by_key(|(index, _)| {
         steps::step();
         *index
     });
-    let (now, again) = split_repeated(&positions);
+    let (unique, repeated) = split_repeated(&positions);
     let start = out.len();
-    let mut changed = change_array(&now, array, place, run, out)?;
-    if !again.is_empty() {
+    let mut changed = change_array(&unique, array, target, run, out)?;
+    if !repeated.is_empty() {
         // Two encodings of one position (`1` and `01`): the second change applies to the result of
         // the first.
         let first: Vec<u8> = if changed { out.split_off(start) } else { array.as_bytes().to_vec() };
-        let again_changed = change_array(&again, Doc::from_bytes(&first).unwrap_or(array), place, run, out)?;
-        if changed && !again_changed {
+        let repeated_changed = change_array(&repeated, Doc::from_bytes(&first).unwrap_or(array), target, run, out)?;
+        if changed && !repeated_changed {
             out.extend_from_slice(&first);
         }
-        changed |= again_changed;
+        changed |= repeated_changed;
     }
     Ok(changed)
 }
 
-/// Like [`try_along_tree`], for an array.
+/// Like [`check_in_tree_order`], for an array.
 fn check_positions_in_tree_order(
     branches: &Branches<'_>,
     array: Doc<'_>,
-    place: &UpdateTarget<'_>,
+    target: &UpdateTarget<'_>,
     run: &UpdateRun<'_>,
 ) -> Result<bool> {
     let (mut dropped, mut changed) = (Vec::new(), false);
     let length = array.elements().counted().count();
     for branch in branches {
         steps::step();
-        let below = UpdateTarget::below(Some(place), branch.name, true);
+        let below = UpdateTarget::below(Some(target), branch.name, true);
         let Some(index) = array_index(branch.name) else {
-            reject_branch(branch.node, branch.name, place, Value::Array(array), run)?;
+            reject_branch(branch.node, branch.name, target, Value::Array(array), run)?;
             continue;
         };
         changed |= match array.elements().counted().nth(index) {
@@ -454,7 +454,7 @@ fn split_repeated<'a, 'n>(positions: &Positions<'a, 'n>) -> (Positions<'a, 'n>, 
 fn change_array(
     positions: &Positions<'_, '_>,
     array: Doc<'_>,
-    place: &UpdateTarget<'_>,
+    target: &UpdateTarget<'_>,
     run: &UpdateRun<'_>,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
@@ -465,28 +465,28 @@ fn change_array(
     let mut length = 0;
     for element in array.elements() {
         steps::step();
-        let behind = offset + element_size(element);
+        let end = offset + element_size(element);
         if let Some((_, branch)) = open.next_if(|(index, _)| *index == length) {
             out.extend_from_slice(&bytes[copied..offset]);
             copied = offset;
-            let place = UpdateTarget::below(Some(place), branch.name, true);
-            if change_element(branch.node, element, &place, run, out)? != ElementOutcome::Unchanged {
-                copied = behind;
+            let target = UpdateTarget::below(Some(target), branch.name, true);
+            if change_element(branch.node, element, &target, run, out)? != ElementOutcome::Unchanged {
+                copied = end;
                 changed = true;
             }
         }
-        offset = behind;
+        offset = end;
         length += 1;
     }
     out.extend_from_slice(&bytes[copied..bytes.len() - 1]);
     for &&(index, branch) in open.by_ref().collect::<SmallVec<[_; 6]>>().iter() {
         steps::step();
         let before = out.len();
-        let place = UpdateTarget::below(Some(place), branch.name, true);
+        let target = UpdateTarget::below(Some(target), branch.name, true);
         let mut key = itoa::Buffer::new();
         // Only creating the element shows whether there is one: create it, then move it after the
         // padding.
-        if create_element(branch.node, key.format(index), &place, run, out)? {
+        if create_element(branch.node, key.format(index), &target, run, out)? {
             let element = out.split_off(before);
             fill_with_nulls(length, index, out)?;
             out.extend_from_slice(&element);
@@ -518,7 +518,7 @@ fn fill_with_nulls(from: usize, to: usize, out: &mut Vec<u8>) -> Result<()> {
 fn change_selected(
     elements: &SelectedElements,
     array: Doc<'_>,
-    place: &UpdateTarget<'_>,
+    target: &UpdateTarget<'_>,
     run: &UpdateRun<'_>,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
@@ -528,9 +528,9 @@ fn change_selected(
     let mut wrapped = Vec::new();
     for (index, element) in array.elements().enumerate() {
         steps::step();
-        let behind = offset + element_size(element);
+        let end = offset + element_size(element);
         let mut key = itoa::Buffer::new();
-        let place = UpdateTarget::below(Some(place), key.format(index), true);
+        let target = UpdateTarget::below(Some(target), key.format(index), true);
         let mut chosen: SmallVec<[&UpdateNode; 4]> = SmallVec::new();
         for (identifier, node) in &elements.by_identifier {
             steps::step();
@@ -541,17 +541,17 @@ fn change_selected(
         }
         let merged = match chosen.as_slice() {
             [] | [_] => None,
-            several => Some(tree::merge_all(several, &place.to_string())?),
+            several => Some(tree::merge_all(several, &target.to_string())?),
         };
         if let Some(node) = merged.as_ref().or(chosen.first().copied()) {
             out.extend_from_slice(&bytes[copied..offset]);
             copied = offset;
-            if change_element(node, element, &place, run, out)? != ElementOutcome::Unchanged {
-                copied = behind;
+            if change_element(node, element, &target, run, out)? != ElementOutcome::Unchanged {
+                copied = end;
                 changed = true;
             }
         }
-        offset = behind;
+        offset = end;
     }
     out.extend_from_slice(&bytes[copied..bytes.len() - 1]);
     Ok(close_document(out, start, changed))

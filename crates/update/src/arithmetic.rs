@@ -2,7 +2,7 @@
 //! becomes an int64; an int64 that overflows is an error.
 
 use super::operator::write;
-use super::place::{UpdateRun, UpdateTarget};
+use super::target::{UpdateRun, UpdateTarget};
 use document::compare::equal;
 use document::{Decimal128, Element, Value, ValueBuf};
 use error::{Error, Result};
@@ -43,7 +43,7 @@ impl Arithmetic {
     pub fn change(
         &self,
         element: Element<'_>,
-        place: &UpdateTarget<'_>,
+        target: &UpdateTarget<'_>,
         run: &UpdateRun<'_>,
         out: &mut Vec<u8>,
     ) -> Result<bool> {
@@ -53,7 +53,7 @@ impl Arithmetic {
                 "Cannot apply {} to a value of non-numeric type. {} has the field '{}' of non-numeric type {}",
                 self.name(),
                 run.id_text(),
-                place.name,
+                target.name,
                 current.kind().alias()
             )));
         }

@@ -49,8 +49,8 @@ impl ArrayFilters {
     }
 
     /// Returns the identifier of the filter at an index.
-    pub fn identifier(&self, place: usize) -> &str {
-        self.filters.get(place).map_or("", |filter| &filter.identifier)
+    pub fn identifier(&self, index: usize) -> &str {
+        self.filters.get(index).map_or("", |filter| &filter.identifier)
     }
 
     /// Returns the index of the filter of an identifier.
@@ -63,7 +63,7 @@ impl ArrayFilters {
         if identifier.is_empty() {
             return Ok(true);
         }
-        match self.index_of(identifier).and_then(|place| self.filters.get(place)) {
+        match self.index_of(identifier).and_then(|index| self.filters.get(index)) {
             Some(filter) => filter.predicate.matches(wrap_in_document(identifier, element.value(), scratch)),
             None => Ok(false),
         }

@@ -1,7 +1,7 @@
 //! `$bit`: `and`, `or` and `xor` on integers.
 
 use super::operator::write;
-use super::place::{UpdateRun, UpdateTarget};
+use super::target::{UpdateRun, UpdateTarget};
 use document::{Element, Value};
 use error::{Error, Result};
 use steps::Counted;
@@ -54,7 +54,7 @@ impl Bit {
     pub fn change(
         &self,
         element: Element<'_>,
-        place: &UpdateTarget<'_>,
+        target: &UpdateTarget<'_>,
         run: &UpdateRun<'_>,
         out: &mut Vec<u8>,
     ) -> Result<bool> {
@@ -65,7 +65,7 @@ impl Bit {
                 .map_or("INVALID-MUTABLE-ELEMENT".to_owned(), |id| text::element("_id", id).to_string());
             return Err(Error::bad_value(format!(
                 "Cannot apply $bit to a value of non-integral type.{id} has the field {} of non-integer type {}",
-                place.name,
+                target.name,
                 element.kind.alias()
             )));
         };

@@ -15,11 +15,11 @@ mod array_filter;
 mod bit;
 mod operator;
 mod parse;
-mod place;
 mod pull;
 mod push;
 mod rename;
 mod replace;
+mod target;
 mod tree;
 mod upsert;
 
@@ -33,10 +33,10 @@ use array_filter::ArrayFilters;
 use document::{DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MAX_INTERNAL, Doc, ObjectId, Value};
 use error::{Code, Error, Result};
 use operator::Operator;
-use place::UpdateRun;
 pub use push::UnsortedPush;
 use query::{Context, MatchDetails, Predicate};
 use replace::Replacement;
+use target::UpdateRun;
 use tree::{FieldNodes, UpdateNode};
 use values::text;
 
@@ -237,7 +237,7 @@ fn apply_pipeline(
     if transformed == document {
         return Ok(false);
     }
-    place::check_document_depth(transformed)?;
+    target::check_document_depth(transformed)?;
     match new_id.or(old_id) {
         Some(id) => replace::write_id_first(transformed, id, out),
         None => out.extend_from_slice(transformed.as_bytes()),

@@ -4,10 +4,10 @@ use super::add_to_set::AddToSet;
 use super::apply::{ElementOutcome, write_header};
 use super::arithmetic::Arithmetic;
 use super::bit::Bit;
-use super::place::{UpdateRun, UpdateTarget, levels};
 use super::pull::Pull;
 use super::push::Push;
 use super::rename;
+use super::target::{UpdateRun, UpdateTarget, levels};
 use document::{Collation, Element, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::cmp::Ordering;
@@ -56,8 +56,8 @@ impl Operand {
     }
 
     /// Writes an element with this value.
-    fn write_element(&self, key: &[u8], place: &UpdateTarget<'_>, out: &mut Vec<u8>) -> Result<()> {
-        place.check_depth(self.levels)?;
+    fn write_element(&self, key: &[u8], target: &UpdateTarget<'_>, out: &mut Vec<u8>) -> Result<()> {
+        target.check_depth(self.levels)?;
         write(key, self.value.as_value(), out);
         Ok(())
     }
@@ -73,7 +73,7 @@ impl Operator {
     pub fn change(
         &self,
         element: Element<'_>,
-        place: &UpdateTarget<'_>,
+        target: &UpdateTarget<'_>,
         run: &UpdateRun<'_>,
         out: &mut Vec<u8>,
     ) -> Result<ElementOutcome> {
@@ -83,57 +83,57 @@ impl Operator {
             Operator::SetOnInsert(_) if !run.is_upsert => false,
             Operator::Set(operand) | Operator::SetOnInsert(operand) => {
                 let value_at = out.len() + 1 + key.len() + 1;
-                operand.write_element(key, place, out)?;
+                operand.write_element(key, target, out)?;
                 operand.value.kind() != element.kind || &out[value_at..] != element.raw_value()
             }
             Operator::Unset | Operator::RenameSource => return Ok(ElementOutcome::Removed),
-            Operator::Arithmetic(arithmetic) => arithmetic.change(element, place, run, out)?,
+            Operator::Arithmetic(arithmetic) => arithmetic.change(element, target, run, out)?,
             Operator::Extreme { replaces, operand, collation } => {
                 let replaced = collation.compare(operand.value.as_value(), element.value()) == *replaces;
                 if replaced {
-                    operand.write_element(key, place, out)?;
+                    operand.write_element(key, target, out)?;
                 }
                 replaced
             }
-            Operator::Rename { source } => rename::write_source_value(source, key, place, run, out)?,
+            Operator::Rename { source } => rename::write_source_value(source, key, target, run, out)?,
             Operator::CurrentDate | Operator::CurrentTimestamp => {
                 write(key, self.now(run), out);
                 true
             }
-            Operator::Push(push) => push.change(element, place, run, out)?,
-            Operator::AddToSet(add) => add.change(element, place, out)?,
+            Operator::Push(push) => push.change(element, target, run, out)?,
+            Operator::AddToSet(add) => add.change(element, target, out)?,
             Operator::Pull(pull) => pull.change(element, out)?,
-            Operator::Pop { first } => change_pop(*first, element, place, out)?,
-            Operator::Bit(bit) => bit.change(element, place, run, out)?,
+            Operator::Pop { first } => change_pop(*first, element, target, out)?,
+            Operator::Bit(bit) => bit.change(element, target, run, out)?,
         };
         Ok(if changed { ElementOutcome::Changed } else { ElementOutcome::Unchanged })
     }
 
     /// Writes a new element; returns `false` for operators that only change existing ones.
-    pub fn create(&self, key: &str, place: &UpdateTarget<'_>, run: &UpdateRun<'_>, out: &mut Vec<u8>) -> Result<bool> {
+    pub fn create(&self, key: &str, target: &UpdateTarget<'_>, run: &UpdateRun<'_>, out: &mut Vec<u8>) -> Result<bool> {
         let key = key.as_bytes();
         match self {
             Operator::SetOnInsert(_) if !run.is_upsert => return Ok(false),
             Operator::Set(operand) | Operator::SetOnInsert(operand) | Operator::Extreme { operand, .. } => {
-                operand.write_element(key, place, out)?;
+                operand.write_element(key, target, out)?;
             }
             Operator::Arithmetic(arithmetic) => write(key, arithmetic.initial_value().as_value(), out),
-            Operator::Rename { source } => return rename::write_source_value(source, key, place, run, out),
+            Operator::Rename { source } => return rename::write_source_value(source, key, target, run, out),
             Operator::CurrentDate | Operator::CurrentTimestamp => write(key, self.now(run), out),
-            Operator::Push(push) => push.create(key, place, out)?,
-            Operator::AddToSet(add) => add.create(key, place, out)?,
+            Operator::Push(push) => push.create(key, target, out)?,
+            Operator::AddToSet(add) => add.create(key, target, out)?,
             Operator::Bit(bit) => write(key, bit.initial_value(), out),
             Operator::Unset | Operator::RenameSource | Operator::Pull(_) | Operator::Pop { .. } => return Ok(false),
         }
         Ok(true)
     }
 
-    /// Reports that the path cannot exist: `value`, at `parent`, can have no field `name`. `place`
+    /// Reports that the path cannot exist: `value`, at `parent`, can have no field `name`. `target`
     /// is the operator's own path.
     pub fn reject_path(
         &self,
         name: &str,
-        place: &UpdateTarget<'_>,
+        target: &UpdateTarget<'_>,
         parent: &UpdateTarget<'_>,
         value: Value<'_>,
         run: &UpdateRun<'_>,
@@ -146,16 +146,16 @@ impl Operator {
                 if rename::find_source(source, run)?.is_none() {
                     return Ok(());
                 }
-                if let Some(inside) = parent.ancestors().find(|place| place.in_array) {
-                    return Err(rename::target_in_array(place, inside.parent.map_or("", |array| array.name), run));
+                if let Some(inside) = parent.ancestors().find(|target| target.in_array) {
+                    return Err(rename::target_in_array(target, inside.parent.map_or("", |array| array.name), run));
                 }
                 if let Value::Array(_) = value {
-                    return Err(rename::target_in_array(place, parent.name, run));
+                    return Err(rename::target_in_array(target, parent.name, run));
                 }
                 format!("Cannot create field '{name}' in element {{{named}}}")
             }
             Operator::Pull(_) | Operator::Pop { .. } => {
-                format!("Cannot use the part ({name}) of ({place}) to traverse the element ({{{named}}})")
+                format!("Cannot use the part ({name}) of ({target}) to traverse the element ({{{named}}})")
             }
             _ => format!("Cannot create field '{name}' in element {{{named}}}"),
         };
@@ -178,10 +178,10 @@ pub(super) fn timestamp_of(now_ms: i64) -> Value<'static> {
 }
 
 /// `$pop`: removes the first or the last element of an array.
-fn change_pop(first: bool, element: Element<'_>, place: &UpdateTarget<'_>, out: &mut Vec<u8>) -> Result<bool> {
+fn change_pop(first: bool, element: Element<'_>, target: &UpdateTarget<'_>, out: &mut Vec<u8>) -> Result<bool> {
     let Value::Array(array) = element.value() else {
         let kind = element.kind.alias();
-        return Err(Error::type_mismatch(format!("Path '{place}' contains an element of non-array type '{kind}'")));
+        return Err(Error::type_mismatch(format!("Path '{target}' contains an element of non-array type '{kind}'")));
     };
     let count = array.elements().counted().count();
     if count == 0 {

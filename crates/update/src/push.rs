@@ -1,7 +1,7 @@
 //! `$push`, with `$each`, `$position`, `$sort` and `$slice`.
 
 use super::apply::write_header;
-use super::place::{UpdateRun, UpdateTarget, levels};
+use super::target::{UpdateRun, UpdateTarget, levels};
 use document::{ArrayWriter, Collation, Doc, Element, Kind, Value, ValueBuf};
 use error::{Error, Result};
 use query::sort::ElementOrder;
@@ -93,8 +93,8 @@ impl Push {
         Ok(())
     }
 
-    pub fn create(&self, key: &[u8], place: &UpdateTarget<'_>, out: &mut Vec<u8>) -> Result<()> {
-        place.check_depth(1 + self.levels)?;
+    pub fn create(&self, key: &[u8], target: &UpdateTarget<'_>, out: &mut Vec<u8>) -> Result<()> {
+        target.check_depth(1 + self.levels)?;
         write_header(out, Kind::Array, key);
         self.write(Doc::EMPTY, out);
         Ok(())
@@ -103,18 +103,18 @@ impl Push {
     pub fn change(
         &self,
         element: Element<'_>,
-        place: &UpdateTarget<'_>,
+        target: &UpdateTarget<'_>,
         run: &UpdateRun<'_>,
         out: &mut Vec<u8>,
     ) -> Result<bool> {
         let Value::Array(array) = element.value() else {
             return Err(Error::bad_value(format!(
-                "The field '{place}' must be an array but is of type {} in document {}",
+                "The field '{target}' must be an array but is of type {} in document {}",
                 element.kind.alias(),
                 run.id_text()
             )));
         };
-        place.check_depth(1 + self.levels)?;
+        target.check_depth(1 + self.levels)?;
         write_header(out, Kind::Array, element.key_bytes());
         let count = array.elements().counted().count();
         if self.order.is_none() && self.slice.is_none() && self.appends(count) {

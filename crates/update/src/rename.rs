@@ -1,7 +1,7 @@
 //! `$rename`: moves the value at one path to another. Neither path may cross an array.
 
 use super::operator::write as write_element;
-use super::place::{UpdateRun, UpdateTarget, levels};
+use super::target::{UpdateRun, UpdateTarget, levels};
 use super::tree::array_index;
 use document::Value;
 use error::{Code, Error, Result};
@@ -12,17 +12,17 @@ use values::text;
 pub(super) fn write_source_value(
     source: &str,
     key: &[u8],
-    place: &UpdateTarget<'_>,
+    target: &UpdateTarget<'_>,
     run: &UpdateRun<'_>,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
     let Some(value) = find_source(source, run)? else {
         return Ok(false);
     };
-    if let Some(inside) = place.ancestors().find(|place| place.in_array) {
-        return Err(target_in_array(place, inside.parent.map_or("", |array| array.name), run));
+    if let Some(inside) = target.ancestors().find(|target| target.in_array) {
+        return Err(target_in_array(target, inside.parent.map_or("", |array| array.name), run));
     }
-    place.check_depth(levels(value))?;
+    target.check_depth(levels(value))?;
     write_element(key, value, out);
     Ok(true)
 }
@@ -59,8 +59,8 @@ pub(super) fn find_source<'r>(source: &str, run: &UpdateRun<'r>) -> Result<Optio
     }
 }
 
-pub(super) fn target_in_array(place: &UpdateTarget<'_>, array: &str, run: &UpdateRun<'_>) -> Error {
-    crosses_array_error("destination", &place.to_string(), array, run)
+pub(super) fn target_in_array(target: &UpdateTarget<'_>, array: &str, run: &UpdateRun<'_>) -> Error {
+    crosses_array_error("destination", &target.to_string(), array, run)
 }
 
 fn crosses_array_error(role: &str, path: &str, array: &str, run: &UpdateRun<'_>) -> Error {

@@ -1,7 +1,7 @@
 //! Replacement: a whole new document that keeps the old `_id`.
 
 use super::operator::{timestamp_of, write};
-use super::place;
+use super::target;
 use document::compare::equal;
 use document::{Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -48,7 +48,7 @@ impl Replacement {
         let old_id = old.get("_id");
         let new_id = self.id.as_ref().map(ValueBuf::as_value);
         check_same_id(old_id, new_id)?;
-        place::check_document_depth(self.fields.as_doc())?;
+        target::check_document_depth(self.fields.as_doc())?;
         let start = out.len();
         self.write(new_id.or(old_id), now_ms, out);
         Ok(new_id.is_none() || &out[start..] != old.as_bytes())

@@ -51,12 +51,12 @@ impl<'p> UpdateTarget<'p> {
 
     /// Returns the name of the top-level field on the path.
     pub fn root_name(&self) -> &'p str {
-        self.ancestors().last().map_or("", |place| place.name)
+        self.ancestors().last().map_or("", |target| target.name)
     }
 
     /// Returns an iterator over this place and its ancestors.
     pub fn ancestors(&self) -> impl Iterator<Item = UpdateTarget<'p>> {
-        std::iter::successors(Some(*self), |place| place.parent.copied())
+        std::iter::successors(Some(*self), |target| target.parent.copied())
     }
 
     /// Fails if a value with this many levels of its own would nest the document too deep.

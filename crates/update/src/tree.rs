@@ -214,7 +214,7 @@ pub(super) fn merge_nodes(a: &UpdateNode, b: &UpdateNode, at: &str) -> Result<Up
     }
 }
 
-/// Like [`merge`], for two or more. Merges by halves, because each merge visits both trees
+/// Like [`merge_nodes`], for two or more. Merges by halves, because each merge visits both trees
 /// completely.
 pub(super) fn merge_all(nodes: &[&UpdateNode], at: &str) -> Result<UpdateNode> {
     match nodes {

@@ -1,7 +1,7 @@
 //! The initial document of an upsert: the fields that the filter requires to be equal to a value.
 
-use super::place::{levels, nesting_too_deep};
 use super::replace::{check_id, write_id_first};
+use super::target::{levels, nesting_too_deep};
 use document::{DEPTH_STORED_MAX, Doc, ObjectId, Value};
 use error::{Code, Error, Result};
 use hashbrown::HashSet;
@@ -64,8 +64,8 @@ fn check_conflicts(equalities: &[Equality<'_>]) -> Result<()> {
     for (path, _) in equalities {
         steps::step();
         // The shortest prefix first, because it sorts first.
-        let mut ways = path.match_indices('.').take(DEPTH_STORED_MAX).map(|(end, _)| &path[..end]);
-        let conflict = match ways.find(|above| before.contains(above)) {
+        let mut prefixes = path.match_indices('.').take(DEPTH_STORED_MAX).map(|(end, _)| &path[..end]);
+        let conflict = match prefixes.find(|above| before.contains(above)) {
             Some(other) => format!("both paths '{path}' and '{other}' are matched"),
             None if before.insert(*path) => continue,
             None => format!("path '{path}' is matched twice"),

@@ -50,12 +50,12 @@ impl MergedFields {
             steps::step();
             steps::bytes(element.raw_value().len());
             let (name, value) = (element.key(), element.value().to_owned());
-            let known = self.indices.index_of(name.as_bytes(), self.fields.iter().map(|(name, _)| &**name));
+            let index = self.indices.index_of(name.as_bytes(), self.fields.iter().map(|(name, _)| &**name));
             self.bytes += value.raw_value().len();
-            match known.and_then(|place| self.fields.get_mut(place)) {
-                Some((_, held)) => {
-                    self.bytes -= held.raw_value().len();
-                    *held = value;
+            match index.and_then(|index| self.fields.get_mut(index)) {
+                Some((_, existing)) => {
+                    self.bytes -= existing.raw_value().len();
+                    *existing = value;
                 }
                 None => {
                     self.bytes += size_of::<(Box<str>, ValueBuf)>() + 2 * name.len();
@@ -125,7 +125,7 @@ pub(crate) enum Selection {
 
 impl SelectN {
     pub fn parse(operator: &str, argument: Value<'_>, context: &Context) -> Result<SelectN> {
-        let (which, code) = match operator {
+        let (selection, code) = match operator {
             "$firstN" => (Selection::First, 5787801),
             "$lastN" => (Selection::Last, 5787801),
             "$minN" => (Selection::Extreme(Ordering::Less), 5787900),
@@ -145,7 +145,7 @@ impl SelectN {
         }
         let limit = limit.ok_or_else(|| Error::new(Code(5787906), "Missing value for 'n'"))?;
         let input = input.ok_or_else(|| Error::new(Code(5787907), "Missing value for 'input'"))?;
-        Ok(SelectN { selection: which, input, limit, collation: context.collation.clone() })
+        Ok(SelectN { selection, input, limit, collation: context.collation.clone() })
     }
 
     /// Returns the initial collection of values.
@@ -158,10 +158,10 @@ impl SelectN {
 
     /// Returns the values in the order of the result: of equal values the last comes first in
     /// `$maxN`.
-    pub fn in_result_order<'v>(&self, kept: &'v SelectedValues) -> Box<dyn Iterator<Item = &'v ValueBuf> + 'v> {
+    pub fn in_result_order<'v>(&self, selected: &'v SelectedValues) -> Box<dyn Iterator<Item = &'v ValueBuf> + 'v> {
         match self.selection {
-            Selection::Extreme(Ordering::Greater) => Box::new(kept.values().rev()),
-            _ => kept.values(),
+            Selection::Extreme(Ordering::Greater) => Box::new(selected.values().rev()),
+            _ => selected.values(),
         }
     }
 
@@ -177,33 +177,33 @@ impl SelectN {
         self.selection
     }
 
-    pub fn add(&self, limit: usize, kept: &mut SelectedValues, document: Item<'_>) -> Result<isize> {
+    pub fn add(&self, limit: usize, selected: &mut SelectedValues, document: Item<'_>) -> Result<isize> {
         let evaluated = self.input.evaluate(document)?;
         if let Selection::First = self.selection
-            && kept.len() >= limit
+            && selected.len() >= limit
         {
             return Ok(0);
         }
-        Ok(self.add_value(limit, kept, evaluated.value_or_null().to_owned()))
+        Ok(self.add_value(limit, selected, evaluated.value_or_null().to_owned()))
     }
 
     /// Adds a value; returns the bytes by which memory grew.
-    pub fn add_value(&self, limit: usize, kept: &mut SelectedValues, value: ValueBuf) -> isize {
+    pub fn add_value(&self, limit: usize, selected: &mut SelectedValues, value: ValueBuf) -> isize {
         steps::step();
-        match (self.selection, kept) {
-            (Selection::Extreme(wanted), SelectedValues::Ranked { values, arrivals }) => {
+        match (self.selection, selected) {
+            (Selection::Extreme(extreme), SelectedValues::Ranked { values, arrivals }) => {
                 if matches!(value.as_value(), Value::Null | Value::Undefined) {
                     return 0;
                 }
                 let mut key = Vec::new();
                 self.collation.encode_key(value.as_value(), &mut key);
                 *arrivals += 1;
-                insert_ranked(limit, values, wanted == Ordering::Greater, (key, *arrivals), value)
+                insert_ranked(limit, values, extreme == Ordering::Greater, (key, *arrivals), value)
             }
-            (which, SelectedValues::List(values)) => {
+            (selection, SelectedValues::List(values)) => {
                 let bytes = memory_bytes(&value);
                 values.push_back(value);
-                let is_over = matches!(which, Selection::Last) && values.len() > limit;
+                let is_over = matches!(selection, Selection::Last) && values.len() > limit;
                 let dropped = if is_over { values.pop_front() } else { None };
                 bytes - dropped.as_ref().map_or(0, memory_bytes)
             }

@@ -10,7 +10,7 @@ use query::expression::Evaluated;
 use steps::Counted;
 use values::number::Sum;
 
-/// Appends a state's bytes, which [`read`] decodes.
+/// Appends a state's bytes, which [`read_state`] decodes.
 pub(crate) fn write_state(state: &AccumulatorState, out: &mut Vec<u8>) {
     match state {
         AccumulatorState::Sum(sum) => sum.write(out),
@@ -75,9 +75,9 @@ pub(crate) fn read_state(state: &mut AccumulatorState, bytes: &mut &[u8]) -> Opt
             let [is_some] = take_bytes(bytes)?;
             *value = if is_some == 1 { Some(read_value(bytes)?) } else { None };
         }
-        AccumulatorState::Array { bytes: held, count } => {
+        AccumulatorState::Array { bytes: array, count } => {
             *count = read_count(bytes)? as u32;
-            *held = read_bytes(bytes)?.to_vec();
+            *array = read_bytes(bytes)?.to_vec();
         }
         AccumulatorState::Set(set) => {
             for _ in 0..read_count(bytes)? {
@@ -91,12 +91,12 @@ pub(crate) fn read_state(state: &mut AccumulatorState, bytes: &mut &[u8]) -> Opt
             *squares = f64::from_le_bytes(take_bytes(bytes)?);
         }
         AccumulatorState::Merged(merged) => drop(merged.merge(Doc::from_bytes(read_bytes(bytes)?)?)),
-        AccumulatorState::SelectN { kept, bytes: held, .. } => {
+        AccumulatorState::SelectN { kept, bytes: size, .. } => {
             for _ in 0..read_count(bytes)? {
                 steps::step();
                 let key = if let SelectedValues::Ranked { .. } = kept { read_bytes(bytes)? } else { &[] };
                 let value = read_value(bytes)?;
-                *held += key.len() + value.raw_value().len() + size_of::<ValueBuf>();
+                *size += key.len() + value.raw_value().len() + size_of::<ValueBuf>();
                 match kept {
                     SelectedValues::List(values) => values.push_back(value),
                     SelectedValues::Ranked { values, arrivals } => {
@@ -107,13 +107,13 @@ pub(crate) fn read_state(state: &mut AccumulatorState, bytes: &mut &[u8]) -> Opt
                 }
             }
         }
-        AccumulatorState::Top { ranked, arrivals, bytes: held, .. } => {
+        AccumulatorState::Top { ranked, arrivals, bytes: size, .. } => {
             *arrivals = u64::from_le_bytes(take_bytes(bytes)?);
             for _ in 0..read_count(bytes)? {
                 let arrival = u64::from_le_bytes(take_bytes(bytes)?);
                 let key = read_bytes(bytes)?.to_vec();
                 let value = read_value(bytes)?;
-                *held += key.len() + value.raw_value().len() + size_of::<ValueBuf>();
+                *size += key.len() + value.raw_value().len() + size_of::<ValueBuf>();
                 ranked.insert((key, arrival), value);
             }
         }
@@ -132,14 +132,14 @@ impl Accumulator {
                 *count += more;
             }
             (
-                Accumulator::Extreme(_, wanted, collation),
+                Accumulator::Extreme(_, rule, collation),
                 AccumulatorState::One(best),
                 AccumulatorState::One(Some(later)),
             ) => {
-                take_extreme(&Evaluated::Owned(later), *wanted, collation, best);
+                take_extreme(&Evaluated::Owned(later), *rule, collation, best);
             }
             (Accumulator::First(..), AccumulatorState::One(Some(_)), _) => {}
-            (_, AccumulatorState::One(held), AccumulatorState::One(Some(later))) => *held = Some(later),
+            (_, AccumulatorState::One(current), AccumulatorState::One(Some(later))) => *current = Some(later),
             (_, AccumulatorState::Array { bytes, count }, AccumulatorState::Array { bytes: later, .. }) => {
                 self.check_size(bytes.len() + later.len())?;
                 let later = collect::close_array(later);
@@ -170,14 +170,14 @@ impl Accumulator {
                 self.check_size(merged.memory_bytes())?;
             }
             (
-                Accumulator::SelectN(several),
+                Accumulator::SelectN(select_n),
                 AccumulatorState::SelectN { limit, kept, bytes, .. },
                 AccumulatorState::SelectN { kept: later, .. },
             ) => {
                 let room = limit.saturating_sub(kept.len());
-                let taken = if let Selection::First = several.selection() { room } else { usize::MAX };
-                for value in later.values().take(taken) {
-                    *bytes = bytes.saturating_add_signed(several.add_value(*limit, kept, value.clone()));
+                let take_max = if let Selection::First = select_n.selection() { room } else { usize::MAX };
+                for value in later.values().take(take_max) {
+                    *bytes = bytes.saturating_add_signed(select_n.add_value(*limit, kept, value.clone()));
                 }
                 self.check_size(*bytes)?;
             }

@@ -1,10 +1,10 @@
 //! `$graphLookup`: documents that are reached from the input by following a field.
 //!
 //! The caller searches breadth first. It begins with [`GraphLookup::start`], gets each query from
-//! [`GraphLookup::predicate`], and passes the results to [`Search::reach`], until the search has no
+//! [`GraphSearch::next_predicate`], and passes the results to [`GraphSearch::add_found`], until the search has no
 //! further query.
 
-use super::{joined, parse_source};
+use super::{join_values, parse_source};
 use crate::add_fields::set_path;
 use document::path::Path;
 use document::{ArrayWriter, Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
@@ -241,7 +241,7 @@ impl GraphSearch<'_> {
     fn enqueue_links(&mut self, document: Doc<'_>) {
         let mut values = Vec::new();
         let path: Vec<&str> = self.lookup.connect_from.components().collect();
-        joined::visit_values(document, &path, &mut |value| values.push(value.to_owned()));
+        join_values::visit_values(document, &path, &mut |value| values.push(value.to_owned()));
         values.iter().counted().for_each(|value| self.enqueue(value.as_value()));
     }
 

@@ -17,19 +17,19 @@ pub struct JoinTable {
 
 impl JoinTable {
     pub fn build(lookup: &Lookup, documents: Vec<DocBuf>) -> JoinTable {
-        let mut places: HashMap<Vec<u8>, Vec<u32>, ahash::RandomState> = HashMap::default();
+        let mut positions: HashMap<Vec<u8>, Vec<u32>, ahash::RandomState> = HashMap::default();
         if let Some(path) = lookup.foreign_path() {
             for (number, document) in documents.iter().enumerate() {
                 steps::step();
                 visit_keys(path, document.as_doc(), lookup.collation(), &mut |key| {
-                    let numbers = places.entry_ref(key).or_default();
+                    let numbers = positions.entry_ref(key).or_default();
                     if numbers.last() != Some(&(number as u32)) {
                         numbers.push(number as u32);
                     }
                 });
             }
         }
-        JoinTable { documents, positions: places }
+        JoinTable { documents, positions }
     }
 
     /// Returns the documents that may match `document`, in their order.
@@ -62,9 +62,9 @@ fn visit_keys(path: &Path, document: Doc<'_>, collation: &Collation, visit: &mut
         collation.encode_key(value, &mut key);
         visit(&key);
     };
-    let mut found = false;
+    let mut any = false;
     let flow = path.visit(document, End::Whole, &mut |reached| {
-        found = true;
+        any = true;
         match reached.value {
             Some(Value::Array(array)) => {
                 take(Value::Array(array));
@@ -75,7 +75,7 @@ fn visit_keys(path: &Path, document: Doc<'_>, collation: &Collation, visit: &mut
         ControlFlow::Continue(())
     });
     debug_assert!(flow.is_continue());
-    if !found {
+    if !any {
         take(Value::Null);
     }
 }

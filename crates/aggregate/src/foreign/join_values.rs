@@ -10,13 +10,13 @@ use steps::Counted;
 /// documents are visited; values without such a field are skipped.
 pub(super) fn visit_values<'d>(document: Doc<'d>, path: &[&str], take: &mut impl FnMut(Value<'d>)) {
     let Some((name, mut rest)) = path.split_first() else { return };
-    let mut reached = document.get(name);
-    while let (Some(Value::Array(array)), Some((name, behind))) = (reached, rest.split_first()) {
+    let mut current = document.get(name);
+    while let (Some(Value::Array(array)), Some((name, following))) = (current, rest.split_first()) {
         let Some(position) = position(name) else { break };
-        reached = array.values().counted().nth(position as usize);
-        rest = behind;
+        current = array.values().counted().nth(position as usize);
+        rest = following;
     }
-    match reached {
+    match current {
         Some(Value::Array(array)) if rest.is_empty() => array.values().counted().for_each(take),
         Some(value) if rest.is_empty() => take(value),
         Some(Value::Array(array)) => {

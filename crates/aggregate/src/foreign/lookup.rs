@@ -1,6 +1,6 @@
 //! `$lookup`: adds documents of another collection to each input document.
 
-use super::{documents_of, joined, missing_source, parse_source, parse_sub_pipeline, split_documents};
+use super::{documents_of, join_values, missing_source, parse_source, parse_sub_pipeline, split_documents};
 use crate::Pipeline;
 use crate::add_fields::set_path;
 use document::path::Path;
@@ -225,7 +225,7 @@ impl Lookup {
         documents_of(operand.as_value(), &self.context_for(item)?).map(Some)
     }
 
-    /// Returns whether [`Lookup::given`] returns documents.
+    /// Returns whether [`Lookup::inline_documents`] returns documents.
     pub fn has_inline_documents(&self) -> bool {
         self.documents.is_some()
     }
@@ -349,7 +349,7 @@ impl JoinFields {
     fn values<'d>(&self, document: Doc<'d>) -> Vec<Value<'d>> {
         let mut values: Vec<Value<'d>> = Vec::new();
         let local: SmallVec<[&str; 4]> = self.local.components().collect();
-        joined::visit_values(document, &local, &mut |value| values.push(value));
+        join_values::visit_values(document, &local, &mut |value| values.push(value));
         if values.is_empty() {
             values.push(Value::Null);
         }

@@ -1,7 +1,7 @@
 //! `$out` and `$merge`: write the results of the pipeline to a collection.
 
 use super::{parse_sub_pipeline, unknown_field, wrong_type};
-use crate::{Pipeline, glance};
+use crate::{Pipeline, precheck};
 use document::{Collation, Doc, DocBuf, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::{HashMap, HashSet};
@@ -132,7 +132,7 @@ impl Merge {
     }
 
     fn parse_spec(&mut self, spec: Doc<'_>, context: &Context) -> Result<()> {
-        let (named, on_fields) = self.parse_fields(spec)?;
+        let (let_spec, on_fields) = self.parse_fields(spec)?;
         let alone = match self.when_matched {
             WhenMatched::KeepExisting => Some("keepExisting"),
             WhenMatched::Fail => Some("fail"),
@@ -151,20 +151,20 @@ impl Merge {
         }
         if let Some(fields) = on_fields {
             fields.iter().try_for_each(|path| check_field_path(path))?;
-            let mut known = HashSet::new();
-            if let Some(twice) = fields.iter().counted().find(|path| !known.insert((*path).clone())) {
+            let mut seen = HashSet::new();
+            if let Some(twice) = fields.iter().counted().find(|path| !seen.insert((*path).clone())) {
                 return Err(Error::new(Code(31465), format!("Found a duplicate field '{twice}'")));
             }
             self.has_explicit_on = true;
             self.on = fields;
         }
-        self.deferred_error = self.parse_let(named, spec.get("whenMatched"), context).err();
+        self.deferred_error = self.parse_let(let_spec, spec.get("whenMatched"), context).err();
         Ok(())
     }
 
     /// Parses the fields of a specification in their order; returns the values of `let` and `on`.
     fn parse_fields<'a>(&mut self, spec: Doc<'a>) -> Result<(Option<Doc<'a>>, Option<Vec<String>>)> {
-        let (mut named, mut on_fields) = (None, None);
+        let (mut let_spec, mut on_fields) = (None, None);
         for (name, value) in spec.iter().counted() {
             match name {
                 "let" | "whenNotMatched" if value.kind() == Kind::Null => {}
@@ -175,24 +175,24 @@ impl Merge {
                 "whenMatched" => self.when_matched = parse_when_matched(value)?,
                 "whenNotMatched" => self.when_not_matched = parse_when_not_matched(value)?,
                 "let" => {
-                    named = Some(value.as_document().ok_or_else(|| wrong_type("$merge", name, value, "object"))?);
+                    let_spec = Some(value.as_document().ok_or_else(|| wrong_type("$merge", name, value, "object"))?);
                 }
                 _ => return Err(unknown_field("$merge", name)),
             }
         }
         match spec.get("into") {
-            Some(_) => Ok((named, on_fields)),
+            Some(_) => Ok((let_spec, on_fields)),
             None => Err(missing("$merge.into")),
         }
     }
 
-    fn parse_let(&mut self, named: Option<Doc<'_>>, mode: Option<Value<'_>>, context: &Context) -> Result<()> {
+    fn parse_let(&mut self, let_spec: Option<Doc<'_>>, mode: Option<Value<'_>>, context: &Context) -> Result<()> {
         match (&mut self.when_matched, mode) {
             (WhenMatched::Pipeline { variables: slot, stages, around }, _) => {
-                let mut variables = named.map_or(Ok(Vec::new()), |named| parse_variables(named, context))?;
+                let mut variables = let_spec.map_or(Ok(Vec::new()), |let_spec| parse_variables(let_spec, context))?;
                 // If variables are named and nothing is inserted, the new document is not sent
                 // along.
-                let is_sent = named.is_none() || self.when_not_matched == WhenNotMatched::Insert;
+                let is_sent = let_spec.is_none() || self.when_not_matched == WhenNotMatched::Insert;
                 if is_sent && variables.iter().all(|(name, _)| name != "new") {
                     variables.push(("new".to_owned(), Expression::parse(Value::String("$$ROOT"), context)?));
                 }
@@ -206,7 +206,7 @@ impl Merge {
                 *slot = variables;
                 *around = context.variables.as_doc().to_owned();
             }
-            (_, mode) if named.is_some() => {
+            (_, mode) if let_spec.is_some() => {
                 let mode = mode.and_then(Value::as_str).unwrap_or("merge");
                 let message = format!("Cannot use 'let' variables with 'whenMatched: {mode}' mode");
                 return Err(Error::new(Code(51199), message));
@@ -224,7 +224,9 @@ impl Merge {
                 let mut merge = Merge::with_defaults(&Collation::SIMPLE);
                 merge.parse_fields(spec)?;
                 match &merge.when_matched {
-                    WhenMatched::Pipeline { stages, .. } => glance(stages.as_value().as_array().unwrap_or(Doc::EMPTY)),
+                    WhenMatched::Pipeline { stages, .. } => {
+                        precheck(stages.as_value().as_array().unwrap_or(Doc::EMPTY))
+                    }
                     _ => Ok(()),
                 }
             }
@@ -246,12 +248,12 @@ fn parse_variables(spec: Doc<'_>, context: &Context) -> Result<Vec<(String, Expr
     let context = Context { folding: Folding::Never, ..context.clone() };
     let mut variables: Vec<(String, Expression)> = Vec::new();
     // Of several fields with one name the last one counts, in its own position.
-    let places = spec.elements().counted().enumerate().map(|(place, element)| (element.key(), place));
-    let last: HashMap<&str, usize> = places.collect();
-    for (place, (name, value)) in spec.iter().counted().enumerate() {
+    let indices = spec.elements().counted().enumerate().map(|(index, element)| (element.key(), index));
+    let last: HashMap<&str, usize> = indices.collect();
+    for (index, (name, value)) in spec.iter().counted().enumerate() {
         check_variable_name(name)?;
         let expression = Expression::parse(value, &context)?;
-        if last.get(name) == Some(&place) {
+        if last.get(name) == Some(&index) {
             variables.push((name.to_owned(), expression));
         }
     }

@@ -131,10 +131,10 @@ pub(super) enum Bound<T> {
 }
 
 impl<T> Bound<T> {
-    fn resolve(self, here: T) -> Option<T> {
+    fn resolve(self, current: T) -> Option<T> {
         match self {
             Bound::Unbounded => None,
-            Bound::Current => Some(here),
+            Bound::Current => Some(current),
             Bound::By(offset) => Some(offset),
         }
     }

@@ -28,11 +28,11 @@ impl LinearFillState {
     ) -> Result<ValueBuf> {
         let lent = partition.get(row)?;
         let document = lent.as_item();
-        let place = sort_by.evaluate(document)?;
+        let sort_value = sort_by.evaluate(document)?;
         let value = input.evaluate(document)?;
         let kind = |evaluated: &Evaluated<'_>| evaluated.value().map(|value| value.kind());
-        if !kind(&place).is_some_and(|kind| kind.is_number() || kind == document::Kind::DateTime) {
-            let found = place.type_name();
+        if !kind(&sort_value).is_some_and(|kind| kind.is_number() || kind == document::Kind::DateTime) {
+            let found = sort_value.type_name();
             let message = format!("Value of the sortBy field must be numeric or a date, but found {found}");
             return Err(Error::type_mismatch(message));
         }
@@ -42,30 +42,30 @@ impl LinearFillState {
                 "Value to be filled must be numeric or nullish, but found {found}"
             )));
         }
-        let here = place.value_or_null().to_owned();
-        self.check_position(here.as_value())?;
-        self.previous_position = Some(here.clone());
+        let position = sort_value.value_or_null().to_owned();
+        self.check_position(position.as_value())?;
+        self.previous_position = Some(position.clone());
         if !value.is_nullish() {
             let value = value.value_or_null().to_owned();
-            self.left = Some((here, value.clone()));
+            self.left = Some((position, value.clone()));
             return Ok(value);
         }
         self.find_right(input, sort_by, partition, row)?;
         match (&self.left, &self.right) {
-            (Some(left), Some((_, place, value))) => interpolate(left, (place, value), here.as_value()),
+            (Some(left), Some((_, sort_value, value))) => interpolate(left, (sort_value, value), position.as_value()),
             _ => Ok(Value::Null.to_owned()),
         }
     }
 
-    fn check_position(&self, here: Value<'_>) -> Result<()> {
-        let Some(before) = self.previous_position.as_ref().map(ValueBuf::as_value) else { return Ok(()) };
-        if before.kind().is_number() != here.kind().is_number() {
-            let (before, here) = (before.kind().alias(), here.kind().alias());
+    fn check_position(&self, position: Value<'_>) -> Result<()> {
+        let Some(previous) = self.previous_position.as_ref().map(ValueBuf::as_value) else { return Ok(()) };
+        if previous.kind().is_number() != position.kind().is_number() {
+            let (previous, position) = (previous.kind().alias(), position.kind().alias());
             return Err(Error::type_mismatch(format!(
-                "Conflicting sort value types, previously received type {before}, but found {here}"
+                "Conflicting sort value types, previously received type {previous}, but found {position}"
             )));
         }
-        if equal(before, here) {
+        if equal(previous, position) {
             return Err(Error::new(Code(6050106), "There can be no repeated values in the sort field"));
         }
         Ok(())
@@ -82,13 +82,13 @@ impl LinearFillState {
             return Ok(());
         }
         self.right = None;
-        for ahead in row + 1..partition.len() {
+        for index in row + 1..partition.len() {
             steps::step();
-            let document = partition.get(ahead)?;
+            let document = partition.get(index)?;
             let value = input.evaluate(document.as_item())?;
             if !value.is_nullish() {
-                let place = sort_by.evaluate(document.as_item())?;
-                self.right = Some((ahead, place.value_or_null().to_owned(), value.value_or_null().to_owned()));
+                let sort_value = sort_by.evaluate(document.as_item())?;
+                self.right = Some((index, sort_value.value_or_null().to_owned(), value.value_or_null().to_owned()));
                 return Ok(());
             }
         }
@@ -98,11 +98,11 @@ impl LinearFillState {
     }
 }
 
-fn interpolate(left: &(ValueBuf, ValueBuf), right: (&ValueBuf, &ValueBuf), here: Value<'_>) -> Result<ValueBuf> {
+fn interpolate(left: &(ValueBuf, ValueBuf), right: (&ValueBuf, &ValueBuf), position: Value<'_>) -> Result<ValueBuf> {
     let rise = apply("$subtract", &[right.1.as_value(), left.1.as_value()])?;
     let run = apply("$subtract", &[right.0.as_value(), left.0.as_value()])?;
     let slope = apply("$divide", &[rise.as_value(), run.as_value()])?;
-    let distance = apply("$subtract", &[here, left.0.as_value()])?;
+    let distance = apply("$subtract", &[position, left.0.as_value()])?;
     let change = apply("$multiply", &[slope.as_value(), distance.as_value()])?;
     apply("$add", &[left.1.as_value(), change.as_value()])
 }

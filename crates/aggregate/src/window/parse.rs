@@ -52,7 +52,7 @@ impl WindowFunction {
     /// Returns the last row of a partition that the one at `row` depends on; `None` if that may be
     /// any.
     pub fn last_row_needed(&self, row: usize) -> Option<usize> {
-        let ahead = match self {
+        let offset = match self {
             WindowFunction::Growing(_, bounds)
             | WindowFunction::Sliding(_, bounds)
             | WindowFunction::End { bounds, .. }
@@ -65,7 +65,7 @@ impl WindowFunction {
             WindowFunction::Rank | WindowFunction::DenseRank | WindowFunction::DocumentNumber => 0,
             WindowFunction::MovingAverage { .. } | WindowFunction::CarryForward(_) => 0,
         };
-        Some(row.saturating_add(usize::try_from(ahead).unwrap_or(0)))
+        Some(row.saturating_add(usize::try_from(offset).unwrap_or(0)))
     }
 }
 
@@ -208,14 +208,14 @@ impl FunctionParser<'_> {
 
     /// Parses functions that take a window and nothing else.
     fn parse_windowed(&self, name: &str, spec: Doc<'_>, argument: Value<'_>) -> Result<WindowFunction> {
-        let named = matches!(
+        let is_known = matches!(
             name,
             "$first" | "$last" | "$firstN" | "$lastN" | "$minN" | "$maxN" | "$top" | "$topN" | "$bottom" | "$bottomN"
         );
         let unknown = spec.elements().find(|element| element.key() != "window" && element.key() != name);
         if let Some(unknown) = unknown {
             let unknown = unknown.key();
-            return Err(Error::failed_to_parse(match named {
+            return Err(Error::failed_to_parse(match is_known {
                 true => format!("{name} got unexpected argument: {unknown}"),
                 false => format!("Window function found an unknown argument: {unknown}"),
             }));

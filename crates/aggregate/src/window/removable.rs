@@ -194,11 +194,11 @@ impl RemovableCovariance {
             self.products.add(special);
             return Ok(());
         }
-        let before = self.x.value();
+        let mean_before = self.x.value();
         self.x.add(x);
         self.y.add(y);
         self.count += 1;
-        if let (Some(x_mean), Some(y_mean)) = (before, self.y.value()) {
+        if let (Some(x_mean), Some(y_mean)) = (mean_before, self.y.value()) {
             self.products.add(product_of_differences((x, x_mean), (y, y_mean))?);
         }
         Ok(())
@@ -213,11 +213,11 @@ impl RemovableCovariance {
             *self = RemovableCovariance::default();
             return Ok(());
         }
-        let before = self.y.value();
+        let mean_before = self.y.value();
         self.x.remove(x);
         self.y.remove(y);
         self.count -= 1;
-        if let (Some(x_mean), Some(y_mean)) = (self.x.value(), before) {
+        if let (Some(x_mean), Some(y_mean)) = (self.x.value(), mean_before) {
             self.products.remove(product_of_differences((x, x_mean), (y, y_mean))?);
         }
         Ok(())
@@ -272,9 +272,9 @@ pub(super) struct RemovableIntegral {
 
 impl RemovableIntegral {
     /// Adds a point. `has_unit`: positions are dates, otherwise numbers.
-    pub fn add(&mut self, place: Value<'_>, value: Value<'_>, has_unit: bool) -> Result<()> {
-        let is_date = matches!(place, Value::DateTime(_));
-        if !(is_date || place.kind().is_number()) || !value.kind().is_number() {
+    pub fn add(&mut self, position: Value<'_>, value: Value<'_>, has_unit: bool) -> Result<()> {
+        let is_date = matches!(position, Value::DateTime(_));
+        if !(is_date || position.kind().is_number()) || !value.kind().is_number() {
             let message = "The input value of $integral window function must be a vector of 2 value, the first value \
                            must be numeric or date type and the second must be numeric.";
             return Err(Error::new(Code(5423900), message));
@@ -287,12 +287,12 @@ impl RemovableIntegral {
             let message = "$integral (with no 'unit') expects the sortBy field to be numeric";
             return Err(Error::new(Code(5423902), message));
         }
-        let point = (place.to_owned(), value.to_owned());
+        let point = (position.to_owned(), value.to_owned());
         if is_nan(&point) {
             self.nans += 1;
         }
-        if let Some(before) = self.points.back() {
-            self.area.add(trapezoid(before, &point)?);
+        if let Some(left) = self.points.back() {
+            self.area.add(trapezoid(left, &point)?);
         }
         self.points.push_back(point);
         Ok(())
@@ -325,13 +325,15 @@ impl RemovableIntegral {
     }
 }
 
-fn is_nan((place, value): &(ValueBuf, ValueBuf)) -> bool {
-    [place, value].into_iter().any(|value| Number::from_value(value.as_value()).is_some_and(|it| it.to_f64().is_nan()))
+fn is_nan((position, value): &(ValueBuf, ValueBuf)) -> bool {
+    [position, value]
+        .into_iter()
+        .any(|value| Number::from_value(value.as_value()).is_some_and(|it| it.to_f64().is_nan()))
 }
 
-fn trapezoid(before: &(ValueBuf, ValueBuf), behind: &(ValueBuf, ValueBuf)) -> Result<Number> {
-    let width = apply("$subtract", &[behind.0.as_value(), before.0.as_value()])?;
-    let height = apply("$add", &[before.1.as_value(), behind.1.as_value()])?;
+fn trapezoid(left: &(ValueBuf, ValueBuf), right: &(ValueBuf, ValueBuf)) -> Result<Number> {
+    let width = apply("$subtract", &[right.0.as_value(), left.0.as_value()])?;
+    let height = apply("$add", &[left.1.as_value(), right.1.as_value()])?;
     let rectangle = apply("$multiply", &[width.as_value(), height.as_value()])?;
     let area = apply("$divide", &[rectangle.as_value(), Value::Int32(2)])?;
     Ok(Number::from_value(area.as_value()).unwrap_or(Number::Int32(0)))

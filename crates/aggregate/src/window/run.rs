@@ -140,7 +140,7 @@ impl FunctionState {
         self.compute(function, stage, partition, row).map(RowResult::Value)
     }
 
-    /// Writes the held value ([`Outcome::Held`]) under a name, directly from its buffer, so that it
+    /// Writes the held value ([`RowResult::Held`]) under a name, directly from its buffer, so that it
     /// is copied once.
     pub fn write_held(&self, function: &WindowFunction, name: &str, writer: &mut DocWriter<'_>) {
         let (WindowFunction::Growing(accumulator, _), FunctionState::Growing { state, value, .. }) = (function, self)
@@ -153,7 +153,7 @@ impl FunctionState {
         }
     }
 
-    /// Like [`Run::next`], for functions that compute a new value for each row. `None` is a missing
+    /// Like [`FunctionState::next`], for functions that compute a new value for each row. `None` is a missing
     /// value.
     fn compute(
         &mut self,
@@ -166,9 +166,9 @@ impl FunctionState {
         let document = lent.as_item();
         match (function, self) {
             (WindowFunction::Sliding(sliding, bounds), FunctionState::Sliding { windowing, window, held }) => {
-                let wanted = windowing.window(bounds, row, partition.len())?;
+                let target = windowing.window(bounds, row, partition.len())?;
                 let mut source = WindowSource { sliding, stage, partition };
-                held.move_to(window, wanted, &mut source)?;
+                held.move_to(window, target, &mut source)?;
                 held.value(sliding).map(Some)
             }
             (WindowFunction::End { input, last, bounds }, FunctionState::Ends(windowing)) => {
@@ -247,10 +247,10 @@ fn derivative(
     };
     let (left, right) = (partition.get(window.start)?, partition.get(window.end - 1)?);
     let (left, right) = (left.as_item(), right.as_item());
-    let places = [sort_by.evaluate(left)?, sort_by.evaluate(right)?];
+    let positions = [sort_by.evaluate(left)?, sort_by.evaluate(right)?];
     let is_date = |value: Value<'_>| matches!(value, Value::DateTime(_));
-    for place in &places {
-        let value = place.value_or_null();
+    for position in &positions {
+        let value = position.value_or_null();
         if unit.is_some() && !is_date(value) {
             let message = "$derivative with 'unit' expects the sortBy field to be a Date";
             return Err(Error::new(Code(5624900), message));
@@ -260,8 +260,8 @@ fn derivative(
             return Err(Error::new(Code(5624901), message));
         }
     }
-    for place in &places {
-        if unit.is_none() && !place.value_or_null().kind().is_number() {
+    for position in &positions {
+        if unit.is_none() && !position.value_or_null().kind().is_number() {
             let message = "$derivative (with no 'unit') expects the sortBy field to be numeric";
             return Err(Error::new(Code(5624902), message));
         }
@@ -271,7 +271,7 @@ fn derivative(
         return Err(Error::new(Code(5624903), "$derivative input must not be null or missing"));
     }
     let rise = apply("$subtract", &[values[1].value_or_null(), values[0].value_or_null()])?;
-    let run = apply("$subtract", &[places[1].value_or_null(), places[0].value_or_null()])?;
+    let run = apply("$subtract", &[positions[1].value_or_null(), positions[0].value_or_null()])?;
     if Number::from_value(run.as_value()).is_some_and(Number::is_zero) {
         return Ok(Value::Null.to_owned());
     }
@@ -341,21 +341,21 @@ impl SlidingState {
     fn move_to(
         &mut self,
         window: &mut Option<Range<usize>>,
-        wanted: Range<usize>,
+        target: Range<usize>,
         source: &mut WindowSource<'_>,
     ) -> Result<()> {
-        let now = window.clone().unwrap_or(wanted.start..wanted.start);
-        let first_new = now.end.max(wanted.start);
-        for index in first_new..wanted.end {
+        let current = window.clone().unwrap_or(target.start..target.start);
+        let first_new = current.end.max(target.start);
+        for index in first_new..target.end {
             steps::step();
             let document = source.partition.get(index)?;
             self.enter(source, document.as_item())?;
         }
-        for _ in now.start..wanted.start.min(now.end) {
+        for _ in current.start..target.start.min(current.end) {
             steps::step();
             self.leave()?;
         }
-        *window = Some(wanted.start..wanted.end.max(first_new));
+        *window = Some(target.start..target.end.max(first_new));
         Ok(())
     }
 
@@ -390,8 +390,8 @@ impl SlidingState {
             (SlidingState::Integral(integral), SlidingFunction::Integral { input, unit }) => {
                 let value = input.evaluate(document)?;
                 if let Some(sort_by) = &source.stage.sort_by {
-                    let place = sort_by.evaluate(document)?;
-                    integral.add(place.value_or_null(), value.value_or_null(), unit.is_some())?;
+                    let position = sort_by.evaluate(document)?;
+                    integral.add(position.value_or_null(), value.value_or_null(), unit.is_some())?;
                 }
             }
             (SlidingState::List(list, _), SlidingFunction::Push(operand)) => {

@@ -80,7 +80,7 @@ pub fn read_first(call: &Call<'_>) -> Result<()> {
     check_name(call)?;
     let arguments = Arguments::read(call.all_fields())?;
     check_cursor(&arguments)?;
-    aggregate::glance(arguments.pipeline)
+    aggregate::precheck(arguments.pipeline)
 }
 
 pub fn check_cursor(arguments: &Arguments<'_>) -> Result<()> {
@@ -168,7 +168,7 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
 
 /// The namespace: a collection, or for `aggregate: 1` the database itself, which only some first stages can do with.
 pub fn aggregated_namespace(database: &str, first: Element<'_>, pipeline: Doc<'_>) -> Result<Namespace> {
-    aggregate::glance(pipeline)?;
+    aggregate::precheck(pipeline)?;
     if let Some(stage) = pipeline.values().next().and_then(Value::as_document).and_then(Doc::first) {
         source_stage::check(stage)?;
     }

@@ -206,7 +206,7 @@ pub fn check_update(field: Element<'_>) -> Result<Element<'_>> {
     match field.kind {
         Kind::Document => Ok(field),
         Kind::Array => {
-            aggregate::glance(field.value().as_array().unwrap_or(Doc::EMPTY))?;
+            aggregate::precheck(field.value().as_array().unwrap_or(Doc::EMPTY))?;
             Ok(field)
         }
         _ => Err(Error::failed_to_parse("Update argument must be either an object or an array")),

@@ -69,8 +69,8 @@ impl ProjectionWalk<'_> {
             FieldAction::Nested(fields) => return self.nested_fields(fields, element, pick, out),
             FieldAction::Slice(slice) if element.kind == Kind::Array => {
                 let mut array = out.array(element.key());
-                let kept = slice.elements(nested(element)).counted();
-                kept.for_each(|element| array.push_raw(element.kind, element.raw_value()));
+                let elements = slice.elements(nested(element)).counted();
+                elements.for_each(|element| array.push_raw(element.kind, element.raw_value()));
             }
             FieldAction::Slice(_) => out.append_element(element),
             // Computed fields take the position of a field only at levels that include unnamed

@@ -84,7 +84,7 @@ impl<'c> ProjectionParser<'c> {
     }
 
     pub fn parse(mut self, spec: Doc<'_>) -> Result<Projection> {
-        let around = self.context.requests.take();
+        let outer_requests = self.context.requests.take();
         for element in spec.elements().counted() {
             match as_boolean(element.value()) {
                 Some(flag) if element.key() == "_id" => {
@@ -99,7 +99,7 @@ impl<'c> ProjectionParser<'c> {
         self.insert_id(mode)?;
         self.context.folding.settle(self.failure)?;
         let needs = self.context.requests.take();
-        self.context.requests.add(around.and(needs));
+        self.context.requests.add(outer_requests.and(needs));
         Ok(Projection { mode, root: self.root, positional: self.positional, needs, ..Projection::default() })
     }
 

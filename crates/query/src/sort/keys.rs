@@ -92,12 +92,12 @@ fn append_single(part: &SortPart, collation: &Collation, document: Doc<'_>, out:
     if let Some(value) = scalar_at(&part.path, document) {
         return encode(Some(value), part.ascending, collation, out);
     }
-    let wanted = if part.ascending { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater };
+    let better = if part.ascending { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater };
     let mut first: Option<Value<'_>> = None;
     let _ = part.path.visit_keys(document, &mut |key| {
         let value = key.sort_value();
         steps::step();
-        if first.is_none_or(|first| collation.compare(value, first) == wanted) {
+        if first.is_none_or(|first| collation.compare(value, first) == better) {
             first = Some(value);
         }
         ControlFlow::Continue(())

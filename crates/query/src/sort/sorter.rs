@@ -78,7 +78,7 @@ impl EntryArena {
         }
         let index = self.pieces.len() - 1;
         let Some(piece) = self.pieces.last_mut() else { return 0 };
-        let place = EntryLocation {
+        let location = EntryLocation {
             prefix: prefix(key),
             piece: index as u32,
             offset: piece.len() as u32,
@@ -88,20 +88,20 @@ impl EntryArena {
         piece.extend_from_slice(key);
         piece.extend_from_slice(document);
         piece.extend_from_slice(metadata);
-        self.locations.push(place);
+        self.locations.push(location);
         bytes + size_of::<EntryLocation>()
     }
 
-    fn bytes(&self, place: EntryLocation) -> (&[u8], &[u8]) {
-        let start = place.offset as usize;
-        let middle = start + place.key_bytes as usize;
-        let piece = self.pieces.get(place.piece as usize).map_or(&[][..], Vec::as_slice);
-        (&piece[start..middle], &piece[middle..middle + place.item_bytes as usize])
+    fn bytes(&self, location: EntryLocation) -> (&[u8], &[u8]) {
+        let start = location.offset as usize;
+        let middle = start + location.key_bytes as usize;
+        let piece = self.pieces.get(location.piece as usize).map_or(&[][..], Vec::as_slice);
+        (&piece[start..middle], &piece[middle..middle + location.item_bytes as usize])
     }
 
     fn sort(&mut self) {
-        let mut places = std::mem::take(&mut self.locations);
-        places.sort_unstable_by(|a, b| {
+        let mut locations = std::mem::take(&mut self.locations);
+        locations.sort_unstable_by(|a, b| {
             steps::step();
             let whole = || {
                 let (a, b) = (self.bytes(*a).0, self.bytes(*b).0);
@@ -111,7 +111,7 @@ impl EntryArena {
             // Pieces fill up in the order of arrival.
             a.prefix.cmp(&b.prefix).then_with(whole).then((a.piece, a.offset).cmp(&(b.piece, b.offset)))
         });
-        self.locations = places;
+        self.locations = locations;
     }
 }
 
@@ -128,14 +128,14 @@ impl Sorter {
     /// Past the budget's memory, [`Sorter::push`] writes a sorted run to disk, or fails with 292.
     pub fn new(sort: Sort, limit: Option<usize>, budget: impl Into<Budget>) -> Sorter {
         let limit = limit.filter(|limit| *limit > 0);
-        let kept =
+        let buffer =
             if limit.is_some() { SortBuffer::First(BinaryHeap::new()) } else { SortBuffer::All(EntryArena::default()) };
         Sorter {
             sort,
             limit: limit.unwrap_or(usize::MAX),
             budget: budget.into(),
             memory_bytes: 0,
-            buffer: kept,
+            buffer: buffer,
             runs: None,
             key: Vec::new(),
             metadata: MetadataBuf::default(),
@@ -173,16 +173,16 @@ impl Sorter {
         Ok(first.peek().is_none_or(|last| *self.key < *last.key))
     }
 
-    /// Like [`Sorter::push`]; `lead` writes a key that sorts before the sort's own key.
+    /// Like [`Sorter::push`]; `write_prefix` writes a key that sorts before the sort's own key.
     pub fn push_with_prefix<'d>(
         &mut self,
         item: impl Into<Item<'d>>,
-        lead: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+        write_prefix: impl FnOnce(&mut Vec<u8>) -> Result<()>,
     ) -> Result<()> {
         let item = item.into();
         steps::step();
         self.key.clear();
-        lead(&mut self.key)?;
+        write_prefix(&mut self.key)?;
         self.sort.key(item, &mut self.key)?;
         match &mut self.buffer {
             SortBuffer::All(heap) => self.memory_bytes += heap.push(&self.key, item),
@@ -221,9 +221,9 @@ impl Sorter {
         match std::mem::replace(&mut self.buffer, SortBuffer::All(EntryArena::default())) {
             SortBuffer::All(mut heap) => {
                 heap.sort();
-                for place in &heap.locations {
+                for location in &heap.locations {
                     steps::step();
-                    let (key, document) = heap.bytes(*place);
+                    let (key, document) = heap.bytes(*location);
                     runs.push(key, document)?;
                 }
             }
@@ -283,9 +283,9 @@ impl Sorted {
         }
         let (key, item) = match &mut self.source {
             SortedEntries::Memory { heap, next } => {
-                let Some(place) = heap.locations.get(*next) else { return Ok(None) };
+                let Some(location) = heap.locations.get(*next) else { return Ok(None) };
                 *next += 1;
-                let (key, document) = heap.bytes(*place);
+                let (key, document) = heap.bytes(*location);
                 (key.to_vec(), document.to_vec())
             }
             SortedEntries::Limited(entries) => match entries.next() {
@@ -307,10 +307,10 @@ impl Sorted {
             return Ok(None);
         }
         if let SortedEntries::Memory { heap, next } = &mut self.source {
-            let Some(place) = heap.locations.get(*next) else { return Ok(None) };
+            let Some(location) = heap.locations.get(*next) else { return Ok(None) };
             *next += 1;
             self.remaining -= 1;
-            return Ok(Some(look(Item::from_bytes(heap.bytes(*place).1))));
+            return Ok(Some(look(Item::from_bytes(heap.bytes(*location).1))));
         }
         if let SortedEntries::Disk(merge) = &mut self.source {
             let looked = merge.next_with(|_, item| look(Item::from_bytes(item)))?;
