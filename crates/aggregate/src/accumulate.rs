@@ -1,6 +1,7 @@
 //! Accumulators: the values that `$group` and its relatives compute per group.
 //!
-//! An [`Accumulator`] is the specification, an [`AccumulatorState`] its intermediate result in one group.
+//! An [`Accumulator`] is the specification, an [`AccumulatorState`] its intermediate result in one
+//! group.
 
 mod collect;
 pub(crate) mod spill;
@@ -18,7 +19,7 @@ use steps::Counted;
 use top::RankedValues;
 pub(crate) use top::Top;
 use values::number::{Number, Sum};
-pub(super) use values::unique::{Unique, hash_of};
+pub(super) use values::value_set::{ValueSet, hash_of};
 
 /// Maximal size of one group's state, whether the stage may use the disk or not.
 const STATE_BYTES_MAX: usize = 100 * 1024 * 1024;
@@ -81,7 +82,7 @@ pub(crate) enum AccumulatorState {
         bytes: Vec<u8>,
         count: u32,
     },
-    Set(Box<Unique>),
+    Set(Box<ValueSet>),
     Deviation {
         count: u64,
         mean: f64,
@@ -90,10 +91,10 @@ pub(crate) enum AccumulatorState {
     Merged(MergedFields),
     SelectN {
         limit: usize,
-        kept: SelectedValues,
+        selected: SelectedValues,
         bytes: usize,
         /// No further value would change it.
-        over: bool,
+        is_complete: bool,
     },
     Top {
         limit: usize,
@@ -245,14 +246,14 @@ impl Accumulator {
             Accumulator::Average(_) => AccumulatorState::Average { sum: Sum::default(), count: 0 },
             Accumulator::Extreme(..) | Accumulator::First(..) | Accumulator::Last(_) => AccumulatorState::One(None),
             Accumulator::Push(_) => AccumulatorState::Array { bytes: vec![0; 4], count: 0 },
-            Accumulator::AddToSet(_, collation) => AccumulatorState::Set(Box::new(Unique::new(collation.clone()))),
+            Accumulator::AddToSet(_, collation) => AccumulatorState::Set(Box::new(ValueSet::new(collation.clone()))),
             Accumulator::Deviation { .. } => AccumulatorState::Deviation { count: 0, mean: 0.0, squares: 0.0 },
             Accumulator::MergeObjects(..) => AccumulatorState::Merged(MergedFields::default()),
             Accumulator::SelectN(select_n) => AccumulatorState::SelectN {
                 limit: select_n.limit(key)?,
-                kept: select_n.new_values(),
+                selected: select_n.new_values(),
                 bytes: 0,
-                over: false,
+                is_complete: false,
             },
             Accumulator::Top(top) => {
                 AccumulatorState::Top { limit: top.limit(key)?, ranked: RankedValues::new(), arrivals: 0, bytes: 0 }
@@ -301,7 +302,9 @@ impl Accumulator {
     /// arrived.
     pub fn skipped_operand(&self, state: &AccumulatorState) -> Option<&Operand> {
         match (self, state) {
-            (Accumulator::SelectN(select_n), AccumulatorState::SelectN { over: true, .. }) => Some(select_n.input()),
+            (Accumulator::SelectN(select_n), AccumulatorState::SelectN { is_complete: true, .. }) => {
+                Some(select_n.input())
+            }
             _ => None,
         }
     }
@@ -330,8 +333,11 @@ impl Accumulator {
                 self.check_size(merged.memory_bytes())?;
                 grown
             }
-            (Accumulator::SelectN(_), AccumulatorState::SelectN { over: true, .. }) => 0,
-            (Accumulator::SelectN(select_n), AccumulatorState::SelectN { limit, kept, bytes, over }) => {
+            (Accumulator::SelectN(_), AccumulatorState::SelectN { is_complete: true, .. }) => 0,
+            (
+                Accumulator::SelectN(select_n),
+                AccumulatorState::SelectN { limit, selected: kept, bytes, is_complete: over },
+            ) => {
                 // MongoDB computes one value more than it retains of the first ones.
                 *over = matches!(select_n.selection(), Selection::First) && kept.len() >= *limit;
                 let grown = select_n.add(*limit, kept, row.item())?;
@@ -390,7 +396,7 @@ impl Accumulator {
                 }
             }
             AccumulatorState::Merged(merged) => merged.write(&mut writer.document(name)),
-            AccumulatorState::SelectN { kept, .. } => {
+            AccumulatorState::SelectN { selected: kept, .. } => {
                 let mut array = writer.array(name);
                 match self {
                     Accumulator::SelectN(select_n) => {

@@ -12,7 +12,7 @@ use query::expression::second_engine;
 use query::{Context, Expression, Item};
 use std::sync::Arc;
 use steps::Counted;
-use values::spill::{Budget, Entry, Merge, Runs};
+use values::spill::{Budget, Entry, MergedRuns, Runs};
 
 /// Approximate overhead of a group besides its key and its states, in bytes.
 const GROUP_BYTES: usize = 64;
@@ -438,7 +438,7 @@ impl DocumentSource for GroupOutput {
 /// Groups that are read back from disk, in the order of their keys.
 struct SpilledGroupOutput {
     group: Arc<Group>,
-    merge: Merge,
+    merge: MergedRuns,
     /// The first piece of the next group.
     next_entry: Option<Entry>,
     scratch: Vec<u8>,
@@ -448,7 +448,7 @@ impl SpilledGroupOutput {
     fn next_piece(&mut self) -> Result<Option<Entry>> {
         match self.next_entry.take() {
             Some(entry) => Ok(Some(entry)),
-            None => self.merge.next(),
+            None => self.merge.next_entry(),
         }
     }
 

@@ -152,7 +152,7 @@ fn append_match(arranged: &mut Vec<Stage>, root: Node) {
         let Some(mut changes) = changes_of(&arranged[at - 1]) else { break };
         // Like every stage, a sort stays behind some conditions in MongoDB. It shows if an
         // expression fails for a document.
-        changes.none &= !moving.iter().any(has_expression);
+        changes.unchanged &= !moving.iter().any(has_expression);
         if matches!(arranged[at - 1], Stage::Group(_)) && moving.iter().any(tests_existence_of_id) {
             break;
         }
@@ -240,12 +240,12 @@ fn match_stage(mut all: Vec<Node>) -> Stage {
 /// Returns what a stage does to paths; `None` for a stage before which no condition can be tested.
 fn changes_of(stage: &Stage) -> Option<Changes> {
     Some(match stage {
-        Stage::Sort { .. } => Changes { none: true, ..Changes::default() },
+        Stage::Sort { .. } => Changes { unchanged: true, ..Changes::default() },
         Stage::AddFields(fields) => fields.changes(),
         // MongoDB does so as well. Null and missing are one key; it then sees only the one that
         // the condition selects.
         Stage::Group(group) => {
-            Changes { kept: Some(Vec::new()), renamed: group.renames().to_vec(), ..Changes::default() }
+            Changes { retained: Some(Vec::new()), renamed: group.renames().to_vec(), ..Changes::default() }
         }
         Stage::Project(project) => project.changes(),
         Stage::Unwind(unwind) => Changes { written: unwind.written_paths(), ..Changes::default() },
@@ -273,7 +273,7 @@ fn split_by_changes(conditions: &[Node], changes: &Changes) -> (Vec<Node>, Vec<N
             Node::Nor(parts) if parts.len() > 1 => {
                 let (mut free_parts, mut bound_parts) = (Vec::new(), Vec::new());
                 for part in parts {
-                    match changes.undone(part) {
+                    match changes.before_stage(part) {
                         Some(part) => free_parts.push(part),
                         None => bound_parts.push(part.clone()),
                     }
@@ -281,7 +281,7 @@ fn split_by_changes(conditions: &[Node], changes: &Changes) -> (Vec<Node>, Vec<N
                 free.extend(Some(free_parts).filter(|parts| !parts.is_empty()).map(Node::Nor));
                 bound.extend(Some(bound_parts).filter(|parts| !parts.is_empty()).map(Node::Nor));
             }
-            condition => match changes.undone(condition) {
+            condition => match changes.before_stage(condition) {
                 Some(condition) => free.push(condition),
                 None => bound.push(condition.clone()),
             },

@@ -40,10 +40,10 @@ pub(super) struct Section {
 enum StageState {
     Match(Arc<Predicate>),
     Limit {
-        left: u64,
+        remaining: u64,
     },
     Skip {
-        left: u64,
+        remaining: u64,
     },
     AddFields(Arc<AddFields>, Vec<u8>),
     Project(Arc<reshape::Project>, Vec<u8>),
@@ -154,8 +154,8 @@ impl StageState {
                 let limit = limit.and_then(|limit| usize::try_from(limit).ok());
                 StageState::Blocking(Box::new(Sorter::new(sort.clone(), limit, budget.clone())))
             }
-            Stage::Limit(left) => StageState::Limit { left: *left },
-            Stage::Skip(left) => StageState::Skip { left: *left },
+            Stage::Limit(left) => StageState::Limit { remaining: *left },
+            Stage::Skip(left) => StageState::Skip { remaining: *left },
             Stage::AddFields(fields) => StageState::AddFields(fields.clone(), Vec::new()),
             Stage::Project(project) => StageState::Project(project.clone(), Vec::new()),
             Stage::ReplaceRoot(replace) => StageState::ReplaceRoot(replace.clone()),
@@ -310,12 +310,12 @@ fn push_through(steps: &mut [StageState], item: Item<'_>, out: &mut VecDeque<Ite
             *count += 1;
             Ok(Demand::More)
         }
-        StageState::Skip { left } if *left > 0 => {
+        StageState::Skip { remaining: left } if *left > 0 => {
             *left -= 1;
             Ok(Demand::More)
         }
         StageState::Skip { .. } => push_through(rest, item, out),
-        StageState::Limit { left } => push_limited(left, rest, item, out),
+        StageState::Limit { remaining: left } => push_limited(left, rest, item, out),
         StageState::AddFields(fields, scratch) => {
             scratch.clear();
             fields.apply(item, scratch)?;
@@ -452,7 +452,7 @@ fn emit_one(
     pace: &mut Pacer<'_>,
 ) -> Result<bool> {
     if matches!(step, StageState::Blocking(_)) {
-        let holder = std::mem::replace(step, StageState::Limit { left: 0 });
+        let holder = std::mem::replace(step, StageState::Limit { remaining: 0 });
         if let StageState::Blocking(holder) = holder {
             *step = StageState::Emitting(holder.finish()?);
         }
@@ -464,7 +464,7 @@ fn emit_one(
                 return Ok(true);
             }
             // Frees the documents that it held.
-            *step = StageState::Limit { left: 0 };
+            *step = StageState::Limit { remaining: 0 };
         }
         StageState::Count { name, count } if *count > 0 => {
             let total = std::mem::take(count);

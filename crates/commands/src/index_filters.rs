@@ -134,7 +134,7 @@ pub async fn of_request(
     request: &Request<'_>,
     collation: Option<Doc<'_>>,
 ) -> Result<Option<Arc<IndexFilter>>> {
-    let paths = || request.projection.as_ref().and_then(Projection::paths);
+    let paths = || request.projection.as_ref().and_then(Projection::paths_read);
     find(call, namespace, request.predicate.as_ref(), request.sort.as_ref(), paths, collation).await
 }
 

@@ -216,7 +216,7 @@ impl<'s> Iterator for Tokens<'s> {
             }
         };
         self.position += length;
-        let token = Token { kind: kind, start, after_space: self.after_space };
+        let token = Token { kind, start, after_space: self.after_space };
         self.after_space = self.skip_space();
         Some(token)
     }

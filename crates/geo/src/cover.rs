@@ -1,7 +1,7 @@
 //! Covering a region by cells of a quadtree, for scans of a geospatial index.
 //!
-//! Cells are S2's on the sphere ([`ranges_on_sphere`]) and the squares of a [`Grid`] on the plane. A
-//! covering contains the whole region, and may contain more.
+//! Cells are S2's on the sphere ([`ranges_on_sphere`]) and the squares of a [`Grid`] on the plane.
+//! A covering contains the whole region, and may contain more.
 
 use super::flat;
 use super::near::{Metric, Near};

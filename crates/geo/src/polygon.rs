@@ -255,7 +255,7 @@ fn rings_meet_outline(rings: &[Ring], outline: &Ring) -> bool {
 /// Parts of a line; adjoining parts are joined.
 #[derive(Default)]
 struct LineParts {
-    done: Vec<Vec<Point>>,
+    finished: Vec<Vec<Point>>,
     last: Vec<Point>,
 }
 
@@ -268,7 +268,7 @@ impl LineParts {
             last.last().is_some_and(|last| last.distance(&point).rad() > LineParts::MERGED_RADIANS)
         };
         if is_apart(&self.last, from) {
-            self.done.push(std::mem::take(&mut self.last));
+            self.finished.push(std::mem::take(&mut self.last));
         }
         if self.last.is_empty() {
             self.last.push(from);
@@ -280,9 +280,9 @@ impl LineParts {
 
     fn finish(mut self) -> Vec<Vec<Point>> {
         if !self.last.is_empty() {
-            self.done.push(self.last);
+            self.finished.push(self.last);
         }
-        self.done
+        self.finished
     }
 }
 

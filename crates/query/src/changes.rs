@@ -14,31 +14,31 @@ pub struct Changes {
     /// Paths whose values change.
     pub written: Vec<String>,
     /// The only paths that remain; `None` if all do.
-    pub kept: Option<Vec<String>>,
+    pub retained: Option<Vec<String>>,
     /// Whether documents do not change.
-    pub none: bool,
+    pub unchanged: bool,
     /// Paths that have the value of a former top-level field: new path, old name.
     pub renamed: Vec<(String, String)>,
 }
 
 impl Changes {
     /// Returns the form that a condition has before the stage, if it can be tested there.
-    pub fn undone(&self, condition: &Node) -> Option<Node> {
+    pub fn before_stage(&self, condition: &Node) -> Option<Node> {
         steps::step();
-        if self.none {
+        if self.unchanged {
             return Some(condition.clone());
         }
-        let kept = self.kept.as_ref().map_or(0, Vec::len);
+        let kept = self.retained.as_ref().map_or(0, Vec::len);
         if self.written.len() + self.renamed.len() + kept > PATHS_MAX {
             return None;
         }
-        let all = |parts: &[Node]| parts.iter().map(|part| self.undone(part)).collect::<Option<Vec<_>>>();
+        let all = |parts: &[Node]| parts.iter().map(|part| self.before_stage(part)).collect::<Option<Vec<_>>>();
         Some(match condition {
             Node::And(parts) => Node::And(all(parts)?),
             Node::Or(parts) => Node::Or(all(parts)?),
             Node::Nor(parts) => Node::Nor(all(parts)?),
             Node::Path { test, .. } if is_about_arrays(test) => return None,
-            Node::Path { path, test } => Node::Path { path: self.undone_path(path)?, test: test.clone() },
+            Node::Path { path, test } => Node::Path { path: self.path_before_stage(path)?, test: test.clone() },
             Node::Expression(expression) => {
                 let reads = expression.paths()?;
                 let free = reads.iter().all(|path| self.old_path(path).is_some() || !self.touches(path));
@@ -49,10 +49,10 @@ impl Changes {
         })
     }
 
-    fn undone_path(&self, path: &Path) -> Option<Path> {
+    fn path_before_stage(&self, path: &Path) -> Option<Path> {
         match self.old_path(path.as_str()) {
             Some(old) => Some(Path::new(&old)),
-            None => (!self.touches(read_part(path))).then(|| path.clone()),
+            None => (!self.touches(field_prefix(path))).then(|| path.clone()),
         }
     }
 
@@ -65,13 +65,13 @@ impl Changes {
     fn touches(&self, path: &str) -> bool {
         self.written.iter().counted().any(|written| is_within(path, written) || is_within(written, path))
             || self.renamed.iter().counted().any(|(new, _)| is_within(path, new))
-            || self.kept.as_ref().is_some_and(|kept| !kept.iter().counted().any(|kept| is_within(path, kept)))
+            || self.retained.as_ref().is_some_and(|kept| !kept.iter().counted().any(|kept| is_within(path, kept)))
     }
 }
 
 /// Returns the part of a path that consists of field names: a number after it may denote an
 /// element's position as well as a field.
-fn read_part(path: &Path) -> &str {
+fn field_prefix(path: &Path) -> &str {
     let names = path.components().enumerate().take_while(|(at, name)| *at == 0 || position(name).is_none());
     let length = names.map(|(_, name)| name.len() + 1).sum::<usize>().saturating_sub(1);
     path.as_str().get(..length).unwrap_or(path.as_str())

@@ -1,9 +1,9 @@
 //! The query language over raw BSON: filters, expressions, sorts and projections. Pure functions,
 //! no I/O, no async, no clock.
 //!
-//! Input is specifications as clients send them and documents as borrowed bytes. Output
-//! is values, and documents appended to a buffer. Parsing happens once per command, evaluation once per document, and a document that a predicate
-//! rejects costs no allocation.
+//! Input is specifications as clients send them and documents as borrowed bytes. Output is values,
+//! and documents appended to a buffer. Parsing happens once per command, evaluation once per
+//! document, and a document that a predicate rejects costs no allocation.
 //!
 //! Stores read the parsed [`predicate::Predicate`] to decide which parts they can execute
 //! themselves (pushdown, indexes). The documents they return must be a superset of the matching

@@ -74,7 +74,8 @@ pub enum Node {
     /// `$text`.
     Text {
         search: Arc<TextSearch>,
-        /// The index's `partialFilterExpression`: a document that is not in the index does not match.
+        /// The index's `partialFilterExpression`: a document that is not in the index does not
+        /// match.
         partial: Option<Arc<Predicate>>,
     },
     /// No document.

@@ -105,7 +105,7 @@ impl Projection {
     }
 
     /// Returns the paths that are read of a document; `None` if it is read whole.
-    pub fn paths(&self) -> Option<BTreeSet<String>> {
+    pub fn paths_read(&self) -> Option<BTreeSet<String>> {
         if self.mode == ProjectionMode::Exclude || self.is_positional() {
             return None;
         }
@@ -134,7 +134,7 @@ impl Projection {
             },
             _ => changes.written.push(path.to_owned()),
         });
-        changes.kept = (self.mode == ProjectionMode::Include).then_some(included);
+        changes.retained = (self.mode == ProjectionMode::Include).then_some(included);
         changes
     }
 

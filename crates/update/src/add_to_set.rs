@@ -6,11 +6,11 @@ use document::{ArrayWriter, Collation, Element, Kind, Value};
 use error::{Error, Result};
 use steps::Counted;
 use values::text;
-use values::unique::Unique;
+use values::value_set::ValueSet;
 
 #[derive(Clone, Debug)]
 pub(super) struct AddToSet {
-    values: Unique,
+    values: ValueSet,
     levels: usize,
 }
 
@@ -18,7 +18,7 @@ impl AddToSet {
     pub fn parse(argument: Value<'_>, collation: &Collation) -> Result<Self> {
         let each = argument.as_document().filter(|spec| spec.first().is_some_and(|first| first.key() == "$each"));
         let values = match each {
-            None => Unique::of([argument], collation),
+            None => ValueSet::of([argument], collation),
             Some(spec) => {
                 let list = spec.get("$each").unwrap_or(Value::Undefined);
                 let Value::Array(list) = list else {
@@ -33,7 +33,7 @@ impl AddToSet {
                         text::document(spec)
                     )));
                 }
-                Unique::of(list.values(), collation)
+                ValueSet::of(list.values(), collation)
             }
         };
         let levels = values.values().counted().map(|value| levels(value.as_value())).max().unwrap_or(0);

@@ -5,12 +5,12 @@ use document::{ArrayWriter, Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::{Context, Predicate};
 use steps::Counted;
-use values::unique::Unique;
+use values::value_set::ValueSet;
 
 #[derive(Clone, Debug)]
 pub(super) enum Pull {
     /// Elements equal to one of these.
-    Values(Unique),
+    Values(ValueSet),
     /// Elements that are documents and match.
     Documents(Predicate),
     /// Elements that match as the value of a field with the empty name.
@@ -21,7 +21,7 @@ impl Pull {
     /// Parses `$pullAll`'s argument.
     pub fn parse_all(argument: Value<'_>, context: &Context) -> Result<Self> {
         match argument {
-            Value::Array(values) => Ok(Pull::Values(Unique::of(values.values().counted(), &context.collation))),
+            Value::Array(values) => Ok(Pull::Values(ValueSet::of(values.values().counted(), &context.collation))),
             other => Err(Error::bad_value(format!(
                 "$pullAll requires an array argument but was given a {}",
                 other.kind().alias()
@@ -44,7 +44,7 @@ impl Pull {
                 let filter = wrap_in_document("", argument, &mut wrapped);
                 Ok(Pull::Wrapped(Predicate::parse(filter, context)?))
             }
-            value => Ok(Pull::Values(Unique::of([value], &context.collation))),
+            value => Ok(Pull::Values(ValueSet::of([value], &context.collation))),
         }
     }
 

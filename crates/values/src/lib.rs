@@ -16,7 +16,7 @@ pub mod number;
 pub mod regex;
 pub mod spill;
 pub mod text;
-pub mod unique;
+pub mod value_set;
 pub mod variables;
 
 pub use variables::Variables;

@@ -113,12 +113,12 @@ impl Runs {
 
     /// Reads all runs as one in the order of their keys; of equal keys, those of earlier runs come
     /// first.
-    pub fn merge(mut self) -> Result<Merge> {
+    pub fn merge(mut self) -> Result<MergedRuns> {
         while self.runs.len() > RUNS_MAX {
             let mut merged = Vec::new();
             let runs = std::mem::take(&mut self.runs);
             for some in runs.chunks(RUNS_MAX) {
-                let mut readers = Readers::open(&mut *self.file, some)?;
+                let mut readers = RunReaders::open(&mut *self.file, some)?;
                 self.runs.clear();
                 self.begin();
                 while let Some(entry) = readers.next(&mut *self.file, Entry::copy)? {
@@ -129,8 +129,8 @@ impl Runs {
             }
             self.runs = merged;
         }
-        let readers = Readers::open(&mut *self.file, &self.runs)?;
-        Ok(Merge { file: self.file, readers })
+        let readers = RunReaders::open(&mut *self.file, &self.runs)?;
+        Ok(MergedRuns { file: self.file, readers })
     }
 }
 
@@ -148,19 +148,19 @@ impl Entry {
 }
 
 /// All runs, merged while they are read back.
-pub struct Merge {
+pub struct MergedRuns {
     file: Box<dyn SpillFile>,
-    readers: Readers,
+    readers: RunReaders,
 }
 
-impl fmt::Debug for Merge {
+impl fmt::Debug for MergedRuns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Merge")
     }
 }
 
-impl Merge {
-    pub fn next(&mut self) -> Result<Option<Entry>> {
+impl MergedRuns {
+    pub fn next_entry(&mut self) -> Result<Option<Entry>> {
         self.next_with(Entry::copy)
     }
 
@@ -171,8 +171,8 @@ impl Merge {
 }
 
 /// Several runs, merged while they are read back.
-struct Readers {
-    readers: Vec<Reader>,
+struct RunReaders {
+    readers: Vec<RunReader>,
     /// The readers with a next entry, by its key in descending order; of equal keys, those of
     /// earlier runs come last.
     order: Vec<usize>,
@@ -180,10 +180,10 @@ struct Readers {
     shown: bool,
 }
 
-impl Readers {
-    fn open(file: &mut dyn SpillFile, runs: &[(u64, u64)]) -> Result<Readers> {
-        let readers = runs.iter().map(|(at, end)| Reader::new(*at, *end)).collect();
-        let mut readers = Readers { readers, order: Vec::with_capacity(runs.len()), shown: false };
+impl RunReaders {
+    fn open(file: &mut dyn SpillFile, runs: &[(u64, u64)]) -> Result<RunReaders> {
+        let readers = runs.iter().map(|(at, end)| RunReader::new(*at, *end)).collect();
+        let mut readers = RunReaders { readers, order: Vec::with_capacity(runs.len()), shown: false };
         for index in 0..runs.len() {
             readers.advance(index, file)?;
         }
@@ -197,7 +197,7 @@ impl Readers {
             return Ok(());
         }
         steps::step();
-        let entry = |index: usize| (self.readers.get(index).map_or(&[][..], Reader::key), index);
+        let entry = |index: usize| (self.readers.get(index).map_or(&[][..], RunReader::key), index);
         let place = self.order.partition_point(|other| {
             steps::step();
             entry(*other) > entry(index)
@@ -219,7 +219,7 @@ impl Readers {
 }
 
 /// One run that is being read back.
-struct Reader {
+struct RunReader {
     at: u64,
     end: u64,
     buffer: Vec<u8>,
@@ -230,9 +230,9 @@ struct Reader {
     value_bytes: usize,
 }
 
-impl Reader {
-    fn new(at: u64, end: u64) -> Reader {
-        Reader { at, end, buffer: Vec::new(), taken: 0, key_bytes: 0, value_bytes: 0 }
+impl RunReader {
+    fn new(at: u64, end: u64) -> RunReader {
+        RunReader { at, end, buffer: Vec::new(), taken: 0, key_bytes: 0, value_bytes: 0 }
     }
 
     fn key(&self) -> &[u8] {
@@ -326,7 +326,7 @@ mod tests {
         }
         let mut merge = runs.merge().unwrap();
         let mut entries = Vec::new();
-        while let Some(entry) = merge.next().unwrap() {
+        while let Some(entry) = merge.next_entry().unwrap() {
             entries.push(entry);
         }
         assert_eq!(entries.len(), 10_000);
@@ -339,6 +339,6 @@ mod tests {
         let mut runs = Runs::open(&MemorySpace).unwrap();
         runs.begin();
         runs.end().unwrap();
-        assert_eq!(runs.merge().unwrap().next().unwrap(), None);
+        assert_eq!(runs.merge().unwrap().next_entry().unwrap(), None);
     }
 }

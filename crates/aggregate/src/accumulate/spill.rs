@@ -1,7 +1,7 @@
 //! Encodes states of accumulators as bytes, for groups that are written to disk, and merges two
 //! states of one group.
 
-use super::Unique;
+use super::ValueSet;
 use super::collect::{self, SelectedValues, Selection};
 use super::{Accumulator, AccumulatorState, take_extreme};
 use document::{Doc, DocBuf, Kind, ValueBuf};
@@ -36,7 +36,7 @@ pub(crate) fn write_state(state: &AccumulatorState, out: &mut Vec<u8>) {
             out.extend_from_slice(&squares.to_le_bytes());
         }
         AccumulatorState::Merged(merged) => write_bytes(DocBuf::build(|writer| merged.write(writer)).as_bytes(), out),
-        AccumulatorState::SelectN { kept, .. } => {
+        AccumulatorState::SelectN { selected: kept, .. } => {
             write_count(kept.len(), out);
             match kept {
                 SelectedValues::List(values) => values.iter().counted().for_each(|value| write_value(value, out)),
@@ -91,7 +91,7 @@ pub(crate) fn read_state(state: &mut AccumulatorState, bytes: &mut &[u8]) -> Opt
             *squares = f64::from_le_bytes(take_bytes(bytes)?);
         }
         AccumulatorState::Merged(merged) => drop(merged.merge(Doc::from_bytes(read_bytes(bytes)?)?)),
-        AccumulatorState::SelectN { kept, bytes: size, .. } => {
+        AccumulatorState::SelectN { selected: kept, bytes: size, .. } => {
             for _ in 0..read_count(bytes)? {
                 steps::step();
                 let key = if let SelectedValues::Ranked { .. } = kept { read_bytes(bytes)? } else { &[] };
@@ -171,8 +171,8 @@ impl Accumulator {
             }
             (
                 Accumulator::SelectN(select_n),
-                AccumulatorState::SelectN { limit, kept, bytes, .. },
-                AccumulatorState::SelectN { kept: later, .. },
+                AccumulatorState::SelectN { limit, selected: kept, bytes, .. },
+                AccumulatorState::SelectN { selected: later, .. },
             ) => {
                 let room = limit.saturating_sub(kept.len());
                 let take_max = if let Selection::First = select_n.selection() { room } else { usize::MAX };
@@ -199,7 +199,7 @@ impl Accumulator {
     }
 }
 
-fn insert_all(set: &mut Unique, later: &Unique) {
+fn insert_all(set: &mut ValueSet, later: &ValueSet) {
     for value in later.values().counted() {
         set.insert(value.as_value());
     }

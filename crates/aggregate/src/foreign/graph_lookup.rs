@@ -1,8 +1,8 @@
 //! `$graphLookup`: documents that are reached from the input by following a field.
 //!
 //! The caller searches breadth first. It begins with [`GraphLookup::start`], gets each query from
-//! [`GraphSearch::next_predicate`], and passes the results to [`GraphSearch::add_found`], until the search has no
-//! further query.
+//! [`GraphSearch::next_predicate`], and passes the results to [`GraphSearch::add_found`], until the
+//! search has no further query.
 
 use super::{join_values, parse_source};
 use crate::add_fields::set_path;
@@ -41,7 +41,7 @@ pub struct GraphSearch<'g> {
     searched: HashSet<Vec<u8>>,
     /// The `_id`s of the results, as keys.
     found_ids: HashSet<Vec<u8>>,
-    found: Vec<DocBuf>,
+    results: Vec<DocBuf>,
     depth: i64,
     memory_bytes: usize,
 }
@@ -124,7 +124,7 @@ impl GraphLookup {
             frontier: Vec::new(),
             searched: HashSet::new(),
             found_ids: HashSet::new(),
-            found: Vec::new(),
+            results: Vec::new(),
             depth: 0,
             memory_bytes: 0,
         };
@@ -220,7 +220,7 @@ impl GraphSearch<'_> {
             if self.lookup.depth_max.is_none_or(|depth_max| self.depth < depth_max) {
                 self.enqueue_links(document.as_doc());
             }
-            self.found.push(document);
+            self.results.push(document);
         }
         self.depth += 1;
         Ok(())
@@ -247,7 +247,7 @@ impl GraphSearch<'_> {
 
     /// Returns the results.
     pub fn finish(self) -> Vec<DocBuf> {
-        self.found
+        self.results
     }
 }
 

@@ -94,7 +94,7 @@ pub enum WhenMatched {
     Pipeline {
         stages: ValueBuf,
         variables: Vec<(String, Expression)>,
-        around: DocBuf,
+        outer_variables: DocBuf,
     },
 }
 
@@ -188,7 +188,7 @@ impl Merge {
 
     fn parse_let(&mut self, let_spec: Option<Doc<'_>>, mode: Option<Value<'_>>, context: &Context) -> Result<()> {
         match (&mut self.when_matched, mode) {
-            (WhenMatched::Pipeline { variables: slot, stages, around }, _) => {
+            (WhenMatched::Pipeline { variables: slot, stages, outer_variables: around }, _) => {
                 let mut variables = let_spec.map_or(Ok(Vec::new()), |let_spec| parse_variables(let_spec, context))?;
                 // If variables are named and nothing is inserted, the new document is not sent
                 // along.
@@ -317,9 +317,11 @@ fn parse_when_matched(value: Value<'_>) -> Result<WhenMatched> {
         Value::Array(stages) if stages.values().any(|stage| stage.as_document().is_none()) => {
             Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object"))
         }
-        Value::Array(_) => {
-            Ok(WhenMatched::Pipeline { stages: value.to_owned(), variables: Vec::new(), around: DocBuf::new() })
-        }
+        Value::Array(_) => Ok(WhenMatched::Pipeline {
+            stages: value.to_owned(),
+            variables: Vec::new(),
+            outer_variables: DocBuf::new(),
+        }),
         Value::String(other) => Err(bad_mode("whenMatched", other)),
         other => {
             let kind = other.kind().alias();

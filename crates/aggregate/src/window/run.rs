@@ -25,14 +25,14 @@ pub(super) enum FunctionState {
     Growing {
         windowing: WindowCursor,
         state: AccumulatorState,
-        taken: usize,
+        added: usize,
         value: Option<DocBuf>,
         memory_bytes: usize,
     },
     Sliding {
         windowing: WindowCursor,
         window: Option<Range<usize>>,
-        held: Box<SlidingState>,
+        state: Box<SlidingState>,
     },
     Ends(WindowCursor),
     Rank {
@@ -71,14 +71,14 @@ impl FunctionState {
             WindowFunction::Growing(accumulator, bounds) => FunctionState::Growing {
                 windowing: windowing(bounds)?,
                 state: accumulator.new_state(Value::Null)?,
-                taken: 0,
+                added: 0,
                 value: None,
                 memory_bytes: 0,
             },
             WindowFunction::Sliding(sliding, bounds) => FunctionState::Sliding {
                 windowing: windowing(bounds)?,
                 window: None,
-                held: Box::new(SlidingState::begin(sliding)?),
+                state: Box::new(SlidingState::begin(sliding)?),
             },
             WindowFunction::End { bounds, .. } | WindowFunction::Derivative { bounds, .. } => {
                 FunctionState::Ends(windowing(bounds)?)
@@ -100,7 +100,7 @@ impl FunctionState {
     pub fn memory_bytes(&self) -> usize {
         match self {
             FunctionState::Growing { memory_bytes, .. } => *memory_bytes,
-            FunctionState::Sliding { held, .. } => held.memory_bytes(),
+            FunctionState::Sliding { state: held, .. } => held.memory_bytes(),
             _ => 0,
         }
     }
@@ -115,7 +115,7 @@ impl FunctionState {
     ) -> Result<RowResult> {
         if let (
             WindowFunction::Growing(accumulator, bounds),
-            FunctionState::Growing { windowing, state, taken, value, memory_bytes },
+            FunctionState::Growing { windowing, state, added: taken, value, memory_bytes },
         ) = (function, &mut *self)
         {
             let end = windowing.window(bounds, row, partition.len())?.end;
@@ -140,8 +140,8 @@ impl FunctionState {
         self.compute(function, stage, partition, row).map(RowResult::Value)
     }
 
-    /// Writes the held value ([`RowResult::Held`]) under a name, directly from its buffer, so that it
-    /// is copied once.
+    /// Writes the held value ([`RowResult::Held`]) under a name, directly from its buffer, so that
+    /// it is copied once.
     pub fn write_held(&self, function: &WindowFunction, name: &str, writer: &mut DocWriter<'_>) {
         let (WindowFunction::Growing(accumulator, _), FunctionState::Growing { state, value, .. }) = (function, self)
         else {
@@ -153,8 +153,8 @@ impl FunctionState {
         }
     }
 
-    /// Like [`FunctionState::next`], for functions that compute a new value for each row. `None` is a missing
-    /// value.
+    /// Like [`FunctionState::next`], for functions that compute a new value for each row. `None` is
+    /// a missing value.
     fn compute(
         &mut self,
         function: &WindowFunction,
@@ -165,7 +165,7 @@ impl FunctionState {
         let lent = partition.get(row)?;
         let document = lent.as_item();
         match (function, self) {
-            (WindowFunction::Sliding(sliding, bounds), FunctionState::Sliding { windowing, window, held }) => {
+            (WindowFunction::Sliding(sliding, bounds), FunctionState::Sliding { windowing, window, state: held }) => {
                 let target = windowing.window(bounds, row, partition.len())?;
                 let mut source = WindowSource { sliding, stage, partition };
                 held.move_to(window, target, &mut source)?;

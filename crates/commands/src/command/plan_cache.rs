@@ -148,7 +148,7 @@ impl<'a> Parts<'a> {
         let predicate = Predicate::parse(self.query, &context)?;
         let sort = Sort::parse(self.sort, &context)?;
         let projection = Projection::parse(self.projection, self.query, &context)?;
-        let paths = if self.projection.is_empty() { None } else { projection.paths() };
+        let paths = if self.projection.is_empty() { None } else { projection.paths_read() };
         Ok(Shape::new(&predicate, Some(&sort), paths, collation))
     }
 }

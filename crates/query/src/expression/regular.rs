@@ -48,8 +48,8 @@ const SEARCHES: &[ReplacedError] = &[
     (51156, 5073403, "~: error occurred while executing the regular expression"),
 ];
 
-/// Checks the arguments of a search: with a null input the others are ignored, without a pattern the
-/// result is missing. Options are checked before the pattern.
+/// Checks the arguments of a search: with a null input the others are ignored, without a pattern
+/// the result is missing. Options are checked before the pattern.
 fn search_in_second_engine<'a>(name: &str, arguments: &mut [Evaluated<'a>]) -> Result<Option<Evaluated<'a>>> {
     Evaluated::mark_all_read(arguments);
     let [input, pattern, options] = arguments else { return Ok(None) };

@@ -7,7 +7,7 @@ use super::tree::{Algebra, Expr, Folding, Operator};
 use document::{Collation, Doc, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use steps::Counted;
-use values::unique::Unique;
+use values::value_set::ValueSet;
 
 /// `$setIsSubset` of a constant set, for which the server has a separate error code.
 static SUBSET_OF_CONSTANT: Operator = Operator::collated("$setIsSubset", Exactly(2), |name, arguments, collation| {
@@ -139,7 +139,7 @@ fn difference<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation
     let (from, without) =
         (operand(name, &arguments[0], 17048, "First")?, operand(name, &arguments[1], 17049, "Second")?);
     let without = Set::of(without, collation);
-    let kept = Unique::of(from.values().counted().filter(|value| !without.contains(*value)), collation);
+    let kept = ValueSet::of(from.values().counted().filter(|value| !without.contains(*value)), collation);
     Ok(to_array(kept.values().map(ValueBuf::as_value)))
 }
 

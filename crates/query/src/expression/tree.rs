@@ -348,8 +348,8 @@ impl SpecialOperator {
         SpecialOperator { name, parse: ParseOperand::Form(parse), second_engine }
     }
 
-    /// Returns the entry of an operator that becomes another node, with the engine's support of that
-    /// node.
+    /// Returns the entry of an operator that becomes another node, with the engine's support of
+    /// that node.
     pub const fn node(
         name: &'static str,
         parse: fn(&mut dyn ParseExpr, Value<'_>) -> Result<Expr>,

@@ -5,7 +5,7 @@ use crate::metadata::{Item, ItemBuf, MetadataBuf};
 use document::Doc;
 use error::{Code, Error, Result};
 use std::collections::BinaryHeap;
-use values::spill::{Budget, Merge, Runs};
+use values::spill::{Budget, MergedRuns, Runs};
 
 /// Keys and documents are stored in pieces of this size, so that growth never copies them.
 const PIECE_BYTES: usize = 1024 * 1024;
@@ -135,7 +135,7 @@ impl Sorter {
             limit: limit.unwrap_or(usize::MAX),
             budget: budget.into(),
             memory_bytes: 0,
-            buffer: buffer,
+            buffer,
             runs: None,
             key: Vec::new(),
             metadata: MetadataBuf::default(),
@@ -267,7 +267,7 @@ pub struct Sorted {
 enum SortedEntries {
     Memory { heap: EntryArena, next: usize },
     Limited(std::vec::IntoIter<OwnedEntry>),
-    Disk(Merge),
+    Disk(MergedRuns),
 }
 
 impl Sorted {
@@ -292,7 +292,7 @@ impl Sorted {
                 Some(entry) => (entry.key.into_vec(), entry.item),
                 None => return Ok(None),
             },
-            SortedEntries::Disk(merge) => match merge.next()? {
+            SortedEntries::Disk(merge) => match merge.next_entry()? {
                 Some(entry) => (entry.key, entry.value),
                 None => return Ok(None),
             },

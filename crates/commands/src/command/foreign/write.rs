@@ -252,7 +252,7 @@ fn update(merge: &Merge, document: &DocBuf, context: &Context) -> Result<(Update
         WhenMatched::Merge => (operator("$set")?, true),
         WhenMatched::KeepExisting => (operator("$setOnInsert")?, true),
         WhenMatched::Fail => (operator("$setOnInsert")?, false),
-        WhenMatched::Pipeline { stages, variables, around } => {
+        WhenMatched::Pipeline { stages, variables, outer_variables: around } => {
             let mut context = Context { variables: values::Variables::default(), ..context.clone() };
             bind(variables, around.as_doc(), document, &mut context)?;
             debug_assert_eq!(stages.kind(), Kind::Array);

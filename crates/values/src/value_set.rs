@@ -9,7 +9,7 @@ const COMPARED_MAX: usize = 4;
 
 /// A set of values in the order of insertion.
 #[derive(Clone, Debug, Default)]
-pub struct Unique {
+pub struct ValueSet {
     values: Vec<ValueBuf>,
     table: HashTable<u32>,
     hasher: ahash::RandomState,
@@ -17,13 +17,13 @@ pub struct Unique {
     memory_bytes: usize,
 }
 
-impl Unique {
-    pub fn new(collation: Collation) -> Unique {
-        Unique { collation, ..Unique::default() }
+impl ValueSet {
+    pub fn new(collation: Collation) -> ValueSet {
+        ValueSet { collation, ..ValueSet::default() }
     }
 
-    pub fn of<'v>(values: impl IntoIterator<Item = Value<'v>>, collation: &Collation) -> Unique {
-        let mut unique = Unique::new(collation.clone());
+    pub fn of<'v>(values: impl IntoIterator<Item = Value<'v>>, collation: &Collation) -> ValueSet {
+        let mut unique = ValueSet::new(collation.clone());
         for value in values {
             unique.insert(value);
         }
@@ -70,6 +70,10 @@ impl Unique {
         self.values.len()
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
     pub fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
@@ -104,7 +108,7 @@ mod tests {
                 }
             });
             let given: Vec<Value<'_>> = document.as_doc().values().collect();
-            let unique = Unique::of(given.iter().copied(), &Collation::SIMPLE);
+            let unique = ValueSet::of(given.iter().copied(), &Collation::SIMPLE);
             let mut slow: Vec<Value<'_>> = Vec::new();
             for value in &given {
                 if !slow.iter().any(|known| Collation::SIMPLE.equal(*known, *value)) {
