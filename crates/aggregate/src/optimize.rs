@@ -12,8 +12,7 @@ use hashbrown::HashMap;
 use query::Predicate;
 use query::changes::{Changes, is_within};
 use query::metadata::{Meta, Needs};
-use query::predicate::simplify::is_conjunction;
-use query::predicate::{Node, Test, has_expression};
+use query::predicate::{Node, Test, is_conjunction};
 use std::sync::Arc;
 
 /// Reorders a pipeline without changing its results:
@@ -152,7 +151,7 @@ fn append_match(arranged: &mut Vec<Stage>, root: Node) {
         let Some(mut changes) = changes_of(&arranged[at - 1]) else { break };
         // Like every stage, a sort stays behind some conditions in MongoDB. It shows if an
         // expression fails for a document.
-        changes.unchanged &= !moving.iter().any(has_expression);
+        changes.unchanged &= !moving.iter().any(Node::has_expression);
         if matches!(arranged[at - 1], Stage::Group(_)) && moving.iter().any(tests_existence_of_id) {
             break;
         }

@@ -2,7 +2,6 @@
 
 use crate::predicate::{Node, Test};
 use document::path::{Path, position};
-use std::sync::Arc;
 use steps::Counted;
 
 /// With more paths than this, conditions are not compared with them.
@@ -43,7 +42,7 @@ impl Changes {
                 let reads = expression.paths()?;
                 let free = reads.iter().all(|path| self.old_path(path).is_some() || !self.touches(path));
                 let rename = |path: &str| self.old_path(path).unwrap_or_else(|| path.to_owned());
-                free.then(|| Node::Expression(Arc::new(expression.renamed(&rename))))?
+                free.then(|| Node::expression(expression.renamed(&rename)))?
             }
             _ => return None,
         })

@@ -69,7 +69,6 @@ pub struct Expression {
     /// Whether MongoDB's second engine supports everything in the expression, even parts that have
     /// been folded.
     is_supported_by_second_engine: bool,
-    implied: implied::Implied,
 }
 
 impl Expression {
@@ -100,24 +99,11 @@ impl Expression {
         // Folding converts a remaining operand of `$and` and `$or` to a boolean, for which the
         // engine has no operator.
         let is_supported_by_second_engine = is_supported && support::single_conditions(&root) <= single;
-        Ok((
-            Expression {
-                root,
-                collation: context.collation.clone(),
-                is_supported_by_second_engine,
-                implied: Default::default(),
-            },
-            failure,
-        ))
+        Ok((Expression { root, collation: context.collation.clone(), is_supported_by_second_engine }, failure))
     }
 
     fn of(root: Expr) -> Expression {
-        Expression {
-            root,
-            collation: Collation::SIMPLE,
-            is_supported_by_second_engine: true,
-            implied: Default::default(),
-        }
+        Expression { root, collation: Collation::SIMPLE, is_supported_by_second_engine: true }
     }
 
     /// Returns whether an operator of this name (`$add`) exists.

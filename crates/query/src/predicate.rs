@@ -13,33 +13,38 @@
 
 pub mod bits;
 mod describe;
+mod details;
+mod evaluate;
 pub mod in_list;
+mod level;
+mod operands;
 mod operators;
 mod parse;
 pub mod schema;
 mod shape;
-pub mod simplify;
-pub mod test;
+mod simplify;
+mod test;
 pub mod text;
+mod tree;
 pub mod type_set;
 
 #[cfg(test)]
 mod tests;
 
-use crate::expression::Expression;
 use crate::sort::KeyRange;
 use crate::{Context, Sort};
 use document::Doc;
-use document::path::Path;
 use error::{Error, Result};
 use fulltext::TextSearch;
 use geo::Near;
 use std::sync::Arc;
 
 pub use bits::{BitCondition, Bits};
+pub use details::MatchDetails;
 pub use in_list::InList;
 pub use schema::Schema;
-pub use test::Test;
+pub use simplify::is_conjunction;
+pub use tree::{ExpressionCondition, Node, Test};
 pub use type_set::TypeSet;
 
 /// A parsed filter. Evaluation borrows it, so threads may share it.
@@ -48,80 +53,6 @@ pub struct Predicate {
     root: Node,
     /// Whether the filter contained `$expr`, even in a part that was simplified away.
     has_expression: bool,
-}
-
-/// The tree that planners read. It is simplified: no `And` directly in an `And`, no `Or` directly
-/// in an `Or`, neither with a single branch (except for the empty `And`).
-#[derive(Clone, Debug)]
-pub enum Node {
-    /// All of them; the empty list matches every document.
-    And(Vec<Node>),
-    Or(Vec<Node>),
-    Nor(Vec<Node>),
-    /// A condition on the values at a dotted path.
-    Path {
-        path: Path,
-        test: Test,
-    },
-    /// `$expr`.
-    Expression(Arc<Expression>),
-    /// `$jsonSchema`.
-    Schema(Arc<Schema>),
-    /// `$near` and the like; at the root, or one of the conditions there.
-    Near(Arc<Near>),
-    /// A key in a range of an index (`min`, `max`).
-    KeyRange(Arc<KeyRange>),
-    /// `$text`.
-    Text {
-        search: Arc<TextSearch>,
-        /// The index's `partialFilterExpression`: a document that is not in the index does not
-        /// match.
-        partial: Option<Arc<Predicate>>,
-    },
-    /// No document.
-    Never,
-}
-
-/// Details of a match: for the positional operator `$`, and for `$meta`.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct MatchDetails {
-    /// Index of the array element that made the document match; with nested arrays, in the
-    /// outermost one.
-    pub array_index: Option<usize>,
-    /// The score of a text search (`$text`).
-    pub text_score: Option<f64>,
-}
-
-impl Node {
-    /// Like [`Predicate::matches`], for one condition.
-    pub fn matches(&self, document: Doc<'_>) -> Result<bool> {
-        matches_node(self, document, None)
-    }
-
-    /// Returns whether evaluation may fail.
-    pub fn may_fail(&self) -> bool {
-        steps::step();
-        match self {
-            Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().any(Node::may_fail),
-            Node::Expression(expression) => !expression.never_fails(),
-            Node::Path { .. }
-            | Node::Schema(_)
-            | Node::Near(_)
-            | Node::KeyRange(_)
-            | Node::Text { .. }
-            | Node::Never => false,
-        }
-    }
-}
-
-pub fn has_expression(node: &Node) -> bool {
-    steps::step();
-    match node {
-        Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().any(has_expression),
-        Node::Expression(_) => true,
-        Node::Near(_) | Node::KeyRange(_) => false,
-        Node::Path { .. } | Node::Schema(_) | Node::Text { .. } | Node::Never => false,
-    }
 }
 
 impl Predicate {
@@ -154,7 +85,7 @@ impl Predicate {
 
     /// Returns a part of another predicate as a predicate.
     pub fn of(node: Node) -> Predicate {
-        let has_expression = has_expression(&node);
+        let has_expression = node.has_expression();
         Predicate { root: node, has_expression }
     }
 
@@ -165,6 +96,22 @@ impl Predicate {
         check_near(&root)?;
         text::check(&root, context)?;
         Ok(Predicate { root, has_expression: parse::has_expression(filter) }.arranged())
+    }
+
+    /// Returns the filter's `$text`, at any depth.
+    pub fn text_search(&self) -> Option<&Arc<TextSearch>> {
+        text::find(&self.root)
+    }
+
+    /// Fails with 2 if a `$text` is combined with a hint or natural order.
+    pub fn check_text_order(&self, hint: bool, natural: bool) -> Result<()> {
+        if !(hint || natural) || self.text_search().is_none() {
+            return Ok(());
+        }
+        Err(Error::bad_value(match hint {
+            true => "text and hint not allowed in same query",
+            false => "text expression not allowed with $natural sort order",
+        }))
     }
 
     /// Returns the condition by distance, if there is one.
@@ -232,14 +179,14 @@ impl Predicate {
     /// regular expression takes too long.
     #[inline]
     pub fn matches(&self, document: Doc<'_>) -> Result<bool> {
-        matches_node(&self.root, document, None)
+        self.root.matches(document)
     }
 
     /// Like [`Predicate::matches`]. Records the matching array element in `details`, for positional
     /// updates and projections.
     pub fn matches_with(&self, document: Doc<'_>, details: &mut MatchDetails) -> Result<bool> {
         *details = MatchDetails::default();
-        matches_node(&self.root, document, Some(details))
+        self.root.matches_with(document, Some(details))
     }
 }
 
@@ -264,55 +211,5 @@ fn check_near(root: &Node) -> Result<()> {
         found if found > 1 => Err(Error::bad_value("Too many geoNear expressions")),
         found if found > top => Err(Error::bad_value("geo $near must be top-level expr")),
         _ => Ok(()),
-    }
-}
-
-pub(crate) fn matches_node(node: &Node, document: Doc<'_>, mut details: Option<&mut MatchDetails>) -> Result<bool> {
-    match node {
-        Node::Path { path, test } => test.holds_at(path, document, details),
-        Node::And(branches) => {
-            for branch in branches {
-                steps::step();
-                if !matches_node(branch, document, details.as_deref_mut())? {
-                    if let Some(details) = details {
-                        *details = MatchDetails::default();
-                    }
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        }
-        Node::Or(branches) => {
-            // MongoDB does not record the position of a match inside a branch.
-            for branch in branches {
-                steps::step();
-                if matches_node(branch, document, None)? {
-                    return Ok(true);
-                }
-            }
-            Ok(false)
-        }
-        Node::Nor(branches) => {
-            for branch in branches {
-                steps::step();
-                if matches_node(branch, document, None)? {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        }
-        Node::Expression(expression) => Ok(expression.evaluate(document)?.is_truthy()),
-        Node::Schema(schema) => schema.matches(document),
-        Node::Near(near) => Ok(near.nearest(document).is_some()),
-        Node::KeyRange(range) => range.contains(document),
-        Node::Text { search, partial } => {
-            let found =
-                search.matches(document) && partial.as_ref().map_or(Ok(true), |partial| partial.matches(document))?;
-            if let Some(details) = details.filter(|_| found) {
-                details.text_score = Some(search.score(document));
-            }
-            Ok(found)
-        }
-        Node::Never => Ok(false),
     }
 }

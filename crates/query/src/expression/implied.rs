@@ -3,55 +3,38 @@
 
 use super::Expression;
 use super::tree::{Expr, SpecialForm};
-use crate::predicate::Test;
-use document::path::Path;
 use document::{Kind, ValueBuf};
-use std::sync::OnceLock;
-
-/// Computed when first needed. Not copied by a clone, whose paths may be changed.
-#[derive(Debug, Default)]
-pub(super) struct Implied(OnceLock<Box<[(Path, Test)]>>);
-
-impl Clone for Implied {
-    fn clone(&self) -> Implied {
-        Implied::default()
-    }
-}
 
 impl Expression {
-    /// Returns conditions that hold for every document for which the expression is true: equalities
-    /// of fields with constants, and those of an `$and` before the first part that may fail. None
-    /// under a non-simple collation.
-    pub fn implied(&self) -> &[(Path, Test)] {
-        if let Some(implied) = self.implied.0.get() {
-            return implied;
-        }
-        // Computed outside the lock, because it may be suspended while other threads wait.
-        let mut conditions = Vec::new();
+    /// Returns the paths and values of equalities that hold for every document for which the
+    /// expression is true: of fields with constants, and those of an `$and` before the first part
+    /// that may fail. None under a non-simple collation.
+    pub fn implied_equalities(&self) -> Vec<(String, ValueBuf)> {
+        let mut equalities = Vec::new();
         if self.collation.is_simple() {
-            self.root.imply(&mut conditions);
+            self.root.imply(&mut equalities);
         }
-        self.implied.0.get_or_init(|| conditions.into())
+        equalities
     }
 }
 
 impl Expr {
     /// Returns false if the following parts may not be evaluated for every document.
-    fn imply(&self, conditions: &mut Vec<(Path, Test)>) -> bool {
+    fn imply(&self, equalities: &mut Vec<(String, ValueBuf)>) -> bool {
         steps::step();
         match self {
             // The second engine may differ by failing.
             Expr::InSecondEngine(inner, _) => {
-                inner.imply(conditions);
+                inner.imply(equalities);
                 false
             }
             Expr::Form(form) => match &**form {
-                SpecialForm::And(all) => all.iter().all(|part| part.imply(conditions)),
+                SpecialForm::And(all) => all.iter().all(|part| part.imply(equalities)),
                 _ => self.never_fails(),
             },
             part => match part.equality() {
                 Some((path, value)) => {
-                    conditions.push((Path::new(&path), Test::Equal(value.clone())));
+                    equalities.push((path, value.clone()));
                     true
                 }
                 None => part.never_fails(),
@@ -100,8 +83,8 @@ mod tests {
 
     fn implied(expression: &DocBuf) -> String {
         let expression = Expression::parse(Value::Document(expression.as_doc()), &Context::at(0)).unwrap();
-        let of_one = |(path, test): &(_, _)| format!("{path}: {test:?}");
-        expression.implied().iter().map(of_one).collect::<Vec<_>>().join(", ")
+        let of_one = |(path, value): (_, _)| format!("{path}: Equal({value:?})");
+        expression.implied_equalities().into_iter().map(of_one).collect::<Vec<_>>().join(", ")
     }
 
     #[test]

@@ -3,7 +3,11 @@
 //! Parts whose original form the tree does not retain (expressions, areas, schemas) are copied from
 //! the filter it was parsed from.
 
-use super::{BitCondition, InList, Node, Predicate, Test, TypeSet};
+use super::Predicate;
+use super::bits::BitCondition;
+use super::in_list::InList;
+use super::tree::{Node, Test};
+use super::type_set::TypeSet;
 use document::{ArrayWriter, Doc, DocBuf, DocWriter, Kind, Value};
 use steps::Counted;
 

@@ -1,15 +1,14 @@
 //! From `{$gt: 1, $lt: 5}` to tests: the operators of a field.
 
-use super::Test;
 use super::bits::{BitCondition, Bits};
 use super::in_list::InList;
-use super::parse::{Level, comparable, has_reference_field, is_operator_document, is_pathless, parse_filter};
-use super::type_set::TypeSet;
+use super::level::Level;
+use super::operands::{comparable, has_reference_field, is_operator_document, is_pathless, non_negative, parse_type};
+use super::tree::Test;
 use document::{Doc, Element, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use geo;
 use steps::Counted;
-use values::integer::exact;
 use values::regex::Regex;
 use values::text;
 
@@ -193,54 +192,6 @@ fn parse_not(field: &str, operand: Value<'_>, level: Level<'_>) -> Result<Test> 
     }
 }
 
-/// Parses the operand of `$type`: a number or an alias, or an array of them.
-pub(crate) fn parse_type(field: &str, operand: Value<'_>) -> Result<TypeSet> {
-    let mut types = TypeSet::default();
-    match operand {
-        Value::Array(list) => list.values().counted().try_for_each(|value| insert_type(value, &mut types))?,
-        value => insert_type(value, &mut types)?,
-    }
-    if types.is_empty() {
-        return Err(Error::failed_to_parse(format!("{field} must match at least one type")));
-    }
-    Ok(types)
-}
-
-fn insert_type(value: Value<'_>, types: &mut TypeSet) -> Result<()> {
-    match value {
-        Value::String("number") => types.insert_numbers(),
-        Value::String(alias) => {
-            let kind = (0..=255).filter_map(Kind::from_byte).find(|kind| kind.alias() == alias);
-            types.insert(kind.ok_or_else(|| Error::bad_value(format!("Unknown type name alias: {alias}")))?);
-        }
-        Value::IllFormed { kind: Kind::String, .. } => {
-            let alias = value.to_text_lossy().unwrap_or_default();
-            return Err(Error::bad_value(format!("Unknown type name alias: {alias}")));
-        }
-        value if value.kind().is_number() => {
-            let invalid = || Error::bad_value(format!("Invalid numerical type code: {}", plain_number(value)));
-            let kind = match exact(value) {
-                Some(0) => {
-                    return Err(Error::bad_value("Invalid numerical type code: 0. Instead use {$exists:false}."));
-                }
-                Some(-1) => Some(Kind::MinKey),
-                Some(code) => u8::try_from(code).ok().and_then(Kind::from_byte).filter(|kind| *kind != Kind::MinKey),
-                None => None,
-            };
-            types.insert(kind.ok_or_else(invalid)?);
-        }
-        _ => return Err(Error::type_mismatch("type must be represented as a number or a string")),
-    }
-    Ok(())
-}
-
-fn plain_number(value: Value<'_>) -> String {
-    match value {
-        Value::Double(number) => text::general(number, 15),
-        value => text::value(value).to_string(),
-    }
-}
-
 fn parse_mod(operand: Value<'_>) -> Result<Test> {
     let malformed = |what: &str| Error::bad_value(format!("malformed mod, {what}"));
     let Value::Array(list) = operand else { return Err(malformed("needs to be an array")) };
@@ -273,22 +224,6 @@ fn parse_mod(operand: Value<'_>) -> Result<Test> {
         return Err(Error::bad_value("divisor cannot be 0"));
     }
     Ok(Test::Mod { divisor, remainder })
-}
-
-/// Returns a non-negative integer, or MongoDB's message about it.
-pub(crate) fn non_negative(element: Element<'_>) -> std::result::Result<i64, String> {
-    let text = || text::element(element.key(), element.value()).to_string();
-    if !element.kind.is_number() {
-        return Err(format!("Expected a number in: {}", text()));
-    }
-    match exact(element.value()) {
-        Some(number) if number >= 0 => Ok(number),
-        Some(_) => Err(format!("Expected a non-negative number in: {}", text())),
-        None if values::integer::truncated(element.value()).is_some() => {
-            Err(format!("Expected an integer: {}", text()))
-        }
-        None => Err(format!("Cannot represent as a 64-bit integer: {}", text())),
-    }
 }
 
 fn parse_size(element: Element<'_>) -> Result<Test> {
@@ -375,7 +310,7 @@ fn parse_element_match(field: &str, operand: Value<'_>, level: Level<'_>) -> Res
     if first.starts_with('$') && !is_pathless(&first[1..]) && !has_reference_field(filter) {
         return Ok(Test::ElementSatisfies(parse_tests(field, filter, level)?));
     }
-    Ok(Test::ElementMatches(Box::new(parse_filter(filter, level)?)))
+    Ok(Test::ElementMatches(Box::new(level.parse_filter(filter)?)))
 }
 
 fn parse_all(field: &str, operand: Value<'_>, level: Level<'_>) -> Result<Vec<Test>> {

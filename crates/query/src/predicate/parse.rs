@@ -1,13 +1,15 @@
 //! From a filter document to a tree: the top level, where names are fields or logical operators.
 
+use super::level::{Level, not_optimized};
+use super::operands::{comparable, is_operator_document, is_reference_field};
 use super::operators::{ill_formed_pattern, parse_operators, parse_regex_value};
-use super::schema::Schema;
-use super::{Node, Predicate, Test};
+use super::schema::parse::parse_schema;
+use super::simplify;
+use super::tree::{Node, Test};
 use crate::Context;
 use crate::expression::Expression;
-use crate::limits::check_texts;
 use document::path::Path;
-use document::{Doc, DocBuf, Element, Kind, Value, ValueBuf, doc};
+use document::{Doc, DocBuf, Element, Kind, Value, doc};
 use error::{Code, Error, Result};
 use fulltext::TextSearch;
 use geo::near::{Near, is_near};
@@ -19,86 +21,10 @@ use values::text;
 /// Maximal number of components of a path: the number of levels of a stored document.
 const PARTS_MAX: usize = 180;
 
-/// Maximal number of levels of operators in a filter, as in MongoDB.
-const DEPTH_MAX: usize = 100;
-
-/// The parser's position in a filter.
-#[derive(Clone, Copy)]
-pub(crate) struct Level<'c> {
-    pub context: &'c Context,
-    /// The first failure of a constant expression. Errors of the filter itself are reported first.
-    failure: &'c RefCell<Option<Error>>,
-    depth: usize,
-    /// False inside `$elemMatch`, where operators on the whole document are not allowed.
-    whole_document: bool,
-    /// Whether it is the filter of a command; only those may sort by distance or use JavaScript.
-    of_command: bool,
-}
-
-impl<'c> Level<'c> {
-    pub fn top(context: &'c Context, failure: &'c RefCell<Option<Error>>) -> Self {
-        Level { context, failure, depth: 0, whole_document: true, of_command: false }
-    }
-
-    /// Returns the error for a condition by distance that is not the only one of its field.
-    pub fn refuse_near(self, field: &str, operators: Doc<'_>) -> Error {
-        if self.of_command {
-            return Error::bad_value("geo $near must be top-level expr");
-        }
-        // Errors of the condition are reported before its wrong position.
-        let message = "$geoNear, $near, and $nearSphere are not allowed in this context";
-        Near::parse(field, operators).err().unwrap_or_else(|| Error::new(Code(5626500), message))
-    }
-
-    pub fn deeper(self, operator: &str) -> Result<Self> {
-        if self.depth >= DEPTH_MAX {
-            return Err(Error::bad_value(format!("exceeded maximum query tree depth of {DEPTH_MAX} at {operator}")));
-        }
-        Ok(Level { depth: self.depth + 1, ..self })
-    }
-
-    /// Returns the test, using the command's collation if that makes a difference.
-    pub fn collated(self, test: Test) -> Test {
-        let collation = &self.context.collation;
-        if collation.is_simple() {
-            return test;
-        }
-        let concerned = match &test {
-            Test::Equal(operand)
-            | Test::Less(operand)
-            | Test::LessOrEqual(operand)
-            | Test::Greater(operand)
-            | Test::GreaterOrEqual(operand) => collation.concerns(operand.kind()),
-            Test::In(list) => list.values().iter().counted().any(|value| collation.concerns(value.kind())),
-            _ => false,
-        };
-        if concerned { Test::Collated(Box::new(test), collation.clone()) } else { test }
-    }
-
-    /// Reports a failure in `parse` as one of an expression within another.
-    fn within_expression<T>(self, parse: impl FnOnce() -> Result<T>, is_within: impl FnOnce(&T) -> bool) -> Result<T> {
-        let is_first = self.failure.borrow().is_none();
-        let parsed = parse()?;
-        if is_first && is_within(&parsed) {
-            let failure = self.failure.take();
-            self.failure.replace(failure.map(not_optimized));
-        }
-        Ok(parsed)
-    }
-
-    pub fn inside_element(self) -> Result<Self> {
-        Ok(Level { whole_document: false, ..self.deeper("$elemMatch")? })
-    }
-}
-
-fn not_optimized(failure: Error) -> Error {
-    failure.context("Failed to optimize expression :: caused by :: ")
-}
-
 /// Parses a whole filter.
 pub(crate) fn parse(filter: Doc<'_>, context: &Context) -> Result<Node> {
     let failure = RefCell::new(None);
-    let root = parse_filter(filter, Level::top(context, &failure))?;
+    let root = parse_filter(filter, Level::top(context, &failure, parse_filter))?;
     context.folding.settle(failure.into_inner())?;
     Ok(root)
 }
@@ -106,7 +32,7 @@ pub(crate) fn parse(filter: Doc<'_>, context: &Context) -> Result<Node> {
 /// Parses the filter of a command, which may sort documents by distance.
 pub(crate) fn parse_query(filter: Doc<'_>, context: &Context) -> Result<Node> {
     let failure = RefCell::new(None);
-    let root = parse_filter(filter, Level { of_command: true, ..Level::top(context, &failure) })?;
+    let root = parse_filter(filter, Level { of_command: true, ..Level::top(context, &failure, parse_filter) })?;
     context.folding.settle(failure.into_inner())?;
     Ok(root)
 }
@@ -126,7 +52,7 @@ pub(crate) fn has_expression(filter: Doc<'_>) -> bool {
 /// Parses a filter, or a branch of one.
 pub(crate) fn parse_filter(filter: Doc<'_>, level: Level<'_>) -> Result<Node> {
     let several = |all: &Vec<Node>| all.len() > 1;
-    level.within_expression(|| parse_conditions(filter, level), several).map(super::simplify::and)
+    level.within_expression(|| parse_conditions(filter, level), several).map(simplify::and)
 }
 
 fn parse_conditions(filter: Doc<'_>, level: Level<'_>) -> Result<Vec<Node>> {
@@ -171,61 +97,10 @@ fn parse_conditions(filter: Doc<'_>, level: Level<'_>) -> Result<Vec<Node>> {
     Ok(all)
 }
 
-/// Returns whether a document as a value contains operators: its first name begins with `$` and it
-/// is no DBRef.
-pub(crate) fn is_operator_document(document: Doc<'_>) -> bool {
-    document.first().is_some_and(|first| first.key_bytes().starts_with(b"$")) && !is_db_ref(document)
-}
-
-/// Returns whether a name with `$` is one of a DBRef's: a field, not an operator.
-fn is_reference_field(name: &str) -> bool {
-    matches!(name, "$ref" | "$id" | "$db")
-}
-
-/// Returns whether a document may be a part of a DBRef.
-pub(super) fn has_reference_field(document: Doc<'_>) -> bool {
-    document.elements().counted().any(|element| is_reference_field(element.key()))
-}
-
-fn is_db_ref(document: Doc<'_>) -> bool {
-    document.element("$ref").is_some() && document.element("$id").is_some()
-}
-
-/// Parses the operand of a comparison.
-pub(crate) fn comparable(value: Value<'_>) -> Result<ValueBuf> {
-    match value {
-        Value::Undefined => Err(Error::bad_value("cannot compare to undefined")),
-        value => {
-            check_texts(value)?;
-            let value = ValueBuf::from(value);
-            steps::bytes(value.raw_value().len());
-            Ok(value)
-        }
-    }
-}
-
-/// Returns whether `$name` belongs to the top level of a filter rather than to a field.
-pub(crate) fn is_pathless(name: &str) -> bool {
-    matches!(
-        name,
-        "and"
-            | "or"
-            | "nor"
-            | "expr"
-            | "comment"
-            | "where"
-            | "text"
-            | "jsonSchema"
-            | "sampleRate"
-            | "alwaysTrue"
-            | "alwaysFalse"
-    )
-}
-
 fn parse_pathless(operator: &str, element: Element<'_>, level: Level<'_>, all: &mut Vec<Node>) -> Result<()> {
     match operator {
-        "and" => all.push(super::simplify::and(parse_branches(element, level)?)),
-        "or" => all.push(super::simplify::or(parse_branches(element, level)?, level)),
+        "and" => all.push(simplify::and(parse_branches(element, level)?)),
+        "or" => all.push(simplify::or(parse_branches(element, level)?, level)),
         "nor" => all.push(Node::Nor(parse_branches(element, level)?)),
         "comment" => {}
         "alwaysTrue" => check_one(element)?,
@@ -241,16 +116,16 @@ fn parse_pathless(operator: &str, element: Element<'_>, level: Level<'_>, all: &
             if let Some(failure) = failure {
                 level.failure.borrow_mut().get_or_insert_with(|| not_optimized(failure));
             }
-            all.push(Node::Expression(Arc::new(expression.read_again())));
+            all.push(Node::expression(expression.read_again()));
         }
         "jsonSchema" => match element.value() {
-            Value::Document(schema) => all.push(Node::Schema(Arc::new(Schema::parse(schema)?))),
+            Value::Document(schema) => all.push(Node::Schema(Arc::new(parse_schema(schema)?))),
             _ => return Err(Error::type_mismatch("$jsonSchema must be an object")),
         },
         "text" => {
             let search = TextSearch::parse(element.value(), level.context.text_indexes.current())?;
             let partial = search.index.partial_filter.as_ref();
-            let partial = partial.map(|filter| Predicate::parse(filter.as_doc(), &Context::at(0))).transpose()?;
+            let partial = partial.map(|filter| parse(filter.as_doc(), &Context::at(0))).transpose()?;
             all.push(Node::Text { search: Arc::new(search), partial: partial.map(Arc::new) });
         }
         "where" => return Err(refuse_script(element, level)),
@@ -296,7 +171,7 @@ fn parse_sample_rate(rate: Value<'_>, context: &Context) -> Result<Node> {
         return Err(Error::bad_value("numeric argument to $sampleRate must be in [0, 1]"));
     }
     if number == 1.0 {
-        return Ok(super::simplify::and(Vec::new()));
+        return Ok(simplify::and(Vec::new()));
     }
     if number == 0.0 {
         return Ok(Node::Never);
@@ -307,7 +182,7 @@ fn parse_sample_rate(rate: Value<'_>, context: &Context) -> Result<Node> {
     operands.append("1", number);
     let mut test = DocBuf::new();
     test.append("$lt", Value::Array(operands.as_doc()));
-    Ok(Node::Expression(Arc::new(Expression::parse(Value::Document(test.as_doc()), context)?)))
+    Ok(Node::expression(Expression::parse(Value::Document(test.as_doc()), context)?))
 }
 
 fn parse_branches(element: Element<'_>, level: Level<'_>) -> Result<Vec<Node>> {

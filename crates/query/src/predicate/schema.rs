@@ -1,17 +1,17 @@
 //! `$jsonSchema`: rules about a whole document, compiled once, checked on borrowed values.
 //!
-//! Input is a schema in MongoDB's dialect of JSON Schema draft 4. [`Schema::parse`] turns it into a
+//! Input is a schema in MongoDB's dialect of JSON Schema draft 4. `parse` turns it into a
 //! list of [`Rule`]s. Each rule applies to values of its own type only (`minLength` not to numbers,
 //! `required` not to strings). Checking a document allocates only for `uniqueItems`, and for
 //! comparisons of documents that ignore the order of their fields.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/operator/query/jsonSchema/>
 
-mod parse;
+mod conditions;
+pub(super) mod parse;
 mod unordered;
 
 use super::type_set::TypeSet;
-use super::{Node, Test};
 use crate::expression::count_letters;
 use document::path::{End, Path};
 use document::{Decimal128, Doc, Kind, Value, ValueBuf, compare};
@@ -19,7 +19,6 @@ use error::Result;
 use hashbrown::HashSet;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use steps::Counted;
 use values::decimal;
 use values::regex::Regex;
@@ -94,28 +93,6 @@ enum Dependency {
 }
 
 impl Schema {
-    /// Parses a schema. Fails with 9 and 14 for an invalid schema, 2 and 51091 for unknown types
-    /// and invalid patterns.
-    pub(crate) fn parse(schema: Doc<'_>) -> Result<Schema> {
-        parse::parse_top(schema)
-    }
-
-    /// Returns a document's schema as conditions: on required fields, and a schema of the rest.
-    pub fn conditions(&self) -> Vec<Node> {
-        let (mut all, mut rest) = (Vec::new(), Vec::new());
-        for rule in &self.rules {
-            match rule.about_existence() {
-                Some(Node::And(parts)) => all.extend(parts),
-                Some(condition) => all.push(condition),
-                None => rest.push(rule.clone()),
-            }
-        }
-        if !rest.is_empty() {
-            all.insert(0, Node::Schema(Arc::new(Schema { rules: rest })));
-        }
-        all
-    }
-
     /// Returns whether it has more than one condition on a document.
     pub(crate) fn is_conjunction(&self) -> bool {
         let count = |rule: &Rule| match rule {
@@ -125,10 +102,6 @@ impl Schema {
             _ => 1,
         };
         self.rules.iter().map(count).sum::<usize>() > 1
-    }
-
-    fn about_existence(&self) -> Option<Node> {
-        self.rules.iter().map(Rule::about_existence).collect::<Option<Vec<_>>>().map(Node::And)
     }
 
     pub(crate) fn matches(&self, document: Doc<'_>) -> Result<bool> {
@@ -151,19 +124,6 @@ impl Others {
 }
 
 impl Rule {
-    /// Returns the schema as a condition on required fields, if it has no other rules.
-    fn about_existence(&self) -> Option<Node> {
-        let each = |schemas: &[Schema]| schemas.iter().map(Schema::about_existence).collect::<Option<Vec<_>>>();
-        let exists = |path: &Path| Node::Path { path: path.clone(), test: Test::Exists };
-        Some(match self {
-            Rule::Required(paths) => Node::And(paths.iter().map(exists).collect()),
-            Rule::AllOf(schemas) => Node::And(each(schemas)?),
-            Rule::AnyOf(schemas) => Node::Or(each(schemas)?),
-            Rule::Not(schema) => Node::Nor(vec![schema.about_existence()?]),
-            _ => return None,
-        })
-    }
-
     fn holds_for(&self, value: Value<'_>) -> Result<bool> {
         steps::step();
         match self {

@@ -4,7 +4,8 @@
 //! As in MongoDB, equality and `$in` are two shapes, and so are expressions with other options. The
 //! order of conditions does not matter.
 
-use super::{Node, Predicate, Test};
+use super::Predicate;
+use super::tree::{Node, Test};
 
 impl Predicate {
     /// Returns the same text for all filters of a shape.

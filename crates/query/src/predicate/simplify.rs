@@ -8,8 +8,9 @@
 //! test of a conjunction that finds one). It also determines the order of the fields that an upsert
 //! takes from its filter.
 
-use super::parse::Level;
-use super::{InList, Node, Test};
+use super::in_list::InList;
+use super::level::Level;
+use super::tree::{Node, Test};
 use document::path::Path;
 use document::{Kind, ValueBuf};
 use std::cmp::Ordering;

@@ -1,62 +1,18 @@
 //! Conditions on a value, evaluated on the value's bytes.
 
-use super::Node;
-use super::bits::Bits;
-use super::in_list::InList;
-use super::type_set::TypeSet;
-use super::{MatchDetails, matches_node};
+use super::details::MatchDetails;
+use super::tree::Test;
 use document::compare::{compare, equal, kind_rank};
 use document::path::{End, Path};
 use document::{Collation, Doc, Element, Kind, Value, ValueBuf};
 use error::Result;
-use geo::Region;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use steps::Counted;
-use values::regex::Regex;
-
-/// A condition on the values at a path, with MongoDB's array semantics: it holds if it holds for
-/// one of the values, and [`Test::Not`] if its operand holds for none.
-#[derive(Clone, Debug)]
-pub enum Test {
-    /// MongoDB's equality: numbers by value; null equals a missing field too.
-    Equal(ValueBuf),
-    /// The four orderings hold between values of one type only (except for MinKey and MaxKey).
-    Less(ValueBuf),
-    LessOrEqual(ValueBuf),
-    Greater(ValueBuf),
-    GreaterOrEqual(ValueBuf),
-    In(InList),
-    /// One of the six above with strings compared by a collation. A comparison of bytes cannot
-    /// evaluate it.
-    Collated(Box<Test>, Collation),
-    Regex(Regex),
-    /// `$geoWithin` and `$geoIntersects`.
-    Geometry(Box<Region>),
-    /// `$exists: true`; false is `Not(Exists)`.
-    Exists,
-    Type(TypeSet),
-    Mod {
-        divisor: i64,
-        remainder: i64,
-    },
-    Bits(Bits),
-    /// An array of this many elements.
-    Size(i64),
-    /// `$elemMatch` with a filter: one element, a document or an array, matches it.
-    ElementMatches(Box<Node>),
-    /// `$elemMatch` with operators: one element satisfies all of them.
-    ElementSatisfies(Vec<Test>),
-    Not(Box<Test>),
-    /// All hold, each perhaps for another of the values. Occurs inside `Not`.
-    And(Vec<Test>),
-    /// No value matches (`$all: []`).
-    Never,
-}
 
 impl Test {
     /// Returns whether the condition holds for the values at `path` in `document`.
-    pub(crate) fn holds_at(&self, path: &Path, document: Doc<'_>, details: Option<&mut MatchDetails>) -> Result<bool> {
+    pub(super) fn holds_at(&self, path: &Path, document: Doc<'_>, details: Option<&mut MatchDetails>) -> Result<bool> {
         match self {
             Test::Not(inner) => Ok(!inner.holds_at(path, document, None)?),
             Test::And(all) => {
@@ -96,7 +52,7 @@ impl Test {
 
     /// Returns whether the condition holds for this one value; `None` is a missing one.
     /// `$elemMatch` stores the index of the matching element in `inner`.
-    pub(crate) fn holds_for(&self, element: Option<Element<'_>>, inner: &mut Option<usize>) -> Result<bool> {
+    pub(super) fn holds_for(&self, element: Option<Element<'_>>, inner: &mut Option<usize>) -> Result<bool> {
         Ok(match self {
             Test::Equal(operand) => is_equal(element, operand),
             Test::Less(operand) => is_ordered(element, operand, Ordering::Less, false),
@@ -115,7 +71,7 @@ impl Test {
             Test::Bits(bits) => element.is_some_and(|element| bits.holds_for(element.value())),
             Test::Size(size) => array(element).is_some_and(|array| array.elements().counted().count() as i64 == *size),
             Test::ElementMatches(filter) => position_where(element, inner, |element| match element.kind {
-                Kind::Document | Kind::Array => matches_node(filter, nested(element), None),
+                Kind::Document | Kind::Array => filter.matches(nested(element)),
                 _ => Ok(false),
             })?,
             Test::ElementSatisfies(tests) => position_where(element, inner, |element| all_hold(tests, element))?,

@@ -1,7 +1,7 @@
 //! Checks the position of `$text`: at most once, not in a `$nor`, and not beside a hint or another
 //! condition that determines how documents are found.
 
-use super::{Node, Predicate, Test};
+use super::tree::{Node, Test};
 use crate::Context;
 use document::path::Path;
 use document::{DocBuf, ValueBuf};
@@ -10,25 +10,7 @@ use fulltext::TextSearch;
 use fulltext::search::cannot_execute;
 use std::sync::Arc;
 
-impl Predicate {
-    /// Returns the filter's `$text`, at any depth.
-    pub fn text_search(&self) -> Option<&Arc<TextSearch>> {
-        find(&self.root)
-    }
-
-    /// Fails with 2 if a `$text` is combined with a hint or natural order.
-    pub fn check_text_order(&self, hint: bool, natural: bool) -> Result<()> {
-        if !(hint || natural) || self.text_search().is_none() {
-            return Ok(());
-        }
-        Err(Error::bad_value(match hint {
-            true => "text and hint not allowed in same query",
-            false => "text expression not allowed with $natural sort order",
-        }))
-    }
-}
-
-fn find(node: &Node) -> Option<&Arc<TextSearch>> {
+pub(super) fn find(node: &Node) -> Option<&Arc<TextSearch>> {
     steps::step();
     match node {
         Node::Text { search, .. } => Some(search),
@@ -84,7 +66,7 @@ fn check_branch(node: &Node) -> Result<()> {
     }
 }
 
-fn check_prefix(search: &TextSearch, partial: Option<&Predicate>, all: &[Node]) -> Result<()> {
+fn check_prefix(search: &TextSearch, partial: Option<&Node>, all: &[Node]) -> Result<()> {
     let given = |field: &str| all.iter().any(|node| equality(node, field).is_some());
     if search.index.prefix.iter().all(|field| given(field)) && asks_for_indexed_alone(partial, all) {
         return Ok(());
@@ -96,15 +78,15 @@ fn check_prefix(search: &TextSearch, partial: Option<&Predicate>, all: &[Node]) 
 
 /// Returns whether the conditions select only documents that a partial index contains, judged by
 /// conditions on the same fields.
-fn asks_for_indexed_alone(partial: Option<&Predicate>, all: &[Node]) -> bool {
+fn asks_for_indexed_alone(partial: Option<&Node>, all: &[Node]) -> bool {
     let Some(partial) = partial else { return true };
-    let demanded = match partial.root() {
+    let demanded = match partial {
         Node::And(branches) => branches,
         node => std::slice::from_ref(node),
     };
     let holds = |test: &Node, path: &Path, value: &ValueBuf| {
         let document = DocBuf::build(|writer| writer.append(path.as_str(), value.as_value()));
-        Predicate::of(test.clone()).matches(document.as_doc()).unwrap_or(true)
+        test.matches(document.as_doc()).unwrap_or(true)
     };
     demanded.iter().all(|test| {
         let Node::Path { path, .. } = test else { return true };
@@ -152,9 +134,10 @@ fn count(node: &Node, in_nor: bool) -> Result<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::{Context, Predicate};
     use document::{Value, array, doc};
     use fulltext::{TextIndex, TextIndexes};
+    use std::sync::Arc;
 
     #[test]
     fn a_search_stands_where_the_index_can_answer() {

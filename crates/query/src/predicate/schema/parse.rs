@@ -3,7 +3,7 @@
 
 use super::unordered;
 use super::{Dependency, Others, Rule, Schema};
-use crate::predicate::operators::{non_negative, parse_type};
+use crate::predicate::operands::{non_negative, parse_type};
 use crate::predicate::type_set::TypeSet;
 use document::path::Path;
 use document::{Doc, Element, Kind, Value, ValueBuf};
@@ -52,7 +52,9 @@ const UNSUPPORTED: [&str; 6] = ["$ref", "$schema", "default", "definitions", "fo
 /// Levels of nesting; a command cannot contain deeper ones.
 const DEPTH_MAX: usize = 200;
 
-pub(super) fn parse_top(schema: Doc<'_>) -> Result<Schema> {
+/// Parses a schema. Fails with 9 and 14 for an invalid schema, 2 and 51091 for unknown types and
+/// invalid patterns.
+pub(crate) fn parse_schema(schema: Doc<'_>) -> Result<Schema> {
     Parser { schema, is_top: true, depth: 0 }.parse()
 }
 
