@@ -1,7 +1,8 @@
-//! What reading, comparing, indexing and transcoding cost per document, on documents like those of the `cars` data set.
+//! The cost of reading, comparing, indexing and transcoding a document, on documents like those of
+//! the `cars` data set.
 //!
-//! `cargo bench -p document` prints the best of several runs; `-- json_to_bson` runs only what has that in its name, for use
-//! under `valgrind --tool=callgrind`.
+//! `cargo bench -p document` prints the best of several runs; `-- json_to_bson` runs only those
+//! with that name, for use under `valgrind --tool=callgrind`.
 
 use document::path::{End, Path};
 use document::{Doc, DocBuf, ObjectId, Value, compare, doc, json, key, validate};

@@ -1,14 +1,16 @@
-//! Collations: how strings compare where bytes are not what people go by.
+//! Collations: the order of strings by the rules of a language instead of their bytes.
 //!
-//! What comes in is the `collation` document of a command ([`Collation::parse`]); what goes out is an order over values that differs
-//! from [`crate::compare`] in strings alone, wherever they stand: in documents and arrays, too. Names of fields always compare by
-//! their bytes. In the place of bytes that are not UTF-8 stands U+FFFD.
+//! [`Collation::parse`] reads the `collation` document of a command. The result is an order over
+//! values that differs from [`crate::compare`] only for strings, also within documents and arrays.
+//! Names of fields always compare by their bytes. Bytes that are not UTF-8 count as U+FFFD.
 //!
-//! The rules are those of the Unicode Collation Algorithm with the tailorings of CLDR, as the ICU project keeps them. A MongoDB
-//! server has them as of ICU 57. Quotation marks are told apart as there (`quotes`); characters that are younger may sort
-//! elsewhere there, and the tailorings of some locales have changed since.
+//! The rules are those of the Unicode Collation Algorithm with the tailorings of CLDR, as the ICU
+//! project maintains them. A MongoDB server has those of ICU 57. Quotation marks are distinguished
+//! as in ICU 57 (`quotes`); newer characters may sort elsewhere there, and the tailorings of some
+//! locales have changed since.
 //!
-//! Source: <https://www.mongodb.com/docs/manual/reference/collation/>; where it is silent, what a 6.0 server does.
+//! Source: <https://www.mongodb.com/docs/manual/reference/collation/>; where it is silent, the
+//! behaviour of a 6.0 server.
 
 mod locales;
 mod parse;
@@ -33,24 +35,26 @@ pub struct Collation(Option<Arc<Collator>>);
 /// The rules of one collation that is not simple.
 pub(crate) struct Collator {
     rules: CollatorBorrowed<'static>,
-    /// Whether punctuation counts, and with it which quotation mark it is.
-    tells_quotes_apart: bool,
-    /// Whether it has an option of its locale's that the specification does not show: as a server does, `th` is
-    /// shown as non-ignorable and shifted all the same, unless the option is given, as it is by a collection's default.
+    /// Whether punctuation counts, and so do the differences among quotation marks.
+    distinguishes_quotes: bool,
+    /// Whether an option of its locale is missing in the specification. As in a server, `th` is
+    /// shown as non-ignorable although it is shifted, unless the option is given, as in a
+    /// collection's default.
     differs_from_specification: bool,
-    /// The document that asks for it, everything spelled out.
+    /// The specification with all options.
     specification: DocBuf,
 }
 
 impl Collation {
-    /// By bytes.
+    /// The order by bytes.
     pub const SIMPLE: Collation = Collation(None);
 
     pub fn is_simple(&self) -> bool {
         self.0.is_none()
     }
 
-    /// The collation as a document with all its options, as `listCollections` shows it; `None` for the simple one.
+    /// Returns the collation as a document with all its options, as `listCollections` shows it;
+    /// `None` for the simple one.
     pub fn specification(&self) -> Option<&DocBuf> {
         self.0.as_deref().map(|collator| &collator.specification)
     }
@@ -71,12 +75,13 @@ impl Collation {
         }
     }
 
-    /// Feeds a value into a hasher so that values that are equal in this collation hash the same.
+    /// Feeds a value into a hasher so that values that are equal in this collation have equal
+    /// hashes.
     pub fn hash<H: Hasher>(&self, value: Value<'_>, state: &mut H) {
         hash_nested(value, state, 0, self.0.as_deref());
     }
 
-    /// Appends the value's key, as [`crate::key`] has it; strings are spelled by their sort keys.
+    /// Appends the value's key as [`crate::key`] does, with sort keys in place of strings.
     pub fn encode_key(&self, value: Value<'_>, out: &mut Vec<u8>) {
         match self.0.as_deref() {
             None => crate::key::encode(value, out),
@@ -84,18 +89,20 @@ impl Collation {
         }
     }
 
-    /// The key by which a string is compared, itself as a string; `None` for what is compared by its own bytes.
+    /// Returns the sort key of a string, as a string; `None` for a value that compares by its own
+    /// bytes.
     pub fn key_of_string(&self, value: Value<'_>) -> Option<String> {
         Some(String::from_utf8_lossy(&self.sort_key(value)?).into_owned())
     }
 
-    /// The bytes of a string's key; `None` for what is compared by its own bytes.
+    /// Returns the bytes of a string's sort key; `None` for a value that compares by its own bytes.
     pub fn sort_key(&self, value: Value<'_>) -> Option<Vec<u8>> {
         let (collator, text) = (self.0.as_deref()?, value.to_text_lossy()?);
         Some(collator.sort_key(&text))
     }
 
-    /// Whether values of this kind compare in another way than by their bytes: strings, and what may hold them.
+    /// Returns whether values of this type compare by the collation: strings, and types that may
+    /// contain them.
     pub fn concerns(&self, kind: crate::Kind) -> bool {
         use crate::Kind;
         self.0.is_some()
@@ -130,9 +137,9 @@ impl Collator {
         self.rules.compare(&self.tailored(a), &self.tailored(b))
     }
 
-    /// Bytes that compare as the strings do. May contain zeros.
+    /// Returns bytes that compare as the strings do. They may contain zeros.
     pub(crate) fn sort_key(&self, text: &str) -> Vec<u8> {
-        // A letter takes longer than a step.
+        // A character takes longer than a step.
         steps::steps(text.len());
         let mut key = Vec::with_capacity(text.len() + 8);
         let Ok(()) = self.rules.write_sort_key_to(&self.tailored(text), &mut key);
@@ -140,6 +147,6 @@ impl Collator {
     }
 
     fn tailored<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        if self.tells_quotes_apart { quotes::apart(text) } else { Cow::Borrowed(text) }
+        if self.distinguishes_quotes { quotes::apart(text) } else { Cow::Borrowed(text) }
     }
 }

@@ -1,19 +1,22 @@
-//! MongoDB's total order over values: what `sort`, `$lt`, indexes and unique keys go by.
+//! MongoDB's total order over values, which `sort`, `$lt`, indexes and unique keys use.
 //!
-//! Values of different types are ordered by [`type_rank`]; all numbers are one type, and so are strings and symbols.
-//! Within a type:
+//! Values of different types are ordered by [`type_rank`]; all numbers are one type, and so are
+//! strings and symbols. Within a type:
 //!
-//! - numbers by their mathematical value, exactly, across the four number types; NaN below all others, -0.0 = 0.0;
+//! - numbers by their mathematical value, exactly, across the four number types; NaN below all
+//!   others, -0.0 = 0.0;
 //! - strings, symbols and code by their bytes;
-//! - documents field by field, each by type rank, then name, then value; a document that ends first is less;
+//! - documents field by field, each by type rank, then name, then value; a document that ends first
+//!   is less;
 //! - arrays the same way without the names;
 //! - binary by length, then subtype, then bytes; DBPointers by length, then bytes;
 //! - regular expressions by pattern, then options; code with scope by code, then scope.
 //!
-//! [`hash_value`] agrees with it: equal values have equal hashes. [`crate::key`] spells the same order as bytes.
+//! [`hash_value`] agrees with it: equal values have equal hashes. [`crate::key`] encodes the same
+//! order as bytes.
 //!
-//! Source: <https://www.mongodb.com/docs/manual/reference/bson-type-comparison-order/>; where it is silent (undefined, symbol,
-//! DBPointer, code), what a 6.0 server does.
+//! Source: <https://www.mongodb.com/docs/manual/reference/bson-type-comparison-order/>; where it is
+//! silent (undefined, symbol, DBPointer, code), the behaviour of a 6.0 server.
 
 use crate::collation::Collator;
 use crate::decimal::Parts;
@@ -45,7 +48,7 @@ fn compare_bytes(a: &[u8], b: &[u8]) -> Ordering {
     a.cmp(b)
 }
 
-/// Whether two values are equal in MongoDB's order: `1` and `1.0` are.
+/// Returns whether two values are equal in MongoDB's order: `1` and `1.0` are.
 #[inline]
 pub fn equal(a: Value<'_>, b: Value<'_>) -> bool {
     match (a, b) {
@@ -62,16 +65,18 @@ pub fn compare_documents(a: Doc<'_>, b: Doc<'_>) -> Ordering {
     compare_elements(a, b, Names::Compared, 1, None)
 }
 
-/// The place of a value's type in the order. A missing value ranks as [`RANK_MISSING`], with undefined.
+/// Returns the rank of a value's type in the order. A missing value ranks as [`RANK_MISSING`], with
+/// undefined.
 #[inline]
 pub fn type_rank(value: Value<'_>) -> u8 {
     kind_rank(value.kind())
 }
 
-/// The rank of a value that is not there.
+/// The rank of a missing value.
 pub const RANK_MISSING: u8 = 1;
 
-/// The place of a type in the order. From null on, it is the number that MongoDB has for it, which hashes depend on.
+/// Returns the rank of a type in the order. From null on, it is MongoDB's number, which hashes
+/// depend on.
 #[inline]
 pub fn kind_rank(kind: Kind) -> u8 {
     match kind {
@@ -95,14 +100,15 @@ pub fn kind_rank(kind: Kind) -> u8 {
     }
 }
 
-/// Whether field names take part: they do in documents, not in arrays.
+/// Whether field names count: they do in documents, not in arrays.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Names {
     Compared,
     Ignored,
 }
 
-/// `depth` counts the documents around the two values. Strings compare by the collator where there is one.
+/// Compares two values; `depth` counts the documents around them. Strings compare by the collator,
+/// if there is one.
 pub(crate) fn compare_any(a: Value<'_>, b: Value<'_>, depth: usize, collator: Option<&Collator>) -> Ordering {
     let ranks = type_rank(a).cmp(&type_rank(b));
     ranks.then_with(|| compare_within_rank(a, b, depth, collator))
@@ -142,8 +148,8 @@ fn compare_within_rank(a: Value<'_>, b: Value<'_>, depth: usize, collator: Optio
     }
 }
 
-/// Two values of one rank, one of which has text that is not UTF-8: by its bytes, as others are. A collator gets U+FFFD in place of
-/// bytes that it could not read.
+/// Compares two values of one rank, one of which has text that is not UTF-8, by their bytes. A
+/// collator gets U+FFFD in place of bytes that it could not read.
 #[cold]
 fn compare_ill_formed(a: Value<'_>, b: Value<'_>, depth: usize, collator: Option<&Collator>) -> Ordering {
     let (Some(a_parts), Some(b_parts)) = (a.texts(), b.texts()) else { return Ordering::Equal };
@@ -163,7 +169,7 @@ fn compare_ill_formed(a: Value<'_>, b: Value<'_>, depth: usize, collator: Option
     }
 }
 
-/// Numbers of any two types; other pairs of one rank have only one value.
+/// Compares numbers of any two types; other pairs of one rank have only one value.
 fn compare_numbers(a: Value<'_>, b: Value<'_>) -> Ordering {
     match (Number::of(a), Number::of(b)) {
         (Some(Number::Integer(a)), Some(Number::Integer(b))) => a.cmp(&b),
@@ -198,7 +204,8 @@ impl Number {
 }
 
 fn compare_elements(a: Doc<'_>, b: Doc<'_>, names: Names, depth: usize, collator: Option<&Collator>) -> Ordering {
-    // Deeper documents than a client can send come from a damaged file: the stack is worth more than their order.
+    // Documents deeper than a client can send come from a damaged file: protecting the stack
+    // matters more than their order.
     steps::bytes(a.size().min(b.size()));
     if a.as_bytes() == b.as_bytes() || depth > DEPTH_MAX {
         return a.as_bytes().cmp(b.as_bytes());
@@ -235,7 +242,7 @@ fn compare_element(
     compare_within_rank(a.value(), b.value(), depth, collator)
 }
 
-/// Feeds a value into a hasher so that values that are [`equal`] hash the same.
+/// Feeds a value into a hasher so that values that are [`equal`] have equal hashes.
 pub fn hash_value<H: Hasher>(value: Value<'_>, state: &mut H) {
     hash_nested(value, state, 0, None);
 }
@@ -283,7 +290,7 @@ pub(crate) fn hash_nested<H: Hasher>(value: Value<'_>, state: &mut H, depth: usi
     }
 }
 
-/// As other values of the type.
+/// As for other values of the type.
 #[cold]
 fn hash_ill_formed<H: Hasher>(kind: Kind, value: Value<'_>, state: &mut H, depth: usize, collator: Option<&Collator>) {
     let Some(parts) = value.texts() else { return };
@@ -326,7 +333,7 @@ fn hash_bytes<H: Hasher>(text: &[u8], state: &mut H) {
     state.write_u8(u8::MAX);
 }
 
-/// Whole numbers in the int64 range hash as such; others, as the nearest double.
+/// Integers in the int64 range are hashed as such; other numbers as the nearest double.
 fn hash_double<H: Hasher>(number: f64, state: &mut H) {
     let whole = number as i64;
     if whole as f64 == number && whole != i64::MAX {

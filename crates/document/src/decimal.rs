@@ -1,6 +1,8 @@
-//! IEEE 754-2008 decimal128 numbers, as BSON spells them (binary integer decimal, little-endian).
+//! IEEE 754-2008 decimal128 numbers in the encoding of BSON (binary integer decimal,
+//! little-endian).
 //!
-//! Source: <https://github.com/mongodb/specifications/blob/master/source/bson-decimal128/decimal128.md>
+//! Source:
+//! <https://github.com/mongodb/specifications/blob/master/source/bson-decimal128/decimal128.md>
 
 mod text;
 
@@ -22,14 +24,14 @@ const COEFFICIENT_BITS: u32 = 113;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Decimal128(pub [u8; 16]);
 
-/// A decimal128 taken apart.
+/// The parts of a decimal128.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parts {
     NotANumber,
     Infinity {
         negative: bool,
     },
-    /// `coefficient × 10^exponent`; the coefficient has 34 digits at the most.
+    /// `coefficient × 10^exponent`; the coefficient has at most 34 digits.
     Finite {
         negative: bool,
         coefficient: u128,
@@ -45,7 +47,7 @@ impl Decimal128 {
         match (bits >> 122) as u8 & 0b1_1111 {
             0b1_1111 => Parts::NotANumber,
             0b1_1110 => Parts::Infinity { negative },
-            // The form for coefficients past 34 digits, which count as zero.
+            // The form for coefficients of more than 34 digits, which count as zero.
             combination if combination >> 3 == 0b11 => {
                 let exponent = (bits >> 111) as i32 & 0x3FFF;
                 Parts::Finite { negative, coefficient: 0, exponent: exponent - EXPONENT_BIAS }
@@ -59,7 +61,7 @@ impl Decimal128 {
         }
     }
 
-    /// Whether the number is a zero of either sign and any exponent.
+    /// Returns whether the number is a zero of either sign and any exponent.
     pub fn is_zero(self) -> bool {
         matches!(self.parts(), Parts::Finite { coefficient: 0, .. })
     }
@@ -68,7 +70,7 @@ impl Decimal128 {
         self.parts() == Parts::NotANumber
     }
 
-    /// Puts a finite number together; `None` where coefficient or exponent do not fit.
+    /// Builds a finite number; `None` if coefficient or exponent are out of range.
     pub fn from_parts(negative: bool, coefficient: u128, exponent: i32) -> Option<Decimal128> {
         let stored = u128::try_from(exponent.checked_add(EXPONENT_BIAS)?).ok()?;
         if coefficient > COEFFICIENT_MAX || exponent > EXPONENT_MAX {
@@ -78,7 +80,7 @@ impl Decimal128 {
         Some(Decimal128(bits.to_le_bytes()))
     }
 
-    /// The number as an int64, if it is exactly one: `5.00` is, `5.01` and `1E19` are not.
+    /// Returns the number as an int64, if it is exactly one: `5.00` is, `5.01` and `1E19` are not.
     pub fn to_i64_exact(self) -> Option<i64> {
         let Parts::Finite { negative, coefficient, exponent } = self.parts() else {
             return None;
@@ -95,7 +97,7 @@ impl Decimal128 {
         i64::try_from(if negative { -magnitude } else { magnitude }).ok()
     }
 
-    /// The nearest double.
+    /// Returns the nearest double.
     pub fn to_f64(self) -> f64 {
         match self.parts() {
             Parts::NotANumber => f64::NAN,
@@ -114,7 +116,8 @@ impl Decimal128 {
     }
 }
 
-/// The double nearest to `coefficient × 10^exponent`. The standard library's parser rounds correctly, so it does the work.
+/// Returns the double nearest to `coefficient × 10^exponent`, by the standard library's parser,
+/// which rounds correctly.
 pub(crate) fn scaled_to_f64(coefficient: u128, exponent: i32) -> f64 {
     let mut text = SmallVec::<[u8; 64]>::new();
     text.extend_from_slice(itoa::Buffer::new().format(coefficient).as_bytes());

@@ -1,9 +1,10 @@
 //! Values as byte strings that compare (memcmp) as the values do in [`crate::compare`].
 //!
-//! Two values give the same bytes exactly if they are equal in MongoDB's order: `1`, `1.0`, `NumberLong(1)` and the decimal
-//! `1.00` share one key. Keys are prefix-free, so the keys of several values in a row order as the tuple does; each of them
-//! may be ascending ([`encode`]) or descending ([`encode_descending`]). Keys are for comparing: the types of numbers and the
-//! values of their negative zeros do not come back out.
+//! Two values give the same bytes exactly if they are equal in MongoDB's order: `1`, `1.0`,
+//! `NumberLong(1)` and the decimal `1.00` share one key. Keys are prefix-free, so the keys of
+//! several values in a row order as the tuple does; each of them may be ascending ([`encode`]) or
+//! descending ([`encode_descending`]). Keys are for comparison: the types of numbers and the signs
+//! of their zeros cannot be decoded.
 //!
 //! The first byte is the type, or for numbers the class of magnitude. Then:
 //!
@@ -13,13 +14,14 @@
 //! | document | per field: type rank + 1, name, `00`, value; then `00` |
 //! | array | the values; then `00` |
 //! | binary | length (4 bytes), subtype, bytes |
-//! | ObjectId, boolean, date, timestamp | big-endian, fixed width, sign bit flipped where there is one |
+//! | ObjectId, boolean, date, timestamp | big-endian, fixed width, sign bit flipped |
 //! | regular expression | pattern, `00`, options, `00` |
 //! | DBPointer | length of the namespace (4 bytes), its bytes, id |
 //! | code with scope | as code, then as document |
 //! | number | class of magnitude, then whole part and fraction; see `key/number.rs` |
 //!
-//! Changing any of this makes stored keys worthless: the format is part of the embedded store's files.
+//! Changing any of this makes stored keys worthless: the format is part of the embedded store's
+//! files.
 
 mod number;
 mod read;
@@ -33,16 +35,17 @@ use crate::value::{Kind, Value};
 use crate::{DEPTH_MAX, ObjectId};
 use number::{encode_decimal, encode_double, encode_integer};
 
-pub use read::{Told, read, tells};
+pub use read::{DecodedKey, is_decodable, read};
 pub use split::split;
 
-/// First bytes. `00` and `FF` are left out, so that nothing sorts outside of all keys but the empty key and `FF`.
+/// First bytes of keys. `00` and `FF` are unused, so that only the empty key and `FF` sort outside
+/// of all keys.
 mod lead {
     pub const MIN_KEY: u8 = 0x05;
     pub const UNDEFINED: u8 = 0x0A;
     pub const NULL: u8 = 0x10;
     pub const NAN: u8 = 0x20;
-    /// Numbers other than NaN lie up to 11 classes below and above zero: 0x21 to 0x37.
+    /// Numbers other than NaN have up to 11 classes below and above zero: 0x21 to 0x37.
     pub const ZERO: u8 = 0x2C;
     pub const NUMBER_FIRST: u8 = ZERO - 11;
     pub const NUMBER_LAST: u8 = ZERO + 11;
@@ -62,7 +65,7 @@ mod lead {
     pub const MAX_KEY: u8 = 0xF0;
 }
 
-/// Ends strings, documents and arrays. Below everything that can stand in its place.
+/// Ends strings, documents and arrays. Less than everything that can follow in its place.
 const END: u8 = 0x00;
 
 /// Appends the value's key.
@@ -77,14 +80,14 @@ pub fn encode(value: Value<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the value's key inverted, for a column in descending order.
+/// Appends the value's key with inverted bytes, for a column in descending order.
 pub fn encode_descending(value: Value<'_>, out: &mut Vec<u8>) {
     let start = out.len();
     encode(value, out);
     out[start..].iter_mut().for_each(|byte| *byte = !*byte);
 }
 
-/// Appends the key of the value where there is one, and of a missing value (which sorts as null) where not.
+/// Appends the key of a value, or of a missing one (which sorts as null).
 pub fn encode_field(value: Option<Value<'_>>, ascending: bool, out: &mut Vec<u8>) {
     let value = value.unwrap_or(Value::Null);
     if ascending { encode(value, out) } else { encode_descending(value, out) }
@@ -96,7 +99,8 @@ fn encode_object_id(id: ObjectId, out: &mut Vec<u8>) {
     out.extend_from_slice(&bytes);
 }
 
-/// `depth` counts the documents around the value. With a collator, the bytes of a string are its sort key.
+/// Appends a key; `depth` counts the documents around the value. With a collator, the bytes of a
+/// string are its sort key.
 pub(crate) fn encode_nested(value: Value<'_>, out: &mut Vec<u8>, depth: usize, collator: Option<&Collator>) {
     match value {
         Value::MinKey => out.push(lead::MIN_KEY),
@@ -151,7 +155,8 @@ pub(crate) fn encode_nested(value: Value<'_>, out: &mut Vec<u8>, depth: usize, c
     }
 }
 
-/// As other values of the type. A collator gets U+FFFD in place of bytes that it could not read.
+/// As for other values of the type. A collator gets U+FFFD in place of bytes that it could not
+/// read.
 #[cold]
 fn encode_ill_formed(kind: Kind, value: Value<'_>, out: &mut Vec<u8>, depth: usize, collator: Option<&Collator>) {
     let Some(parts) = value.texts() else { return out.push(lead::UNDEFINED) };

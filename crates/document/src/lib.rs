@@ -1,14 +1,15 @@
-//! BSON as bytes: reading without copying, writing in place, comparing, ordering, and its JSON spelling.
+//! BSON as bytes: reading without copying, writing in place, comparing, ordering, and its JSON
+//! encoding.
 //!
-//! What comes in is a BSON document from a client, a file or a server; [`validate::check`] reads it once, at
-//! the door. From then on a [`Doc`] is a borrowed slice that is read without error paths: a reader that meets bytes
-//! it cannot make sense of (a damaged file) ends the iteration, it never panics.
+//! BSON documents come from a client, a file or a server. [`validate::check`] checks them once, on
+//! arrival. From then on a [`Doc`] is a borrowed slice that is read without error paths: a reader
+//! that meets malformed bytes (a damaged file) ends the iteration, and never panics.
 //!
-//! In reading order: [`raw`] (documents, elements), [`value`] (what an element holds), [`decimal`], [`write`](mod@write) (building
-//! documents in a buffer), [`validate`], [`compare`](mod@compare) (MongoDB's order over all values), [`collation`] (strings as people order
-//! them), [`key`] (that order as byte
-//! strings), [`path`] (dotted paths and arrays), [`json`], [`names`] (field names that are
-//! not UTF-8).
+//! In reading order: [`raw`] (documents, elements), [`value`] (values of elements), [`decimal`],
+//! [`write`](mod@write) (building documents in a buffer), [`validate`], [`compare`](mod@compare)
+//! (MongoDB's order over all values), [`collation`] (the order of strings by language), [`key`]
+//! (that order as byte strings), [`path`] (dotted paths and arrays), [`json`], [`names`] (field
+//! names that are not UTF-8).
 //!
 //! Nothing here does I/O, reads a clock or allocates per document read.
 
@@ -40,11 +41,12 @@ pub use write::{ArrayWriter, DocWriter};
 /// The largest document a client may store, in bytes (`maxBsonObjectSize`).
 pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The largest document the server itself may produce: MongoDB leaves 16 KiB of head room for its own fields.
+/// The largest document the server itself may produce: MongoDB allows 16 KiB more for its own
+/// fields.
 pub const DOCUMENT_BYTES_MAX_INTERNAL: usize = DOCUMENT_BYTES_MAX + 16 * 1024;
 
-/// Levels of nesting that anything sent may have, such as a command with what it carries.
+/// The limit of nesting for everything that is sent, such as a command with its contents.
 pub const DEPTH_MAX: usize = 201;
 
-/// Levels of nesting that a stored document may have; see [`validate::is_deeper_than`].
+/// The limit of nesting for stored documents; see [`validate::is_deeper_than`].
 pub const DEPTH_STORED_MAX: usize = 180;

@@ -1,16 +1,18 @@
 //! Field names that are not UTF-8.
 //!
-//! MongoDB stores field names of any bytes. Within Selkie a name is text: paths, projections, index keys and JSON are made of names
-//! in a hundred places. So such names are escaped at the door ([`escape_document`]) and restored in replies ([`restore_reply`]), and
-//! nothing in between knows of them. A byte that is not part of UTF-8 is escaped as [`MARK`] and the character with the byte's
-//! number (U+0180 to U+019F for bytes below A0): `n\xE9` is `n`, U+10FFFF, `é`. U+10FFFF, which is no character and stands in no text, is escaped itself, byte by byte, so
-//! that no name that a client sends can be taken for another one.
+//! MongoDB stores field names of any bytes. Within Selkie a name is text: paths, projections, index
+//! keys and JSON are made of names in a hundred places. So such names are escaped on arrival
+//! ([`escape_document`]) and restored in replies ([`restore_reply`]), and no code in between knows
+//! of them. A byte that is not part of UTF-8 is escaped as [`MARK`] and the character with the
+//! byte's number (U+0180 to U+019F for bytes below A0): `n\xE9` is `n`, U+10FFFF, `é`. U+10FFFF,
+//! which is no character and occurs in no text, is itself escaped byte by byte, so that no two
+//! names of clients become equal.
 //!
-//! Code that makes a string of a name, or a name of a string, restores or escapes it ([`restore`], [`escape`]). Where names are
-//! compared for their order, that is by what they stand for.
+//! Code that turns a name into a string, or a string into a name, must restore or escape it
+//! ([`restore`], [`escape`]). The order of names is that of the restored names.
 //!
-//! Replies are looked through for names to restore only where there may be any ([`may_be_escaped`]): after a client has sent one, or
-//! where the store may hold some.
+//! Replies are searched for escaped names only if there may be any ([`may_be_escaped`]): after a
+//! client has sent one, or if the store may have some.
 
 use crate::raw::{Doc, find_zero, read_length};
 use crate::validate::Invalid;
@@ -22,26 +24,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// In front of an escaped byte: U+10FFFF in UTF-8.
 pub const MARK: &str = "\u{10FFFF}";
 
-/// Whether this process has met an escaped name, or may meet one that is stored.
+/// Whether this process has received an escaped name, or the store may have one.
 static MAY_BE_ESCAPED: AtomicBool = AtomicBool::new(false);
 
-/// Whether there may be escaped names.
+/// Returns whether there may be escaped names.
 #[inline]
 pub fn may_be_escaped() -> bool {
     MAY_BE_ESCAPED.load(Ordering::Relaxed)
 }
 
-/// Notes that there may be escaped names from now on.
+/// Records that there may be escaped names from now on.
 pub fn note_escaped() {
     MAY_BE_ESCAPED.store(true, Ordering::Relaxed);
 }
 
-/// Whether bytes hold what may be an escape.
+/// Returns whether bytes may contain an escape.
 pub fn has_mark(bytes: &[u8]) -> bool {
     memchr::memmem::find(bytes, MARK.as_bytes()).is_some()
 }
 
-/// The name as text.
+/// Returns the name as text.
 pub fn escape(name: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(name) {
         Ok(text) if !text.contains(MARK) => Cow::Borrowed(text),
@@ -72,8 +74,8 @@ fn escape_to(name: &[u8], text: &mut String) {
     }
 }
 
-/// What stands for a byte. Those that would be control characters are letters of another block: an index on MariaDB cannot have
-/// control characters in its paths.
+/// Returns the character for a byte. Bytes that would be control characters get letters of another
+/// block: an index on MariaDB cannot have control characters in its paths.
 fn character(byte: u8) -> char {
     match byte {
         0x80..0xA0 => char::from_u32(0x100 + u32::from(byte)).unwrap_or(char::REPLACEMENT_CHARACTER),
@@ -81,14 +83,14 @@ fn character(byte: u8) -> char {
     }
 }
 
-/// The name that a text stands for.
+/// Returns the name that a text was escaped from.
 pub fn restore(text: &str) -> Cow<'_, [u8]> {
     restore_bytes(text.as_bytes())
 }
 
-/// As [`restore`], for a name as it stands in a document.
+/// As [`restore`], for the bytes of a name in a document.
 pub fn restore_bytes(text: &[u8]) -> Cow<'_, [u8]> {
-    // Most names are ASCII, which is told faster.
+    // Most names are ASCII, which is checked faster.
     if !may_be_escaped() || text.is_ascii() || !has_mark(text) {
         return Cow::Borrowed(text);
     }
@@ -109,7 +111,7 @@ fn restore_to(mut text: &[u8], name: &mut Vec<u8>) {
                 name.push((first & 0b11) << 6 | second & 0b11_1111);
                 text = rest;
             }
-            // Not made here.
+            // Not an escape of ours.
             rest => {
                 name.extend_from_slice(MARK.as_bytes());
                 text = rest;
@@ -119,15 +121,16 @@ fn restore_to(mut text: &[u8], name: &mut Vec<u8>) {
     name.extend_from_slice(text);
 }
 
-/// Text with U+FFFD in the place of each escaped byte, for people.
+/// Returns text with U+FFFD in place of each escaped byte, for messages.
 fn shown(text: &str) -> String {
     let mut name = Vec::with_capacity(text.len());
     restore_to(text.as_bytes(), &mut name);
     String::from_utf8_lossy(&name).into_owned()
 }
 
-/// Appends the document at the front of `bytes` with its names escaped; gives its size in `bytes`. Lengths are checked as far as they
-/// are needed; the result is to be checked as any document is. Fails where it would be larger than `bytes_max`.
+/// Appends the document at the front of `bytes` with its names escaped. Returns its size in
+/// `bytes`. Checks lengths only as far as needed; the result must be validated like any document.
+/// Fails if it would be larger than `bytes_max`.
 pub fn escape_document(bytes: &[u8], out: &mut Vec<u8>, bytes_max: usize) -> Result<usize, Invalid> {
     let document = Doc::from_prefix(bytes).ok_or(Invalid::Length)?.as_bytes();
     note_escaped();
@@ -191,8 +194,8 @@ fn fill_length(out: &mut [u8], start: usize) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Restores the names in a reply, which begins at `start` and reaches to the end of `buffer`; in the messages of errors U+FFFD stands
-/// in the place of bytes that are not UTF-8.
+/// Restores the names in a reply, from `start` to the end of `buffer`. In error messages, bytes
+/// that are not UTF-8 become U+FFFD.
 pub fn restore_reply(buffer: &mut Vec<u8>, start: usize) {
     if !may_be_escaped() || !has_mark(buffer.get(start..).unwrap_or_default()) {
         return;
@@ -209,7 +212,7 @@ pub fn restore_document(document: Doc<'_>, out: &mut Vec<u8>) {
     restore_with(document, out, &restore_element);
 }
 
-/// The size of a document with its names restored.
+/// Returns the size of a document with its names restored.
 pub fn restored_size(document: Doc<'_>) -> usize {
     if !may_be_escaped() || !has_mark(document.as_bytes()) {
         return document.size();
@@ -258,7 +261,7 @@ fn code_with_scope(code: &[u8], scope: &[u8]) -> Vec<u8> {
     [&total.to_le_bytes(), &length.to_le_bytes(), code, &[0], scope].concat()
 }
 
-/// `errmsg` may show names.
+/// `errmsg` may contain names.
 fn restore_reply_element(element: Element<'_>, writer: &mut DocWriter<'_>) {
     match (element.key_bytes(), element.value()) {
         (b"errmsg", Value::String(text)) => writer.append("errmsg", shown(text).as_str()),

@@ -1,7 +1,8 @@
 //! Exact comparison of numbers of different types.
 //!
-//! MongoDB compares the mathematical values: 2^53 + 1 as an int64 is greater than 2^53 as a double, and the double 0.1 is
-//! greater than the decimal 0.1. All NaN are one value below every other number, and zeros are equal whatever their sign.
+//! MongoDB compares the mathematical values: 2^53 + 1 as an int64 is greater than 2^53 as a double,
+//! and the double 0.1 is greater than the decimal 0.1. All NaN are one value below every other
+//! number, and zeros are equal whatever their sign.
 
 use crate::decimal::{Decimal128, Parts};
 use std::cmp::Ordering;
@@ -11,7 +12,7 @@ const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
 #[inline]
 pub(crate) fn compare_doubles(a: f64, b: f64) -> Ordering {
-    // `partial_cmp` is `None` only where there is a NaN.
+    // `partial_cmp` is `None` only with a NaN.
     a.partial_cmp(&b).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan()))
 }
 
@@ -75,7 +76,7 @@ fn compare_parts(a: Parts, b: Parts) -> Ordering {
     }
 }
 
-/// How a number far out on that side compares with the others.
+/// Returns how a number far out on that side compares with others.
 fn direction(negative: bool) -> Ordering {
     if negative { Ordering::Less } else { Ordering::Greater }
 }
@@ -92,41 +93,43 @@ fn decimal_sign(negative: bool, coefficient: u128) -> i8 {
     }
 }
 
-/// Decides by sign alone where that is enough; `None` for two numbers on the same side of zero.
+/// Decides by signs alone if possible; `None` for two numbers on the same side of zero.
 fn compare_signs(a: i8, b: i8) -> Option<Ordering> {
     (a != b || a == 0).then(|| a.cmp(&b))
 }
 
-/// Compares `a × 10^a_exponent` with `b × 10^b_exponent`, both coefficients between 1 and 34 digits.
+/// Compares `a × 10^a_exponent` with `b × 10^b_exponent`, both coefficients between 1 and 34
+/// digits.
 fn compare_scaled(a: u128, a_exponent: i32, b: u128, b_exponent: i32) -> Ordering {
     let magnitudes = (digits(a) as i32 + a_exponent).cmp(&(digits(b) as i32 + b_exponent));
     magnitudes.then_with(|| {
-        // With the same magnitude the exponents differ by 33 at the most, and the product has at most 34 digits.
+        // With the same magnitude the exponents differ by at most 33, and the product has at most
+        // 34 digits.
         let shift = a_exponent - b_exponent;
         if shift >= 0 { (a * power_of_ten(shift)).cmp(&b) } else { a.cmp(&(b * power_of_ten(-shift))) }
     })
 }
 
-/// How many decimal digits a number has; 1 for zero.
+/// Returns how many decimal digits a number has; 1 for zero.
 pub(crate) fn digits(number: u128) -> u32 {
     number.checked_ilog10().unwrap_or(0) + 1
 }
 
-/// 10^`power` for powers up to 38.
+/// Returns 10^`power` for powers up to 38.
 pub(crate) fn power_of_ten(power: i32) -> u128 {
     10u128.pow(power.clamp(0, 38) as u32)
 }
 
 /// Compares a finite double above zero with `coefficient × 10^exponent`, exactly.
 pub(crate) fn compare_magnitude(double: f64, coefficient: u128, exponent: i32) -> Ordering {
-    // Where the magnitudes are far apart they decide, which also bounds the products below.
+    // Very different magnitudes decide at once, which also bounds the products below.
     let (mantissa, power) = mantissa_and_power(double);
     let double_scale = (64 - mantissa.leading_zeros() as i32 + power) as f64 * std::f64::consts::LOG10_2;
     let decimal_scale = f64::from(digits(coefficient) as i32 + exponent);
     if (double_scale - decimal_scale).abs() > 2.0 {
         return compare_doubles(double_scale, decimal_scale);
     }
-    // mantissa × 2^power against coefficient × 10^exponent: negative powers change sides.
+    // Compares mantissa × 2^power with coefficient × 10^exponent; negative powers change sides.
     let mut left = Wide::new(u128::from(mantissa));
     let mut right = Wide::new(coefficient);
     if exponent >= 0 {
@@ -142,7 +145,7 @@ pub(crate) fn compare_magnitude(double: f64, coefficient: u128, exponent: i32) -
     left.compare(&right)
 }
 
-/// A finite double above zero as `mantissa × 2^power`.
+/// Splits a finite double above zero into `mantissa × 2^power`.
 pub(crate) fn mantissa_and_power(double: f64) -> (u64, i32) {
     let bits = double.to_bits();
     let field = (bits >> 52) as i32 & 0x7FF;
@@ -150,8 +153,8 @@ pub(crate) fn mantissa_and_power(double: f64) -> (u64, i32) {
     if field == 0 { (fraction, -1074) } else { (fraction | 1 << 52, field - 1075) }
 }
 
-/// An unsigned integer wide enough for any product that [`compare_magnitude`] forms from numbers of similar size: up to
-/// 113 bits × 2^1074 and 10^360 × 2^53.
+/// An unsigned integer wide enough for any product that [`compare_magnitude`] forms from numbers of
+/// similar size: up to 113 bits × 2^1074 and 10^360 × 2^53.
 struct Wide {
     /// Least significant first.
     limbs: [u64; 24],

@@ -8,7 +8,7 @@ use std::fmt;
 pub struct ObjectId(pub [u8; 12]);
 
 impl ObjectId {
-    /// Puts an ObjectId together from its parts: seconds since 1970, the process's random value, a counter
+    /// Builds an ObjectId from its parts: seconds since 1970, the process's random value, a counter
     /// of which the low 24 bits are used.
     pub fn from_parts(seconds: u32, process: [u8; 5], counter: u32) -> Self {
         let mut bytes = [0; 12];
@@ -33,7 +33,7 @@ impl ObjectId {
         Some(ObjectId(bytes))
     }
 
-    /// Seconds since 1970 at which the id was made.
+    /// Returns the id's time, in seconds since 1970.
     pub fn seconds(self) -> u32 {
         u32::from_be_bytes([self.0[0], self.0[1], self.0[2], self.0[3]])
     }

@@ -3,25 +3,29 @@
 //! A [`Path`] is parsed once per query and walked once per document. There are three walks:
 //!
 //! - [`Path::get`] goes through documents only, as the path is written.
-//! - [`Path::visit`] is what predicates go by. It calls back with each value that the path reaches and with each
-//!   place where it ends early:
-//!   - An array on the way is entered: the path goes on in each element that is a document. A component that is
-//!     a number also picks the element at that position, whatever it is. Elements that are neither are passed over
-//!     in silence: `{a: [1, 2]}` has nothing at `a.b`, not even a missing value.
+//! - [`Path::visit`] is the walk of predicates. It calls back with each value that the path reaches
+//!   and with each place where it ends early:
+//!   - An array on the way is entered: the path goes on in each element that is a document. A
+//!     component that is a number also picks the element at that position, whatever it is. Elements
+//!     that are neither are skipped silently: `{a: [1, 2]}` has nothing at `a.b`, not even a
+//!     missing value.
 //!   - An array directly within an array is entered by position only.
-//!   - A document without the next component, or a scalar where one is expected, is reported as missing: that
-//!     is what `{"a.b": null}` and `{"a.b": {$exists: false}}` look for.
-//!   - An array at the end of the path is reported as [`End`] says: [`End::Expanded`] for tests on values
-//!     (`$eq`, `$lt`, `$in`, `$regex` …) gives each element and then the array itself, [`End::Whole`] for tests on arrays
-//!     (`$size`, `$all` on `$elemMatch`, `$type: "array"`) gives the array alone. An element picked by position at
-//!     the end is given as it is, even if it is an array: `{a: [[1]]}` does not match `{"a.0": 1}`.
-//!   - Behind an array a last component that is empty asks for nothing more: `a.` ends at it as `a` does.
-//! - [`Path::visit_keys`] is what sort keys, index keys and `distinct` go by. It differs in that an array at the end is
-//!   always expanded (an empty one is reported as such), that elements which lead nowhere count as missing, and that a
-//!   number which is a position in the array is only that.
+//!   - A document without the next component, or a scalar where one is expected, is reported as
+//!     missing: that is what `{"a.b": null}` and `{"a.b": {$exists: false}}` look for.
+//!   - An array at the end of the path is reported as [`End`] says: [`End::Expanded`] for tests on
+//!     values (`$eq`, `$lt`, `$in`, `$regex` …) gives each element and then the array itself,
+//!     [`End::Whole`] for tests on arrays (`$size`, `$all` on `$elemMatch`, `$type: "array"`) gives
+//!     the array alone. An element picked by position at the end is given as it is, even if it is
+//!     an array: `{a: [[1]]}` does not match `{"a.0": 1}`.
+//!   - Behind an array an empty last component has no effect: `a.` ends at it as `a` does.
+//! - [`Path::visit_keys`] is the walk of sort keys, index keys and `distinct`. It differs in that
+//!   an array at the end is always expanded (an empty one is reported as such), that elements which
+//!   lead nowhere count as missing, and that a number which is a position in the array is only
+//!   that.
 //!
-//! All this was checked against a 6.0 server. One difference: the server refuses (error 16746) to sort or index by a numeric
-//! component where it could mean a position and a field name at once; here it means the position.
+//! All this was checked against a 6.0 server. One difference: the server refuses (error 16746) to
+//! sort or index by a numeric component where it could mean a position and a field name at once;
+//! here it means the position.
 
 use crate::raw::{Doc, Element};
 use crate::value::{Kind, Value};
@@ -30,7 +34,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
-/// A dotted path, taken apart. `a.0.b` has the components `a`, `0` and `b`; empty components are field names like others.
+/// A parsed dotted path. `a.0.b` has the components `a`, `0` and `b`; empty components are field
+/// names like others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
     text: Box<str>,
@@ -41,7 +46,7 @@ pub struct Path {
 struct Component {
     start: u32,
     end: u32,
-    /// The position in an array that the component may stand for.
+    /// The position in an array that the component may mean.
     index: Option<u32>,
 }
 
@@ -54,17 +59,18 @@ pub enum End {
     Expanded,
 }
 
-/// What [`Path::visit`] has come to.
+/// A value that [`Path::visit`] has reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reached<'d> {
-    /// The value at the end of the path; `None` where a document on the way does not have the next component.
+    /// The value at the end of the path; `None` if a document on the way does not have the next
+    /// component.
     pub value: Option<Value<'d>>,
-    /// The position in the outermost array whose elements were searched on the way here, as the positional operator `$`
-    /// needs it. Positions that the path itself spells out do not count.
+    /// The position in the outermost array whose elements were searched, as the positional operator
+    /// `$` needs it. Positions in the path itself do not count.
     pub array_index: Option<usize>,
 }
 
-/// What [`Path::visit_keys`] has come to.
+/// A key that [`Path::visit_keys`] has reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Key<'d> {
     Value(Value<'d>),
@@ -75,7 +81,7 @@ pub enum Key<'d> {
 }
 
 impl<'d> Key<'d> {
-    /// The value that stands for it in sort keys and indexes.
+    /// Returns the value that represents it in sort keys and indexes.
     pub fn sort_value(self) -> Value<'d> {
         match self {
             Key::Value(value) => value,
@@ -85,7 +91,7 @@ impl<'d> Key<'d> {
     }
 }
 
-/// Components past this number can lead nowhere: no document is nested as deep.
+/// Longer paths lead nowhere: no document is nested that deep.
 const COMPONENTS_WALKED_MAX: usize = 255;
 
 impl Path {
@@ -99,17 +105,17 @@ impl Path {
         Path { components: components.collect(), text: text.into() }
     }
 
-    /// The path as written.
+    /// Returns the path as written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Number of components, at least 1.
+    /// Returns the number of components, at least 1.
     pub fn component_count(&self) -> usize {
         self.components.len()
     }
 
-    /// The first component: the field of the document that the path leads into.
+    /// Returns the first component: the field of the document that the path leads into.
     pub fn first(&self) -> &str {
         self.name(0)
     }
@@ -118,17 +124,18 @@ impl Path {
         self.components.iter().map(|component| self.slice(*component))
     }
 
-    /// Whether a component may stand for a position in an array.
+    /// Returns whether a component may mean a position in an array.
     pub fn has_position(&self) -> bool {
         self.components.iter().any(|component| component.index.is_some())
     }
 
-    /// Whether this path leads to `other` or to something within it, or the other way round (`a` and `a.b`, not `ab`).
+    /// Returns whether this path leads to `other` or to something within it, or the other way round
+    /// (`a` and `a.b`, not `ab`).
     pub fn conflicts_with(&self, other: &Path) -> bool {
         self.components().zip(other.components()).all(|(a, b)| a == b)
     }
 
-    /// The value that the path leads to through documents alone.
+    /// Returns the value that the path leads to through documents alone.
     pub fn get<'d>(&self, mut document: Doc<'d>) -> Option<Value<'d>> {
         let last = self.components.len() - 1;
         for at in 0..last {
@@ -137,7 +144,8 @@ impl Path {
         document.get(self.name(last))
     }
 
-    /// Calls `visit` with everything the path reaches, until it breaks. See the module's description.
+    /// Calls `visit` with everything the path reaches, until it breaks. See the module's
+    /// description.
     #[inline]
     pub fn visit<'d, F>(&self, document: Doc<'d>, end: End, visit: &mut F) -> ControlFlow<()>
     where
@@ -148,8 +156,8 @@ impl Path {
         })
     }
 
-    /// As [`Path::visit`], with elements as they stand in the document, for callers that look at the bytes before they
-    /// decode them. `visit` gets the element and the array index of [`Reached`].
+    /// As [`Path::visit`], with undecoded elements, for callers that check the bytes first. `visit`
+    /// gets the element and the array index of [`Reached`].
     #[inline]
     pub fn visit_elements<'d, B, F>(&self, document: Doc<'d>, end: End, visit: &mut F) -> ControlFlow<B>
     where
@@ -158,8 +166,8 @@ impl Path {
         PredicateWalk { path: self, end, visit, stop: PhantomData }.document(document, 0, None)
     }
 
-    /// Calls `visit` with each sort or index key that the path gives, at least one, until it breaks. See the
-    /// module's description.
+    /// Calls `visit` with each sort or index key that the path gives, at least one, until it
+    /// breaks. See the module's description.
     #[inline]
     pub fn visit_keys<'d, F>(&self, document: Doc<'d>, visit: &mut F) -> ControlFlow<()>
     where
@@ -184,7 +192,7 @@ impl Path {
         at >= self.components.len()
     }
 
-    /// Whether the path ends in a dot, and component `at` is the empty one behind it.
+    /// Returns whether the path ends in a dot, and component `at` is the empty one behind it.
     #[inline]
     fn is_empty_from(&self, at: usize) -> bool {
         at + 1 == self.components.len() && self.name(at).is_empty()
@@ -209,7 +217,7 @@ impl fmt::Display for Path {
     }
 }
 
-/// The array position that a name spells: digits without leading zeros.
+/// Returns the array position that a name means: digits without leading zeros.
 pub fn position(name: &str) -> Option<u32> {
     let canonical = name == "0" || matches!(name.as_bytes().first(), Some(b'1'..=b'9'));
     if canonical { name.parse().ok() } else { None }
@@ -219,12 +227,12 @@ struct PredicateWalk<'w, F, B> {
     path: &'w Path,
     end: End,
     visit: &'w mut F,
-    /// What a visitor breaks with.
+    /// The value that a visitor breaks with.
     stop: PhantomData<B>,
 }
 
 impl<'d, B, F: FnMut(Option<Element<'d>>, Option<usize>) -> ControlFlow<B>> PredicateWalk<'_, F, B> {
-    /// Goes on in `document` with component `at`.
+    /// Continues in `document` with component `at`.
     #[inline]
     fn document(&mut self, mut document: Doc<'d>, mut at: usize, outermost: Option<usize>) -> ControlFlow<B> {
         loop {
@@ -244,7 +252,7 @@ impl<'d, B, F: FnMut(Option<Element<'d>>, Option<usize>) -> ControlFlow<B>> Pred
         }
     }
 
-    /// Goes on in the elements of `array` with component `at`.
+    /// Continues in the elements of `array` with component `at`.
     fn array(&mut self, array: Doc<'d>, at: usize, outermost: Option<usize>) -> ControlFlow<B> {
         if at > COMPONENTS_WALKED_MAX {
             return ControlFlow::Continue(());
@@ -257,7 +265,7 @@ impl<'d, B, F: FnMut(Option<Element<'d>>, Option<usize>) -> ControlFlow<B>> Pred
             {
                 self.document(inner, at, outermost.or(Some(index)))?;
             }
-            // A position that the path spells out is not one the match has found: it does not count for `$`.
+            // A position in the path itself does not count for `$`.
             if picked == Some(index) {
                 self.picked(element, at + 1, outermost)?;
             }
@@ -265,7 +273,7 @@ impl<'d, B, F: FnMut(Option<Element<'d>>, Option<usize>) -> ControlFlow<B>> Pred
         ControlFlow::Continue(())
     }
 
-    /// Goes on in an array's element that a number picked.
+    /// Continues in an array's element that a number has selected.
     fn picked(&mut self, element: Element<'d>, at: usize, outermost: Option<usize>) -> ControlFlow<B> {
         match element.value() {
             _ if self.path.is_end(at) => self.report(Some(element), outermost),
@@ -302,7 +310,7 @@ struct KeyWalk<'w, F> {
 }
 
 impl<'d, F: FnMut(Key<'d>) -> ControlFlow<()>> KeyWalk<'_, F> {
-    /// Goes on in `document` with component `at`.
+    /// Continues in `document` with component `at`.
     #[inline]
     fn document(&mut self, document: Doc<'d>, at: usize) -> ControlFlow<()> {
         match document.element(self.path.name(at)) {
@@ -325,7 +333,8 @@ impl<'d, F: FnMut(Key<'d>) -> ControlFlow<()>> KeyWalk<'_, F> {
     fn array(&mut self, array: Doc<'d>, at: usize) -> ControlFlow<()> {
         if let Some(element) = self.path.index(at).and_then(|index| array.elements().nth(index)) {
             return match element.value() {
-                // An array picked at the end is not taken apart, except that an empty one is still reported as such.
+                // An array selected at the end is not expanded, except that an empty one is still
+                // reported as such.
                 Value::Array(picked) if self.path.is_end(at + 1) && !picked.is_empty() => {
                     (self.visit)(Key::Value(Value::Array(picked)))
                 }

@@ -18,14 +18,15 @@ pub struct Doc<'a>(&'a [u8]);
 impl<'a> Doc<'a> {
     pub const EMPTY: Doc<'static> = Doc(EMPTY);
 
-    /// The document at the front of `bytes`, taken by its length prefix; `None` when the prefix does not fit.
-    /// The content is not looked at: bytes from outside go through [`crate::validate::check`] first.
+    /// Returns the document at the front of `bytes`, by its length prefix; `None` if the prefix
+    /// does not fit. The content is not checked: bytes from outside must pass
+    /// [`crate::validate::check`] first.
     pub fn from_prefix(bytes: &'a [u8]) -> Option<Self> {
         let length = read_length(bytes)?;
         (length >= EMPTY.len() && length <= bytes.len()).then(|| Doc(&bytes[..length]))
     }
 
-    /// A document that is exactly `bytes`; `None` when the length prefix says otherwise.
+    /// Returns the document that is exactly `bytes`; `None` if the length prefix differs.
     pub fn from_bytes(bytes: &'a [u8]) -> Option<Self> {
         Self::from_prefix(bytes).filter(|document| document.0.len() == bytes.len())
     }
@@ -34,7 +35,7 @@ impl<'a> Doc<'a> {
         self.0
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn size(self) -> usize {
         self.0.len()
     }
@@ -43,33 +44,34 @@ impl<'a> Doc<'a> {
         self.0.len() <= EMPTY.len()
     }
 
-    /// The elements in their order, values not yet decoded.
+    /// Iterates over the elements in their order, with undecoded values.
     pub fn elements(self) -> Elements<'a> {
         Elements { rest: &self.0[4.min(self.0.len())..self.0.len().saturating_sub(1)] }
     }
 
-    /// Keys and values in their order.
+    /// Iterates over keys and values in their order.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, Value<'a>)> {
         self.elements().map(|element| (element.key(), element.value()))
     }
 
-    /// Values in their order: what an array holds.
+    /// Iterates over the values in their order: an array's content.
     pub fn values(self) -> impl Iterator<Item = Value<'a>> {
         self.elements().map(|element| element.value())
     }
 
-    /// The first element with this key.
+    /// Returns the first element with this key.
     #[inline]
     pub fn element(self, key: &str) -> Option<Element<'a>> {
         self.elements().find_key(key.as_bytes())
     }
 
-    /// The value of the first element with this key.
+    /// Returns the value of the first element with this key.
     pub fn get(self, key: &str) -> Option<Value<'a>> {
         self.element(key).map(Element::value)
     }
 
-    /// Looks up several keys in one walk: `found` takes the first element of each name, at the name's position.
+    /// Looks up several keys in one pass: `found` receives the first element of each name, at the
+    /// name's position.
     #[inline]
     pub fn gather(self, names: &[Name], found: &mut [Option<Element<'a>>]) {
         if let ([name], Some(first)) = (names, found.first_mut()) {
@@ -90,8 +92,8 @@ impl<'a> Doc<'a> {
         }
     }
 
-    /// Puts together the fields that are whole in a document's first `bytes`, as a document in `out`.
-    pub fn of_beginning<'o>(bytes: &[u8], out: &'o mut Vec<u8>) -> Doc<'o> {
+    /// Builds a document in `out` of the fields that are complete in a document's first `bytes`.
+    pub fn from_truncated<'o>(bytes: &[u8], out: &'o mut Vec<u8>) -> Doc<'o> {
         out.clear();
         let fields = bytes.get(4..).unwrap_or_default();
         let mut elements = Elements { rest: fields };
@@ -105,7 +107,7 @@ impl<'a> Doc<'a> {
         Doc(out)
     }
 
-    /// The first element: in a command, its name.
+    /// Returns the first element: in a command, its name.
     pub fn first(self) -> Option<Element<'a>> {
         self.elements().next()
     }
@@ -127,7 +129,7 @@ impl fmt::Debug for Doc<'_> {
     }
 }
 
-/// A key to look for, prepared for comparing it with many.
+/// A key to search, prepared for comparisons with many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
     text: Box<str>,
@@ -143,7 +145,7 @@ impl Name {
         &self.text
     }
 
-    /// Whether a key with the same tag is this name.
+    /// Returns whether a key with the same tag is this name.
     #[inline]
     fn matches(&self, key: &[u8]) -> bool {
         key.len() < TAG_BYTES || self.text.as_bytes() == key
@@ -152,7 +154,8 @@ impl Name {
 
 const TAG_BYTES: usize = 8;
 
-/// The first bytes of a key; shorter keys, which have no zeros in them, are told apart by it alone.
+/// Returns the first bytes of a key, which alone identify a shorter key, as keys have no zeros in
+/// them.
 #[inline]
 fn tag_of(key: &[u8]) -> u64 {
     if let Some(first) = key.first_chunk::<TAG_BYTES>() {
@@ -170,7 +173,7 @@ impl DocBuf {
         DocBuf(EMPTY.to_vec())
     }
 
-    /// Takes bytes that are one whole document; `None` when the length prefix says otherwise.
+    /// Converts bytes that are one whole document; `None` if the length prefix differs.
     pub fn from_vec(bytes: Vec<u8>) -> Option<Self> {
         Doc::from_bytes(&bytes)?;
         Some(DocBuf(bytes))
@@ -195,7 +198,7 @@ impl DocBuf {
         self.0
     }
 
-    /// Adds an element at the end.
+    /// Appends an element.
     pub fn append<'v>(&mut self, key: &str, value: impl Into<Value<'v>>) {
         self.0.pop();
         let mut writer = DocWriter { buffer: &mut self.0, start: 0 };
@@ -228,12 +231,13 @@ impl<'a> Element<'a> {
         self.key
     }
 
-    /// The key as text; U+FFFD in place of bytes that are not UTF-8, which [`crate::validate::check`] keeps out.
+    /// Returns the key as text, with U+FFFD in place of bytes that are not UTF-8, which
+    /// [`crate::validate::check`] refuses.
     pub fn key(self) -> &'a str {
         text(self.key)
     }
 
-    /// The value's bytes as they stand in the document.
+    /// Returns the value's bytes as in the document.
     pub fn raw_value(self) -> &'a [u8] {
         self.raw
     }
@@ -242,7 +246,7 @@ impl<'a> Element<'a> {
         Value::from_raw(self.kind, self.raw)
     }
 
-    /// A string's text, unchecked.
+    /// Returns a string's text, unchecked.
     #[inline]
     pub fn text_bytes(self) -> Option<&'a [u8]> {
         // A length, the text, a zero.
@@ -257,7 +261,7 @@ impl fmt::Debug for Element<'_> {
     }
 }
 
-/// Iterator over a document's elements. Ends at the first bytes that are no element.
+/// Iterator over a document's elements. Ends at the first malformed element.
 #[derive(Clone)]
 pub struct Elements<'a> {
     rest: &'a [u8],
@@ -278,13 +282,14 @@ impl<'a> Iterator for Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// The next element with this key, if there is one. Keys that differ are told by a comparison in place.
+    /// Returns the next element with this key, if there is one. Different keys are detected in
+    /// place.
     #[inline]
     fn find_key(&mut self, wanted: &[u8]) -> Option<Element<'a>> {
         loop {
             let (&tag, after_tag) = self.rest.split_first()?;
             let kind = Kind::from_byte(tag)?;
-            // The first byte sorts out most keys without a call.
+            // The first byte decides for most keys without a call.
             let first = wanted.first().unwrap_or(&0);
             if after_tag.first() == Some(first)
                 && after_tag.starts_with(wanted)
@@ -298,7 +303,8 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// Takes the value off the front of `bytes` and goes on behind it. A value that does not fit ends the iteration.
+    /// Takes the value off the front of `bytes` and continues behind it. A value that does not fit
+    /// ends the iteration.
     #[inline]
     fn take_value(&mut self, kind: Kind, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let split = kind.value_length(bytes).and_then(|length| bytes.split_at_checked(length));
@@ -311,13 +317,14 @@ impl<'a> Elements<'a> {
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
-/// Position of the first zero byte. Keys are short, so eight bytes at a time beat a vectorised search.
+/// Returns the position of the first zero byte. Keys are short, so eight bytes at a time are faster
+/// than a vectorised search.
 #[inline]
 pub(crate) fn find_zero(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*chunk);
-        // The high bit of the lowest zero byte; what stands above it does not matter.
+        // The high bit of the lowest zero byte; higher bits do not matter.
         let zeros = word.wrapping_sub(ONES) & !word & HIGHS;
         if zeros != 0 {
             return Some(at + zeros.trailing_zeros() as usize / 8);
@@ -327,7 +334,7 @@ pub(crate) fn find_zero(bytes: &[u8]) -> Option<usize> {
     Some(at + bytes.get(at..)?.iter().position(|&byte| byte == 0)?)
 }
 
-/// The little-endian length prefix, in bytes.
+/// Reads the little-endian length prefix, in bytes.
 #[inline]
 pub(crate) fn read_length(bytes: &[u8]) -> Option<usize> {
     let prefix = bytes.first_chunk::<4>()?;
@@ -344,12 +351,12 @@ mod tests {
     use crate::doc;
 
     #[test]
-    fn the_beginning_of_a_document_has_the_fields_that_are_whole_in_it() {
+    fn a_truncated_document_has_its_complete_fields() {
         let whole = doc! { "a": 1, "text": "some text", "o": &doc! { "x": 1.5 }, "n": Value::Null, "long": 5_i64 };
         let bytes = whole.as_bytes();
         let mut out = Vec::new();
         for count in 0..=bytes.len() {
-            let beginning = Doc::of_beginning(&bytes[..count], &mut out);
+            let beginning = Doc::from_truncated(&bytes[..count], &mut out);
             assert_eq!(Doc::from_bytes(beginning.as_bytes()), Some(beginning));
             let fields = beginning.elements().count();
             assert!(
@@ -358,11 +365,11 @@ mod tests {
                     .zip(whole.as_doc().elements())
                     .all(|(a, b)| (a.kind, a.key, a.raw) == (b.kind, b.key, b.raw))
             );
-            // One more would not have fitted.
+            // Another element would not have fitted.
             let taken: usize =
                 whole.as_doc().elements().take(fields + 1).map(|it| it.key.len() + it.raw.len() + 2).sum();
             assert!(fields == 5 || 4 + taken > count, "{count}: {beginning:?}");
         }
-        assert_eq!(Doc::of_beginning(bytes, &mut out), whole.as_doc());
+        assert_eq!(Doc::from_truncated(bytes, &mut out), whole.as_doc());
     }
 }

@@ -4,8 +4,8 @@ use crate::decimal::COEFFICIENT_MAX;
 use crate::{ArrayWriter, Decimal128, Doc, DocWriter, Kind, ObjectId, Value, ValueBuf};
 use proptest::prelude::*;
 
-/// Numbers of all four types, dense around the places where types meet: small integers, 2^53, 2^63, simple fractions,
-/// the edges of the double range.
+/// Numbers of all four types, dense where types meet: small integers, 2^53, 2^63, simple fractions,
+/// the limits of the double range.
 pub fn numbers() -> BoxedStrategy<ValueBuf> {
     prop_oneof![
         4 => integers().prop_map(|number| ValueBuf::from(Value::Int64(number))),
@@ -80,7 +80,7 @@ pub fn decimals() -> BoxedStrategy<Decimal128> {
     .boxed()
 }
 
-/// The decimal of a double's digits: often exactly it, sometimes just beside it.
+/// The decimal of a double's digits: often equal to it, sometimes just beside it.
 fn near_double(double: f64) -> Decimal128 {
     let text = format!("{double:.33e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or(("0", "0"));
@@ -149,7 +149,7 @@ fn scalars() -> BoxedStrategy<ValueBuf> {
     .boxed()
 }
 
-/// Values with text of any bytes, which mostly is not UTF-8.
+/// Values with text of any bytes, mostly not UTF-8.
 fn ill_formed() -> BoxedStrategy<ValueBuf> {
     let bytes = || prop::collection::vec(prop::sample::select(b"a\x01\x80\xC3\xA9\xE9\xF4\xFF".to_vec()), 0..5);
     let string = |text: &[u8]| ValueBuf::from_string_bytes(text).raw_value().to_vec();

@@ -1,11 +1,11 @@
-//! The one check that bytes from outside pass before anything else reads them.
+//! The check that bytes from outside must pass before any other code reads them.
 
 use crate::raw::{Doc, find_zero, read_length};
 use crate::value::{Kind, Value};
 use crate::{DEPTH_MAX, names};
 use std::fmt;
 
-/// Why bytes are not a BSON document.
+/// The reason why bytes are not a BSON document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invalid {
     /// A length prefix reaches past the end, or ends before it.
@@ -37,17 +37,17 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// The document at the front of `bytes`, checked through and through: lengths, types, names in UTF-8, depth. Text in values may
-/// have any bytes: reading it tells [`Value::String`] from [`Value::IllFormed`].
-/// Bytes behind it are left to the caller.
+/// Checks the document at the front of `bytes` completely: lengths, types, names in UTF-8, depth.
+/// Text in values may have any bytes: reading it distinguishes [`Value::String`] from
+/// [`Value::IllFormed`]. Bytes behind the document are left to the caller.
 pub fn check(bytes: &[u8]) -> Result<Doc<'_>, Invalid> {
     let document = Doc::from_prefix(bytes).ok_or(Invalid::Length)?;
     check_elements::<false>(document.as_bytes(), 1)?;
     Ok(document)
 }
 
-/// As [`check`], for a document as clients send them: fails with [`Invalid::Utf8`] for a name that has to be escaped as well (see
-/// [`crate::names`]).
+/// As [`check`], for a document as clients send it: also fails with [`Invalid::Utf8`] for a name
+/// that must be escaped (see [`crate::names`]).
 pub fn check_sent(bytes: &[u8]) -> Result<Doc<'_>, Invalid> {
     let document = Doc::from_prefix(bytes).ok_or(Invalid::Length)?;
     check_elements::<true>(document.as_bytes(), 1)?;
@@ -76,10 +76,10 @@ fn check_elements<const SENT: bool>(document: &[u8], depth: usize) -> Result<(),
     Ok(())
 }
 
-/// Whether a document has more than `levels` levels of documents and arrays, itself being the first. Inserting and updating ask
-/// this with [`crate::DEPTH_STORED_MAX`]; the answer is quick where the document is small.
+/// Returns whether a document has more than `levels` levels of documents and arrays, itself being
+/// the first. Inserts and updates check [`crate::DEPTH_STORED_MAX`]; fast for small documents.
 pub fn is_deeper_than(document: Doc<'_>, levels: usize) -> bool {
-    /// Type, an empty key's zero, length and the zero at the end.
+    /// Type, an empty key's zero, length and the closing zero.
     const LEVEL_BYTES_MIN: usize = 7;
     if document.size() / LEVEL_BYTES_MIN < levels {
         return false;
@@ -96,7 +96,8 @@ pub fn is_deeper_than(document: Doc<'_>, levels: usize) -> bool {
         })
 }
 
-/// The dotted path to what has too many levels, in a document that [`check`] refuses with [`Invalid::Depth`].
+/// Returns the dotted path to the value that is nested too deep, in a document that [`check`]
+/// refuses with [`Invalid::Depth`].
 pub fn path_beyond_depth(document: Doc<'_>) -> Option<String> {
     let mut names = Vec::with_capacity(DEPTH_MAX);
     is_beyond_depth(document, 1, &mut names).then(|| names.join("."))
@@ -121,7 +122,7 @@ fn is_beyond_depth(document: Doc<'_>, depth: usize, names: &mut Vec<String>) -> 
         })
 }
 
-/// Checks a value's bytes: all of `raw` and no more. `depth` counts the documents around it.
+/// Checks a value's bytes, which must be all of `raw`. `depth` counts the documents around it.
 pub fn check_value(kind: Kind, raw: &[u8], depth: usize) -> Result<(), Invalid> {
     match kind.value_length(raw) {
         Some(length) if length == raw.len() => check_within::<false>(kind, raw, depth),
@@ -129,7 +130,7 @@ pub fn check_value(kind: Kind, raw: &[u8], depth: usize) -> Result<(), Invalid> 
     }
 }
 
-/// `raw` has the length that the type tells.
+/// `raw` has the length that the type requires.
 fn check_within<const SENT: bool>(kind: Kind, raw: &[u8], depth: usize) -> Result<(), Invalid> {
     match kind {
         Kind::String | Kind::Code | Kind::Symbol => check_string(raw),
@@ -167,7 +168,7 @@ fn check_string(raw: &[u8]) -> Result<(), Invalid> {
     }
 }
 
-/// Most names are ASCII, which is told faster.
+/// Most names are ASCII, which is checked faster.
 #[inline]
 fn check_name<const SENT: bool>(name: &[u8]) -> Result<(), Invalid> {
     let is_text = |name| std::str::from_utf8(name).is_ok_and(|text| !SENT || !text.contains(names::MARK));

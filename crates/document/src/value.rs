@@ -1,4 +1,4 @@
-//! What an element holds.
+//! Values of elements.
 
 use crate::decimal::Decimal128;
 use crate::names;
@@ -77,8 +77,8 @@ impl Kind {
         KINDS[usize::from(byte)]
     }
 
-    /// The alias `$type` knows the type by; also the name used in error messages.
-    /// Source: <https://www.mongodb.com/docs/manual/reference/bson-types/>
+    /// Returns the alias of `$type`; also the name used in error messages. Source:
+    /// <https://www.mongodb.com/docs/manual/reference/bson-types/>
     pub fn alias(self) -> &'static str {
         match self {
             Kind::Double => "double",
@@ -109,7 +109,8 @@ impl Kind {
         matches!(self, Kind::Double | Kind::Int32 | Kind::Int64 | Kind::Decimal128)
     }
 
-    /// Bytes the value at the front of `bytes` takes; may exceed `bytes`, which the caller checks.
+    /// Returns how many bytes the value at the front of `bytes` takes; may exceed `bytes`, which
+    /// the caller checks.
     #[inline]
     pub(crate) fn value_length(self, bytes: &[u8]) -> Option<usize> {
         Some(match self {
@@ -173,9 +174,9 @@ pub enum Value<'a> {
     Decimal128(Decimal128),
     MaxKey,
     MinKey,
-    /// A value of a type with text in it, whose text is not UTF-8: its type and its bytes as they stand
-    /// behind a key. Strings, symbols, code and regular expressions are stored with any bytes. What must
-    /// have text takes such a value for one of another type; see [`Value::texts`] for its bytes.
+    /// A value of a type with text, whose text is not UTF-8: its type and its bytes behind the key.
+    /// Strings, symbols, code and regular expressions are stored with any bytes. Code that needs
+    /// text treats such a value as one of another type; see [`Value::texts`] for its bytes.
     IllFormed {
         kind: Kind,
         raw: &'a [u8],
@@ -183,13 +184,13 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Decodes a value's bytes. What does not decode (a damaged file) reads as `Undefined`.
+    /// Decodes a value's bytes. Malformed bytes (a damaged file) are read as `Undefined`.
     #[inline]
     pub fn from_raw(kind: Kind, raw: &'a [u8]) -> Value<'a> {
         Self::decode(kind, raw).unwrap_or_else(|| Self::ill_formed(kind, raw))
     }
 
-    /// A value that does not decode as one with text in UTF-8.
+    /// Decodes a value that is not one with text in UTF-8.
     #[cold]
     fn ill_formed(kind: Kind, raw: &'a [u8]) -> Value<'a> {
         match Texts::read(kind, raw) {
@@ -269,7 +270,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Appends the value's bytes as they stand behind a key.
+    /// Appends the value's bytes as they follow a key.
     #[inline]
     pub fn write_raw(self, out: &mut Vec<u8>) {
         self.write_raw_to(out);
@@ -317,7 +318,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What MongoDB takes as true: everything except `false`, zero, null and undefined.
+    /// Returns whether MongoDB takes the value as true: everything except `false`, zero, null and
+    /// undefined.
     pub fn is_truthy(self) -> bool {
         match self {
             Value::Boolean(flag) => flag,
@@ -330,12 +332,13 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A number as an int64: doubles are cut, decimals rounded half to even, what is out of range is clamped, NaN is zero.
+    /// Converts a number to an int64: doubles are truncated, decimals rounded half to even, values
+    /// out of range clamped; NaN is zero.
     pub fn to_i64(self) -> Option<i64> {
         match self {
             Value::Int32(number) => Some(number.into()),
             Value::Int64(number) => Some(number),
-            // `as` saturates, and takes NaN to zero.
+            // `as` saturates, and converts NaN to zero.
             Value::Double(number) => Some(number as i64),
             Value::Decimal128(number) => {
                 Some(number.to_i64_exact().unwrap_or_else(|| number.to_f64().round_ties_even() as i64))
@@ -344,7 +347,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The bytes of a string's text, UTF-8 or not.
+    /// Returns the bytes of a string's text, UTF-8 or not.
     #[inline]
     pub fn string_bytes(self) -> Option<&'a [u8]> {
         match self {
@@ -354,17 +357,18 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A string as a field's name, or a path of names; see [`crate::names`].
+    /// Returns a string as a field's name, or a path of names; see [`crate::names`].
     pub fn as_name(self) -> Option<Cow<'a, str>> {
         self.string_bytes().map(names::escape)
     }
 
-    /// A string's text with U+FFFD in place of what is not UTF-8, for messages.
+    /// Returns a string's text with U+FFFD in place of bytes that are not UTF-8, for messages.
     pub fn to_text_lossy(self) -> Option<Cow<'a, str>> {
         self.string_bytes().map(String::from_utf8_lossy)
     }
 
-    /// The parts of a value of a type with text in it, as bytes; `None` for values of other types.
+    /// Returns the parts of a value of a type with text, as bytes; `None` for values of other
+    /// types.
     pub fn texts(self) -> Option<Texts<'a>> {
         Some(match self {
             Value::String(text) | Value::Symbol(text) | Value::Code(text) => Texts::of(text.as_bytes()),
@@ -376,7 +380,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The value if its text is UTF-8.
+    /// Returns the value if its text is UTF-8.
     pub fn well_formed(self) -> Option<Value<'a>> {
         (!matches!(self, Value::IllFormed { .. })).then_some(self)
     }
@@ -407,7 +411,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// An owned value: its type and its bytes. Scalars stay inline.
+/// An owned value: its type and its bytes. Scalars are stored inline.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ValueBuf {
     kind: Kind,
@@ -419,12 +423,12 @@ impl ValueBuf {
         self.kind
     }
 
-    /// Takes a value's bytes as they would stand behind a key; the content is not looked at.
+    /// Builds a value of the bytes that would follow a key; the content is not checked.
     pub fn from_raw(kind: Kind, raw: Vec<u8>) -> Self {
         ValueBuf { kind, raw: SmallVec::from_vec(raw) }
     }
 
-    /// A string of any bytes, UTF-8 or not.
+    /// Builds a string of any bytes, UTF-8 or not.
     pub fn from_string_bytes(text: &[u8]) -> Self {
         let mut raw = SmallVec::new();
         write_bytes(text, &mut raw);
@@ -435,7 +439,7 @@ impl ValueBuf {
         Value::from_raw(self.kind, &self.raw)
     }
 
-    /// The value's bytes as they would stand behind a key.
+    /// Returns the value's bytes as they would follow a key.
     pub fn raw_value(&self) -> &[u8] {
         &self.raw
     }
@@ -476,7 +480,7 @@ value_from! {
     &'a ValueBuf => |value| value.as_value();
 }
 
-/// The parts of a value with text in it. Parts that the type does not have are empty.
+/// The parts of a value with text. Parts that the type does not have are empty.
 #[derive(Clone, Copy, Debug)]
 pub struct Texts<'a> {
     /// The text, the pattern, the namespace or the code.
@@ -514,7 +518,7 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// What stands between a string's length and the zero at its end.
+/// Returns the bytes between a string's length and its closing zero.
 #[inline]
 fn string_bytes(raw: &[u8]) -> Option<&[u8]> {
     raw.get(4..raw.len().checked_sub(1)?)
@@ -540,7 +544,7 @@ fn write_bytes(text: &[u8], out: &mut impl Bytes) {
     out.append(&[0]);
 }
 
-/// What a value's bytes are appended to.
+/// A buffer for a value's bytes.
 trait Bytes {
     fn append(&mut self, bytes: &[u8]);
 }

@@ -23,7 +23,7 @@ impl<'b> DocWriter<'b> {
         self.buffer.capacity()
     }
 
-    /// Appends an element. A key with a zero byte in it would break the document; it is cut there.
+    /// Appends an element. A key with a zero byte would break the document, so it is cut there.
     #[inline]
     pub fn append<'v>(&mut self, key: &str, value: impl Into<Value<'v>>) {
         let value = value.into();
@@ -31,13 +31,13 @@ impl<'b> DocWriter<'b> {
         value.write_raw(self.buffer);
     }
 
-    /// Appends an element as it stands in another document.
+    /// Appends an element of another document.
     #[inline]
     pub fn append_element(&mut self, element: Element<'_>) {
         self.append_raw(element.kind, element.key_bytes(), element.raw_value());
     }
 
-    /// Appends an element whose value's bytes are at hand.
+    /// Appends an element with its value's bytes.
     #[inline]
     pub fn append_raw(&mut self, kind: Kind, key: &[u8], raw: &[u8]) {
         self.header(kind, key);
@@ -56,13 +56,13 @@ impl<'b> DocWriter<'b> {
         ArrayWriter::begin(self.buffer)
     }
 
-    /// Appends an element whose value `write` puts into the buffer, byte for byte.
+    /// Appends an element whose value `write` appends to the buffer, byte for byte.
     pub fn append_with(&mut self, kind: Kind, key: &str, write: impl FnOnce(&mut Vec<u8>)) {
         self.header(kind, key.as_bytes());
         write(self.buffer);
     }
 
-    /// Bytes written so far, without the closing zero.
+    /// Returns the bytes written so far, without the closing zero.
     pub fn size(&self) -> usize {
         self.buffer.len() - self.start
     }
@@ -83,7 +83,8 @@ impl Drop for DocWriter<'_> {
     }
 }
 
-/// Writes one array at the end of a buffer; the keys number themselves. Dropping the writer closes the array.
+/// Writes one array at the end of a buffer, with keys numbered automatically. Dropping the writer
+/// closes the array.
 pub struct ArrayWriter<'b> {
     document: DocWriter<'b>,
     index: u32,
@@ -100,20 +101,20 @@ impl<'b> ArrayWriter<'b> {
         value.write_raw(self.document.buffer);
     }
 
-    /// The last bytes written so far; all there are, if they are fewer.
+    /// Returns the last bytes written so far; all of them if there are fewer.
     pub fn end(&self, bytes: usize) -> &[u8] {
         let buffer = &self.document.buffer;
         buffer.get(buffer.len().saturating_sub(bytes)..).unwrap_or_default()
     }
 
-    /// Appends a value whose bytes are at hand.
+    /// Appends a value by its bytes.
     pub fn push_raw(&mut self, kind: Kind, raw: &[u8]) {
         self.header(kind);
         self.document.buffer.extend_from_slice(raw);
     }
 
-    /// Appends a value whose bytes `write` puts at the end of the buffer. When `write` fails or answers no, the array is
-    /// as it was before.
+    /// Appends a value whose bytes `write` appends to the buffer. If `write` fails or returns
+    /// false, the array is unchanged.
     pub fn try_push<E>(&mut self, kind: Kind, write: impl FnOnce(&mut Vec<u8>) -> Result<bool, E>) -> Result<bool, E> {
         let (before, index) = (self.document.buffer.len(), self.index);
         self.header(kind);
@@ -137,7 +138,7 @@ impl<'b> ArrayWriter<'b> {
         ArrayWriter::begin(self.document.buffer)
     }
 
-    /// How many values the array holds so far.
+    /// Returns how many values the array has so far.
     pub fn len(&self) -> usize {
         self.index as usize
     }
@@ -146,7 +147,7 @@ impl<'b> ArrayWriter<'b> {
         self.index == 0
     }
 
-    /// Bytes written so far, without the closing zero.
+    /// Returns the bytes written so far, without the closing zero.
     pub fn size(&self) -> usize {
         self.document.size()
     }

@@ -1,7 +1,8 @@
 //! MongoDB's error codes and their names.
 //!
-//! Source: the list of error codes in MongoDB's manual, checked against what a 6.0 server answers, but for the few that it gives only
-//! when it is going down (91, 189, 10107, 11600, 11602, 13435, 13436). Codes that have no name of their own are called `Location<code>`, as the server calls them.
+//! Source: the list of error codes in MongoDB's manual, checked against the replies of a 6.0
+//! server, except for the few that it returns only while it shuts down (91, 189, 10107, 11600,
+//! 11602, 13435, 13436). Codes without a name are called `Location<code>`, as in the server.
 
 use std::borrow::Cow;
 
@@ -14,7 +15,7 @@ macro_rules! codes {
         impl Code {
             $(pub const $constant: Code = Code($code);)*
 
-            /// The code's `codeName`.
+            /// Returns the code's `codeName`.
             pub fn name(self) -> Cow<'static, str> {
                 match self.0 {
                     $($code => Cow::Borrowed($name),)*

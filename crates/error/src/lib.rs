@@ -1,7 +1,7 @@
-//! The error a command answers with: MongoDB's code, its name and a message.
+//! The error of a command's reply: MongoDB's code, its name and a message.
 //!
-//! Every layer that can refuse a request (parsers of the query language, stores, commands) describes
-//! the refusal with [`Error`]. Turning it into reply bytes happens in one place, in `commands`.
+//! Every layer that can refuse a request (parsers of the query language, stores, commands)
+//! describes the refusal with [`Error`]. Only `commands` turns it into reply bytes.
 
 mod code;
 
@@ -12,7 +12,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A refusal in MongoDB's terms.
 ///
-/// The struct is one pointer wide, so that `Result<(), Error>` stays cheap on the paths where nothing fails.
+/// The struct is one pointer wide, so that `Result<(), Error>` stays cheap on the paths where
+/// nothing fails.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Inner>);
 
@@ -41,18 +42,20 @@ impl Error {
         Self::new(Code::TYPE_MISMATCH, message)
     }
 
-    /// A condition that the program itself should have ruled out; the message goes to the client and the log.
+    /// Returns an error for a condition that the program itself should have prevented; the message
+    /// goes to the client and the log.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(Code::INTERNAL_ERROR, message)
     }
 
-    /// Error labels such as `RetryableWriteError`, written to the reply's `errorLabels`.
+    /// Adds error labels such as `RetryableWriteError`, written to the reply's `errorLabels`.
     pub fn with_labels(mut self, labels: &'static [&'static str]) -> Self {
         self.0.labels = labels;
         self
     }
 
-    /// A raw BSON document whose fields are added to the reply (`keyPattern`, `keyValue`, `errInfo` …).
+    /// Adds a raw BSON document whose fields are added to the reply (`keyPattern`, `keyValue`,
+    /// `errInfo` …).
     pub fn with_details(mut self, document: Vec<u8>) -> Self {
         self.0.details = document;
         self
@@ -70,12 +73,12 @@ impl Error {
         self.0.labels
     }
 
-    /// The raw BSON document given to [`Error::with_details`], if any.
+    /// Returns the document given to [`Error::with_details`], if any.
     pub fn details(&self) -> Option<&[u8]> {
         (!self.0.details.is_empty()).then_some(&self.0.details)
     }
 
-    /// The same error with its message behind a prefix, for adding the place where it arose.
+    /// Adds a prefix to the message, to say where the error arose.
     pub fn context(mut self, prefix: &str) -> Self {
         self.0.message = format!("{prefix}{}", self.0.message);
         self

@@ -18,12 +18,13 @@ pub struct Condition<'q> {
     pub scope: Scope,
 }
 
-/// What a condition is about: a whole document, or one element of an array (`$elemMatch`), the same for all conditions of the scope.
+/// The subject of a condition: a whole document, or one element of an array (`$elemMatch`), the
+/// same for all conditions of the scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scope {
-    /// 0: the document; else a number of the `$elemMatch`.
+    /// 0: the document; otherwise the number of the `$elemMatch`.
     pub id: u32,
-    /// Components of the path to the array.
+    /// The number of components of the path to the array.
     pub depth: u32,
 }
 
@@ -34,24 +35,24 @@ impl Scope {
 #[derive(Clone, Debug)]
 pub struct PlannerQuery<'q> {
     pub conditions: SmallVec<[Condition<'q>; 4]>,
-    /// A search by words that must hold.
+    /// A text search that must match.
     pub text: Option<&'q Arc<TextSearch>>,
-    /// There are conditions of other sorts.
+    /// The predicate has other conditions.
     pub has_others: bool,
-    /// Whether conditions and disjunctions are all there is to the predicate.
+    /// The predicate consists of the conditions and disjunctions.
     complete: bool,
-    /// Disjunctions that all must hold.
+    /// Disjunctions that must all hold.
     pub disjunctions: SmallVec<[&'q [Node]; 1]>,
     pub sort: Option<&'q Sort>,
     /// The direction of a sort by `$natural`.
     pub natural: Option<bool>,
-    /// How many documents are of use at the most.
+    /// The number of documents after which no more are needed.
     pub limit: Option<u64>,
-    /// The only fields of documents that are looked at.
+    /// The only fields that are read.
     pub fields: Option<&'q ReadFields>,
-    /// The stretch of the hinted index that `min` and `max` ask for.
+    /// The range of the hinted index between `min` and `max`.
     pub range: Option<&'q KeyRange>,
-    /// An index filter does not allow the index on `_id`, but for one document by its `_id`.
+    /// An index filter excludes the index on `_id`, except for a lookup of one `_id`.
     pub without_id: bool,
     scopes: u32,
 }
@@ -77,7 +78,8 @@ impl<'q> PlannerQuery<'q> {
         wanted
     }
 
-    /// What is wanted of one branch of a disjunction: the branch and everything that stands beside it.
+    /// Returns the query for one branch of a disjunction: the branch and all conditions outside of
+    /// the disjunction.
     pub fn branch(&self, branch: &'q Node) -> PlannerQuery<'q> {
         steps::steps(1 + self.conditions.len());
         let complete = self.complete && self.disjunctions.len() == 1;
@@ -86,7 +88,7 @@ impl<'q> PlannerQuery<'q> {
         wanted
     }
 
-    /// Whether the conditions are all there is to the predicate.
+    /// Returns whether the predicate consists of the conditions.
     pub fn is_complete(&self) -> bool {
         self.complete && self.disjunctions.is_empty()
     }
@@ -122,7 +124,7 @@ impl<'q> PlannerQuery<'q> {
     fn push(&mut self, path: Cow<'q, str>, test: &'q Test, scope: Scope) {
         if let Test::ElementMatches(inner) = test {
             self.has_others = true;
-            // An index does not tell an array from a document in its place.
+            // An index does not distinguish an array from a document in its place.
             self.complete = false;
             self.scopes += 1;
             let scope = Scope { id: self.scopes, depth: path.split('.').count() as u32 };
@@ -131,7 +133,7 @@ impl<'q> PlannerQuery<'q> {
         self.conditions.push(Condition { path, test, scope });
     }
 
-    /// Conditions on the fields of an array's element.
+    /// Reads conditions on the fields of an array's element.
     fn read_within(&mut self, node: &'q Node, outer: &str, scope: Scope) {
         steps::step();
         match node {

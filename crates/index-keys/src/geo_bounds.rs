@@ -1,6 +1,6 @@
-//! Conditions on places, by indexes over the sphere and over the plane.
+//! Bounds of conditions on geometries, for `2dsphere` and `2d` indexes.
 
-use crate::bounds::{self, Bounds, FieldContext};
+use crate::bounds::{self, FieldContext, IndexBounds};
 use crate::conditions::{PlannerQuery, Scope};
 use crate::index_bounds::has_position;
 use crate::key_filter::KeyFilter;
@@ -12,21 +12,24 @@ use query::predicate::Test;
 use store::geo_keys::grid;
 use store::{FieldKind, IndexKind};
 
-/// Combinations of values in front of places that are looked up one by one, each with all of the cells.
-const FRONTS_MAX: usize = 64;
+/// The limit of combinations of values in front of the geometry, each of which is combined with all
+/// cells.
+const PREFIXES_MAX: usize = 64;
 
-/// What a query says of the fields that an index has in front of its first places. Nothing where the places lead.
+/// The bounds of the fields around an index's first geometry field. Empty if the geometry is the
+/// first field.
 #[derive(Clone, Debug)]
 pub struct GeoPrefix {
     bounds: Vec<FieldBounds>,
-    /// What keys begin with, where all of the fields have to equal some values: once for each combination.
+    /// The prefixes of keys, one for each combination of values, if all of the fields in front must
+    /// equal some values.
     prefixes: Option<Vec<Vec<u8>>>,
-    /// What a query says of the fields behind the places.
+    /// The bounds of the fields behind the geometry.
     behind: Vec<FieldBounds>,
 }
 
 impl GeoPrefix {
-    /// `None` where other places stand first in the index, or none do.
+    /// Returns `None` if the index has another geometry field first, or none.
     pub fn new(shape: &IndexShape, path: &str, wanted: &PlannerQuery<'_>) -> Option<GeoPrefix> {
         let is_place = |field: &IndexField| matches!(field.kind, FieldKind::Sphere | FieldKind::Plane);
         let (before, places) = shape.fields.split_at(shape.fields.iter().position(is_place)?);
@@ -35,7 +38,7 @@ impl GeoPrefix {
         }
         let bounds: Vec<FieldBounds> = before.iter().map(|field| bounds_of(field, wanted)).collect();
         let combinations = bounds.iter().map(Vec::len).fold(1, usize::saturating_mul);
-        let are_points = bounds.iter().flatten().all(ValueRange::is_point) && combinations <= FRONTS_MAX;
+        let are_points = bounds.iter().flatten().all(ValueRange::is_point) && combinations <= PREFIXES_MAX;
         let prefixes = || crate::intervals::build(before, &bounds).0.into_iter().map(|keys| keys.low).collect();
         let behind = places.iter().skip(1).map(|field| match is_place(field) {
             true => vec![ValueRange::everything()],
@@ -44,7 +47,7 @@ impl GeoPrefix {
         Some(GeoPrefix { prefixes: are_points.then(prefixes), behind: behind.collect(), bounds })
     }
 
-    /// Whether the query demands single values of all the fields.
+    /// Returns whether the query requires single values of all the fields in front.
     pub fn is_known(&self) -> bool {
         self.prefixes.is_some()
     }
@@ -53,7 +56,7 @@ impl GeoPrefix {
         self.bounds.first().is_some_and(|ranges| !crate::is_everything(ranges))
     }
 
-    /// The keys of places within these cells, behind any of the values in front.
+    /// Returns the keys of geometries within these cells, behind each prefix.
     fn with(&self, cells: &[Interval]) -> Vec<Interval> {
         let behind = |prefix: &Vec<u8>, cell: &Interval| Interval {
             low: [prefix.as_slice(), &cell.low].concat(),
@@ -63,8 +66,8 @@ impl GeoPrefix {
         prefixes.flat_map(|prefix| cells.iter().map(move |cell| behind(prefix, cell))).collect()
     }
 
-    /// What keys have to meet besides lying in intervals: the conditions on fields behind the places. An index over the
-    /// plane has arrays as they are there, so that its keys do not tell.
+    /// Returns the conditions on fields behind the geometry, which the intervals do not express. A
+    /// `2d` index has arrays as a whole there, so that its keys decide nothing.
     pub fn filter(&self, shape: &IndexShape) -> Option<KeyFilter> {
         if !matches!(shape.kind, IndexKind::Sphere(_)) {
             return None;
@@ -76,7 +79,8 @@ impl GeoPrefix {
         self.behind.iter().any(is_bound).then(|| KeyFilter::new(&shape.fields, &bounds()))
     }
 
-    /// Per field of the index: the ranges of those in front; of the places none, if cells are looked up; those of the fields behind.
+    /// Returns the ranges per field of the index. The geometry field has none if cells are looked
+    /// up.
     pub fn all_bounds(&self, shape: &IndexShape) -> Vec<(String, FieldBounds)> {
         let places = if self.is_known() { Vec::new() } else { vec![ValueRange::everything()] };
         let rest = std::iter::once(places).chain(self.behind.iter().cloned());
@@ -85,21 +89,21 @@ impl GeoPrefix {
     }
 }
 
-/// The ranges that the narrowest of a query's conditions on a field leaves. Of an array there is a key for each of its elements, so that
-/// several conditions may be met by different ones.
+/// Returns the ranges of the most selective condition on a field. An array has a key for each of
+/// its elements, so several conditions may be met by different ones.
 fn bounds_of(field: &IndexField, wanted: &PlannerQuery<'_>) -> FieldBounds {
-    let ground = FieldContext { collation: &field.collation, single: false };
+    let context = FieldContext { collation: &field.collation, single: false };
     let here = wanted.conditions.iter().filter(|it| it.path == field.path && it.scope == Scope::DOCUMENT);
-    let found = here.filter_map(|condition| bounds::of(condition.test, ground)).filter(|bounds| !bounds.universal);
+    let found = here.filter_map(|condition| bounds::of(condition.test, context)).filter(|bounds| !bounds.universal);
     let narrowest = found.min_by_key(|bounds| (!bounds.is_points(), bounds.ranges.len()));
     match narrowest {
-        Some(Bounds { ranges, .. }) if !has_position(field) => ranges,
+        Some(IndexBounds { ranges, .. }) if !has_position(field) => ranges,
         _ => vec![ValueRange::everything()],
     }
 }
 
-/// The keys of all documents that meet a condition on a region, if the index tells it: where nothing stands in front of its places, or what
-/// does is bound as well.
+/// Returns the keys of all documents that meet a condition on a region, if the index serves it: the
+/// fields in front of the geometry must be bound, if there are any.
 pub fn region(shape: &IndexShape, wanted: &PlannerQuery<'_>) -> Option<BoundedKeys> {
     wanted.conditions.iter().find_map(|condition| {
         let Test::Geometry(region) = condition.test else { return None };
@@ -121,7 +125,7 @@ fn region_intervals(shape: &IndexShape, region: &Region) -> Option<Vec<Interval>
     }
 }
 
-/// Where an index keeps places from one distance to another, behind what a query says of the fields in front of them.
+/// Returns the keys of geometries between two distances, behind each prefix.
 pub fn ring(shape: &IndexShape, near: &Near, front: &GeoPrefix, inner: f64, outer: f64) -> Vec<Interval> {
     front.with(&match &shape.kind {
         IndexKind::Plane(options) => plane_intervals(&near.ring_on_plane(&grid(options), inner, outer)),

@@ -1,33 +1,33 @@
-//! What the conditions of a query say of an index's fields, all together.
+//! The bounds of an index: those of all conditions on its fields.
 
-use crate::bounds::{self, Bounds, FieldContext};
+use crate::bounds::{self, FieldContext, IndexBounds};
 use crate::conditions::{Condition, PlannerQuery, Scope};
 use crate::{FieldBounds, IndexField, IndexShape, ValueRange, partial};
 use document::{Kind, Value};
 use query::predicate::Test;
 use steps::Counted;
 
-/// The bounds of an index that is ordered by the fields' values; of another one nothing is bound.
+/// The bounds of an index that is ordered by the fields' values. Other indexes have no bounds.
 pub struct CompoundBounds<'c> {
-    /// `None`: an index on `_id`, which has every document.
+    /// `None`: the index on `_id`, which has every document.
     pub shape: Option<&'c IndexShape>,
     pub fields: &'c [IndexField],
-    /// The parts of the index's paths that have met arrays.
+    /// The components of the index's paths that have met arrays.
     pub arrays: u64,
-    /// The ranges of each field; all values where nothing bounds it.
+    /// The ranges of each field; all values if it is not bound.
     pub bounds: Vec<FieldBounds>,
-    /// Every document that it gives matches.
+    /// Every document in the bounds matches.
     pub exact: bool,
-    /// Leading fields that are bound to points, and whether the one behind them is bound.
+    /// The number of leading fields bound to points, and whether the one behind them is bound.
     pub points: usize,
     pub ranged: bool,
-    /// It has all documents that may match.
+    /// The index has all documents that may match.
     pub complete: bool,
 }
 
-/// What one field's bounds are about.
+/// The bounds of one field, with their origin.
 struct Bound {
-    bounds: Bounds,
+    bounds: IndexBounds,
     scope: Scope,
     conditions: usize,
 }
@@ -55,7 +55,7 @@ impl<'c> CompoundBounds<'c> {
         binding
     }
 
-    /// Finds each field's bounds; gives how many conditions they stand for.
+    /// Determines each field's bounds. Returns how many conditions they express.
     fn bind(&mut self, wanted: &PlannerQuery<'_>) -> usize {
         let mut conditions = 0;
         let mut bound: Vec<(usize, Scope)> = Vec::new();
@@ -86,11 +86,11 @@ impl<'c> CompoundBounds<'c> {
         if !self.is_ordered() {
             return None;
         }
-        let mut here: Vec<(Scope, Bounds)> = Vec::new();
+        let mut here: Vec<(Scope, IndexBounds)> = Vec::new();
         for condition in wanted.conditions.iter().counted().filter(|condition| *condition.path == field.path) {
             here.extend(self.read(at, condition).map(|bounds| (condition.scope, bounds)));
         }
-        let joined = |all: Vec<(Scope, Bounds)>| {
+        let joined = |all: Vec<(Scope, IndexBounds)>| {
             let (conditions, scope) = (all.len(), all.first()?.0);
             let bounds = bounds::all_of(all.into_iter().map(|(_, bounds)| bounds).collect())?;
             Some(Bound { bounds, scope, conditions })
@@ -98,12 +98,13 @@ impl<'c> CompoundBounds<'c> {
         if self.arrays_of(at) == 0 {
             return joined(here);
         }
-        // Conditions on all values of a document go together with any others.
-        let is_universal = |scope: Scope, bounds: &Bounds| bounds.universal && scope == Scope::DOCUMENT;
+        // Conditions on all values of a document can be combined with any others.
+        let is_universal = |scope: Scope, bounds: &IndexBounds| bounds.universal && scope == Scope::DOCUMENT;
         let (mut chosen, mut some): (Vec<_>, Vec<_>) =
             here.into_iter().partition(|(scope, bounds)| is_universal(*scope, bounds));
         some.retain(|(scope, _)| before.iter().all(|(other, theirs)| self.go_together(at, *scope, *other, *theirs)));
-        // Points narrow more than ranges; one element's conditions can be joined by those on its other fields.
+        // Points are more selective than ranges; conditions of one element can be combined with
+        // those on its other fields.
         some.sort_by_cached_key(|(scope, bounds)| (!bounds.is_points(), *scope == Scope::DOCUMENT, bounds.universal));
         if let Some(scope) = some.first().map(|(scope, _)| *scope) {
             let single = self.is_single(at, scope);
@@ -118,13 +119,13 @@ impl<'c> CompoundBounds<'c> {
         joined(chosen)
     }
 
-    /// A condition's bounds on this index's field.
-    fn read(&self, at: usize, condition: &Condition<'_>) -> Option<Bounds> {
+    /// Returns a condition's bounds on a field of the index.
+    fn read(&self, at: usize, condition: &Condition<'_>) -> Option<IndexBounds> {
         let field = &self.fields[at];
-        let ground = FieldContext { collation: &field.collation, single: self.is_single(at, condition.scope) };
-        let mut bounds = bounds::of(condition.test, ground)?;
+        let context = FieldContext { collation: &field.collation, single: self.is_single(at, condition.scope) };
+        let mut bounds = bounds::of(condition.test, context)?;
         if self.arrays_of(at) != 0 {
-            // A sparse index may lack the null of one element where it has the value of another.
+            // A sparse index may lack the null of one element if it has the value of another.
             let lacks_nulls = self.shape.is_some_and(|shape| shape.spec.sparse);
             let by_position = has_position(field);
             if (lacks_nulls || by_position) && reaches_null(&bounds) || by_position && bounds.universal {
@@ -135,8 +136,8 @@ impl<'c> CompoundBounds<'c> {
         Some(bounds)
     }
 
-    /// Whether bounds on two fields are bounds on one key: not if the fields lie in the same array, and are about its elements
-    /// in general.
+    /// Returns whether bounds on two fields apply to one key: not if the fields are in the same
+    /// array, and the conditions concern its elements in general.
     fn go_together(&self, at: usize, scope: Scope, other: usize, theirs: Scope) -> bool {
         let (field, other) = (&self.fields[at], &self.fields[other]);
         let shared = field.path.split('.').zip(other.path.split('.')).take_while(|(a, b)| a == b).count() as u32;
@@ -144,13 +145,13 @@ impl<'c> CompoundBounds<'c> {
         self.arrays & field.parts_between(from, shared) == 0
     }
 
-    /// Whether the field has one value within the scope: no array.
+    /// Returns whether the field has one value within the scope: no array.
     fn is_single(&self, at: usize, scope: Scope) -> bool {
         let field = &self.fields[at];
         self.arrays & field.parts_between(scope.depth, field.part_count()) == 0
     }
 
-    /// The parts of a field's path that have met arrays.
+    /// Returns the components of a field's path that have met arrays.
     pub fn arrays_of(&self, at: usize) -> u64 {
         self.arrays & self.fields[at].all_parts()
     }
@@ -159,7 +160,7 @@ impl<'c> CompoundBounds<'c> {
         !crate::is_everything(&self.bounds[at])
     }
 
-    /// Whether no document that matches is left out of the index.
+    /// Returns whether the index has every matching document.
     fn is_complete(&self, wanted: &PlannerQuery<'_>) -> bool {
         let Some(shape) = self.shape else { return true };
         partial::covers_query(shape, wanted)
@@ -169,13 +170,13 @@ impl<'c> CompoundBounds<'c> {
     fn excludes_missing(&self, at: usize, wanted: &PlannerQuery<'_>) -> bool {
         let field = &self.fields[at];
         wanted.conditions.iter().counted().filter(|condition| *condition.path == field.path).any(|condition| {
-            let ground = FieldContext { collation: &field.collation, single: self.is_single(at, condition.scope) };
-            bounds::of(condition.test, ground)
+            let context = FieldContext { collation: &field.collation, single: self.is_single(at, condition.scope) };
+            bounds::of(condition.test, context)
                 .map_or_else(|| needs_value(condition.test), |bounds| bounds.excludes_missing)
         })
     }
 
-    /// Whether the index's keys are made of the fields' values.
+    /// Returns whether the index's keys consist of the fields' values.
     pub fn is_ordered(&self) -> bool {
         self.shape.is_none_or(|shape| shape.kind.is_ordered())
     }
@@ -185,14 +186,14 @@ impl<'c> CompoundBounds<'c> {
     }
 }
 
-fn reaches_null(bounds: &Bounds) -> bool {
+fn reaches_null(bounds: &IndexBounds) -> bool {
     bounds.ranges.iter().counted().any(|range| {
         let (low, high) = (range.low.value.as_value(), range.high.value.as_value());
         document::compare(low, Value::Null).is_le() && document::compare(high, Value::Null).is_ge()
     })
 }
 
-/// Whether the test asks for a value to be there.
+/// Returns whether the test requires the field to exist.
 fn needs_value(test: &Test) -> bool {
     match test {
         Test::Collated(inner, _) => needs_value(inner),

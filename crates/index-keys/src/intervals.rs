@@ -6,11 +6,12 @@ use crate::keys::{self, KEY_END};
 use crate::{FieldBounds, Interval, ValueRange};
 use steps::Counted;
 
-/// Combinations of points that are looked up one by one; past it, the remaining fields are left to the filter.
+/// The limit of combinations of points that are looked up one by one; past it, the remaining fields
+/// are left to the filter.
 const POINTS_MAX: usize = 4096;
 
-/// The intervals that hold every key whose fields lie in the bounds, disjoint and ascending, and what is left to look at in
-/// each key: together they are the bounds exactly.
+/// Returns disjoint, ascending intervals with every key in the bounds, and a filter for these keys.
+/// Together they express the bounds exactly.
 pub fn build(fields: &[IndexField], bounds: &[FieldBounds]) -> (Vec<Interval>, Option<KeyFilter>) {
     let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
     for (at, (field, ranges)) in fields.iter().zip(bounds).enumerate() {
@@ -26,7 +27,7 @@ pub fn build(fields: &[IndexField], bounds: &[FieldBounds]) -> (Vec<Interval>, O
     (finish(prefixes.into_iter().map(whole).collect()), None)
 }
 
-/// The bounds taken apart into those of each combination of points of the first `leading` fields.
+/// Splits the bounds into those of each combination of points of the first `leading` fields.
 pub fn explode(bounds: &[FieldBounds], leading: usize) -> Vec<Vec<FieldBounds>> {
     let mut combinations: Vec<Vec<FieldBounds>> = vec![Vec::new()];
     for ranges in &bounds[..leading] {
@@ -47,13 +48,13 @@ pub fn explode(bounds: &[FieldBounds], leading: usize) -> Vec<Vec<FieldBounds>> 
     combinations
 }
 
-/// A filter, if one of the fields from `at` on is bound.
+/// Returns a filter if one of the fields from `at` on is bound.
 fn filter(fields: &[IndexField], bounds: &[FieldBounds], at: usize) -> Option<KeyFilter> {
     let bound = bounds[at..].iter().any(|ranges| !crate::is_everything(ranges));
     bound.then(|| KeyFilter::new(fields, bounds))
 }
 
-/// All keys that begin with a prefix.
+/// Returns all keys that begin with a prefix.
 fn whole(prefix: Vec<u8>) -> Interval {
     let high = if prefix.is_empty() { KEY_END.to_vec() } else { keys::end_of_prefix(prefix.clone()) };
     Interval { low: prefix, high }

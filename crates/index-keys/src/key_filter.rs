@@ -1,5 +1,5 @@
-//! Bounds on fields of an index behind the one that a scan's intervals end with. Keys that do not meet them are passed over
-//! without a look at their documents; where many follow, the scan leaps over them.
+//! Bounds on fields of an index behind those that a scan's intervals express. Keys outside of them
+//! are skipped without reading their documents; many in a row are skipped by a new search.
 
 use crate::IndexField;
 use crate::keys::{self, sphere};
@@ -7,24 +7,25 @@ use crate::{FieldBounds, Interval};
 use steps::Counted;
 use store::FieldKind;
 
-/// What keys have to meet, field by field.
+/// The conditions on keys, field by field.
 #[derive(Debug)]
 pub struct KeyFilter(Vec<Part>);
 
 #[derive(Debug)]
 struct Part {
     ascending: bool,
-    /// The field has cells around places.
-    place: bool,
-    /// Keys of this field that will do: disjoint, ascending. `None`: all.
+    /// The field has cells of geometries.
+    is_geo: bool,
+    /// The accepted keys of this field: disjoint, ascending. `None`: all.
     intervals: Option<Vec<Interval>>,
 }
 
-/// What a filter says to a key.
+/// The filter's verdict on a key.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     Meets,
-    /// No key between this one and that place does. (Forward: the first that may; backward: all that may lie before.)
+    /// No key up to this one is accepted. (Forward: the first that may be; backward: all that may
+    /// be are less.)
     SkipTo(Vec<u8>),
 }
 
@@ -35,7 +36,7 @@ impl KeyFilter {
             .zip(bounds)
             .map(|(field, ranges)| Part {
                 ascending: field.ascending,
-                place: field.kind == FieldKind::Sphere,
+                is_geo: field.kind == FieldKind::Sphere,
                 intervals: (!crate::is_everything(ranges)).then(|| {
                     let mut intervals: Vec<_> =
                         ranges.iter().counted().map(|range| range.interval(field.ascending)).collect();
@@ -57,11 +58,11 @@ impl KeyFilter {
         self.judge(key, true) == Verdict::Meets
     }
 
-    /// Takes a key apart field by field, up to the first that will not do.
+    /// Checks a key field by field, up to the first that is not accepted.
     pub fn judge(&self, key: &[u8], forward: bool) -> Verdict {
         let mut rest = key;
         for part in &self.0 {
-            // A key that is none cannot be in an index; it is left to the evaluator.
+            // A malformed key cannot be in an index; it is left to the evaluator.
             let Some((value, behind)) = part.split(rest) else { return Verdict::Meets };
             if let Some(intervals) = &part.intervals {
                 let at = intervals.partition_point(|interval| *interval.high <= *value);
@@ -77,16 +78,16 @@ impl KeyFilter {
 }
 
 impl Part {
-    /// Returns the field's part of a key and the rest.
+    /// Splits a key into the field's part and the rest.
     fn split<'k>(&self, key: &'k [u8]) -> Option<(&'k [u8], &'k [u8])> {
-        match self.place && sphere::is_cell(key) {
+        match self.is_geo && sphere::is_cell(key) {
             true => key.split_at_checked(sphere::CELL_BYTES),
             false => document::key::split(key, !self.ascending),
         }
     }
 }
 
-/// Where to go on from a field that lies in front of the interval `at`, and behind the one before it.
+/// Returns the key to continue at, for a field between the interval `at` and the one before it.
 fn skip_target(prefix: &[u8], intervals: &[Interval], at: usize, forward: bool) -> Vec<u8> {
     let there = |edge: &[u8]| [prefix, edge].concat();
     match forward {

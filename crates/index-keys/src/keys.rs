@@ -1,7 +1,8 @@
 //! From documents to index keys: byte strings whose memcmp order is the index's order.
 //!
-//! Which keys a document has is for the index's kind to say, a module each: [`ordered`], [`hashed`], [`plane`], [`sphere`], [`text`], [`wildcard`]. A compound key is the keys of
-//! its fields one behind the other, the bytes of descending fields inverted.
+//! The index's kind decides which keys a document has, a module each: [`ordered`], [`hashed`],
+//! [`plane`], [`sphere`], [`text`], [`wildcard`]. A compound key is the concatenation of the keys
+//! of its fields, with the bytes of descending fields inverted.
 
 pub mod hashed;
 mod ordered;
@@ -18,28 +19,30 @@ use store::IndexKind;
 
 pub type Key = SmallVec<[u8; 40]>;
 
-/// All parts of an index's paths, as bits.
+/// The bits of all components of an index's paths.
 pub const PARTS: u64 = SYMBOL - 1;
-/// Noted beside the parts of paths that meet an array: one of the keys is of a symbol, which has the key of a string.
+/// A bit besides those of components that meet an array: one of the keys is a symbol's, which
+/// equals the key of a string.
 pub const SYMBOL: u64 = 1 << crate::shape::PARTS_MAX;
-/// The same for a number that is no 32-bit integer, but may have the key of one.
+/// The bit for a number that is no 32-bit integer, but may have the key of one.
 pub const OTHER_NUMBER: u64 = 2 << crate::shape::PARTS_MAX;
 
 /// Greater than every key.
 pub const KEY_END: &[u8] = &[0xFF; 48];
 
-/// Appends a value's key: equal for values that compare as equal, ordered as they are.
+/// Appends a value's key: equal keys for values that compare as equal, in the values' order.
 pub fn encode(value: Value<'_>, out: &mut Vec<u8>) {
     document::key::encode(value, out);
 }
 
-/// The key of a document's `_id`, by the collection's collation; of null for a document without one.
+/// Writes the key of a document's `_id`, by the collection's collation; that of null for a document
+/// without one.
 pub fn id_key(document: Doc<'_>, collation: &Collation, out: &mut Vec<u8>) {
     out.clear();
     collation.encode_key(document.get("_id").unwrap_or(Value::Null), out);
 }
 
-/// The least byte string greater than every string that begins with `prefix`.
+/// Returns the least byte string greater than every string that begins with `prefix`.
 pub fn end_of_prefix(mut prefix: Vec<u8>) -> Vec<u8> {
     while let Some(last) = prefix.pop() {
         if last < u8::MAX {
@@ -64,14 +67,14 @@ pub fn encode_directed(value: Value<'_>, ascending: bool, collation: &Collation,
     }
 }
 
-/// A document's keys in an index, in ascending order, each once. Empty where a sparse or partial index leaves it out.
-/// Errors: what the index's kind cannot keep.
+/// Returns a document's keys in an index, in ascending order, each once; none if a sparse or
+/// partial index leaves it out. Fails if the index's kind does not support the document.
 pub fn index_keys(document: Doc<'_>, index: &IndexShape) -> Result<Vec<Key>> {
     index_keys_with_features(document, index, &mut 0)
 }
 
-/// As [`index_keys`]; notes in `arrays` which parts of the index's paths meet an array, as [`IndexField::part_before`] counts them,
-/// [`SYMBOL`] and [`OTHER_NUMBER`].
+/// As [`index_keys`]. Sets bits in `arrays` for components of the index's paths that meet an array,
+/// numbered as by [`IndexField::part_before`], and for [`SYMBOL`] and [`OTHER_NUMBER`].
 pub fn index_keys_with_features(document: Doc<'_>, index: &IndexShape, arrays: &mut u64) -> Result<Vec<Key>> {
     if let Some(partial) = &index.partial
         && !partial.matches(document)?
@@ -96,10 +99,11 @@ pub fn index_keys_with_features(document: Doc<'_>, index: &IndexShape, arrays: &
     Ok(keys)
 }
 
-/// The values behind one of a document's keys, under the names of the index's fields: the `keyValue` of an error.
+/// Returns the values of one of a document's keys, under the names of the index's fields: the
+/// `keyValue` of an error.
 pub fn key_values(document: Doc<'_>, index: &IndexShape, wanted: &[u8]) -> DocBuf {
     let mut found = DocBuf::new();
-    // The document has been through here before, so this cannot fail.
+    // The document's keys have been computed before, so this cannot fail.
     let _ = for_each_key(document, index, &mut 0, &mut |key, values| {
         if key == wanted && found.as_doc().is_empty() {
             index.fields.iter().zip(values).for_each(|(field, value)| found.append(&field.path, *value));
@@ -108,13 +112,13 @@ pub fn key_values(document: Doc<'_>, index: &IndexShape, wanted: &[u8]) -> DocBu
     found
 }
 
-/// Gives each of a document's keys, in no order, and the values that it is made from.
-/// Errors: what the index's kind cannot keep.
+/// Calls `give` with each of a document's keys, in no order, and its values. Fails if the index's
+/// kind does not support the document.
 pub fn visit_keys(document: Doc<'_>, index: &IndexShape, give: &mut dyn FnMut(&[u8], &[Value<'_>])) -> Result<()> {
     for_each_key(document, index, &mut 0, give)
 }
 
-/// As [`visit_keys`]; notes in `arrays` which parts of the index's paths meet an array.
+/// As [`visit_keys`]. Sets bits in `arrays` for components of the index's paths that meet an array.
 fn for_each_key(
     document: Doc<'_>,
     index: &IndexShape,
@@ -147,7 +151,8 @@ fn for_each_key(
     }
 }
 
-/// Whether values of this kind keep to themselves in comparisons and equality, so that an index answers them exactly.
+/// Returns whether values of this type compare only with their own type, so that an index decides
+/// comparisons exactly.
 pub fn is_plain(kind: Kind) -> bool {
     matches!(
         kind,
@@ -195,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_are_taken_apart() {
+    fn arrays_are_expanded() {
         let one = Value::Int32(1);
         let two = Value::Int32(2);
         check(doc! { "a": 1 }, doc! { "a": 1 }, &[&[one]]);
@@ -245,7 +250,7 @@ mod tests {
         assert!(key(2) < key(1));
     }
 
-    /// The values behind the keys that a document has in an index, in the keys' order.
+    /// Checks the values of a document's keys in an index, in the keys' order.
     #[track_caller]
     fn check_values(key: DocBuf, document: DocBuf, expected: &[&str]) {
         let index = index(key, false);
@@ -260,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wildcard_has_every_field_without_fields() {
+    fn a_wildcard_has_every_field_without_inner_fields() {
         let nested = doc! { "_id": 7, "a": &doc! { "b": &array![1, &doc! { "c": "x" }] }, "d": &array![], "e": &doc! {}, "f": Value::Null };
         check_values(doc! { "$**": 1 }, nested.clone(), &["1", "\"x\"", "undefined", "{}", "null"]);
         check_values(doc! { "a.b.$**": 1 }, nested.clone(), &["1", "\"x\""]);
@@ -269,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn places_have_the_keys_that_mongodb_gives_them() {
+    fn geometries_have_the_keys_of_mongodb() {
         let point = array![1, 2];
         check_values(doc! { "a": "2dsphere" }, doc! { "a": &point }, &["[ 1, 2 ]"]);
         check_values(doc! { "a": "2dsphere" }, doc! { "b": &point }, &[]);
@@ -285,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_place_is_refused() {
+    fn invalid_geometries_are_refused() {
         let refused = |kind: &str, document: DocBuf| {
             let index = index(doc! { "a": kind }, false);
             index_keys(document.as_doc(), &index).map_err(|error| error.code().0).unwrap_err()
@@ -307,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_values_behind_a_key_are_found_again() {
+    fn the_values_of_a_key_are_found_again() {
         let index = index(doc! { "a.b": 1, "c": -1 }, false);
         let document = doc! { "a": &array![&doc! { "b": 1 }, &doc! { "b": "x" }], "c": 5 };
         let keys = index_keys(document.as_doc(), &index).unwrap();

@@ -1,13 +1,16 @@
-//! What the keys of an index are, for both stores: from a document to its keys, and from conditions to the keys of all documents that
-//! may meet them.
+//! The keys of indexes, for both stores: from a document to its keys, and from conditions to the
+//! keys of all documents that may meet them.
 //!
-//! Keys are byte strings whose memcmp order is the index's order. Nothing here knows where they are kept: the embedded store has a table
-//! of SQLite's per index, and MariaDB a table beside the collection's for those kinds whose keys SQL cannot compute.
+//! Keys are byte strings whose memcmp order is the index's order. This crate does not store them:
+//! the embedded store has an SQLite table per index, and MariaDB a side table for those kinds whose
+//! keys SQL cannot compute.
 //!
-//! In reading order: [`shape`] (an index as its specification has it), [`keys`] (a document's keys, a module per kind of index); [`wanted`]
-//! takes a query apart into conditions; [`bounds`] makes ranges of values of a condition (with [`ranges`]), [`binding`] of all those on an
-//! index's fields, and [`intervals`] ranges of keys of these (with [`key_filter`] for what they leave open); [`implies`] has
-//! partial indexes, [`covered`] queries that keys answer, and [`places`], [`search`] and [`wildcard`] what indexes of other kinds tell.
+//! In reading order: [`shape`] (an index's specification) and [`keys`] (a document's keys, a module
+//! per kind of index). [`conditions`] splits a query into conditions. [`bounds`] turns a condition
+//! into ranges of values (with [`ranges`]), [`index_bounds`] those on all of an index's fields, and
+//! [`intervals`] turns these into ranges of keys, with a [`key_filter`] for the rest. [`partial`]
+//! covers partial indexes, [`covered`] queries that need no documents, and [`geo_bounds`],
+//! [`search`] and [`wildcard`] the other kinds of index.
 
 pub mod bounds;
 pub mod conditions;

@@ -1,4 +1,4 @@
-//! Whether a query asks for nothing but what a partial index has.
+//! Whether a query needs only documents of a partial index.
 
 use crate::bounds::{self, FieldContext};
 use crate::conditions::{PlannerQuery, Scope};
@@ -9,12 +9,12 @@ use query::Predicate;
 use query::predicate::{Node, Test};
 use steps::Counted;
 
-/// Whether an index, if it is a partial one, leaves out no document that is wanted.
+/// Returns whether an index, if it is partial, has all documents that the query needs.
 pub fn covers_query(shape: &IndexShape, wanted: &PlannerQuery<'_>) -> bool {
     shape.partial.as_ref().is_none_or(|filter| implies(wanted, filter, &shape.fields))
 }
 
-/// Whether every document that is wanted matches the index's filter.
+/// Returns whether every document of the query matches the index's filter.
 pub fn implies(wanted: &PlannerQuery<'_>, filter: &Predicate, fields: &[IndexField]) -> bool {
     let simple = Collation::SIMPLE;
     let collation = fields.first().map_or(&simple, |field| &field.collation);
@@ -33,7 +33,7 @@ fn implies_node(wanted: &PlannerQuery<'_>, filter: &Node, collation: &Collation)
         }),
         _ => false,
     };
-    // All branches of a disjunction may imply what none of the conditions beside it does.
+    // All branches of a disjunction may imply what no other condition does.
     itself
         || wanted
             .disjunctions
@@ -41,16 +41,17 @@ fn implies_node(wanted: &PlannerQuery<'_>, filter: &Node, collation: &Collation)
             .any(|branches| branches.iter().all(|branch| implies_node(&wanted.branch(branch), filter, collation)))
 }
 
-/// One condition implies another on the same path if its values are among the other's, arrays or not.
+/// Returns whether one condition implies another on the same path: its values are among the
+/// other's, with or without arrays.
 fn implies_test(test: &Test, filter: &Test, collation: &Collation) -> bool {
-    let ground = FieldContext { collation, single: false };
-    let Some(wanted) = bounds::of(test, ground) else {
+    let context = FieldContext { collation, single: false };
+    let Some(wanted) = bounds::of(test, context) else {
         return matches!(filter, Test::Exists) && matches!(test, Test::Exists);
     };
     if matches!(filter, Test::Exists) {
         return wanted.excludes_missing;
     }
-    match bounds::of(filter, ground) {
+    match bounds::of(filter, context) {
         Some(filter) => {
             filter.exact
                 && wanted.universal == filter.universal

@@ -5,7 +5,7 @@ use document::{Collation, Value, ValueBuf};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Keys from `low` (with it) to `high` (without it).
+/// Keys from `low` (included) to `high` (excluded).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Interval {
     pub low: Vec<u8>,
@@ -18,10 +18,10 @@ impl Interval {
     }
 }
 
-/// The values of one field that a plan looks at: disjoint, ascending.
+/// The ranges of one field's values: disjoint, ascending.
 pub type FieldBounds = Vec<ValueRange>;
 
-/// Whether a field's bounds are all values: one range then, as no two overlap.
+/// Returns whether a field's bounds are all values: that is one range, as no two overlap.
 pub fn is_everything(bounds: &[ValueRange]) -> bool {
     matches!(bounds, [only] if only.is_everything())
 }
@@ -33,27 +33,27 @@ pub struct ValueRange {
     pub high: Cut,
 }
 
-/// A place between two values: right before one, or right behind it.
+/// A position between two values: directly before one, or directly behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Both ends of a point share it, and so do copies: lists may have a million values.
-    spot: Arc<Spot>,
+    /// Shared by both ends of a point, and by copies: lists may have a million values.
+    cut_value: Arc<CutValue>,
     pub behind: bool,
 }
 
 /// A value with its key.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Spot {
+pub struct CutValue {
     pub value: ValueBuf,
     /// The value's key, ascending.
     pub key: Key,
 }
 
 impl Deref for Cut {
-    type Target = Spot;
+    type Target = CutValue;
 
-    fn deref(&self) -> &Spot {
-        &self.spot
+    fn deref(&self) -> &CutValue {
+        &self.cut_value
     }
 }
 
@@ -62,10 +62,10 @@ impl Cut {
         steps::step();
         let mut key = Vec::with_capacity(24);
         collation.encode_key(value.as_value(), &mut key);
-        Cut { spot: Arc::new(Spot { value, key: Key::from_slice(&key) }), behind }
+        Cut { cut_value: Arc::new(CutValue { value, key: Key::from_slice(&key) }), behind }
     }
 
-    /// The first of the keys, in the direction of a field, that lie behind this place.
+    /// Returns the first key behind this position, in the direction of a field.
     pub fn start(&self, ascending: bool) -> Vec<u8> {
         let mut key = self.key.to_vec();
         if !ascending {
@@ -90,13 +90,13 @@ impl PartialOrd for Cut {
 impl ValueRange {
     pub fn point(value: ValueBuf, collation: &Collation) -> ValueRange {
         let low = Cut::new(value, false, collation);
-        ValueRange { high: Cut { behind: true, spot: low.spot.clone() }, low }
+        ValueRange { high: Cut { behind: true, cut_value: low.cut_value.clone() }, low }
     }
 
     pub fn is_point(&self) -> bool {
         !self.low.behind
             && self.high.behind
-            && (Arc::ptr_eq(&self.low.spot, &self.high.spot) || self.low.key == self.high.key)
+            && (Arc::ptr_eq(&self.low.cut_value, &self.high.cut_value) || self.low.key == self.high.key)
     }
 
     pub fn everything() -> ValueRange {
@@ -111,7 +111,7 @@ impl ValueRange {
             && self.high.behind
     }
 
-    /// The keys of the range, in the direction of a field.
+    /// Returns the keys of the range, in the direction of a field.
     pub fn interval(&self, ascending: bool) -> Interval {
         match ascending {
             true => Interval { low: self.low.start(true), high: self.high.start(true) },

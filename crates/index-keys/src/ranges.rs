@@ -2,7 +2,7 @@
 
 use crate::{FieldBounds, ValueRange};
 
-/// The ranges in order, those that meet or overlap as one.
+/// Returns the ranges in order, with adjacent and overlapping ones joined.
 pub fn union(mut ranges: Vec<ValueRange>) -> FieldBounds {
     ranges.retain(|range| {
         steps::step();
@@ -62,14 +62,14 @@ pub fn complement(ranges: &[ValueRange]) -> FieldBounds {
     gaps
 }
 
-/// Whether each value of the one set is in the other.
+/// Returns whether each value of one set is in the other.
 pub fn is_subset(inner: &[ValueRange], outer: &[ValueRange]) -> bool {
     inner.iter().all(|one| {
         let behind = outer.partition_point(|other| {
             steps::step();
             other.low <= one.low
         });
-        // As they are disjoint, no other one can hold its beginning.
+        // The ranges are disjoint, so no other one can contain its beginning.
         let holder = behind.checked_sub(1).and_then(|at| outer.get(at));
         holder.is_some_and(|holder| one.high <= holder.high)
     })

@@ -1,4 +1,4 @@
-//! Searches by words: the keys of each term, behind those of the fields before the terms.
+//! Text searches: the keys of each term, behind those of the fields before the terms.
 
 use crate::conditions::PlannerQuery;
 use crate::keys::{self, text};
@@ -9,19 +9,19 @@ use query::predicate::Test;
 use smallvec::{SmallVec, smallvec};
 use steps::Counted;
 
-/// What a text index holds for a search.
+/// The keys of a text index for a search.
 pub struct TermIntervals {
-    /// One for each term and each value of the fields before it.
+    /// One interval for each term and each combination of values before it.
     pub intervals: Vec<Interval>,
-    /// Every document that has a key in them matches.
+    /// Every document with a key in them matches.
     pub exact: bool,
 }
 
-/// `None` where the query does not say what the fields before the terms are.
+/// Returns `None` if the query does not bind the fields before the terms.
 pub fn term_intervals(shape: &IndexShape, search: &TextSearch, wanted: &PlannerQuery<'_>) -> Option<TermIntervals> {
-    let fronts = fronts(shape, wanted)?;
+    let prefixes = prefixes(shape, wanted)?;
     let mut intervals: Vec<Interval> =
-        fronts.iter().flat_map(|front| search.terms.iter().counted().map(|term| interval(front, term))).collect();
+        prefixes.iter().flat_map(|front| search.terms.iter().counted().map(|term| interval(front, term))).collect();
     intervals.sort_unstable_by(|a, b| {
         steps::step();
         a.cmp(b)
@@ -29,12 +29,12 @@ pub fn term_intervals(shape: &IndexShape, search: &TextSearch, wanted: &PlannerQ
     let exact = wanted.is_search_alone(search)
         && search.has_terms_only()
         && search.terms.iter().counted().all(|it| text::is_whole(it));
-    Some(TermIntervals { intervals, exact: exact && fronts.len() == 1 })
+    Some(TermIntervals { intervals, exact: exact && prefixes.len() == 1 })
 }
 
-/// What the keys begin with: the values that the query demands of the fields before the terms.
-fn fronts(shape: &IndexShape, wanted: &PlannerQuery<'_>) -> Option<SmallVec<[Vec<u8>; 1]>> {
-    let mut fronts: SmallVec<[Vec<u8>; 1]> = smallvec![Vec::new()];
+/// Returns the prefixes of keys: the values that the query requires of the fields before the terms.
+fn prefixes(shape: &IndexShape, wanted: &PlannerQuery<'_>) -> Option<SmallVec<[Vec<u8>; 1]>> {
+    let mut prefixes: SmallVec<[Vec<u8>; 1]> = smallvec![Vec::new()];
     for field in shape.fields.iter().take_while(|field| field.path != "_fts") {
         let value = wanted.conditions.iter().counted().find_map(|condition| match condition.test {
             _ if condition.path != field.path.as_str() => None,
@@ -42,15 +42,15 @@ fn fronts(shape: &IndexShape, wanted: &PlannerQuery<'_>) -> Option<SmallVec<[Vec
             Test::In(list) if list.regexes().is_empty() && list.values().len() == 1 => list.values().first(),
             _ => None,
         })?;
-        // Null stands for undefined too, which has a key of its own.
+        // A query for null also finds undefined, which has a key of its own.
         if value.kind() == Kind::Null {
-            let undefined = fronts.iter().map(|front| behind(front, Value::Undefined, field)).collect::<Vec<_>>();
-            fronts = fronts.iter().map(|front| behind(front, Value::Null, field)).chain(undefined).collect();
+            let undefined = prefixes.iter().map(|front| behind(front, Value::Undefined, field)).collect::<Vec<_>>();
+            prefixes = prefixes.iter().map(|front| behind(front, Value::Null, field)).chain(undefined).collect();
         } else {
-            fronts.iter_mut().for_each(|front| keys::encode_field(value.as_value(), field, front));
+            prefixes.iter_mut().for_each(|front| keys::encode_field(value.as_value(), field, front));
         }
     }
-    Some(fronts)
+    Some(prefixes)
 }
 
 fn behind(front: &[u8], value: Value<'_>, field: &IndexField) -> Vec<u8> {
@@ -66,7 +66,8 @@ fn interval(front: &[u8], term: &str) -> Interval {
 }
 
 impl PlannerQuery<'_> {
-    /// Whether the query demands nothing but the search and the values that the index has before the terms.
+    /// Returns whether the query requires only the search and the values of the fields before the
+    /// terms.
     fn is_search_alone(&self, search: &TextSearch) -> bool {
         !self.has_others && self.disjunctions.is_empty() && self.conditions.len() == search.index.prefix.len()
     }

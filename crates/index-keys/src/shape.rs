@@ -1,4 +1,4 @@
-//! An index as its specification has it: its kind, its fields, and which documents it has.
+//! An index's specification in parsed form: its kind, its fields, and which documents it has.
 
 use document::{Collation, Doc, DocBuf, Value};
 use error::{Error, Result};
@@ -6,7 +6,8 @@ use fulltext::TextIndex;
 use query::{Context, Predicate};
 use store::{FieldKind, IndexKind, IndexSpec};
 
-/// Parts of paths that there are bits for. Where an index has more, any array counts for all of them.
+/// The number of path components with a bit of their own. If an index has more, the others share
+/// all bits.
 pub const PARTS_MAX: u32 = 59;
 
 #[derive(Clone, Debug)]
@@ -14,14 +15,14 @@ pub struct IndexShape {
     pub spec: IndexSpec,
     pub kind: IndexKind,
     pub fields: Vec<IndexField>,
-    /// Only documents that match are in the index (`partialFilterExpression`).
+    /// The filter of a partial index (`partialFilterExpression`).
     pub partial: Option<Predicate>,
-    /// What a text index says of documents.
+    /// The definition of a text index.
     pub text: Option<TextIndex>,
 }
 
 impl IndexShape {
-    /// Fails where the specification has a filter, a collation or options of its kind that are none.
+    /// Fails if the specification has an invalid filter, collation or option.
     pub fn new(spec: IndexSpec) -> Result<IndexShape> {
         let collation = store::catalog::default_collation(spec.spec.as_doc())?;
         let mut parts = 0;
@@ -54,9 +55,9 @@ pub struct IndexField {
     pub path: String,
     pub kind: FieldKind,
     pub ascending: bool,
-    /// The index's, by which strings in its keys are spelled.
+    /// The index's collation, by which strings in its keys are encoded.
     pub collation: Collation,
-    /// The number of its path's first part among all parts of the index's paths.
+    /// The number of its path's first component among all components of the index's paths.
     pub first_part: u32,
 }
 
@@ -65,7 +66,7 @@ impl IndexField {
         count_parts(&self.path)
     }
 
-    /// All parts of the path, as bits.
+    /// Returns the bits of all components of the path.
     pub fn all_parts(&self) -> u64 {
         self.parts_between(0, self.part_count())
     }
@@ -74,7 +75,7 @@ impl IndexField {
         (from..to).fold(0, |parts, at| parts | self.part(at))
     }
 
-    /// The part of the path that stands in front of what is left of it, as a bit.
+    /// Returns the bit of the component in front of the rest of a path.
     pub fn part_before(&self, rest: &str) -> u64 {
         self.part((self.part_count() - count_parts(rest)).saturating_sub(1))
     }
@@ -91,7 +92,7 @@ fn count_parts(path: &str) -> u32 {
     if path.is_empty() { 0 } else { path.matches('.').count() as u32 + 1 }
 }
 
-/// An index's parts from its whole specification.
+/// Reads an index's properties from its whole specification.
 pub fn index_spec(spec: DocBuf) -> IndexSpec {
     let document = spec.as_doc();
     let flag = |option: &str| document.get(option).is_some_and(Value::is_truthy);

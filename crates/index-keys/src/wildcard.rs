@@ -1,6 +1,6 @@
-//! Conditions on one field, by an index over all fields: the keys of the field's path.
+//! Conditions on one field, by a wildcard index: the keys of the field's path.
 
-use crate::bounds::{self, Bounds, FieldContext};
+use crate::bounds::{self, FieldContext, IndexBounds};
 use crate::conditions::{Condition, PlannerQuery, Scope};
 use crate::key_filter::KeyFilter;
 use crate::keys::{is_plain, wildcard};
@@ -11,18 +11,19 @@ use query::predicate::Test;
 use steps::Counted;
 use store::{IndexKind, Query};
 
-/// The name under which `explain` shows which path is looked at.
+/// The name under which `explain` shows the path.
 const PATH: &str = "$_path";
 
-/// The keys for a condition, and what they were made from, per field.
+/// The keys of a condition, with the bounds per field.
 pub struct BoundedKeys {
     pub intervals: Vec<Interval>,
     pub bounds: Vec<(String, FieldBounds)>,
-    /// What keys within the intervals have to meet besides.
+    /// Conditions on keys within the intervals.
     pub filter: Option<KeyFilter>,
 }
 
-/// The keys for the condition that narrows the most; `None` where no condition is on a field of the index.
+/// Returns the keys of the most selective condition; `None` if no condition is on a field of the
+/// index.
 pub fn bounded_keys(shape: &IndexShape, wanted: &PlannerQuery<'_>) -> Option<BoundedKeys> {
     let IndexKind::Wildcard(options) = &shape.kind else { return None };
     let field = shape.fields.first()?;
@@ -49,9 +50,10 @@ pub fn bounded_keys(shape: &IndexShape, wanted: &PlannerQuery<'_>) -> Option<Bou
     Some(BoundedKeys { intervals, bounds, filter: None })
 }
 
-/// Fails with 291 for a hint at an index over all fields that cannot answer the query.
+/// Fails with 291 for a hint of a wildcard index that does not serve the query.
 ///
-/// Such an index has no key of a document without any of its fields, so a whole scan of it would leave documents out.
+/// Such an index has no key of a document without any of its fields, so a scan of the whole index
+/// would miss documents.
 pub fn check_hint(kind: &IndexKind, query: &Query<'_>) -> Result<()> {
     let IndexKind::Wildcard(options) = kind else { return Ok(()) };
     let wanted = PlannerQuery::of(query);
@@ -67,9 +69,9 @@ pub fn check_hint(kind: &IndexKind, query: &Query<'_>) -> Result<()> {
     Err(Error::new(Code::NO_QUERY_EXECUTION_PLANS, message))
 }
 
-/// Bounds for a comparison with a value that the index keeps as it is. Others may be met by documents that have no such field, or
-/// whose fields are in the index one by one.
-fn bounds_of(test: &Test, field: &IndexField) -> Option<Bounds> {
+/// Returns the bounds of a comparison with a scalar value. Other comparisons may be met by
+/// documents that have no such field, or whose inner fields are in the index.
+fn bounds_of(test: &Test, field: &IndexField) -> Option<IndexBounds> {
     let comparison = if let Test::Collated(inner, _) = test { inner } else { test };
     let operands = match comparison {
         Test::Equal(value)
@@ -78,7 +80,7 @@ fn bounds_of(test: &Test, field: &IndexField) -> Option<Bounds> {
         | Test::Greater(value)
         | Test::GreaterOrEqual(value) => std::slice::from_ref(value),
         Test::In(list) => list.values(),
-        // Of strings, and of those in arrays, the index has each.
+        // The index has all strings, also those in arrays.
         Test::Regex(_) => &[],
         _ => return None,
     };

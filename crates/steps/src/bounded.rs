@@ -1,10 +1,10 @@
-//! Work that is given up when it takes too many steps.
+//! Work with a limit of steps.
 
 use crate::{LEFT, MODE, Mode, Restored, STEPS_PER_LOOK};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// The work was given up.
+/// The work exceeded its limit of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
@@ -16,11 +16,10 @@ impl fmt::Display for TooLong {
 
 impl std::error::Error for TooLong {}
 
-/// Carries out `work`, and gives it up after about so many steps, by unwinding its stack. The work
-/// must be pure, or what it has done so far must be undone by the caller. Panics of the work are
-/// passed on.
+/// Runs `work`, and aborts it after about this many steps, by unwinding its stack. The work must be
+/// pure, or the caller must undo its effects. Panics of the work are passed on.
 pub fn bounded<T>(steps: u64, work: impl FnOnce() -> T) -> Result<T, TooLong> {
-    // The next look takes off those that were counted before.
+    // The next look subtracts those that were counted before.
     let limit = steps.saturating_add(u64::from(STEPS_PER_LOOK - LEFT.get()));
     let restored = Restored(MODE.replace(Mode::Bounded { left: limit }));
     let outcome = catch_unwind(AssertUnwindSafe(work));
@@ -31,10 +30,10 @@ pub fn bounded<T>(steps: u64, work: impl FnOnce() -> T) -> Result<T, TooLong> {
     })
 }
 
-/// Ends the work that [`bounded`] carries out. While a panic unwinds already, the work goes on.
+/// Aborts the work that [`bounded`] runs. While a panic is unwinding already, the work continues.
 pub(crate) fn give_up() {
     if !std::thread::panicking() {
-        // Without the panic hook: nothing is wrong.
+        // Without the panic hook: this is no error.
         resume_unwind(Box::new(TooLong));
     }
 }

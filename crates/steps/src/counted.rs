@@ -12,7 +12,7 @@ impl<I: Iterator> Counted for I {}
 /// Bytes that are copied, compared or searched in the time of a step.
 const BYTES_PER_STEP: usize = 64;
 
-/// Counts the steps of work on so many bytes. Short ones take none.
+/// Counts the steps of work on this many bytes. Few bytes take none.
 #[inline]
 pub fn bytes(count: usize) {
     if count >= 4 * BYTES_PER_STEP {

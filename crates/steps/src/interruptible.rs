@@ -13,14 +13,14 @@ use std::task::{Context, Poll};
 pub(crate) struct Current(*const Yielder<(), ()>);
 
 /// Drives a future on a stack of its own, where [`crate::step`] suspends a poll that takes too
-/// long. The future then counts as pending and is woken at once, so that its thread's other tasks
-/// have their turn.
+/// long. The future is then pending and woken at once, so that its thread's other tasks have their
+/// turn.
 ///
-/// Before it goes on, `check` is asked. Where that fails, the future never goes on: its stack is
+/// `check` is called before it continues. If that fails, the future never continues: its stack is
 /// unwound, which runs all destructors, and the error is the outcome.
 pub struct Interruptible<F: Future, C> {
-    /// A poll in the middle. It uses the future, so it comes first: fields are dropped in this
-    /// order.
+    /// A suspended poll. It uses the future, so it must be dropped first: fields are dropped in
+    /// this order.
     suspended: Option<Coroutine<(), (), Poll<F::Output>, DefaultStack>>,
     future: F,
     check: C,
@@ -90,7 +90,7 @@ where
             }
             None => match stacks::take() {
                 Ok(stack) => self.begin(context, stack),
-                // There is no room for a stack: the poll is not divided.
+                // There is no memory for a stack: the poll cannot be suspended.
                 Err(_) => return Pin::new(&mut self.future).poll(context),
             },
         };
@@ -99,7 +99,7 @@ where
         drop(restored);
         match result {
             CoroutineResult::Yield(()) => {
-                // Another turn would find it over its limit still.
+                // Continuing would find it over its limit again.
                 if memory::exceeded().is_some()
                     && let Err(error) = (self.check)()
                 {
@@ -107,14 +107,14 @@ where
                     return Poll::Ready(Err(error));
                 }
                 self.suspended = Some(coroutine);
-                // Woken behind a look at what has arrived, where `wake_by_ref` would let that wait
-                // for dozens of slices.
+                // Wakes after the next look at arrived events; `wake_by_ref` would delay these by
+                // dozens of slices.
                 let _ = pin!(tokio::task::yield_now()).poll(context);
                 Poll::Pending
             }
             CoroutineResult::Return(polled) => {
                 stacks::give_back(coroutine.into_stack());
-                // What the poll waits for knows the waker that it began with.
+                // The future's wakers are those of the poll's beginning.
                 if was_suspended && polled.is_pending() {
                     context.waker().wake_by_ref();
                 }
@@ -148,7 +148,7 @@ fn end<T>(mut suspended: Coroutine<(), (), T, DefaultStack>) {
 
 /// Suspends the coroutine until it is polled again.
 pub(crate) fn suspend(current: Current) {
-    // Destructors that run while a stack is unwound are not divided.
+    // Destructors that run during unwinding are not suspended.
     if std::thread::panicking() {
         return;
     }

@@ -1,12 +1,13 @@
 //! Divides long work, so that no request keeps others of its thread waiting.
 //!
-//! Code that goes through data calls [`step`] once for each piece of it. What comes of that depends
-//! on where the code runs:
+//! Code that processes data calls [`step`] once for each piece of it. The effect depends on where
+//! the code runs:
 //!
-//! - In a future that an [`Interruptible`] drives, the work is suspended once it has taken longer than [`SLICE`]. Others of the
-//!   thread have their turn, and it goes on where it was, or never: work that is to end is unwound instead.
-//! - In [`bounded`], the work is given up after so many steps.
-//! - Anywhere else, and in [`unbroken`], nothing comes of it.
+//! - In a future that an [`Interruptible`] drives, the work is suspended once it has taken longer
+//!   than [`SLICE`]. Other tasks of the thread have their turn, and it continues where it was. Work
+//!   that must end is unwound instead.
+//! - In [`bounded`], the work is aborted after a number of steps.
+//! - Anywhere else, and in [`unbroken`], there is no effect.
 
 mod bounded;
 mod counted;
@@ -21,35 +22,35 @@ pub use interruptible::Interruptible;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// How long work goes on before others have their turn.
+/// How long work runs before other tasks have their turn.
 pub const SLICE: Duration = Duration::from_millis(5);
 
-/// Steps between two looks at the clock. A step is some ten nanoseconds of work, up to a
+/// Steps between two checks of the clock. A step is some ten nanoseconds of work, up to a
 /// microsecond.
 const STEPS_PER_LOOK: u32 = 1024;
 
-/// What becomes of work that has taken many steps.
+/// What happens to work that has taken many steps.
 #[derive(Clone, Copy)]
 enum Mode {
-    /// It goes on.
+    /// It continues.
     Free,
-    /// It is suspended when its slice is over, which begins at the first look.
+    /// It is suspended at the end of its slice, which begins at the first check.
     Suspends { began: Option<Instant>, coroutine: interruptible::Current },
-    /// It is given up when so many steps are taken.
+    /// It is aborted after this many steps.
     Bounded { left: u64 },
 }
 
 thread_local! {
-    /// Steps until the next look at [`MODE`].
+    /// Steps until the next check of [`MODE`].
     static LEFT: Cell<u32> = const { Cell::new(STEPS_PER_LOOK) };
     static MODE: Cell<Mode> = const { Cell::new(Mode::Free) };
-    /// All steps taken, but for the current [`LEFT`].
+    /// All steps taken, except those of the current [`LEFT`].
     static TAKEN: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Counts one step of work: a document, an element, a comparison, some ten bytes of text. May
-/// suspend or give up the work, so nothing may be held that others of the thread need: no lock, no
-/// borrow of what they share, no unfinished statement.
+/// suspend or abort the work, so the caller must not hold anything that other tasks of the thread
+/// need: no lock, no borrow of shared state, no unfinished statement.
 #[inline]
 pub fn step() {
     LEFT.with(|left| match left.get() {
@@ -67,7 +68,7 @@ pub fn steps(count: usize) {
     LEFT.with(|left| match u32::try_from(count).ok().and_then(|count| left.get().checked_sub(count)) {
         Some(rest) => left.set(rest),
         None => {
-            // What goes beyond a look counts, too.
+            // Steps beyond a check count, too.
             let beyond = (count as u64).saturating_sub(u64::from(left.get()));
             TAKEN.set(TAKEN.get().wrapping_add(beyond));
             if let Mode::Bounded { left } = MODE.get() {
@@ -79,19 +80,19 @@ pub fn steps(count: usize) {
     });
 }
 
-/// How many steps this thread has taken so far. Tests compare what a larger input takes.
+/// Returns how many steps this thread has taken so far. Tests compare the steps of a larger input.
 pub fn taken() -> u64 {
     TAKEN.get().wrapping_add(u64::from(STEPS_PER_LOOK - LEFT.get()))
 }
 
-/// Carries out work that is not to be suspended or given up in the middle, because it holds what
-/// others of the thread need. It must be short.
+/// Runs work that must not be suspended or aborted, because it holds something that other tasks of
+/// the thread need. It must be short.
 pub fn unbroken<T>(work: impl FnOnce() -> T) -> T {
     let _restored = Restored(MODE.replace(Mode::Free));
     work()
 }
 
-/// Puts the mode before back, also where the work panics.
+/// Restores the previous mode, also after a panic.
 struct Restored(Mode);
 
 impl Drop for Restored {

@@ -1,23 +1,23 @@
-//! Memory: how much the process and each request hold, and how much they may.
+//! Memory limits: the bytes held by the process and by each request.
 //!
-//! The program's allocator calls [`allocated`] and [`freed`]. They count on the thread that calls,
+//! The program's allocator calls [`allocated`] and [`freed`]. They count on the calling thread,
 //! without an atomic: a thread's balance is added to the process's total once it has changed by
-//! [`FLUSH_BYTES`]. What a request holds is by how much the balance of its thread has changed
-//! during its polls. Memory that another thread frees stays on the request's account, so the figure
-//! is an upper bound; the process's total is exact but for what threads have not added yet.
+//! [`FLUSH_BYTES`]. A request holds the change of its thread's balance during its polls. Memory
+//! that another thread frees stays on the request's account, so that number is an upper bound; the
+//! process's total is exact except for balances that threads have not added yet.
 //!
-//! A request may hold [`Limits::request`], and no more than what the process has left of its own
-//! limit. So when memory gets short, the requests that hold most end first, and small ones go on:
-//! each may hold [`Limits::floor`] whatever happens.
+//! A request may hold [`Limits::request`], and at most the rest of the process's own limit. So when
+//! memory gets short, the requests that hold most end first, and small ones continue: each may hold
+//! [`Limits::floor`] in any case.
 
 use crate::{LEFT, MODE, Mode, TAKEN};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
-/// By how much a thread's balance changes before the process's total does.
+/// A thread's balance is added to the process's total when it has changed by this much.
 pub const FLUSH_BYTES: i64 = 256 << 10;
 
-/// Smallest and largest amount that a request may hold although the process is over its limit.
+/// The smallest and largest amount that a request may hold although the process is over its limit.
 const FLOOR_BYTES: std::ops::RangeInclusive<i64> = 1 << 20..=64 << 20;
 
 static LIVE: AtomicI64 = AtomicI64::new(0);
@@ -25,7 +25,8 @@ static PROCESS_MAX: AtomicI64 = AtomicI64::new(i64::MAX);
 static REQUEST_MAX: AtomicI64 = AtomicI64::new(i64::MAX);
 
 thread_local! {
-    /// What the thread has allocated, less what it has freed, since the process's total was told.
+    /// Bytes that the thread has allocated minus those it has freed, since it was last added to the
+    /// process's total.
     static PENDING: Cell<i64> = const { Cell::new(0) };
     /// The same up to then.
     static FLUSHED: Cell<i64> = const { Cell::new(0) };
@@ -33,7 +34,7 @@ thread_local! {
     static BASE: Cell<Option<i64>> = const { Cell::new(None) };
 }
 
-/// How many bytes may be held.
+/// Limits of the bytes held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub process: i64,
@@ -41,13 +42,13 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What each request may hold although the process is over its limit.
+    /// Returns the bytes that each request may hold although the process is over its limit.
     pub fn floor(&self) -> i64 {
         (self.process / 64).clamp(*FLOOR_BYTES.start(), *FLOOR_BYTES.end())
     }
 }
 
-/// Which limit a request is over.
+/// The limit that a request exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exceeded {
     /// It holds more than a request may.
@@ -56,19 +57,19 @@ pub enum Exceeded {
     Process { held: i64, limit: i64 },
 }
 
-/// Counts an allocation of this thread's. Allocates nothing, so that allocators may call it.
+/// Counts an allocation of this thread. Allocates nothing, so that allocators may call it.
 #[inline]
 pub fn allocated(bytes: usize) {
     note(bytes as i64);
 }
 
-/// Counts memory that this thread gives back.
+/// Counts memory that this thread frees.
 #[inline]
 pub fn freed(bytes: usize) {
     note(-(bytes as i64));
 }
 
-/// Counts that an allocation of this thread's gets another size.
+/// Counts a change of an allocation's size on this thread.
 #[inline]
 pub fn resized(bytes: usize, new_bytes: usize) {
     note(new_bytes as i64 - bytes as i64);
@@ -96,10 +97,10 @@ fn flush() {
     }
 }
 
-/// Has the next step look at what the request holds.
+/// Makes the next step check the request's memory.
 fn look_soon() {
     let left = LEFT.replace(0);
-    // Steps are counted as though the look had come after as many as ever.
+    // Steps are counted as if the check had come at its usual time.
     TAKEN.set(TAKEN.get().wrapping_sub(u64::from(left)));
     if let Mode::Bounded { left: budget } = MODE.get() {
         MODE.set(Mode::Bounded { left: budget.saturating_add(u64::from(left)) });
@@ -111,8 +112,8 @@ pub fn set_limits(limits: Limits) {
     REQUEST_MAX.store(limits.request, Relaxed);
 }
 
-/// Lowers the process's limit, as the system gives no more memory: seven eighths of what is held
-/// now.
+/// Lowers the process's limit, because the system has no more memory: to seven eighths of the bytes
+/// held now.
 pub fn ran_out() {
     PROCESS_MAX.fetch_min(live() / 8 * 7, Relaxed);
     if BASE.get().is_some() {
@@ -124,27 +125,28 @@ pub fn limits() -> Limits {
     Limits { process: PROCESS_MAX.load(Relaxed), request: REQUEST_MAX.load(Relaxed) }
 }
 
-/// The bytes that the process holds, as they were asked for.
+/// Returns the bytes that the process holds, as requested from the allocator.
 pub fn live() -> i64 {
     LIVE.load(Relaxed) + PENDING.get()
 }
 
-/// Whether the process holds more than it may.
+/// Returns whether the process exceeds its limit.
 pub fn is_short() -> bool {
     live() > PROCESS_MAX.load(Relaxed)
 }
 
-/// What this thread has allocated, less what it has freed.
+/// Returns the bytes that this thread has allocated minus those it has freed.
 pub fn balance() -> i64 {
     FLUSHED.get() + PENDING.get()
 }
 
-/// What the request holds that is being polled on this thread; `None` outside of one.
+/// Returns the bytes held by the request that is being polled on this thread; `None` outside of
+/// one.
 pub fn held() -> Option<i64> {
     Some(balance() - BASE.get()?)
 }
 
-/// Returns the limit that the request is over that is being polled on this thread.
+/// Returns the limit that the request being polled on this thread exceeds.
 pub fn exceeded() -> Option<Exceeded> {
     let held = held()?;
     let limits = limits();
@@ -158,10 +160,10 @@ pub fn exceeded() -> Option<Exceeded> {
     }
 }
 
-/// A request being polled on this thread. When dropped, the one before is again.
+/// A request being polled on this thread. Dropping it restores the one before.
 pub(crate) struct Entered(Option<i64>);
 
-/// Begins to count what a request holds, beyond what it has held so far.
+/// Starts counting the bytes that a request holds, beyond those it has held so far.
 pub(crate) fn enter(held: i64) -> Entered {
     Entered(BASE.replace(Some(balance() - held)))
 }

@@ -43,7 +43,7 @@ fn two_take_turns() {
         let turn = &turn;
         Interruptible::new(
             Box::pin(async move {
-                // Each waits in the middle of its work for what the other one does.
+                // Each waits in the middle of its work for the other one.
                 for round in 0..3 {
                     while turn.get() != 2 * round + own {
                         step();
@@ -134,7 +134,7 @@ fn bounded_work_is_given_up() {
     assert_eq!(bounded(10_000, endless), Err(TooLong));
     assert_eq!(bounded(10_000, || (0..5000).for_each(|_| step())), Ok(()));
     assert_eq!(bounded(1_000_000, || steps(2_000_000)), Err(TooLong));
-    // One within another.
+    // Nested.
     assert_eq!(bounded(1_000_000, || bounded(10_000, endless)), Ok(Err(TooLong)));
 }
 

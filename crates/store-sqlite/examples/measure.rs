@@ -2,7 +2,7 @@
 //! per operation.
 //!
 //! `cargo run --release -p store-sqlite --example measure [directory]`; DOCUMENTS, MMAP_BYTES,
-//! PAGE_BYTES and CACHE_BYTES change what is tried.
+//! PAGE_BYTES and CACHE_BYTES set parameters.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Files that were made without checksums gain them, and lose nothing.
+//! Files without checksums get them, and lose nothing.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -38,12 +38,12 @@ fn check(directory: &Path, options: Options, documents: i32) {
     engine.close();
 }
 
-/// The bytes at each page's end that SQLite leaves alone.
+/// Returns the reserved bytes at each page's end.
 fn reserved(path: &Path) -> u8 {
     std::fs::read(path).unwrap()[20]
 }
 
-/// A data directory as an earlier version left it.
+/// Creates a data directory of an earlier version.
 fn made_earlier() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let engine = open(directory.path(), Options::default()).unwrap();

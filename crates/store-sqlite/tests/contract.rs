@@ -1,4 +1,4 @@
-//! The embedded store keeps the contract of all stores.
+//! The embedded store fulfills the contract of all stores.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Entries of indexes that come later than their documents: nobody sees that they do.
+//! Deferred index entries are never visible as missing.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -49,7 +49,7 @@ impl Sink for Ids {
     }
 }
 
-/// What an index finds.
+/// Returns the documents that an index finds.
 fn found(store: &Rc<dyn DocumentStore>, filter: DocBuf) -> Vec<i32> {
     let (namespace, predicate) = (namespace(), predicate(filter));
     let mut ids = Ids::default();
@@ -85,7 +85,7 @@ fn whoever_looks_finds_everything() {
     let directory = tempfile::tempdir().unwrap();
     let (engine, store) = with_indexes(directory.path());
     for batch in 0..20 {
-        // Every second document has a key that the one before it has.
+        // Every second document has the same key as the one before it.
         let outcome = insert(&store, batch * 100..batch * 100 + 100);
         assert_eq!(outcome.statements.iter().filter(|one| one.is_ok()).count(), 50);
         check(&store);
@@ -94,7 +94,7 @@ fn whoever_looks_finds_everything() {
             assert_eq!(found(&store, doc! { "a": 3 }), expected);
             check(&store);
         }
-        // What one index had to be read for, another still lacks.
+        // A read by one index applies its entries; another still lacks them.
         if batch % 4 == 1 {
             let expected: Vec<i32> = (0..batch * 100 + 100).filter(|id| id % 2 == 0 && id % 5 == 2).collect();
             assert_eq!(found(&store, doc! { "b": 2 }), expected);

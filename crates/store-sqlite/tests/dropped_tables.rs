@@ -1,4 +1,4 @@
-//! Cursors over what is dropped meanwhile.
+//! Cursors over collections and indexes that are dropped meanwhile.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -17,8 +17,8 @@ impl Sink for One {
     }
 }
 
-/// Reads one document, has `drop` happen, and gives what going on says; and what beginning anew
-/// with the old plan says.
+/// Reads one document, drops, and returns the error of continuing, and that of starting again with
+/// the old plan.
 async fn check(filter: DocBuf, drop_index: bool) -> (String, String) {
     let directory = tempfile::tempdir().unwrap();
     let engine = open(directory.path(), Options::default()).unwrap();

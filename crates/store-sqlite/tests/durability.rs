@@ -1,4 +1,4 @@
-//! What is acknowledged survives `kill -9`; a directory has one owner; the log stays short.
+//! Acknowledged writes survive `kill -9`; a directory has one owner; the log stays short.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -67,8 +67,8 @@ fn ids(store: &Rc<dyn DocumentStore>) -> BTreeSet<i32> {
     sink.0
 }
 
-/// Not a test of its own: the process that the next one kills. Writes without end and prints what
-/// was acknowledged.
+/// Not a test of its own: the process that the next one kills. Writes without end and prints
+/// acknowledged writes.
 #[test]
 fn child_that_is_killed() {
     let Ok(directory) = std::env::var(CHILD) else { return };
@@ -90,12 +90,12 @@ fn child_that_is_killed() {
 
 fn write_without_end(engine: Arc<dyn Engine>, first: i32, writer: i32) {
     let store = engine.open().unwrap();
-    // The entries of large batches come later than the documents.
+    // The entries of large batches are deferred.
     let size = if writer == 2 { 48 } else { 3 };
     for at in (first..).step_by(size) {
         let text = format!("{at} ").repeat(at as usize % 40);
         let documents = (at..at + size as i32).map(|id| doc! { "_id": id, "text": &text }).collect();
-        // One of the writers waits for the disk, the others for the operating system alone.
+        // One of the writers waits for the disk, the others only for the operating system.
         let retry = (writer > 0).then(|| RetryKey { session: [writer as u8; 16], txn_number: i64::from(at) });
         let outcome = insert(&store, documents, retry);
         assert!(outcome.statements.iter().all(Result::is_ok));
@@ -225,7 +225,7 @@ fn a_large_collection_is_dropped_at_once_and_emptied_later() {
     assert_eq!(ids(&store).len(), 0);
     insert(&store, (0..10).map(|id| doc! { "_id": id }).collect(), None);
     assert_eq!(ids(&store).len(), 10);
-    // The tables are gone in the end.
+    // The tables are dropped in the end.
     std::thread::sleep(std::time::Duration::from_millis(300));
     drop(store);
     engine.close();

@@ -1,4 +1,4 @@
-//! Indexes built on a collection that others write to meanwhile.
+//! Indexes built on a collection while other sessions write to it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -64,7 +64,7 @@ async fn delete(store: &Rc<dyn DocumentStore>, id: i32) {
     write(store, Statements::Delete(vec![statement])).await;
 }
 
-/// Changes, deletes and inserts all over the collection until `done`; gives how many of each.
+/// Changes, deletes and inserts in the whole collection until `done`. Returns how many of each.
 async fn write_meanwhile(store: &Rc<dyn DocumentStore>, done: &std::cell::Cell<bool>) -> i32 {
     let mut round = 0_i32;
     while !done.get() {
@@ -135,7 +135,7 @@ async fn a_build_that_fails_leaves_nothing() {
     assert_eq!(store.validate(&namespace).await.unwrap().findings, Vec::<String>::new());
 }
 
-/// Changes that no index that is being built has a say in.
+/// Changes that do not affect the index being built.
 async fn write_meanwhile_elsewhere(store: &Rc<dyn DocumentStore>, done: &std::cell::Cell<bool>) {
     let mut id = 0;
     while !done.get() {

@@ -1,5 +1,5 @@
-//! An index changes how a query is answered, never the answer: random documents, indexes and
-//! queries, each asked of the store and of the evaluator alone. `SELKIE_SEED` asks others,
+//! An index changes how a query is executed, never its result: random documents, indexes and
+//! queries, evaluated by the store and by the evaluator alone. `SELKIE_SEED` selects others,
 //! `SELKIE_RANDOM` more of them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -44,7 +44,7 @@ impl Random {
 
 const TEXTS: [&str; 6] = ["a", "A", "ab", "b", "á", ""];
 
-/// Values of all sorts, few enough to meet again.
+/// Values of all types, few enough to repeat.
 fn scalar(random: &mut Random) -> ValueBuf {
     let number = random.below(5) as i32;
     match random.below(18) {
@@ -88,7 +88,7 @@ fn value(random: &mut Random) -> ValueBuf {
     if random.one_in(5) { list(random) } else { scalar(random) }
 }
 
-/// A document with fields in common with those it may be an element beside.
+/// A document that shares fields with the one it may be an element beside.
 fn inner(random: &mut Random) -> ValueBuf {
     let mut inner = DocBuf::new();
     for field in ["d", "e"] {
@@ -155,7 +155,7 @@ fn operator(random: &mut Random, depth: u32) -> DocBuf {
     }
 }
 
-/// What may stand behind a comparison: regular expressions may not, but behind `$eq` and `$ne`.
+/// An operand of a comparison: regular expressions are not allowed, except for `$eq` and `$ne`.
 fn comparable(random: &mut Random, operator: &str) -> ValueBuf {
     loop {
         let value = value(random);
@@ -241,12 +241,12 @@ fn indexes(random: &mut Random) -> Vec<IndexSpec> {
 struct World {
     store: Rc<dyn DocumentStore>,
     namespace: Namespace,
-    /// What is in the collection.
+    /// The content of the collection.
     documents: Vec<DocBuf>,
-    /// How often which stage was planned.
+    /// How often each stage was planned.
     stages: BTreeMap<String, u32>,
-    /// What decides who is shown how much of a document: apart from the rest, which stays the same
-    /// for a seed.
+    /// Decides how much of a document is shown: separate from the rest, which stays the same for a
+    /// seed.
     shown: Random,
 }
 
@@ -254,7 +254,7 @@ struct World {
 struct Some<'s> {
     found: &'s mut Vec<DocBuf>,
     left: usize,
-    /// What it tells by the beginnings of documents.
+    /// Verdicts by the prefixes of documents.
     sieve: Option<(&'s Predicate, &'s ReadFields)>,
     passed: &'s mut u32,
 }
@@ -288,7 +288,7 @@ impl Sink for Some<'_> {
 impl World {
     async fn create_indexes(&self, indexes: Vec<IndexSpec>) {
         for index in indexes {
-            // Two that are the same, or arrays side by side, are refused; so be it.
+            // Duplicate indexes, and arrays in two fields, are refused.
             let _ = self.store.create_indexes(&self.namespace, vec![index]).await;
         }
     }
@@ -431,7 +431,7 @@ async fn run(seed: u64, stages: &mut BTreeMap<String, u32>, store: &Rc<dyn Docum
     for _ in 0..60 {
         let filter = filter(&mut random, 0);
         let sorts = [doc! {}, doc! { "a": 1 }, doc! { "b": -1, "_id": 1 }, doc! { "c.d": 1 }, doc! { "b": 1, "a": 1 }];
-        // By two fields of which each may be an array there is no order.
+        // Two fields that may both be arrays give no order.
         let sort = if random.one_in(2) {
             doc! {}
         } else {
@@ -449,7 +449,7 @@ async fn run(seed: u64, stages: &mut BTreeMap<String, u32>, store: &Rc<dyn Docum
     *stages = world.stages;
 }
 
-/// Makes a document lie on several pages, its fields on the first or the last of them.
+/// Makes a document take several pages, with its fields on the first or the last of them.
 fn padded(document: &DocBuf, in_front: bool) -> DocBuf {
     let pad = "x".repeat(5000);
     let mut padded = DocBuf::new();

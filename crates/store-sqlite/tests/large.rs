@@ -11,7 +11,7 @@ use store_sqlite::{Options, open};
 
 const DOCUMENT_BYTES: usize = 500_000;
 
-/// Ids and texts as they come.
+/// Ids and texts in the order of the scan.
 #[derive(Default)]
 struct All(Vec<(i32, u8)>);
 
@@ -26,8 +26,8 @@ impl Sink for All {
     }
 }
 
-/// More than is read between one look at the memory and the next, of a file that grows meanwhile,
-/// from the log and without it.
+/// More than is read between two checks of the memory, of a growing file, with the log and without
+/// it.
 #[tokio::test(flavor = "current_thread")]
 async fn large_documents_are_read_as_they_were_written() {
     let directory = tempfile::tempdir().unwrap();

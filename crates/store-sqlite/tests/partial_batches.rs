@@ -1,6 +1,5 @@
-//! Batches that are carried out in parts and beside the writer, many at once: whatever way each
-//! statement takes, what comes of all of them is what some order of the statements gives, and each
-//! is carried out once.
+//! Batches that are carried out in parts and on workers, many at once: the result equals that of
+//! some order of the statements, and each is carried out once.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -21,7 +20,7 @@ use update::Update;
 
 /// More than the writer reads to find one.
 const DOCUMENTS: i32 = 2_300;
-/// The documents that are changed, few enough that statements meet.
+/// The documents that are changed, few enough that statements conflict.
 const CHANGED: u32 = 6;
 const ROUNDS: u32 = 5;
 const STATEMENTS: u32 = 16;
@@ -69,8 +68,8 @@ fn fill(store: &Rc<dyn DocumentStore>) {
     runtime().block_on(store.create_indexes(&namespace(), vec![index])).unwrap();
 }
 
-/// Appends a number to a document's log and counts it, in one of the ways that a statement may
-/// take.
+/// Appends a number to a document's log and counts it, in one of the ways in which a statement may
+/// be carried out.
 fn append(number: i32, chance: u32) -> UpdateStatement {
     let id = (chance % CHANGED) as i32;
     let by_id = doc! { "_id": id };
@@ -80,7 +79,7 @@ fn append(number: i32, chance: u32) -> UpdateStatement {
         let range = doc! { "$range": &array![0, work] };
         let size =
             doc! { "$size": &doc! { "$map": &doc! { "input": &range, "in": &doc! { "$add": &array!["$$this", 1] } } } };
-        // All of the work comes to nothing.
+        // All of the work has no effect.
         let one = doc! { "$min": &array![&size, 1] };
         let sum = doc! { "$add": &array!["$n", &one] };
         let log = doc! { "$concatArrays": &array!["$log", &array![number]] };
@@ -91,12 +90,12 @@ fn append(number: i32, chance: u32) -> UpdateStatement {
         14..28 => update(&by_search, Value::Document(push.as_doc())),
         28..34 => update(&by_search, pipeline(1).as_value()),
         34..39 => update(&by_id, pipeline(1).as_value()),
-        // Too much for the writer.
+        // Too slow for the writer.
         _ => update(&by_id, pipeline(120_000).as_value()),
     }
 }
 
-/// A session's batch: its numbers are its own, and ascend.
+/// Returns a session's batch: its numbers are its own, and ascend.
 fn batch(session: u32, round: u32, image: ReturnImage) -> Vec<UpdateStatement> {
     let statement = |at: u32| {
         let number = session * 1_000_000 + round * 1000 + at;
@@ -153,7 +152,7 @@ fn statements_at_once_are_as_some_order_of_them() {
     let store = engine.clone().open().unwrap();
     fill(&store);
     // Two threads send the batches of session 0, as a client does that sends one again while the
-    // first is under way.
+    // first is running.
     let sessions = [0, 0, 1, 2, 3];
     let barrier = Barrier::new(2);
     let (images, counted) = std::thread::scope(|scope| {
@@ -188,7 +187,7 @@ fn statements_at_once_are_as_some_order_of_them() {
     assert_eq!(numbers, expected, "each statement is carried out once");
     let total: i64 = documents.iter().map(|document| number(document, "m")).sum();
     assert_eq!(total as u64, counted, "what updates of many counted is what they did");
-    // What a statement has seen is what those before it had made.
+    // Each statement has seen the results of those before.
     let logs: BTreeMap<i64, Vec<i32>> = documents.iter().map(|it| (number(it, "_id"), log(it))).collect();
     for image in images {
         let seen = log(&image);
@@ -197,7 +196,7 @@ fn statements_at_once_are_as_some_order_of_them() {
     assert_valid(&store);
 }
 
-/// Sends a session's batches; gives the images that statements have returned.
+/// Sends a session's batches. Returns the images of its statements.
 fn run_session(store: &Rc<dyn DocumentStore>, session: u32, barrier: &Barrier) -> Vec<DocBuf> {
     let mut images = Vec::new();
     for round in 0..ROUNDS {
@@ -303,7 +302,7 @@ fn a_document_that_cannot_be_changed_leaves_those_before_it_changed() {
     fill(&store);
     let names = array!["d0", "d1", "d2", "d3", "d4", "d5"];
     let by_id = doc! { "_id": &doc! { "$lt": 6 } };
-    // Looked for by the worker.
+    // The worker searches for these.
     let by_search = doc! { "name": &doc! { "$in": &names } };
     for (filter, m) in [(by_id, 1), (by_search, 2)] {
         // Fails at the fourth document.
@@ -351,7 +350,7 @@ fn a_stopped_batch_keeps_what_it_did_and_goes_on_when_sent_again() {
     assert_eq!(counts()[..400], [1; 400]);
     assert_eq!(write(&store, batch()).unwrap().statements.len(), 400);
     assert_eq!(counts().iter().sum::<i64>(), 400);
-    // A newer write of the session rules the older one out.
+    // A newer write of the session excludes the older one.
     let newer = RetryKey { txn_number: 2, ..retry.clone() };
     write(&store, WriteBatch { retry: Some(newer), ..batch() }).unwrap();
     assert_eq!(write(&store, batch()).unwrap_err().code(), Code::TRANSACTION_TOO_OLD);

@@ -110,7 +110,7 @@ impl Suite {
         found
     }
 
-    /// Returns what the store's lookup without a plan finds, if the filter is an `_id` and the
+    /// Returns the result of the store's lookup without a plan, if the filter is an `_id` and the
     /// store has such a lookup.
     pub fn look_up(&self, filter: &DocBuf) -> Option<Vec<DocBuf>> {
         let mut elements = filter.as_doc().elements();

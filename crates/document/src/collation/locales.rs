@@ -1,4 +1,4 @@
-//! The locales that a 6.0 server accepts, by their ICU names, and what they are called in BCP 47.
+//! The locales that a 6.0 server accepts, by their ICU names, with their BCP 47 names.
 
 /// Locales by name; each may be followed by `@collation=` and one of [`ROOT_KINDS`].
 const LOCALES: &str = "af sq am ar hy as az bn be bs bs_Cyrl bg my ca chr zh zh_Hant hr cs da nl dz en en_US en_US_POSIX eo et ee fo \
@@ -33,7 +33,8 @@ const KINDS: [(&str, &str, &str); 20] = [
     ("vi", "traditional", "trad"),
 ];
 
-/// Kinds of order that a server has and whose rules are not at hand here, with their locales; `search` is one of every locale's.
+/// Kinds of order that a server has but whose rules are not available here, with their locales;
+/// `search` is one of every locale's.
 const WITHOUT_RULES: [(&str, &str); 6] = [
     ("zh", "big5han"),
     ("zh", "gb2312han"),
@@ -43,10 +44,11 @@ const WITHOUT_RULES: [(&str, &str); 6] = [
     ("ln", "phonetic"),
 ];
 
-/// Locales that order as the root does, so that rules for another one can stand in for theirs.
+/// Locales with the order of the root, so that rules for another of these locales can replace
+/// theirs.
 const UNTAILORED: &str = "en en_US ca nl fr fr_CA de de_AT id ga it lb ms pt sw zu";
 
-/// The BCP 47 name of a locale; `None` for what a server does not know.
+/// Returns the BCP 47 name of a locale; `None` if a server does not know it.
 pub(super) fn bcp47(name: &str) -> Option<String> {
     let (locale, kind) = match name.split_once("@collation=") {
         Some((locale, kind)) => (locale, Some(kind)),
@@ -66,7 +68,7 @@ pub(super) fn bcp47(name: &str) -> Option<String> {
     Some(format!("{tag}{separator}co-{kind}"))
 }
 
-/// Whether a server knows the locale, and it is only here that there is no order for it.
+/// Returns whether a server knows the locale, but its order is not available here.
 pub(super) fn lacks_rules(name: &str) -> bool {
     let Some((locale, kind)) = name.split_once("@collation=") else { return false };
     is_known(locale) && (kind == "search" || WITHOUT_RULES.contains(&(locale, kind)))
@@ -76,7 +78,8 @@ fn is_known(locale: &str) -> bool {
     LOCALES.split_ascii_whitespace().any(|name| name == locale)
 }
 
-/// The locale with the same order except that accents compare from the end (or from the front), if there is one.
+/// Returns the locale with the same order except that accents compare from the end (or from the
+/// front), if there is one.
 pub(super) fn with_accents(name: &str, backwards: bool) -> Option<&str> {
     match (name, backwards) {
         ("fr_CA", true) => Some(name),
@@ -86,7 +89,7 @@ pub(super) fn with_accents(name: &str, backwards: bool) -> Option<&str> {
     }
 }
 
-/// A known locale that a misspelled one may mean: `en_us`, `EN-US`.
+/// Returns a known locale that a misspelled one may mean: `en_us`, `EN-US`.
 pub(super) fn suggestion(name: &str) -> Option<String> {
     let parts = name.split(['_', '-']).enumerate().map(|(index, part)| match (index, part.len()) {
         (0, _) => part.to_ascii_lowercase(),

@@ -10,17 +10,18 @@ use icu_locale_core::Locale;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// The version that collations carry: that of the library in a 6.0 server, which drivers and backups compare.
+/// The version of collations: that of the library in a 6.0 server, which drivers and backups
+/// compare.
 const VERSION: &str = "57.1";
 
-/// The options of a collation, defaults filled in.
+/// The options of a collation, with defaults.
 struct Options<'a> {
     locale: &'a str,
     case_level: bool,
     case_first: &'a str,
     strength: i32,
     numeric_ordering: bool,
-    /// `None`: as the locale has it, which for Thai is shifted.
+    /// `None`: the locale's default, which is shifted for Thai.
     alternate: Option<&'a str>,
     max_variable: &'a str,
     normalization: bool,
@@ -29,10 +30,10 @@ struct Options<'a> {
 }
 
 impl Collation {
-    /// Reads a collation. `parent` names what it is an option of, for messages: empty, or `create`.
+    /// Parses a collation. `parent` is the name that messages show it under: empty, or `create`.
     ///
-    /// Errors: 2 for values that make no collation, 14 for wrong types, 161 for another library's version, 40414 without
-    /// `locale`, 40415 for unknown fields, 51024 for a strength out of range.
+    /// Fails with 2 for invalid values, 14 for wrong types, 161 for another library's version,
+    /// 40414 without `locale`, 40415 for unknown fields, 51024 for a strength out of range.
     pub fn parse(specification: Doc<'_>, parent: &str) -> Result<Collation> {
         let options = Options::read(specification, parent)?;
         if options.locale == "simple" {
@@ -98,11 +99,11 @@ impl<'a> Options<'a> {
 
     fn check(&self, specification: Doc<'_>, parent: &str) -> Result<()> {
         let refuse = |complaint: &str| {
-            let shown = self.spelled(specification, parent);
+            let shown = self.shown(specification, parent);
             Err(Error::bad_value(format!("{complaint} in: {shown}")))
         };
         if self.locale.contains('\0') {
-            let shown = self.spelled(specification, parent);
+            let shown = self.shown(specification, parent);
             return Err(Error::bad_value(format!("Field 'locale' cannot contain null byte. Collation spec: {shown}")));
         }
         if self.locale.is_empty() {
@@ -112,13 +113,13 @@ impl<'a> Options<'a> {
             return refuse("Field 'locale' names an order that is not supported: its rules are not at hand");
         }
         if locales::bcp47(self.locale).is_none() {
-            let shown = self.spelled(specification, parent);
+            let shown = self.shown(specification, parent);
             let hint =
                 locales::suggestion(self.locale).map_or_else(String::new, |it| format!(". Did you mean '{it}'?"));
             return Err(Error::bad_value(format!("Field 'locale' is invalid in: {shown}{hint}")));
         }
         if let Some(version) = self.version.filter(|version| *version != VERSION) {
-            let shown = self.spelled(specification, parent);
+            let shown = self.shown(specification, parent);
             return Err(Error::new(
                 Code::INCOMPATIBLE_COLLATION_VERSION,
                 format!(
@@ -139,7 +140,7 @@ impl<'a> Options<'a> {
     fn build(&self, specification: Doc<'_>) -> Result<Collator> {
         let backwards = self.backwards.unwrap_or(self.locale == "fr_CA");
         let unsupported = || {
-            let shown = self.spelled(specification, "");
+            let shown = self.shown(specification, "");
             Error::bad_value(format!("Field 'backwards' is not supported with this locale in: {shown}"))
         };
         let locale = locales::with_accents(self.locale, backwards).ok_or_else(unsupported)?;
@@ -149,7 +150,7 @@ impl<'a> Options<'a> {
         preferences.case_first = match self.case_first {
             "upper" => Some(CollationCaseFirst::Upper),
             "lower" => Some(CollationCaseFirst::Lower),
-            // As the locale has it: Danish puts upper case first all the same.
+            // The locale's default: Danish sorts upper case first all the same.
             _ => None,
         };
         preferences.numeric_ordering = Some(match self.numeric_ordering {
@@ -176,17 +177,18 @@ impl<'a> Options<'a> {
         let rules = CollatorBorrowed::try_new(preferences, options)
             .map_err(|error| Error::internal(format!("no collation data for {tag}: {error}")))?;
         let differs_from_specification = shifted && self.alternate.is_none();
-        let tells_quotes_apart = !shifted || self.max_variable == "space";
+        let distinguishes_quotes = !shifted || self.max_variable == "space";
         Ok(Collator {
             rules,
-            tells_quotes_apart,
+            distinguishes_quotes,
             differs_from_specification,
             specification: self.document(Some(backwards), Some(VERSION), |_| true),
         })
     }
 
-    /// The options as messages show them: those that were given, or all of them where MongoDB has filled them in by then.
-    fn spelled(&self, specification: Doc<'_>, parent: &str) -> String {
+    /// Returns the options as messages show them: those that were given, or all of them if MongoDB
+    /// has added the defaults by then.
+    fn shown(&self, specification: Doc<'_>, parent: &str) -> String {
         let filled = self.document(self.backwards, self.version, |_| true);
         let shown = if parent.is_empty() { specification } else { filled.as_doc() };
         let fields = shown.iter().map(|(name, value)| match value {
@@ -234,7 +236,7 @@ fn is_option(name: &str) -> bool {
     )
 }
 
-/// One option as it was sent.
+/// One option as sent.
 struct Field<'p, 'a> {
     path: &'p str,
     element: Element<'a>,
@@ -269,7 +271,7 @@ impl<'a> Field<'_, 'a> {
         Err(Error::bad_value(format!("Enumeration value '{value}' for field '{path}.{name}' is not a valid value.")))
     }
 
-    /// A number, its fraction cut off, from 1 to 5.
+    /// Reads a number from 1 to 5, without its fraction.
     fn strength(&self) -> Result<i32> {
         let value = self.element.value();
         let number = match value {
@@ -294,7 +296,7 @@ impl<'a> Field<'_, 'a> {
     }
 }
 
-/// The whole part of a decimal, as far as a strength can be told from it.
+/// Returns the integer part of a decimal, as far as it matters for a strength.
 fn whole_part(value: Value<'_>) -> i32 {
     let at_least = |number: i32| compare(value, Value::Int32(number)) != Ordering::Less;
     match (at_least(0), at_least(6)) {

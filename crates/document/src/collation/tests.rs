@@ -6,7 +6,8 @@ fn collation(options: DocBuf) -> Collation {
     Collation::parse(options.as_doc(), "").unwrap_or_else(|error| panic!("{options:?}: {error}"))
 }
 
-/// Checks that the strings stand in ascending order; `=` in front of one says that it equals the one before.
+/// Checks that the strings are in ascending order; `=` in front of one means that it equals the one
+/// before.
 fn check(options: DocBuf, strings: &[&str]) {
     let collation = collation(options.clone());
     for pair in strings.windows(2) {
@@ -44,7 +45,7 @@ fn strings_compare_as_a_server_has_them() {
 }
 
 #[test]
-fn quotation_marks_have_places_of_their_own() {
+fn quotation_marks_have_positions_of_their_own() {
     let marks = ["'", "‘", "’", "‚", "‛", "‹", "›", "\"", "“", "”", "„", "‟", "⹂", "〝", "〞", "〟", "«", "»", "("];
     for strength in 1..=3 {
         check(doc! { "locale": "en", "strength": strength }, &marks);
@@ -58,7 +59,7 @@ fn quotation_marks_have_places_of_their_own() {
 }
 
 #[test]
-fn only_strings_are_concerned_wherever_they_stand() {
+fn only_strings_compare_by_the_collation() {
     let collation = collation(doc! { "locale": "en", "strength": 2 });
     let (a, b) = (doc! { "x": "A", "y": &crate::array!["B"] }, doc! { "x": "a", "y": &crate::array!["b"] });
     assert!(collation.equal((&a).into(), (&b).into()));

@@ -10,7 +10,7 @@ fn hash(value: Value<'_>) -> u64 {
     hasher.finish()
 }
 
-/// Compares each with each: values of one group are equal, and groups ascend.
+/// Compares all pairs: values of one group are equal, and groups ascend.
 fn check_order(groups: &[Vec<ValueBuf>]) {
     for (i, left) in groups.iter().enumerate() {
         for (j, right) in groups.iter().enumerate() {
@@ -109,7 +109,7 @@ fn within_other_types() {
         vec![own((&doc! {"z": 1}).into()), own((&doc! {"z": 1.0}).into())],
         vec![own((&doc! {"z": 1, "a": 1}).into())],
         vec![own((&doc! {"z": 2}).into())],
-        // The type comes before the name.
+        // The type counts before the name.
         vec![own((&doc! {"a": "x"}).into())],
         vec![array![]],
         vec![array![1], array![1.0]],

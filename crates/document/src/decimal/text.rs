@@ -1,9 +1,10 @@
 //! Decimal128 as text, in both directions.
 //!
-//! The spelling keeps the exponent, so that `1.50` and `1.5` stay two representations of one number: whoever writes a finite
-//! number out and reads it back has the same 16 bytes.
+//! The text keeps the exponent, so that `1.50` and `1.5` stay two representations of one number: a
+//! finite number that is written and read back has the same 16 bytes.
 //!
-//! Source: <https://github.com/mongodb/specifications/blob/master/source/bson-decimal128/decimal128.md>
+//! Source:
+//! <https://github.com/mongodb/specifications/blob/master/source/bson-decimal128/decimal128.md>
 
 use super::{COEFFICIENT_MAX, Decimal128, EXPONENT_BIAS, EXPONENT_MAX, Parts};
 use crate::number::{digits, power_of_ten};
@@ -11,7 +12,7 @@ use std::fmt;
 
 /// Digits of the longest coefficient.
 const DIGITS_MAX: u32 = 34;
-/// A plain spelling is used down to this many places before the first digit.
+/// The notation without an exponent is used down to this many places before the first digit.
 const PLAIN_ADJUSTED_MIN: i32 = -6;
 
 impl fmt::Display for Decimal128 {
@@ -32,7 +33,7 @@ impl fmt::Display for Decimal128 {
 fn write_finite(f: &mut fmt::Formatter<'_>, coefficient: u128, exponent: i32) -> fmt::Result {
     let mut buffer = itoa::Buffer::new();
     let text = buffer.format(coefficient);
-    // The exponent once the point stands behind the first digit.
+    // The exponent with the point behind the first digit.
     let adjusted = exponent + text.len() as i32 - 1;
     if exponent > 0 || adjusted < PLAIN_ADJUSTED_MIN {
         let (first, rest) = text.split_at(1);
@@ -58,8 +59,9 @@ impl Decimal128 {
         Decimal128([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last])
     }
 
-    /// Reads a number as MongoDB does: digits with at most one point and perhaps an exponent; `Infinity`, `Inf` and `NaN` in any
-    /// case. More than 34 digits are rounded half to even. `None` where it is not a number.
+    /// Parses a number as MongoDB does: digits with at most one point and perhaps an exponent;
+    /// `Infinity`, `Inf` and `NaN` in any case. More than 34 digits are rounded half to even.
+    /// Returns `None` if it is not a number.
     pub fn parse(text: &str) -> Option<Decimal128> {
         let (negative, magnitude) = match text.as_bytes() {
             [b'-', ..] => (true, &text[1..]),
@@ -81,8 +83,8 @@ impl Decimal128 {
         Some(Decimal128::from_rounded(negative, digits.coefficient, exponent, digits.rest))
     }
 
-    /// The decimal128 nearest to `coefficient × 10^exponent` and a little more, as `rest` says. Too large a number becomes an
-    /// infinity, too small a one a zero. The coefficient has 34 digits at the most.
+    /// Returns the decimal128 nearest to `coefficient × 10^exponent` plus a small `rest`. Too large
+    /// a number becomes an infinity, too small a one a zero. The coefficient has at most 34 digits.
     pub(crate) fn from_rounded(negative: bool, mut coefficient: u128, exponent: i64, mut rest: Rest) -> Decimal128 {
         let lowest = i64::from(-EXPONENT_BIAS);
         let mut exponent = exponent;
@@ -107,8 +109,8 @@ impl Decimal128 {
         Decimal128::from_parts(negative, coefficient, exponent).unwrap_or(Decimal128::NAN)
     }
 
-    /// Whether the text of the number gives the same 16 bytes again: not so for NaN with a payload or sign, nor for a
-    /// coefficient past 34 digits.
+    /// Returns whether the text of the number gives the same 16 bytes again: not for NaN with a
+    /// payload or sign, nor for a coefficient of more than 34 digits.
     pub(crate) fn has_exact_text(self) -> bool {
         match self.parts() {
             Parts::NotANumber => self == Decimal128::NAN,
@@ -120,7 +122,7 @@ impl Decimal128 {
     }
 }
 
-/// What was cut off behind the last digit of a coefficient.
+/// The part cut off behind the last digit of a coefficient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
     Nothing,
@@ -130,7 +132,7 @@ pub(crate) enum Rest {
 }
 
 impl Rest {
-    /// The rest that `dropped` is of `unit`; `below` is the rest behind `dropped` itself.
+    /// Returns the rest that `dropped` is of `unit`; `below` is the rest behind `dropped` itself.
     pub(crate) fn of(dropped: u128, unit: u128, below: Rest) -> Rest {
         match (dropped.cmp(&(unit - dropped)), below) {
             (_, Rest::Nothing) if dropped == 0 => Rest::Nothing,
@@ -140,13 +142,13 @@ impl Rest {
         }
     }
 
-    /// Half to even.
+    /// Rounds half to even.
     fn rounds_up(self, coefficient: u128) -> bool {
         self == Rest::AboveHalf || self == Rest::Half && coefficient % 2 == 1
     }
 }
 
-/// Cuts digits off the end of a coefficient.
+/// Removes digits from the end of a coefficient.
 pub(crate) fn drop_digits(coefficient: u128, count: i32, below: Rest) -> (u128, Rest) {
     if count == 0 {
         return (coefficient, below);
@@ -212,7 +214,7 @@ fn parse_exponent(text: &str) -> Option<i64> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // More digits than an i64 holds are far outside of the range in any case.
+    // More digits than an i64 has are far out of range in any case.
     let magnitude = digits.parse::<i64>().unwrap_or(i64::MAX / 4).min(i64::MAX / 4);
     Some(if text.starts_with('-') { -magnitude } else { magnitude })
 }

@@ -14,8 +14,8 @@ const PAIRS: &[u8; 200] = b"00010203040506070809101112131415161718192021222324\
     50515253545556575859606162636465666768697071727374\
     75767778798081828384858687888990919293949596979899";
 
-/// Appends `2020-02-29T12:00:00Z`, with milliseconds if there are any. `false`, and nothing written, for dates
-/// before 1970 and from the year 10000 on.
+/// Appends `2020-02-29T12:00:00Z`, with milliseconds if they are not zero. Returns false, and
+/// writes nothing, for dates before 1970 and from the year 10000 on.
 pub(super) fn write_iso(milliseconds: i64, out: &mut Vec<u8>) -> bool {
     if !(0..YEAR_10000).contains(&milliseconds) {
         return false;
@@ -47,8 +47,8 @@ pub(super) fn write_iso(milliseconds: i64, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Reads an ISO 8601 date with time: `2020-02-29T12:00[:00[.123…]]` and `Z` or an offset (`+01:00`, `+0100`, `+01`).
-/// Digits past milliseconds are dropped.
+/// Reads an ISO 8601 date with time: `2020-02-29T12:00[:00[.123…]]` and `Z` or an offset (`+01:00`,
+/// `+0100`, `+01`). Digits past milliseconds are dropped.
 pub(super) fn read_iso(text: &[u8]) -> Option<i64> {
     let year = number(text, 0, 4)?;
     let (month, day) = (number(text, 5, 2)?, number(text, 8, 2)?);
@@ -74,7 +74,7 @@ pub(super) fn read_iso(text: &[u8]) -> Option<i64> {
             at += digits;
         }
     }
-    // A leap second's 60 is told from nonsense, but counts as the second before it.
+    // A leap second's 60 is accepted, and counts as the second before it.
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
@@ -83,7 +83,7 @@ pub(super) fn read_iso(text: &[u8]) -> Option<i64> {
     Some((minutes * 60 + second.min(59)) * 1000 + millisecond)
 }
 
-/// The minutes by which local time is ahead of UTC.
+/// Returns the minutes by which local time is ahead of UTC.
 fn offset_minutes(text: &[u8]) -> Option<i64> {
     let sign = match text {
         [b'Z' | b'z'] => return Some(0),
@@ -116,21 +116,21 @@ fn days_in_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Year, month and day of a day since 1970-01-01, which is not before it.
-/// The year is taken to begin in March, so that the leap day comes last.
+/// Returns year, month and day of a day since 1970-01-01. The year is taken to begin in March, so
+/// that the leap day comes last.
 fn civil_from_days(days: i64) -> (u32, u32, u32) {
     let shifted = days + EPOCH_DAYS;
     let (era, day_of_era) = (shifted / DAYS_PER_400_YEARS, (shifted % DAYS_PER_400_YEARS) as u32);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    // Months from March have 153 days per five.
+    // From March on, five months have 153 days.
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     (era as u32 * 400 + year_of_era + u32::from(month <= 2), month, day)
 }
 
-/// Days since 1970-01-01 of a date in the years 0 to 9999.
+/// Returns the days since 1970-01-01 of a date in the years 0 to 9999.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);

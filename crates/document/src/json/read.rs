@@ -1,7 +1,7 @@
 //! JSON text to BSON. The rules are in the description of [`super`].
 //!
-//! One pass over the text: an element's type byte is left open until its value has been read. Only objects whose first name
-//! begins with `$` are looked at twice, to tell whether they are wrappers.
+//! One pass over the text: an element's type byte is written after its value has been read. Only
+//! objects whose first name begins with `$` are scanned twice, to decide whether they are wrappers.
 
 use super::first::Keep;
 use super::scan::plain_length;
@@ -13,7 +13,7 @@ use crate::value::Kind;
 
 type Result<T, E = JsonError> = std::result::Result<T, E>;
 
-/// Appends the document that `text` spells. On failure `out` is left as it was.
+/// Appends the document of `text`. On failure `out` is unchanged.
 pub fn json_to_bson(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let start = out.len();
     let result = read_whole(text, out);
@@ -23,7 +23,8 @@ pub fn json_to_bson(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
     result
 }
 
-/// As [`json_to_bson`], without the fields of the top level that `keeps` is not for. Their values are passed over, and are not checked.
+/// As [`json_to_bson`], without the top-level fields that `keeps` rejects. Their values are
+/// skipped, and not checked.
 pub fn json_fields_to_bson(text: &[u8], out: &mut Vec<u8>, keeps: &dyn Fn(&[u8]) -> bool) -> Result<()> {
     let start = out.len();
     let result = read_text(text, out, |reader| reader.fields(1, |name| if keeps(name) { Keep::Yes } else { Keep::No }));
@@ -52,7 +53,8 @@ fn read_text(text: &[u8], out: &mut Vec<u8>, read: impl FnOnce(&mut Reader<'_>) 
     }
 }
 
-/// The text is UTF-8, and a zero character can only come out of an escape.
+/// Checks that the text is UTF-8 and has no zero character, which can then only come from an
+/// escape.
 pub(super) fn check_text(text: &[u8]) -> Result<()> {
     if simdutf8::basic::from_utf8(text).is_err() {
         let position = std::str::from_utf8(text).map_or_else(|error| error.valid_up_to(), str::len);
@@ -64,12 +66,12 @@ pub(super) fn check_text(text: &[u8]) -> Result<()> {
     }
 }
 
-/// Reads text, which is UTF-8, from `at` on and appends BSON to `out`.
+/// Reads UTF-8 text from `at` on and appends BSON to `out`.
 pub(super) struct Reader<'r> {
     pub(super) text: &'r [u8],
     pub(super) at: usize,
     pub(super) out: &'r mut Vec<u8>,
-    /// Whether an escape has given a zero character.
+    /// Whether an escape has produced a zero character.
     zero_seen: bool,
 }
 
@@ -83,7 +85,7 @@ impl<'r> Reader<'r> {
         JsonError { reason, position: self.at.min(self.text.len()) }
     }
 
-    /// The next byte that is not white space. It is not consumed.
+    /// Returns the next byte that is not white space, without consuming it.
     #[inline]
     pub(super) fn token(&mut self) -> Option<u8> {
         loop {
@@ -104,7 +106,8 @@ impl<'r> Reader<'r> {
         Ok(())
     }
 
-    /// An object as a document, from behind its brace. `depth` counts the documents, this one included.
+    /// Reads an object as a document, from behind its brace. `depth` counts the documents, this one
+    /// included.
     pub(super) fn document(&mut self, depth: usize) -> Result<()> {
         self.fields(depth, |_| Keep::Yes)
     }
@@ -126,7 +129,7 @@ impl<'r> Reader<'r> {
             let keep = keep(self.out.get(mark + 1..self.out.len() - 1).unwrap_or_default());
             if keep == Keep::No {
                 self.out.truncate(mark);
-                self.pass_over()?;
+                self.skip_value()?;
             } else {
                 self.element(mark, depth)?;
             }
@@ -139,15 +142,15 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// Goes behind a value.
-    fn pass_over(&mut self) -> Result<()> {
+    /// Skips a value.
+    fn skip_value(&mut self) -> Result<()> {
         let mut open = 0_usize;
         loop {
             let Some(byte) = self.token() else { return Err(self.error(Reason::Syntax)) };
             match byte {
                 b'"' => {
                     self.at += 1;
-                    self.pass_over_string()?;
+                    self.skip_string()?;
                 }
                 b'{' | b'[' => {
                     open += 1;
@@ -177,22 +180,22 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// Goes behind a string, from behind its quote.
-    fn pass_over_string(&mut self) -> Result<()> {
+    /// Skips a string, from behind its quote.
+    fn skip_string(&mut self) -> Result<()> {
         loop {
             let rest = self.text.get(self.at..).unwrap_or_default();
             match memchr::memchr2(b'"', b'\\', rest) {
-                Some(place) if rest.get(place) == Some(&b'"') => {
-                    self.at += place + 1;
+                Some(offset) if rest.get(offset) == Some(&b'"') => {
+                    self.at += offset + 1;
                     return Ok(());
                 }
-                Some(place) => self.at += place + 2,
+                Some(offset) => self.at += offset + 2,
                 None => return Err(self.error(Reason::Syntax)),
             }
         }
     }
 
-    /// An array, from behind its bracket.
+    /// Reads an array, from behind its bracket.
     fn array(&mut self, depth: usize) -> Result<()> {
         let start = self.begin(depth)?;
         if self.token() == Some(b']') {
@@ -213,7 +216,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// Leaves room for the length.
+    /// Reserves space for the length.
     fn begin(&mut self, depth: usize) -> Result<usize> {
         if depth > DEPTH_MAX {
             return Err(self.error(Reason::Depth));
@@ -230,13 +233,13 @@ impl<'r> Reader<'r> {
 
     pub(super) fn fill_length(&mut self, at: usize, length: usize) -> Result<()> {
         let length = i32::try_from(length).map_err(|_| self.error(Reason::Size))?;
-        if let Some(place) = self.out.get_mut(at..at + 4) {
-            place.copy_from_slice(&length.to_le_bytes());
+        if let Some(slot) = self.out.get_mut(at..at + 4) {
+            slot.copy_from_slice(&length.to_le_bytes());
         }
         Ok(())
     }
 
-    /// Consumes what follows an element: a comma, or `close`.
+    /// Consumes the separator after an element: a comma, or `close`.
     #[inline]
     fn is_last(&mut self, close: u8) -> Result<bool> {
         let byte = self.token();
@@ -251,12 +254,12 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// A value, whose type goes to `mark`.
+    /// Reads a value, and writes its type to `mark`.
     #[inline]
     fn element(&mut self, mark: usize, depth: usize) -> Result<()> {
         let kind = self.value(depth)?;
-        if let Some(place) = self.out.get_mut(mark) {
-            *place = kind as u8;
+        if let Some(slot) = self.out.get_mut(mark) {
+            *slot = kind as u8;
         }
         Ok(())
     }
@@ -284,7 +287,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// A wrapper or a document, from its brace on.
+    /// Reads a wrapper or a document, from its brace on.
     fn object(&mut self, depth: usize) -> Result<Kind> {
         self.at += 1;
         if self.text.get(self.at..).is_some_and(may_be_wrapper)
@@ -305,7 +308,8 @@ impl<'r> Reader<'r> {
         Ok(kind)
     }
 
-    /// A field's name from behind its quote, with the zero that ends it. One of two dollar signs in front is dropped.
+    /// Reads a field's name from behind its quote, with the closing zero. One of two dollar signs
+    /// in front is dropped.
     #[inline]
     fn name(&mut self) -> Result<()> {
         let start = self.out.len();
@@ -321,7 +325,7 @@ impl<'r> Reader<'r> {
         Ok(())
     }
 
-    /// A string from behind its quote, as a BSON string: length, bytes, zero.
+    /// Reads a string from behind its quote, as a BSON string: length, bytes, zero.
     #[inline]
     pub(super) fn string_value(&mut self) -> Result<()> {
         let start = self.out.len();
@@ -331,7 +335,7 @@ impl<'r> Reader<'r> {
         self.fill_length(start, self.out.len() - start - 4)
     }
 
-    /// The characters of a string, from behind its quote.
+    /// Reads the characters of a string, from behind its quote.
     #[inline]
     pub(super) fn string(&mut self) -> Result<()> {
         loop {
@@ -348,7 +352,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// What stands behind a backslash.
+    /// Reads an escape, from behind the backslash.
     fn escape(&mut self) -> Result<()> {
         let byte = match self.text.get(self.at) {
             Some(b'u') => return self.unicode_escape(),
@@ -365,7 +369,8 @@ impl<'r> Reader<'r> {
         Ok(())
     }
 
-    /// `u00e9`, or two of them for characters past U+FFFF. Half of such a pair becomes U+FFFD.
+    /// Reads `u00e9`, or two of them for characters past U+FFFF. Half of such a pair becomes
+    /// U+FFFD.
     fn unicode_escape(&mut self) -> Result<()> {
         let first = self.hex_unit(self.at + 1).ok_or_else(|| self.error(Reason::Syntax))?;
         self.at += 5;
@@ -410,14 +415,15 @@ impl<'r> Reader<'r> {
     }
 }
 
-/// Whether an object, from behind its brace, begins with a name that begins with one dollar sign.
+/// Returns whether an object, from behind its brace, begins with a name that begins with one dollar
+/// sign.
 #[inline]
 fn may_be_wrapper(text: &[u8]) -> bool {
     let start = text.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
     matches!(text.get(start..), Some([b'"', b'$', second, ..]) if *second != b'$')
 }
 
-/// A number in the text: its type by its spelling, and how many bytes it takes.
+/// A number in the text: its type by its notation, and how many bytes it takes.
 pub(super) struct Number {
     pub(super) value: NumberValue,
     pub(super) length: usize,
@@ -431,7 +437,7 @@ pub(super) enum NumberValue {
 }
 
 impl Number {
-    /// Reads the number at the front of `text`; `None` where JSON does not allow it.
+    /// Reads the number at the front of `text`; `None` if JSON does not allow it.
     #[inline]
     pub(super) fn read(text: &[u8]) -> Option<Number> {
         let negative = text.first() == Some(&b'-');
@@ -461,7 +467,7 @@ impl Number {
     }
 }
 
-/// The digits of a number read so far: `mantissa × 10^exponent`, if there are 19 at the most.
+/// The digits of a number read so far: `mantissa × 10^exponent`, if there are at most 19.
 #[derive(Default)]
 struct Digits {
     mantissa: u64,
@@ -469,11 +475,11 @@ struct Digits {
     exponent: i32,
 }
 
-/// So many digits always fit a `u64`.
+/// This many digits always fit a `u64`.
 const EXACT_DIGITS_MAX: usize = 19;
 
 impl Digits {
-    /// Reads digits from `at` on; gives the position behind them.
+    /// Reads digits from `at` on. Returns the position behind them.
     #[inline]
     fn read(&mut self, text: &[u8], mut at: usize) -> usize {
         let start = at;
@@ -507,7 +513,8 @@ impl Digits {
         i64::try_from(if negative { -magnitude } else { magnitude }).ok()
     }
 
-    /// The number's end from its `e` on. `5e0` is an int64, other numbers with exponents are doubles.
+    /// Reads the number's end from its `e` on. `5e0` is an int64, other numbers with exponents are
+    /// doubles.
     fn read_exponent(mut self, negative: bool, text: &[u8], at: usize) -> Option<Number> {
         let has_point = self.exponent != 0;
         let sign = text.get(at + 1).copied();
@@ -528,8 +535,8 @@ impl Digits {
         Some(Number { value: self.double(negative, text, length)?, length })
     }
 
-    /// Mantissa and power of ten are exact doubles for most numbers that people write, and then so is one operation on them; the
-    /// standard library reads the others.
+    /// For most numbers, mantissa and power of ten are exact doubles, and so one operation gives
+    /// the exact result; the standard library reads the others.
     #[inline]
     fn double(&self, negative: bool, text: &[u8], end: usize) -> Option<NumberValue> {
         let exact = self.count <= EXACT_DIGITS_MAX && self.mantissa <= 1 << 53;

@@ -1,9 +1,9 @@
-//! Finding the few bytes in a string that need attention, eight bytes at a time.
+//! Finding the special bytes of a string, eight bytes at a time.
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
-/// Has the high bit set in the lowest byte of `word` that is zero; bytes above that may be set wrongly.
+/// Sets the high bit in the lowest byte of `word` that is zero; higher bytes may be set wrongly.
 #[inline(always)]
 fn zero_bytes(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & HIGHS
@@ -14,7 +14,7 @@ fn equal_bytes(word: u64, byte: u8) -> u64 {
     zero_bytes(word ^ (ONES * byte as u64))
 }
 
-/// Length of what comes before the next quote or backslash; all of `bytes` if there is neither.
+/// Returns the number of bytes before the next quote or backslash; all of them if there is neither.
 #[inline]
 pub(super) fn plain_length(bytes: &[u8]) -> usize {
     let start = bytes.get(..SHORT).unwrap_or(bytes);
@@ -27,10 +27,11 @@ pub(super) fn plain_length(bytes: &[u8]) -> usize {
     SHORT + memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len())
 }
 
-/// Most strings end before this; for longer ones a vectorised search pays.
+/// Most strings end before this; for longer ones a vectorised search is faster.
 const SHORT: usize = 32;
 
-/// Length of what can be written into a JSON string as it is: what comes before the next quote, backslash or control character.
+/// Returns the number of bytes that can be copied into a JSON string unchanged: those before the
+/// next quote, backslash or control character.
 #[inline]
 pub(super) fn unescaped_length(bytes: &[u8]) -> usize {
     scan(
@@ -40,7 +41,8 @@ pub(super) fn unescaped_length(bytes: &[u8]) -> usize {
     )
 }
 
-/// `in_word` marks, with the high bit, the lowest matching byte of a little-endian word; `is_match` says the same of one byte.
+/// `in_word` marks, with the high bit, the lowest matching byte of a little-endian word; `is_match`
+/// decides for one byte.
 #[inline(always)]
 fn scan(bytes: &[u8], in_word: impl Fn(u64) -> u64, is_match: impl Fn(u8) -> bool) -> usize {
     let mut at = 0;
@@ -51,7 +53,7 @@ fn scan(bytes: &[u8], in_word: impl Fn(u64) -> u64, is_match: impl Fn(u8) -> boo
         }
         at += 8;
     }
-    // The last bytes once more with those before them, in which there is no match.
+    // Checks the last bytes together with bytes before them, in which there is no match.
     if let Some(chunk) = bytes.last_chunk::<8>() {
         let marks = in_word(u64::from_le_bytes(*chunk));
         let unmatched = if marks == 0 { 8 } else { marks.trailing_zeros() as usize / 8 };
@@ -67,14 +69,14 @@ mod tests {
     #[test]
     fn every_byte_at_every_place() {
         for byte in 0..=u8::MAX {
-            for place in 0..60 {
+            for at in 0..60 {
                 for around in [b'a', 0x80, 0xFF, 0x21, 0x23, 0x20] {
                     let mut bytes = [around; 60];
-                    bytes[place] = byte;
+                    bytes[at] = byte;
                     let quoted = byte == b'"' || byte == b'\\';
-                    assert_eq!(plain_length(&bytes), if quoted { place } else { 60 }, "{byte:#x}");
+                    assert_eq!(plain_length(&bytes), if quoted { at } else { 60 }, "{byte:#x}");
                     let escaped = quoted || byte < 0x20;
-                    assert_eq!(unescaped_length(&bytes), if escaped { place } else { 60 }, "{byte:#x} in {around:#x}");
+                    assert_eq!(unescaped_length(&bytes), if escaped { at } else { 60 }, "{byte:#x} in {around:#x}");
                 }
             }
         }

@@ -17,7 +17,7 @@ fn from_json(text: &str) -> Result<DocBuf, JsonError> {
     Ok(DocBuf::from_vec(out).unwrap())
 }
 
-/// Checks the spelling of a value, and that it reads back to the same bytes.
+/// Checks the encoding of a value, and that it is read back to the same bytes.
 fn check_value<'v>(value: impl Into<Value<'v>>, expected: &str) {
     let document = doc! { "v": value };
     assert_eq!(to_json(document.as_doc()), format!("{{\"v\":{expected}}}"));
@@ -108,7 +108,7 @@ fn names_with_dollars() {
 }
 
 #[test]
-fn odd_arrays_go_into_a_wrapper() {
+fn unusual_arrays_are_wrapped() {
     let inner = doc! { "1": 5 };
     let document = doc! { "v": Value::Array(inner.as_doc()) };
     assert_eq!(to_json(document.as_doc()), "{\"v\":{\"$bson\":\"DAAAABAxAAUAAAAA\",\"$type\":\"04\"}}");
@@ -127,7 +127,7 @@ fn nested(levels: usize, as_array: bool) -> DocBuf {
 }
 
 #[test]
-fn deep_nesting_goes_into_a_wrapper() {
+fn deep_nesting_is_wrapped() {
     for levels in [LEVELS_MAX - 1, LEVELS_MAX, LEVELS_MAX + 1, 100, DEPTH_LEVELS] {
         for as_array in [false, true] {
             let document = nested(levels, as_array);
@@ -146,7 +146,7 @@ fn deep_nesting_goes_into_a_wrapper() {
 
 const DEPTH_LEVELS: usize = crate::DEPTH_MAX;
 
-/// Checks what a hand-written value reads as, told by its canonical spelling.
+/// Checks what a hand-written value is read as, by its canonical encoding.
 fn check_read(text: &str, expected: &str) {
     let document = from_json(&format!("{{\"v\":{text}}}")).unwrap_or_else(|error| panic!("{text}: {error}"));
     check(document.as_bytes()).unwrap();
@@ -197,7 +197,7 @@ fn written_by_hand() {
     check_read("{\"$numberDecimal\":\"1e3\"}", "{\"$numberDecimal\":\"1E+3\"}");
 }
 
-/// What is no well-formed wrapper is a document.
+/// A malformed wrapper is a document.
 #[test]
 fn malformed_wrappers() {
     for text in [
@@ -314,7 +314,7 @@ proptest! {
         prop_assert_eq!(back, bytes, "{}", text);
     }
 
-    /// Broken text gives an error or a document that passes the check; never a panic.
+    /// Broken text gives an error or a valid document; never a panic.
     #[test]
     fn broken_text(bytes in documents(), cut in any::<prop::sample::Index>(), byte in any::<u8>(), truncate in any::<bool>()) {
         let mut text = to_json(check(&bytes).unwrap()).into_bytes();
@@ -331,9 +331,9 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Some fields read alone are the fields of the whole.
+    /// Some fields read alone equal those of the whole.
     #[test]
-    fn fields_read_alone_are_those_of_the_whole(bytes in documents(), odd in any::<bool>()) {
+    fn fields_read_alone_equal_those_of_the_whole(bytes in documents(), odd in any::<bool>()) {
         let keeps = |name: &[u8]| (name.len() % 2 == 1) == odd;
         let document = check(&bytes).unwrap();
         let text = to_json(document).into_bytes();
@@ -343,15 +343,15 @@ proptest! {
             document.elements().filter(|it| keeps(it.key_bytes())).for_each(|it| writer.append_element(it));
         });
         prop_assert_eq!(some, expected.into_vec(), "{}", String::from_utf8_lossy(&text));
-        // What is cut short is refused, or read; it does not run on.
+        // Truncated text is refused, or read; reading does not overrun it.
         for end in 0..text.len() {
             let _ = json_fields_to_bson(&text[..end], &mut Vec::new(), &keeps);
         }
     }
 
-    /// The first fields of some names are those of the whole, and nothing is read behind them.
+    /// The first fields of some names equal those of the whole, and nothing is read behind them.
     #[test]
-    fn first_fields_are_those_of_the_whole(bytes in documents(), picks in prop::collection::vec(any::<prop::sample::Index>(), 1..4)) {
+    fn first_fields_equal_those_of_the_whole(bytes in documents(), picks in prop::collection::vec(any::<prop::sample::Index>(), 1..4)) {
         let document = check(&bytes).unwrap();
         let all: Vec<&[u8]> = document.elements().map(|it| it.key_bytes()).collect();
         let mut names: Vec<&[u8]> = picks.iter().filter_map(|pick| all.get(pick.index(all.len().max(1)))).copied().collect();

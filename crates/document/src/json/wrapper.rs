@@ -1,7 +1,8 @@
-//! Reading the wrappers of Extended JSON: objects that stand for one value, such as `{"$oid":"…"}`.
+//! Reading the wrappers of Extended JSON: objects that represent one value, such as `{"$oid":"…"}`.
 //!
-//! An object is first looked over without writing anything: its fields' names, and where their values are. If they are those of
-//! a well-formed wrapper, the value is written; if not, the object is a document, and is read again as one.
+//! An object is first scanned without writing anything: its fields' names, and the positions of
+//! their values. If they form a well-formed wrapper, the value is written; if not, the object is a
+//! document, and is read again as one.
 
 use super::read::{Number, NumberValue, Reader};
 use super::scan::plain_length;
@@ -19,14 +20,15 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Reads the object behind a brace if it is a well-formed wrapper: writes its value and gives its type. `None`, and nothing
-/// consumed or written, if it is not. `depth` counts the documents around it.
+/// Reads the object behind a brace if it is a well-formed wrapper: writes its value and returns its
+/// type. Returns `None`, with nothing consumed or written, if it is not. `depth` counts the
+/// documents around it.
 pub(super) fn read(reader: &mut Reader<'_>, depth: usize) -> Result<Option<Kind>, JsonError> {
     let text = reader.text;
     if let Some(kind) = read_object_id(reader).or_else(|| read_date(reader)) {
         return Ok(Some(kind));
     }
-    let Some((fields, end)) = Fields::look_over(text, reader.at) else {
+    let Some((fields, end)) = Fields::scan(text, reader.at) else {
         return Ok(None);
     };
     if let Some((code, scope)) = code_with_scope(&fields) {
@@ -41,7 +43,7 @@ pub(super) fn read(reader: &mut Reader<'_>, depth: usize) -> Result<Option<Kind>
     Ok(kind)
 }
 
-/// The wrapper of all documents' ids, as it is always written: `"$oid":"0123456789abcdef01234567"}`.
+/// Reads the wrapper of ObjectIds, in its usual form: `"$oid":"0123456789abcdef01234567"}`.
 #[inline]
 fn read_object_id(reader: &mut Reader<'_>) -> Option<Kind> {
     let rest = reader.text.get(reader.at..)?.strip_prefix(b"\"$oid\":\"")?;
@@ -54,7 +56,7 @@ fn read_object_id(reader: &mut Reader<'_>) -> Option<Kind> {
     Some(Kind::ObjectId)
 }
 
-/// The wrapper of dates, as it is mostly written: `"$date":"2020-02-29T12:00:00Z"}`.
+/// Reads the wrapper of dates, in its usual form: `"$date":"2020-02-29T12:00:00Z"}`.
 #[inline]
 fn read_date(reader: &mut Reader<'_>) -> Option<Kind> {
     let rest = reader.text.get(reader.at..)?.strip_prefix(b"\"$date\":\"")?;
@@ -68,7 +70,7 @@ fn read_date(reader: &mut Reader<'_>) -> Option<Kind> {
     Some(Kind::DateTime)
 }
 
-/// Twelve bytes from 24 hexadecimal digits.
+/// Reads twelve bytes from 24 hexadecimal digits.
 #[inline]
 fn hex_bytes(digits: &[u8; 24]) -> Option<[u8; 12]> {
     let mut bytes = [0; 12];
@@ -93,7 +95,8 @@ const HEX_VALUES: [u8; 256] = {
     values
 };
 
-/// The fields of an object that may be a wrapper: names without escapes, and the text of the values.
+/// The fields of an object that may be a wrapper: names without escapes, and the text of the
+/// values.
 struct Fields<'r> {
     fields: SmallVec<[(&'r [u8], &'r [u8]); 3]>,
 }
@@ -102,8 +105,9 @@ struct Fields<'r> {
 const FIELDS_MAX: usize = 2;
 
 impl<'r> Fields<'r> {
-    /// Looks over an object of one or two fields, from behind its brace; gives the position behind it too.
-    fn look_over(text: &'r [u8], at: usize) -> Option<(Fields<'r>, usize)> {
+    /// Scans an object of one or two fields, from behind its brace. Also returns the position
+    /// behind it.
+    fn scan(text: &'r [u8], at: usize) -> Option<(Fields<'r>, usize)> {
         let mut scanner = Scanner { text, at };
         let mut fields = SmallVec::new();
         loop {
@@ -123,14 +127,14 @@ impl<'r> Fields<'r> {
         }
     }
 
-    /// The fields of a value that is an object.
+    /// Returns the fields of a value that is an object.
     fn of(value: &'r [u8]) -> Option<Fields<'r>> {
         let (first, rest) = value.split_first()?;
-        let (fields, end) = (*first == b'{').then(|| Fields::look_over(rest, 0))??;
+        let (fields, end) = (*first == b'{').then(|| Fields::scan(rest, 0))??;
         (end == rest.len()).then_some(fields)
     }
 
-    /// The value of the only field, if it has this name.
+    /// Returns the value of the only field, if it has this name.
     fn only(&self, name: &str) -> Option<&'r [u8]> {
         match self.fields.as_slice() {
             [(first, value)] if *first == name.as_bytes() => Some(value),
@@ -138,7 +142,7 @@ impl<'r> Fields<'r> {
         }
     }
 
-    /// The values of the two fields, if they have these names, in any order.
+    /// Returns the values of the two fields, if they have these names, in any order.
     fn both(&self, one: &str, other: &str) -> Option<(&'r [u8], &'r [u8])> {
         match self.fields.as_slice() {
             [(a, a_value), (b, b_value)] if *a == one.as_bytes() && *b == other.as_bytes() => Some((a_value, b_value)),
@@ -148,7 +152,7 @@ impl<'r> Fields<'r> {
     }
 }
 
-/// Finds its way through text without reading it: nothing but brackets, quotes and separators is checked.
+/// Skips through text without reading it: only brackets, quotes and separators are checked.
 struct Scanner<'r> {
     text: &'r [u8],
     at: usize,
@@ -170,7 +174,7 @@ impl<'r> Scanner<'r> {
         (self.next()? == byte).then_some(())
     }
 
-    /// A string without escapes, from behind its quote.
+    /// Reads a string without escapes, from behind its quote.
     fn plain_string(&mut self) -> Option<&'r [u8]> {
         let rest = self.text.get(self.at..)?;
         let length = plain_length(rest);
@@ -179,8 +183,8 @@ impl<'r> Scanner<'r> {
         rest.get(..length)
     }
 
-    /// Passes over a string, from behind its quote.
-    fn pass_string(&mut self) -> Option<()> {
+    /// Skips a string, from behind its quote.
+    fn skip_string(&mut self) -> Option<()> {
         loop {
             let rest = self.text.get(self.at..)?;
             let length = plain_length(rest);
@@ -192,13 +196,13 @@ impl<'r> Scanner<'r> {
         }
     }
 
-    /// Passes over a value; gives its text.
+    /// Skips a value. Returns its text.
     fn value(&mut self) -> Option<&'r [u8]> {
         let first = self.next()?;
         let start = self.at - 1;
         match first {
-            b'"' => self.pass_string()?,
-            b'{' | b'[' => self.pass_brackets()?,
+            b'"' => self.skip_string()?,
+            b'{' | b'[' => self.skip_brackets()?,
             _ => {
                 let rest = self.text.get(self.at..)?;
                 self.at +=
@@ -208,12 +212,12 @@ impl<'r> Scanner<'r> {
         self.text.get(start..self.at)
     }
 
-    /// Passes over an object or array, from behind its bracket.
-    fn pass_brackets(&mut self) -> Option<()> {
+    /// Skips an object or array, from behind its bracket.
+    fn skip_brackets(&mut self) -> Option<()> {
         let mut open = 1;
         while open > 0 {
             match self.next()? {
-                b'"' => self.pass_string()?,
+                b'"' => self.skip_string()?,
                 b'{' | b'[' => open += 1,
                 b'}' | b']' => open -= 1,
                 _ => {}
@@ -223,13 +227,13 @@ impl<'r> Scanner<'r> {
     }
 }
 
-/// The two values of `{"$code":"…","$scope":{…}}`.
+/// Returns the two values of `{"$code":"…","$scope":{…}}`.
 fn code_with_scope<'r>(fields: &Fields<'r>) -> Option<(&'r [u8], &'r [u8])> {
     let (code, scope) = fields.both("$code", "$scope")?;
     (code.starts_with(b"\"") && scope.starts_with(b"{")).then_some((code, scope))
 }
 
-/// The scope is read as any document is, so what is wrong in it is an error.
+/// The scope is read like any document, so its errors are errors of the text.
 fn read_code_with_scope(
     reader: &mut Reader<'_>,
     code: &[u8],
@@ -251,7 +255,7 @@ fn read_code_with_scope(
     Ok(Kind::CodeWithScope)
 }
 
-/// A scope that nests too deep is itself wrapped, as raw BSON.
+/// Reads a scope that is nested so deep that it is itself wrapped, as raw BSON.
 fn read_raw_scope(inner: &mut Reader<'_>, depth: usize) -> bool {
     let length = inner.out.len();
     let kind = Fields::of(inner.text).and_then(|fields| write_raw(&fields, inner.out, depth));
@@ -261,12 +265,13 @@ fn read_raw_scope(inner: &mut Reader<'_>, depth: usize) -> bool {
     kind == Some(Kind::Document)
 }
 
-/// An error in a part of the text, told by where the wrapper begins.
+/// Converts an error in a part of the text to a position in the whole.
 fn reader_error(base: usize, error: JsonError) -> JsonError {
     JsonError { position: base + error.position, ..error }
 }
 
-/// Writes the value that a wrapper stands for. `None` if it is not well-formed; something may have been written then.
+/// Writes a wrapper's value. Returns `None` if it is malformed; something may have been written
+/// then.
 fn write_value(fields: &Fields<'_>, out: &mut Vec<u8>, depth: usize) -> Option<Kind> {
     let (name, value) = *fields.fields.first()?;
     if fields.fields.len() == 2 {
@@ -325,7 +330,7 @@ fn write_value(fields: &Fields<'_>, out: &mut Vec<u8>, depth: usize) -> Option<K
     }
 }
 
-/// An ISO date, `{"$numberLong":"…"}`, or a number of milliseconds.
+/// Writes an ISO date, `{"$numberLong":"…"}`, or a number of milliseconds.
 fn write_date(value: &[u8], out: &mut Vec<u8>) -> Option<Kind> {
     let milliseconds = match value.first()? {
         b'"' => date::read_iso(plain(value)?)?,
@@ -336,7 +341,7 @@ fn write_date(value: &[u8], out: &mut Vec<u8>) -> Option<Kind> {
     Some(Kind::DateTime)
 }
 
-/// `{"$binary":"…","$type":"00"}`
+/// Writes `{"$binary":"…","$type":"00"}`.
 fn write_binary_legacy(fields: &Fields<'_>, out: &mut Vec<u8>) -> Option<Kind> {
     let (base64, subtype) = fields.both("$binary", "$type")?;
     write_binary(base64, subtype, out)
@@ -356,7 +361,7 @@ fn write_binary(base64: &[u8], subtype: &[u8], out: &mut Vec<u8>) -> Option<Kind
     Some(Kind::Binary)
 }
 
-/// `{"$bson":"…","$type":"03"}`: any value, by its bytes in BSON.
+/// Writes `{"$bson":"…","$type":"03"}`: any value, by its bytes in BSON.
 fn write_raw(fields: &Fields<'_>, out: &mut Vec<u8>, depth: usize) -> Option<Kind> {
     let (base64, kind) = fields.both("$bson", "$type")?;
     let kind = Kind::from_byte(hex_byte(plain(kind)?)?)?;
@@ -367,7 +372,8 @@ fn write_raw(fields: &Fields<'_>, out: &mut Vec<u8>, depth: usize) -> Option<Kin
 }
 
 fn write_base64(value: &[u8], out: &mut Vec<u8>) -> Option<()> {
-    // MariaDB's and other writers' JSON may spell the slash as `\/`; nothing else in base64 can be escaped.
+    // JSON of MariaDB and other writers may have the slash as `\/`; nothing else in base64 can be
+    // escaped.
     let mut unescaped;
     let mut text = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     if text.contains(&b'\\') {
@@ -378,7 +384,7 @@ fn write_base64(value: &[u8], out: &mut Vec<u8>) -> Option<()> {
     BASE64.decode_vec(text, out).ok()
 }
 
-/// `{"$uuid":"00112233-4455-6677-8899-aabbccddeeff"}`
+/// Writes `{"$uuid":"00112233-4455-6677-8899-aabbccddeeff"}`.
 fn write_uuid(text: &[u8], out: &mut Vec<u8>) -> Option<Kind> {
     let hyphens = [8, 13, 18, 23];
     if text.len() != 36 || hyphens.iter().any(|at| text[*at] != b'-') {
@@ -416,7 +422,7 @@ fn write_string(value: &[u8], kind: Kind, out: &mut Vec<u8>) -> Option<Kind> {
     Some(kind)
 }
 
-/// The characters of a string that has no escapes.
+/// Returns the characters of a string without escapes.
 fn plain(value: &[u8]) -> Option<&[u8]> {
     let text = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     (!text.contains(&b'\\')).then_some(text)
@@ -426,7 +432,7 @@ fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }
 
-/// One or two hexadecimal digits.
+/// Reads one or two hexadecimal digits.
 fn hex_byte(digits: &[u8]) -> Option<u8> {
     if digits.is_empty() || digits.len() > 2 {
         return None;
@@ -434,7 +440,7 @@ fn hex_byte(digits: &[u8]) -> Option<u8> {
     digits.iter().try_fold(0, |byte, digit| Some(byte << 4 | (*digit as char).to_digit(16)? as u8))
 }
 
-/// An integer as a number or as a string of digits.
+/// Reads an integer as a number or as a string of digits.
 fn integer(value: &[u8]) -> Option<i64> {
     if let Some(digits) = plain(value) {
         return text(digits)?.parse().ok();
@@ -450,9 +456,9 @@ fn integer(value: &[u8]) -> Option<i64> {
     }
 }
 
-/// A double as a string: digits, `NaN`, `Infinity` or `-Infinity`. A number is let pass too.
+/// Reads a double as a string: digits, `NaN`, `Infinity` or `-Infinity`. A number is accepted too.
 fn double(value: &[u8]) -> Option<f64> {
-    let Some(spelled) = plain(value) else {
+    let Some(number) = plain(value) else {
         let number = Number::read(value).filter(|number| number.length == value.len())?;
         return Some(match number.value {
             NumberValue::Int32(number) => number.into(),
@@ -460,13 +466,13 @@ fn double(value: &[u8]) -> Option<f64> {
             NumberValue::Double(number) => number,
         });
     };
-    match spelled {
+    match number {
         b"NaN" => Some(f64::NAN),
         b"Infinity" => Some(f64::INFINITY),
         b"-Infinity" => Some(f64::NEG_INFINITY),
-        // The standard library would take other spellings of these, too.
-        _ if spelled.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')) => {
-            text(spelled)?.parse().ok()
+        // The standard library would accept other forms of these, too.
+        _ if number.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')) => {
+            text(number)?.parse().ok()
         }
         _ => None,
     }

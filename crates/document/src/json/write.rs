@@ -14,13 +14,14 @@ pub fn bson_to_json(document: Doc<'_>, out: &mut Vec<u8>) {
     write_document(document, out, 1);
 }
 
-/// Appends a single value as it stands in the text of a document, behind its name at the top.
+/// Appends a single value as in the text of a document, behind its name at the top level.
 pub fn value_to_json(value: Value<'_>, out: &mut Vec<u8>) {
     write_value(value, out, 1);
 }
 
-/// Appends what `JSON_COMPACT(JSON_EXTRACT(doc, '$._id'))` gives for a document with this `_id`: its text in the document.
-/// Numbers keep the spelling of their type (`1`, `1e0` and `1.0` are three texts).
+/// Appends the result of `JSON_COMPACT(JSON_EXTRACT(doc, '$._id'))` for a document with this `_id`:
+/// its text in the document. Numbers keep the notation of their type (`1`, `1e0` and `1.0` are
+/// three texts).
 pub fn id_text(id: Value<'_>, out: &mut Vec<u8>) {
     value_to_json(id, out);
 }
@@ -53,7 +54,7 @@ fn write_array(array: Doc<'_>, out: &mut Vec<u8>, level: usize) {
     out.push(b']');
 }
 
-/// Appends a field's name as documents spell it, with its quotes.
+/// Appends a field's name in its encoding, with its quotes.
 pub fn name_to_json(name: &str, out: &mut Vec<u8>) {
     write_name(name.as_bytes(), out);
     // The colon.
@@ -74,7 +75,7 @@ fn write_name(name: &[u8], out: &mut Vec<u8>) {
 #[inline]
 fn write_element(element: Element<'_>, out: &mut Vec<u8>, level: usize) {
     match element.value() {
-        // A value that does not decode reads as undefined, which a checked document has only where it says so.
+        // A malformed value is read as undefined, which a valid document has only with that type.
         Value::Undefined if element.kind != Kind::Undefined => write_raw(element.kind, element.raw_value(), out),
         value => write_value(value, out, level),
     }
@@ -105,7 +106,7 @@ fn write_value(value: Value<'_>, out: &mut Vec<u8>, level: usize) {
     }
 }
 
-/// The types that applications seldom use.
+/// Writes the types that applications seldom use.
 fn write_rare(value: Value<'_>, out: &mut Vec<u8>, level: usize) {
     match value {
         Value::Decimal128(number) if number.has_exact_text() => {
@@ -154,12 +155,12 @@ fn write_rare(value: Value<'_>, out: &mut Vec<u8>, level: usize) {
         Value::MinKey => out.extend_from_slice(b"{\"$minKey\":1}"),
         Value::MaxKey => out.extend_from_slice(b"{\"$maxKey\":1}"),
         Value::IllFormed { kind, raw } => write_raw(kind, raw, out),
-        // Spelled by `write_value`.
+        // Written by `write_value`.
         _ => {}
     }
 }
 
-/// A number with a point in it.
+/// Writes a number with a point in it.
 fn write_double(number: f64, out: &mut Vec<u8>) {
     if !number.is_finite() {
         let text = match number {
@@ -203,7 +204,7 @@ fn write_date(milliseconds: i64, out: &mut Vec<u8>) {
     }
 }
 
-/// A wrapper around one string.
+/// Writes a wrapper around one string.
 fn write_wrapped(name: &str, text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"");
     out.extend_from_slice(name.as_bytes());
@@ -212,7 +213,7 @@ fn write_wrapped(name: &str, text: &str, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// The wrapper for what has no spelling of its own.
+/// Writes the wrapper for a value without an encoding of its own.
 fn write_raw(kind: Kind, raw: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"$bson\":\"");
     write_base64(raw, out);
@@ -269,12 +270,12 @@ fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
 fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     out.resize(start + bytes.len().div_ceil(3) * 4, 0);
-    // The buffer has just the size that the encoding takes.
+    // The buffer has exactly the encoding's size.
     let written = STANDARD.encode_slice(bytes, &mut out[start..]).unwrap_or_default();
     out.truncate(start + written);
 }
 
-/// Whether an array's keys are `0`, `1`, `2` … and need no writing down.
+/// Returns whether an array's keys are `0`, `1`, `2` … and need not be written.
 fn has_plain_keys(array: Doc<'_>) -> bool {
     let mut expected = Counter::default();
     array.elements().all(|element| {
@@ -284,7 +285,7 @@ fn has_plain_keys(array: Doc<'_>) -> bool {
     })
 }
 
-/// A number that counts up in decimal digits.
+/// A counter in decimal digits.
 pub(super) struct Counter {
     digits: [u8; 10],
     start: usize,

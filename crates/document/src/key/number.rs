@@ -1,20 +1,22 @@
 //! Keys of numbers.
 //!
-//! The first byte is the class: zero, or so far above or below it as the magnitude is large.
+//! The first byte is the class: zero, or a distance above or below it that grows with the
+//! magnitude.
 //!
-//! | class | magnitude | bytes behind it |
+//! | class | magnitude | following bytes |
 //! |---|---|---|
-//! | 1 | below 1 | the double nearest on the side of zero: its bits, shifted left by one; perhaps a decimal tail |
+//! | 1 | below 1 | nearest double toward zero, shifted left by one; perhaps a decimal tail |
 //! | 2 to 9 | below 2^63 | whole part, shifted left by one, in 1 to 8 bytes; perhaps a fraction |
 //! | 10 | from 2^63 | as class 1 |
 //! | 11 | infinite | none |
 //!
-//! In classes 1 and 10 the bit shifted in says that the number is not exactly that double: it is a decimal, and its tail follows.
-//! In classes 2 to 9 the bit shifted in says that a fraction follows: 52 bits of it, then four bits that are zero if this is the
-//! whole fraction, and one if its decimal digits follow. Numbers below zero have all bytes behind the class inverted.
+//! In classes 1 and 10 the bit shifted in says that the number is not exactly that double: it is a
+//! decimal, and its tail follows. In classes 2 to 9 the bit shifted in says that a fraction
+//! follows: 52 bits of it, then four bits that are zero if this is the whole fraction, and one if
+//! its decimal digits follow. Numbers below zero have all bytes behind the class inverted.
 //!
-//! So a small whole number takes two bytes, a double about nine, and each decimal128 has its exact place between the doubles
-//! and int64s next to it, which is what a conversion to either could not give.
+//! So a small whole number takes two bytes, a double about nine, and each decimal128 has its exact
+//! place between the doubles and int64s next to it, which a conversion to either would lose.
 
 use super::lead;
 use crate::decimal::{Decimal128, Parts, scaled_to_f64};
@@ -22,7 +24,7 @@ use crate::number::{compare_magnitude, digits, power_of_ten};
 use std::cmp::Ordering;
 
 const CLASS_BELOW_ONE: u8 = 1;
-/// Class of a whole part of `n` bytes, less `n`.
+/// Class of a whole part of `n` bytes, minus `n`.
 const CLASS_WHOLE: u8 = 1;
 const CLASS_LARGE: u8 = 10;
 const CLASS_INFINITE: u8 = 11;
@@ -33,7 +35,7 @@ const DIGITS_MAX: i32 = 34;
 /// Bytes that hold any number of 34 digits.
 const COEFFICIENT_BYTES: usize = 15;
 
-/// Appends behind a number's class, inverting if the number is below zero.
+/// Appends bytes behind a number's class, inverted for a negative number.
 struct Writer<'o> {
     negative: bool,
     out: &'o mut Vec<u8>,
@@ -44,7 +46,7 @@ impl Writer<'_> {
         self.out.push(if self.negative { lead::ZERO - class } else { lead::ZERO + class });
     }
 
-    /// The low `width` bytes, 1 to 8, of a number.
+    /// Appends the low `width` bytes, 1 to 8, of a number.
     fn bytes(&mut self, number: u64, width: usize) {
         let flip = if self.negative { u64::MAX } else { 0 };
         self.out.extend_from_slice(&(number ^ flip).to_be_bytes()[8 - width..]);
@@ -56,7 +58,7 @@ impl Writer<'_> {
         self.bytes(coefficient as u64, 8);
     }
 
-    /// A whole part below 2^63 and whether a fraction follows.
+    /// Appends a whole part below 2^63 and whether a fraction follows.
     #[inline]
     fn whole(&mut self, whole: u64, has_fraction: bool) {
         let shifted = whole << 1 | u64::from(has_fraction);
@@ -65,7 +67,7 @@ impl Writer<'_> {
         self.bytes(shifted, width);
     }
 
-    /// The first 52 bits of a fraction and whether that is all of it.
+    /// Appends the first 52 bits of a fraction and whether that is all of it.
     fn fraction(&mut self, bits: u64, exact: bool) {
         self.bytes(bits << 4 | u64::from(!exact), 7);
     }
@@ -87,7 +89,7 @@ pub(super) fn encode_integer(number: i64, out: &mut Vec<u8>) {
     }
 }
 
-/// The whole number that has this key; `None` where there is a fraction, or it is out of range.
+/// Returns the integer with this key; `None` if there is a fraction, or it is out of range.
 pub(super) fn whole(key: &[u8]) -> Option<i64> {
     let (class, bytes) = key.split_first()?;
     if *class == lead::ZERO {
@@ -116,7 +118,7 @@ pub(super) fn encode_double(number: f64, out: &mut Vec<u8>) {
         writer.double(magnitude, true);
     } else if magnitude < (1u64 << 63) as f64 {
         let whole = magnitude as u64;
-        // Exact: a double from 1 on has 52 bits of fraction at the most.
+        // Exact: a double of at least 1 has at most 52 bits of fraction.
         let fraction = ((magnitude - whole as f64) * (1u64 << FRACTION_BITS) as f64) as u64;
         writer.whole(whole, fraction != 0);
         if fraction != 0 {
@@ -141,9 +143,9 @@ pub(super) fn encode_decimal(number: Decimal128, out: &mut Vec<u8>) {
     }
 }
 
-/// `coefficient × 10^exponent`, the coefficient not zero.
+/// Encodes `coefficient × 10^exponent`, the coefficient not zero.
 fn encode_finite(coefficient: u128, exponent: i32, mut writer: Writer<'_>) {
-    // The number is below 10^scale, and not below a tenth of it.
+    // The number is below 10^scale, and at least a tenth of it.
     let scale = digits(coefficient) as i32 + exponent;
     if scale <= 0 {
         return encode_beside_double(CLASS_BELOW_ONE, coefficient, exponent, writer);
@@ -170,8 +172,8 @@ fn encode_finite(coefficient: u128, exponent: i32, mut writer: Writer<'_>) {
     }
 }
 
-/// The first 52 bits of `numerator / denominator`, which is below 1, and what then remains of the numerator.
-/// The denominator is 10^33 at the most, so 18 bits are free to shift into.
+/// Returns the first 52 bits of `numerator / denominator`, which is below 1, and the remaining
+/// numerator. The denominator is at most 10^33, so 18 bits are free to shift into.
 fn binary_fraction(numerator: u128, denominator: u128) -> (u64, u128) {
     let (mut bits, mut rest) = (0, numerator);
     for step in [18, 17, 17] {
@@ -182,7 +184,7 @@ fn binary_fraction(numerator: u128, denominator: u128) -> (u64, u128) {
     (bits, rest)
 }
 
-/// The double nearest to the number on the side of zero, and a decimal tail if that is not all.
+/// Appends the nearest double toward zero, and a decimal tail if that is not exact.
 fn encode_beside_double(class: u8, coefficient: u128, exponent: i32, mut writer: Writer<'_>) {
     let (double, exact) = truncate_to_double(coefficient, exponent);
     writer.class(class);
@@ -195,7 +197,8 @@ fn encode_beside_double(class: u8, coefficient: u128, exponent: i32, mut writer:
     }
 }
 
-/// The largest double that is not above `coefficient × 10^exponent`, and whether it is equal.
+/// Returns the largest double that is not above `coefficient × 10^exponent`, and whether it is
+/// equal.
 fn truncate_to_double(coefficient: u128, exponent: i32) -> (f64, bool) {
     let nearest = scaled_to_f64(coefficient, exponent).min(f64::MAX);
     if nearest == 0.0 {

@@ -1,24 +1,29 @@
-//! Values back from keys, as far as a key has but one value.
+//! Decoding keys, if a key has only one value.
 
 use super::{lead, number, split};
 use crate::ObjectId;
 use crate::value::{Kind, Value};
 
-/// What a key says of its value.
+/// A decoded key.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Told<'k> {
+pub enum DecodedKey<'k> {
     Value(Value<'k>),
     /// A string or a symbol.
     Text(&'k str),
-    /// A whole number of any type.
-    Whole(i64),
-    /// Several values have this key, or it is not worth reading.
-    Nothing,
+    /// An integer of any type.
+    Integer(i64),
+    /// Several values have this key, or it is not worth decoding.
+    Ambiguous,
 }
 
-/// The value behind the first key of a row of keys, and what is behind it. `inverted`: it is one of a descending field. `scratch` holds
-/// the value's bytes where they are not in the key as they are. `None` for bytes that no value has.
-pub fn read<'s, 'k: 's>(keys: &'k [u8], inverted: bool, scratch: &'s mut Vec<u8>) -> Option<(Told<'s>, &'k [u8])> {
+/// Decodes the first of a row of keys. Returns its value and the rest. `inverted`: it is a
+/// descending field's. `scratch` receives the value's bytes if the key does not contain them
+/// unchanged. Returns `None` for malformed bytes.
+pub fn read<'s, 'k: 's>(
+    keys: &'k [u8],
+    inverted: bool,
+    scratch: &'s mut Vec<u8>,
+) -> Option<(DecodedKey<'s>, &'k [u8])> {
     let (key, rest) = split(keys, inverted)?;
     let key = match inverted {
         false => key,
@@ -28,18 +33,18 @@ pub fn read<'s, 'k: 's>(keys: &'k [u8], inverted: bool, scratch: &'s mut Vec<u8>
             &**scratch
         }
     };
-    Some((told(key)?, rest))
+    Some((decode(key)?, rest))
 }
 
-/// Whether [`read`] gives values of a kind as what they are.
-pub fn tells(kind: Kind) -> bool {
+/// Returns whether [`read`] returns values of a type exactly.
+pub fn is_decodable(kind: Kind) -> bool {
     matches!(kind, Kind::ObjectId | Kind::Boolean | Kind::DateTime | Kind::Timestamp | Kind::MinKey | Kind::MaxKey)
 }
 
-fn told(key: &[u8]) -> Option<Told<'_>> {
+fn decode(key: &[u8]) -> Option<DecodedKey<'_>> {
     let (first, behind) = key.split_first()?;
     let number = || Some(u64::from_be_bytes(*behind.first_chunk()?));
-    Some(Told::Value(match *first {
+    Some(DecodedKey::Value(match *first {
         lead::MIN_KEY => Value::MinKey,
         lead::MAX_KEY => Value::MaxKey,
         lead::FALSE => Value::Boolean(false),
@@ -52,14 +57,16 @@ fn told(key: &[u8]) -> Option<Told<'_>> {
         }
         lead::STRING => {
             let (_, text) = behind.split_last()?;
-            // Texts with bytes that keys spell in another way are rare.
+            // Texts with bytes that keys escape are rare.
             return Some(match memchr::memchr(1, text) {
-                None => std::str::from_utf8(text).map_or(Told::Nothing, Told::Text),
-                Some(_) => Told::Nothing,
+                None => std::str::from_utf8(text).map_or(DecodedKey::Ambiguous, DecodedKey::Text),
+                Some(_) => DecodedKey::Ambiguous,
             });
         }
-        lead::NUMBER_FIRST..=lead::NUMBER_LAST => return Some(number::whole(key).map_or(Told::Nothing, Told::Whole)),
-        _ => return Some(Told::Nothing),
+        lead::NUMBER_FIRST..=lead::NUMBER_LAST => {
+            return Some(number::whole(key).map_or(DecodedKey::Ambiguous, DecodedKey::Integer));
+        }
+        _ => return Some(DecodedKey::Ambiguous),
     }))
 }
 
@@ -69,7 +76,7 @@ mod tests {
     use crate::key::{encode, encode_descending};
 
     #[test]
-    fn keys_tell_what_but_one_value_has() {
+    fn keys_of_one_value_are_decoded() {
         let id = ObjectId([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0]);
         for value in [
             Value::MinKey,
@@ -83,7 +90,8 @@ mod tests {
             Value::String(""),
             Value::String("été"),
         ] {
-            let expected = if let Value::String(text) = value { Told::Text(text) } else { Told::Value(value) };
+            let expected =
+                if let Value::String(text) = value { DecodedKey::Text(text) } else { DecodedKey::Value(value) };
             for (inverted, write) in [(false, encode as fn(Value<'_>, &mut Vec<u8>)), (true, encode_descending)] {
                 let (mut keys, mut scratch) = (Vec::new(), Vec::new());
                 write(value, &mut keys);
@@ -94,19 +102,23 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_told_without_their_type() {
+    fn integers_are_decoded_without_their_type() {
         for number in [0, 1, -1, 127, 128, -128, 65_535, i64::from(i32::MAX), i64::from(i32::MIN), i64::MAX, -i64::MAX]
         {
             for (inverted, write) in [(false, encode as fn(Value<'_>, &mut Vec<u8>)), (true, encode_descending)] {
                 let (mut keys, mut scratch) = (Vec::new(), Vec::new());
                 write(Value::Int64(number), &mut keys);
-                assert_eq!(read(&keys, inverted, &mut scratch), Some((Told::Whole(number), &[][..])), "{number}");
+                assert_eq!(
+                    read(&keys, inverted, &mut scratch),
+                    Some((DecodedKey::Integer(number), &[][..])),
+                    "{number}"
+                );
             }
         }
     }
 
     #[test]
-    fn keys_of_several_values_tell_nothing() {
+    fn keys_of_several_values_are_ambiguous() {
         for value in [
             Value::Double(1.5),
             Value::Double(0.5),
@@ -119,7 +131,7 @@ mod tests {
         ] {
             let (mut keys, mut scratch) = (Vec::new(), Vec::new());
             encode(value, &mut keys);
-            assert_eq!(read(&keys, false, &mut scratch), Some((Told::Nothing, &[][..])), "{value:?}");
+            assert_eq!(read(&keys, false, &mut scratch), Some((DecodedKey::Ambiguous, &[][..])), "{value:?}");
         }
         assert_eq!(read(&[lead::OBJECT_ID, 1], false, &mut Vec::new()), None);
     }

@@ -1,10 +1,10 @@
-//! Where one value's key ends and the next one begins: keys are prefix-free, so a row of them can be taken apart again.
+//! Splitting a row of keys: keys are prefix-free, so each key's end is known.
 
 use super::{END, lead};
 use crate::DEPTH_MAX;
 
-/// The first key of a row of keys and what is behind it. `inverted`: it is one of a descending field. `None` for bytes that no
-/// value has.
+/// Returns the first of a row of keys and the rest. `inverted`: it is a descending field's. Returns
+/// `None` for malformed bytes.
 pub fn split(keys: &[u8], inverted: bool) -> Option<(&[u8], &[u8])> {
     let mut walk = Walk { bytes: keys, at: 0, flip: if inverted { 0xFF } else { 0 } };
     walk.value(0)?;
@@ -14,7 +14,7 @@ pub fn split(keys: &[u8], inverted: bool) -> Option<(&[u8], &[u8])> {
 struct Walk<'k> {
     bytes: &'k [u8],
     at: usize,
-    /// What bytes are inverted by.
+    /// The mask that inverts bytes.
     flip: u8,
 }
 
@@ -30,7 +30,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Goes behind the next end.
+    /// Skips to behind the next end mark.
     fn text(&mut self) -> Option<()> {
         let end = END ^ self.flip;
         let length = memchr::memchr(end, self.bytes.get(self.at..)?)?;
@@ -70,7 +70,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What is behind a number's class; see `number.rs`.
+    /// Skips the bytes behind a number's class; see `number.rs`.
     fn number(&mut self, first: u8) -> Option<()> {
         /// A scale of 2 bytes and a coefficient of 15.
         const TAIL: usize = 17;

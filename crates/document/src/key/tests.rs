@@ -89,7 +89,7 @@ proptest! {
     }
 
     #[test]
-    fn rows_of_keys_come_apart_again(
+    fn rows_of_keys_are_split_again(
         first in values(), second in values(), ascending in any::<[bool; 2]>()
     ) {
         let row = tuple_key(&[&first, &second], &ascending);

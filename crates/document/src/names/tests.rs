@@ -4,7 +4,7 @@ use crate::validate::{check, check_sent};
 use crate::{DocBuf, ValueBuf, doc};
 use proptest::prelude::*;
 
-/// A document whose names are these bytes.
+/// Returns a document whose names are these bytes.
 fn named(names: &[Vec<u8>], value: &ValueBuf) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = DocWriter::begin(&mut bytes);
@@ -37,7 +37,7 @@ fn how_names_are_escaped() {
     }
     assert_eq!(restore("n\u{10FFFF}é"), &b"n\xE9"[..]);
     assert_eq!(restore(&escape(MARK.as_bytes())), MARK.as_bytes());
-    // What nobody has escaped stays as it is.
+    // A text that was not escaped stays unchanged.
     assert_eq!(restore("\u{10FFFF}a\u{10FFFF}"), "\u{10FFFF}a\u{10FFFF}".as_bytes());
     assert_eq!(shown("'n\u{10FFFF}é'"), "'n\u{FFFD}'");
 }
@@ -113,7 +113,7 @@ proptest! {
         let before = check_sent(&bytes).is_ok();
         out.clear();
         let escaped = escape_document(&bytes, &mut out, usize::MAX);
-        // What passes the check is not changed.
+        // A document that passes the check is unchanged.
         prop_assert!(!before || escaped.is_ok_and(|size| out == bytes[..size]));
         bytes.truncate(at);
         let _ = escape_document(&bytes, &mut out, 64);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{DocBuf, array, doc};
 
-/// Everything [`Path::visit`] reports, in its order: the value and the array index.
+/// Returns everything that [`Path::visit`] reports, in its order: the value and the array index.
 fn reached(document: &DocBuf, path: &str, end: End) -> String {
     let path = Path::new(path);
     let mut all = Vec::new();

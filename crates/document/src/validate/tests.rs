@@ -33,7 +33,8 @@ fn depth_within_code_that_is_not_utf8() {
     assert!(!is_deeper_than(document.as_doc(), 171));
 }
 
-/// Checks the first error found in `bytes`, given in hexadecimal without the length prefix and the closing zero.
+/// Checks the first error found in `bytes`, given in hexadecimal without the length prefix and the
+/// closing zero.
 fn check_invalid(elements: &str, expected: Result<(), Invalid>) {
     let hex: Vec<char> = elements.chars().filter(|c| !c.is_whitespace()).collect();
     let body = hex.chunks(2).map(|pair| u8::from_str_radix(&pair.iter().collect::<String>(), 16).unwrap());
@@ -47,7 +48,7 @@ fn check_invalid(elements: &str, expected: Result<(), Invalid>) {
 }
 
 #[test]
-fn what_is_refused() {
+fn invalid_bytes_are_refused() {
     check_invalid("", Ok(()));
     check_invalid("0A 6100", Ok(()));
     check_invalid("14 6100", Err(Invalid::Kind(0x14)));
@@ -77,7 +78,7 @@ fn what_is_refused() {
     check_invalid("0F 6100 0E000000 FFFFFF7F 00 05000000 00", Err(Invalid::Length));
 }
 
-/// Reads everything there is to read; nothing in it may panic.
+/// Reads everything; nothing may panic.
 fn exercise(bytes: &[u8]) {
     let Some(document) = Doc::from_prefix(bytes) else {
         return;
@@ -146,7 +147,8 @@ fn accepted_by_bson(bytes: &[u8]) -> bool {
     bson::Document::from_reader(bytes).is_ok()
 }
 
-/// The `bson` crate looks into binary of subtype 2, which has a length of its own within, and refuses text that is not UTF-8.
+/// The `bson` crate reads the inner length of binary of subtype 2, and refuses text that is not
+/// UTF-8.
 fn is_refused_elsewhere(document: Doc<'_>) -> bool {
     document.values().any(|value| match value {
         Value::Binary { subtype, .. } => subtype == 2,
@@ -166,7 +168,7 @@ fn every_truncation_and_every_flipped_bit() {
         assert!(check(&whole[..length]).is_err(), "{length} bytes of {}", whole.len());
         let mut shorter = whole[..length].to_vec();
         exercise(&shorter);
-        // The same with a length prefix that claims just these bytes.
+        // The same with a length prefix of exactly these bytes.
         if length >= 5 {
             shorter[..4].copy_from_slice(&(length as u32).to_le_bytes());
             exercise(&shorter);
@@ -206,7 +208,8 @@ proptest! {
         let _ = check(&bytes);
     }
 
-    /// The check and the `bson` crate agree on documents with a few bytes changed, but for what the crate is lax or strict about.
+    /// The check and the `bson` crate agree on documents with a few bytes changed, except where the
+    /// crate is lax or strict.
     #[test]
     fn agrees_with_another_implementation(
         bytes in documents(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3)

@@ -1,4 +1,5 @@
-//! The keys of a `hashed` index: one per document, in which the hashed field's value stands as a number that says nothing of it.
+//! The keys of a `hashed` index: one per document, with the hash in place of the hashed field's
+//! value.
 
 use super::encode_field;
 use crate::IndexShape;
@@ -29,7 +30,7 @@ pub fn for_each_key(document: Doc<'_>, index: &IndexShape, give: &mut dyn FnMut(
     Ok(())
 }
 
-/// The value at a path. Error 16766 for an array there, or on the way.
+/// Returns the value at a path. Fails with 16766 for an array there, or on the way.
 fn reach<'a>(document: Doc<'a>, path: &str) -> Result<Option<Value<'a>>> {
     let mut current = Value::Document(document);
     let mut behind = 0;

@@ -1,41 +1,42 @@
-//! The keys of an index ordered by values: one per combination of a document's indexed fields, arrays taken apart; a field that
-//! is missing counts as null.
+//! The keys of an index ordered by values: one per combination of a document's indexed fields, with
+//! arrays expanded; a missing field counts as null.
 
 use crate::IndexField;
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 use smallvec::SmallVec;
 
-/// Where the search for one field has got to.
+/// The state of the search for one field.
 #[derive(Clone, Copy)]
 enum Part<'a> {
-    /// This much of the path is left, from the current document on.
+    /// The rest of the path, from the current document on.
     Path(&'a str),
-    /// This much of the path is left, from this element on that a number in the path has picked.
+    /// The rest of the path, from the element on that a number in the path has selected.
     Picked(Value<'a>, &'a str),
     Value(Value<'a>),
     Missing,
 }
 
-/// What following a path up to the first array comes to.
-enum Reached<'a> {
+/// The result of following a path up to the first array.
+enum Followed<'a> {
     Value(Value<'a>),
     Missing,
-    /// An array, its name, and what is left of the path behind it.
+    /// An array, its name, and the rest of the path behind it.
     Array(Doc<'a>, &'a str, &'a str),
 }
 
-/// A field that has come to an array.
+/// A field whose path has met an array.
 struct InArray<'a> {
-    /// Its place among the index's fields.
+    /// The field's number in the index.
     at: usize,
-    /// What is left of its path.
+    /// The rest of its path.
     rest: &'a str,
 }
 
 type Parts<'a> = SmallVec<[Part<'a>; 4]>;
 
-/// Gives the values behind each of a document's keys, in the order of the fields. Error 171 when two of the fields are arrays.
+/// Calls `give` with the values of each of a document's keys, in the order of the fields. Fails
+/// with 171 if two of the fields are different arrays.
 pub fn for_each_key<'a>(
     document: Doc<'a>,
     fields: &'a [IndexField],
@@ -55,27 +56,27 @@ fn expand<'a>(
     arrays: &mut u64,
     give: &mut dyn FnMut(&[Value<'a>]),
 ) -> Result<()> {
-    // All fields that meet an array here must meet the same one; they are taken apart together.
+    // All fields that meet an array here must meet the same one; they are expanded together.
     let mut array: Option<(Doc<'a>, &'a str)> = None;
     let mut in_array: SmallVec<[InArray<'a>; 4]> = SmallVec::new();
-    // An array that was picked by its position stays whole.
+    // An array that was selected by its position stays whole.
     let mut whole = false;
     for at in 0..parts.len() {
         let reached = match parts[at] {
             Part::Path(path) => follow(document, path),
             Part::Picked(Value::Array(array), rest) => {
                 whole = true;
-                Reached::Array(array, name_before(&fields[at].path, rest), rest)
+                Followed::Array(array, name_before(&fields[at].path, rest), rest)
             }
-            Part::Picked(value, "") => Reached::Value(value),
+            Part::Picked(value, "") => Followed::Value(value),
             Part::Picked(Value::Document(inner), rest) => follow(inner, rest),
-            Part::Picked(..) => Reached::Missing,
+            Part::Picked(..) => Followed::Missing,
             Part::Value(_) | Part::Missing => continue,
         };
         match reached {
-            Reached::Value(value) => parts[at] = Part::Value(value),
-            Reached::Missing => parts[at] = Part::Missing,
-            Reached::Array(found, name, rest) => {
+            Followed::Value(value) => parts[at] = Part::Value(value),
+            Followed::Missing => parts[at] = Part::Missing,
+            Followed::Array(found, name, rest) => {
                 if let Some((other, first)) = array
                     && other.as_bytes().as_ptr() != found.as_bytes().as_ptr()
                 {
@@ -94,7 +95,8 @@ fn expand<'a>(
     };
     let mut elements = array.values().peekable();
     if elements.peek().is_none() {
-        // An empty array is undefined to an index on itself, and missing to one on what lies in it.
+        // An empty array counts as undefined in an index on the array, and as missing in an index
+        // on a field within.
         for field in &in_array {
             parts[field.at] = if field.rest.is_empty() { Part::Value(Value::Undefined) } else { Part::Missing };
         }
@@ -119,9 +121,10 @@ fn expand<'a>(
     Ok(())
 }
 
-/// How to go on in an array: from the element that a number in the path picks, else from the one in hand.
+/// Continues in an array: at the element that a number in the path selects, or at the current one.
 ///
-/// Error 16746 where the number is a field's name in the latter as well: a lookup could mean either.
+/// Fails with 16746 if the number is also a field's name in the current element, since a lookup
+/// could mean either.
 fn pick<'a>(array: Doc<'a>, inner: Doc<'a>, rest: &'a str) -> Result<Part<'a>> {
     let (name, behind) = rest.split_once('.').unwrap_or((rest, ""));
     steps::bytes(array.size() / 16);
@@ -137,7 +140,7 @@ fn is_position(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The name in a path that stands in front of what is left of it.
+/// Returns the component of a path in front of its rest.
 fn name_before<'a>(path: &'a str, rest: &str) -> &'a str {
     let before = path.strip_suffix(rest).unwrap_or(path).trim_end_matches('.');
     before.rsplit('.').next().unwrap_or(before)
@@ -158,15 +161,15 @@ fn give_key<'a>(parts: &Parts<'a>, sparse: bool, give: &mut dyn FnMut(&[Value<'a
 }
 
 /// Follows a path up to its end or to an array.
-fn follow<'a>(mut document: Doc<'a>, mut path: &'a str) -> Reached<'a> {
+fn follow<'a>(mut document: Doc<'a>, mut path: &'a str) -> Followed<'a> {
     loop {
         let (name, rest) = path.split_once('.').unwrap_or((path, ""));
         match document.get(name) {
-            None => return Reached::Missing,
-            Some(Value::Array(array)) => return Reached::Array(array, name, rest),
-            Some(value) if rest.is_empty() => return Reached::Value(value),
+            None => return Followed::Missing,
+            Some(Value::Array(array)) => return Followed::Array(array, name, rest),
+            Some(value) if rest.is_empty() => return Followed::Value(value),
             Some(Value::Document(inner)) => (document, path) = (inner, rest),
-            Some(_) => return Reached::Missing,
+            Some(_) => return Followed::Missing,
         }
     }
 }

@@ -1,6 +1,7 @@
-//! The keys of a `2d` index: one per pair of numbers, the bits of the two by turns, and behind it what the other fields hold.
+//! The keys of a `2d` index: one per pair of numbers, with the bits of the two interleaved,
+//! followed by the other fields' values.
 //!
-//! A document without a place has none. Several values of another field count as one array.
+//! A document without a point has none. Several values of another field count as one array.
 
 use super::encode_field;
 use crate::{IndexField, IndexShape};
@@ -12,7 +13,7 @@ use steps::Counted;
 use store::geo_keys;
 use store::index_kind::PlaneOptions;
 
-/// The part of a key that a cell makes.
+/// Appends a cell's part of a key.
 pub fn encode_cell(cell: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&cell.to_be_bytes());
 }
@@ -26,11 +27,11 @@ pub fn for_each_key(
     let Some((field, others)) = index.fields.split_first() else { return Ok(()) };
     let others: Vec<(DocBuf, &IndexField)> = others.iter().map(|other| (values(document, other), other)).collect();
     let mut key = Vec::new();
-    geo_keys::on_plane(document, &field.path, &geo_keys::grid(options), &mut |cell, place| {
+    geo_keys::on_plane(document, &field.path, &geo_keys::grid(options), &mut |cell, geometry| {
         steps::step();
         key.clear();
         encode_cell(cell, &mut key);
-        let mut chosen = vec![place];
+        let mut chosen = vec![geometry];
         for (found, other) in &others {
             let value = match found.as_doc().elements().take(2).count() {
                 0 => Value::Null,
@@ -44,7 +45,7 @@ pub fn for_each_key(
     })
 }
 
-/// All values at a path, arrays taken apart, as an array.
+/// Returns all values at a path, with arrays expanded, as an array.
 fn values(document: Doc<'_>, field: &IndexField) -> DocBuf {
     let mut found = DocBuf::new();
     let mut count = 0;

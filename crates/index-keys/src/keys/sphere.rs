@@ -1,6 +1,7 @@
-//! The keys of a `2dsphere` index: one per cell that covers a place, combined with each value of the other fields.
+//! The keys of a `2dsphere` index: one per cell that covers a geometry, combined with each value of
+//! the other fields.
 //!
-//! A document without any of the places has none.
+//! A document without any geometry has none.
 
 use super::encode_field;
 use crate::{IndexField, IndexShape};
@@ -11,10 +12,10 @@ use std::ops::ControlFlow;
 use store::index_kind::SphereOptions;
 use store::{FieldKind, geo_keys};
 
-/// In front of a cell's number, so that cells stand behind documents without a place.
+/// The byte in front of a cell's number; it sorts cells behind documents without a geometry.
 const CELL: u8 = 0x80;
 
-/// Part of a key: its bytes, and the value they stand for.
+/// Part of a key: its bytes, and the value they encode.
 type Part<'a> = (Vec<u8>, Value<'a>);
 
 pub fn for_each_key(
@@ -45,16 +46,16 @@ pub fn for_each_key(
     Ok(())
 }
 
-/// The part of a key that a cell makes.
+/// Appends a cell's part of a key.
 pub fn encode_cell(cell: u64, out: &mut Vec<u8>) {
     out.push(CELL);
     out.extend_from_slice(&cell.to_be_bytes());
 }
 
-/// The length of what [`encode_cell`] writes.
+/// The length of a cell's part.
 pub const CELL_BYTES: usize = 9;
 
-/// Whether a cell is next in a key, and not what stands for a missing place.
+/// Returns whether a key continues with a cell, not with the null of a missing geometry.
 pub fn is_cell(key: &[u8]) -> bool {
     key.first() == Some(&CELL)
 }
@@ -65,18 +66,19 @@ fn missing(field: &IndexField) -> Part<'static> {
     (bytes, Value::Null)
 }
 
-/// The cells of all places of a field. Error 16755 for what is no place.
+/// Returns the cells of all geometries of a field. Fails with 16755 for a value that is no
+/// geometry.
 fn cells<'a>(document: Doc<'a>, field: &IndexField, options: &SphereOptions) -> Result<Vec<Part<'a>>> {
     let mut parts = Vec::new();
-    geo_keys::on_sphere(document, &field.path, options, &mut |cell, place| {
+    geo_keys::on_sphere(document, &field.path, options, &mut |cell, geometry| {
         let mut bytes = Vec::with_capacity(9);
         encode_cell(cell, &mut bytes);
-        parts.push((bytes, place));
+        parts.push((bytes, geometry));
     })?;
     Ok(parts)
 }
 
-/// The values of a field that is no place, arrays taken apart.
+/// Returns the values of another field, with arrays expanded.
 fn values<'a>(document: Doc<'a>, field: &IndexField) -> Vec<Part<'a>> {
     let mut parts = Vec::new();
     let _ = Path::new(&field.path).visit_keys(document, &mut |key| {
@@ -89,7 +91,7 @@ fn values<'a>(document: Doc<'a>, field: &IndexField) -> Vec<Part<'a>> {
     parts
 }
 
-/// Gives every combination of the fields' parts.
+/// Calls `give` with every combination of the fields' parts.
 fn combine<'a>(
     fields: &[Vec<Part<'a>>],
     key: &mut Vec<u8>,

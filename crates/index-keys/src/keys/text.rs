@@ -1,7 +1,8 @@
 //! The keys of a text index: one per term of the document, with the term's score.
 //!
-//! In front of the term stand the values of the fields before it, behind the score those of the fields after it. TermIntervals are in
-//! descending order, so that a scan backward meets them in ascending order, and the best document of each first.
+//! The term follows the values of the fields before it; the score and the values of the fields
+//! after it follow. Terms are in descending order, so that a backward scan finds them in ascending
+//! order, with the best document of each first.
 
 use super::{encode_directed, encode_field};
 use crate::{IndexField, IndexShape};
@@ -10,7 +11,7 @@ use error::Result;
 use md5::{Digest, Md5};
 use std::borrow::Cow;
 
-/// TermIntervals longer than this many bytes are kept by their beginning and a hash.
+/// Longer terms (in bytes) are stored as their beginning and a hash.
 const TERM_BYTES_MAX: usize = 256;
 const TERM_BYTES_KEPT: usize = 224;
 
@@ -44,7 +45,7 @@ pub fn encode_term(term: &str, out: &mut Vec<u8>) {
     encode_directed(Value::String(&shortened(term)), false, &Collation::SIMPLE, out);
 }
 
-/// Whether a term's part of a key is the term's alone.
+/// Returns whether a term's part of a key identifies the term.
 pub fn is_whole(term: &str) -> bool {
     term.len() <= TERM_BYTES_MAX
 }

@@ -1,6 +1,7 @@
-//! The keys of a wildcard index: the path and the value of every field that has no fields of its own.
+//! The keys of a wildcard index: the path and the value of every field without inner fields.
 //!
-//! Arrays are taken apart, but for those directly within an array; what lies in their documents is filed under the path without positions.
+//! Arrays are expanded, except those directly within an array; fields of their documents have paths
+//! without positions.
 
 use super::{encode, encode_field};
 use crate::{IndexField, IndexShape};
@@ -20,7 +21,7 @@ pub fn for_each_key(
     Ok(())
 }
 
-/// The start of all keys of a path.
+/// Appends the prefix of all keys of a path.
 pub fn encode_path(path: &str, out: &mut Vec<u8>) {
     encode(Value::String(path), out);
 }

@@ -20,7 +20,7 @@ pub fn cover(plan: &mut SqlitePlan, query: &Query<'_>) {
     let tells = |kind: Kind| match kind {
         Kind::String => exact.texts,
         kind if kind.is_number() => exact.numbers,
-        kind => document::key::tells(kind),
+        kind => document::key::is_decodable(kind),
     };
     let requested = requested_fields(fields.iter().map(|field| field.path.as_str()), query, tells);
     scan.covered = requested.map(|requested| CoveredFields { requested, gave_up: AtomicBool::new(false) });

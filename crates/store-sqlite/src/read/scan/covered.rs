@@ -8,7 +8,7 @@ use super::{Slice, SliceEnd};
 use crate::catalog::multikey::ExactKeyTypes;
 use crate::failure::Attempt;
 use crate::plan::{CoveredFields, IndexScan};
-use document::key::Told;
+use document::key::DecodedKey;
 use document::{Doc, DocWriter};
 use index_keys::IndexField;
 use std::sync::atomic::Ordering;
@@ -107,10 +107,10 @@ impl KeyDecoder {
             }
             let (told, rest) = document::key::read(key, !field.ascending, &mut self.scratch)?;
             match told {
-                Told::Value(value) => writer.append(&field.path, value),
-                Told::Text(text) if exact.texts => writer.append(&field.path, text),
-                Told::Whole(number) if exact.numbers => writer.append(&field.path, i32::try_from(number).ok()?),
-                Told::Text(_) | Told::Whole(_) | Told::Nothing => return None,
+                DecodedKey::Value(value) => writer.append(&field.path, value),
+                DecodedKey::Text(text) if exact.texts => writer.append(&field.path, text),
+                DecodedKey::Integer(number) if exact.numbers => writer.append(&field.path, i32::try_from(number).ok()?),
+                DecodedKey::Text(_) | DecodedKey::Integer(_) | DecodedKey::Ambiguous => return None,
             }
             key = rest;
         }

@@ -90,7 +90,7 @@ impl<'c> PrefixReader<'c> {
         let blob = self.blob.insert(blob.ok()?);
         self.bytes.resize(count, 0);
         let read = blob.read_at(&mut self.bytes, 0).ok()?;
-        Some(Doc::of_beginning(self.bytes.get(..read)?, &mut self.beginning))
+        Some(Doc::from_truncated(self.bytes.get(..read)?, &mut self.beginning))
     }
 }
 
