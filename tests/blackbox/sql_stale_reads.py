@@ -204,7 +204,7 @@ def check(folder: Path, seconds: float, foreign_writes: str) -> tuple[Checker, d
     mariadb = MariadbServer(folder / "m", LOGGING + STRICT * (foreign_writes == "strict")).start()
     mariadb.url = mariadb.tcp_url
     port = free_port()
-    options = ("--sql-listen", f"127.0.0.1:{port}", "--threads", "2", "--cache", "both", "--foreign-writes", foreign_writes)
+    options = ("--sql-listen", f"127.0.0.1:{port}", "--threads", "2", "--cache", "both", "--external-writes", foreign_writes)
     selkie = SelkieServer(folder / "s", mariadb, options).start()
     try:
         mariadb.sql("CREATE DATABASE d")

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.selkie_only
 @pytest.fixture
 def cached(own_server, store):
     # The shared MariaDB keeps no binary log, and nobody else writes there.
-    return own_server(*(("--cache", "both", "--foreign-writes", "none") if "mariadb" in store else ("--cache", "documents")))
+    return own_server(*(("--cache", "both", "--external-writes", "none") if "mariadb" in store else ("--cache", "documents")))
 
 
 def figures(client) -> dict:
@@ -102,7 +102,7 @@ def test_after_a_write_every_answer_is_new(cached, database_name, write):
 def test_listeners_have_modes_of_their_own(own_server, store, tmp_path, database_name):
     socket, settings = tmp_path / "off.sock", tmp_path / "selkie.toml"
     settings.write_text(f'[cache]\nlisteners = ["{socket} = off"]\n')
-    mode = ("--cache", "both", "--foreign-writes", "none") if "mariadb" in store else ("--cache", "documents")
+    mode = ("--cache", "both", "--external-writes", "none") if "mariadb" in store else ("--cache", "documents")
     server = own_server(*mode, "--config", str(settings), "--listen", str(socket))
     with server.client() as cached, pymongo.MongoClient(f"mongodb://{quote_plus(str(socket))}") as plain:
         cached[database_name].c.insert_many([{"_id": n} for n in range(300)])

@@ -21,7 +21,7 @@ FILTERS = [
 
 
 def test_answers_are_those_of_the_store(own_server, store, database_name):
-    mode = ("both", "--foreign-writes", "none") if "mariadb" in store else ("documents",)
+    mode = ("both", "--external-writes", "none") if "mariadb" in store else ("documents",)
     client = pymongo.MongoClient(own_server("--cache", *mode).uri)
     collection, chance = client[database_name].c, random.Random(7)
 

@@ -77,7 +77,7 @@ def test_what_sql_writes_is_seen(own_server, mariadb_with, mode):
 
 def test_with_strict_following_it_is_seen_at_once(own_server, mariadb_with):
     mariadb = mariadb_with(*STRICT)
-    server = own_server("--cache", "documents", "--foreign-writes", "strict", mariadb=mariadb)
+    server = own_server("--cache", "documents", "--external-writes", "strict", mariadb=mariadb)
     with server.client() as client, mariadb.connect() as connection, connection.cursor() as sql:
         c = client.strict.c
         c.insert_one({"_id": 1, "v": 0})
@@ -162,11 +162,11 @@ def test_what_was_kept_is_given_for_a_while_if_that_is_allowed(own_server, maria
 def test_it_says_what_to_configure(mariadb_with):
     mariadb = mariadb_with()
     serve = ("serve", "--listen", "127.0.0.1:0", "--mariadb", mariadb.url(), "--cache", "documents")
-    refuses(*serve, says=("log_bin", "binlog_format=ROW", "--foreign-writes none"))
+    refuses(*serve, says=("log_bin", "binlog_format=ROW", "--external-writes none"))
     mariadb.sql("CREATE USER poor@localhost IDENTIFIED BY 'x'")
     logging = mariadb_with(*LOGGING)
     logging.sql("CREATE USER poor@localhost IDENTIFIED BY 'x'")
     logging.sql("GRANT ALL ON app.* TO poor@localhost")
     url = logging.url().replace("root@", "poor:x@")
     refuses("serve", "--listen", "127.0.0.1:0", "--mariadb", url, "--cache", "documents", says=("GRANT", "REPLICATION SLAVE"))
-    refuses(*serve[:3], "--mariadb", logging.url(), "--cache", "both", "--foreign-writes", "strict", says=("rpl_semi_sync_master_enabled",))
+    refuses(*serve[:3], "--mariadb", logging.url(), "--cache", "both", "--external-writes", "strict", says=("rpl_semi_sync_master_enabled",))

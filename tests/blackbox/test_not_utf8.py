@@ -176,7 +176,7 @@ def test_names_are_restored_after_a_restart(own_server, database_name):
 
 @pytest.mark.selkie_only
 def test_kept_replies_have_names_as_they_were_sent(own_server, database_name, store):
-    server = own_server("--cache", "both" if store == "mariadb" else "documents", "--foreign-writes", "none")
+    server = own_server("--cache", "both" if store == "mariadb" else "documents", "--external-writes", "none")
     with Wire(server.port) as wire:
         wire.database = database_name
         written = [{"_id": number, NAME: TEXT * 20} for number in range(400)]

@@ -111,7 +111,7 @@ def test_many_clients_and_one_post(db, server):
 @pytest.mark.selkie_only
 def test_readers_with_a_cache_see_every_push(own_server, store, database_name):
     """Whether or not the post is in Selkie's cache just then, who reads after a push has been acknowledged sees it."""
-    options = ("--cache", "both", "--foreign-writes", "none") if store == "mariadb" else ("--cache", "documents")
+    options = ("--cache", "both", "--external-writes", "none") if store == "mariadb" else ("--cache", "documents")
     server = own_server(*options)
     stop, failed = threading.Event(), []
 

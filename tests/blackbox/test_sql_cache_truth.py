@@ -349,7 +349,7 @@ class Servers:
         self.selkies, self.through = [], []
         for number, foreign_writes in enumerate(("none", "follow")):
             port = free_port()
-            options = ("--sql-listen", f"127.0.0.1:{port}", "--threads", "2", "--cache", "both", "--foreign-writes", foreign_writes)
+            options = ("--sql-listen", f"127.0.0.1:{port}", "--threads", "2", "--cache", "both", "--external-writes", foreign_writes)
             selkie = SelkieServer(folder / f"s{number}", self.mariadb, options).start()
             self.selkies.append(selkie)
             self.through.append(Run(self.mariadb, port, f"d{number + 2}", Figures(selkie)))

@@ -90,7 +90,7 @@ def meanwhile(*actions):
 
 def alone(store: str) -> tuple[str, ...]:
     """Where a cache need not look for writes by others."""
-    return ("--foreign-writes", "none") if store == "mariadb" else ()
+    return ("--external-writes", "none") if store == "mariadb" else ()
 
 
 @pytest.mark.parametrize("mode", ["results", "documents", "both"])
@@ -124,7 +124,7 @@ def strict_mariadb(tmp_path) -> MariadbServer:
 def test_with_a_cache_and_sql_beside_it(own_server, strict_mariadb):
     """MariaDB tells what was written before the writer knows that it was. Tolerated is what a reader sees before either knows: MariaDB shows
     a change a moment before the log has been read."""
-    server = own_server("--cache", "documents", "--foreign-writes", "strict", mariadb=strict_mariadb)
+    server = own_server("--cache", "documents", "--external-writes", "strict", mariadb=strict_mariadb)
     printed = truth(server.uri, 5, "--reads", "93", "--sql", strict_mariadb.tcp_url(), "--until-told")
     assert "  write by SQL\n" in printed
 

@@ -1,4 +1,4 @@
-//! What proves the password, by plugin.
+//! Proofs of a password, by authentication plugin.
 //!
 //! Sources: <https://mariadb.com/kb/en/authentication-plugin-mysql_native_password/>,
 //! <https://mariadb.com/kb/en/authentication-plugin-ed25519/>
@@ -11,7 +11,7 @@ use sha2::Sha512;
 
 pub const NATIVE: &str = "mysql_native_password";
 pub const ED25519: &str = "client_ed25519";
-/// The operating system vouches for the user of a Unix socket; nothing is sent.
+/// The operating system authenticates the user of a Unix socket; nothing is sent.
 pub const UNIX_SOCKET: &str = "auth_socket";
 
 /// `SHA1(password) XOR SHA1(scramble, SHA1(SHA1(password)))`; empty for an empty password.
@@ -25,7 +25,7 @@ pub fn native_password(password: &[u8], scramble: &[u8]) -> Vec<u8> {
     once.iter().zip(mixed.iter()).map(|(a, b)| a ^ b).collect()
 }
 
-/// An Ed25519 signature over the scramble, by the key that the password's hash expands to.
+/// An Ed25519 signature of the scramble with the key derived from the password.
 pub fn ed25519(password: &[u8], scramble: &[u8]) -> [u8; 64] {
     let expanded = Sha512::digest(password);
     let (mut low, mut high) = ([0; 32], [0; 32]);
@@ -66,7 +66,7 @@ mod tests {
         let scramble = b"abcdefghijklmnopqrst";
         assert!(native_password(b"", scramble).is_empty());
         let proof = native_password(b"secret", scramble);
-        // What the server does: XOR with SHA1(scramble, stored), hash, compare with what is stored.
+        // As the server does: XOR with SHA1(scramble, stored), hash, compare with the stored hash.
         let stored = Sha1::digest(Sha1::digest(b"secret"));
         let mixed = Sha1::new().chain_update(scramble).chain_update(stored).finalize();
         let once: Vec<u8> = proof.iter().zip(mixed.iter()).map(|(a, b)| a ^ b).collect();

@@ -1,4 +1,4 @@
-//! The server asks for another authentication plugin.
+//! The server's request for another authentication plugin.
 //!
 //! Source: <https://mariadb.com/kb/en/connection/#authentication-switch-request>
 
@@ -7,7 +7,7 @@ use crate::{END, Malformed, Reader};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuthSwitch<'a> {
     pub plugin: &'a [u8],
-    /// The plugin's own bytes, as a rule a scramble and a zero.
+    /// The plugin's data, usually a scramble and a zero.
     pub data: &'a [u8],
 }
 

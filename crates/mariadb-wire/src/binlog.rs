@@ -1,10 +1,13 @@
-//! The binary log as a replica gets it: events, and what is asked and answered around them.
+//! The binary log as a replica receives it: events, and the requests and replies around them.
 //!
-//! What comes in are the packets that follow COM_BINLOG_DUMP ([`packet`]); what goes out are events that borrow from them. An event's
-//! header and checksum are read by [`event`]; its body by the file named after it: [`format`], [`gtid`], [`control`] (rotations, heartbeats …),
-//! [`query`], [`table_map`] and [`rows`], whose values are told apart by [`column`]. [`compressed`] undoes `log_bin_compress`.
+//! What comes in are the packets that follow COM_BINLOG_DUMP ([`packet`]); what goes out are events
+//! that borrow from them. [`event`] decodes an event's header and checksum. The file named after an
+//! event decodes its body: [`format`], [`gtid`], [`control`] (rotations, heartbeats …), [`query`],
+//! [`table_map`] and [`rows`], whose values [`column`] delimits. [`compressed`] undoes
+//! `log_bin_compress`.
 //!
-//! MariaDB's dialect alone is spoken: GTIDs of three numbers, types 160 to 171. Events that are not named here are skipped by their length.
+//! Only MariaDB's dialect is supported: GTIDs of three numbers, types 160 to 171. Other events are
+//! skipped by their length.
 //!
 //! Source: <https://mariadb.com/kb/en/replication-protocol/>
 

@@ -1,4 +1,4 @@
-//! What both ends can do. The upper 32 bits are MariaDB's own.
+//! Capabilities of client and server. The upper 32 bits are MariaDB's own.
 //!
 //! Source: <https://mariadb.com/kb/en/connection/#capabilities>
 
@@ -8,7 +8,8 @@ use std::ops::{BitAnd, BitOr};
 pub struct Capabilities(pub u64);
 
 impl Capabilities {
-    /// Set by servers other than MariaDB 10.2 and later; where it is missing, the extended capabilities follow.
+    /// Set by servers other than MariaDB 10.2 and later. If it is missing, the extended
+    /// capabilities follow.
     pub const CLIENT_MYSQL: Capabilities = Capabilities(1);
     /// `affected rows` counts the rows found, not those changed.
     pub const FOUND_ROWS: Capabilities = Capabilities(1 << 1);
@@ -33,12 +34,12 @@ impl Capabilities {
         self.0 & other.0 == other.0
     }
 
-    /// The capabilities that MySQL knows too.
+    /// Returns the capabilities that MySQL knows too.
     pub fn low(self) -> u32 {
         self.0 as u32
     }
 
-    /// MariaDB's own.
+    /// Returns MariaDB's own capabilities.
     pub fn extended(self) -> u32 {
         (self.0 >> 32) as u32
     }

@@ -1,4 +1,4 @@
-//! The definition of a result set's column or of a placeholder.
+//! The definition of a column of a result set, or of a parameter.
 //!
 //! Source: <https://mariadb.com/kb/en/result-set-packets/#column-definition-packet>
 
@@ -20,7 +20,7 @@ impl<'a> ColumnDefinition<'a> {
         }
         let name = reader.length_encoded_bytes()?;
         reader.length_encoded_bytes()?;
-        // Length of the fixed part, collation, display width.
+        // The length of the fixed part, collation, display width.
         reader.length_encoded()?;
         reader.u16()?;
         reader.u32()?;

@@ -28,7 +28,7 @@ pub fn push(param: Param<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Takes rows that [`push`] has appended apart again.
+/// Decodes rows that [`push`] has appended.
 #[derive(Clone, Debug)]
 pub struct Rows<'a> {
     values: Reader<'a>,
@@ -40,7 +40,7 @@ impl<'a> Rows<'a> {
         Rows { values: Reader::new(bytes, "bulk rows"), types }
     }
 
-    /// The parameters of the next row; `None` behind the last.
+    /// Returns the parameters of the next row; `None` after the last.
     pub fn next_row<C: FromIterator<Param<'a>>>(&mut self) -> Result<Option<C>, Malformed> {
         if self.values.is_empty() || self.types.is_empty() {
             return Ok(None);

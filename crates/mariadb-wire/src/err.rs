@@ -1,4 +1,4 @@
-//! Failure.
+//! ERR: a failure.
 //!
 //! Source: <https://mariadb.com/kb/en/err_packet/>, error codes: <https://mariadb.com/kb/en/mariadb-error-codes/>
 
@@ -7,7 +7,7 @@ use crate::{ERR, Malformed, Reader};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrPacket<'a> {
     pub code: u16,
-    /// Five letters and digits; empty before the handshake is over.
+    /// The SQLSTATE: five letters and digits; empty before the handshake is complete.
     pub sql_state: &'a [u8],
     pub message: &'a [u8],
 }

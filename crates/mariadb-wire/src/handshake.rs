@@ -6,7 +6,7 @@ use crate::{Capabilities, Malformed, Reader};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handshake<'a> {
-    /// As sent; MariaDB 10 puts `5.5.5-` before its own version.
+    /// As sent; MariaDB 10 prefixes its own version with `5.5.5-`.
     pub server_version: &'a [u8],
     pub connection_id: u32,
     pub scramble: [u8; 20],
@@ -49,7 +49,7 @@ impl<'a> Handshake<'a> {
         Ok(Handshake { server_version, connection_id, scramble, capabilities, collation, status, auth_plugin })
     }
 
-    /// `10.11.19` for MariaDB; `None` when another server is speaking.
+    /// Returns `10.11.19` for MariaDB; `None` for another server.
     pub fn mariadb_version(&self) -> Option<(u16, u16, u16)> {
         let text = std::str::from_utf8(self.server_version).ok()?;
         if !text.contains("MariaDB") {

@@ -1,4 +1,4 @@
-//! The client's answer to the handshake, and the request for TLS that may come before it.
+//! The client's response to the handshake, and the request for TLS that may precede it.
 //!
 //! Source: <https://mariadb.com/kb/en/connection/#handshake-response-packet>
 
@@ -8,7 +8,7 @@ use crate::reader::write_bytes;
 #[derive(Clone, Copy, Debug)]
 pub struct HandshakeResponse<'a> {
     pub capabilities: Capabilities,
-    /// The largest packet the client is going to send, in bytes.
+    /// The largest packet that the client will send, in bytes.
     pub packet_bytes_max: u32,
     pub collation: u8,
     pub user: &'a str,
@@ -21,7 +21,8 @@ pub struct HandshakeResponse<'a> {
 impl HandshakeResponse<'_> {
     pub fn encode(&self, out: &mut Vec<u8>) {
         self.encode_head(out);
-        // A zero inside the name would shift every later field; the server refuses such a name anyway.
+        // A zero inside the name would shift every later field; the server refuses such a name
+        // anyway.
         out.extend(self.user.bytes().take_while(|&byte| byte != 0));
         out.push(0);
         write_bytes(self.auth_response, out);
@@ -37,7 +38,7 @@ impl HandshakeResponse<'_> {
         }
     }
 
-    /// The SSLRequest packet: the head alone. TLS begins behind it.
+    /// Encodes the SSLRequest packet: the head alone. TLS begins after it.
     pub fn encode_tls_request(&self, out: &mut Vec<u8>) {
         self.encode_head(out);
     }

@@ -1,12 +1,15 @@
 //! The MariaDB client/server protocol as bytes: packets, the handshake, commands, results.
 //!
-//! What comes in are bytes from a socket (into a [`packet::PacketReader`]) and values to send; what goes out are decoded packets that
-//! borrow from the buffer, and packets appended to an output buffer. Nothing here does I/O, waits, reads a clock or
-//! draws random numbers. Decoders read untrusted bytes: they never index or allocate by a length they have not checked.
+//! What comes in are bytes from a socket (into a [`packet::PacketReader`]) and values to send. What
+//! goes out are decoded packets that borrow from the buffer, and packets appended to an output
+//! buffer. Nothing here does I/O, waits, reads a clock or draws random numbers. Decoders read
+//! untrusted bytes: they never index or allocate by an unchecked length.
 //!
-//! One file per packet, in the order a connection meets them: [`packet`] (framing), [`handshake`] and [`handshake_response`] (with
-//! [`capabilities`]), [`auth`] and [`auth_switch`], the commands [`com`], [`com_stmt_execute`] and [`com_stmt_bulk_execute`], and the
-//! answers [`ok`], [`err`], [`prepare_ok`], [`column_definition`], [`result_set`], [`row`]. What a replica is sent is in [`binlog`].
+//! One file per packet, in the order in which a connection uses them: [`packet`] (framing),
+//! [`handshake`] and [`handshake_response`] (with [`capabilities`]), [`auth`] and [`auth_switch`],
+//! the commands [`com`], [`com_stmt_execute`] and [`com_stmt_bulk_execute`], and the replies
+//! [`ok`], [`err`], [`prepare_ok`], [`column_definition`], [`result_set`], [`row`]. [`binlog`] has
+//! the packets of replication.
 //!
 //! Source: <https://mariadb.com/kb/en/clientserver-protocol/>
 
@@ -35,14 +38,15 @@ pub use value::{ColumnType, Param};
 
 /// The first byte of an error packet.
 pub const ERR: u8 = 0xFF;
-/// The first byte of an OK packet; of a binary row too.
+/// The first byte of an OK packet, and of a binary row.
 pub const OK: u8 = 0x00;
 /// The first byte of the packet that ends a result set.
 pub const END: u8 = 0xFE;
 
 #[cfg(test)]
 pub(crate) mod testing {
-    /// Calls `decode` with every proper prefix of `sample`; a decoder must refuse or accept each of them without a panic.
+    /// Calls `decode` with every proper prefix of `sample`; a decoder must refuse or accept each
+    /// without a panic.
     pub fn check_truncations<T>(sample: &[u8], decode: impl Fn(&[u8]) -> T) {
         for length in 0..sample.len() {
             decode(&sample[..length]);

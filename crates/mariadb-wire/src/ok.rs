@@ -1,4 +1,4 @@
-//! Success, and the end of a result set.
+//! OK: success, or the end of a result set.
 //!
 //! Source: <https://mariadb.com/kb/en/ok_packet/>
 
@@ -10,20 +10,20 @@ pub struct OkPacket {
     pub last_insert_id: u64,
     pub status: u16,
     pub warnings: u16,
-    /// What the transaction that this ends is called in the binary log (domain, server, number), where the session is set to tell
-    /// (`session_track_system_variables = 'last_gtid'`).
+    /// The GTID of the transaction that this packet ends (domain, server, number), if the session
+    /// tracks it (`session_track_system_variables = 'last_gtid'`).
     pub transaction: Option<(u32, u32, u64)>,
 }
 
 /// Another result follows this one.
 pub const STATUS_MORE_RESULTS: u16 = 1 << 3;
 pub const STATUS_IN_TRANSACTION: u16 = 1;
-/// Each statement is a transaction by itself.
+/// Autocommit mode.
 pub const STATUS_AUTOCOMMIT: u16 = 1 << 1;
-/// What has changed in the session is said behind the counts.
+/// Changes of the session's state follow the counts.
 pub const STATUS_SESSION_CHANGED: u16 = 1 << 14;
 
-/// The kind of such a change: a variable, by name and value.
+/// The type of a change: a variable, with name and value.
 const TRACKS_VARIABLE: u8 = 0;
 
 impl OkPacket {
@@ -40,7 +40,7 @@ impl OkPacket {
             transaction: None,
         };
         if ok.status & STATUS_SESSION_CHANGED != 0 {
-            // A message for people comes first.
+            // A message for people precedes them.
             reader.length_encoded_bytes()?;
             ok.transaction = last_transaction(reader.length_encoded_bytes()?)?;
         }
@@ -48,7 +48,7 @@ impl OkPacket {
     }
 }
 
-/// The value of `last_gtid` among the changes of a session.
+/// Returns the value of `last_gtid` among the changes of a session.
 fn last_transaction(changes: &[u8]) -> Result<Option<(u32, u32, u64)>, Malformed> {
     let mut reader = Reader::new(changes, "session changes");
     let mut transaction = None;
@@ -68,7 +68,7 @@ fn last_transaction(changes: &[u8]) -> Result<Option<(u32, u32, u64)>, Malformed
     Ok(transaction)
 }
 
-/// `0-1-42`.
+/// Parses `0-1-42`.
 fn parse_gtid(text: &[u8]) -> Option<(u32, u32, u64)> {
     let mut parts = std::str::from_utf8(text).ok()?.split('-');
     let gtid = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);

@@ -1,4 +1,5 @@
-//! Packets: a payload of any length travels in frames of at most 16 MiB − 1, each behind a length and a sequence number.
+//! Packets: a payload of any length is sent in frames of at most 16 MiB − 1, each with a length and
+//! a sequence number before it.
 //!
 //! Source: <https://mariadb.com/kb/en/0-packet/>
 
@@ -10,13 +11,14 @@ pub const FRAME_BYTES_MAX: usize = 0xFF_FFFF;
 
 const HEADER_BYTES: usize = 4;
 
-/// Room kept for reading when the buffer is empty.
+/// The room for reading while the buffer is empty.
 const IDLE_BYTES: usize = 32 * 1024;
 
-/// Room for reading from a server that has more to send than fits: a system call takes most of what is there.
+/// The room for reading from a server that has more to send than fits, so that one system call
+/// takes most of it.
 const STREAM_BYTES: usize = 4 * IDLE_BYTES;
 
-/// A packet exceeds what the reader was told to accept.
+/// A packet exceeds the reader's limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge {
     pub limit: usize,
@@ -30,16 +32,16 @@ impl fmt::Display for TooLarge {
 
 impl std::error::Error for TooLarge {}
 
-/// Collects bytes from a socket and gives out packets, whole and contiguous, where they lie.
+/// Collects bytes from a socket and returns packets, whole and contiguous, in its buffer.
 ///
-/// The buffer grows with what has truly arrived, never by what a header promises.
+/// The buffer grows with the bytes that have arrived, never by a header's length.
 #[derive(Debug)]
 pub struct PacketReader {
     bytes: Vec<u8>,
-    /// What has arrived and has not been given out is `start..end`.
+    /// Bytes that have arrived and have not been consumed: `start..end`.
     start: usize,
     end: usize,
-    /// The last read has left no room.
+    /// The last read has filled the buffer.
     filled_up: bool,
     limit: usize,
     sequence: u8,
@@ -51,7 +53,8 @@ impl PacketReader {
         PacketReader { bytes: vec![0; IDLE_BYTES], start: 0, end: 0, filled_up: false, limit, sequence: 0 }
     }
 
-    /// Where to put bytes from the socket, never empty. Tell [`PacketReader::filled`] how many.
+    /// Returns the space for bytes from the socket, which is never empty. The caller must report
+    /// how many it put there to [`PacketReader::filled`].
     pub fn space(&mut self) -> &mut [u8] {
         if self.start == self.end {
             self.start = 0;
@@ -63,7 +66,7 @@ impl PacketReader {
         if self.filled_up && self.bytes.len() < STREAM_BYTES {
             self.bytes.resize(STREAM_BYTES, 0);
         }
-        // What is there is the beginning of one packet.
+        // The buffer has the beginning of one packet.
         if self.start > 0 && self.bytes.len() - self.end < self.bytes.len() / 2 {
             self.bytes.copy_within(self.start..self.end, 0);
             self.end -= self.start;
@@ -75,14 +78,14 @@ impl PacketReader {
         &mut self.bytes[self.end..]
     }
 
-    /// `count` bytes were put into [`PacketReader::space`].
+    /// Records that `count` bytes were put into [`PacketReader::space`].
     pub fn filled(&mut self, count: usize) {
         self.end = (self.end + count).min(self.bytes.len());
         self.filled_up = self.end == self.bytes.len();
     }
 
-    /// The next packet, if all of it is here: where its payload lies, for [`PacketReader::payload`].
-    /// The range is good until more space is asked for.
+    /// Consumes the next packet if it is complete. Returns its payload's range, for
+    /// [`PacketReader::payload`], which is valid until more space is requested.
     pub fn next_packet(&mut self) -> Result<Option<Range<usize>>, TooLarge> {
         let Some((length, sequence)) = self.header(self.start) else { return Ok(None) };
         if length == FRAME_BYTES_MAX {
@@ -100,18 +103,18 @@ impl PacketReader {
         Ok(Some(payload..payload + length))
     }
 
-    /// The payload at a range that [`PacketReader::next_packet`] gave.
+    /// Returns the payload at a range of [`PacketReader::next_packet`].
     #[inline]
     pub fn payload(&self, range: Range<usize>) -> &[u8] {
         self.bytes.get(range).unwrap_or_default()
     }
 
-    /// The sequence number of the packet given out last.
+    /// Returns the sequence number of the last packet.
     pub fn sequence(&self) -> u8 {
         self.sequence
     }
 
-    /// Whether nothing has arrived that was not given out.
+    /// Returns whether all bytes that have arrived are consumed.
     pub fn is_empty(&self) -> bool {
         self.start == self.end
     }
@@ -121,7 +124,7 @@ impl PacketReader {
         Some((u32::from_le_bytes([a, b, c, 0]) as usize, sequence))
     }
 
-    /// A packet of several frames: once all are here, closes the gaps that their headers leave.
+    /// Joins a packet of several frames, once all have arrived: closes the gaps of their headers.
     fn join_frames(&mut self) -> Result<Option<Range<usize>>, TooLarge> {
         let (mut at, mut total, mut frames) = (self.start, 0, 0);
         let sequence = loop {
@@ -151,7 +154,7 @@ impl PacketReader {
     }
 }
 
-/// Appends a packet whose payload `write` appends; gives the sequence number that follows.
+/// Appends a packet whose payload `write` appends. Returns the next sequence number.
 pub fn write_packet(sequence: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> u8 {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_BYTES]);
@@ -164,7 +167,7 @@ pub fn write_packet(sequence: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec
     split_frames(start, length, sequence, out)
 }
 
-/// Makes room for the headers between frames, from the last frame to the first, and writes all headers.
+/// Inserts the headers between frames, from the last frame to the first.
 fn split_frames(start: usize, length: usize, sequence: u8, out: &mut Vec<u8>) -> u8 {
     let frames = length / FRAME_BYTES_MAX + 1;
     out.resize(out.len() + (frames - 1) * HEADER_BYTES, 0);

@@ -1,10 +1,10 @@
-//! The answer to COM_STMT_PREPARE.
+//! The reply to COM_STMT_PREPARE.
 //!
 //! Source: <https://mariadb.com/kb/en/com_stmt_prepare/#com_stmt_prepare_ok>
 
 use crate::{Malformed, OK, Reader};
 
-/// Followed by one definition per parameter, then one per column.
+/// The head of the reply. One definition per parameter follows, then one per column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrepareOk {
     pub statement: u32,

@@ -1,10 +1,10 @@
-//! Reading fields from a packet's payload, every length checked.
+//! Reads fields of a packet's payload, and checks every length.
 //!
 //! Source: <https://mariadb.com/kb/en/protocol-data-types/>
 
 use std::fmt;
 
-/// A payload ended too early or holds what its packet cannot hold.
+/// A payload is too short, or malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
@@ -36,7 +36,7 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// The next `length` bytes.
+    /// Returns the next `length` bytes.
     #[inline]
     pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
         let (taken, rest) = self.rest.split_at_checked(length).ok_or(Malformed(self.packet))?;
@@ -73,7 +73,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A length-encoded integer; the byte that stands for NULL is refused.
+    /// Returns a length-encoded integer. Fails for the byte that stands for NULL.
     #[inline]
     pub fn length_encoded(&mut self) -> Result<u64, Malformed> {
         match self.u8()? {
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Bytes behind their length-encoded length.
+    /// Returns the bytes after their length-encoded length.
     #[inline]
     pub fn length_encoded_bytes(&mut self) -> Result<&'a [u8], Malformed> {
         let length = self.length_encoded()?;
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         self.length_encoded_bytes().map(Some)
     }
 
-    /// Bytes up to a zero, which is taken too.
+    /// Returns the bytes before a zero, which is consumed too.
     pub fn null_terminated(&mut self) -> Result<&'a [u8], Malformed> {
         let length = memchr::memchr(0, self.rest).ok_or(Malformed(self.packet))?;
         let taken = self.bytes(length)?;
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// Everything that is left.
+    /// Returns all remaining bytes.
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
@@ -135,7 +135,7 @@ pub fn write_length(number: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends bytes behind their length-encoded length.
+/// Appends bytes after their length-encoded length.
 #[inline]
 pub fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     write_length(bytes.len() as u64, out);

@@ -1,4 +1,4 @@
-//! The head of an answer: success, failure, or a result set with so many columns.
+//! The head of a reply: success, failure, or a result set with its number of columns.
 //!
 //! Source: <https://mariadb.com/kb/en/result-set-packets/>
 
@@ -10,7 +10,7 @@ use crate::{Capabilities, END, ERR, Malformed, OK, Reader};
 pub enum Head<'a> {
     Ok(OkPacket),
     Err(ErrPacket<'a>),
-    /// Rows follow; before them the column definitions, unless the client is to use those it knows.
+    /// Rows follow; before them the column definitions, unless the client must use those it has.
     ResultSet {
         columns: u64,
         definitions_follow: bool,
@@ -18,7 +18,7 @@ pub enum Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// `capabilities`: what client and server agreed on.
+    /// Parses the head. `capabilities`: those negotiated.
     pub fn decode(payload: &'a [u8], capabilities: Capabilities) -> Result<Self, Malformed> {
         match payload.first() {
             Some(&OK) => OkPacket::decode(payload).map(Head::Ok),
@@ -34,7 +34,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// What a packet in the row part of a result set is.
+/// The kind of a packet among the rows of a result set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next<'a> {
     Row(&'a [u8]),
@@ -43,8 +43,9 @@ pub enum Next<'a> {
 }
 
 impl<'a> Next<'a> {
-    /// With the capability `DEPRECATE_EOF`: an OK packet whose first byte is 0xFE ends the rows. A text row may begin with that
-    /// byte too, but only when it is larger than a frame.
+    /// Classifies a packet. With the capability `DEPRECATE_EOF`, an OK packet whose first byte is
+    /// 0xFE ends the rows. A text row may begin with that byte too, but only if it is larger than a
+    /// frame.
     #[inline]
     pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
         match payload.first() {

@@ -4,7 +4,7 @@
 
 use crate::{ColumnType, Malformed, Reader};
 
-/// Takes the values of a binary row from left to right.
+/// Reads the values of a binary row from left to right.
 #[derive(Clone, Debug)]
 pub struct BinaryRow<'a> {
     nulls: &'a [u8],
@@ -24,7 +24,8 @@ impl<'a> BinaryRow<'a> {
         Ok(BinaryRow { nulls, values, types, index: 0 })
     }
 
-    /// The next value's bytes: numbers in little endian, texts and blobs as they are; `None` for NULL.
+    /// Returns the next value's bytes: numbers in little endian, texts and blobs as they are;
+    /// `None` for NULL.
     #[inline]
     pub fn next_bytes(&mut self) -> Result<Option<&'a [u8]>, Malformed> {
         let column_type = *self.types.get(self.index).ok_or(Malformed("binary row"))?;
@@ -40,7 +41,8 @@ impl<'a> BinaryRow<'a> {
         .map(Some)
     }
 
-    /// The next value, an integer of any width, as 64 bits without sign extension; NULL reads as 0.
+    /// Returns the next value, an integer of any width, as 64 bits without sign extension; 0 for
+    /// NULL.
     #[inline]
     pub fn next_u64(&mut self) -> Result<u64, Malformed> {
         let mut wide = [0; 8];
@@ -51,7 +53,7 @@ impl<'a> BinaryRow<'a> {
     }
 }
 
-/// Takes the values of a text row from left to right; `None` for NULL.
+/// Reads the values of a text row from left to right; `None` for NULL.
 #[derive(Clone, Debug)]
 pub struct TextRow<'a>(Reader<'a>);
 

@@ -25,7 +25,7 @@ impl ColumnType {
     pub const BLOB: ColumnType = ColumnType(252);
     pub const VAR_STRING: ColumnType = ColumnType(253);
 
-    /// Bytes a value takes in a binary row; `None` for those behind a length of their own.
+    /// Returns the bytes of a value in a binary row; `None` for types with a length prefix.
     #[inline]
     pub fn fixed_bytes(self) -> Option<usize> {
         match self {
@@ -39,7 +39,7 @@ impl ColumnType {
     }
 }
 
-/// A value for a placeholder.
+/// The value of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Param<'a> {
     Null,
@@ -53,7 +53,7 @@ pub enum Param<'a> {
 }
 
 impl Param<'_> {
-    /// The type byte and the byte that says whether it is unsigned.
+    /// Returns the type byte and the byte that marks unsigned integers.
     pub(crate) fn type_bytes(self) -> [u8; 2] {
         match self {
             Param::Null => [ColumnType::NULL.0, 0],

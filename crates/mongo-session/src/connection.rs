@@ -1,7 +1,7 @@
 //! One client connection, from its first byte to its last.
 
 use crate::SessionWorker;
-use crate::incoming::SMALL_BYTES;
+use crate::admission::SMALL_BYTES;
 use crate::respond::{AtOnce, respond, respond_at_once};
 use bytes::BytesMut;
 use commands::{ClientSession, shortage};
@@ -19,26 +19,27 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::time::Instant;
 
-/// A message longer than what is there of it gets room for four times as much, up to its length, and this at least. So a client
-/// that announces 48 MB and sends a header gets no more than this.
+/// A buffer for a message grows to four times the bytes that have arrived, up to the message's
+/// length, and to at least this. So a client that announces 48 MB and sends a header gets no more
+/// than this.
 const GROWTH_BYTES_MIN: usize = 256 * 1024;
 
-/// How often it is looked whether a client that has sent a part of a message, or has a reply to
-/// read, keeps others waiting.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How often a client that has sent a part of a message, or has a reply to read, is checked for
+/// delaying others.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long a client may not read its reply while memory is short.
-const READS_WITHIN: Duration = Duration::from_secs(2);
+/// How long a client may leave its reply unread while memory is short.
+const UNREAD_MAX_WHEN_SHORT: Duration = Duration::from_secs(2);
 
 /// Why a conversation ended early.
 #[derive(Debug)]
 pub(crate) enum Broken {
-    /// The client sent what cannot be understood.
+    /// The client sent a malformed message.
     Malformed(DecodeError),
-    /// The client sent a part of a message, and then nothing, or too little.
+    /// The client paused too long within a message, or sent it too slowly.
     Stalled(Duration),
-    /// There was no room for the client's message.
-    NoRoom(usize),
+    /// There was no memory for the client's message.
+    NoMemory(usize),
     /// The client did not read its reply.
     Unread(Duration),
     /// The client sent no request.
@@ -64,7 +65,7 @@ impl fmt::Display for Broken {
         match self {
             Broken::Malformed(error) => error.fmt(f),
             Broken::Stalled(waited) => write!(f, "a message was not finished within {} seconds", waited.as_secs()),
-            Broken::NoRoom(bytes) => write!(f, "there was no memory for a message of {bytes} bytes"),
+            Broken::NoMemory(bytes) => write!(f, "there was no memory for a message of {bytes} bytes"),
             Broken::Unread(waited) => write!(f, "a reply was not read within {} seconds", waited.as_secs()),
             Broken::Idle(waited) => write!(f, "no request came within {} seconds", waited.as_secs()),
             Broken::Socket(error) => error.fmt(f),
@@ -91,7 +92,7 @@ pub(crate) async fn serve(worker: Rc<SessionWorker>, connection: Connection) {
         Err(Broken::Idle(waited)) => {
             tracing::debug!(connection = id, seconds = waited.as_secs(), "connection was idle")
         }
-        Err(reason) => worker.complaints.closed(id, peer, &reason),
+        Err(reason) => worker.malformed_log.log_closed(id, peer, &reason),
     }
 }
 
@@ -100,7 +101,7 @@ pub(crate) struct Conversation {
     pub session: ClientSession,
     pub stream: Stream,
     next_request: BusyPoll,
-    /// Of how long the next request takes to come.
+    /// How soon the next request usually arrives.
     expectation: Expectation,
     life: Rc<Life>,
     counted: Counted,
@@ -111,7 +112,7 @@ impl Conversation {
         &self.counted.0
     }
 
-    /// The process is going down.
+    /// Returns whether the process is stopping.
     pub fn is_draining(&self) -> bool {
         self.life.is_draining()
     }
@@ -131,18 +132,19 @@ impl Conversation {
                     left => left,
                 };
                 self.life.set_busy(true);
-                // Boxed, so that what the largest command needs is not set aside for every idle connection.
+                // Boxed, so that idle connections do not reserve the size of the largest command's
+                // future.
                 Box::pin(self.respond_while_connected(left)).await?;
                 self.life.set_busy(false);
                 if self.is_draining() {
                     return Ok(());
                 }
             }
-            unfinished = put_aside(&worker, buffer)?;
+            unfinished = move_unfinished(&worker, buffer)?;
         }
     }
 
-    /// Answers a request. When the client hangs up meanwhile, what it alone wanted to know is given up.
+    /// Answers a request. If the client hangs up meanwhile, its reads are stopped.
     async fn respond_while_connected(&self, left: AtOnce) -> Result<(), Broken> {
         let mut work = pin!(respond(self, left));
         tokio::select! {
@@ -154,27 +156,29 @@ impl Conversation {
                 tokio::select! {
                     biased;
                     done = &mut work => break done,
-                    () = tokio::time::sleep(LOOK_EVERY) => {}
+                    () = tokio::time::sleep(CHECK_INTERVAL) => {}
                 }
             },
         }
     }
 
-    /// Waits for bytes and gives them behind those there are already. `None`: the client hung up, at the end of a message or not.
+    /// Waits for bytes and appends them to those of an unfinished message. Returns `None` when the
+    /// client has hung up.
     async fn receive(&mut self, unfinished: BytesMut) -> Result<Option<BytesMut>, Broken> {
         match unfinished.is_empty() {
-            true => match self.worker().patience.idle {
+            true => match self.worker().timeouts.idle {
                 None => self.receive_first().await,
-                Some(patience) => Box::pin(tokio::time::timeout(patience, self.receive_first()))
+                Some(timeout) => Box::pin(tokio::time::timeout(timeout, self.receive_first()))
                     .await
-                    .unwrap_or(Err(Broken::Idle(patience))),
+                    .unwrap_or(Err(Broken::Idle(timeout))),
             },
             // Boxed as above: most connections never send a message in pieces.
             false => Box::pin(self.receive_rest(unfinished)).await,
         }
     }
 
-    /// While there is nothing to read, no buffer is held: it is borrowed for the one system call that finds something.
+    /// Holds no buffer while there is nothing to read: it is borrowed for the one system call that
+    /// finds something.
     async fn receive_first(&mut self) -> Result<Option<BytesMut>, Broken> {
         let Conversation { stream, next_request, expectation, counted: Counted(worker), .. } = self;
         let (received, buffer) = poll_fn(|cx| {
@@ -202,19 +206,19 @@ impl Conversation {
     async fn receive_rest(&mut self, mut unfinished: BytesMut) -> Result<Option<BytesMut>, Broken> {
         let worker = self.worker().clone();
         let began = Instant::now();
-        let mut room = None;
+        let mut reservation = None;
         loop {
             let needed = mongo_wire::needed(&unfinished)?;
             if unfinished.len() >= needed {
                 return Ok(Some(unfinished));
             }
-            if needed > SMALL_BYTES && room.is_none() {
-                let patience = worker.patience.stalled;
-                room = Some(worker.incoming.room_for(needed, patience).await.ok_or(Broken::NoRoom(needed))?);
+            if needed > SMALL_BYTES && reservation.is_none() {
+                let timeout = worker.timeouts.stalled;
+                reservation = Some(worker.admission.admit(needed, timeout).await.ok_or(Broken::NoMemory(needed))?);
             }
             let there = unfinished.len();
             if there == unfinished.capacity() {
-                make_room_for(&mut unfinished, there, needed);
+                reserve_for(&mut unfinished, there, needed);
             }
             let received = self.receive_some(&mut unfinished, began).await?;
             worker.commands.statistics().network_bytes_in.add(received as u64);
@@ -224,52 +228,54 @@ impl Conversation {
         }
     }
 
-    /// Waits for more of a message that began a while ago.
+    /// Waits for more bytes of an unfinished message.
     async fn receive_some(&mut self, unfinished: &mut BytesMut, began: Instant) -> Result<usize, Broken> {
         let worker = self.worker().clone();
-        let waits_since = Instant::now();
+        let waiting_since = Instant::now();
         loop {
-            if worker.incoming.is_too_slow(began, unfinished.len(), waits_since.elapsed()) {
+            if worker.admission.is_too_slow(began, unfinished.len(), waiting_since.elapsed()) {
                 return Err(Broken::Stalled(began.elapsed()));
             }
-            if let Ok(received) = tokio::time::timeout(LOOK_EVERY, self.stream.read_buf(unfinished)).await {
+            if let Ok(received) = tokio::time::timeout(CHECK_INTERVAL, self.stream.read_buf(unfinished)).await {
                 return Ok(received?);
             }
-            if waits_since.elapsed() >= worker.patience.stalled {
-                return Err(Broken::Stalled(waits_since.elapsed()));
+            if waiting_since.elapsed() >= worker.timeouts.stalled {
+                return Err(Broken::Stalled(waiting_since.elapsed()));
             }
         }
     }
 
-    /// Waits until the client has read so much of its replies that there is room for more.
+    /// Waits until the client has read enough of its replies that there is room for more.
     pub async fn writable(&self) -> Result<(), Broken> {
         let worker = self.worker();
-        let waits_since = Instant::now();
+        let waiting_since = Instant::now();
         loop {
-            if let Ok(writable) = tokio::time::timeout(LOOK_EVERY, self.stream.writable()).await {
+            if let Ok(writable) = tokio::time::timeout(CHECK_INTERVAL, self.stream.writable()).await {
                 return Ok(writable?);
             }
-            let waited = waits_since.elapsed();
-            if waited >= worker.patience.stalled || waited >= READS_WITHIN && shortage::is_there() {
+            let waited = waiting_since.elapsed();
+            if waited >= worker.timeouts.stalled || waited >= UNREAD_MAX_WHEN_SHORT && shortage::is_there() {
                 return Err(Broken::Unread(waited));
             }
         }
     }
 }
 
-/// The beginning of a message goes into memory of its own, no more than it needs, and the buffer goes back to the worker.
-fn put_aside(worker: &SessionWorker, buffer: BytesMut) -> Result<BytesMut, DecodeError> {
+/// Moves the beginning of a message to memory of its own, no more than it needs, and returns the
+/// buffer to the worker.
+fn move_unfinished(worker: &SessionWorker, buffer: BytesMut) -> Result<BytesMut, DecodeError> {
     let mut unfinished = BytesMut::new();
     if !buffer.is_empty() {
-        make_room_for(&mut unfinished, buffer.len(), mongo_wire::needed(&buffer)?);
+        reserve_for(&mut unfinished, buffer.len(), mongo_wire::needed(&buffer)?);
         unfinished.extend_from_slice(&buffer);
     }
     worker.buffers.give_read(buffer);
     Ok(unfinished)
 }
 
-/// Room for a message of `needed` bytes, of which `there` have come: all of it, if it is not much more than that.
-fn make_room_for(unfinished: &mut BytesMut, there: usize, needed: usize) {
+/// Reserves room for a message of `needed` bytes, of which `there` have arrived: for all of it, if
+/// that is not much more.
+fn reserve_for(unfinished: &mut BytesMut, there: usize, needed: usize) {
     let room = needed.min(there.saturating_mul(4).max(GROWTH_BYTES_MIN));
     unfinished.reserve(room.saturating_sub(unfinished.len()));
 }
@@ -300,7 +306,8 @@ mod tests {
         std::mem::size_of::<F>()
     }
 
-    /// What every idle connection costs is a number to keep an eye on; what a request costs is not paid by idle ones.
+    /// The cost of an idle connection must stay small; idle connections must not pay for what a
+    /// request needs.
     #[test]
     fn an_idle_connection_is_small() {
         let bytes = future_size(serve);

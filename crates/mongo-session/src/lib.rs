@@ -1,79 +1,83 @@
 //! MongoDB connections: from a socket's bytes to commands and back.
 //!
-//! What comes in is a [`selkie_runtime::Connection`]; what goes out are replies on it, in the order of the requests. [`MongoService`]
-//! is what the workers run. In reading order: [`connection`] (the loop), [`respond`] (one request), [`buffers`] (memory that
-//! connections share instead of owning), [`incoming`] (room for
-//! large messages), [`complaints`] (log lines about clients that send nonsense).
+//! What comes in is a [`selkie_runtime::Connection`]; what goes out are replies on it, in the order
+//! of the requests. [`MongoService`] is the service of MongoDB listeners. In reading order:
+//! [`connection`] (the loop), [`respond`] (one request), [`buffers`] (memory shared by a worker's
+//! connections), [`admission`] (memory for large messages), [`malformed_log`] (rate-limited log
+//! lines about malformed messages).
 //!
 //! Nothing here knows what a command means.
 
+mod admission;
 mod buffers;
-mod complaints;
 mod connection;
-mod incoming;
+mod malformed_log;
 mod respond;
 
+use admission::Admission;
 use buffers::Buffers;
 use commands::Server;
-use complaints::Complaints;
-use incoming::Incoming;
+use malformed_log::MalformedLog;
 use mongo_wire::Codecs;
-use selkie_runtime::splice::Pipes;
-use selkie_runtime::{Connection, Service};
+use selkie_runtime::zero_copy::splice::Pipes;
+use selkie_runtime::{Connection, Service, WorkerService};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Serves the MongoDB protocol on a process's workers.
+/// The service of MongoDB listeners.
 pub struct MongoService {
     server: Arc<Server>,
     housekeeping: fn(),
-    patience: Patience,
-    incoming: Arc<Incoming>,
+    timeouts: Timeouts,
+    admission: Arc<Admission>,
 }
 
-/// How long clients may do nothing.
+/// How long clients may be inactive.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct Timeouts {
     /// Within a message, or before they read their reply.
     pub stalled: Duration,
-    /// Between two requests; `None`: for ever.
+    /// Between two requests; `None`: forever.
     pub idle: Option<Duration>,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
-        Patience { stalled: Duration::from_secs(300), idle: None }
+        Timeouts { stalled: Duration::from_secs(300), idle: None }
     }
 }
 
 impl MongoService {
     pub fn new(server: Arc<Server>) -> Self {
-        let incoming = Arc::new(Incoming::new(commands::shortage::process_bytes_max()));
-        MongoService { server, housekeeping: || {}, patience: Patience::default(), incoming }
+        let admission = Arc::new(Admission::new(commands::shortage::process_bytes_max()));
+        MongoService { server, housekeeping: || {}, timeouts: Timeouts::default(), admission }
     }
 
-    pub fn with_patience(self, patience: Patience) -> Self {
-        MongoService { patience, ..self }
+    pub fn with_timeouts(self, timeouts: Timeouts) -> Self {
+        MongoService { timeouts, ..self }
     }
 
-    /// What each worker does now and then after letting go of its own large memory.
+    /// Sets the function that each worker calls periodically, after it has released its own large
+    /// buffers.
     pub fn with_housekeeping(self, housekeeping: fn()) -> Self {
         MongoService { housekeeping, ..self }
     }
 }
 
-/// What the connections of one worker share. Never leaves its thread.
+/// State shared by the connections of one worker. It never leaves the worker's thread.
 pub struct SessionWorker {
     commands: Rc<commands::Worker>,
     buffers: Buffers,
     pipes: Pipes,
     codecs: RefCell<Codecs>,
-    complaints: Complaints,
-    patience: Patience,
-    incoming: Arc<Incoming>,
+    malformed_log: MalformedLog,
+    timeouts: Timeouts,
+    housekeeping: fn(),
+    admission: Arc<Admission>,
     next_reply_id: Cell<i32>,
 }
 
@@ -86,9 +90,7 @@ impl SessionWorker {
 }
 
 impl Service for MongoService {
-    type Worker = SessionWorker;
-
-    fn open(&self, _index: usize) -> Result<Rc<SessionWorker>, String> {
+    fn open(&self, _worker: usize) -> Result<Rc<dyn WorkerService>, String> {
         let commands = commands::Worker::open(self.server.clone()).map_err(|error| error.message().to_owned())?;
         tokio::task::spawn_local(commands::time_to_live::run(commands.clone()));
         tokio::task::spawn_local(commands::profiling::run(commands.clone()));
@@ -97,25 +99,28 @@ impl Service for MongoService {
             buffers: Buffers::default(),
             pipes: Pipes::default(),
             codecs: RefCell::default(),
-            complaints: Complaints::default(),
-            patience: self.patience,
-            incoming: self.incoming.clone(),
+            malformed_log: MalformedLog::default(),
+            timeouts: self.timeouts,
+            housekeeping: self.housekeeping,
+            admission: self.admission.clone(),
             next_reply_id: Cell::new(1),
         }))
     }
 
-    fn serve(&self, worker: Rc<SessionWorker>, connection: Connection) -> impl Future<Output = ()> + 'static {
-        connection::serve(worker, connection)
-    }
-
-    fn tick(&self, worker: &SessionWorker) {
-        worker.buffers.trim();
-        (self.housekeeping)();
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        worker.commands.sweep(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX));
-    }
-
     fn drain(&self) {
         self.server.announce_stop();
+    }
+}
+
+impl WorkerService for SessionWorker {
+    fn serve(self: Rc<Self>, connection: Connection) -> Pin<Box<dyn Future<Output = ()>>> {
+        Box::pin(connection::serve(self, connection))
+    }
+
+    fn tick(&self) {
+        self.buffers.trim();
+        (self.housekeeping)();
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.commands.sweep(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX));
     }
 }

@@ -1,4 +1,4 @@
-//! One request: carried out, answered, or deliberately not answered.
+//! One request: runs its command and sends the reply, if it wants one.
 
 use crate::connection::{Broken, Conversation};
 use bytes::Bytes;
@@ -6,80 +6,80 @@ use commands::answers::Body;
 use commands::{Disposition, shortage};
 use document::DocWriter;
 use mongo_wire::{Message, Refused, ReplyFormat, ReplyTo, Request, op_compressed};
-use selkie_runtime::splice::Spliced;
+use selkie_runtime::zero_copy::splice::SplicedMessage;
 use std::io::{self, ErrorKind, IoSlice};
 
-/// What became of a request that was to be answered without waiting.
+/// The outcome of answering a request without waiting.
 pub(crate) enum AtOnce {
     Answered,
-    /// The socket did not take the whole reply.
+    /// The socket did not accept the whole reply.
     Unsent(Box<Unsent>),
-    /// It may have to wait for something.
-    Waits(Message),
+    /// The request may have to wait.
+    MayWait(Message),
 }
 
-/// A reply that is to be sent, of which the first bytes may be sent.
+/// A reply of which a part may have been sent.
 pub(crate) enum Unsent {
-    Copied { front: Vec<u8>, body: Bytes, end: Vec<u8>, sent: usize },
-    Spliced(Spliced),
+    Copied { header: Vec<u8>, body: Bytes, trailer: Vec<u8>, sent: usize },
+    Spliced(SplicedMessage),
 }
 
-/// Answers without a future where neither the command nor the socket makes anybody wait. Half of what a small request costs
-/// beyond its command is building, moving and polling the future that could have waited for it.
+/// Answers without a future if neither the command nor the socket has to wait. Half of what a small
+/// request costs beyond its command is building, moving and polling a future.
 pub(crate) fn respond_at_once(conversation: &Conversation, message: Message) -> Result<AtOnce, Broken> {
     let request = match message {
         Message::Request(request) => request,
-        refused => return Ok(AtOnce::Waits(refused)),
+        refused => return Ok(AtOnce::MayWait(refused)),
     };
     let worker = conversation.worker();
     let reply_to = request.reply_to();
     if reply_to.compressor.is_some() || request.is_silent() || shortage::delays(&request) {
-        return Ok(AtOnce::Waits(Message::Request(request)));
+        return Ok(AtOnce::MayWait(Message::Request(request)));
     }
     let mut reply = worker.buffers.take_reply();
     let start = reply_to.begin(&mut reply);
     let mut unsent = match commands::run_at_once(&worker.commands, &conversation.session, &request, &mut reply) {
         commands::AtOnce::No => {
             worker.buffers.give_reply(reply);
-            return Ok(AtOnce::Waits(Message::Request(request)));
+            return Ok(AtOnce::MayWait(Message::Request(request)));
         }
         commands::AtOnce::Written => {
             reply_to.finish(&mut reply, start, worker.reply_id(), false);
-            Unsent::Copied { front: reply, body: Bytes::new(), end: Vec::new(), sent: 0 }
+            Unsent::Copied { header: reply, body: Bytes::new(), trailer: Vec::new(), sent: 0 }
         }
-        commands::AtOnce::Cached { body, mut end } => {
-            let checksum = reply_to.finish_around(&mut reply, start, worker.reply_id(), [&body, &end]);
-            end.extend(checksum.into_iter().flatten());
-            Unsent::kept(conversation, reply, body, end)
+        commands::AtOnce::Cached { body, end: mut trailer } => {
+            let checksum = reply_to.finish_around(&mut reply, start, worker.reply_id(), [&body, &trailer]);
+            trailer.extend(checksum.into_iter().flatten());
+            Unsent::cached(conversation, reply, body, trailer)
         }
     };
     if !unsent.try_send(conversation)? {
         return Ok(AtOnce::Unsent(Box::new(unsent)));
     }
-    worker.buffers.give_reply(unsent.into_front());
+    worker.buffers.give_reply(unsent.into_header());
     Ok(AtOnce::Answered)
 }
 
 impl Unsent {
-    fn kept(conversation: &Conversation, front: Vec<u8>, body: Body, end: Vec<u8>) -> Unsent {
+    fn cached(conversation: &Conversation, header: Vec<u8>, body: Body, trailer: Vec<u8>) -> Unsent {
         let begun = match &body {
-            Body::Paged(pages) => conversation.worker().pipes.begin(&conversation.stream, front, pages, end),
-            Body::Bytes(_) => Err((front, end)),
+            Body::Paged(pages) => conversation.worker().pipes.begin(&conversation.stream, header, pages, trailer),
+            Body::Bytes(_) => Err((header, trailer)),
         };
         match begun {
             Ok(spliced) => Unsent::Spliced(spliced),
-            Err((front, end)) => Unsent::Copied { front, body: body.into_bytes(), end, sent: 0 },
+            Err((header, trailer)) => Unsent::Copied { header, body: body.into_bytes(), trailer, sent: 0 },
         }
     }
 
-    /// Sends what the socket takes at once; gives whether that was all.
+    /// Sends as much as the socket accepts. Returns whether that was everything.
     fn try_send(&mut self, conversation: &Conversation) -> Result<bool, Broken> {
         match self {
-            Unsent::Copied { front, body, end, sent } => {
+            Unsent::Copied { header, body, trailer, sent } => {
                 let tried = if body.is_empty() {
-                    conversation.stream.try_write(front)
+                    conversation.stream.try_write(header)
                 } else {
-                    conversation.stream.try_write_vectored(&[&front[..], body, end].map(IoSlice::new))
+                    conversation.stream.try_write_vectored(&[&header[..], body, trailer].map(IoSlice::new))
                 };
                 *sent = match tried {
                     Ok(sent) => sent,
@@ -87,7 +87,7 @@ impl Unsent {
                     Err(error) => return Err(error.into()),
                 };
                 count_sent(conversation, *sent);
-                Ok(*sent == front.len() + body.len() + end.len())
+                Ok(*sent == header.len() + body.len() + trailer.len())
             }
             Unsent::Spliced(spliced) => {
                 let is_sent = spliced.try_send(&conversation.stream)?;
@@ -102,8 +102,8 @@ impl Unsent {
     /// Sends what [`Unsent::try_send`] left.
     async fn send_rest(&mut self, conversation: &Conversation) -> Result<(), Broken> {
         match self {
-            Unsent::Copied { front, body, end, sent } => {
-                for part in [&front[..], body, end] {
+            Unsent::Copied { header, body, trailer, sent } => {
+                for part in [&header[..], body, trailer] {
                     write(conversation, part.get(*sent..).unwrap_or_default()).await?;
                     *sent = sent.saturating_sub(part.len());
                 }
@@ -118,38 +118,38 @@ impl Unsent {
         Ok(())
     }
 
-    /// The front's memory, which is the worker's.
-    fn into_front(self) -> Vec<u8> {
+    /// Returns the header's buffer, which belongs to the worker.
+    fn into_header(self) -> Vec<u8> {
         match self {
-            Unsent::Copied { front, .. } => front,
-            Unsent::Spliced(spliced) => spliced.into_front(),
+            Unsent::Copied { header, .. } => header,
+            Unsent::Spliced(spliced) => spliced.into_header(),
         }
     }
 }
 
-/// Does what [`respond_at_once`] left to do.
+/// Completes what [`respond_at_once`] left.
 pub(crate) async fn respond(conversation: &Conversation, left: AtOnce) -> Result<(), Broken> {
     match left {
-        AtOnce::Waits(Message::Request(request)) => carry_out(conversation, request).await,
-        AtOnce::Waits(Message::Refused(refused)) => refuse(conversation, refused).await,
+        AtOnce::MayWait(Message::Request(request)) => run(conversation, request).await,
+        AtOnce::MayWait(Message::Refused(refused)) => refuse(conversation, refused).await,
         AtOnce::Unsent(mut unsent) => {
             unsent.send_rest(conversation).await?;
-            conversation.worker().buffers.give_reply(unsent.into_front());
+            conversation.worker().buffers.give_reply(unsent.into_header());
             Ok(())
         }
         AtOnce::Answered => Ok(()),
     }
 }
 
-/// Runs the command, and runs it again as long as it asks for that (exhaust cursors, streaming hello).
-async fn carry_out(conversation: &Conversation, mut request: Request) -> Result<(), Broken> {
+/// Runs the command, and again as long as it asks for that (exhaust cursors, streaming hello).
+async fn run(conversation: &Conversation, mut request: Request) -> Result<(), Broken> {
     let worker = conversation.worker().clone();
     let reply_to = request.reply_to();
     let silent = request.is_silent();
     loop {
         let mut reply = worker.buffers.take_reply();
         let start = reply_to.begin(&mut reply);
-        let disposition = match if_there_is_memory(&request).await {
+        let disposition = match wait_for_memory(&request).await {
             Ok(()) => commands::run(&worker.commands, &conversation.session, &request, &mut reply).await,
             Err(error) => {
                 commands::reply::write_error(&error, &mut reply);
@@ -177,8 +177,8 @@ async fn carry_out(conversation: &Conversation, mut request: Request) -> Result<
     }
 }
 
-/// Has a request wait while memory is short. Fails where that takes too long.
-async fn if_there_is_memory(request: &Request) -> Result<(), error::Error> {
+/// Delays a request while memory is short. Fails if that takes too long.
+async fn wait_for_memory(request: &Request) -> Result<(), error::Error> {
     if shortage::delays(request) { Box::pin(shortage::wait()).await } else { Ok(()) }
 }
 
@@ -204,7 +204,7 @@ async fn refuse(conversation: &Conversation, refused: Refused) -> Result<(), Bro
     sent
 }
 
-/// Writes one whole message. A client that reads slowly makes its own request wait here, and nobody else's.
+/// Sends one whole message. A client that reads slowly delays only its own request.
 async fn send(conversation: &Conversation, reply_to: &ReplyTo, message: &[u8]) -> Result<(), Broken> {
     let Some(compressor) = reply_to.compressor else { return write(conversation, message).await };
     let worker = conversation.worker().clone();

@@ -1,4 +1,4 @@
-//! The protocol's manners: order, silence, compression, checksums, exhaust, the end.
+//! The protocol's rules: order, no reply, compression, checksums, exhaust, shutdown.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
@@ -21,14 +21,14 @@ fn encode(command: Command<'_>) -> Vec<u8> {
 }
 
 #[test]
-fn pipelined_requests_are_answered_in_their_order() {
+fn pipelined_requests_are_answered_in_order() {
     let server = TestServer::start(1);
     let mut client = server.client();
     let body = ping();
     let many: Vec<u8> = (0..3000)
         .flat_map(|request_id| encode(Command { request_id, body: body.as_bytes(), ..Command::default() }))
         .collect();
-    // Sent from another thread, so that neither side waits for the other with full buffers.
+    // Sent from another thread, so that the two sides do not wait for each other with full buffers.
     let mut sending = client.stream.try_clone().unwrap();
     let sender = std::thread::spawn(move || std::io::Write::write_all(&mut sending, &many).unwrap());
     for request_id in 0..3000 {
@@ -38,7 +38,7 @@ fn pipelined_requests_are_answered_in_their_order() {
 }
 
 #[test]
-fn a_request_that_wants_no_reply_gets_none() {
+fn an_unacknowledged_request_gets_no_reply() {
     let server = TestServer::start(1);
     let mut client = server.client();
     let (ping, unknown) = (ping(), doc! { "nonsense": 1, "$db": "admin" });
@@ -55,7 +55,7 @@ fn a_request_that_wants_no_reply_gets_none() {
 }
 
 #[test]
-fn replies_are_packed_as_their_requests_were() {
+fn replies_are_compressed_as_their_requests_were() {
     let server = TestServer::start(1);
     let mut client = server.client();
     for compressor in Compressor::ALL {
@@ -71,7 +71,7 @@ fn replies_are_packed_as_their_requests_were() {
 }
 
 #[test]
-fn checksums_are_given_back() {
+fn replies_have_checksums_if_their_requests_had() {
     let server = TestServer::start(1);
     let mut client = server.client();
     let body = ping();
@@ -82,7 +82,7 @@ fn checksums_are_given_back() {
 }
 
 #[test]
-fn a_query_is_answered_with_a_reply() {
+fn op_query_is_answered_with_op_reply() {
     let server = TestServer::start(1);
     let mut client = server.client();
     let mut bytes = Vec::new();
@@ -94,7 +94,7 @@ fn a_query_is_answered_with_a_reply() {
 }
 
 #[test]
-fn the_largest_message_is_taken() {
+fn the_largest_message_is_accepted() {
     let server = TestServer::start(1);
     let mut client = server.client();
     let text = "x".repeat(15_000_000);
@@ -110,7 +110,7 @@ fn the_largest_message_is_taken() {
     assert!(client.is_alive());
 }
 
-/// A driver's monitor: one request, replies as long as it listens.
+/// A driver's monitor: one request, replies for as long as it listens.
 #[test]
 fn a_streaming_hello_is_answered_again_and_again() {
     let server = TestServer::start(1);
@@ -131,15 +131,15 @@ fn a_streaming_hello_is_answered_again_and_again() {
     }
 }
 
-/// How many aggregations other clients have under way.
-fn aggregations_under_way(observer: &mut support::Client) -> usize {
+/// Returns the number of running aggregations of other clients.
+fn running_aggregations(observer: &mut support::Client) -> usize {
     let reply = observer.run(&doc! { "currentOp": 1, "$db": "admin" });
     let Some(Value::Array(operations)) = reply.body().get("inprog") else { panic!("no inprog") };
     let commands = operations.values().filter_map(|it| it.as_document()?.get("command")?.as_document());
     commands.filter(|command| command.get("aggregate").is_some()).count()
 }
 
-/// Every document looks at every document: far more than anybody waits for.
+/// Every document is compared with every document, which takes far longer than the test.
 #[test]
 fn a_read_ends_when_its_client_hangs_up() {
     let server = TestServer::start(1);
@@ -161,19 +161,19 @@ fn a_read_ends_when_its_client_hangs_up() {
     let body = doc! { "aggregate": "a", "pipeline": &stages, "cursor": &doc! {}, "$db": "test" };
     client.send(&encode(Command { body: body.as_bytes(), ..Command::default() }));
     let began = Instant::now();
-    while aggregations_under_way(&mut observer) == 0 {
+    while running_aggregations(&mut observer) == 0 {
         assert!(began.elapsed() < Duration::from_secs(5));
     }
     drop(client);
     let hung_up = Instant::now();
-    while aggregations_under_way(&mut observer) > 0 {
+    while running_aggregations(&mut observer) > 0 {
         assert!(hung_up.elapsed() < Duration::from_secs(2), "it goes on");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 #[test]
-fn the_end_closes_idle_connections_and_releases_who_waits() {
+fn a_drain_closes_idle_connections_and_wakes_waiting_requests() {
     let server = TestServer::start(2);
     let mut idle: Vec<_> = (0..20).map(|_| server.client()).collect();
     assert!(idle.iter_mut().all(|client| client.is_alive()));

@@ -1,5 +1,5 @@
-//! Nonsense fired at a running server. Each piece ends in an error reply or a closed connection; the server lives, and a
-//! bystander's connection does not notice.
+//! Malformed messages sent to a running server. Each ends in an error reply or a closed connection;
+//! the server continues, and other connections are not affected.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
@@ -30,7 +30,7 @@ fn compressed(size: i32, compressor: u8, packed: &[u8]) -> Vec<u8> {
     message(None, 2012, &content)
 }
 
-/// Pseudo-random bytes; the same each time.
+/// Pseudo-random bytes, the same each time.
 fn garbage(length: usize) -> Vec<u8> {
     let mut state = 0x2545_F491_4F6C_DD1Du64;
     (0..length)
@@ -44,7 +44,7 @@ fn garbage(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn every_malformed_message_closes_its_own_connection_only() {
+fn a_malformed_message_closes_only_its_own_connection() {
     let server = TestServer::start(2);
     let mut bystanders = [server.client(), server.client()];
     let mut damaged = ping(true);
@@ -76,7 +76,7 @@ fn every_malformed_message_closes_its_own_connection_only() {
     ];
     for (name, bytes) in cases {
         let mut client = server.client();
-        // The server may close before all is written.
+        // The server may close before everything is written.
         let _ = client.stream.write_all(&bytes);
         assert!(client.receive().is_none(), "{name}: expected a closed connection");
         for bystander in &mut bystanders {
@@ -95,7 +95,7 @@ fn zstd_bomb() -> Vec<u8> {
 }
 
 #[test]
-fn what_is_wrong_within_a_message_is_answered_and_the_connection_goes_on() {
+fn errors_within_a_message_are_answered_and_the_connection_continues() {
     let server = TestServer::start(1);
     let mut client = server.client();
     let mut bad_bson = ping(false);
@@ -116,7 +116,7 @@ fn what_is_wrong_within_a_message_is_answered_and_the_connection_goes_on() {
 }
 
 #[test]
-fn half_a_message_then_silence_harms_nobody() {
+fn an_unfinished_message_affects_no_other_client() {
     let server = TestServer::start(1);
     let whole = ping(false);
     let mut silent: Vec<_> = (1..whole.len()).step_by(7).map(|cut| (cut, server.client())).collect();
@@ -124,11 +124,11 @@ fn half_a_message_then_silence_harms_nobody() {
         client.send(&whole[..*cut]);
     }
     assert!(server.client().is_alive());
-    // The rest may come late.
+    // The rest may arrive late.
     let (cut, mut late) = silent.swap_remove(2);
     late.send(&whole[cut..]);
     assert!(late.receive().is_some());
-    // Or never: the client goes away.
+    // Or never: the client hangs up.
     let (_, gone) = silent.swap_remove(0);
     gone.stream.shutdown(Shutdown::Both).unwrap();
     assert!(server.client().is_alive());
@@ -138,7 +138,7 @@ fn half_a_message_then_silence_harms_nobody() {
 }
 
 #[test]
-fn a_message_that_comes_byte_by_byte() {
+fn a_message_that_arrives_byte_by_byte() {
     let server = TestServer::start(1);
     let mut client = server.client();
     for byte in ping(true) {
@@ -148,7 +148,7 @@ fn a_message_that_comes_byte_by_byte() {
 }
 
 #[test]
-fn a_client_that_hangs_up_while_its_reply_is_on_the_way() {
+fn a_client_that_hangs_up_while_its_reply_is_sent() {
     let server = TestServer::start(1);
     for _ in 0..20 {
         let mut client = server.client();

@@ -17,7 +17,7 @@ pub struct Command<'a> {
     /// Documents beside the body: identifier and documents.
     pub sequence: Option<(&'a str, &'a [&'a [u8]])>,
     pub checksum: bool,
-    /// No reply is wanted.
+    /// The request is unacknowledged (moreToCome): no reply follows.
     pub more_to_come: bool,
     pub exhaust_allowed: bool,
 }
@@ -47,7 +47,7 @@ impl Command<'_> {
         }
     }
 
-    /// Appends the message to `out`, packed.
+    /// Appends the message to `out`, compressed.
     pub fn encode_compressed(
         &self,
         compressor: Compressor,
@@ -80,13 +80,13 @@ pub fn encode_query(request_id: i32, database: &str, body: &[u8], out: &mut Vec<
     out[start..start + HEADER_BYTES].copy_from_slice(&header.to_bytes());
 }
 
-/// A server's answer.
+/// A server's reply.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub header: Header,
-    /// OP_MSG's flags, or OP_REPLY's.
+    /// The flags of OP_MSG or OP_REPLY.
     pub flags: u32,
-    /// How the reply was packed.
+    /// The compressor of the reply.
     pub compressor: Option<Compressor>,
     message: Bytes,
     body: Range<usize>,
@@ -103,16 +103,17 @@ impl Reply {
     }
 }
 
-/// How far a client looks at a reply's body.
+/// How far a client checks a reply's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// Check the BSON through and through.
+    /// Validate all of the BSON.
     Check,
-    /// Believe the body's length prefix: what a load driver does to keep its own cost out of the measurement.
+    /// Trust the body's length prefix: for a load driver, which must keep its own cost out of the
+    /// measurement.
     Length,
 }
 
-/// Takes the reply at the front of `buffer`; `None` while it is not whole.
+/// Decodes the reply at the front of `buffer`. Returns `None` while it is incomplete.
 pub fn decode_reply(buffer: &mut BytesMut, codecs: &mut Codecs, trust: Trust) -> Result<Option<Reply>, DecodeError> {
     let Some(header) = Header::peek(buffer)? else { return Ok(None) };
     if buffer.len() < header.length {

@@ -4,9 +4,11 @@ use crate::DecodeError;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use std::fmt;
 
-/// A compressor, with its id on the wire. Id 0, which packs nothing, is between servers alone: from clients, MongoDB takes it
-/// for unknown too.
-/// Source: <https://github.com/mongodb/specifications/blob/master/source/compression/OP_COMPRESSED.md#compressor-ids>
+/// A compressor, with its id on the wire. Id 0, no compression, is used only between servers;
+/// MongoDB treats it as unknown in a client's message.
+///
+/// Source:
+/// <https://github.com/mongodb/specifications/blob/master/source/compression/OP_COMPRESSED.md#compressor-ids>
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Compressor {
@@ -15,12 +17,12 @@ pub enum Compressor {
     Zstd = 3,
 }
 
-/// What MongoDB uses when the connection string names no level.
+/// MongoDB's defaults, for connection strings without a level.
 const ZLIB_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
 
-/// No deflate stream unpacks to more than 1032 times its size; a message that claims more is lying, and is found out before
-/// memory is set aside for it.
+/// The largest ratio of a deflate stream. A message that claims more is refused before memory is
+/// allocated for it.
 const ZLIB_RATIO_MAX: usize = 1032;
 
 impl Compressor {
@@ -30,7 +32,7 @@ impl Compressor {
         Self::ALL.into_iter().find(|compressor| *compressor as u8 == id)
     }
 
-    /// By its name in the handshake's `compression` array.
+    /// Returns the compressor with a name, as in the handshake's `compression` array.
     pub fn from_name(name: &str) -> Option<Compressor> {
         Self::ALL.into_iter().find(|compressor| compressor.name() == name)
     }
@@ -44,8 +46,8 @@ impl Compressor {
     }
 }
 
-/// The compressors' working memory, kept from message to message: setting it up costs more than packing a small message.
-/// Each part comes into being when first used. One per worker thread.
+/// The compressors' working memory, kept between messages: setting it up costs more than
+/// compressing a small message. Each part is created on first use. One per worker thread.
 #[derive(Default)]
 pub struct Codecs {
     snappy: Option<Box<snap::raw::Encoder>>,
@@ -56,7 +58,7 @@ pub struct Codecs {
 }
 
 impl Codecs {
-    /// `prefix` and behind it the unpacked bytes, which must be exactly `size`.
+    /// Returns `prefix`, followed by the decompressed bytes, which must be exactly `size`.
     pub(crate) fn decompress(
         &mut self,
         compressor: Compressor,
@@ -91,7 +93,7 @@ impl Codecs {
         Ok(out)
     }
 
-    /// Appends `plain`, packed, to `out`.
+    /// Appends `plain` to `out`, compressed.
     pub(crate) fn compress(
         &mut self,
         compressor: Compressor,
@@ -118,7 +120,7 @@ impl Codecs {
         Ok(())
     }
 
-    /// Fills `out` up to its capacity at the most.
+    /// Decompresses into `out`, up to its capacity.
     fn inflate(&mut self, packed: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
         let state = self.inflate.get_or_insert_with(|| Decompress::new(true));
         state.reset(true);
@@ -132,7 +134,7 @@ impl Codecs {
     fn deflate(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
         let state = self.deflate.get_or_insert_with(|| Compress::new(Compression::new(ZLIB_LEVEL), true));
         state.reset();
-        // zlib's own bound (`compressBound`), with room to spare for its header.
+        // zlib's own bound (`compressBound`), with room for its header.
         out.reserve(plain.len() + plain.len() / 1000 + 64);
         loop {
             let done = state.total_in() as usize;
@@ -149,7 +151,7 @@ impl Codecs {
             Some(context) => context,
             empty => empty.insert(zstd::bulk::Decompressor::new().map_err(|_| BROKEN)?),
         };
-        // Fails when the content does not fit `size`.
+        // Fails if the content is larger than `size`.
         out.extend_from_slice(&context.decompress(packed, size).map_err(|_| BROKEN)?);
         Ok(())
     }

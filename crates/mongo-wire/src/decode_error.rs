@@ -1,32 +1,32 @@
-//! Why a connection's bytes cannot be understood, to the point that it must be closed.
+//! Errors of decoding after which the connection must be closed.
 
 use crate::header::{HEADER_BYTES, MESSAGE_BYTES_MAX, OpCode};
 use std::fmt;
 
-/// A violation after which a server of this protocol closes the connection without an answer.
+/// A violation of the protocol after which a server closes the connection without a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DecodeError {
-    /// The header's length is no length of a message.
+    /// The header's length is impossible.
     MessageLength(i32),
-    /// A part of the message reaches past its end.
+    /// A part of the message extends beyond its end.
     Truncated(&'static str),
-    /// An opcode that the protocol does not define, or that no client may send.
+    /// An opcode that the protocol does not define, or that clients must not send.
     UnknownOpcode(i32),
-    /// An opcode of the time before OP_MSG, which has no reply that could carry an error.
+    /// An opcode from before OP_MSG, which has no reply that could carry an error.
     RemovedOpcode(OpCode),
-    /// Flag bits that must be understood and are not.
+    /// Required flag bits that are unknown.
     RequiredFlags(u32),
-    /// The CRC-32C does not fit the message.
+    /// The CRC-32C does not match the message.
     Checksum,
     /// More document sequences than a command can have.
     TooManySequences,
-    /// A compressor that is not known.
+    /// An unknown compressor.
     UnknownCompressor(u8),
-    /// The compressed bytes do not unpack to what the message says.
+    /// The decompressed bytes do not match the message's claims.
     Compression(&'static str),
     /// A compressed message within a compressed message.
     NestedCompression,
-    /// A reply that is none: only a client sees this.
+    /// A malformed reply, which only a client receives.
     Reply(&'static str),
 }
 

@@ -1,4 +1,4 @@
-//! The sixteen bytes in front of every message.
+//! The sixteen-byte header of every message.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/#standard-message-header>
 
@@ -13,7 +13,7 @@ pub const MESSAGE_BYTES_MAX: usize = 48_000_000;
 // One document of the largest size must fit into one message, with room for the command around it.
 const _: () = assert!(MESSAGE_BYTES_MAX > 2 * document::DOCUMENT_BYTES_MAX_INTERNAL);
 
-/// What a message is. Other numbers than those named here are possible on the wire.
+/// A message's opcode. Other numbers than those named here may occur.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OpCode(pub i32);
 
@@ -52,10 +52,11 @@ impl fmt::Debug for OpCode {
     }
 }
 
-/// A header whose length is plausible.
+/// A header whose length is possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Of the whole message in bytes, this header included: between [`HEADER_BYTES`] and [`MESSAGE_BYTES_MAX`].
+    /// The length of the whole message with this header, between [`HEADER_BYTES`] and
+    /// [`MESSAGE_BYTES_MAX`].
     pub length: usize,
     pub request_id: i32,
     /// In a reply, the request's `request_id`.
@@ -64,8 +65,8 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the header at the front of `bytes`; `None` while it is not whole. A length that cannot be is refused as soon as its
-    /// four bytes are there.
+    /// Decodes the header at the front of `bytes`. Returns `None` while it is incomplete. Fails for
+    /// an impossible length as soon as its four bytes have arrived.
     pub fn peek(bytes: &[u8]) -> Result<Option<Header>, DecodeError> {
         let Some(length) = word(bytes, 0) else { return Ok(None) };
         let length = check_length(length)?;
@@ -76,7 +77,7 @@ impl Header {
         Ok(Some(Header { length, request_id, response_to, opcode: OpCode(opcode) }))
     }
 
-    /// The header's bytes. A length that does not fit is a mistake of the caller, and any reader refuses it.
+    /// Encodes the header. The caller must pass a length that fits; readers refuse any other.
     pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         let length = i32::try_from(self.length).unwrap_or(-1);

@@ -1,7 +1,8 @@
-//! The opcodes from before OP_MSG that are no longer served: OP_INSERT, OP_UPDATE, OP_DELETE, OP_GET_MORE, OP_KILL_CURSORS.
+//! Opcodes from before OP_MSG that are not served: OP_INSERT, OP_UPDATE, OP_DELETE, OP_GET_MORE,
+//! OP_KILL_CURSORS.
 //!
-//! Those that have a reply get an error in it; the others cannot be answered, so the connection is closed, as a MongoDB 6.0
-//! server does.
+//! Those that have a reply get an error in it. For the others the connection is closed, as a
+//! MongoDB 6.0 server does.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/legacy-opcodes/>
 
@@ -22,7 +23,7 @@ pub(crate) fn decode(header: Header, compressor: Option<Compressor>) -> Result<M
     }
 }
 
-/// The answer to a query or getMore that is not a command.
+/// Returns the reply to a query or getMore that is not a command.
 pub(crate) fn refused(header: &Header, compressor: Option<Compressor>) -> Message {
     let message = format!("{} is no longer supported. The client driver may require an upgrade.", header.opcode);
     Message::Refused(Refused {

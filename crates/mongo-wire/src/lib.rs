@@ -1,14 +1,16 @@
 //! The MongoDB wire protocol as bytes: messages in, messages out, no I/O.
 //!
-//! What comes in is whatever a peer sent. [`decode`] takes one whole message off the front of a buffer, or says that more bytes
-//! are needed; it checks everything once (lengths, flags, checksum, compression, BSON), so that a [`Request`] is read without
-//! error paths from then on. What goes out is written by [`ReplyTo`] around a body that the command appends itself.
+//! What comes in are a peer's bytes. [`decode`] takes one whole message off the front of a buffer,
+//! or asks for more bytes. It validates everything once (lengths, flags, checksum, compression,
+//! BSON), so that reading a [`Request`] cannot fail later. What goes out is written by [`ReplyTo`]
+//! around a body that the command appends itself.
 //!
-//! In reading order: [`header`], [`op_msg`], [`op_query`], [`op_compressed`], `legacy` (what is refused), [`request`],
-//! [`reply`], and [`client`], the other side of the protocol for load drivers and tests.
+//! In reading order: [`header`], [`op_msg`], [`op_query`], [`op_compressed`], `legacy` (opcodes
+//! that are refused), [`request`], [`reply`], and [`client`], the client's side for load drivers
+//! and tests.
 //!
-//! Nothing here does I/O, waits or reads a clock. No length is believed, and nothing is allocated, before it was checked
-//! against [`header::MESSAGE_BYTES_MAX`].
+//! Nothing here does I/O, waits or reads a clock. No length is trusted, and no memory is allocated
+//! by it, before it is checked against [`header::MESSAGE_BYTES_MAX`].
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/>
 
@@ -34,25 +36,27 @@ pub use request::{Request, RequestKind};
 use bytes::{Bytes, BytesMut};
 use error::Error;
 
-/// What a client's message turned out to be.
+/// A client's message.
 #[derive(Clone, Debug)]
 pub enum Message {
     Request(Request),
-    /// A whole message that cannot be a request, but where the protocol answers and the connection goes on.
+    /// A whole message that is not a valid request, but to which the protocol has a reply, so that
+    /// the connection continues.
     Refused(Refused),
 }
 
-/// A message that gets an error reply instead of being carried out.
+/// A message that gets an error reply.
 #[derive(Clone, Debug)]
 pub struct Refused {
     pub reply_to: ReplyTo,
-    /// The request said moreToCome: it gets no reply, not even this one.
+    /// The request is unacknowledged (moreToCome): it gets no reply, not even this one.
     pub silent: bool,
     pub error: Error,
 }
 
-/// Takes the message at the front of `buffer`, without copying unless it is compressed. `None`: more bytes are needed, and
-/// [`needed`] says how many. After an error the stream has no meaning any more and the connection must be closed.
+/// Decodes the message at the front of `buffer`, without a copy unless it is compressed. Returns
+/// `None` if more bytes are needed; [`needed`] returns how many. After an error the connection must
+/// be closed.
 pub fn decode(buffer: &mut BytesMut, codecs: &mut Codecs) -> Result<Option<Message>, DecodeError> {
     let Some(header) = Header::peek(buffer)? else { return Ok(None) };
     if buffer.len() < header.length {
@@ -66,7 +70,8 @@ pub fn decode(buffer: &mut BytesMut, codecs: &mut Codecs) -> Result<Option<Messa
     decode_whole(header, message, None).map(Some)
 }
 
-/// How many bytes the message at the front of `buffer` takes in all; the size of a header while that is not whole.
+/// Returns the length of the message at the front of `buffer`, or of a header while that is
+/// incomplete.
 pub fn needed(buffer: &[u8]) -> Result<usize, DecodeError> {
     Ok(Header::peek(buffer)?.map_or(header::HEADER_BYTES, |header| header.length))
 }

@@ -1,4 +1,4 @@
-//! OP_COMPRESSED: another message, packed.
+//! OP_COMPRESSED: another message, compressed.
 //!
 //! Source: <https://github.com/mongodb/specifications/blob/master/source/compression/OP_COMPRESSED.md>
 
@@ -7,11 +7,11 @@ use crate::reader::Reader;
 use crate::{Codecs, Compressor, DecodeError};
 use bytes::Bytes;
 
-/// Opcode, size and compressor of the message inside, between header and packed bytes.
+/// The opcode, size and compressor of the inner message, between header and compressed bytes.
 const PREFIX_BYTES: usize = 4 + 4 + 1;
 
-/// Commands whose messages are never compressed in either direction: they come before compression is agreed on, or carry
-/// secrets, whose length compression would give away.
+/// Commands whose messages are never compressed: they come before compression is negotiated, or
+/// carry secrets, whose length compression would reveal.
 const NEVER_COMPRESSED: [&[u8]; 13] = [
     b"hello",
     b"isMaster",
@@ -28,12 +28,12 @@ const NEVER_COMPRESSED: [&[u8]; 13] = [
     b"logout",
 ];
 
-/// Whether messages of this command may be compressed.
+/// Returns whether messages of a command may be compressed.
 pub fn may_compress(command: &[u8]) -> bool {
     !NEVER_COMPRESSED.contains(&command)
 }
 
-/// The message inside, with a header of its own in front, as if it had come uncompressed.
+/// Returns the inner message with a header of its own, as if it had come uncompressed.
 pub(crate) fn unpack(
     header: &Header,
     message: &[u8],
@@ -54,7 +54,7 @@ pub(crate) fn unpack(
     Ok((inner, Bytes::from(unpacked), compressor))
 }
 
-/// Appends `message` to `out`, packed. `message` is one whole message.
+/// Appends one whole message to `out`, compressed.
 pub fn pack(message: &[u8], compressor: Compressor, codecs: &mut Codecs, out: &mut Vec<u8>) -> Result<(), DecodeError> {
     let header = Header::peek(message)?.ok_or(DecodeError::Truncated("header"))?;
     let start = out.len();

@@ -1,7 +1,8 @@
-//! OP_MSG: a body, document sequences beside it, and perhaps a checksum.
+//! OP_MSG: a body, document sequences, and perhaps a checksum.
 //!
-//! What closes the connection and what is answered with an error follows a MongoDB 6.0 server: it closes for what makes the
-//! framing doubtful (flags, checksum), and answers what is wrong within a section.
+//! What closes the connection and what gets an error reply follows a MongoDB 6.0 server: it closes
+//! after errors that make the framing doubtful (flags, checksum), and replies to errors within a
+//! section.
 //!
 //! Source: <https://github.com/mongodb/specifications/blob/master/source/message/OP_MSG.md>
 
@@ -20,25 +21,26 @@ pub const CHECKSUM_PRESENT: u32 = 1 << 0;
 pub const MORE_TO_COME: u32 = 1 << 1;
 pub const EXHAUST_ALLOWED: u32 = 1 << 16;
 
-/// Bits 0 to 15 must be understood, the others may be passed over.
+/// Unknown bits from 0 to 15 are errors; the others are ignored.
 const REQUIRED_BITS: u32 = 0xFFFF;
 
-/// Flags and the section kind, between header and body, in a message of one body.
+/// The flags and the section kind between header and body, in a message of one body.
 pub const BODY_AT: usize = HEADER_BYTES + 4 + 1;
 
 pub const CHECKSUM_BYTES: usize = 4;
 
-/// No command has more than one; a bound keeps the search for duplicates short.
+/// No command has more than one; the limit keeps the search for duplicates short.
 const SEQUENCES_MAX: usize = 16;
 
-/// What memory is cached by.
+/// The size of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// A body to be sent from where it lies, behind a front that lies elsewhere.
+/// The best offset of a body that is sent from memory of its own, behind a header from elsewhere.
 ///
-/// The kernel as a rule puts the front at the beginning of a page, and the body behind it. Processors copy two to three times slower
-/// to a place that is less than 16 bytes further into its page than the original (they take each load for one of what was just stored), so
-/// that the body begins [`BODY_AT`] bytes into a line.
+/// The kernel usually puts the header at the beginning of a page, and the body behind it.
+/// Processors copy two to three times slower to an address less than 16 bytes further into its page
+/// than the source, since they take each load for one of a recent store. So the body begins
+/// [`BODY_AT`] bytes into a cache line.
 pub fn body_to_send(body: &[u8]) -> Bytes {
     let mut bytes: Vec<u8> = Vec::with_capacity(body.len() + LINE_BYTES);
     let at = bytes.as_ptr().addr() % LINE_BYTES;
@@ -48,7 +50,7 @@ pub fn body_to_send(body: &[u8]) -> Bytes {
     Bytes::from(bytes).slice(before..)
 }
 
-/// The flags, the sections' part of the message, and whether a checksum stood behind them (and was right).
+/// The flags, the range of the sections, and whether there was a checksum (which matched).
 pub(crate) fn frame(message: &[u8]) -> Result<(u32, Range<usize>), DecodeError> {
     let flags = Reader::new(message, HEADER_BYTES).u32("flags")?;
     let unknown = flags & REQUIRED_BITS & !(CHECKSUM_PRESENT | MORE_TO_COME);
@@ -109,7 +111,7 @@ struct Sections {
 enum Fault {
     Close(DecodeError),
     Answer(Error),
-    /// Field names have to be escaped.
+    /// Field names must be escaped.
     Names,
 }
 
@@ -129,7 +131,8 @@ fn invalid(invalid: Invalid) -> Error {
 }
 
 impl From<DecodeError> for Fault {
-    /// A section that does not fit the message leaves the framing intact: the next message begins where the header says.
+    /// An error in a section leaves the framing intact: the next message begins where the header
+    /// says.
     fn from(error: DecodeError) -> Self {
         Fault::Answer(Error::new(Code::OVERFLOW, error.to_string()))
     }
@@ -148,7 +151,8 @@ fn answer<T>(code: i32, message: impl Into<String>) -> Result<T, Fault> {
     Err(Fault::Answer(Error::new(Code(code), message)))
 }
 
-/// The message with its field names escaped, of which some are not UTF-8: seldom so, so that it may cost another copy.
+/// Returns the message with escaped field names, some of which are not UTF-8. That is rare, so it
+/// may cost another copy.
 fn with_escaped_names(message: &[u8], at: usize) -> Result<Vec<u8>, Fault> {
     let mut escaped = Vec::with_capacity(message.len() + message.len() / 4);
     escaped.extend_from_slice(message.get(..at).unwrap_or_default());
@@ -184,14 +188,14 @@ fn escape_document(reader: &mut Reader<'_>, escaped: &mut Vec<u8>) -> Result<(),
     let size = names::escape_document(reader.rest(), escaped, MESSAGE_BYTES_MAX);
     let size = size.map_err(|invalid| match invalid {
         Invalid::Depth => fault(invalid, reader.rest()),
-        // As before where the escaped names are too much.
+        // As above, if the escaped names are too long.
         _ => Fault::Names,
     })?;
     reader.take(size, "document")?;
     Ok(())
 }
 
-/// Reads `message[at..]` as sections; `message` ends before the checksum.
+/// Parses `message[at..]` as sections; `message` ends before the checksum.
 fn read_sections(message: &[u8], at: usize, check: Check) -> Result<Sections, Fault> {
     let mut reader = Reader::new(message, at);
     let mut body = None;
@@ -218,7 +222,7 @@ fn read_sections(message: &[u8], at: usize, check: Check) -> Result<Sections, Fa
     Ok(Sections { body, sequences })
 }
 
-/// What is wrong with the document at the front of `bytes`.
+/// Returns what is wrong with the document at the front of `bytes`.
 #[cold]
 fn fault(invalid: Invalid, bytes: &[u8]) -> Fault {
     let path = document::Doc::from_prefix(bytes).and_then(validate::path_beyond_depth);
@@ -234,7 +238,7 @@ fn fault(invalid: Invalid, bytes: &[u8]) -> Fault {
     }
 }
 
-/// What a document has to pass.
+/// The checks that a document must pass.
 type Check = fn(&[u8]) -> Result<document::Doc<'_>, Invalid>;
 
 fn read_document(reader: &mut Reader<'_>, check: Check) -> Result<Range<usize>, Fault> {
@@ -244,10 +248,10 @@ fn read_document(reader: &mut Reader<'_>, check: Check) -> Result<Range<usize>, 
     Ok(at..at + size)
 }
 
-/// The length in front of a sequence, itself included.
+/// The length prefix of a sequence, which includes itself.
 const LENGTH_BYTES: usize = 4;
 
-/// Where a sequence is, behind its length, and its bytes.
+/// The position of a sequence after its length, and its bytes.
 fn sequence<'m>(reader: &mut Reader<'m>) -> Result<(usize, &'m [u8]), DecodeError> {
     let length = usize::try_from(reader.i32("document sequence")?).ok().and_then(|n| n.checked_sub(LENGTH_BYTES));
     let length = length.ok_or(DecodeError::Truncated("document sequence"))?;
@@ -269,7 +273,8 @@ fn read_sequence(reader: &mut Reader<'_>, check: Check) -> Result<Sequence, Faul
     Ok(Sequence { identifier: at..at + identifier.len(), documents: at + documents_at..at + section.len() })
 }
 
-/// A sequence stands for a field of the body, so it must not share its name with another or with a field.
+/// A sequence is a field of the body, so its name must differ from those of fields and other
+/// sequences.
 fn check_identifiers(message: &[u8], body: &Range<usize>, sequences: &[Sequence]) -> Result<(), Fault> {
     let name = |sequence: &Sequence| &message[sequence.identifier.clone()];
     let text = |sequence: &Sequence| String::from_utf8_lossy(name(sequence)).into_owned();

@@ -1,7 +1,8 @@
-//! OP_QUERY: how drivers say hello to a server they do not know yet, and how those from before OP_MSG send everything.
+//! OP_QUERY: the first message of drivers to an unknown server, and every message of drivers from
+//! before OP_MSG.
 //!
-//! Only commands (`<database>.$cmd`) are understood, but all of them: MongoDB has refused most since 5.1, and so the drivers that
-//! know nothing else.
+//! Only commands (`<database>.$cmd`) are supported, but all of them. MongoDB has refused most of
+//! them since 5.1, and with them the drivers that use nothing else.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/legacy-opcodes/#op_query>
 
@@ -45,7 +46,7 @@ pub(crate) fn decode(header: Header, message: Bytes, compressor: Option<Compress
     }
 }
 
-/// Where the command lies in the message.
+/// The position of the command in the message.
 fn read_command(message: &[u8], mut reader: Reader<'_>, flags: i32, wanted: i32) -> Result<Range<usize>, Error> {
     if wanted != 1 && wanted != -1 {
         let message = format!("Bad numberToReturn ({wanted}) for $cmd type ns - can only be 1 or -1");
@@ -57,7 +58,7 @@ fn read_command(message: &[u8], mut reader: Reader<'_>, flags: i32, wanted: i32)
     let at = reader.position();
     let body = read_document(&mut reader)?;
     if !reader.is_empty() {
-        // A projection, which no command has a use for.
+        // A projection, which commands do not use.
         read_document(&mut reader)?;
     }
     if !reader.is_empty() {
@@ -66,7 +67,8 @@ fn read_command(message: &[u8], mut reader: Reader<'_>, flags: i32, wanted: i32)
     Ok(unwrap_query(message, at..at + body))
 }
 
-/// Drivers wrap a command as `{$query: {…}, $readPreference: {…}}` when they have more to say than the command.
+/// Drivers wrap a command as `{$query: {…}, $readPreference: {…}}` when they send options beside
+/// it.
 fn unwrap_query(message: &[u8], body: Range<usize>) -> Range<usize> {
     let document = document::Doc::from_bytes(&message[body.clone()]).unwrap_or(document::Doc::EMPTY);
     match document.first() {

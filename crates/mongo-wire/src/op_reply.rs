@@ -1,10 +1,10 @@
-//! OP_REPLY: the answer to OP_QUERY. One document, always.
+//! OP_REPLY: the reply to OP_QUERY. It always has one document.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/legacy-opcodes/#op_reply>
 
 use crate::header::HEADER_BYTES;
 
-/// The server looks after awaitData; every MongoDB server sets this.
+/// The server supports awaitData; every MongoDB server sets this.
 pub const AWAIT_CAPABLE: i32 = 1 << 3;
 /// The document is `{$err: …, code: …}`.
 pub const QUERY_FAILURE: i32 = 1 << 1;

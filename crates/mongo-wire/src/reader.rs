@@ -1,8 +1,8 @@
-//! Reading fields off a message, front to back, without believing a length.
+//! Reads fields of a message from front to back, and checks every length.
 
 use crate::decode_error::DecodeError;
 
-/// Where in a message the next field begins, and where the readable part ends.
+/// The offset of the next field, and the end of the readable part.
 #[derive(Clone)]
 pub(crate) struct Reader<'a> {
     message: &'a [u8],
@@ -10,12 +10,12 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads `message[at..]`.
+    /// Creates a reader of `message[at..]`.
     pub fn new(message: &'a [u8], at: usize) -> Self {
         Reader { message, at: at.min(message.len()) }
     }
 
-    /// The offset in the message of what comes next.
+    /// Returns the offset of the next field in the message.
     pub fn position(&self) -> usize {
         self.at
     }
@@ -46,7 +46,7 @@ impl<'a> Reader<'a> {
         Ok(u32::from_le_bytes(self.array(part)?))
     }
 
-    /// The bytes before the next zero byte, which is skipped.
+    /// Returns the bytes before the next zero byte, which is skipped.
     pub fn cstring(&mut self, part: &'static str) -> Result<&'a [u8], DecodeError> {
         let length = self.rest().iter().position(|&byte| byte == 0).ok_or(DecodeError::Truncated(part))?;
         let text = self.take(length, part)?;

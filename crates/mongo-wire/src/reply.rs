@@ -1,19 +1,20 @@
-//! Writing a reply around a body, in one buffer.
+//! Writes a reply around a body, in one buffer.
 //!
-//! [`ReplyTo::begin`] reserves the front of the message, the command appends its BSON body, [`ReplyTo::finish`] patches the front
-//! in place and adds the checksum where the request had one. Nothing is copied unless the reply is to be compressed.
+//! [`ReplyTo::begin`] reserves the header, the command appends its BSON body, and
+//! [`ReplyTo::finish`] fills in the header and adds the checksum if the request had one. Nothing is
+//! copied unless the reply is compressed.
 
 use crate::compressor::Compressor;
 use crate::header::{HEADER_BYTES, Header, OpCode};
 use crate::{op_msg, op_reply};
 use document::names;
 
-/// What a reply needs to know of its request.
+/// The facts about a request that its reply depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyTo {
     pub request_id: i32,
     pub format: ReplyFormat,
-    /// The request came packed by this; its reply goes the same way, if the command may be compressed at all.
+    /// The compressor of the request; its reply uses the same, if the command may be compressed.
     pub compressor: Option<Compressor>,
 }
 
@@ -27,13 +28,13 @@ pub enum ReplyFormat {
     QueryFailure,
 }
 
-/// Where in its buffer a reply begins. Given to [`ReplyTo::finish`].
+/// Where a reply begins in its buffer, for [`ReplyTo::finish`].
 #[derive(Debug)]
 #[must_use]
 pub struct ReplyStart(usize);
 
 impl ReplyTo {
-    /// Reserves the front of the message at the end of `buffer`. The body is appended behind it.
+    /// Reserves the header at the end of `buffer`. The body must be appended behind it.
     pub fn begin(&self, buffer: &mut Vec<u8>) -> ReplyStart {
         let start = ReplyStart(buffer.len());
         buffer.extend_from_slice(&[0; HEADER_BYTES]);
@@ -45,7 +46,7 @@ impl ReplyTo {
         start
     }
 
-    /// Bytes in front of the body.
+    /// Returns the length of the header.
     fn front_bytes(&self) -> usize {
         match self.format {
             ReplyFormat::Msg { .. } => op_msg::BODY_AT,
@@ -53,8 +54,8 @@ impl ReplyTo {
         }
     }
 
-    /// Completes the front of a message whose body lies elsewhere, in two pieces; gives the checksum that goes behind the body, where there is one.
-    /// The body has no escaped names.
+    /// Completes the header of a message whose body is elsewhere, in two pieces. Returns the
+    /// checksum to send after the body, if there is one. The body must not have escaped names.
     pub fn finish_around(
         &self,
         buffer: &mut [u8],
@@ -72,9 +73,8 @@ impl ReplyTo {
         })
     }
 
-    /// Completes the message that began at `start` and reaches to the end of `buffer`: its body gets field names as clients have
-    /// them, UTF-8 or not. `more_to_come`: another reply to the
-    /// same request follows without being asked for.
+    /// Completes the message from `start` to the end of `buffer`, and unescapes the body's field
+    /// names, UTF-8 or not. `more_to_come`: another reply to the same request follows by itself.
     pub fn finish(&self, buffer: &mut Vec<u8>, start: ReplyStart, reply_id: i32, more_to_come: bool) {
         let ReplyStart(start) = start;
         names::restore_reply(buffer, start + self.front_bytes());
@@ -85,7 +85,8 @@ impl ReplyTo {
         }
     }
 
-    /// Writes the header and the flags of a message of so many bytes without its checksum; gives whether it has one.
+    /// Writes the header and the flags of a message of `length` bytes without its checksum. Returns
+    /// whether it has one.
     fn finish_front(&self, buffer: &mut [u8], start: usize, bytes: usize, reply_id: i32, more_to_come: bool) -> bool {
         let (opcode, checksum) = match self.format {
             ReplyFormat::Msg { checksum } => (OpCode::MSG, checksum),

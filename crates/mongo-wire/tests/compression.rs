@@ -1,4 +1,4 @@
-//! OP_COMPRESSED in both directions, and what claims to be it.
+//! OP_COMPRESSED in both directions, valid and malformed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
@@ -82,7 +82,8 @@ fn truncated_and_damaged() {
         for at in 16..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x55;
-            // Must not panic; damage may still unpack to something that is then judged as a message.
+            // Must not panic. Damaged bytes may still decompress to a message, which is then
+            // decoded.
             let _ = decode_bytes(&damaged);
         }
     }
@@ -113,7 +114,8 @@ fn sizes_that_lie() {
     }
 }
 
-/// Much from little: found out from the sizes, or stopped at the size the message announced.
+/// Decompression bombs are detected by their sizes, or stopped at the size that the message
+/// announced.
 #[test]
 fn bombs() {
     let zeros = vec![0u8; 100_000_000];
@@ -136,7 +138,7 @@ fn bombs() {
 #[test]
 fn what_is_no_compressed_message() {
     check_fatal(&compressed(2013, 5, 9, b"xxxxx"), DecodeError::UnknownCompressor(9));
-    // Packed by nothing: MongoDB closes the connection too.
+    // With the compressor id 0, MongoDB closes the connection too.
     check_fatal(&compressed(2013, 5, 0, b"xxxxx"), DecodeError::UnknownCompressor(0));
     let packed = snap::raw::Encoder::new().compress_vec(b"xxxxx").unwrap();
     check_fatal(&compressed(2012, 5, 1, &packed), DecodeError::NestedCompression);

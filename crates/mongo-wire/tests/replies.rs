@@ -1,4 +1,4 @@
-//! Replies as a client reads them.
+//! Replies as a client decodes them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
@@ -39,7 +39,7 @@ fn every_format() {
     assert_eq!(read(&write(ReplyFormat::QueryFailure, false)).flags, 2);
 }
 
-/// The bytes a 6.0.5 server answers a ping with, but for the reply's own id.
+/// The bytes of a 6.0.5 server's reply to a ping, except for the reply's own id.
 #[test]
 fn as_the_server_writes_it() {
     let expected = b"\x26\x00\x00\x00\x63\x00\x00\x00\x07\x00\x00\x00\xdd\x07\x00\x00\

@@ -1,4 +1,4 @@
-//! What clients send, message by message: whole, cut at every length, and wrong in every way we know of.
+//! Clients' messages: whole, cut at every length, and malformed in every known way.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
@@ -66,7 +66,8 @@ fn check_fatal(bytes: &[u8], expected: DecodeError) {
     }
 }
 
-/// Cut anywhere, a message is incomplete; with its header claiming the cut length, it is refused but never misread.
+/// A message that is cut is incomplete. If its header claims the shorter length, it is refused, but
+/// never misread.
 fn check_truncations(bytes: &[u8]) {
     for length in 0..bytes.len() {
         assert!(matches!(decode_bytes(&bytes[..length]), Ok(None)), "cut at {length}");
@@ -78,7 +79,7 @@ fn check_truncations(bytes: &[u8]) {
     }
 }
 
-/// How a driver opens a connection to a server it does not know yet.
+/// The first message of a driver to an unknown server.
 #[test]
 fn first_hello_of_a_driver() {
     let captured = b"\x44\x00\x00\x00\x41\xa7\x00\x00\x00\x00\x00\x00\xd4\x07\x00\x00\
@@ -141,7 +142,7 @@ fn op_msg_checksum() {
     check_fatal(&op_msg(1, &[]), DecodeError::Truncated("checksum"));
 }
 
-/// Codes and connection fate as a 6.0.5 server has them.
+/// The error codes, and whether the connection is closed, are those of a 6.0.5 server.
 #[test]
 fn op_msg_refusals() {
     let ping = body(&ping());
@@ -238,7 +239,7 @@ fn opcodes_of_the_past_and_of_nobody() {
     for opcode in [0, 1, -1, 1000, 2010, 9999] {
         check_fatal(&message(OpCode(opcode), b"abc"), DecodeError::UnknownOpcode(opcode));
     }
-    // "GET / HTTP/1.1" read as a header.
+    // "GET / HTTP/1.1" parsed as a header.
     check_fatal(b"GET / HTTP/1.1\r\n\r\n", DecodeError::MessageLength(0x2054_4547));
 }
 
@@ -282,7 +283,7 @@ fn what_nests_too_deep_is_told_with_its_path() {
     check_refused(&op_msg(0, &[&body(&named(b"n\xE9", &deep))]), 15, "nested object depth");
 }
 
-/// A document of one field, whose name is these bytes.
+/// A document of one field with this name.
 fn named(name: &[u8], value: &DocBuf) -> DocBuf {
     let mut bytes = Vec::new();
     DocWriter::begin(&mut bytes).append_raw(Kind::Document, name, value.as_bytes());
@@ -304,7 +305,7 @@ fn field_names_that_are_not_utf8_are_escaped_and_come_back_in_replies() {
     assert_eq!(sent[0], doc! { "_id": 1 }.as_doc());
     assert_eq!(sent[1].first().map(|it| it.key()), Some("n\u{10FFFF}é"));
     assert_eq!(Some(Value::Document(sent[1])), request.body().get("writeConcern"));
-    // And in a reply as they were.
+    // A reply has the original names.
     let mut reply = Vec::new();
     let start = request.reply_to().begin(&mut reply);
     reply.extend_from_slice(sent[1].as_bytes());
@@ -313,7 +314,7 @@ fn field_names_that_are_not_utf8_are_escaped_and_come_back_in_replies() {
     assert_eq!(&reply[21..end], odd.as_bytes());
     assert_eq!(reply[end..], crc32c::crc32c(&reply[..end]).to_le_bytes());
     assert_eq!(reply[..4], (reply.len() as u32).to_le_bytes());
-    // What is wrong besides is told as ever.
+    // Other errors are reported as without such names.
     let mut broken = odd.as_bytes().to_vec();
     let last = broken.len() - 1;
     broken[last] = 1;
@@ -321,7 +322,8 @@ fn field_names_that_are_not_utf8_are_escaped_and_come_back_in_replies() {
     check_refused(&op_msg(0, &[&body(&odd), &body(&odd)]), 40430, "Multiple body");
 }
 
-/// Every byte of a message with such names changed to every value: it is decoded to checked documents, or refused.
+/// Every byte of a message with such names is changed to every value: it is decoded to valid
+/// documents, or refused.
 #[test]
 fn damaged_messages_with_names_that_are_not_utf8() {
     let odd = named(b"n\xE9", &named(b"\xF4\x8F\xBF\xBF", &doc! { "a": "b" }));

@@ -1,11 +1,12 @@
-//! Where to listen.
+//! The addresses of listeners.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// An address as written in the configuration: `127.0.0.1:27017`, `[::1]:27017`, `localhost:27017`, `/run/selkie.sock`.
+/// An address as written in the configuration: `127.0.0.1:27017`, `[::1]:27017`, `localhost:27017`,
+/// `/run/selkie.sock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddress {
     Tcp(SocketAddr),
@@ -15,7 +16,7 @@ pub enum ListenAddress {
 const DEFAULT_PORT: u16 = 27017;
 
 impl ListenAddress {
-    /// Reachable from this machine only.
+    /// Returns whether only this machine can reach the address.
     pub fn is_local(&self) -> bool {
         match self {
             ListenAddress::Tcp(address) => address.ip().is_loopback(),

@@ -1,9 +1,10 @@
-//! Which worker takes a new connection.
+//! Chooses the worker for a new connection.
 //!
-//! SO_REUSEPORT spreads connections by a hash of their addresses. That is even for thousands and poor for a few: of sixteen
-//! connections on two workers, 12 to 4 is nothing unusual, and an application's pool is of that size. So the worker that accepts
-//! hands a fresh connection to the one with the fewest, before a byte of it is read; from then on the connection stays where it
-//! is. The counts are touched when connections come and go, never by requests.
+//! SO_REUSEPORT spreads connections by a hash of their addresses. That is even for thousands and
+//! poor for a few: of sixteen connections on two workers, 12 to 4 is common, and an application's
+//! pool has that size. So the worker that accepts hands a new connection to the one with the
+//! fewest, before a byte of it is read. From then on the connection never moves. The counts change
+//! when connections open and close, never with requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,11 +14,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[repr(align(128))]
 struct Count(AtomicUsize);
 
-/// How many connections each worker has.
+/// The number of connections of each worker.
 #[derive(Clone, Debug)]
 pub(crate) struct Balance(Arc<[Count]>);
 
-/// A connection's place with a worker, given up when dropped.
+/// A connection's place in the count of its worker, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Seat {
     balance: Balance,
@@ -29,12 +30,13 @@ impl Balance {
         Balance((0..workers).map(|_| Count::default()).collect())
     }
 
-    /// How many connections there are.
+    /// Returns the number of all connections.
     pub fn total(&self) -> usize {
         self.0.iter().map(|count| count.0.load(Ordering::Relaxed)).sum()
     }
 
-    /// A place with the worker that has the fewest connections; with `accepting` itself where that is as good as any.
+    /// Takes a seat with the worker that has the fewest connections; with `accepting` itself if it
+    /// is among them.
     pub fn seat(&self, accepting: usize) -> Seat {
         let load = |index: usize| self.0.get(index).map_or(usize::MAX, |count| count.0.load(Ordering::Relaxed));
         let worker = (0..self.0.len()).min_by_key(|&index| (load(index), index != accepting)).unwrap_or(accepting);

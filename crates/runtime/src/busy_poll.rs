@@ -1,16 +1,17 @@
-//! Looking again for a moment instead of going to sleep, where what is waited for usually comes at once.
+//! Busy polling: polls again for a moment instead of going to sleep, where a wait is usually short.
 //!
-//! A thread that sleeps has to be woken, which on a virtual machine costs tens of microseconds, more than many requests. So a wait
-//! that is expected to be short begins by looking again, for no longer than the window that was set; and what is expected of a wait
-//! is what the ones before it for the same thing were: for a client's next request, for the answer to one prepared statement, or for
-//! the embedded store's writer.
-//! The competitive spinning of Karlin, Li, Manasse and Owicki (1991), with the counter of a branch predictor; Seastar's
-//! `idle-poll-time-us` and Linux' `busy_poll` do the same.
+//! Waking a thread that sleeps costs tens of microseconds on a virtual machine, more than many
+//! requests take. So a wait that is expected to be short begins by polling, for no longer than a
+//! configured window. The expectation comes from earlier waits for the same thing: for a client's
+//! next request, for the reply to a prepared statement, or for the embedded store's writer. This is
+//! the competitive spinning of Karlin, Li, Manasse and Owicki (1991), with the counter of a branch
+//! predictor; Seastar's `idle-poll-time-us` and Linux's `busy_poll` do the same.
 //!
-//! It takes a core, so it is done only where a core is likely to be free: not on a machine that has one, and for one conversation
-//! at a time: not where another client's request has come in meanwhile, or waits for a server behind. And only for clients that are
-//! in a hurry: of one that lets a moment pass between two requests, as people at a screen and those who ask every so often do, nobody would see
-//! the difference, and with enough of them the core would be looking most of the time.
+//! Polling takes a core, so it is done only where one is likely to be free. It is off on a machine
+//! with one core. It serves one conversation at a time: not while another client's request has
+//! arrived or waits for a backend. And it is only for clients in a hurry. With a client that pauses
+//! between requests (a person at a screen, a periodic job) the difference cannot be seen, and with
+//! enough of them the core would poll most of the time.
 
 use std::future::Future;
 use std::pin::pin;
@@ -18,39 +19,42 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-/// What is set where the configuration says nothing.
+/// The default of the configuration.
 pub const DEFAULT_WINDOW: Duration = Duration::from_micros(100);
 
-/// In nanoseconds; zero: never. The process has it, as it is about the process's share of the machine.
+/// The window in nanoseconds; zero: off. It belongs to the process, since it concerns the process's
+/// share of the machine.
 static WINDOW: AtomicU64 = AtomicU64::new(0);
 
-/// For how many windows it is worth looking for a server's answer. Every query waits for one, and a hundred documents by an index take
-/// two to three windows; what a client does before its next request may take any time.
+/// For how many windows a wait for a backend polls. Every query waits for one, and a hundred
+/// documents by an index take two to three windows; a client may take any time before its next
+/// request.
 const WINDOWS_BEHIND: u32 = 3;
 
-/// A client is in a hurry when it asks within so many windows of the answer before: looking for a server's answer then takes a part of the time
-/// that carrying out its requests takes anyway, and may be seen in what it gets done.
+/// A client is in a hurry if its next request arrives within this many windows. Then polling for a
+/// backend takes only a part of the time that its requests take anyway, and may show in its
+/// throughput.
 const WINDOWS_OF_HURRY: u32 = 10;
 
-/// How many requests wait for a server behind.
+/// The number of requests that wait for a backend.
 static WAITING_BEHIND: AtomicUsize = AtomicUsize::new(0);
 
-/// The client whose request came in last, by its [`BusyPoll::id`].
+/// The client whose request arrived last, by its [`BusyPoll::id`].
 static SERVED_LAST: AtomicU32 = AtomicU32::new(0);
 
-/// Whether it was in a hurry.
+/// Whether that client is in a hurry.
 static HURRIES: AtomicBool = AtomicBool::new(false);
 
 static IDS: AtomicU32 = AtomicU32::new(1);
 
-/// What is expected of the next wait for the same thing: a counter, to which a short wait adds one, and from which one that was long
-/// or not alone takes two.
+/// The expectation of the next wait for the same thing: a counter, to which a short wait adds one,
+/// and from which a wait that was long or not alone takes two.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Expectation(u8);
 
 impl Expectation {
     const CERTAIN: u8 = 7;
-    /// From here on it is worth looking again.
+    /// From this value on, polling is worthwhile.
     const WORTH_IT: u8 = 4;
 
     fn is_short(self) -> bool {
@@ -62,19 +66,19 @@ impl Expectation {
     }
 }
 
-/// Sets for how long a wait may look again before it sleeps.
+/// Sets the window.
 pub(crate) fn set_window(window: Duration) {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let window = if cores == 1 { Duration::ZERO } else { window };
     WINDOW.store(window.as_nanos().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 
-/// Who is waited for.
+/// What a wait is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
-    /// A client, for its next request.
+    /// The next request of a client.
     Client,
-    /// A server, or a thread that serves, for its answer to a request.
+    /// The reply of a backend, or of the thread of the embedded store's writer.
     ServerBehind,
 }
 
@@ -86,21 +90,21 @@ pub struct BusyPoll {
     wait: Option<Wait>,
 }
 
-/// A wait that is under way.
+/// A wait in progress.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     since: Instant,
-    /// It was worth looking again.
+    /// It has polled.
     looked: bool,
-    /// It was not, or no longer.
+    /// It has slept.
     slept: bool,
-    /// Whose request had come in last when it began.
+    /// The client whose request had arrived last when it began.
     served_last: u32,
 }
 
 impl BusyPoll {
     pub fn new(awaited: Awaited) -> Self {
-        // Only clients are told apart.
+        // Only clients need an identity.
         let id = match awaited {
             Awaited::Client => IDS.fetch_add(1, Ordering::Relaxed),
             Awaited::ServerBehind => 0,
@@ -108,8 +112,8 @@ impl BusyPoll {
         BusyPoll { awaited, id, wait: None }
     }
 
-    /// Takes what looking for it gave. Where that is nothing and it is worth looking again at once, the task is woken
-    /// for it, behind all others that can go on.
+    /// Takes the result of a poll. If it is pending and polling is worthwhile, wakes the task at
+    /// once, behind all others that are ready.
     pub fn poll<T>(&mut self, context: &mut Context<'_>, expectation: &mut Expectation, found: Poll<T>) -> Poll<T> {
         let set = Duration::from_nanos(WINDOW.load(Ordering::Relaxed));
         let window = self.window(set);
@@ -121,7 +125,7 @@ impl BusyPoll {
                 let worth_it = expectation.is_short() && self.is_alone(wait) && self.is_for_a_hurry();
                 if worth_it && wait.since.elapsed() < window {
                     wait.looked = true;
-                    // Whoever else the system would run on this core goes first.
+                    // Other threads that the system would run on this core go first.
                     std::thread::yield_now();
                     let _ = pin!(tokio::task::yield_now()).poll(context);
                 } else {
@@ -157,14 +161,15 @@ impl BusyPoll {
 
     fn end(&mut self, set: Duration, expectation: &mut Expectation) {
         let Some(wait) = self.wait.take() else { return };
-        // Who slept was woken first, which takes about as long as is set: that is how it is chosen.
+        // A wait that slept includes the wake-up, which takes about as long as the window: that is
+        // how its default was chosen.
         let waking = if wait.slept && !wait.looked { set } else { Duration::ZERO };
         let bound = self.window(set) + waking;
         let took = wait.since.elapsed();
         expectation.learn(self.is_alone(wait) && took < bound);
         match self.awaited {
             Awaited::Client => {
-                // Asked first, as the only one there is leaves the line as it is.
+                // Loaded first: with a single client, the cache line stays as it is.
                 if SERVED_LAST.load(Ordering::Relaxed) != self.id {
                     SERVED_LAST.store(self.id, Ordering::Relaxed);
                 }
@@ -181,7 +186,8 @@ impl BusyPoll {
         WAITING_BEHIND.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether whoever this is for would see the difference. A client whose next request is expected at once is in a hurry.
+    /// Returns whether the client whose request this wait serves would notice the difference. A
+    /// client whose next request is expected at once is in a hurry.
     fn is_for_a_hurry(&self) -> bool {
         self.awaited == Awaited::Client || HURRIES.load(Ordering::Relaxed)
     }
@@ -215,7 +221,7 @@ mod tests {
         }
     }
 
-    /// Waits that find nothing at first, and whether they looked again at once.
+    /// Polls that find nothing at first; returns whether the wait polled again at once.
     fn looks_again((waits, expectation): &mut (BusyPoll, Expectation), pause: Duration) -> bool {
         let wakes = Arc::new(Wakes::default());
         let waker = Waker::from(wakes.clone());
@@ -231,7 +237,7 @@ mod tests {
         (BusyPoll::new(awaited), Expectation::default())
     }
 
-    /// One test, as the window is the process's.
+    /// One test, since the window belongs to the process.
     #[test]
     fn short_waits_look_again_and_long_ones_sleep() {
         let (short, long) = (Duration::ZERO, Duration::from_millis(1200));

@@ -1,4 +1,4 @@
-//! A client's connection, and what the worker must know about it to close it in good order.
+//! A client's connection, and its state that the worker needs to close it in good order.
 
 use crate::balance::Seat;
 use crate::unix_stream::UnixStream;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, Interest, ReadBuf, Ready};
 use tokio::net::TcpStream;
 
-/// How often it is looked whether a client has hung up that has sent something before.
+/// How often a client that has sent data is checked for having hung up.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// A client's byte stream.
@@ -36,9 +36,9 @@ impl AsFd for Stream {
 #[derive(Debug)]
 pub struct Connection {
     pub stream: Stream,
-    /// Counts from 1 through the process's life.
+    /// Counts from 1 since the process started.
     pub id: u64,
-    /// Which of the addresses that were listened on it came to: its number in [`Options::listen`](crate::Options::listen).
+    /// The number of the listener that accepted it, in [`Options::listen`](crate::Options::listen).
     pub listener: usize,
     /// `None` for Unix sockets.
     pub peer: Option<SocketAddr>,
@@ -47,7 +47,7 @@ pub struct Connection {
     pub(crate) _seat: Seat,
 }
 
-/// What the worker and the connection tell each other.
+/// State shared by the worker and the connection.
 #[derive(Debug, Default)]
 pub struct Life {
     busy: Cell<bool>,
@@ -55,8 +55,8 @@ pub struct Life {
 }
 
 impl Life {
-    /// Says whether a request is being carried out. While it is, a drain lets the connection live until its deadline; while
-    /// it is not, the connection's future may be dropped at any moment.
+    /// Sets whether a request is running. While one is, a drain keeps the connection until its
+    /// deadline. Otherwise the connection's future may be dropped at any moment.
     pub fn set_busy(&self, busy: bool) {
         self.busy.set(busy);
     }
@@ -65,7 +65,8 @@ impl Life {
         self.busy.get()
     }
 
-    /// The process is going down: close the connection as soon as the request at hand is answered.
+    /// Returns whether the process is stopping: the connection must close once the current request
+    /// is answered.
     pub fn is_draining(&self) -> bool {
         self.draining.get()
     }
@@ -76,7 +77,7 @@ impl Life {
 }
 
 impl Stream {
-    /// As [`Stream::try_write`], of several pieces one behind the other.
+    /// As [`Stream::try_write`], of several slices.
     pub fn try_write_vectored(&self, pieces: &[io::IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Stream::Tcp(stream) => stream.try_write_vectored(pieces),
@@ -84,7 +85,7 @@ impl Stream {
         }
     }
 
-    /// Writes what the socket takes now; `WouldBlock` when it takes nothing.
+    /// Writes as much as the socket accepts. Fails with `WouldBlock` if that is nothing.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Stream::Tcp(stream) => stream.try_write(bytes),
@@ -92,7 +93,7 @@ impl Stream {
         }
     }
 
-    /// Writes all of it, waiting for the socket where need be.
+    /// Writes everything, waiting for the socket where necessary.
     pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.try_write(bytes) {
@@ -107,15 +108,14 @@ impl Stream {
         Ok(())
     }
 
-    /// Waits until the other side has hung up, or has closed its half of the connection. Reads
-    /// nothing, so that what it has sent before stays where it is.
+    /// Resolves when the other side has hung up, or has closed its half of the connection. Reads
+    /// nothing, so data that it has sent before remains.
     pub async fn hung_up(&self) {
         while let Ok(ready) = self.ready(Interest::READABLE).await {
             if ready.is_read_closed() {
                 return;
             }
-            // As long as there is something to read, the socket is ready, and nothing tells of
-            // more.
+            // While there is data to read, the socket stays ready and reports nothing more.
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }

@@ -1,4 +1,4 @@
-//! Binding sockets: one per worker and TCP address (SO_REUSEPORT), one per Unix socket.
+//! Binds sockets: one per worker and TCP address (SO_REUSEPORT), one per Unix socket.
 
 use crate::address::ListenAddress;
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
@@ -10,11 +10,11 @@ use std::os::unix::net as unix;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Connections the kernel holds while the workers are busy.
+/// Connections that the kernel queues while the workers are busy.
 const BACKLOG: i32 = 4096;
 
-/// After so long without a byte the kernel asks whether the client is still there, so that connections of machines that vanished
-/// do not stay for ever. As long as MongoDB waits.
+/// After this long without a byte the kernel probes the client, so that connections of vanished
+/// machines are closed. As long as in MongoDB.
 const KEEPALIVE: Duration = Duration::from_secs(300);
 
 /// A bound socket that listens.
@@ -24,7 +24,7 @@ pub(crate) enum Listener {
     Unix(unix::UnixListener),
 }
 
-/// Why an address cannot be listened on, and what to do about it.
+/// Why an address cannot be bound, and what to do about it.
 #[derive(Debug)]
 pub struct BindError {
     address: ListenAddress,
@@ -57,7 +57,8 @@ impl fmt::Display for BindError {
 
 impl std::error::Error for BindError {}
 
-/// What was bound: the listeners of each worker, each with its address's number, and the addresses in effect (port 0 replaced by the port given).
+/// The bound listeners of each worker with their numbers, and the effective addresses (port 0
+/// replaced by the port assigned).
 pub(crate) struct Bound {
     pub listeners: Vec<Vec<(usize, Listener)>>,
     pub addresses: Vec<ListenAddress>,
@@ -73,7 +74,7 @@ pub(crate) fn bind(addresses: &[ListenAddress], workers: usize) -> Result<Bound,
                 bound.addresses.push(ListenAddress::Tcp(address));
             }
             ListenAddress::Unix(path) => {
-                // SO_REUSEPORT does not share a path, so one worker accepts and hands on what is not for it.
+                // SO_REUSEPORT does not share a path, so one worker accepts for all.
                 let listener = bind_unix(path).map_err(failed)?;
                 if let Some(first) = bound.listeners.first_mut() {
                     first.push((number, Listener::Unix(listener)));
@@ -86,7 +87,8 @@ pub(crate) fn bind(addresses: &[ListenAddress], workers: usize) -> Result<Bound,
 }
 
 fn bind_tcp(mut address: SocketAddr, number: usize, workers: &mut [Vec<(usize, Listener)>]) -> io::Result<SocketAddr> {
-    // SO_REUSEPORT would let a second process of the same user share the port unnoticed. A socket without it does not.
+    // SO_REUSEPORT would let a second process of the same user share the port unnoticed. A socket
+    // without it does not.
     if address.port() != 0 {
         drop(tcp_socket(address, false)?);
     }
@@ -108,7 +110,7 @@ fn tcp_socket(address: SocketAddr, share_port: bool) -> io::Result<Socket> {
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    // Connections inherit these from the socket that accepts them, which saves each of them the system calls.
+    // Accepted connections inherit these options, which saves system calls for each of them.
     socket.set_tcp_nodelay(true)?;
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))?;
     socket.set_nonblocking(true)?;
@@ -118,7 +120,7 @@ fn tcp_socket(address: SocketAddr, share_port: bool) -> io::Result<Socket> {
 
 fn bind_unix(path: &Path) -> io::Result<unix::UnixListener> {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
-    // A socket nobody listens on was left behind by a process that was killed.
+    // A socket file without a listener was left behind by a process that was killed.
     if is_socket && unix::UnixStream::connect(path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused) {
         std::fs::remove_file(path)?;
     }
@@ -127,7 +129,7 @@ fn bind_unix(path: &Path) -> io::Result<unix::UnixListener> {
     Ok(listener)
 }
 
-/// Removes the sockets' files when the process ends in good order.
+/// Removes the socket files when the process ends in good order.
 pub(crate) fn remove_socket_files(addresses: &[ListenAddress]) {
     let paths = addresses.iter().filter_map(|address| match address {
         ListenAddress::Unix(path) => Some(path as &PathBuf),

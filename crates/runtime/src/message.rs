@@ -1,10 +1,10 @@
-//! How threads talk to workers: by message only.
+//! Messages to workers, the only way in which threads reach them.
 
 use crate::balance::Seat;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 /// A connection on its way to the worker that will serve it.
 #[derive(Debug)]
@@ -21,57 +21,27 @@ pub(crate) enum ArrivedStream {
     Unix(UnixStream),
 }
 
-type Work<W> = Box<dyn FnOnce(&W) + Send>;
-
-pub(crate) enum Message<W> {
+pub(crate) enum Message {
     Arrival(Arrival),
-    Run(Work<W>),
-    /// Stop accepting, close what is idle, wait for the rest as long as this.
+    /// Stop accepting, close idle connections, and wait this long for the others.
     Drain(Duration),
 }
 
-/// Reaches all workers of a process, from any thread. Their number of messages is not bounded: connections are bounded by the
-/// process's file descriptors, questions by those who wait for the answer.
-pub struct Handle<W> {
-    pub(crate) workers: Vec<mpsc::UnboundedSender<Message<W>>>,
+/// Sends messages to the workers of a process, from any thread. The queues are not bounded: file
+/// descriptors bound the number of connections.
+#[derive(Clone)]
+pub(crate) struct Handle {
+    pub workers: Vec<mpsc::UnboundedSender<Message>>,
 }
 
-impl<W> Clone for Handle<W> {
-    fn clone(&self) -> Self {
-        Handle { workers: self.workers.clone() }
-    }
-}
-
-impl<W: 'static> Handle<W> {
-    pub fn workers(&self) -> usize {
-        self.workers.len()
-    }
-
-    /// Asks every worker and gives the answers, for merging. A worker that has ended does not answer.
-    pub async fn ask<T: Send + 'static>(&self, question: impl Fn(&W) -> T + Send + Clone + 'static) -> Vec<T> {
-        let mut pending = Vec::with_capacity(self.workers.len());
-        for worker in &self.workers {
-            let (answer, answered) = oneshot::channel();
-            let question = question.clone();
-            let work: Work<W> = Box::new(move |worker| drop(answer.send(question(worker))));
-            if worker.send(Message::Run(work)).is_ok() {
-                pending.push(answered);
-            }
-        }
-        let mut answers = Vec::with_capacity(pending.len());
-        for answered in pending {
-            answers.extend(answered.await.ok());
-        }
-        answers
-    }
-
-    pub(crate) fn send(&self, worker: usize, message: Message<W>) -> bool {
+impl Handle {
+    pub fn send(&self, worker: usize, message: Message) -> bool {
         self.workers.get(worker).is_some_and(|sender| sender.send(message).is_ok())
     }
 
-    pub(crate) fn drain(&self, deadline: Duration) {
+    pub fn drain(&self, deadline: Duration) {
         for worker in &self.workers {
-            // A worker that has ended already has nothing to drain.
+            // A worker that has ended has nothing to drain.
             let _ = worker.send(Message::Drain(deadline));
         }
     }

@@ -1,11 +1,11 @@
-//! The process's life: bind, start the workers, wait for a signal, drain.
+//! The life of the process: bind, start the workers, wait for a signal, drain.
 
-use crate::Service;
 use crate::address::ListenAddress;
 use crate::balance::Balance;
 use crate::busy_poll;
 use crate::listener::{self, BindError};
 use crate::message::Handle;
+use crate::service::{Service, Services};
 use crate::worker::{self, Start};
 use std::fmt;
 use std::io;
@@ -16,31 +16,33 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// The stack of a worker. Pipelines within pipelines are polled within one another, twenty of them at the most; what is not used
-/// of it takes no memory.
+/// The stack of a worker. Nested pipelines poll one another, up to twenty levels deep. The unused part
+/// takes no memory.
 const STACK_BYTES: usize = 16 * 1024 * 1024;
 
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// The listeners' addresses. A listener is known by its index here.
     pub listen: Vec<ListenAddress>,
-    /// Worker threads; at least one.
+    /// Worker threads, at least one.
     pub workers: usize,
-    /// Further connections are closed as soon as they come.
+    /// Connections beyond this number are closed at once.
     pub connections_max: usize,
-    /// How long running requests may go on once the process is asked to stop.
+    /// How long running requests may continue once the process is asked to stop.
     pub drain_deadline: Duration,
-    /// How often [`Service::tick`] is called.
+    /// The interval of [`WorkerService::tick`](crate::WorkerService::tick).
     pub tick: Duration,
-    /// For how long a wait that is expected to be short may look again before it sleeps; zero: not at all. See [`busy_poll`](crate::busy_poll).
+    /// How long a wait that is expected to be short polls before it sleeps; zero: not at all. See
+    /// [`busy_poll`](crate::busy_poll).
     pub busy_poll: Duration,
 }
 
-/// Why the process cannot start; one sentence that says what to do.
+/// Why the process cannot start, as a sentence that says what to do.
 #[derive(Debug)]
 pub enum StartError {
     Bind(BindError),
     Thread(io::Error),
-    /// The service refused, in its own words.
+    /// A service cannot be opened.
     Service(String),
 }
 
@@ -58,7 +60,8 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-/// Sockets that are bound and do not serve yet: what comes next at start-up may take its time, or fail, without a client noticing.
+/// Bound sockets that do not serve yet: the rest of the start-up may take time, or fail, without a
+/// client noticing.
 pub struct Listening {
     options: Options,
     bound: listener::Bound,
@@ -71,83 +74,75 @@ impl Listening {
         Ok(Listening { options, bound })
     }
 
-    /// The addresses in effect: where the configuration said port 0, the port that was given.
+    /// Returns the effective addresses: with the port assigned where the configuration has port 0.
     pub fn addresses(&self) -> &[ListenAddress] {
         &self.bound.addresses
     }
 }
 
-/// Workers that serve.
-pub struct Running<W> {
-    handle: Handle<W>,
+/// Running workers.
+pub struct Running {
+    handle: Handle,
     threads: Vec<JoinHandle<()>>,
     addresses: Vec<ListenAddress>,
     drain_deadline: Duration,
-    before_drain: Box<dyn Fn() + Send + Sync>,
+    services: Services,
 }
 
-impl<W: 'static> Running<W> {
-    pub fn handle(&self) -> &Handle<W> {
-        &self.handle
-    }
-
-    /// Stops accepting, closes what is idle, and lets running requests finish until the deadline.
+impl Running {
+    /// Stops accepting, closes idle connections, and lets running requests finish until the deadline.
     pub fn drain(&self) {
-        (self.before_drain)();
+        self.services.drain();
         self.handle.drain(self.drain_deadline);
     }
 
-    /// Waits until the workers have ended, which they do after [`Running::drain`].
+    /// Waits for the workers to end, after [`Running::drain`].
     pub fn join(self) {
         self.threads.into_iter().for_each(join);
         listener::remove_socket_files(&self.addresses);
     }
 }
 
-/// Serves until the process is told to stop (SIGTERM, SIGINT), then drains. `started` is called once the workers serve.
-/// A second signal ends the process at once.
-pub fn run<S: Service>(
-    listening: Listening,
-    service: Arc<S>,
-    started: impl FnOnce(&Handle<S::Worker>),
-) -> Result<(), StartError> {
+/// Serves until the process is asked to stop (SIGTERM, SIGINT), then drains. A second signal ends the
+/// process at once. `services`: that of each listener. `started`: called once the workers serve.
+pub fn run(listening: Listening, services: Vec<Arc<dyn Service>>, started: impl FnOnce()) -> Result<(), StartError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Thread)?;
-    let running = start(listening, service)?;
+    let running = start(listening, services)?;
     runtime.block_on(async {
         let mut signals = Signals::new().map_err(StartError::Thread)?;
-        started(running.handle());
+        started();
         signals.next().await;
-        tracing::info!("stopping: running requests may finish, new ones are not taken");
+        tracing::info!("stopping: running requests may finish, new ones are not accepted");
         running.drain();
         tokio::select! {
             _ = tokio::task::spawn_blocking(move || running.join()) => Ok(()),
             _ = signals.next() => {
-                tracing::warn!("second signal: leaving at once");
+                tracing::warn!("second signal: exiting at once");
                 std::process::exit(1);
             }
         }
     })
 }
 
-/// Starts the workers and returns.
-pub fn start<S: Service>(listening: Listening, service: Arc<S>) -> Result<Running<S::Worker>, StartError> {
+/// Starts the workers and returns. `services`: that of each listener.
+pub fn start(listening: Listening, services: Vec<Arc<dyn Service>>) -> Result<Running, StartError> {
     let Listening { options, bound } = listening;
     busy_poll::set_window(options.busy_poll);
     let balance = Balance::new(bound.listeners.len());
     let connection_ids = Arc::new(AtomicU64::new(1));
     let (senders, receivers): (Vec<_>, Vec<_>) = bound.listeners.iter().map(|_| mpsc::unbounded_channel()).unzip();
-    let before_drain = service.clone();
+    let services = Services::new(services);
     let mut running = Running {
         handle: Handle { workers: senders },
         threads: Vec::new(),
         addresses: bound.addresses,
         drain_deadline: options.drain_deadline,
-        before_drain: Box::new(move || before_drain.drain()),
+        services: services.clone(),
     };
     for (index, (listeners, messages)) in bound.listeners.into_iter().zip(receivers).enumerate() {
         let start = Start {
             index,
-            service: service.clone(),
+            services: services.clone(),
             tick: options.tick,
             listeners,
             messages,
@@ -165,8 +160,8 @@ pub fn start<S: Service>(listening: Listening, service: Arc<S>) -> Result<Runnin
     Ok(running)
 }
 
-/// Starts one worker and waits until it serves or has refused.
-fn start_worker<S: Service>(start: Start<S>) -> Result<JoinHandle<()>, StartError> {
+/// Starts one worker and waits until it serves or has failed.
+fn start_worker(start: Start) -> Result<JoinHandle<()>, StartError> {
     let (ready, is_ready) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().name(format!("worker-{}", start.index)).stack_size(STACK_BYTES);
     // The receiver waits below, so sending cannot fail.

@@ -1,8 +1,9 @@
-//! A Unix socket that is watched for what comes in, and for room only while there is none.
+//! A Unix socket that waits for incoming data, and for room to write only when there is none.
 //!
-//! Linux tells whoever watches a Unix socket for room each time the other side has read from it (`unix_write_space`), had there been
-//! room before or not; over TCP it tells only those who found none. Watched for both, as [`tokio::net::UnixStream`] does, a thread that
-//! sent a request and sleeps until it is answered is woken twice: when the request has been read, and when the answer comes.
+//! Linux wakes a thread that waits for room on a Unix socket each time the other side reads from it
+//! (`unix_write_space`), whether or not there was room before; over TCP it wakes only those that
+//! found none. [`tokio::net::UnixStream`] waits for both. A thread that sent a request and sleeps
+//! until the reply is then woken twice: when the request is read, and when the reply arrives.
 
 use rustix::io::Errno;
 use std::cell::RefCell;
@@ -18,7 +19,7 @@ use tokio::io::{Interest, ReadBuf, Ready};
 #[derive(Debug)]
 pub struct UnixStream {
     incoming: AsyncFd<net::UnixStream>,
-    /// Watched for room, since something could not be written; until something can be written whole.
+    /// Waits for room after a write that did not fit, until a write fits as a whole.
     room: RefCell<Option<Rc<AsyncFd<net::UnixStream>>>>,
 }
 
@@ -33,7 +34,7 @@ impl UnixStream {
         UnixStream::from_std(tokio::net::UnixStream::connect(path).await?.into_std()?)
     }
 
-    /// Takes a stream that does not block.
+    /// Takes a stream in non-blocking mode.
     pub fn from_std(stream: net::UnixStream) -> io::Result<UnixStream> {
         let incoming = watch(stream, Interest::READABLE)?;
         Ok(UnixStream { incoming, room: RefCell::new(None) })
@@ -44,7 +45,8 @@ impl UnixStream {
             let mut ready = ready!(self.incoming.poll_read_ready(context))?;
             match read(self.incoming.get_ref(), buffer) {
                 Ok(count) => {
-                    // What comes from now on is told again, so the next read needs no call to find that there is nothing.
+                    // New data is reported again, so the next read needs no system call to find
+                    // that there is none.
                     if count > 0 && buffer.remaining() > 0 {
                         ready.clear_ready();
                     }
@@ -57,18 +59,18 @@ impl UnixStream {
         }
     }
 
-    /// Whether there is something to read.
+    /// Resolves when there is data to read.
     pub fn poll_read_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.incoming.poll_read_ready(context).map_ok(drop)
     }
 
-    /// Writes what the socket takes now; `WouldBlock` when it takes nothing.
+    /// Writes as much as the socket accepts. Fails with `WouldBlock` if that is nothing.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.incoming.get_ref().write(bytes)?;
         Ok(self.wrote(written, bytes.len()))
     }
 
-    /// As [`UnixStream::try_write`], of several pieces one behind the other.
+    /// As [`UnixStream::try_write`], of several slices.
     pub fn try_write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         let written = self.incoming.get_ref().write_vectored(pieces)?;
         Ok(self.wrote(written, pieces.iter().map(|piece| piece.len()).sum()))
@@ -86,7 +88,7 @@ impl UnixStream {
         }
     }
 
-    /// Waits for something to read, or for room to write after [`UnixStream::try_write`] found none.
+    /// Waits for data to read, or for room to write after [`UnixStream::try_write`] found none.
     pub async fn ready(&self, interest: Interest) -> io::Result<Ready> {
         if interest.is_readable() {
             return Ok(self.incoming.readable().await?.ready());
@@ -94,7 +96,7 @@ impl UnixStream {
         let room = self.room()?;
         let mut ready = room.writable().await?;
         let found = ready.ready();
-        // Whoever finds none again waits for more; what is told meanwhile is not forgotten by this.
+        // A caller that finds none again waits for more; an event in between is not lost by this.
         ready.clear_ready();
         Ok(found)
     }
@@ -106,7 +108,7 @@ impl UnixStream {
         written
     }
 
-    /// Watches for room. A file descriptor is watched once, hence a second one.
+    /// Returns a second descriptor that waits for room: a descriptor is registered only once.
     fn room(&self) -> io::Result<Rc<AsyncFd<net::UnixStream>>> {
         let mut room = self.room.borrow_mut();
         if let Some(room) = &*room {
@@ -118,16 +120,17 @@ impl UnixStream {
 }
 
 fn watch(stream: net::UnixStream, interest: Interest) -> io::Result<AsyncFd<net::UnixStream>> {
-    // SAFETY: a stream has the same descriptor from beginning to end, and closes it when it is dropped, with the `AsyncFd`.
+    // SAFETY: a stream has the same descriptor throughout, and closes it when it is dropped, with
+    // the `AsyncFd`.
     Ok(unsafe { AsyncFd::register_with_interest(stream, interest) }?)
 }
 
-/// Reads what there is into the unfilled part; gives how many bytes.
+/// Reads into the unfilled part of a buffer. Returns the number of bytes.
 fn read(stream: &net::UnixStream, buffer: &mut ReadBuf<'_>) -> rustix::io::Result<usize> {
-    // SAFETY: nothing is written to it but what is read.
+    // SAFETY: only bytes that are read are written to it.
     let (read, _) = rustix::io::read(stream, unsafe { buffer.unfilled_mut() })?;
     let count = read.len();
-    // SAFETY: these have just been read.
+    // SAFETY: these bytes have just been read.
     unsafe { buffer.assume_init(count) };
     buffer.advance(count);
     Ok(count)
@@ -168,7 +171,7 @@ mod tests {
         assert!(near.ready(Interest::READABLE).await.unwrap().is_read_closed());
     }
 
-    /// Both ways to write, to one who reads when the socket is full.
+    /// Writes in both ways to a reader that begins when the socket is full.
     #[tokio::test]
     async fn room_is_waited_for_and_then_no_longer_watched_for() {
         let (near, mut far) = pair();
@@ -201,7 +204,7 @@ mod tests {
         assert_eq!(read_some(&near, 7).await, b"still");
     }
 
-    /// What it is for: the thread sleeps until the answer comes, also while the request is being read.
+    /// The purpose: the thread sleeps until the reply comes, also while the request is being read.
     #[tokio::test]
     async fn who_waits_for_an_answer_is_woken_once() {
         const ROUNDS: u64 = 10;

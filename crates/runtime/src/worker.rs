@@ -1,10 +1,10 @@
-//! A worker thread's life: accept, hand on, serve, drain.
+//! The life of a worker thread: accept, hand over, serve, drain.
 
-use crate::Service;
 use crate::balance::Balance;
 use crate::connection::{Connection, Life, Stream};
 use crate::listener::Listener;
 use crate::message::{Arrival, ArrivedStream, Handle, Message};
+use crate::service::{OpenServices, Services};
 use crate::unix_stream::UnixStream;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -20,31 +20,30 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::{AbortHandle, JoinHandle, spawn_local};
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// How long to wait before accepting again when the process is out of file descriptors or memory.
+/// The pause before accepting again when the process is out of file descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Refused connections make a line in the log once in so long.
+/// The shortest interval of log lines about refused connections.
 const REFUSED_LOGGED_EVERY: Duration = Duration::from_secs(10);
 
-/// What a worker thread is started with.
-pub(crate) struct Start<S: Service> {
+/// The arguments of a worker thread.
+pub(crate) struct Start {
     pub index: usize,
-    pub service: Arc<S>,
-    /// How often the service is called for housekeeping.
+    pub services: Services,
+    /// The interval of housekeeping.
     pub tick: Duration,
     pub listeners: Vec<(usize, Listener)>,
-    pub messages: UnboundedReceiver<Message<S::Worker>>,
-    pub handle: Handle<S::Worker>,
+    pub messages: UnboundedReceiver<Message>,
+    pub handle: Handle,
     pub balance: Balance,
     pub connection_ids: Arc<AtomicU64>,
     pub connections_max: usize,
 }
 
-struct Worker<S: Service> {
+struct Worker {
     index: usize,
-    service: Arc<S>,
-    state: Rc<S::Worker>,
-    handle: Handle<S::Worker>,
+    services: OpenServices,
+    handle: Handle,
     balance: Balance,
     connection_ids: Arc<AtomicU64>,
     connections_max: usize,
@@ -57,8 +56,8 @@ struct Serving {
     task: AbortHandle,
 }
 
-/// Runs a worker to its end, on the calling thread. `ready` is told whether it could be opened.
-pub(crate) fn run<S: Service>(start: Start<S>, ready: impl FnOnce(Result<(), String>)) {
+/// Runs a worker to its end, on the calling thread. `ready` is called once it serves or has failed.
+pub(crate) fn run(start: Start, ready: impl FnOnce(Result<(), String>)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build_local(Default::default());
     match runtime {
         Ok(runtime) => runtime.block_on(live(start, ready)),
@@ -68,15 +67,14 @@ pub(crate) fn run<S: Service>(start: Start<S>, ready: impl FnOnce(Result<(), Str
     }
 }
 
-async fn live<S: Service>(start: Start<S>, ready: impl FnOnce(Result<(), String>)) {
-    let state = match start.service.open(start.index) {
-        Ok(state) => state,
+async fn live(start: Start, ready: impl FnOnce(Result<(), String>)) {
+    let services = match start.services.open(start.index) {
+        Ok(services) => services,
         Err(error) => return ready(Err(error)),
     };
     let worker = Rc::new(Worker {
         index: start.index,
-        service: start.service,
-        state,
+        services,
         handle: start.handle,
         balance: start.balance,
         connection_ids: start.connection_ids,
@@ -95,10 +93,10 @@ async fn live<S: Service>(start: Start<S>, ready: impl FnOnce(Result<(), String>
     worker.follow_messages(start.messages, start.tick, accepting).await;
 }
 
-impl<S: Service> Worker<S> {
+impl Worker {
     async fn follow_messages(
         self: &Rc<Self>,
-        mut messages: UnboundedReceiver<Message<S::Worker>>,
+        mut messages: UnboundedReceiver<Message>,
         tick: Duration,
         accepting: Vec<JoinHandle<()>>,
     ) {
@@ -108,18 +106,17 @@ impl<S: Service> Worker<S> {
             tokio::select! {
                 message = messages.recv() => match message {
                     Some(Message::Arrival(arrival)) => self.adopt(arrival),
-                    Some(Message::Run(work)) => work(&self.state),
                     Some(Message::Drain(deadline)) => break deadline,
                     None => break Duration::ZERO,
                 },
-                _ = ticks.tick() => self.service.tick(&self.state),
+                _ = ticks.tick() => self.services.tick(),
             }
         };
         accepting.iter().for_each(JoinHandle::abort);
         self.drain(deadline).await;
     }
 
-    /// Closes what is idle and waits for the rest.
+    /// Closes idle connections and waits for the others.
     async fn drain(&self, deadline: Duration) {
         let until = Instant::now() + deadline;
         for serving in self.connections.borrow().values() {
@@ -135,7 +132,7 @@ impl<S: Service> Worker<S> {
                     .collect()
             };
             idle.iter().for_each(AbortHandle::abort);
-            // Lets the aborted connections go before looking again.
+            // Lets the aborted connections end before the next check.
             tokio::time::sleep(Duration::from_millis(5)).await;
             let left = self.connections.borrow().len();
             if left == 0 {
@@ -145,7 +142,7 @@ impl<S: Service> Worker<S> {
                 tracing::warn!(
                     worker = self.index,
                     connections = left,
-                    "requests still running at the deadline are broken off"
+                    "requests still running at the deadline are aborted"
                 );
                 self.connections.borrow().values().for_each(|serving| serving.task.abort());
                 tokio::task::yield_now().await;
@@ -184,7 +181,7 @@ impl<S: Service> Worker<S> {
         })
     }
 
-    /// Serves a fresh connection here or hands it to the worker that has fewest.
+    /// Serves a new connection here, or hands it to the worker with the fewest.
     fn place_tcp(self: &Rc<Self>, stream: TcpStream, listener: usize, peer: SocketAddr) {
         if self.is_full() {
             return;
@@ -195,13 +192,13 @@ impl<S: Service> Worker<S> {
         }
         match stream.into_std() {
             Ok(stream) => {
-                self.hand_on(Arrival { stream: ArrivedStream::Tcp(stream), listener, peer: Some(peer), seat })
+                self.hand_over(Arrival { stream: ArrivedStream::Tcp(stream), listener, peer: Some(peer), seat })
             }
-            Err(error) => tracing::warn!(%peer, %error, "a connection could not be handed on"),
+            Err(error) => tracing::warn!(%peer, %error, "a connection could not be handed to its worker"),
         }
     }
 
-    /// Whether a fresh connection is one too many, and is to be closed by being dropped.
+    /// Returns whether a new connection is one too many, so that it must be closed by dropping it.
     fn is_full(&self) -> bool {
         let is_full = self.balance.total() >= self.connections_max;
         if is_full {
@@ -216,11 +213,12 @@ impl<S: Service> Worker<S> {
         }
         let seat = self.balance.seat(self.index);
         let arrival = Arrival { stream: ArrivedStream::Unix(stream), listener, peer: None, seat };
-        if arrival.seat.worker == self.index { self.adopt(arrival) } else { self.hand_on(arrival) }
+        if arrival.seat.worker == self.index { self.adopt(arrival) } else { self.hand_over(arrival) }
     }
 
-    fn hand_on(&self, arrival: Arrival) {
-        // A worker that does not listen any more is draining: the connection closes with the message.
+    fn hand_over(&self, arrival: Arrival) {
+        // A worker that no longer receives messages is draining: the connection closes with the
+        // message.
         self.handle.send(arrival.seat.worker, Message::Arrival(arrival));
     }
 
@@ -236,11 +234,12 @@ impl<S: Service> Worker<S> {
     }
 
     fn serve(self: &Rc<Self>, stream: Stream, listener: usize, peer: Option<SocketAddr>, seat: crate::balance::Seat) {
+        let Some(service) = self.services.of(listener) else { return };
         let id = self.connection_ids.fetch_add(1, Ordering::Relaxed);
         let life = Rc::new(Life::default());
         let connection = Connection { stream, id, listener, peer, life: life.clone(), _seat: seat };
         let entry = Entry { id, connections: self.connections.clone() };
-        let serving = self.service.serve(self.state.clone(), connection);
+        let serving = service.serve(connection);
         let task = spawn_local(async move {
             let _entry = entry;
             serving.await;
@@ -249,7 +248,7 @@ impl<S: Service> Worker<S> {
     }
 }
 
-/// Connections that were refused, which are logged once in a while.
+/// Counts refused connections, and logs them from time to time.
 #[derive(Default)]
 struct Refused {
     count: Cell<u64>,
@@ -265,13 +264,13 @@ impl Refused {
             tracing::warn!(
                 refused,
                 connections_max,
-                "connections were refused because there are too many; see `connections` in [limits]"
+                "refused connections: there are too many; see `connections` in [limits]"
             );
         }
     }
 }
 
-/// Takes the connection off the worker's list, however its task ends.
+/// Removes the connection from the worker's list, however its task ends.
 struct Entry {
     id: u64,
     connections: Rc<RefCell<HashMap<u64, Serving>>>,
@@ -283,7 +282,8 @@ impl Drop for Entry {
     }
 }
 
-/// A connection that failed before it was accepted is nothing; being out of file descriptors passes only with time.
+/// Pauses after an error that only time can cure, such as a lack of file descriptors; not after a
+/// connection that failed before it was accepted.
 async fn pause_after(error: io::Error) {
     match error.kind() {
         io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset => {}

@@ -1,4 +1,4 @@
-//! The command line. Its flags go the same way as the file's keys: through the table of parameters.
+//! The command line. Its flags are parsed by the table of parameters, as the file's keys are.
 
 use crate::config::parameter;
 use crate::config::value::Raw;
@@ -6,7 +6,7 @@ use crate::config::{ConfigError, Origin, Written};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
-/// Says what was built in that need not be.
+/// The version, with the optional features of the build.
 const VERSION: &str = if cfg!(feature = "embedded-mariadb") {
     concat!(env!("CARGO_PKG_VERSION"), " (with embedded MariaDB)")
 } else {
@@ -25,37 +25,39 @@ pub struct Cli {
 pub enum Command {
     /// Serve MongoDB clients
     Serve(ServeArgs),
-    /// Say whether a configuration is right, without starting anything
+    /// Check a configuration without starting anything
     Check(ServeArgs),
-    /// Read everything in a data directory that no server uses, and say what is damaged
+    /// Read a whole data directory that no server uses, and report damage
     Verify(VerifyArgs),
 }
 
 #[derive(Args, Debug, Default)]
 pub struct ServeArgs {
-    /// The configuration file; what flags say goes before it
+    /// The configuration file; flags take precedence over it
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where clients connect: host:port, or the path of a Unix socket; may be repeated [default: 127.0.0.1:27017]
+    /// An address for MongoDB clients: host:port, or the path of a Unix socket; may be repeated
+    /// [default: 127.0.0.1:27017]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Vec<String>,
     /// The embedded store's directory [default: ./selkie-data]
     #[arg(long, value_name = "DIR")]
     pub data: Option<String>,
-    /// Start although a damaged write-ahead log has lost acknowledged writes; it is copied first
+    /// Start although a damaged write-ahead log has lost acknowledged writes; the log is copied first
     #[arg(long)]
     pub accept_lost_writes: bool,
-    /// Keep documents in this MariaDB server: mysql://user:password@host:3306
+    /// Store documents in this MariaDB server: mysql://user:password@host:3306
     #[arg(long, value_name = "URL")]
     pub mariadb: Option<String>,
-    /// What this gateway is called on the MariaDB server [default: the host's name and the
-    /// addresses of --listen]
+    /// The name of this gateway on the MariaDB server [default: the host's name and the addresses of
+    /// --listen]
     #[arg(long, value_name = "NAME")]
     pub gateway_name: Option<String>,
-    /// Keep documents in a MariaDB within this process, whose data is in this directory (if it was built in)
+    /// Store documents in a MariaDB within this process, with its data in this directory (if built in)
     #[arg(long, value_name = "DIR")]
     pub embedded_mariadb: Option<String>,
-    /// Where SQL clients connect, to be passed on to MariaDB: host:port, or a Unix socket's path; may be repeated
+    /// An address for SQL clients, which are forwarded to MariaDB: host:port, or the path of a Unix
+    /// socket; may be repeated
     #[arg(long, value_name = "ADDRESS")]
     pub sql_listen: Vec<String>,
     /// Worker threads [default: one per core]
@@ -70,37 +72,40 @@ pub struct ServeArgs {
     /// The replica set's name, with --topology replica-set [default: selkie]
     #[arg(long, value_name = "NAME")]
     pub replica_set: Option<String>,
-    /// The address drivers are told to connect to, with --topology replica-set
+    /// The address that drivers connect to, with --topology replica-set
     #[arg(long, value_name = "HOST:PORT")]
     pub advertise: Option<String>,
-    /// What is logged to standard error: error, warn, info, debug, trace
+    /// The log level on standard error: error, warn, info, debug or trace [default: info]
     #[arg(long, value_name = "LEVEL")]
     pub log: Option<String>,
-    /// Operations that take longer, in milliseconds, are logged, and profiled at level 1 [default: 100]
+    /// Log operations that take longer than this many milliseconds, and profile them at level 1
+    /// [default: 100]
     #[arg(long, value_name = "MS")]
     pub slow_ms: Option<i64>,
-    /// What the process may hold in memory, in MB [default: half of the machine's memory]
+    /// The memory of the process in MB [default: half of the machine's memory]
     #[arg(long, value_name = "MB")]
     pub memory_mb: Option<i64>,
-    /// Which answers are kept and given again: off, results, documents or both [default: off]
+    /// What is cached: off, results, documents or both [default: off]
     #[arg(long, value_name = "MODE")]
     pub cache: Option<String>,
-    /// The memory that kept answers take [default: 268435456]
+    /// The memory of the caches in bytes [default: 268435456]
     #[arg(long, value_name = "BYTES")]
     pub cache_bytes: Option<i64>,
-    /// How writes that others make in MariaDB are noticed: follow, strict or none [default: follow]
-    #[arg(long, value_name = "WAY")]
-    pub foreign_writes: Option<String>,
-    /// Whether SELECTs are looked into before their answers are kept: verify or assume-cacheable [default: verify]
-    #[arg(long, value_name = "WAY")]
+    /// How writes of other programs in MariaDB are noticed: follow, strict or none [default: follow]
+    #[arg(long, value_name = "METHOD")]
+    pub external_writes: Option<String>,
+    /// Whether SELECTs are checked before their results are cached: verify or assume-cacheable
+    /// [default: verify]
+    #[arg(long, value_name = "METHOD")]
     pub selects: Option<String>,
-    /// How long answers are given while MariaDB's log cannot be followed [default: not at all]
+    /// How many milliseconds cached replies are returned while MariaDB's log cannot be followed
+    /// [default: none]
     #[arg(long, value_name = "MS")]
     pub stale_ms: Option<i64>,
-    /// Which answers a change takes away: precise or, for comparison, collection [default: precise]
-    #[arg(long, value_name = "WAY")]
+    /// What a write invalidates: precise or, for comparison, collection [default: precise]
+    #[arg(long, value_name = "METHOD")]
     pub invalidation: Option<String>,
-    /// Each worker keeps answers of its own
+    /// Give each worker a cache of its own
     #[arg(long)]
     pub cache_per_worker: bool,
     /// A Redis server by which gateways share replies: redis://user:password@host:6379/0
@@ -113,13 +118,13 @@ pub struct VerifyArgs {
     /// The embedded store's directory
     #[arg(long, value_name = "DIR", default_value = "selkie-data")]
     pub data: PathBuf,
-    /// Write a file that an earlier version made anew, with checksums
+    /// Rewrite a file of an earlier version with checksums
     #[arg(long)]
     pub add_checksums: bool,
 }
 
 impl ServeArgs {
-    /// The settings that flags make.
+    /// Parses the flags.
     pub fn written(self) -> Result<Written, ConfigError> {
         let list =
             |items: Vec<String>| (!items.is_empty()).then(|| Raw::List(items.into_iter().map(Raw::Text).collect()));
@@ -133,7 +138,7 @@ impl ServeArgs {
             ("--memory-mb", self.memory_mb.map(Raw::Integer)),
             ("--cache", self.cache.map(Raw::Text)),
             ("--cache-bytes", self.cache_bytes.map(Raw::Integer)),
-            ("--foreign-writes", self.foreign_writes.map(Raw::Text)),
+            ("--external-writes", self.external_writes.map(Raw::Text)),
             ("--selects", self.selects.map(Raw::Text)),
             ("--stale-ms", self.stale_ms.map(Raw::Integer)),
             ("--invalidation", self.invalidation.map(Raw::Text)),
@@ -159,7 +164,7 @@ impl ServeArgs {
     }
 }
 
-/// The command line as it may be shown to clients: passwords in URLs are left out.
+/// Returns the command line as shown to clients, without the passwords of URLs.
 pub fn presentable_arguments() -> Vec<String> {
     std::env::args_os().map(|argument| hide_password(&argument.to_string_lossy())).collect()
 }
@@ -181,7 +186,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn every_flag_is_a_parameter_and_the_other_way_round() {
+    fn flags_and_parameters_agree() {
         Cli::command().debug_assert();
         let command = Cli::command();
         let serve = command.find_subcommand("serve").unwrap();
@@ -190,12 +195,12 @@ mod tests {
             assert!(parameter::by_flag(flag).is_some(), "{flag} is not in the table of parameters");
         }
         for flag in parameter::PARAMETERS.iter().filter_map(|parameter| parameter.flag) {
-            assert!(flags.iter().any(|known| known == flag), "{flag} is no flag of serve");
+            assert!(flags.iter().any(|known| known == flag), "{flag} is not a flag of serve");
         }
     }
 
     #[test]
-    fn passwords_are_not_shown() {
+    fn passwords_are_hidden() {
         assert_eq!(hide_password("--mariadb=mysql://joe:s@cret@host:1/"), "--mariadb=mysql://joe:***@host:1/");
         assert_eq!(hide_password("mysql://joe@host"), "mysql://joe@host");
         assert_eq!(hide_password("--data"), "--data");

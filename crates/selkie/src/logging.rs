@@ -1,11 +1,11 @@
-//! The log: to standard error, and to the lines that `getLog` shows.
+//! The log: standard error, and the lines that `getLog` returns.
 
 use std::io::{self, Write};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Begins logging. `filter` has been checked; one that is broken all the same logs at `info`.
+/// Starts logging. `filter` has been checked; an invalid one logs at `info`.
 pub fn start(filter: &str) {
     let configured = filter.to_owned();
     let subscriber = tracing_subscriber::fmt()
@@ -27,7 +27,7 @@ pub fn start(filter: &str) {
     }));
 }
 
-/// The filter of a `logLevel`: the configured one at 0, and more beside it above that.
+/// Returns the filter for a `logLevel`: the configured one at 0, with more above that.
 fn of_level(configured: &str, level: i32) -> EnvFilter {
     let filter = EnvFilter::try_new(configured).unwrap_or_else(|_| EnvFilter::new("info"));
     match level {
@@ -47,7 +47,7 @@ impl<'w> MakeWriter<'w> for Tee {
     }
 }
 
-/// One line per call, as the formatter writes it.
+/// The formatter writes one line per call.
 impl Write for Tee {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         commands::log_lines::recent().write_all(line)?;

@@ -1,4 +1,7 @@
-//! The program: reads what it is told, puts the parts together, and says what went wrong in one sentence.
+//! The program: reads the command line and the configuration, and runs a command. An error is one
+//! sentence.
+//!
+//! In reading order: [`cli`], [`config`], [`serve`].
 
 mod cli;
 mod config;
@@ -39,7 +42,7 @@ fn configure(args: ServeArgs) -> Result<Config, ConfigError> {
     Config::resolve(args.written()?.over(beneath).over(environment()?))
 }
 
-/// What the environment says; the least of the three sources.
+/// Reads the environment, which flags and file override.
 fn environment() -> Result<Written, ConfigError> {
     let mut written = Written::default();
     if let (Ok(level), Some(parameter)) = (std::env::var("SELKIE_LOG"), parameter::find("", "log")) {
@@ -52,7 +55,7 @@ fn environment() -> Result<Written, ConfigError> {
 
 fn check(args: ServeArgs) -> Result<(), ConfigError> {
     let config = configure(args)?;
-    println!("The configuration is right.");
+    println!("The configuration is valid.");
     print!("{}", serve::Summary(&config));
     Ok(())
 }

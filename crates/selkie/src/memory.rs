@@ -1,4 +1,4 @@
-//! The allocator: how much is held, and how little an idle server may hold.
+//! The allocator: counts the memory of each thread, and returns free memory to the system.
 
 use mimalloc::MiMalloc;
 use std::alloc::{GlobalAlloc, Layout};
@@ -9,42 +9,42 @@ use steps::memory::{allocated, freed};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// mimalloc, with what is asked of it counted for each thread (see [`steps::memory`]).
+/// mimalloc, with each thread's allocations counted (see [`steps::memory`]).
 struct Counting;
 
-// SAFETY: every call is passed on to an allocator; counting allocates nothing and does not unwind.
+// SAFETY: every call is forwarded to an allocator; counting allocates nothing and does not unwind.
 unsafe impl GlobalAlloc for Counting {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         allocated(layout.size());
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract.
         or_again(|| unsafe { MiMalloc.alloc(layout) })
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         allocated(layout.size());
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract.
         or_again(|| unsafe { MiMalloc.alloc_zeroed(layout) })
     }
 
     #[inline]
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         freed(layout.size());
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract.
         unsafe { MiMalloc.dealloc(pointer, layout) }
     }
 
     #[inline]
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         steps::memory::resized(layout.size(), new_size);
-        // SAFETY: as the caller says; where it fails, the block is what it was.
+        // SAFETY: the caller upholds the contract; on failure, the block is unchanged.
         or_again(|| unsafe { MiMalloc.realloc(pointer, layout, new_size) })
     }
 }
 
-/// What is held back for when the system gives no more memory: enough for requests to end. Pages
-/// that nothing was written to take address space alone.
+/// Memory held in reserve for when the system has no more: enough for requests to finish. Pages
+/// that are never written take only address space.
 const RESERVE: Layout = match Layout::from_size_align(32 << 20, 4096) {
     Ok(layout) => layout,
     Err(_) => panic!("this is a layout"),
@@ -52,15 +52,15 @@ const RESERVE: Layout = match Layout::from_size_align(32 << 20, 4096) {
 
 static RESERVED: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 
-/// Sets the reserve aside.
+/// Allocates the reserve.
 pub fn reserve() {
-    // SAFETY: the layout has a size.
+    // SAFETY: the layout's size is not zero.
     let reserved = unsafe { MiMalloc.alloc(RESERVE) };
     RESERVED.store(reserved, Ordering::Release);
 }
 
-/// Allocates, and where the system refuses, once more from the reserve. A program that gets no
-/// memory is aborted.
+/// Allocates, and if the system refuses, once more from the reserve. Without memory the program is
+/// aborted.
 #[inline]
 fn or_again(allocate: impl Fn() -> *mut u8) -> *mut u8 {
     let pointer = allocate();
@@ -70,30 +70,33 @@ fn or_again(allocate: impl Fn() -> *mut u8) -> *mut u8 {
 #[cold]
 #[inline(never)]
 fn again(allocate: &dyn Fn() -> *mut u8) -> *mut u8 {
-    // From now on no more is held than there was room for.
+    // From now on, no more memory may be held than there was.
     steps::memory::ran_out();
     let reserved = RESERVED.swap(null_mut(), Ordering::AcqRel);
     if !reserved.is_null() {
-        // SAFETY: it was allocated with this layout, and whoever swaps it out is the only one that
-        // has it.
+        // SAFETY: it was allocated with this layout, and the thread that swaps the pointer out owns
+        // it.
         unsafe { MiMalloc.dealloc(reserved, RESERVE) };
     }
     give_back();
     allocate()
 }
 
-/// Transparent huge pages come 2 MiB at a time, so every thread's first allocation of each size costs that much: an idle server
-/// takes 19 MB with them and 10 MB without. What is large here (reply buffers) is kept and used again, so little is lost.
+/// Transparent huge pages have 2 MiB, which every thread's first allocation of each size would
+/// take: an idle server takes 19 MB with them and 10 MB without. Large buffers (of replies) are
+/// reused, so little is lost.
 pub fn use_small_pages() {
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
         eprintln!("selkie: transparent huge pages stay on, which takes some more memory: {error}");
     }
 }
 
-/// Gives memory that has been free for a while back to the system. The allocator does so by itself, but only when somebody
-/// allocates: a server that falls idle after a burst of large replies (eight of 15 MB) would stay at 210 MB.
+/// Returns memory that has been free for a while to the system. The allocator does so itself, but
+/// only on allocations: a server that becomes idle after a burst of large replies (eight of 15 MB)
+/// would stay at 210 MB.
 pub fn give_back() {
-    // SAFETY: takes no pointer, frees nothing that is in use, and may be called at any time from any thread.
+    // SAFETY: takes no pointer, frees nothing in use, and may be called at any time from any
+    // thread.
     unsafe {
         libmimalloc_sys::mi_collect(true);
     }

@@ -1,7 +1,8 @@
-//! Files for the intermediate results of sorts and groups that do not fit into memory.
+//! Temporary files for intermediate results of sorts and groups that exceed their memory.
 //!
-//! A file has no name: it goes with the process, whatever becomes of that. It lies beside the embedded store's data, where there is
-//! room for as much again, and where the system keeps temporary files if there is no such place.
+//! A file has no name, so it never outlives the process. It is stored beside the embedded store's
+//! data, where there is room for as much again; with other stores, in the system's directory for
+//! temporary files.
 
 use crate::config::Store;
 use error::{Error, Result};

@@ -1,8 +1,8 @@
-//! `selkie verify`: what is damaged in a data directory.
+//! `selkie verify`: reports damage in a data directory.
 
 use std::path::Path;
 
-/// Prints each finding, a line each. Fails if there are any.
+/// Prints each finding on a line. Fails if there are any.
 pub fn verify(directory: &Path, add_checksums: bool) -> anyhow::Result<()> {
     let sentence = |error: error::Error| anyhow::Error::msg(error.message().to_owned());
     if add_checksums {

@@ -1,4 +1,4 @@
-//! The program as people start it: what it says when all is well, and when it cannot start.
+//! The program from the command line: its output, and its errors at the start.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
@@ -23,7 +23,7 @@ impl Drop for Running {
     }
 }
 
-/// Starts a server and gives the port it was given, and what it said.
+/// Starts a server. Returns the port assigned, and its output.
 fn serve(data: &Path, more: &[&str]) -> (Running, u16, String) {
     let arguments = [&["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()], more].concat();
     let mut running = Running(selkie(&arguments).spawn().unwrap());
@@ -67,7 +67,7 @@ fn a_taken_port() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().to_str().unwrap();
     check_refused(&["serve", "--listen", &address, "--data", data], &[&address, "in use", "--listen"]);
-    // Another Selkie shares ports between its own threads, and with nobody else.
+    // A Selkie shares ports between its own threads, and with no other process.
     let (_running, port, _) = serve(directory.path(), &[]);
     let address = format!("127.0.0.1:{port}");
     check_refused(&["serve", "--listen", &address, "--data", data], &[&address, "in use", "--listen"]);

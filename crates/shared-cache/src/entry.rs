@@ -1,4 +1,5 @@
-//! A reply as it lies in Redis: where the log was, the collections, the reply. Numbers are little-endian, texts behind their length.
+//! A reply as stored in Redis: the log position, the collections, the reply. Numbers are
+//! little-endian; texts follow their length.
 
 use crate::view::Position;
 use document::validate;
@@ -28,7 +29,7 @@ impl<'e> Entry<'e> {
         bytes
     }
 
-    /// `None` for what is no entry: whatever comes from outside is checked here.
+    /// Decodes an entry. Returns `None` if it is malformed: the bytes come from outside.
     pub fn read(bytes: &'e [u8]) -> Option<Entry<'e>> {
         let mut rest = bytes;
         let mut position = Position::new();

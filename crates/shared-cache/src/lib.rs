@@ -1,11 +1,13 @@
-//! Answers that several gateways share, in Redis.
+//! Replies that several gateways share, in Redis.
 //!
-//! What comes in are a command's key and the reply that was made to it; what goes out is a reply that another gateway made, if it is still
-//! right here. Nobody tells the others of changes by way of Redis: each gateway reads the log of the same MariaDB server, and a reply says how
-//! much of that log had been read when it was made.
+//! What comes in are a command's key and its reply. What goes out is a reply that another gateway
+//! stored, if it is still right here. Gateways do not report changes through Redis: each reads the
+//! log of the same MariaDB server, and a stored reply has the log position up to which its gateway
+//! had read.
 //!
-//! In reading order: [`view`] (what this gateway knows of changes, and whether a reply has all of them), [`entry`] (a reply as it lies in Redis),
-//! [`resp`] (Redis's protocol), [`storage`] (connections, time limits).
+//! In reading order: [`view`] (the changes that this gateway knows of, and whether a reply includes
+//! them), [`entry`] (a reply as stored in Redis), [`resp`] (Redis's protocol), [`storage`]
+//! (connections, timeouts).
 
 mod entry;
 mod resp;
@@ -22,41 +24,43 @@ use std::time::Duration;
 use storage::Storage;
 use store::Namespace;
 
-/// Replies of other formats are not to be found.
+/// Part of each key: entries of other formats are not found.
 const FORMAT: &str = concat!("selkie:", env!("CARGO_PKG_VERSION"), ":1:");
 
-/// Replies that are shared.
+/// The shared cache.
 pub struct Shared {
     pub view: Arc<View>,
     storage: Storage,
     ttl: Duration,
 }
 
-/// A reply that another gateway made.
+/// A reply that another gateway stored.
 pub struct Found {
     pub body: Bytes,
-    /// The collections that it was made from.
+    /// The collections that it depends on.
     pub namespaces: Vec<Namespace>,
 }
 
 impl Shared {
-    /// `limit`: how long Redis may take to answer. `ttl`: how long it keeps a reply.
+    /// `timeout`: of a request to Redis. `ttl`: how long Redis keeps a reply.
     pub fn new(address: Address, limit: Duration, ttl: Duration) -> Arc<Shared> {
         Arc::new(Shared { view: Arc::default(), storage: Storage::new(address, limit), ttl })
     }
 
-    /// Whether Redis can be reached and lets us in; for the start, on a thread that has no runtime. The error says why not.
+    /// Checks that Redis can be reached and accepts the credentials. Must be called on a thread
+    /// without a runtime. The error is a sentence.
     pub fn check(&self) -> Result<(), String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.map_err(|error| error.to_string())?.block_on(self.storage.check())
     }
 
-    /// How much of the log has been read: noted before the store is asked, and kept with the reply.
+    /// Returns the log position, which must be read before the store is queried and stored with the
+    /// reply. `None` while replies cannot be shared.
     pub fn position(&self) -> Option<Position> {
         self.view.position()
     }
 
-    /// The reply to a command, if there is one that has all changes that are known here.
+    /// Returns the reply to a command if it includes all changes that this gateway knows of.
     pub async fn get(&self, key: &[u8]) -> Option<Found> {
         let key = self.full_key(key)?;
         let bytes = self.storage.get(&key).await?;
@@ -65,7 +69,7 @@ impl Shared {
         found.map(|entry| Found { body: bytes.slice_ref(entry.body), namespaces: entry.namespaces })
     }
 
-    /// Gives a reply to the others. It is not waited for, and nobody is told if it fails.
+    /// Stores a reply in the background. A failure is only counted.
     pub fn put(self: &Arc<Self>, key: &[u8], position: Position, namespaces: Vec<Namespace>, body: Bytes) {
         let Some(key) = self.full_key(key) else { return };
         let entry = Entry { position, namespaces, body: &body }.write();
@@ -77,7 +81,7 @@ impl Shared {
         self.storage.statistics()
     }
 
-    /// `None` while it is not known which log is read.
+    /// Returns `None` before the log is known.
     fn full_key(&self, key: &[u8]) -> Option<Vec<u8>> {
         Some([FORMAT.as_bytes(), self.view.log()?.as_bytes(), b":", key].concat())
     }

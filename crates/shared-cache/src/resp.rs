@@ -1,17 +1,18 @@
-//! Redis's protocol (RESP 2), as much of it as is spoken here: commands are lists of texts, replies are one line or one text.
+//! Redis's protocol (RESP 2), as far as it is used here: commands are lists of strings, replies are
+//! one line or one string.
 
 use bytes::Bytes;
 
-/// Replies are no longer than a message of a MongoDB client, with room for what stands around it.
+/// The longest string: a message of a MongoDB client, with room for the entry's header.
 const TEXT_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// A line: `OK`, or a number.
+    /// A simple string such as `OK`, or an integer.
     Line(String),
     Error(String),
     Text(Bytes),
-    /// There is no such thing.
+    /// Null: there is no such key.
     Nothing,
 }
 
@@ -24,7 +25,8 @@ pub fn encode(parts: &[&[u8]], out: &mut Vec<u8>) {
     }
 }
 
-/// The reply at the beginning of what has been read, and its length; `None`: there is more to come. An error where it is no reply.
+/// Decodes the reply at the beginning of a buffer. Returns it with its length, or `None` if it is
+/// incomplete.
 pub fn decode(bytes: &[u8]) -> Result<Option<(Reply, usize)>, String> {
     let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else {
         return if bytes.len() > 64 << 10 { Err("it does not speak Redis's protocol".to_owned()) } else { Ok(None) };

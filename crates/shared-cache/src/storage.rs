@@ -1,5 +1,5 @@
-//! Redis as it is reached: an address, connections of each worker's own, and a limit to how long it may take. Whatever goes wrong is counted,
-//! and the question goes to the store as if nothing had been found.
+//! Access to Redis: connections per worker, and a timeout. A failure is counted, and the caller
+//! queries the store as if nothing had been found.
 
 use crate::resp::{self, Reply};
 use bytes::Bytes;
@@ -14,16 +14,16 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// After a failure it is left alone for so long.
+/// After a failure no request is sent for this long.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Connections of a worker that wait for their next use.
+/// Idle connections that a worker keeps.
 const IDLE_MAX: usize = 8;
 
-/// How long the start waits for it.
+/// How long the check at start-up waits for Redis.
 const START_LIMIT: Duration = Duration::from_secs(5);
 
-/// Where Redis is, and who we are there.
+/// Redis's address and credentials.
 #[derive(Clone, Debug, Default)]
 pub struct Address {
     pub host: String,
@@ -31,11 +31,11 @@ pub struct Address {
     pub user: Option<String>,
     pub password: Option<String>,
     pub database: u32,
-    /// Whom to believe that it is Redis, with TLS.
+    /// How to authenticate the server; `None`: no TLS.
     pub tls: Option<Tls>,
 }
 
-/// Whom to believe that it is Redis.
+/// The certificates by which Redis is authenticated.
 #[derive(Clone, Debug)]
 pub struct Tls(Arc<rustls::ClientConfig>);
 
@@ -44,12 +44,12 @@ pub struct Tls(Arc<rustls::ClientConfig>);
 pub struct Statistics {
     pub hits: u64,
     pub misses: u64,
-    /// Replies that were found and did not have all changes.
+    /// Replies that were found but lack changes.
     pub outdated: u64,
     pub stored: u64,
-    /// Questions that Redis did not answer, or not in time.
+    /// Requests that failed or timed out.
     pub errors: u64,
-    /// Questions that were not asked, for it had failed just before.
+    /// Requests that were not sent because one had just failed.
     pub skipped: u64,
 }
 
@@ -68,7 +68,7 @@ pub struct Storage {
     limit: Duration,
     counts: Counts,
     born: Instant,
-    /// Until when it is left alone, in milliseconds since it was born.
+    /// No request is sent before this time, in milliseconds since `born`.
     pause_until_ms: AtomicU64,
 }
 
@@ -82,13 +82,14 @@ struct Connection {
 }
 
 thread_local! {
-    /// A worker's connections that are not in use. There is one storage in a process.
+    /// A worker's idle connections. A process has one storage.
     static IDLE: RefCell<Vec<Connection>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Address {
-    /// Reads `redis://user:password@host:port/database`, or `rediss://` with TLS, which `tls` says. The error does not repeat it: there may be a
-    /// password in it.
+    /// Parses `redis://user:password@host:port/database`, or `rediss://` for TLS. Returns the
+    /// address, and whether it uses TLS. The error does not contain the URL, which may have a
+    /// password.
     pub fn parse(url: &str) -> Result<(Address, bool), String> {
         let wrong =
             || "a URL such as \"redis://user:password@host:6379/0\" is expected here, or rediss:// with TLS".to_owned();
@@ -120,7 +121,8 @@ impl Address {
 }
 
 impl Tls {
-    /// Believes servers with certificates signed by one in this file (PEM). The error says what is wrong with it.
+    /// Trusts servers whose certificates are signed by one in this file (PEM). The error describes
+    /// what is wrong with the file.
     pub fn trusting(file: &Path) -> Result<Tls, String> {
         let unreadable =
             |error: &dyn std::fmt::Display| format!("cannot read certificates from {}: {error}", file.display());
@@ -154,7 +156,7 @@ impl Storage {
         outcome.unwrap_or_else(|_| Err("it does not answer".to_owned()))
     }
 
-    /// What is kept by a key.
+    /// Returns the value of a key.
     pub async fn get(&self, key: &[u8]) -> Option<Bytes> {
         match self.ask(&[b"GET", key]).await? {
             Reply::Text(bytes) => Some(bytes),
@@ -172,7 +174,7 @@ impl Storage {
         }
     }
 
-    /// Notes what became of something that was found.
+    /// Counts a reply that was found. `is_right`: it includes all known changes.
     pub fn count_found(&self, is_right: bool) {
         let count = if is_right { &self.counts.hits } else { &self.counts.outdated };
         count.fetch_add(1, Ordering::Relaxed);
@@ -185,7 +187,7 @@ impl Storage {
         Statistics { hits, misses, outdated, stored, errors, skipped }
     }
 
-    /// Asks within the limit; `None` if that comes to nothing.
+    /// Sends a command and waits for the reply within the timeout. Returns `None` if it fails.
     async fn ask(&self, command: &[&[u8]]) -> Option<Reply> {
         let now_ms = self.born.elapsed().as_millis() as u64;
         if now_ms < self.pause_until_ms.load(Ordering::Relaxed) {
@@ -216,7 +218,7 @@ impl Storage {
                 self.counts.errors.fetch_add(1, Ordering::Relaxed);
                 let pause_until = now_ms + self.limit.as_millis() as u64 + PAUSE.as_millis() as u64;
                 let before = self.pause_until_ms.swap(pause_until, Ordering::Relaxed);
-                // Those that wait were opened to the same server.
+                // The idle connections are to the same server.
                 IDLE.with_borrow_mut(Vec::clear);
                 if before + 10_000 < now_ms || before == 0 {
                     tracing::warn!("replies are not shared by way of Redis at the moment: {why}");
@@ -253,7 +255,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// A command's reply; an error if Redis refuses it.
+    /// Sends a command and returns the reply. Fails if Redis returns an error.
     async fn ask(&mut self, command: &[&[u8]]) -> Result<Reply, String> {
         let mut bytes = Vec::with_capacity(command.iter().map(|part| part.len() + 16).sum::<usize>() + 16);
         resp::encode(command, &mut bytes);

@@ -1,9 +1,12 @@
-//! What this gateway knows of changes, and whether a reply that another one made has all of them.
+//! The changes that this gateway knows of, and whether a reply that another gateway stored includes
+//! them.
 //!
-//! A reply says up to where the log had been read by its gateway before the store was asked: all transactions up to there could be seen
-//! then, so the reply has them. Here, the last transaction that changed each collection is known. A reply is right if it has that one, and
-//! if nothing is on its way of which the log has not told yet: what this gateway writes counts from before it can be seen until the log has been
-//! read beyond it. What others write is known here when the log tells, as for answers in this gateway's own memory.
+//! A stored reply has the log position up to which its gateway had read before it queried the
+//! store. All transactions up to there were visible then, so the reply includes them. This gateway
+//! knows the last transaction that changed each collection. A reply is right if it includes that
+//! one, and if no change is in flight that the log has not reported yet. A write of this gateway
+//! counts from before it is visible until the log has been read beyond it. External writes are
+//! known when the log reports them, as for the gateway's own cache.
 
 use ahash::AHashMap;
 use std::collections::BTreeMap;
@@ -12,13 +15,13 @@ use std::time::{Duration, Instant};
 use store::change_observer::{ChangeOrigin, LogPosition};
 use store::{ChangeObserver, Changes, InFlightWrite, Namespace};
 
-/// A place in the log: the last transaction's number, for each domain.
+/// A position in the log: the last transaction's number for each domain.
 pub type Position = BTreeMap<u32, u64>;
 
-/// How long a write of which nobody knows what has become may still happen.
+/// How long a write with unknown outcome may still commit.
 const LOST_FOR: Duration = Duration::from_secs(240);
 
-/// How long ago everything was known that had been committed; `None` if that is not known.
+/// Returns how far the log follower is behind; `None` if that is not known.
 type Behind = Box<dyn Fn() -> Option<Duration> + Send + Sync>;
 
 #[derive(Default)]
@@ -29,19 +32,20 @@ pub struct View {
 
 #[derive(Default)]
 struct Known {
-    /// Which log it is; `None` before it is read.
+    /// The log's identity; `None` before it is read.
     log: Option<Arc<str>>,
-    /// Up to where it has been read, and readers of the store see it.
+    /// The position up to which it has been read, and is visible to readers of the store.
     read: Position,
-    /// From where on. Of changes before, nothing is known.
+    /// The position from which it has been read. Changes before it are not known.
     since: Position,
-    /// The last transaction that changed a collection. One without a name stands for all of a database, one without a database for everything.
+    /// The last transaction that changed a collection. A namespace without a collection stands for
+    /// its whole database, one without a database for everything.
     changed: AHashMap<Namespace, Position>,
-    /// What this gateway writes.
+    /// Writes of this gateway.
     own: AHashMap<Namespace, Own>,
     /// The log is not followed at the moment.
     follower_lost: bool,
-    /// Something in the log cannot be put in order.
+    /// An event of the log has no position.
     is_unordered: bool,
 }
 
@@ -52,7 +56,7 @@ struct Own {
 }
 
 impl View {
-    /// Says how to ask how old the knowledge is.
+    /// Sets the function that returns how far the log follower is behind.
     pub fn set_behind(&self, behind: impl Fn() -> Option<Duration> + Send + Sync + 'static) {
         let _ = self.behind.set(Box::new(behind));
     }
@@ -61,7 +65,8 @@ impl View {
         self.known().follower_lost = follower_lost;
     }
 
-    /// Up to where the log has been read; `None` while replies are not to be shared.
+    /// Returns the position up to which the log has been read; `None` while replies cannot be
+    /// shared.
     pub fn position(&self) -> Option<Position> {
         let known = self.known();
         (!known.follower_lost && !known.is_unordered && known.log.is_some()).then(|| known.read.clone())
@@ -71,7 +76,8 @@ impl View {
         self.known().log.clone()
     }
 
-    /// Whether a reply made from collections, with the log read up to `position`, has all changes that are known here.
+    /// Returns whether a reply computed from collections at a log position includes all changes
+    /// known here.
     pub fn accepts(&self, namespaces: &[Namespace], position: &Position) -> bool {
         let known_until = self.behind.get().and_then(|behind| Instant::now().checked_sub(behind()?));
         let known = self.known();
@@ -111,7 +117,7 @@ fn raise(position: &mut Position, place: LogPosition) {
     *number = place.sequence.max(*number);
 }
 
-/// A view as stores know it.
+/// A view as an observer of a store's changes.
 pub struct SharedCacheObserver(pub Arc<View>);
 
 impl ChangeObserver for SharedCacheObserver {
@@ -156,14 +162,14 @@ impl ChangeObserver for SharedCacheObserver {
     fn log_advanced(&self, position: &[LogPosition]) {
         let mut known = self.0.known();
         for place in position {
-            // Numbers that go back tell nothing of what has been read.
+            // If numbers decrease, the position does not say what has been read.
             known.is_unordered |= known.read.get(&place.domain).is_some_and(|number| *number > place.sequence);
             raise(&mut known.read, *place);
         }
     }
 }
 
-/// Changes of this gateway's own that are under way.
+/// In-flight writes of this gateway.
 struct Noted {
     view: Arc<View>,
     own: Vec<Namespace>,
@@ -198,7 +204,7 @@ mod tests {
         vec![Namespace::new("d", "c")]
     }
 
-    /// A view that has read up to 10, with everything up to now known.
+    /// A view that has read up to 10, with a follower that is not behind.
     fn view() -> (Arc<View>, SharedCacheObserver) {
         let view = Arc::new(View::default());
         view.set_behind(|| Some(Duration::ZERO));

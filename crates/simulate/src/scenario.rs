@@ -12,7 +12,7 @@ use document::ValueBuf;
 use fields::Fields;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use strict_toml::{Refusal, Source};
+use strict_toml::{Source, TomlError};
 
 pub struct Scenario {
     pub about: String,
@@ -87,7 +87,7 @@ type Constants = Vec<(String, ValueBuf)>;
 
 impl Scenario {
     /// Understands a scenario's text. `set` are values, as `name` and what is to stand behind it, that take the place of its own.
-    pub fn read(text: &str, set: &[(String, String)]) -> Result<Scenario, Refusal> {
+    pub fn read(text: &str, set: &[(String, String)]) -> Result<Scenario, TomlError> {
         let source = Source::new(text);
         let table = source.parse()?;
         let keys = ["about", "needs-transactions", "values", "run", "setup", "operation", "check"];
@@ -123,7 +123,7 @@ impl Run {
     }
 }
 
-fn read_run(source: Source<'_>, table: Option<&toml::de::DeTable<'_>>) -> Result<Run, Refusal> {
+fn read_run(source: Source<'_>, table: Option<&toml::de::DeTable<'_>>) -> Result<Run, TomlError> {
     let Some(table) = table else { return Ok(DEFAULT_RUN) };
     let keys = ["processes", "pool", "iterations", "users-per-second", "slice-ms", "overtime-seconds"];
     let fields = Fields::open(source, "[run]", table, &keys)?;
@@ -145,7 +145,7 @@ fn read_values(
     source: Source<'_>,
     table: Option<&toml::de::DeTable<'_>>,
     set: &[(String, String)],
-) -> Result<Constants, Refusal> {
+) -> Result<Constants, TomlError> {
     let mut constants = Constants::new();
     for (key, value) in table.into_iter().flatten() {
         let name = key.get_ref().as_ref();
@@ -176,7 +176,7 @@ fn read_values(
     }
 }
 
-fn in_set(source: Source<'_>, key: &strict_toml::Key<'_>, given: &str, refusal: &Refusal) -> Refusal {
+fn in_set(source: Source<'_>, key: &strict_toml::Key<'_>, given: &str, refusal: &TomlError) -> TomlError {
     source.refuse(key.span().start, format!("set to {given:?}: {}", refusal.message))
 }
 
@@ -189,7 +189,7 @@ fn unknown_value(name: &str, constants: &Constants) -> String {
 }
 
 /// A name has to be one that expressions can use.
-fn check_name(source: Source<'_>, key: &strict_toml::Key<'_>) -> Result<(), Refusal> {
+fn check_name(source: Source<'_>, key: &strict_toml::Key<'_>) -> Result<(), TomlError> {
     let name = key.get_ref();
     let begins = name.chars().next().is_some_and(|first| first.is_ascii_alphabetic());
     if begins && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
@@ -208,7 +208,7 @@ fn read_setup(
     table: &toml::de::DeTable<'_>,
     constants: &Constants,
     sequences: &mut Vec<String>,
-) -> Result<Setup, Refusal> {
+) -> Result<Setup, TomlError> {
     let mut scope = outer_scope(constants, sequences);
     if table.contains_key("insert") {
         let fields = Fields::open(source, "[[setup]] with insert", table, &["insert", "count", "document"])?;
@@ -226,7 +226,7 @@ fn read_operation(
     table: &toml::de::DeTable<'_>,
     constants: &Constants,
     sequences: &mut Vec<String>,
-) -> Result<Operation, Refusal> {
+) -> Result<Operation, TomlError> {
     let fields = Fields::open(source, "[[operation]]", table, &["name", "weight", "transaction", "values", "step"])?;
     let mut scope = outer_scope(constants, sequences);
     let mut values = Vec::new();
@@ -250,7 +250,7 @@ fn read_operation(
     })
 }
 
-fn read_step(source: Source<'_>, table: &toml::de::DeTable<'_>, scope: &mut Scope<'_>) -> Result<Step, Refusal> {
+fn read_step(source: Source<'_>, table: &toml::de::DeTable<'_>, scope: &mut Scope<'_>) -> Result<Step, TomlError> {
     let keys = ["name", "command", "stop-unless", "stop-on", "take"];
     let fields = Fields::open(source, "[[operation.step]]", table, &keys)?;
     let command = fields.document("command", scope)?;
@@ -282,7 +282,7 @@ fn read_check(
     constants: &Constants,
     operations: &[String],
     sequences: &mut Vec<String>,
-) -> Result<Check, Refusal> {
+) -> Result<Check, TomlError> {
     let fields = Fields::open(source, "[[check]]", table, &["name", "command", "result", "equals"])?;
     let mut scope = Scope { operations, ..outer_scope(constants, sequences) };
     Ok(Check {

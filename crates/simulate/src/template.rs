@@ -3,7 +3,7 @@
 use super::generator::{self, Draw, Generator, Scope, integer, milliseconds};
 use document::{ArrayWriter, Doc, DocBuf, DocWriter, Value as Bson, ValueBuf};
 use std::str::FromStr;
-use strict_toml::{Refusal, Source, Value};
+use strict_toml::{Source, TomlError, Value};
 use toml::de::{DeTable, DeValue};
 
 /// A value with expressions in it.
@@ -20,7 +20,7 @@ const ARRAY: &str = "{array}";
 const OF: &str = "of";
 
 /// Reads a value. `key` is what it stands behind, for messages.
-pub fn read(source: Source<'_>, key: &str, value: &Value<'_>, scope: &mut Scope<'_>) -> Result<Template, Refusal> {
+pub fn read(source: Source<'_>, key: &str, value: &Value<'_>, scope: &mut Scope<'_>) -> Result<Template, TomlError> {
     let at = value.span().start;
     let refuse = |message: String| source.refuse(at, format!("{key}: {message}"));
     let constant = |value: Bson<'_>| Template::Drawn(Generator::Constant(ValueBuf::from(value)));
@@ -50,7 +50,7 @@ pub fn read(source: Source<'_>, key: &str, value: &Value<'_>, scope: &mut Scope<
 }
 
 /// Reads a table as a document; the order of its keys is kept.
-pub fn read_document(source: Source<'_>, table: &DeTable<'_>, scope: &mut Scope<'_>) -> Result<Template, Refusal> {
+pub fn read_document(source: Source<'_>, table: &DeTable<'_>, scope: &mut Scope<'_>) -> Result<Template, TomlError> {
     let mut fields = Vec::new();
     for (key, value) in table {
         let name = key.get_ref();
@@ -61,7 +61,7 @@ pub fn read_document(source: Source<'_>, table: &DeTable<'_>, scope: &mut Scope<
     Ok(Template::Document(fields))
 }
 
-fn read_repeated(source: Source<'_>, table: &DeTable<'_>, scope: &mut Scope<'_>) -> Result<Template, Refusal> {
+fn read_repeated(source: Source<'_>, table: &DeTable<'_>, scope: &mut Scope<'_>) -> Result<Template, TomlError> {
     let other = table.iter().find(|(key, _)| ![ARRAY, OF].contains(&key.get_ref().as_ref()));
     if let Some((key, _)) = other {
         let message = format!("beside {ARRAY:?} there is {OF:?} alone, not {:?}", key.get_ref());
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use document::{array, doc};
 
-    fn compiled(text: &str) -> Result<Template, Refusal> {
+    fn compiled(text: &str) -> Result<Template, TomlError> {
         let source = Source::new(text);
         let constants = [("three".to_owned(), integer(3))];
         let sequences = &mut Vec::new();

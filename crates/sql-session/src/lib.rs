@@ -33,8 +33,11 @@ pub use privileges::PrivilegeCache;
 pub use running_command::KillSession;
 
 use cache::Cache;
-use selkie_runtime::Connection;
+use selkie_runtime::{Connection, Service, WorkerService};
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use store::ChangeObserver;
@@ -45,7 +48,7 @@ use tokio::sync::Semaphore;
 pub struct CachedResult(Box<[u8]>);
 
 /// What all sessions of SQL clients share.
-pub struct SqlService {
+pub struct SqlContext {
     pub backend: BackendAddress,
     pub connect_timeout: Duration,
     /// Permits for connections that have not logged in yet: each takes one of the server's.
@@ -68,19 +71,31 @@ pub struct SqlService {
     pub privileges: PrivilegeCache,
 }
 
-impl SqlService {
+impl SqlContext {
     fn uses_cache(&self, listener: usize) -> bool {
         self.listeners.get(listener).copied().unwrap_or(true)
     }
+}
 
-    /// Serves a connection until either side closes it.
-    pub async fn serve(self: Arc<Self>, connection: Connection) {
-        session::serve(self, connection).await;
+/// The service of SQL clients' listeners.
+pub struct SqlService(pub Arc<SqlContext>);
+
+struct SqlWorker(Arc<SqlContext>);
+
+impl Service for SqlService {
+    fn open(&self, _worker: usize) -> Result<Rc<dyn WorkerService>, String> {
+        Ok(Rc::new(SqlWorker(self.0.clone())))
     }
 }
 
-impl fmt::Debug for SqlService {
+impl WorkerService for SqlWorker {
+    fn serve(self: Rc<Self>, connection: Connection) -> Pin<Box<dyn Future<Output = ()>>> {
+        Box::pin(session::serve(self.0.clone(), connection))
+    }
+}
+
+impl fmt::Debug for SqlContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SqlService({:?})", self.backend)
+        write!(f, "SqlContext({:?})", self.backend)
     }
 }

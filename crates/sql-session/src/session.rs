@@ -14,7 +14,7 @@ use crate::packet_stream::{self, PacketStream};
 use crate::privileges::PrivilegeHistory;
 use crate::reply_tracker::{IN_TRANSACTION, NO_BACKSLASH_ESCAPES, ReplyKind, ReplyTracker};
 use crate::running_command::RunningCommand;
-use crate::{CachedResult, SqlService};
+use crate::{CachedResult, SqlContext};
 use ahash::AHashMap;
 use selkie_runtime::Connection;
 use selkie_runtime::connection::Life;
@@ -54,7 +54,7 @@ const KEY_OF_TEXT: u8 = 0;
 const KEY_OF_PREPARED: u8 = 1;
 
 struct Session {
-    service: Arc<SqlService>,
+    context: Arc<SqlContext>,
     client: PacketStream,
     server: PacketStream,
     login: Login,
@@ -93,26 +93,26 @@ struct Session {
 }
 
 /// Serves a client until either side closes.
-pub async fn serve(service: Arc<SqlService>, connection: Connection) {
+pub async fn serve(context: Arc<SqlContext>, connection: Connection) {
     let life = connection.life.clone();
     life.set_busy(true);
     // A client that has not logged in takes one of the server's connections, which are few.
-    let waiting = tokio::time::timeout(service.login_timeout, service.logins.clone().acquire_owned()).await;
+    let waiting = tokio::time::timeout(context.login_timeout, context.logins.clone().acquire_owned()).await;
     let Ok(Ok(logging_in)) = waiting else {
         tracing::warn!("too many SQL clients have not logged in yet: refusing a connection");
         let sentence = "Too many connections: others have not logged in yet";
         let _ = connection.stream.write_all(&login::error_packet(0, 1040, "08004", sentence)).await;
         return;
     };
-    let connecting = tokio::time::timeout(service.connect_timeout, PacketStream::connect(&service.backend)).await;
+    let connecting = tokio::time::timeout(context.connect_timeout, PacketStream::connect(&context.backend)).await;
     let server = connecting.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     life.set_busy(false);
     let outcome = match server {
         Ok(server) => {
-            let listener_uses_cache = service.uses_cache(connection.listener);
-            let running = RunningCommand::new(&connection.stream, service.kill.clone());
+            let listener_uses_cache = context.uses_cache(connection.listener);
+            let running = RunningCommand::new(&connection.stream, context.kill.clone());
             let client = PacketStream::new(connection.stream);
-            run(service, (client, server), &life, listener_uses_cache, (logging_in, running)).await
+            run(context, (client, server), &life, listener_uses_cache, (logging_in, running)).await
         }
         Err(error) => {
             tracing::warn!(%error, "cannot connect an SQL client to the MariaDB server");
@@ -128,19 +128,19 @@ pub async fn serve(service: Arc<SqlService>, connection: Connection) {
 }
 
 async fn run(
-    service: Arc<SqlService>,
+    context: Arc<SqlContext>,
     (mut client, mut server): (PacketStream, PacketStream),
     life: &Life,
     listener_uses_cache: bool,
     (logging_in, mut running): (OwnedSemaphorePermit, RunningCommand),
 ) -> io::Result<()> {
-    let login = tokio::time::timeout(service.login_timeout, login::log_in(&mut client, &mut server)).await;
+    let login = tokio::time::timeout(context.login_timeout, login::log_in(&mut client, &mut server)).await;
     let Some(login) = login.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))? else { return Ok(()) };
     drop(logging_in);
     running.session = login.session;
     let status = login.status;
     let mut session = Session {
-        service,
+        context,
         client,
         server,
         login,
@@ -162,7 +162,7 @@ async fn run(
         listener_uses_cache,
         client_uses_cache: true,
     };
-    if session.service.cache.is_some() && listener_uses_cache {
+    if session.context.cache.is_some() && listener_uses_cache {
         // Reads the privileges that the login used, before they change.
         session.settings().await?;
     }
@@ -214,7 +214,7 @@ impl Session {
         let command = payload.first().copied().unwrap_or_default();
         let number = payload.get(1..5).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes);
         // Without caches there is no need to classify statements.
-        let classifies = self.service.observer.is_some() && length <= STATEMENT_BYTES_MAX;
+        let classifies = self.context.observer.is_some() && length <= STATEMENT_BYTES_MAX;
         match command {
             com::QUERY if classifies => {
                 let packet = self.client.packet(STATEMENT_BYTES_MAX).await?;
@@ -270,7 +270,7 @@ impl Session {
                     Some(status) => self.status = status,
                     None => return Ok(false),
                 }
-                if self.service.cache.is_some() && self.listener_uses_cache {
+                if self.context.cache.is_some() && self.listener_uses_cache {
                     self.settings().await?;
                 }
             }
@@ -340,7 +340,7 @@ impl Session {
         match kind {
             StatementKind::PureSelect(tables) => {
                 self.resets_warnings = true;
-                if let Some(cache) = self.service.cache.clone()
+                if let Some(cache) = self.context.cache.clone()
                     && let Some(settings) = self.settings_for_caching(sql).await?
                 {
                     let mut key = self.cache_key(KEY_OF_TEXT, &settings);
@@ -393,7 +393,7 @@ impl Session {
     }
 
     fn parse_context(&self, is_prepared: bool) -> ParseContext {
-        let (backslash_escapes, assume_pure) = (self.backslash_escapes, self.service.cache_filter.assume_pure);
+        let (backslash_escapes, assume_pure) = (self.backslash_escapes, self.context.cache_filter.assume_pure);
         ParseContext { backslash_escapes, is_prepared, assume_pure }
     }
 
@@ -431,9 +431,9 @@ impl Session {
                 }
             }
             if reply.is_over()
-                && let Some(observer) = &self.service.observer
+                && let Some(observer) = &self.context.observer
                 && let Some(version) = self.definitions_version.take()
-                && version != self.service.definitions.version()
+                && version != self.context.definitions.version()
             {
                 // The statement may have fired a trigger that was created meanwhile.
                 self.in_flight.begin(observer, None);

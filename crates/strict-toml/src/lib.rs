@@ -1,7 +1,8 @@
-//! TOML files that people write, read strictly: whatever is wrong is told with its line, and with what was probably meant.
+//! Strict parsing of TOML files: an error names its line, and what was probably meant.
 //!
-//! What comes in is a file's text; what goes out is a table of which every key and value knows where it stands, and for what the reader
-//! does not like a [`Refusal`] that names the line. What keys there are is the reader's business.
+//! What comes in is a file's text. What goes out is a table whose keys and values have their
+//! positions, and for what the reader refuses a [`TomlError`] with the line. The reader defines the
+//! keys.
 
 mod suggest;
 
@@ -15,34 +16,34 @@ use toml::de::{DeTable, DeValue};
 pub type Key<'t> = Spanned<Cow<'t, str>>;
 pub type Value<'t> = Spanned<DeValue<'t>>;
 
-/// A file's text, to find lines in.
+/// A file's text, with which positions become lines.
 #[derive(Clone, Copy)]
 pub struct Source<'t> {
     text: &'t str,
 }
 
-/// What is wrong with a file, and in which line.
+/// An error of a file, with its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct TomlError {
     pub line: usize,
     pub message: String,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for TomlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.line, self.message)
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for TomlError {}
 
 impl<'t> Source<'t> {
     pub fn new(text: &'t str) -> Source<'t> {
         Source { text }
     }
 
-    /// Reads the text as TOML.
-    pub fn parse(self) -> Result<DeTable<'t>, Refusal> {
+    /// Parses the text as TOML.
+    pub fn parse(self) -> Result<DeTable<'t>, TomlError> {
         let parsed = DeTable::parse(self.text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             self.refuse(at, format!("this is not TOML: {}", error.message()))
@@ -50,18 +51,18 @@ impl<'t> Source<'t> {
         Ok(parsed.into_inner())
     }
 
-    /// The line of the byte at this place, from 1.
+    /// Returns the line of the byte at an offset, counted from 1.
     pub fn line(self, at: usize) -> usize {
         self.text.get(..at).map_or(1, |before| before.matches('\n').count() + 1)
     }
 
-    /// Says what is wrong at this place.
-    pub fn refuse(self, at: usize, message: impl Into<String>) -> Refusal {
-        Refusal { line: self.line(at), message: message.into() }
+    /// Returns an error at an offset.
+    pub fn refuse(self, at: usize, message: impl Into<String>) -> TomlError {
+        TomlError { line: self.line(at), message: message.into() }
     }
 }
 
-/// An integer as it is spelled; `None` when it is none, or out of range.
+/// Returns an integer's value; `None` if it is not an integer or out of range.
 pub fn integer(value: &DeValue<'_>) -> Option<i64> {
     let integer = value.as_integer()?;
     i64::from_str_radix(integer.as_str(), integer.radix()).ok()

@@ -1,9 +1,9 @@
-//! What was meant by a name that is none.
+//! Suggestions for unknown names.
 
-/// Letters from which on the beginning of a name stands for the name.
+/// From this length on, the beginning of a name suggests the name.
 const BEGINNING_MIN: usize = 3;
 
-/// The name nearest to `written`, if it is near enough to be a slip.
+/// Returns the name nearest to `written`, if it is near enough to be a typing error.
 pub fn nearest<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let limit = (written.chars().count() / 3).max(1);
     let folded = |name: &str| name.to_lowercase().replace('_', "-");
@@ -16,7 +16,7 @@ pub fn nearest<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> O
     distances.filter(|&(distance, _)| distance <= limit).min_by_key(|&(distance, _)| distance).map(|(_, name)| name)
 }
 
-/// Insertions, deletions, replacements and swaps of neighbors that lead from one to the other.
+/// Returns the insertions, deletions, replacements and swaps of neighbors between two names.
 fn distance(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
     let mut before_last = vec![0; to.len() + 1];

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use mongo_wire::op_msg::body_to_send;
-use selkie_runtime::{PagedBytes, splice};
+use selkie_runtime::zero_copy::{PagedBytes, splice};
 use std::ops::{Deref, RangeBounds};
 
 const PAGE_BYTES: usize = 4096;

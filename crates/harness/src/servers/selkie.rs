@@ -27,8 +27,8 @@ pub fn selkie(
         None => [OsStr::new("--data"), data.as_os_str()],
     };
     // A private MariaDB has no other writers.
-    let sole_writer = mariadb.is_some() && options.contains(&"--cache") && !options.contains(&"--foreign-writes");
-    let sole_writer: &[&str] = if sole_writer { &["--foreign-writes", "none"] } else { &[] };
+    let sole_writer = mariadb.is_some() && options.contains(&"--cache") && !options.contains(&"--external-writes");
+    let sole_writer: &[&str] = if sole_writer { &["--external-writes", "none"] } else { &[] };
     let options: Vec<&OsStr> = options.iter().chain(sole_writer).map(OsStr::new).collect();
     let mut server = serve(name, program, folder, sockets, &[&store[..], &options].concat())?;
     server.target.backend_pids.extend(mariadb.map(Mariadb::pid));

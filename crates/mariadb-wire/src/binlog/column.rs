@@ -1,13 +1,13 @@
-//! How long values are in row events, and what they mean.
+//! The lengths and the encoding of values in row events.
 //!
-//! Every type that MariaDB writes is measured; integers, floating point numbers, texts and blobs are read as well. The formats are not those
-//! of result sets.
+//! The length of every type that MariaDB writes is known; integers, floating point numbers, texts
+//! and blobs are decoded. The formats differ from those of result sets.
 //!
 //! Source: <https://mariadb.com/kb/en/rows_event_v1v2-rows_compressed_event_v1/>
 
 use crate::{Malformed, Reader};
 
-/// Types as they stand in TABLE_MAP events.
+/// Type codes of TABLE_MAP events.
 mod code {
     pub const DECIMAL: u8 = 0;
     pub const TINY: u8 = 1;
@@ -55,7 +55,7 @@ pub struct Column {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Length {
     Fixed(usize),
-    /// The value stands behind its length, which has so many bytes.
+    /// The value follows its length, which has this many bytes.
     Prefixed(usize),
 }
 
@@ -68,12 +68,13 @@ pub enum Value<'a> {
     Double(f64),
     /// Texts in the column's character set, and blobs.
     Bytes(&'a [u8]),
-    /// Anything else (decimals, times, bits, enumerations, compressed columns), as the server packs it.
+    /// Any other value (decimals, times, bits, enumerations, compressed columns), as the server
+    /// encodes it.
     Packed(&'a [u8]),
 }
 
 impl Column {
-    /// `code` and what `metadata` has about it; takes that off.
+    /// Parses `code` and the part of `metadata` about it, which is consumed.
     pub(super) fn decode(code: u8, metadata: &mut Reader<'_>) -> Result<Column, Malformed> {
         let fixed = |bytes| Ok(Column { code, length: Length::Fixed(bytes) });
         let prefixed = |bytes| Ok(Column { code, length: Length::Prefixed(bytes) });
@@ -116,7 +117,7 @@ impl Column {
         }
     }
 
-    /// The true type is in the first byte, of which two bits may belong to the length.
+    /// The actual type is in the first byte, of which two bits may belong to the length.
     fn of_string(metadata: &mut Reader<'_>) -> Result<Column, Malformed> {
         let (first, second) = (metadata.u8()?, metadata.u8()?);
         let (code, high) = (first | 0x30, u16::from(!first & 0x30) << 4);
@@ -141,7 +142,7 @@ impl Column {
         row.bytes(length)
     }
 
-    /// Whether TABLE_MAP says of this column if it is signed.
+    /// Returns whether TABLE_MAP has a sign bit for this column.
     pub(super) fn is_numeric(self) -> bool {
         matches!(
             self.code,
@@ -157,7 +158,7 @@ impl Column {
         )
     }
 
-    /// Reads what [`super::rows::Field::Value`] holds. `unsigned`: as the column was declared.
+    /// Decodes the bytes of [`super::rows::Field::Value`]. `unsigned`: the column's declaration.
     pub fn value(self, bytes: &[u8], unsigned: bool) -> Value<'_> {
         match self.code {
             code::TINY | code::SHORT | code::INT24 | code::LONG | code::LONG_LONG => integer(bytes, unsigned),
@@ -188,7 +189,7 @@ fn integer(bytes: &[u8], unsigned: bool) -> Value<'_> {
     Value::Signed((number.checked_shl(spare).unwrap_or(0) as i64).checked_shr(spare).unwrap_or(0))
 }
 
-/// Bytes for so many digits behind the seconds.
+/// Returns the bytes for this many fractional digits of seconds.
 fn fraction_bytes(metadata: &mut Reader<'_>) -> Result<usize, Malformed> {
     match metadata.u8()? {
         digits @ 0..=6 => Ok(usize::from(digits).div_ceil(2)),
@@ -196,7 +197,7 @@ fn fraction_bytes(metadata: &mut Reader<'_>) -> Result<usize, Malformed> {
     }
 }
 
-/// Nine digits in four bytes, on either side of the point; what is left over in fewer.
+/// Nine digits take four bytes, on either side of the point; the remaining digits take fewer.
 fn decimal_bytes(precision: u8, scale: u8) -> Option<usize> {
     const LEFT_OVER: [usize; 9] = [0, 1, 1, 2, 2, 3, 3, 4, 4];
     let bytes = |digits: u8| usize::from(digits / 9) * 4 + LEFT_OVER[usize::from(digits % 9)];

@@ -1,12 +1,13 @@
-//! What `log_bin_compress` makes smaller: a byte about it, the length it had, and zlib's bytes.
+//! The format of `log_bin_compress`: a header byte, the original length, and zlib's bytes.
 
 use crate::Malformed;
 use std::io::Read;
 
-/// Set in the first byte; the lower three bits say how many bytes the length has, those between which algorithm (0 is zlib).
+/// Set in the header byte. Its lower three bits have the number of bytes of the length, those
+/// between the algorithm (0 is zlib).
 const IS_COMPRESSED: u8 = 0x80;
 
-/// Undoes the compression. `limit`: the most to accept, in bytes.
+/// Decompresses an event's body. `limit`: the most bytes to accept.
 pub fn expand(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Malformed> {
     let malformed = Malformed("compressed event");
     let (&head, rest) = bytes.split_first().ok_or(malformed)?;
@@ -21,7 +22,7 @@ pub fn expand(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Malformed> {
     if length > limit {
         return Err(malformed);
     }
-    // Room is made for what comes out, not for what is promised.
+    // The buffer grows with the output, not by the announced length.
     let mut expanded = Vec::new();
     let mut unpacker = flate2::read::ZlibDecoder::new(packed).take(length as u64 + 1);
     unpacker.read_to_end(&mut expanded).map_err(|_| malformed)?;

@@ -1,10 +1,11 @@
-//! Small events: where the stream is, and what went wrong.
+//! Small events: the position of the stream, and errors.
 //!
-//! Source: <https://mariadb.com/kb/en/rotate_event/>, <https://mariadb.com/kb/en/heartbeat_log_event/>
+//! Source: <https://mariadb.com/kb/en/rotate_event/>,
+//! <https://mariadb.com/kb/en/heartbeat_log_event/>
 
 use crate::{Malformed, Reader};
 
-/// Another file follows. Sent at the beginning of a stream too.
+/// ROTATE: another file follows. Also sent at the beginning of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rotate<'a> {
     pub position: u64,
@@ -18,12 +19,12 @@ impl<'a> Rotate<'a> {
     }
 }
 
-/// A transaction is committed; the number is the server's own.
+/// XID: a transaction is committed. The number is the server's own.
 pub fn decode_xid(body: &[u8]) -> Result<u64, Malformed> {
     Reader::new(body, "XID").u64()
 }
 
-/// INCIDENT: some changes were not logged. Gives the server's words.
+/// INCIDENT: some changes were not logged. Returns the server's message.
 pub fn decode_incident(body: &[u8]) -> Result<&[u8], Malformed> {
     let mut reader = Reader::new(body, "INCIDENT");
     reader.u16()?;

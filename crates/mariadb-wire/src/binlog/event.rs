@@ -1,4 +1,4 @@
-//! What every event begins with, and the checksum it may end with.
+//! The header of every event, and its optional checksum.
 //!
 //! Source: <https://mariadb.com/kb/en/2-binlog-event-header/>
 
@@ -40,28 +40,28 @@ pub const HEADER_BYTES: usize = 19;
 
 const CHECKSUM_BYTES: usize = 4;
 
-/// Where the header has its flags.
+/// The offset of the flags in the header.
 const FLAGS_AT: usize = 17;
 
-/// The file is being written; left out of the checksum.
+/// The file is still being written. Excluded from the checksum.
 const FLAG_IN_USE: u8 = 1;
 
-/// The event was made up for this replica, and is in no file.
+/// The server made up the event for this replica; no file has it.
 pub const FLAG_ARTIFICIAL: u16 = 0x20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Seconds since 1970, by the server's clock.
+    /// Seconds since 1970 by the server's clock.
     pub timestamp: u32,
-    /// One of [`kind`], or another.
+    /// One of [`kind`], or another number.
     pub kind: u8,
     pub server: u32,
-    /// Where in the file the event ends, as far as 32 bits go; 0 for events that are in no file.
+    /// The position after the event in its file, modulo 2³²; 0 for events that no file has.
     pub end: u32,
     pub flags: u16,
 }
 
-/// An event; `body` is what is between header and checksum.
+/// An event; `body` is the part between header and checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event<'a> {
     pub header: Header,
@@ -69,9 +69,8 @@ pub struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// `checksum`: what the last [`super::FormatDescription`] said; that event knows about itself.
-    ///
-    /// Errors: `Malformed("binlog checksum")` for bytes that were damaged on the way.
+    /// Parses an event. `checksum`: that of the last [`super::FormatDescription`], an event that
+    /// describes itself. Fails with `Malformed("binlog checksum")` if the bytes are damaged.
     pub fn decode(bytes: &'a [u8], checksum: Checksum) -> Result<Self, Malformed> {
         let mut reader = Reader::new(bytes, "binlog event");
         let timestamp = reader.u32()?;

@@ -1,4 +1,4 @@
-//! The first event of each file: how the others are laid out.
+//! FORMAT_DESCRIPTION, the first event of each file: the layout of the others.
 //!
 //! Source: <https://mariadb.com/kb/en/format_description_event/>
 
@@ -13,7 +13,7 @@ pub enum Checksum {
 }
 
 impl Checksum {
-    /// From `@@binlog_checksum`.
+    /// Parses `@@binlog_checksum`.
     pub fn parse(name: &str) -> Option<Checksum> {
         match name {
             "NONE" => Some(Checksum::None),
@@ -22,7 +22,7 @@ impl Checksum {
         }
     }
 
-    /// As `@master_binlog_checksum` takes it.
+    /// Returns the value for `@master_binlog_checksum`.
     pub fn name(self) -> &'static str {
         match self {
             Checksum::None => "NONE",
@@ -30,7 +30,8 @@ impl Checksum {
         }
     }
 
-    /// What a format description says, which has a byte for it and room for its own checksum at the end.
+    /// Parses the algorithm of a format description, which has a byte for it and room for its own
+    /// checksum.
     pub(super) fn of_format_description(body: &[u8]) -> Result<Checksum, Malformed> {
         match body.len().checked_sub(5).and_then(|at| body.get(at)) {
             Some(0) => Ok(Checksum::None),
@@ -40,21 +41,21 @@ impl Checksum {
     }
 }
 
-/// How the events that follow are laid out.
+/// The layout of the events that follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FormatDescription {
     pub checksum: Checksum,
-    /// Lengths of the fixed parts, by type less one.
+    /// The lengths of the fixed parts, by type minus one.
     fixed: Vec<u8>,
 }
 
 impl FormatDescription {
-    /// Before the first one has come.
+    /// The layout before the first description.
     pub fn assumed(checksum: Checksum) -> Self {
         FormatDescription { checksum, fixed: Vec::new() }
     }
 
-    /// `body` with the room for the checksum.
+    /// Parses a description. `body` includes the room for the checksum.
     pub fn decode(body: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(body, "FORMAT_DESCRIPTION");
         if reader.u16()? != 4 {
@@ -71,7 +72,7 @@ impl FormatDescription {
         Ok(FormatDescription { checksum, fixed })
     }
 
-    /// Bytes of a table's number in events of this type: four in files of old, else six.
+    /// Returns the bytes of a table's number in events of a type: four in old files, else six.
     pub(super) fn table_id_bytes(&self, event: u8) -> usize {
         match self.fixed.get(usize::from(event).saturating_sub(1)) {
             Some(6) => 4,
@@ -79,7 +80,7 @@ impl FormatDescription {
         }
     }
 
-    /// Whether row events of this type have an extra part.
+    /// Returns whether row events of a type have extra data.
     pub(super) fn has_extra(event: u8) -> bool {
         matches!(
             event,

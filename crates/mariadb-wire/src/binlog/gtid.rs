@@ -1,11 +1,11 @@
-//! Global transaction ids, and the events that carry them.
+//! Global transaction ids, and the events that contain them.
 //!
 //! Source: <https://mariadb.com/kb/en/gtid_event/>, <https://mariadb.com/kb/en/gtid_list_event/>
 
 use crate::{Malformed, Reader};
 use std::fmt;
 
-/// MariaDB's: `domain-server-sequence`. Within a domain, transactions have one order.
+/// MariaDB's form: `domain-server-sequence`. Within a domain, transactions are totally ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gtid {
     pub domain: u32,
@@ -20,7 +20,7 @@ impl fmt::Display for Gtid {
 }
 
 impl Gtid {
-    /// Reads a position as `@@gtid_binlog_pos` has it: ids with commas between them, or nothing at all.
+    /// Parses a position of `@@gtid_binlog_pos`: ids separated by commas, or an empty text.
     pub fn parse_list(text: &str) -> Result<Vec<Gtid>, Malformed> {
         text.split(',').map(str::trim).filter(|id| !id.is_empty()).map(Gtid::parse).collect()
     }
@@ -41,12 +41,12 @@ impl Gtid {
     }
 }
 
-/// Begins a group of events: a transaction, or one statement that stands alone.
+/// Begins a group of events: a transaction, or one statement outside of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GtidEvent<'a> {
     pub gtid: Gtid,
     flags: u8,
-    /// The XA transaction that this group prepares or completes, as bytes to tell it from others.
+    /// The XA transaction that this group prepares or completes, as bytes to compare.
     pub xa: Option<&'a [u8]>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> GtidEvent<'a> {
     const PREPARED_XA: u8 = 64;
     const COMPLETED_XA: u8 = 128;
 
-    /// `server`: from the event's header.
+    /// Parses the event. `server`: from the event's header.
     pub fn decode(body: &'a [u8], server: u32) -> Result<Self, Malformed> {
         let mut reader = Reader::new(body, "GTID");
         let sequence = reader.u64()?;
@@ -79,12 +79,13 @@ impl<'a> GtidEvent<'a> {
         Ok(GtidEvent { gtid: Gtid { domain, server, sequence }, flags, xa })
     }
 
-    /// The group is one event more; otherwise it lasts until COMMIT, ROLLBACK, XID or XA PREPARE.
+    /// Returns whether the group has one more event; otherwise it lasts until COMMIT, ROLLBACK, XID
+    /// or XA PREPARE.
     pub fn is_standalone(&self) -> bool {
         self.flags & Self::STANDALONE != 0
     }
 
-    /// Every table in it has a transactional engine.
+    /// Returns whether all of its tables have a transactional engine.
     pub fn is_transactional(&self) -> bool {
         self.flags & Self::TRANSACTIONAL != 0
     }

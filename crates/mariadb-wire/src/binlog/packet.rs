@@ -1,35 +1,37 @@
-//! Becoming a replica, and the packets that events arrive in.
+//! Registering as a replica, and the packets that contain events.
 //!
-//! Source: <https://mariadb.com/kb/en/com_register_slave/>, <https://mariadb.com/kb/en/com_binlog_dump/>,
+//! Source: <https://mariadb.com/kb/en/com_register_slave/>,
+//! <https://mariadb.com/kb/en/com_binlog_dump/>,
 //! <https://mariadb.com/kb/en/semi-synchronous-replication-protocol/>
 
 use crate::err::ErrPacket;
 use crate::{END, ERR, Malformed, OK, Reader};
 
-/// Stands before events for semi-synchronous replicas, and before their answers.
+/// Precedes events for semi-synchronous replicas, and their replies.
 const SEMI_SYNC: u8 = 0xEF;
 
-/// COM_REGISTER_SLAVE: the server lists the replica by this number and host; answered with OK.
+/// COM_REGISTER_SLAVE: the server lists the replica by this number and host. The reply is OK.
 pub fn register(server: u32, host: &str, out: &mut Vec<u8>) {
     out.push(0x15);
     out.extend_from_slice(&server.to_le_bytes());
     let host = host.as_bytes().get(..60).unwrap_or(host.as_bytes());
     out.push(host.len() as u8);
     out.extend_from_slice(host);
-    // No user, no password, no port, no rank, no source's number.
+    // No user, password, port, rank, or source's number.
     out.extend_from_slice(&[0; 2 + 2 + 4 + 4]);
 }
 
-/// COM_BINLOG_DUMP, from the position that the session's `@slave_connect_state` holds; answered with [`Dump`] without end.
+/// COM_BINLOG_DUMP, from the position in the session's `@slave_connect_state`. The reply is an
+/// endless stream of [`Dump`] packets.
 pub fn dump(server: u32, out: &mut Vec<u8>) {
     out.push(0x12);
-    // Position in the file, flags; the file's name is empty.
+    // The position in the file and flags; the file's name is empty.
     out.extend_from_slice(&4u32.to_le_bytes());
     out.extend_from_slice(&0u16.to_le_bytes());
     out.extend_from_slice(&server.to_le_bytes());
 }
 
-/// Tells a semi-synchronous source that everything up to here has been taken in. Sent as a packet of its own.
+/// Acknowledges everything up to a position to a semi-synchronous source, in a packet of its own.
 pub fn acknowledge(file: &[u8], end: u64, out: &mut Vec<u8>) {
     out.push(SEMI_SYNC);
     out.extend_from_slice(&end.to_le_bytes());
@@ -50,7 +52,8 @@ pub enum Dump<'a> {
 }
 
 impl<'a> Dump<'a> {
-    /// `semi_sync`: the replica has asked to be one of the semi-synchronous kind, and the server does so.
+    /// Parses a packet. `semi_sync`: the replica has requested semi-synchronous replication, and
+    /// the server uses it.
     pub fn decode(payload: &'a [u8], semi_sync: bool) -> Result<Self, Malformed> {
         let mut reader = Reader::new(payload, "binlog");
         match payload.first() {

@@ -1,4 +1,4 @@
-//! A statement: what is not logged as rows, and the ends of transactions.
+//! QUERY: a statement that is not logged as rows, or the end of a transaction.
 //!
 //! Source: <https://mariadb.com/kb/en/query_event/>
 
@@ -14,13 +14,14 @@ pub struct QueryEvent<'a> {
 }
 
 impl<'a> QueryEvent<'a> {
-    /// `is_compressed`: by the event's type. `limit`: the longest statement to accept, in bytes.
+    /// Parses the event. `is_compressed`: by its type. `limit`: the longest statement to accept, in
+    /// bytes.
     pub fn decode(body: &'a [u8], is_compressed: bool, limit: usize) -> Result<Self, Malformed> {
         let mut reader = Reader::new(body, "QUERY");
-        // The session's number, the time it took.
+        // The session's number, the execution time.
         reader.bytes(8)?;
         let database_length = usize::from(reader.u8()?);
-        // An error that the statement met.
+        // The error code of the statement.
         reader.u16()?;
         let variables = usize::from(reader.u16()?);
         reader.bytes(variables)?;

@@ -1,4 +1,4 @@
-//! Rows as they were before and as they are after.
+//! Row events: rows before and after a change.
 //!
 //! Source: <https://mariadb.com/kb/en/rows_event_v1v2-rows_compressed_event_v1/>
 
@@ -10,7 +10,7 @@ use super::table_map::{TableMap, table_id};
 use crate::{Malformed, Reader};
 use std::borrow::Cow;
 
-/// What happened to the rows of an event.
+/// The kind of change of an event's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     Insert,
@@ -19,7 +19,8 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// What row events of this type do, and whether they are compressed; `None` for other events.
+    /// Returns the kind of change of a type of row events, and whether they are compressed; `None`
+    /// for other events.
     pub fn of(event: u8) -> Option<(Operation, bool)> {
         Some(match event {
             kind::WRITE_ROWS_V1 | kind::WRITE_ROWS => (Operation::Insert, false),
@@ -33,21 +34,22 @@ impl Operation {
     }
 }
 
-/// A row event, its rows not looked at yet.
+/// A row event, whose rows are not parsed yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowsEvent<'a> {
     pub table_id: u64,
     pub operation: Operation,
     width: usize,
-    /// Which columns are in the images; of an update the one before.
+    /// The columns of the images; for an update, of the image before.
     present: &'a [u8],
-    /// Which columns are in an update's image after.
+    /// The columns of an update's image after.
     present_after: &'a [u8],
     rows: Cow<'a, [u8]>,
 }
 
 impl<'a> RowsEvent<'a> {
-    /// `None` for other events. `limit`: the most bytes of rows to accept.
+    /// Parses the event. Returns `None` for other events. `limit`: the most bytes of rows to
+    /// accept.
     pub fn decode(event: &Event<'a>, format: &FormatDescription, limit: usize) -> Result<Option<Self>, Malformed> {
         let Some((operation, is_compressed)) = Operation::of(event.header.kind) else { return Ok(None) };
         let mut reader = Reader::new(event.body, "row event");
@@ -68,7 +70,7 @@ impl<'a> RowsEvent<'a> {
         Ok(Some(RowsEvent { table_id, operation, width, present, present_after, rows }))
     }
 
-    /// The rows, one after the other. Errors: the map is of another table.
+    /// Returns an iterator over the rows. Fails if the map belongs to another table.
     pub fn rows<'r>(&'r self, table: &'r TableMap) -> Result<Rows<'r>, Malformed> {
         if table.columns.len() != self.width || table.id != self.table_id {
             return Err(Malformed("row event"));
@@ -85,14 +87,14 @@ impl<'a> RowsEvent<'a> {
     }
 }
 
-/// A row's change: `before` of updates and deletes, `after` of updates and inserts.
+/// A row's change: `before` for updates and deletes, `after` for updates and inserts.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'r> {
     pub before: Option<Image<'r>>,
     pub after: Option<Image<'r>>,
 }
 
-/// Takes rows off an event; ends behind the first that cannot be read.
+/// An iterator over an event's rows. It ends after the first row that is malformed.
 #[derive(Clone, Debug)]
 pub struct Rows<'r> {
     rest: Reader<'r>,
@@ -100,7 +102,8 @@ pub struct Rows<'r> {
     columns: &'r [Column],
     present: &'r [u8],
     present_after: &'r [u8],
-    /// No column is in any image, so that rows take no bytes: there is one, as far as one can see.
+    /// No column is in any image, so rows have no bytes: it yields one row, since their number is
+    /// unknown.
     is_blank: bool,
 }
 
@@ -147,28 +150,28 @@ impl<'r> Rows<'r> {
     }
 }
 
-/// One side of a change, as bytes.
+/// One image of a change, as bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Image<'r> {
     columns: &'r [Column],
     present: &'r [u8],
     nulls: &'r [u8],
-    /// Begins with the first value; what follows belongs to others.
+    /// The image's first value and everything after it.
     values: Reader<'r>,
 }
 
-/// A column's part in an image.
+/// A column in an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field<'r> {
     /// Not logged: `binlog_row_image` is not FULL.
     Absent,
     Null,
-    /// For [`Column::value`].
+    /// The bytes for [`Column::value`].
     Value(&'r [u8]),
 }
 
 impl<'r> Image<'r> {
-    /// A field for each of the table's columns.
+    /// Returns an iterator with a field for each of the table's columns.
     pub fn fields(&self) -> Fields<'r> {
         Fields { image: *self, values: self.values, index: 0, logged: 0 }
     }
@@ -179,7 +182,7 @@ pub struct Fields<'r> {
     image: Image<'r>,
     values: Reader<'r>,
     index: usize,
-    /// How many columns were present so far.
+    /// The number of columns present so far.
     logged: usize,
 }
 

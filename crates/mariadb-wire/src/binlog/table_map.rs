@@ -1,4 +1,4 @@
-//! Which table the rows that follow belong to, and what its columns are.
+//! TABLE_MAP: the table of the rows that follow, and its columns.
 //!
 //! Source: <https://mariadb.com/kb/en/table_map_event/>
 
@@ -10,16 +10,17 @@ use crate::{Malformed, Reader};
 /// A table as it was when its rows were logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableMap {
-    /// The server's number for it, until the server opens it anew.
+    /// The server's number for it, until the server reopens it.
     pub id: u64,
     pub database: String,
     pub table: String,
     pub columns: Vec<Column>,
-    /// Of each column, if the server tells (`binlog_row_metadata` is MINIMAL or FULL).
+    /// The signedness of each column, if the server sends it (`binlog_row_metadata` is MINIMAL or
+    /// FULL).
     pub unsigned: Option<Vec<bool>>,
-    /// Of each column, if the server tells (`binlog_row_metadata` is FULL).
+    /// The names of the columns, if the server sends them (`binlog_row_metadata` is FULL).
     pub names: Option<Vec<String>>,
-    /// Which columns make the primary key, in its order; empty without one. Known when `names` are.
+    /// The columns of the primary key in its order; empty without one. Known if `names` are.
     pub primary_key: Vec<usize>,
 }
 
@@ -41,7 +42,7 @@ impl TableMap {
         Ok(map)
     }
 
-    /// Type, length and value, any number of times.
+    /// Type, length and value, repeated.
     fn read_optional(&mut self, reader: &mut Reader<'_>) -> Result<(), Malformed> {
         const SIGNEDNESS: u8 = 1;
         const COLUMN_NAME: u8 = 4;
@@ -80,7 +81,7 @@ impl TableMap {
         Ok(())
     }
 
-    /// A bit for each column of numbers, the first one on the left.
+    /// A bit for each numeric column, the first one in the highest bit.
     fn read_signs(&self, bits: &[u8]) -> Vec<bool> {
         let mut at = 0;
         let sign = |column: &Column| {
@@ -101,7 +102,7 @@ pub(super) fn table_id(reader: &mut Reader<'_>, bytes: usize) -> Result<u64, Mal
     Ok(u64::from_le_bytes(id))
 }
 
-/// A name behind its length and before a zero.
+/// A name with a length before it and a zero after it.
 fn name(reader: &mut Reader<'_>) -> Result<String, Malformed> {
     let length = usize::try_from(reader.length_encoded()?).map_err(|_| reader.malformed())?;
     let name = text(reader.bytes(length)?)?;

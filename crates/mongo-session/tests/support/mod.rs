@@ -1,4 +1,4 @@
-//! A server within the test, on an embedded store of its own, and a client that sends any bytes it likes.
+//! A server within the test, on an embedded store of its own, and a client that can send any bytes.
 
 use bytes::BytesMut;
 use commands::{Server, Settings, Topology};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub struct TestServer {
-    running: Option<Running<mongo_session::SessionWorker>>,
+    running: Option<Running>,
     pub address: SocketAddr,
     engine: Arc<dyn store::Engine>,
     _directory: tempfile::TempDir,
@@ -48,7 +48,7 @@ impl TestServer {
         let directory = tempfile::tempdir().unwrap();
         let engine = store_sqlite::open(directory.path(), Default::default()).unwrap();
         let service = MongoService::new(Server::new(settings, engine.clone(), Default::default()));
-        let running = selkie_runtime::process::start(listening, Arc::new(service)).unwrap();
+        let running = selkie_runtime::process::start(listening, vec![Arc::new(service)]).unwrap();
         TestServer { running: Some(running), address, engine, _directory: directory }
     }
 
@@ -90,7 +90,7 @@ impl Client {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// The next reply; `None` when the server closed the connection.
+    /// Returns the next reply; `None` when the server has closed the connection.
     pub fn receive(&mut self) -> Option<Reply> {
         loop {
             if let Some(reply) = decode_reply(&mut self.buffer, &mut self.codecs, Trust::Check).unwrap() {

@@ -1,111 +1,112 @@
-//! What is kept of answers: settings held against each other.
+//! The cache's configuration.
 
-use super::parameter;
-use super::{
-    Cache, CacheMode, ConfigError, ForeignWrites, Invalidation, Selects, Setting, SqlCache, Storage, Store, Written,
-};
-use selkie_runtime::ListenAddress;
+use super::choices::{CacheMode, ExternalWrites, Invalidation, Selects};
+use super::defaults;
+use super::setting::{ConfigError, Origin, Setting};
+use super::store::Store;
+use super::written::Written;
 use std::time::Duration;
 
-/// Parts of a cache, each with a lock and a share of the memory of its own.
+/// What is cached, and for how long.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    pub mode: CacheMode,
+    pub bytes: usize,
+    pub external_writes: ExternalWrites,
+    pub soft_ttl_ms: Option<i64>,
+    pub hard_ttl_ms: Option<i64>,
+    pub only: Vec<String>,
+    pub except: Vec<String>,
+    pub commands: Vec<String>,
+    pub stale_ms: Option<i64>,
+    /// Each worker has a cache of its own.
+    pub per_worker: bool,
+    pub invalidation: Invalidation,
+    pub sql: SqlCache,
+    pub storage: Option<Storage>,
+}
+
+/// The Redis server by which gateways share replies.
+#[derive(Clone, Debug)]
+pub struct Storage {
+    pub address: shared_cache::Address,
+    pub timeout: Duration,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// Which results of SQL clients are cached.
+#[derive(Clone, Debug)]
+pub struct SqlCache {
+    pub selects: Selects,
+    /// A client's privileges are queried again when they are older.
+    pub privileges_age_max: Duration,
+    pub only_users: Vec<String>,
+    pub except_users: Vec<String>,
+    pub only_statements: Vec<String>,
+    pub except_statements: Vec<String>,
+}
+
+/// Returns the number of a cache's shards, each with a lock and a share of the memory of its own.
 pub fn shards(threads: usize, per_worker: bool) -> usize {
-    // Where all workers go to all parts, more parts let fewer of them meet.
+    // If all workers use all shards, more shards mean less contention.
     if per_worker { threads } else { 2 * threads }
 }
 
-/// How old the knowledge of what an SQL client may do gets, unless it is set.
-const RIGHTS_AGE_MS: u64 = 1000;
+/// The default of `privileges-age-ms`.
+const PRIVILEGES_AGE_MS: u64 = 1000;
 
-/// Less does not hold an answer of some documents.
+/// A smaller shard could not hold a reply of some documents.
 const SHARD_BYTES_MIN: usize = 16 << 10;
 
-pub fn resolve(
-    written: &Written,
-    store: &Store,
-    listen: &[ListenAddress],
-    sql_listen: &[ListenAddress],
-    threads: usize,
-) -> Result<Cache, ConfigError> {
-    let mode = written.cache.as_ref().map_or(CacheMode::Off, |setting| setting.value);
-    if let (Some(setting), Store::Embedded(_)) = (&written.cache, store)
-        && mode.keeps_rows()
-    {
-        return Err(setting.refuse(
-            "result sets are MariaDB's, and documents lie in the embedded store; write documents, or name a MariaDB server",
+impl Cache {
+    pub fn resolve(written: &Written, store: &Store, threads: usize) -> Result<Cache, ConfigError> {
+        let mode = written.cache.as_ref().map_or(CacheMode::Off, |setting| setting.value);
+        if let (Some(setting), Store::Embedded(_)) = (&written.cache, store)
+            && mode.caches_results()
+        {
+            return Err(setting.refuse(
+            "result sets come from MariaDB, and documents are stored in the embedded store; write documents, or name a MariaDB server",
         ));
+        }
+        let external_writes = written.external_writes.as_ref().map_or(ExternalWrites::Follow, |setting| setting.value);
+        check_ages(written)?;
+        check_memory(written, mode, threads)?;
+        check_stale(written, store, external_writes)?;
+        check_sql(written, mode)?;
+        let storage = storage(written, store, mode, external_writes)?;
+        Ok(Cache {
+            storage,
+            invalidation: written.cache_invalidation.as_ref().map_or(Invalidation::Precise, |setting| setting.value),
+            mode,
+            bytes: written.cache_bytes.as_ref().map_or(defaults::CACHE_BYTES, |setting| setting.value),
+            external_writes,
+            soft_ttl_ms: written.cache_soft_ttl_ms.as_ref().map(|setting| setting.value),
+            hard_ttl_ms: written.cache_hard_ttl_ms.as_ref().map(|setting| setting.value),
+            only: list(&written.cache_only),
+            except: list(&written.cache_except),
+            commands: list(&written.cache_commands),
+            per_worker: is_per_worker(written),
+            stale_ms: written.cache_stale_ms.as_ref().map(|setting| setting.value),
+            sql: SqlCache {
+                selects: written.cache_selects.as_ref().map_or(Selects::Verify, |setting| setting.value),
+                privileges_age_max: Duration::from_millis(
+                    written.cache_privileges_age_ms.as_ref().map_or(PRIVILEGES_AGE_MS, |setting| setting.value as u64),
+                ),
+                only_users: list(&written.cache_only_users),
+                except_users: list(&written.cache_except_users),
+                only_statements: list(&written.cache_only_statements),
+                except_statements: list(&written.cache_except_statements),
+            },
+        })
     }
-    let foreign_writes = written.foreign_writes.as_ref().map_or(ForeignWrites::Follow, |setting| setting.value);
-    check_ages(written)?;
-    check_memory(written, mode, threads)?;
-    check_stale(written, store, foreign_writes)?;
-    check_sql(written, mode)?;
-    let storage = storage(written, store, mode, foreign_writes)?;
-    Ok(Cache {
-        storage,
-        invalidation: written.cache_invalidation.as_ref().map_or(Invalidation::Precise, |setting| setting.value),
-        mode,
-        bytes: written.cache_bytes.as_ref().map_or(parameter::DEFAULT_CACHE_BYTES, |setting| setting.value),
-        foreign_writes,
-        soft_ttl_ms: written.cache_soft_ttl_ms.as_ref().map(|setting| setting.value),
-        hard_ttl_ms: written.cache_hard_ttl_ms.as_ref().map(|setting| setting.value),
-        only: list(&written.cache_only),
-        except: list(&written.cache_except),
-        commands: list(&written.cache_commands),
-        listeners: listeners(written, mode, listen, sql_listen)?,
-        per_worker: is_per_worker(written),
-        stale_ms: written.cache_stale_ms.as_ref().map(|setting| setting.value),
-        sql: SqlCache {
-            selects: written.cache_selects.as_ref().map_or(Selects::Verify, |setting| setting.value),
-            rights_age_max: Duration::from_millis(
-                written.cache_rights_age_ms.as_ref().map_or(RIGHTS_AGE_MS, |setting| setting.value as u64),
-            ),
-            only_users: list(&written.cache_only_users),
-            except_users: list(&written.cache_except_users),
-            only_statements: list(&written.cache_only_statements),
-            except_statements: list(&written.cache_except_statements),
-        },
-    })
-}
-
-/// What clients use by listener.
-fn listeners(
-    written: &Written,
-    mode: CacheMode,
-    listen: &[ListenAddress],
-    sql_listen: &[ListenAddress],
-) -> Result<Vec<CacheMode>, ConfigError> {
-    let mut modes = vec![mode; listen.len() + sql_listen.len()];
-    let Some(setting) = &written.cache_listeners else { return Ok(modes) };
-    for (address, wanted) in &setting.value {
-        let found = listen.iter().chain(sql_listen).zip(&mut modes).filter(|(other, _)| *other == address);
-        let mut is_known = false;
-        for (_, place) in found {
-            (*place, is_known) = (*wanted, true);
-        }
-        if !is_known {
-            return Err(setting.refuse(format!("{address} is none of the addresses in listen and sql-listen")));
-        }
-        if !mode.includes(*wanted) {
-            return Err(setting.refuse(format!(
-                "the clients of {address} cannot use {}, which mode = \"{}\" does not keep",
-                wanted.name(),
-                mode.name()
-            )));
-        }
-        if sql_listen.contains(address) && *wanted == CacheMode::Documents {
-            return Err(
-                setting.refuse(format!("{address} is for SQL clients, who get no documents; write off or results"))
-            );
-        }
-    }
-    Ok(modes)
 }
 
 fn storage(
     written: &Written,
     store: &Store,
     mode: CacheMode,
-    foreign_writes: ForeignWrites,
+    external_writes: ExternalWrites,
 ) -> Result<Option<Storage>, ConfigError> {
     let Some(storage) = &written.cache_storage else {
         let ca = written.cache_storage_ca.as_ref().map(|setting| ("storage-ca", setting.refuse("")));
@@ -113,14 +114,14 @@ fn storage(
             written.cache_storage_timeout_ms.as_ref().map(|setting| ("storage-timeout-ms", setting.refuse("")));
         return match ca.or(timeout) {
             Some((name, error)) => {
-                Err(ConfigError { message: format!("{name} has a meaning only with storage"), ..error })
+                Err(ConfigError { message: format!("{name} has an effect only with storage"), ..error })
             }
             None => Ok(None),
         };
     };
-    if !mode.keeps_replies() {
+    if !mode.caches_replies() {
         return Err(storage.refuse(
-            "replies to MongoDB clients are what is shared, and they are kept with documents or both as the mode",
+            "only replies to MongoDB clients are shared, and they are cached with documents or both as the mode",
         ));
     }
     if !matches!(store, Store::MariaDb(_)) {
@@ -128,9 +129,9 @@ fn storage(
             "replies are shared by gateways to one MariaDB server, and an embedded store has one process; leave storage out",
         ));
     }
-    if foreign_writes != ForeignWrites::Follow {
+    if external_writes != ExternalWrites::Follow {
         return Err(storage.refuse(
-            "whether a shared reply is right is known by MariaDB's log, which takes foreign-writes = \"follow\"",
+            "MariaDB's log shows whether a shared reply is right, which requires external-writes = \"follow\"",
         ));
     }
     let (mut address, wants_tls) =
@@ -138,15 +139,13 @@ fn storage(
     address.tls = match (wants_tls, &written.cache_storage_ca) {
         (true, Some(ca)) => Some(shared_cache::Tls::trusting(&ca.value).map_err(|why| ca.refuse(why))?),
         (true, None) => {
-            return Err(storage.refuse(
-                "with rediss://, storage-ca has to name a file with the certificate that Redis's is signed with",
-            ));
+            return Err(storage
+                .refuse("with rediss://, storage-ca has to name a file with the certificate that signed Redis's"));
         }
-        (false, Some(ca)) => return Err(ca.refuse("storage-ca is for TLS, which storage says by rediss://")),
+        (false, Some(ca)) => return Err(ca.refuse("storage-ca is for TLS, which takes rediss:// in storage")),
         (false, None) => None,
     };
-    let timeout =
-        written.cache_storage_timeout_ms.as_ref().map_or(parameter::DEFAULT_STORAGE_TIMEOUT_MS, |it| it.value);
+    let timeout = written.cache_storage_timeout_ms.as_ref().map_or(defaults::STORAGE_TIMEOUT_MS, |it| it.value);
     Ok(Some(Storage { address, timeout: Duration::from_millis(timeout as u64), origin: storage.origin.clone() }))
 }
 
@@ -161,14 +160,14 @@ fn list(setting: &Option<Setting<Vec<String>>>) -> Vec<String> {
 fn check_ages(written: &Written) -> Result<(), ConfigError> {
     match (&written.cache_soft_ttl_ms, &written.cache_hard_ttl_ms) {
         (Some(soft), Some(hard)) if soft.value >= hard.value => Err(soft.refuse(format!(
-            "soft-ttl-ms is {}, and hard-ttl-ms {}: an answer would be gone before it is made anew; the soft one has to be smaller",
+            "soft-ttl-ms is {}, and hard-ttl-ms {}: a reply would expire before it is recomputed; the soft one must be smaller",
             soft.value, hard.value
         ))),
         _ => Ok(()),
     }
 }
 
-/// Memory that is shared out so that no part holds an answer would keep nothing.
+/// Checks that each shard of the memory can hold a reply.
 fn check_memory(written: &Written, mode: CacheMode, threads: usize) -> Result<(), ConfigError> {
     let Some(bytes) = &written.cache_bytes else { return Ok(()) };
     let kinds = match (mode, &written.sql_listen) {
@@ -179,7 +178,7 @@ fn check_memory(written: &Written, mode: CacheMode, threads: usize) -> Result<()
     let parts = kinds * shards(threads, is_per_worker(written));
     match bytes.value / parts {
         share if share < SHARD_BYTES_MIN && mode != CacheMode::Off => Err(bytes.refuse(format!(
-            "with {threads} threads, {} bytes are shared out to {parts} parts of {share} bytes each, which hold no answer; \
+            "with {threads} threads, {} bytes are divided into {parts} shards of {share} bytes each, which cannot hold a reply; \
              at least {} are needed",
             bytes.value,
             parts * SHARD_BYTES_MIN
@@ -188,28 +187,27 @@ fn check_memory(written: &Written, mode: CacheMode, threads: usize) -> Result<()
     }
 }
 
-fn check_stale(written: &Written, store: &Store, foreign_writes: ForeignWrites) -> Result<(), ConfigError> {
+fn check_stale(written: &Written, store: &Store, external_writes: ExternalWrites) -> Result<(), ConfigError> {
     let Some(stale) = &written.cache_stale_ms else { return Ok(()) };
-    match (store, foreign_writes) {
+    match (store, external_writes) {
         (Store::Embedded(_) | Store::EmbeddedMariaDb(_), _) => Err(stale.refuse(
-            "stale-ms says what to do while a MariaDB server's log is not to be had, and documents lie in an embedded store; leave it out",
+            "stale-ms applies while a MariaDB server's log cannot be followed, and documents are stored in an embedded store; leave it out",
         )),
-        (_, ForeignWrites::Strict) => Err(stale.refuse(
-            "stale-ms allows answers that others' writes have overtaken, and foreign-writes = \"strict\" forbids them; leave one of them out",
+        (_, ExternalWrites::Strict) => Err(stale.refuse(
+            "stale-ms allows stale replies, and external-writes = \"strict\" forbids them; leave one of them out",
         )),
-        (_, ForeignWrites::None) => Err(stale.refuse(
-            "stale-ms says what to do while MariaDB's log is not to be had, and with foreign-writes = \"none\" it is not read; \
-             leave it out",
+        (_, ExternalWrites::None) => Err(stale.refuse(
+            "stale-ms applies while MariaDB's log cannot be followed, and with external-writes = \"none\" it is not read; leave it out",
         )),
-        (_, ForeignWrites::Follow) => Ok(()),
+        (_, ExternalWrites::Follow) => Ok(()),
     }
 }
 
-/// Rules about SQL clients want some.
+/// Checks that settings about SQL clients have an effect.
 fn check_sql(written: &Written, mode: CacheMode) -> Result<(), ConfigError> {
-    let keeps = matches!(mode, CacheMode::Results | CacheMode::Both);
+    let caches = matches!(mode, CacheMode::Results | CacheMode::Both);
     let selects = written.cache_selects.as_ref().map(|setting| ("selects", setting.refuse("")));
-    let rights = written.cache_rights_age_ms.as_ref().map(|setting| ("rights-age-ms", setting.refuse("")));
+    let privileges = written.cache_privileges_age_ms.as_ref().map(|setting| ("privileges-age-ms", setting.refuse("")));
     let lists = [
         ("only-users", &written.cache_only_users),
         ("except-users", &written.cache_except_users),
@@ -217,10 +215,10 @@ fn check_sql(written: &Written, mode: CacheMode) -> Result<(), ConfigError> {
         ("except-statements", &written.cache_except_statements),
     ];
     let lists = lists.into_iter().filter_map(|(name, list)| Some((name, list.as_ref()?.refuse(""))));
-    match selects.into_iter().chain(rights).chain(lists).next() {
-        Some((name, error)) if !keeps || written.sql_listen.is_none() => Err(ConfigError {
+    match selects.into_iter().chain(privileges).chain(lists).next() {
+        Some((name, error)) if !caches || written.sql_listen.is_none() => Err(ConfigError {
             message: format!(
-                "{name} is about answers to SQL clients, and none are kept; that takes sql-listen, and results or both as the cache's mode"
+                "{name} applies to results of SQL clients, and none are cached; that takes sql-listen, and results or both as the cache's mode"
             ),
             ..error
         }),

@@ -1,13 +1,14 @@
-//! The configuration file: TOML, and strict. Whatever is not understood is an error with its line.
+//! The configuration file: strict TOML. An unknown key or value is an error with its line.
 
 use super::parameter::{self, PARAMETERS, SECTIONS};
+use super::setting::{ConfigError, Origin};
 use super::value::Raw;
-use super::{ConfigError, Origin, Written};
+use super::written::Written;
 use std::path::Path;
-use strict_toml::{Key, Refusal, Source, Value, nearest};
+use strict_toml::{Key, Source, TomlError, Value, nearest};
 use toml::de::DeValue;
 
-/// Reads and understands the file.
+/// Reads and parses the file.
 pub fn load(path: &Path) -> Result<Written, ConfigError> {
     let text = std::fs::read_to_string(path).map_err(|error| ConfigError {
         origin: None,
@@ -16,7 +17,7 @@ pub fn load(path: &Path) -> Result<Written, ConfigError> {
     read(path, &text)
 }
 
-/// Understands a file's text. The path is for messages.
+/// Parses a file's text. The path is for messages.
 pub fn read(path: &Path, text: &str) -> Result<Written, ConfigError> {
     let file = File { path, source: Source::new(text) };
     let table = file.source.parse().map_err(|refusal| file.error(refusal))?;
@@ -74,13 +75,13 @@ impl File<'_> {
         self.error(self.source.refuse(at, message))
     }
 
-    fn error(&self, refusal: Refusal) -> ConfigError {
+    fn error(&self, refusal: TomlError) -> ConfigError {
         let origin = Origin::File { path: self.path.to_owned(), line: refusal.line };
         ConfigError { origin: Some(origin), message: refusal.message }
     }
 }
 
-/// What to say about a key that is none: the nearest name, or the section it belongs to.
+/// Describes an unknown key: with the nearest name, or the section it belongs to.
 fn unknown(section: &str, name: &str) -> String {
     let place =
         |section: &str| if section.is_empty() { "the top of the file".to_owned() } else { format!("[{section}]") };

@@ -1,12 +1,12 @@
-//! Limits: how much memory, how many cursors and connections. The default of the memory's depends
-//! on the machine.
+//! Limits of memory, cursors and connections. The default of the memory depends on the machine.
 
-use super::{ConfigError, Setting, parameter};
+use super::defaults;
+use super::setting::{ConfigError, Setting};
 use std::time::Duration;
 
 const MIB: i64 = 1 << 20;
 
-/// Limits as somebody wrote them.
+/// Limits of one source; `None`: not set there.
 #[derive(Clone, Debug, Default)]
 pub struct Written {
     pub memory_mb: Option<Setting<i64>>,
@@ -26,14 +26,14 @@ pub struct Limits {
     pub memory: steps::memory::Limits,
     pub cursors: commands::CursorLimits,
     pub connections: usize,
-    /// How long a client may pause within a message, or not read its reply.
+    /// How long a client may pause within a message, or leave its reply unread.
     pub stalled: Duration,
-    /// How long a client may send nothing; `None`: for ever.
+    /// How long a client may be idle; `None`: forever.
     pub idle: Option<Duration>,
 }
 
 impl Written {
-    /// These limits, and where they say nothing, `beneath`.
+    /// Merges two sources: these limits take precedence over `beneath`.
     pub fn over(self, beneath: Written) -> Written {
         Written {
             memory_mb: self.memory_mb.or(beneath.memory_mb),
@@ -48,8 +48,7 @@ impl Written {
         }
     }
 
-    /// Brings in the defaults. `cache_bytes`: what cached replies and result sets may take of the
-    /// process's memory.
+    /// Applies the defaults. `cache_bytes`: the cache's part of the process's memory.
     pub fn resolve(self, cache_bytes: usize) -> Result<Limits, ConfigError> {
         let process = self.memory_mb.as_ref().map_or_else(default_memory, |setting| setting.value * MIB);
         let cache_bytes = i64::try_from(cache_bytes).unwrap_or(i64::MAX);
@@ -63,7 +62,7 @@ impl Written {
         }
         let part = |setting: &Option<Setting<i64>>, default: i64| match setting {
             Some(setting) if setting.value * MIB > process => {
-                Err(setting.refuse(format!("it is more than the process may hold, which is {} MB", process / MIB)))
+                Err(setting.refuse(format!("it is more than the memory of the process, which is {} MB", process / MIB)))
             }
             Some(setting) => Ok(setting.value * MIB),
             None => Ok(default),
@@ -74,48 +73,47 @@ impl Written {
             cursors: commands::CursorLimits {
                 bytes: cursors,
                 session_bytes: part(&self.session_memory_mb, cursors / 2)?,
-                count: self.cursors.map_or(parameter::DEFAULT_CURSORS, |setting| setting.value),
-                session_count: self.session_cursors.map_or(parameter::DEFAULT_SESSION_CURSORS, |setting| setting.value),
+                count: self.cursors.map_or(defaults::CURSORS, |setting| setting.value),
+                session_count: self.session_cursors.map_or(defaults::SESSION_CURSORS, |setting| setting.value),
             },
-            connections: self.connections.map_or(parameter::DEFAULT_CONNECTIONS, |setting| setting.value),
+            connections: self.connections.map_or(defaults::CONNECTIONS, |setting| setting.value),
             stalled: Duration::from_secs(
-                self.stalled_seconds.map_or(parameter::DEFAULT_STALLED_SECONDS, |setting| setting.value),
+                self.stalled_seconds.map_or(defaults::STALLED_SECONDS, |setting| setting.value),
             ),
             idle: self.idle_seconds.map(|setting| setting.value).filter(|s| *s > 0).map(Duration::from_secs),
         })
     }
 }
 
-/// Half of the machine's memory, and no more than part of what the process may take of it: three
-/// quarters of its control group's, and half of its address space but for what threads, stacks and
-/// files take of that.
+/// Returns half of the machine's memory, but no more than three quarters of the control group's, and
+/// half of the address space less what threads, stacks and files take of it.
 fn default_memory() -> i64 {
     let machine = commands::host::memory_bytes() / 2;
     let group = commands::host::control_group_memory_max().map(|max| max / 4 * 3);
     let addresses = commands::host::address_space_max().map(|max| max.saturating_sub(512 << 20) / 2);
     let least = [group, addresses].into_iter().flatten().fold(machine, u64::min);
-    i64::try_from(least).unwrap_or(i64::MAX).max(parameter::MEMORY_MB_MIN * MIB)
+    i64::try_from(least).unwrap_or(i64::MAX).max(defaults::MEMORY_MB_MIN * MIB)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Origin;
+    use crate::config::setting::Origin;
 
     fn mb(value: i64) -> Option<Setting<i64>> {
         Some(Setting { value, origin: Origin::Flag("--test") })
     }
 
     #[test]
-    fn parts_follow_the_process() {
+    fn default_parts_follow_the_process_limit() {
         let limits = Written { memory_mb: mb(400), ..Written::default() }.resolve(0).unwrap();
         assert_eq!(limits.memory, steps::memory::Limits { process: 400 * MIB, request: 100 * MIB });
         assert_eq!((limits.cursors.bytes, limits.cursors.session_bytes), (200 * MIB, 100 * MIB));
-        assert!(Written::default().resolve(0).unwrap().memory.process >= parameter::MEMORY_MB_MIN * MIB);
+        assert!(Written::default().resolve(0).unwrap().memory.process >= defaults::MEMORY_MB_MIN * MIB);
     }
 
     #[test]
-    fn a_part_is_no_larger_than_the_whole() {
+    fn a_part_larger_than_the_whole_is_refused() {
         let written = Written { memory_mb: mb(400), request_memory_mb: mb(401), ..Written::default() };
         assert!(written.resolve(0).is_err());
         let beside_a_cache = Written { memory_mb: mb(400), ..Written::default() };

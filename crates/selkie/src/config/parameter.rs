@@ -1,28 +1,24 @@
-//! The table of everything that can be set. Where a default or a description changes, it changes here.
+//! The table of all settings. A default or a description is changed here.
 
-mod defaults;
 mod entry;
 
-pub use defaults::*;
 pub use entry::Parameter;
 
-use super::Setting;
+use super::defaults::{BUSY_POLL_US_MAX, CACHE_BYTES_MIN, DAY_SECONDS, MEMORY_MB_MAX, MEMORY_MB_MIN, THREADS_MAX};
+use super::setting::Setting;
 use super::value::{
-    addresses, boolean, cache_mode, commands, compressors, foreign_writes, host_and_port, integer, invalidation,
+    addresses, boolean, cache_mode, commands, compressors, external_writes, host_and_port, integer, invalidation,
     listener_modes, log_filter, mariadb_url, patterns, selects, statements, text, topology, users,
 };
 use std::path::PathBuf;
 
-/// The sections, with what stands under them.
+/// The sections, with their descriptions.
 pub const SECTIONS: &[(&str, &str)] = &[
     ("", "The process: addresses, threads, log."),
-    ("store", "Where documents lie: in a directory of this machine (the default), or in MariaDB."),
+    ("store", "Where documents are stored: in a directory of this machine (the default), or in MariaDB."),
     ("mongodb", "What MongoDB clients see."),
-    (
-        "limits",
-        "How much memory the process and its clients may take, and how many cursors and connections there may be.",
-    ),
-    ("cache", "Answers that are kept and given again for as long as they are right."),
+    ("limits", "Limits of memory, cursors and connections."),
+    ("cache", "Replies that are cached, and returned for as long as they are right."),
 ];
 
 macro_rules! read {
@@ -42,7 +38,7 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "list of addresses",
         default: "[\"127.0.0.1:27017\"]",
         example: "[\"127.0.0.1:27017\", \"/run/selkie/mongodb-27017.sock\"]",
-        about: "Where MongoDB clients connect: `host:port`, or the path of a Unix socket. The flag may be given several times.",
+        about: "Addresses for MongoDB clients: `host:port`, or the path of a Unix socket. The flag may be repeated.",
         read: read!(listen, addresses),
     },
     Parameter {
@@ -52,8 +48,9 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "true or false",
         default: "false",
         example: "true",
-        about: "Allows addresses in `listen` and `sql-listen` that other machines can reach. There is no authentication yet, so whoever reaches such \
-                an address may read and write everything.",
+        about: "Allows addresses in `listen` and `sql-listen` that other machines can reach. There is no \
+                authentication for MongoDB clients yet: every client that reaches such an address may read and write \
+                everything.",
         read: read!(allow_remote, boolean),
     },
     Parameter {
@@ -73,8 +70,8 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "text",
         default: "\"info\"",
         example: "\"warn,store_sqlite=debug\"",
-        about: "What is logged to standard error: `error`, `warn`, `info`, `debug` or `trace`, also per part of the program. The \
-                environment variable SELKIE_LOG is used where neither flag nor file says anything.",
+        about: "The log level on standard error: `error`, `warn`, `info`, `debug` or `trace`, also per crate. \
+                SELKIE_LOG in the environment is used if neither flag nor file sets it.",
         read: read!(log, log_filter),
     },
     Parameter {
@@ -84,10 +81,10 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "microseconds, from 0 to 1000",
         default: "100",
         example: "0",
-        about: "For how long a thread that has nothing to do looks again before it sleeps, where a connection's next request usually comes \
-                that soon, or MariaDB's answer, or the outcome of a write, within three times as long: being woken takes longer than \
-                many a request. MariaDB and writes are waited for so while a client asks again within ten times as long. It takes the time \
-                of an otherwise idle core; 0 never does it.",
+        about: "How long an idle thread polls before it sleeps, if the client's next request usually arrives within \
+                this time; for replies of MariaDB and for completed writes, three times as long. Waking a thread \
+                takes longer than many requests. MariaDB and writes are polled for only while the client sends its \
+                requests within ten times this time. Polling uses an otherwise idle core; 0 disables it.",
         read: read!(busy_poll_us, |raw| integer(raw, 0, BUSY_POLL_US_MAX).map(|n| n as u64)),
     },
     Parameter {
@@ -97,18 +94,18 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "seconds, from 0 to 86400",
         default: "10",
         example: "30",
-        about: "How long running requests may go on after SIGTERM or SIGINT. Idle connections are closed at once.",
+        about: "How long running requests may continue after SIGTERM or SIGINT. Idle connections are closed at once.",
         read: read!(drain_seconds, |raw| integer(raw, 0, DAY_SECONDS).map(|n| n as u64)),
     },
     Parameter {
         section: "",
         name: "slow-ms",
         flag: Some("--slow-ms"),
-        kind: "number from 0 to 86400000",
+        kind: "milliseconds, from 0 to 86400000",
         default: "100",
         example: "20",
-        about: "Operations that take longer than so many milliseconds are slow: they are logged, and profiled at level 1. The command \
-                `profile` changes it while the server runs.",
+        about: "Operations that take longer are slow: they are logged, and profiled at level 1. The command \
+                `profile` changes the threshold at run time.",
         read: read!(slow_ms, |raw| integer(raw, 0, DAY_SECONDS * 1000)),
     },
     Parameter {
@@ -118,7 +115,8 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "true or false",
         default: "true",
         example: "false",
-        about: "Logs slow operations, a line each: namespace, command, plan summary, keys and documents examined, time.",
+        about: "Logs each slow operation in one line: namespace, command, plan summary, keys and documents examined, \
+                duration.",
         read: read!(slow_log, boolean),
     },
     Parameter {
@@ -128,7 +126,8 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "path",
         default: "\"selkie-data\"",
         example: "\"/var/lib/selkie\"",
-        about: "The directory of the embedded store, made if it is not there. A relative path starts at the working directory.",
+        about: "The directory of the embedded store, created if it does not exist. A relative path is relative to \
+                the working directory.",
         read: read!(data, |raw| text(raw, "a path").map(PathBuf::from)),
     },
     Parameter {
@@ -138,8 +137,8 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "true or false",
         default: "false",
         example: "true",
-        about: "Starts although the embedded store's write-ahead log is damaged and acknowledged writes are lost. The damaged log is copied first, \
-                and the log says how much is lost. For one start, not for good.",
+        about: "Starts although the embedded store's write-ahead log is damaged and acknowledged writes are lost. \
+                The damaged log is copied first, and the server logs how much is lost. Use it for one start only.",
         read: read!(accept_lost_writes, boolean),
     },
     Parameter {
@@ -149,9 +148,9 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "URL",
         default: "# none: the embedded store",
         example: "\"mysql://selkie:secret@127.0.0.1:3306\"",
-        about: "The MariaDB server that keeps the documents, instead of `data`: `mysql://user:password@host:port`, or \
-                `mysql://user:password@localhost/?socket=/run/mysqld/mysqld.sock`. Other users of the machine can see a flag's \
-                value, so a password is better kept in this file.",
+        about: "The MariaDB server that stores the documents, instead of `data`: `mysql://user:password@host:port`, \
+                or `mysql://user:password@localhost/?socket=/run/mysqld/mysqld.sock`. Other users of the machine can \
+                see the value of a flag, so keep a password in this file.",
         read: read!(mariadb, mariadb_url),
     },
     Parameter {
@@ -161,9 +160,9 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "number from 2 to 10000",
         default: "32",
         example: "16",
-        about: "Connections to the MariaDB server that each worker opens at the most. Operations on one collection take at most half of \
-                those that are free, so that a table that somebody has locked leaves some for the others. All workers of all gateways \
-                and SQL clients together should stay below the server's `max_connections`.",
+        about: "The most connections to the MariaDB server that each worker opens. Operations on one collection use \
+                at most half of those that are free, so that a locked table leaves some for others. The sum over all \
+                workers of all gateways, and SQL clients, must stay below the server's `max_connections`.",
         read: read!(mariadb_connections, |raw| integer(raw, 2, 10_000).map(|n| n as usize)),
     },
     Parameter {
@@ -173,8 +172,9 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "seconds, from 1 to 86400",
         default: "30",
         example: "5",
-        about: "How long an operation waits for a connection to the MariaDB server while all that it may use are busy. Then it fails with \
-                error 202 (NetworkInterfaceExceededTimeLimit); one with maxTimeMS fails with error 50 when that is over.",
+        about: "How long an operation waits for a connection to the MariaDB server while all that it may use are \
+                busy. Then it fails with error 202 (NetworkInterfaceExceededTimeLimit), or with error 50 if its \
+                maxTimeMS expires first.",
         read: read!(mariadb_wait_seconds, |raw| integer(raw, 1, DAY_SECONDS).map(|n| n as u64)),
     },
     Parameter {
@@ -184,9 +184,10 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "text",
         default: "# the host's name and the addresses of `listen`",
         example: "\"selkie-1\"",
-        about: "What this gateway is called on the MariaDB server. A gateway that starts ends the sessions that an earlier process of the same \
-                name has left there, so that nothing which it had begun takes effect later. Each gateway needs a name of its own, and \
-                the same one when it is started again; in containers whose host names change it has to be set.",
+        about: "The name of this gateway on the MariaDB server. A gateway that starts kills the sessions that an \
+                earlier process of the same name left there, so that none of their statements takes effect later. \
+                Each gateway must have a name of its own, and keep it when it is restarted; set it in containers \
+                whose host names change.",
         read: read!(gateway_name, |raw| text(raw, "a name")),
     },
     Parameter {
@@ -196,8 +197,8 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "path",
         default: "# none: the embedded store",
         example: "\"/var/lib/selkie-mariadb\"",
-        about: "The data directory of a MariaDB that runs within this process and keeps the documents, instead of `data`; made if it is not there. \
-                A Selkie has it that was built with `--features embedded-mariadb`.",
+        about: "The data directory of a MariaDB within this process that stores the documents, instead of `data`; \
+                created if it does not exist. Requires a build with `--features embedded-mariadb`.",
         read: read!(embedded_mariadb, |raw| text(raw, "a path").map(PathBuf::from)),
     },
     Parameter {
@@ -207,8 +208,9 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "list of addresses",
         default: "# none",
         example: "[\"127.0.0.1:3307\", \"/run/selkie/mariadb.sock\"]",
-        about: "Where SQL clients connect: `host:port`, or the path of a Unix socket. They are passed on to the server of `mariadb`, which \
-                checks user and password; it has to be named by host and port. The flag may be given several times.",
+        about: "Addresses for SQL clients: `host:port`, or the path of a Unix socket. They are forwarded to the \
+                server of `mariadb`, which authenticates them and must be named by host and port. The flag may be \
+                repeated.",
         read: read!(sql_listen, addresses),
     },
     Parameter {
@@ -218,9 +220,9 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "\"router\", \"standalone\" or \"replica-set\"",
         default: "\"router\"",
         example: "\"replica-set\"",
-        about: "How the server presents itself in the handshake. `router` looks like a mongos and works behind any address \
-                translation; `replica-set` has one member at the advertised address; `standalone` is a single mongod, to which \
-                drivers send no retryable writes.",
+        about: "How the server presents itself in the handshake. `router` looks like a mongos and works behind any \
+                address translation; `replica-set` has one member at the advertised address; `standalone` is a \
+                single mongod, to which drivers send no retryable writes.",
         read: read!(topology, topology),
     },
     Parameter {
@@ -230,7 +232,7 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "text",
         default: "\"selkie\"",
         example: "\"rs0\"",
-        about: "The set's name, with `topology = \"replica-set\"`.",
+        about: "The replica set's name, with `topology = \"replica-set\"`.",
         read: read!(replica_set, |raw| text(raw, "a replica set's name")),
     },
     Parameter {
@@ -240,7 +242,7 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "host:port",
         default: "# the first address in `listen`",
         example: "\"db.example.org:27017\"",
-        about: "The address that drivers are told to connect to, with `topology = \"replica-set\"`.",
+        about: "The address that drivers connect to, with `topology = \"replica-set\"`.",
         read: read!(advertise, host_and_port),
     },
     Parameter {
@@ -250,7 +252,8 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "list of \"snappy\", \"zstd\", \"zlib\"",
         default: "[\"snappy\", \"zstd\", \"zlib\"]",
         example: "[\"zstd\"]",
-        about: "The compressors offered to clients, by preference. A client gets compressed replies only if it asks for them.",
+        about: "The compressors offered to clients, by preference. A client gets compressed replies only if it asks \
+                for them.",
         read: read!(compressors, compressors),
     },
     Parameter {
@@ -260,7 +263,7 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "seconds, from 1 to 86400",
         default: "600",
         example: "60",
-        about: "A cursor that nobody asks for so long is closed, unless it was opened with noCursorTimeout.",
+        about: "Idle cursors are closed after this long, unless they were opened with noCursorTimeout.",
         read: read!(cursor_timeout_seconds, |raw| integer(raw, 1, DAY_SECONDS).map(|n| n as u64)),
     },
     Parameter {
@@ -270,9 +273,10 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "megabytes, from 128",
         default: "# half of the machine's memory",
         example: "4096",
-        about: "What the process may hold in memory, besides SQLite's own caches (MB: 1,048,576 bytes). When it gets short, the requests that hold most \
-                end with error 146; while it is spent, new requests wait a moment and then get error 462. The default is no more than three \
-                quarters of the control group's memory and half of the address space (`ulimit -v`) beyond 512 MB.",
+        about: "The memory of the process, besides SQLite's own caches (1 MB is 1,048,576 bytes). When it runs \
+                short, the requests that hold the most fail with error 146; when it is exhausted, new requests wait \
+                a moment and then fail with error 462. The default is at most three quarters of the control group's \
+                memory, and half of the address space (`ulimit -v`) beyond 512 MB.",
         read: read!(limits.memory_mb, |raw| integer(raw, MEMORY_MB_MIN, MEMORY_MB_MAX)),
     },
     Parameter {
@@ -282,7 +286,8 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "megabytes, from 1",
         default: "# a quarter of memory-mb",
         example: "512",
-        about: "What one request may hold in memory. One that needs more ends with error 146. Sorts and groups go to disk before.",
+        about: "The memory of one request. A request that needs more fails with error 146. Sorts and groups spill to \
+                disk before.",
         read: read!(limits.request_memory_mb, |raw| integer(raw, 1, MEMORY_MB_MAX)),
     },
     Parameter {
@@ -292,7 +297,8 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "megabytes, from 1",
         default: "# half of memory-mb",
         example: "1024",
-        about: "What all open cursors may hold in memory between two batches: sorted documents, filters. A cursor beyond it is refused with error 146.",
+        about: "The memory of all open cursors between two batches: sorted documents, filters. A cursor beyond it is \
+                refused with error 146.",
         read: read!(limits.cursor_memory_mb, |raw| integer(raw, 1, MEMORY_MB_MAX)),
     },
     Parameter {
@@ -302,7 +308,8 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "megabytes, from 1",
         default: "# half of cursor-memory-mb",
         example: "256",
-        about: "What the cursors of one logical session may hold. Cursors without a session count for their connection.",
+        about: "The memory of the cursors of one logical session. Cursors without a session count for their \
+                connection.",
         read: read!(limits.session_memory_mb, |raw| integer(raw, 1, MEMORY_MB_MAX)),
     },
     Parameter {
@@ -312,7 +319,7 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "number from 1",
         default: "100000",
         example: "5000",
-        about: "How many cursors may be open. One more is refused with error 146.",
+        about: "The most open cursors. Further ones are refused with error 146.",
         read: read!(limits.cursors, |raw| integer(raw, 1, i64::MAX)),
     },
     Parameter {
@@ -322,7 +329,7 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "number from 1",
         default: "10000",
         example: "500",
-        about: "How many cursors of one logical session may be open. Cursors without a session count for their connection.",
+        about: "The most open cursors of one logical session. Cursors without a session count for their connection.",
         read: read!(limits.session_cursors, |raw| integer(raw, 1, i64::MAX)),
     },
     Parameter {
@@ -332,8 +339,8 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "number from 1 to 1000000",
         default: "65536",
         example: "1000",
-        about: "How many clients may be connected, MongoDB's and SQL clients together. Further ones are closed at once, with a line in the log. \
-                Each is an open file, so the limit of open files holds, too.",
+        about: "The most connections, of MongoDB and SQL clients together. Further ones are closed at once, and \
+                logged. Each takes a file descriptor, so the limit of open files applies too.",
         read: read!(limits.connections, |raw| integer(raw, 1, 1_000_000).map(|n| n as usize)),
     },
     Parameter {
@@ -343,8 +350,8 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "seconds, from 1 to 86400",
         default: "300",
         example: "30",
-        about: "A MongoDB client is disconnected that sends a part of a message and then nothing for so long, or does not read its reply. While memory \
-                is short, two seconds are enough.",
+        about: "A MongoDB client is disconnected if it pauses this long within a message, or leaves its reply unread \
+                this long; after two seconds while memory is short.",
         read: read!(limits.stalled_seconds, |raw| integer(raw, 1, DAY_SECONDS).map(|n| n as u64)),
     },
     Parameter {
@@ -354,7 +361,7 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "seconds, from 0 to 86400",
         default: "0",
         example: "3600",
-        about: "A MongoDB client is disconnected that sends no request for so long; 0: never, as in MongoDB.",
+        about: "A MongoDB client is disconnected if it sends no request for this long; 0: never, as in MongoDB.",
         read: read!(limits.idle_seconds, |raw| integer(raw, 0, DAY_SECONDS).map(|n| n as u64)),
     },
     Parameter {
@@ -364,8 +371,8 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "\"off\", \"results\", \"documents\" or \"both\"",
         default: "\"off\"",
         example: "\"documents\"",
-        about: "What is kept: result sets of MariaDB by their SQL (`results`), replies to MongoDB clients by their command (`documents`), \
-                both, or nothing.",
+        about: "What is cached: result sets of MariaDB by their SQL (`results`), replies to MongoDB clients by their \
+                command (`documents`), both, or nothing.",
         read: read!(cache, cache_mode),
     },
     Parameter {
@@ -375,20 +382,20 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "bytes, from 1048576",
         default: "268435456",
         example: "1073741824",
-        about: "The memory that answers take, all in all. What is asked for least goes first.",
+        about: "The memory of all caches together. The entries that are hit least are evicted first.",
         read: read!(cache_bytes, |raw| integer(raw, CACHE_BYTES_MIN, i64::MAX).map(|n| n as usize)),
     },
     Parameter {
         section: "cache",
-        name: "foreign-writes",
-        flag: Some("--foreign-writes"),
+        name: "external-writes",
+        flag: Some("--external-writes"),
         kind: "\"follow\", \"strict\" or \"none\"",
         default: "\"follow\"",
         example: "\"none\"",
-        about: "How writes are noticed that others make in MariaDB. `follow` reads its binary log, and nothing is kept while that is not \
-                to be had; `strict` has MariaDB wait, too, until the change has been noticed (semi-synchronous replication); `none`: you \
-                know that this process alone writes.",
-        read: read!(foreign_writes, foreign_writes),
+        about: "How writes that other programs make in MariaDB are noticed. `follow` reads its binary log, and \
+                nothing is cached while that fails. `strict` also has MariaDB wait until the gateway has noticed a \
+                change (semi-synchronous replication). `none` promises that only this process writes.",
+        read: read!(external_writes, external_writes),
     },
     Parameter {
         section: "cache",
@@ -397,8 +404,8 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "milliseconds, from 1",
         default: "# none",
         example: "30000",
-        about: "An answer older than this is made anew by one of those who ask for it; the others get the old one meanwhile. Changes \
-                remove answers at once in any case.",
+        about: "A reply older than this is recomputed by one client; the others get the old one meanwhile. Writes \
+                invalidate it at once in any case.",
         read: read!(cache_soft_ttl_ms, |raw| integer(raw, 1, DAY_SECONDS * 1000 * 365)),
     },
     Parameter {
@@ -408,7 +415,7 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "milliseconds, from 1",
         default: "# none",
         example: "60000",
-        about: "An answer older than this is not given any more.",
+        about: "A reply older than this has expired and is not returned.",
         read: read!(cache_hard_ttl_ms, |raw| integer(raw, 1, DAY_SECONDS * 1000 * 365)),
     },
     Parameter {
@@ -418,7 +425,8 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "list of `ADDRESS = MODE`",
         default: "# the mode, for all",
         example: "[\"127.0.0.1:27018 = off\", \"/run/selkie.sock = results\"]",
-        about: "Another mode for the clients that come to an address of `listen` or `sql-listen`: as much of the cache's mode as they use.",
+        about: "The part of the cache that clients of an address in `listen` or `sql-listen` use, instead of all of \
+                the mode.",
         read: read!(cache_listeners, listener_modes),
     },
     Parameter {
@@ -428,7 +436,7 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "list of collections",
         default: "# all",
         example: "[\"shop.articles\", \"blog.*\"]",
-        about: "The collections whose answers are kept: `database.collection`, or `database.*`.",
+        about: "The collections whose replies are cached: `database.collection`, or `database.*`.",
         read: read!(cache_only, patterns),
     },
     Parameter {
@@ -438,7 +446,7 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "list of collections",
         default: "# none",
         example: "[\"shop.sessions\"]",
-        about: "Collections whose answers are not kept, whatever `only` says.",
+        about: "Collections whose replies are not cached, even if `only` has them.",
         read: read!(cache_except, patterns),
     },
     Parameter {
@@ -448,7 +456,7 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "list of \"find\", \"count\", \"distinct\", \"aggregate\"",
         default: "# all of them",
         example: "[\"find\", \"count\"]",
-        about: "The commands whose answers are kept.",
+        about: "The commands whose replies are cached.",
         read: read!(cache_commands, commands),
     },
     Parameter {
@@ -458,20 +466,21 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "\"verify\" or \"assume-cacheable\"",
         default: "\"verify\"",
         example: "\"assume-cacheable\"",
-        about: "Whether SELECTs of SQL clients are looked into for variables and for functions of the clock, of chance and of the session, which keep \
-                their answers from being kept. `assume-cacheable` leaves that out: what such a SELECT gave is given again until its tables change.",
+        about: "Whether SELECTs of SQL clients are checked for variables and for functions of the clock, of chance \
+                and of the session, which prevent caching. With `assume-cacheable` they are not: the result of such \
+                a SELECT is returned until its tables change.",
         read: read!(cache_selects, selects),
     },
     Parameter {
         section: "cache",
-        name: "rights-age-ms",
+        name: "privileges-age-ms",
         flag: None,
         kind: "milliseconds, from 0",
         default: "1000",
         example: "200",
-        about: "Answers from memory are given to an SQL client by what SHOW GRANTS says of its account, which is asked for again when it is older than this: \
-                so long, at most, answers are given that a withdrawn right allowed.",
-        read: read!(cache_rights_age_ms, |raw| integer(raw, 0, DAY_SECONDS * 1000)),
+        about: "How long the privileges of an SQL account, by SHOW GRANTS, are used before they are queried again. A \
+                client may get cached results for this long after a privilege is revoked.",
+        read: read!(cache_privileges_age_ms, |raw| integer(raw, 0, DAY_SECONDS * 1000)),
     },
     Parameter {
         section: "cache",
@@ -480,7 +489,7 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "list of users",
         default: "# all",
         example: "[\"shop\"]",
-        about: "The SQL clients' users whose answers are kept, by the name they log in with.",
+        about: "The users of SQL clients whose results are cached, by login name.",
         read: read!(cache_only_users, users),
     },
     Parameter {
@@ -490,7 +499,7 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "list of users",
         default: "# none",
         example: "[\"reports\"]",
-        about: "Users whose answers are not kept, whatever `only-users` says.",
+        about: "Users whose results are not cached, even if `only-users` has them.",
         read: read!(cache_except_users, users),
     },
     Parameter {
@@ -500,8 +509,8 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "list of regular expressions",
         default: "# all",
         example: "[\"^SELECT .* FROM articles\"]",
-        about: "The statements of SQL clients whose answers are kept: one of the patterns fits, in upper or lower case. A dot stands for the end of a \
-                line, too.",
+        about: "Patterns of the SQL statements whose results are cached. Case is ignored, and a dot also matches a \
+                line break.",
         read: read!(cache_only_statements, statements),
     },
     Parameter {
@@ -511,7 +520,7 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "list of regular expressions",
         default: "# none",
         example: "[\"/\\\\* no cache \\\\*/\"]",
-        about: "Statements whose answers are not kept, whatever `only-statements` says.",
+        about: "Patterns of statements whose results are not cached, even if `only-statements` matches.",
         read: read!(cache_except_statements, statements),
     },
     Parameter {
@@ -521,8 +530,9 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "milliseconds, from 1",
         default: "# none",
         example: "5000",
-        about: "For so long after MariaDB's log was found to be cut or behind, answers are given that were kept before; what this process writes removes them \
-                as ever, what others write does not. Without it, every question goes to the store meanwhile.",
+        about: "How long cached replies are still returned after MariaDB's log can no longer be followed, or is \
+                behind. Writes of this process invalidate them, external writes do not. Without it, every request \
+                goes to the store meanwhile.",
         read: read!(cache_stale_ms, |raw| integer(raw, 1, DAY_SECONDS * 1000)),
     },
     Parameter {
@@ -532,7 +542,8 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "\"precise\" or \"collection\"",
         default: "\"precise\"",
         example: "\"collection\"",
-        about: "Which answers a change takes away: those that it matters to, or, for comparison, all of its collection.",
+        about: "What a write invalidates: the entries that it affects (`precise`) or, for comparison, all of its \
+                collection.",
         read: read!(cache_invalidation, invalidation),
     },
     Parameter {
@@ -542,8 +553,8 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "true or false",
         default: "false",
         example: "true",
-        about: "Whether each worker keeps answers of its own, in its share of the memory, rather than all of them together: no worker waits for another's \
-                lock, and each makes and keeps an answer by itself.",
+        about: "Gives each worker a cache of its own, in its share of the memory. No worker waits for another's \
+                lock, but each computes and stores a reply by itself.",
         read: read!(cache_per_worker, boolean),
     },
     Parameter {
@@ -553,8 +564,9 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "URL",
         default: "# none",
         example: "\"redis://selkie:secret@127.0.0.1:6379/0\"",
-        about: "A Redis server by which gateways to the same MariaDB server share replies: `redis://user:password@host:port/database`, or `rediss://` \
-                with TLS. It has to be there at the start; later on, questions go to the store while it is not.",
+        about: "A Redis server by which gateways to the same MariaDB server share replies: \
+                `redis://user:password@host:port/database`, or `rediss://` for TLS. It must be available at the \
+                start; later, requests go to the store while it is not.",
         read: read!(cache_storage, |raw| text(raw, "a URL such as \"redis://host:6379/0\"")),
     },
     Parameter {
@@ -564,27 +576,27 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "path",
         default: "# none",
         example: "\"/etc/selkie/redis-ca.pem\"",
-        about: "A file with the certificate (PEM) that the certificate of Redis is signed with, for `rediss://`.",
+        about: "A file with the certificate (PEM) that signed Redis's certificate, for `rediss://`.",
         read: read!(cache_storage_ca, |raw| text(raw, "a path").map(PathBuf::from)),
     },
     Parameter {
         section: "cache",
         name: "storage-timeout-ms",
         flag: None,
-        kind: "milliseconds from 1 to 10000",
+        kind: "milliseconds, from 1 to 10000",
         default: "50",
         example: "10",
-        about: "How long Redis may take for an answer. After that the question goes to the store, and Redis is left alone for a second.",
+        about: "How long a request to Redis may take. Then the store is queried, and Redis is not used for a second.",
         read: read!(cache_storage_timeout_ms, |raw| integer(raw, 1, 10_000)),
     },
 ];
 
-/// The parameter with this name in this section.
+/// Returns the parameter with a name in a section.
 pub fn find(section: &str, name: &str) -> Option<&'static Parameter> {
     PARAMETERS.iter().find(|parameter| parameter.section == section && parameter.name == name)
 }
 
-/// The parameter that a flag sets.
+/// Returns the parameter that a flag sets.
 pub fn by_flag(flag: &str) -> Option<&'static Parameter> {
     PARAMETERS.iter().find(|parameter| parameter.flag == Some(flag))
 }

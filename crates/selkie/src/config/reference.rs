@@ -1,5 +1,5 @@
-//! The reference page and the example file, written from the table of parameters. The test keeps both fresh:
-//! `SELKIE_UPDATE_DOCS=1 cargo test -p selkie reference` writes them anew.
+//! Generates the reference page and the example file from the table of parameters. A test checks that
+//! both are up to date; `SELKIE_UPDATE_DOCS=1 cargo test -p selkie reference` writes them.
 
 use super::parameter::{PARAMETERS, SECTIONS};
 use std::fmt::Write;
@@ -12,11 +12,11 @@ fn is_comment(default: &str) -> bool {
 fn reference_page() -> String {
     let mut page = String::from(
         "# Configuration\n\n\
-         <!-- Written from crates/selkie/src/config/parameter.rs; change it there. -->\n\n\
-         `selkie serve` needs no configuration. What is set comes from flags and from one file given with `--config FILE`; \
-         a flag goes before the file. `selkie check --config FILE` says whether a file is right without starting anything. \
+         <!-- Generated from crates/selkie/src/config/parameter.rs; change it there. -->\n\n\
+         `selkie serve` needs no configuration. Settings are flags, or keys of one file given with `--config FILE`; \
+         a flag takes precedence. `selkie check --config FILE` checks a file without starting anything. \
          [selkie.toml](selkie.toml) has every parameter with its default.\n\n\
-         The file is TOML, and strict: a key that does not exist, or a value that cannot be, is an error with its line.\n",
+         The file is strict TOML: an unknown key or an invalid value is an error with its line.\n",
     );
     for &(section, about) in SECTIONS {
         let heading = if section.is_empty() { "At the top of the file".to_owned() } else { format!("[{section}]") };
@@ -70,7 +70,7 @@ fn reference_page_is_fresh() {
 fn example_file_is_fresh_and_right() {
     let text = example_file();
     check_fresh("selkie.toml", &text);
-    // With its comment signs gone, the file must be understood. The sample URL excludes the data directory, which goes.
+    // Without comment signs, the file must parse. The example URL excludes the data directory.
     let bare: String = text
         .lines()
         .filter(|line| !line.starts_with("# ") && !line.starts_with("#data"))

@@ -1,8 +1,12 @@
-//! Files as people write them, right and wrong.
+//! Configuration files, right and wrong.
 
+use super::choices::{CacheMode, Selects};
+use super::listeners::{Listener, Protocol};
 use super::parameter::PARAMETERS;
-use super::*;
+use super::{Config, ConfigError, Store, defaults, file};
+use commands::Topology;
 use std::path::Path;
+use std::time::Duration;
 
 fn load(text: &str) -> Result<Config, ConfigError> {
     file::read(Path::new("selkie.toml"), text).and_then(Config::resolve)
@@ -21,9 +25,10 @@ fn check_refused_with(text: &str, place: &str, part: &str) {
 }
 
 #[test]
-fn nothing_written_is_complete() {
+fn an_empty_file_is_a_complete_configuration() {
     let config = load("").unwrap();
-    assert_eq!(config.listen, [parameter::default_listen()]);
+    let (protocol, cache) = (Protocol::MongoDb, CacheMode::Off);
+    assert_eq!(config.listeners, [Listener { protocol, address: defaults::default_listen(), cache }]);
     assert!(config.threads >= 1);
     assert!(matches!(config.store, Store::Embedded(path) if path == Path::new("selkie-data")));
     assert_eq!(config.topology, Topology::Router);
@@ -37,7 +42,7 @@ fn everything_written() {
          [mongodb]\ntopology = 'replica-set'\nreplica-set = 'rs0'\nadvertise = 'db:1'\ncompressors = []\n",
     )
     .unwrap();
-    assert_eq!(config.listen.len(), 2);
+    assert_eq!(config.listeners.len(), 2);
     assert_eq!(config.threads, 3);
     assert_eq!(config.topology, Topology::ReplicaSet { name: "rs0".into(), advertised: "db:1".into() });
     assert!(config.compressors.is_empty());
@@ -113,20 +118,24 @@ fn a_bad_url_is_not_repeated() {
 }
 
 #[test]
-fn settings_that_contradict_each_other() {
-    check_refused_with("listen = ['0.0.0.0:27017']", "selkie.toml:1: 0.0.0.0:27017 can be reached", "--allow-remote");
+fn contradictory_settings_are_refused() {
+    check_refused_with(
+        "listen = ['0.0.0.0:27017']",
+        "selkie.toml:1: other machines can reach 0.0.0.0:27017",
+        "--allow-remote",
+    );
     assert!(load("listen = ['0.0.0.0:27017']\nallow-remote = true").is_ok());
     check_refused_with(
         "[store]\ndata = 'x'\nmariadb = 'mysql://h'",
-        "selkie.toml:3: documents lie either",
+        "selkie.toml:3: documents are stored either",
         "selkie.toml:2",
     );
     check_refused_with(
         "[store]\nembedded-mariadb = 'x'\nmariadb = 'mysql://h'",
-        "selkie.toml:2: documents lie either",
+        "selkie.toml:2: documents are stored either",
         "selkie.toml:3",
     );
-    check_refused_with("[mongodb]\nadvertise = 'a:1'", "selkie.toml:2: advertise has a meaning only", "replica-set");
+    check_refused_with("[mongodb]\nadvertise = 'a:1'", "selkie.toml:2: advertise has an effect only", "replica-set");
     check_refused_with(
         "listen = ['/tmp/x.sock']\n[mongodb]\ntopology = 'replica-set'",
         "selkie.toml:3: drivers of a replica set",
@@ -135,7 +144,7 @@ fn settings_that_contradict_each_other() {
 }
 
 #[test]
-fn embedded_mariadb_has_to_be_built_in() {
+fn embedded_mariadb_must_be_built_in() {
     let outcome = load("[store]\nembedded-mariadb = 'x'");
     if cfg!(feature = "embedded-mariadb") {
         assert!(matches!(outcome.unwrap().store, Store::EmbeddedMariaDb(path) if path == Path::new("x")));
@@ -146,31 +155,39 @@ fn embedded_mariadb_has_to_be_built_in() {
 }
 
 #[test]
-fn settings_of_the_cache_that_contradict_each_other() {
+fn contradictory_cache_settings_are_refused() {
     check_refused_with("[cache]\nsoft-ttl-ms = 5\nhard-ttl-ms = 5", "selkie.toml:2: soft-ttl-ms is 5", "smaller");
     check_refused_with(
         "threads = 1024\n[cache]\nmode = 'documents'\nbytes = 1048576",
-        "selkie.toml:4: with 1024 threads, 1048576 bytes are shared out to 2048 parts of 512 bytes",
+        "selkie.toml:4: with 1024 threads, 1048576 bytes are divided into 2048 shards of 512 bytes",
         "at least 33554432",
     );
-    check_refused_with("[cache]\nmode = 'documents'\nstale-ms = 5", "selkie.toml:3: stale-ms says", "embedded");
+    check_refused_with("[cache]\nmode = 'documents'\nstale-ms = 5", "selkie.toml:3: stale-ms applies", "embedded");
     let mariadb = "[store]\nmariadb = 'mysql://h'\n[cache]\nmode = 'both'\n";
     let with = |more: &str| format!("{mariadb}{more}");
-    check_refused_with(&with("foreign-writes = 'none'\nstale-ms = 5"), "selkie.toml:6: stale-ms says", "leave it out");
-    check_refused_with(&with("foreign-writes = 'strict'\nstale-ms = 5"), "selkie.toml:6: stale-ms allows", "strict");
-    check_refused_with(&with("selects = 'verify'"), "selkie.toml:5: selects is about", "sql-listen");
-    check_refused_with(&with("only-users = ['joe']"), "selkie.toml:5: only-users is about", "sql-listen");
+    check_refused_with(
+        &with("external-writes = 'none'\nstale-ms = 5"),
+        "selkie.toml:6: stale-ms applies",
+        "leave it out",
+    );
+    check_refused_with(&with("external-writes = 'strict'\nstale-ms = 5"), "selkie.toml:6: stale-ms allows", "strict");
+    check_refused_with(&with("selects = 'verify'"), "selkie.toml:5: selects applies", "sql-listen");
+    check_refused_with(&with("only-users = ['joe']"), "selkie.toml:5: only-users applies", "sql-listen");
     check_refused_with(&with("only-users = ['joe@%']"), "selkie.toml:5: only-users: \"joe@%\"", "host");
     check_refused_with(&with("only-statements = ['(']"), "selkie.toml:5: only-statements: \"(\" is no regular", "");
     check_refused_with(&with("storage = 'localhost'"), "selkie.toml:5: a URL such as", "redis://");
-    check_refused_with(&with("storage-timeout-ms = 5"), "selkie.toml:5: storage-timeout-ms has a meaning", "storage");
-    check_refused_with(&with("foreign-writes = 'none'\nstorage = 'redis://h'"), "selkie.toml:6: whether", "follow");
+    check_refused_with(&with("storage-timeout-ms = 5"), "selkie.toml:5: storage-timeout-ms has an effect", "storage");
+    check_refused_with(
+        &with("external-writes = 'none'\nstorage = 'redis://h'"),
+        "selkie.toml:6: MariaDB's log",
+        "follow",
+    );
     check_refused_with("[cache]\nmode = 'documents'\nstorage = 'redis://h'", "selkie.toml:3: replies are", "embedded");
     check_refused_with(&with("storage = 'redis://h'\nstorage-ca = 'x'"), "selkie.toml:6: storage-ca is for", "rediss");
     check_refused_with(&with("listeners = ['[::1]:9 = off']"), "selkie.toml:5: [::1]:9 is none of", "sql-listen");
     check_refused_with(
         &with("listeners = ['127.0.0.1:27017']"),
-        "selkie.toml:5: listeners: \"127.0.0.1:27017\" says",
+        "selkie.toml:5: listeners: \"127.0.0.1:27017\" has no mode",
         "off",
     );
     let documents = "[cache]\nmode = 'documents'\nlisteners = ['127.0.0.1:27017 = both']";
@@ -178,13 +195,14 @@ fn settings_of_the_cache_that_contradict_each_other() {
     check_refused_with(&with("selects = 'assume'"), "selkie.toml:5: selects: \"assume\" is no way", "verify");
     let listening = "[store]\nmariadb = 'mysql://h'\nsql-listen = ['127.0.0.1:1']\n[cache]\nmode = 'results'\n";
     let config = load(&format!("{listening}selects = 'assume-cacheable'\nonly-statements = ['^select']")).unwrap();
-    assert_eq!(config.cache.sql.selects, super::Selects::AssumeCacheable);
+    assert_eq!(config.cache.sql.selects, Selects::AssumeCacheable);
     let config = load(&format!("{listening}listeners = ['127.0.0.1:1=off']")).unwrap();
-    assert_eq!(config.cache.listeners, [super::CacheMode::Results, super::CacheMode::Off]);
+    let modes: Vec<CacheMode> = config.listeners.iter().map(|listener| listener.cache).collect();
+    assert_eq!(modes, [CacheMode::Results, CacheMode::Off]);
 }
 
 #[test]
-fn one_source_goes_before_another() {
+fn a_source_takes_precedence_over_another() {
     let file = |text| file::read(Path::new("selkie.toml"), text).unwrap();
     let both = file("threads = 1\n[store]\nmariadb = 'mysql://h'")
         .over(file("threads = 2\nlog = 'warn'\n[store]\ndata = 'x'"));

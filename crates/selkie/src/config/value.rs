@@ -1,17 +1,17 @@
-//! Values as they are written in the file or behind a flag, read as what a parameter takes. Errors say what would have been a value.
+//! Parses values of the file and of flags. Errors say what is expected.
 
-use super::{CacheMode, ForeignWrites, Invalidation, Selects, TopologyKind};
+use super::choices::{CacheMode, ExternalWrites, Invalidation, Selects, TopologyKind};
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
 
-/// A value as its source spells it, not yet understood.
+/// A value as written, before it is parsed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Raw {
     Text(String),
     Integer(i64),
     Boolean(bool),
     List(Vec<Raw>),
-    /// A TOML type that no parameter has, by its name.
+    /// The name of a TOML type that no parameter has.
     Other(&'static str),
 }
 
@@ -91,13 +91,13 @@ pub fn cache_mode(raw: Raw) -> Result<CacheMode, String> {
     })
 }
 
-/// Addresses, and what their clients use of the cache.
+/// Parses addresses, each with the part of the cache that its clients use.
 pub fn listener_modes(raw: Raw) -> Result<Vec<(ListenAddress, CacheMode)>, String> {
     list(raw, "addresses with a mode", |item| {
         let pair = text(item, "an address with a mode")?;
         let Some((address, mode)) = pair.rsplit_once('=') else {
             return Err(format!(
-                "{pair:?} says no mode; write an address, = and a mode, as in \"127.0.0.1:27018 = off\""
+                "{pair:?} has no mode; write an address, = and a mode, as in \"127.0.0.1:27018 = off\""
             ));
         };
         Ok((address.trim().parse()?, cache_mode(Raw::Text(mode.trim().to_owned()))?))
@@ -106,14 +106,14 @@ pub fn listener_modes(raw: Raw) -> Result<Vec<(ListenAddress, CacheMode)>, Strin
 
 pub fn commands(raw: Raw) -> Result<Vec<String>, String> {
     const COMMANDS: [&str; 4] = ["find", "count", "distinct", "aggregate"];
-    list(raw, "commands", |item| one_of(item, "a command that can be kept", &COMMANDS, |name| Some(name.to_owned())))
+    list(raw, "commands", |item| one_of(item, "a command that can be cached", &COMMANDS, |name| Some(name.to_owned())))
 }
 
-pub fn foreign_writes(raw: Raw) -> Result<ForeignWrites, String> {
+pub fn external_writes(raw: Raw) -> Result<ExternalWrites, String> {
     one_of(raw, "a way", &["follow", "strict", "none"], |name| match name {
-        "follow" => Some(ForeignWrites::Follow),
-        "strict" => Some(ForeignWrites::Strict),
-        "none" => Some(ForeignWrites::None),
+        "follow" => Some(ExternalWrites::Follow),
+        "strict" => Some(ExternalWrites::Strict),
+        "none" => Some(ExternalWrites::None),
         _ => None,
     })
 }
@@ -166,7 +166,7 @@ pub fn patterns(raw: Raw) -> Result<Vec<String>, String> {
     })
 }
 
-/// A name out of a few.
+/// Parses one of several names.
 fn one_of<T>(raw: Raw, what: &str, names: &[&str], find: impl Fn(&str) -> Option<T>) -> Result<T, String> {
     let name = text(raw, what)?;
     if let Some(found) = names.contains(&name.as_str()).then(|| find(&name)).flatten() {
@@ -184,7 +184,8 @@ fn one_of<T>(raw: Raw, what: &str, names: &[&str], find: impl Fn(&str) -> Option
 pub fn log_filter(raw: Raw) -> Result<String, String> {
     let filter = text(raw, "a log level")?;
     match filter.parse::<tracing_subscriber::EnvFilter>() {
-        // A word that is no level would be taken for a part of the program and switch everything else off.
+        // A word that is not a level would be taken for a crate's name, and disable everything
+        // else.
         Ok(_) if filter.contains('=') || filter.parse::<tracing::Level>().is_ok() => Ok(filter),
         _ => Err(format!("{filter:?} is no log level; there are error, warn, info, debug, trace")),
     }
@@ -195,7 +196,7 @@ pub fn mariadb_url(raw: Raw) -> Result<String, String> {
     if url.starts_with("mysql://") || url.starts_with("mariadb://") {
         return Ok(url);
     }
-    // The value may hold a password: it is not repeated.
+    // The value may contain a password, so the error does not repeat it.
     Err("a URL such as \"mysql://user:password@host:3306\" is expected here; it begins with mysql://".to_owned())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::generator::{Draw, Scope, Source as Chance};
 use crate::template::{self, Template};
-use strict_toml::{Refusal, Source, Value, nearest};
+use strict_toml::{Source, TomlError, Value, nearest};
 use toml::de::{DeTable, DeValue};
 
 pub struct Fields<'t, 'a> {
@@ -19,7 +19,7 @@ impl<'t, 'a> Fields<'t, 'a> {
         place: &'static str,
         table: &'a DeTable<'t>,
         known: &[&str],
-    ) -> Result<Fields<'t, 'a>, Refusal> {
+    ) -> Result<Fields<'t, 'a>, TomlError> {
         let fields = Fields { source, place, table };
         let Some((key, _)) = table.iter().find(|(key, _)| !known.contains(&key.get_ref().as_ref())) else {
             return Ok(fields);
@@ -34,12 +34,12 @@ impl<'t, 'a> Fields<'t, 'a> {
     }
 
     /// Says what is wrong with the table as a whole, where it begins.
-    pub fn refuse(&self, message: &str) -> Refusal {
+    pub fn refuse(&self, message: &str) -> TomlError {
         let at = self.table.iter().next().map_or(0, |(key, _)| key.span().start);
         self.source.refuse(at, format!("{}: {message}", self.place))
     }
 
-    fn expected(&self, key: &str, value: &Value<'t>, expected: &str) -> Refusal {
+    fn expected(&self, key: &str, value: &Value<'t>, expected: &str) -> TomlError {
         let found = match value.get_ref() {
             DeValue::String(text) => format!("{text:?}"),
             DeValue::Integer(number) => number.to_string(),
@@ -50,7 +50,7 @@ impl<'t, 'a> Fields<'t, 'a> {
         self.source.refuse(value.span().start, format!("{key}: {expected} is expected here, not {found}"))
     }
 
-    pub fn text(&self, key: &str) -> Result<Option<String>, Refusal> {
+    pub fn text(&self, key: &str) -> Result<Option<String>, TomlError> {
         let Some(value) = self.table.get(key) else { return Ok(None) };
         match value.get_ref().as_str() {
             Some(text) if !text.is_empty() => Ok(Some(text.to_owned())),
@@ -58,16 +58,16 @@ impl<'t, 'a> Fields<'t, 'a> {
         }
     }
 
-    pub fn needed_text(&self, key: &str) -> Result<String, Refusal> {
+    pub fn needed_text(&self, key: &str) -> Result<String, TomlError> {
         self.text(key)?.ok_or_else(|| self.refuse(&format!("{key} is missing")))
     }
 
-    pub fn boolean(&self, key: &str) -> Result<Option<bool>, Refusal> {
+    pub fn boolean(&self, key: &str) -> Result<Option<bool>, TomlError> {
         let Some(value) = self.table.get(key) else { return Ok(None) };
         value.get_ref().as_bool().map(Some).ok_or_else(|| self.expected(key, value, "true or false"))
     }
 
-    pub fn integer(&self, key: &str, low: i64, high: i64) -> Result<Option<i64>, Refusal> {
+    pub fn integer(&self, key: &str, low: i64, high: i64) -> Result<Option<i64>, TomlError> {
         let Some(value) = self.table.get(key) else { return Ok(None) };
         match strict_toml::integer(value.get_ref()) {
             Some(number) if (low..=high).contains(&number) => Ok(Some(number)),
@@ -75,7 +75,7 @@ impl<'t, 'a> Fields<'t, 'a> {
         }
     }
 
-    pub fn integers(&self, key: &str) -> Result<Vec<i64>, Refusal> {
+    pub fn integers(&self, key: &str) -> Result<Vec<i64>, TomlError> {
         let Some(value) = self.table.get(key) else { return Ok(Vec::new()) };
         let numbers =
             value.get_ref().as_array().map(|values| values.iter().map(|one| strict_toml::integer(one.get_ref())));
@@ -84,7 +84,7 @@ impl<'t, 'a> Fields<'t, 'a> {
     }
 
     /// A number that may be an expression over constants.
-    pub fn count(&self, key: &str, scope: &mut Scope<'_>) -> Result<Option<u64>, Refusal> {
+    pub fn count(&self, key: &str, scope: &mut Scope<'_>) -> Result<Option<u64>, TomlError> {
         let Some(value) = self.table.get(key) else { return Ok(None) };
         let Template::Drawn(generator) = template::read(self.source, key, value, scope)? else {
             return Err(self.expected(key, value, "a number"));
@@ -94,13 +94,13 @@ impl<'t, 'a> Fields<'t, 'a> {
         count.map(Some).map_err(refuse)
     }
 
-    pub fn table(&self, key: &str) -> Result<Option<&'a DeTable<'t>>, Refusal> {
+    pub fn table(&self, key: &str) -> Result<Option<&'a DeTable<'t>>, TomlError> {
         let Some(value) = self.table.get(key) else { return Ok(None) };
         value.get_ref().as_table().map(Some).ok_or_else(|| self.expected(key, value, &format!("a table [{key}]")))
     }
 
     /// The tables of an array, such as `[[setup]]`.
-    pub fn tables(&self, key: &str) -> Result<Vec<&'a DeTable<'t>>, Refusal> {
+    pub fn tables(&self, key: &str) -> Result<Vec<&'a DeTable<'t>>, TomlError> {
         let Some(value) = self.table.get(key) else { return Ok(Vec::new()) };
         let tables = value.get_ref().as_array().map(|values| values.iter().map(|one| one.get_ref().as_table()));
         let tables = tables.and_then(|tables| tables.collect::<Option<Vec<_>>>());
@@ -108,7 +108,7 @@ impl<'t, 'a> Fields<'t, 'a> {
     }
 
     /// A table that becomes a document, which has to be there and may not be empty.
-    pub fn document(&self, key: &str, scope: &mut Scope<'_>) -> Result<Template, Refusal> {
+    pub fn document(&self, key: &str, scope: &mut Scope<'_>) -> Result<Template, TomlError> {
         let Some(value) = self.table.get(key) else { return Err(self.refuse(&format!("{key} is missing"))) };
         match value.get_ref().as_table() {
             Some(table) if !table.is_empty() => template::read_document(self.source, table, scope),
@@ -116,7 +116,7 @@ impl<'t, 'a> Fields<'t, 'a> {
         }
     }
 
-    pub fn template(&self, key: &str, scope: &mut Scope<'_>) -> Result<Template, Refusal> {
+    pub fn template(&self, key: &str, scope: &mut Scope<'_>) -> Result<Template, TomlError> {
         let Some(value) = self.table.get(key) else { return Err(self.refuse(&format!("{key} is missing"))) };
         template::read(self.source, key, value, scope)
     }

@@ -68,7 +68,7 @@ impl Session {
             StatementKind::PureSelect(tables) => {
                 let settings = self.settings().await?;
                 let effect = effect_on(ExecutionEffect::Read, &tables, settings.as_deref());
-                if self.service.cache.is_some()
+                if self.context.cache.is_some()
                     && let Some(settings) = settings
                 {
                     select = Some(Rc::new(PreparedSelect { sql: sql.into(), tables, settings }));
@@ -156,7 +156,7 @@ impl Session {
         };
         if let (Some(execution), Some(types)) = (&execution, &types) {
             let whole = execution.packet(types);
-            if let Some(cache) = self.service.cache.clone()
+            if let Some(cache) = self.context.cache.clone()
                 && execution.is_without_cursor()
                 && length <= STATEMENT_BYTES_MAX
                 && execute_packet::are_date_independent(types)

@@ -26,7 +26,7 @@ impl Session {
     /// Returns the session's settings if the cache may be used for this statement now.
     pub async fn settings_for_caching(&mut self, sql: &[u8]) -> io::Result<Option<Rc<SessionSettings>>> {
         let is_autocommit = self.status.is_some_and(|status| status & (AUTOCOMMIT | IN_TRANSACTION) == AUTOCOMMIT);
-        let filter = &self.service.cache_filter;
+        let filter = &self.context.cache_filter;
         if !is_autocommit
             || self.may_see_private_tables
             || self.has_next_transaction_settings
@@ -39,11 +39,11 @@ impl Session {
         }
         let settings = self.settings().await?;
         if let Some(settings) = &settings
-            && self.privileges.is_due(&self.service.privileges)
+            && self.privileges.is_due(&self.context.privileges)
         {
             self.refresh_privileges(settings.clone()).await?;
         }
-        let filter = &self.service.cache_filter;
+        let filter = &self.context.cache_filter;
         let is_allowed = self.privileges.allows_caching();
         let allows =
             |settings: &Rc<SessionSettings>| is_allowed && settings.allows_caching && filter.allow_user(&settings.user);
@@ -61,8 +61,8 @@ impl Session {
     /// Records the account's privileges: as another session of the account read them recently, or as
     /// the server lists them now.
     async fn refresh_privileges(&mut self, settings: Rc<SessionSettings>) -> io::Result<()> {
-        if let Some(version) = self.service.privileges.recent(&settings.account) {
-            self.privileges.record(&settings.account, version, &self.service.privileges);
+        if let Some(version) = self.context.privileges.recent(&settings.account) {
+            self.privileges.record(&settings.account, version, &self.context.privileges);
             return Ok(());
         }
         self.query_privileges(&settings).await
@@ -79,8 +79,8 @@ impl Session {
         let packets = self.read_reply().await?;
         match packets.and_then(|packets| result_rows::rows(&packets, self.login.deprecates_eof)) {
             Some(rows) => {
-                let version = self.service.privileges.record(&settings.account, rows, requested);
-                Ok(self.privileges.record(&settings.account, version, &self.service.privileges))
+                let version = self.context.privileges.record(&settings.account, rows, requested);
+                Ok(self.privileges.record(&settings.account, version, &self.context.privileges))
             }
             None => {
                 self.privileges.forget_last();
@@ -170,7 +170,7 @@ impl Session {
         tables: &[TableName],
     ) -> io::Result<Option<Dependencies>> {
         let namespaces = in_flight_writes::namespaces(tables, Some(settings));
-        let Some(namespaces) = namespaces.filter(|tables| self.service.cache_filter.allow_tables(tables)) else {
+        let Some(namespaces) = namespaces.filter(|tables| self.context.cache_filter.allow_tables(tables)) else {
             return Ok(None);
         };
         for namespace in &namespaces {
@@ -201,7 +201,7 @@ impl Session {
             });
             self.settings = settings.map(Rc::new);
             if self.listener_uses_cache
-                && self.service.cache.is_some()
+                && self.context.cache.is_some()
                 && let Some(settings) = self.settings.clone()
             {
                 self.query_privileges(&settings).await?;

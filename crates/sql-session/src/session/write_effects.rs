@@ -41,10 +41,10 @@ impl Session {
 
     /// As [`Session::effect_of_writing`], for tables whose schemas are known; `None`: they are not.
     pub async fn effect_of_writing_to(&mut self, namespaces: Option<&[Namespace]>) -> StatementEffect {
-        if self.service.observer.is_none() {
+        if self.context.observer.is_none() {
             return StatementEffect::Nothing;
         }
-        self.definitions_version = Some(self.service.definitions.version());
+        self.definitions_version = Some(self.context.definitions.version());
         let Some(namespaces) = namespaces else {
             self.note_private_tables();
             return StatementEffect::AnyRows;
@@ -67,7 +67,7 @@ impl Session {
         tables: &[TableName],
         must_not_query: bool,
     ) -> io::Result<StatementEffect> {
-        if tables.is_empty() || self.service.observer.is_none() {
+        if tables.is_empty() || self.context.observer.is_none() {
             return Ok(StatementEffect::Nothing);
         }
         let namespaces = self.namespaces(tables, must_not_query).await?;
@@ -93,7 +93,7 @@ impl Session {
 
     async fn write_effects(&self, namespace: &Namespace) -> WriteEffects {
         let ignores_case = self.settings.as_ref().is_none_or(|settings| settings.ignores_case);
-        self.service.definitions.write_effects(namespace, ignores_case).await
+        self.context.definitions.write_effects(namespace, ignores_case).await
     }
 
     fn apply_session_effect(&mut self, effect: SessionEffect) {
@@ -106,7 +106,7 @@ impl Session {
 
     /// Reports a write to the observer, before the server receives the statement.
     pub fn begin_write(&mut self, effect: StatementEffect) {
-        let Some(observer) = &self.service.observer else { return };
+        let Some(observer) = &self.context.observer else { return };
         match effect {
             StatementEffect::Nothing => {}
             StatementEffect::Tables(tables) => self.in_flight.begin(observer, Some(tables)),
@@ -115,7 +115,7 @@ impl Session {
                 self.in_flight.begin(observer, None);
             }
             StatementEffect::Everything => {
-                self.service.definitions.invalidate();
+                self.context.definitions.invalidate();
                 self.definitions_version = None;
                 self.in_flight.begin_definitions(observer);
             }
@@ -125,7 +125,7 @@ impl Session {
     /// Finishes the writes in flight: they are visible to every reader, or rolled back.
     pub fn finish_writes(&mut self) {
         if self.in_flight.may_change_definitions() {
-            self.service.definitions.invalidate();
+            self.context.definitions.invalidate();
         }
         self.in_flight.finish();
     }

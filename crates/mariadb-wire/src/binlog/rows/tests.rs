@@ -4,7 +4,7 @@ use crate::binlog::compressed::tests::pack;
 use crate::binlog::event::Header;
 use crate::testing::check_truncations;
 
-/// `db.t (a INT, b LONGTEXT, c VARCHAR(10))`, with names, signs and a primary key over `a`.
+/// `db.t (a INT, b LONGTEXT, c VARCHAR(10))`, with names, signs and a primary key on `a`.
 const MAP: &[u8] = b"\x05\0\0\0\0\0\x01\0\x02db\0\x01t\0\x03\x03\xfc\x0f\x03\x04\x0a\0\x06\
     \x01\x01\x80\x04\x06\x01a\x01b\x01c\x08\x01\0";
 
@@ -20,7 +20,7 @@ fn decode<'a>(event: &Event<'a>) -> Result<RowsEvent<'a>, Malformed> {
     Ok(RowsEvent::decode(event, &FormatDescription::default(), 1 << 20)?.unwrap())
 }
 
-/// Reads everything there is to read.
+/// Parses everything in an event.
 fn read(kind: u8, body: &[u8]) -> Result<usize, Malformed> {
     let (map, event) = (map(), event(kind, body));
     let rows = decode(&event)?;
@@ -79,7 +79,7 @@ fn rows_of_another_table_or_without_end_are_refused() {
     assert!(read(kind::WRITE_ROWS_V1, b"\x06\0\0\0\0\0\x01\0\x03\x05\0\x01\0\0\0\x01c").is_err());
     assert!(read(kind::WRITE_ROWS_V1, b"\x05\0\0\0\0\0\x01\0\x04\x05\0\x01\0\0\0\x01c").is_err());
     assert!(read(kind::WRITE_ROWS_V1, b"\x05\0\0\0\0\0\x01\0\xfe\xff\xff\xff\xff\xff\xff\xff\xff").is_err());
-    // No column is present, and rows take no bytes.
+    // No column is present, so rows have no bytes.
     assert_eq!(read(kind::WRITE_ROWS_V1, b"\x05\0\0\0\0\0\x01\0\x03\0\0\0\0"), Ok(3));
     assert_eq!(read(kind::WRITE_ROWS_V1, b"\x05\0\0\0\0\0\x01\0\x03\0"), Ok(3));
 }

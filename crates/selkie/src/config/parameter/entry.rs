@@ -1,28 +1,32 @@
-//! What the table knows of each thing that can be set.
+//! An entry of the table of parameters.
 
+use crate::config::setting::Origin;
 use crate::config::value::Raw;
-use crate::config::{Origin, Written};
+use crate::config::written::Written;
 
-/// One thing that can be set.
-#[cfg_attr(not(test), expect(dead_code, reason = "the descriptions are for the reference page, which a test writes"))]
+/// A setting.
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "only the test that generates the reference page reads the descriptions")
+)]
 pub struct Parameter {
-    /// The TOML table it stands in; empty for the top of the file.
+    /// Its TOML table; empty for the top of the file.
     pub section: &'static str,
     pub name: &'static str,
     /// The flag of `selkie serve`, if there is one.
     pub flag: Option<&'static str>,
-    /// What kind of value, for the reference page.
+    /// The kind of value and its unit, for the reference page.
     pub kind: &'static str,
-    /// As it would be written in the file; a comment in words where it depends on the machine.
+    /// As written in the file; a comment where it depends on other settings or on the machine.
     pub default: &'static str,
-    /// A value other than the default that shows how it is written.
+    /// A value other than the default.
     pub example: &'static str,
     pub about: &'static str,
     pub(super) read: fn(&mut Written, Raw, Origin) -> Result<(), String>,
 }
 
 impl Parameter {
-    /// Reads a value into `written`. The error says what would have been a value.
+    /// Parses a value into `written`. The error says what is expected.
     pub fn read(&self, written: &mut Written, raw: Raw, origin: Origin) -> Result<(), String> {
         (self.read)(written, raw, origin)
     }

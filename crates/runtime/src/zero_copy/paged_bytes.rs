@@ -1,4 +1,4 @@
-//! Bytes in pages of their own, which the kernel may go on sending from when nobody here holds them any more.
+//! Bytes in pages of their own, from which the kernel may still send after they are dropped here.
 
 use bytes::Bytes;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
@@ -7,30 +7,33 @@ use std::ops::{Deref, RangeBounds};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// So many exist at a time. The system allows a process some 65,000 mappings, and the allocator needs some, too.
+/// The most that exist at a time. Linux allows a process some 65,000 mappings, and the allocator
+/// needs some of them.
 const EXISTING_MAX: usize = 16 << 10;
 
 static EXISTING: AtomicUsize = AtomicUsize::new(0);
 
-/// Immutable bytes in a mapping of their own. It is never written to again, and what is unmapped while the kernel still refers to it is
-/// not used for anything else until that ends: so they can be sent without being copied.
+/// Immutable bytes in a mapping of their own. It is never written again, and pages that are
+/// unmapped while the kernel refers to them are not reused until then. So they can be sent without
+/// a copy.
 #[derive(Clone, Debug)]
 pub struct PagedBytes(Bytes);
 
 impl PagedBytes {
-    /// A copy that begins `at` bytes into its first page. `OutOfMemory`: there are as many as there may be, or the system gives no more.
+    /// Copies bytes to offset `at` of the first page. Fails with `OutOfMemory` if there are too
+    /// many, or the system has no memory.
     pub fn copy_of(bytes: &[u8], at: usize) -> io::Result<PagedBytes> {
         let mut pages = Pages::new(at + bytes.len())?;
         pages.as_mut().get_mut(at..).ok_or(io::ErrorKind::InvalidInput)?.copy_from_slice(bytes);
         Ok(PagedBytes(Bytes::from_owner(pages.into_read_only()?).slice(at..)))
     }
 
-    /// A part of them, in the same pages.
+    /// Returns a part of them, in the same pages.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> PagedBytes {
         PagedBytes(self.0.slice(range))
     }
 
-    /// The same bytes where nobody asks what they lie in.
+    /// Returns them as plain [`Bytes`].
     pub fn into_bytes(self) -> Bytes {
         self.0
     }
@@ -50,7 +53,7 @@ struct Pages {
     length: usize,
 }
 
-// SAFETY: the mapping belongs to this value alone, and is only read once it is shared.
+// SAFETY: this value owns the mapping, which is only read once it is shared.
 unsafe impl Send for Pages {}
 // SAFETY: as above.
 unsafe impl Sync for Pages {}
@@ -64,9 +67,9 @@ impl Pages {
             EXISTING.fetch_sub(1, Ordering::Relaxed);
             return Err(io::ErrorKind::OutOfMemory.into());
         }
-        // Filled at once, as it is about to be written from one end to the other.
+        // Populated at once, since it is about to be written from one end to the other.
         let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
-        // SAFETY: the system chooses where, so that nothing that exists is replaced.
+        // SAFETY: the system chooses the address, so that no existing mapping is replaced.
         let mapped = unsafe { mmap_anonymous(null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, flags) };
         let start = mapped.ok().and_then(|start| NonNull::new(start.cast::<u8>()));
         if start.is_none() {
@@ -80,9 +83,9 @@ impl Pages {
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
     }
 
-    /// From here on whoever wrote to it by mistake would be stopped.
+    /// Makes the pages read-only; a later write would crash.
     fn into_read_only(self) -> io::Result<Pages> {
-        // SAFETY: the pages are this value's own, and nobody refers to them mutably.
+        // SAFETY: this value owns the pages, and no mutable reference to them exists.
         unsafe { mprotect(self.start.as_ptr().cast(), self.length, MprotectFlags::READ) }?;
         Ok(self)
     }
@@ -97,9 +100,10 @@ impl AsRef<[u8]> for Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, and nothing refers to it any more but perhaps the kernel, which holds its pages itself.
+        // SAFETY: this value owns the mapping, and only the kernel may still refer to its pages,
+        // which it holds itself.
         if let Err(error) = unsafe { munmap(self.start.as_ptr().cast(), self.length) } {
-            tracing::error!(%error, "pages of a kept reply could not be given back");
+            tracing::error!(%error, "cannot unmap the pages of a cached reply");
         }
         EXISTING.fetch_sub(1, Ordering::Relaxed);
     }

@@ -1,11 +1,13 @@
-//! Sending pages without copying them: they are lent to a pipe, and go from there to the socket.
+//! Sends pages without a copy: vmsplice(2) maps them into a pipe, splice(2) moves them to the
+//! socket.
 //!
-//! A socket that is written to copies what it is given into pages that it allocates, and the receiver copies it again. Of a reply that a
-//! server has in memory the first copy is most of what it does. See vmsplice(2), splice(2). Over TCP it takes up to a third
-//! less time for messages of the sizes in [`BYTES`]; over Unix sockets there is no difference.
+//! A write to a socket copies the bytes into pages that the kernel allocates, and the receiver
+//! copies them again. For a reply that is in memory the first copy is most of the work. Over TCP
+//! this saves up to a third of the time for messages of the sizes in [`BYTES`]; over Unix sockets
+//! there is no difference.
 
 use crate::connection::Stream;
-use crate::paged_bytes::PagedBytes;
+use crate::zero_copy::paged_bytes::PagedBytes;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice, vmsplice};
@@ -17,21 +19,24 @@ use std::rc::Rc;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-/// Sizes with which it takes less time than a copy. With more than that, the receiver at times reads faster than the next pages come, and
-/// is woken for each 64 KiB of them, which costs more than the copy.
+/// The message sizes for which it is faster than a copy. With larger ones, the receiver at times
+/// reads faster than the next pages come, and is woken for each 64 KiB of them, which costs more
+/// than the copy.
 pub const BYTES: Range<usize> = 64 << 10..1 << 20;
 
-/// How far into its first page the bytes best begin that are sent behind a front of some twenty: what fills the first segment, 65,483 bytes with
-/// the front, is 16 pages then and goes at once; with less in these it is held back for what follows, and the receiver begins to read later.
-/// And a receiver mostly reads to some other place in a page than from this one: to a little further on, processors copy two to three times slower.
+/// The best offset in their first page of bytes that follow a header of some twenty. Then the first
+/// segment (65,483 bytes with the header) has exactly 16 pages and is sent at once; with less in
+/// it, it is held back for more, and the receiver begins to read later. Moreover the receiver
+/// mostly reads to another page offset; processors copy to a slightly higher offset two to three
+/// times slower.
 pub const PAGE_OFFSET: usize = 37;
 
-/// What a pipe is to hold. As much as a system gives who asks for no privilege would be twice that.
+/// The capacity of a pipe. Half of the unprivileged maximum (fs.pipe-max-size).
 const PIPE_BYTES: usize = 512 << 10;
 
-/// Pipes in use at a time, and those that are kept for the next time. Who waits for a slow client holds one.
+/// The most pipes in use at a time, and the most idle ones. A message to a slow client holds one.
 const USED_MAX: usize = 16;
-const KEPT_MAX: usize = 2;
+const IDLE_MAX: usize = 2;
 
 /// The pipes of one worker.
 #[derive(Default)]
@@ -41,129 +46,132 @@ pub struct Pipes(Rc<Pool>);
 struct Pool {
     free: RefCell<Vec<Pipe>>,
     used: Cell<usize>,
-    /// The system does not let it be done.
+    /// The system does not allow it.
     refused: Cell<bool>,
 }
 
 #[derive(Debug)]
 struct Pipe {
-    end: OwnedFd,
-    start: OwnedFd,
+    read_end: OwnedFd,
+    write_end: OwnedFd,
 }
 
-/// A message on its way over TCP: a front, pages, and an end, of which some bytes are in a pipe and some are sent.
+/// A message on its way over TCP: header, pages and trailer, of which some bytes are in a pipe and
+/// some are sent.
 #[derive(Debug)]
-pub struct Spliced {
-    pipe: Lent,
-    front: Vec<u8>,
+pub struct SplicedMessage {
+    pipe: PipeLease,
+    header: Vec<u8>,
     pages: PagedBytes,
-    end: Vec<u8>,
-    /// How long the front is.
+    trailer: Vec<u8>,
+    /// The header's length.
     pages_at: usize,
-    /// Bytes of all three that are in the pipe or were; the front never is.
+    /// Bytes of all three that have been in the pipe; the header never is.
     piped: usize,
     sent: usize,
 }
 
-/// A pipe in use. It goes back when a message is sent, or was given up with nothing of it in the pipe.
+/// A pipe in use. It returns to the pool when a message is sent, or was abandoned with none of it
+/// in the pipe.
 #[derive(Debug)]
-struct Lent {
+struct PipeLease {
     pipe: Option<Pipe>,
     pool: Rc<Pool>,
 }
 
 impl Pipes {
-    /// Begins to send a message. Gives front and end back where it has to be copied instead.
+    /// Begins to send a message. Returns header and trailer if it must be copied instead.
     pub fn begin(
         &self,
         stream: &Stream,
-        front: Vec<u8>,
+        header: Vec<u8>,
         pages: &PagedBytes,
-        end: Vec<u8>,
-    ) -> Result<Spliced, (Vec<u8>, Vec<u8>)> {
+        trailer: Vec<u8>,
+    ) -> Result<SplicedMessage, (Vec<u8>, Vec<u8>)> {
         if !BYTES.contains(&pages.len()) || !matches!(stream, Stream::Tcp(_)) {
-            return Err((front, end));
+            return Err((header, trailer));
         }
-        let Some(pipe) = self.take() else { return Err((front, end)) };
-        let pages_at = front.len();
-        Ok(Spliced { pipe, front, pages: pages.clone(), end, pages_at, piped: pages_at, sent: 0 })
+        let Some(pipe) = self.take() else { return Err((header, trailer)) };
+        let pages_at = header.len();
+        Ok(SplicedMessage { pipe, header, pages: pages.clone(), trailer, pages_at, piped: pages_at, sent: 0 })
     }
 
-    fn take(&self) -> Option<Lent> {
+    fn take(&self) -> Option<PipeLease> {
         let pool = &self.0;
         if pool.refused.get() || pool.used.get() >= USED_MAX {
             return None;
         }
         let free = pool.free.borrow_mut().pop();
         let pipe = free.map_or_else(Pipe::new, Ok);
-        // Where files are scarce, they may not be the next time.
+        // A shortage of file descriptors may pass.
         let is_for_now = |error: &io::Error| matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE));
         if let Err(error) = pipe.as_ref()
             && !is_for_now(error)
         {
             pool.refused.set(true);
-            tracing::info!(%error, "large kept replies are copied into sockets: pipes cannot be used for them");
+            tracing::info!(%error, "large cached replies are copied into sockets: pipes cannot be used for them");
         }
         let pipe = pipe.ok()?;
         pool.used.set(pool.used.get() + 1);
-        Some(Lent { pipe: Some(pipe), pool: pool.clone() })
+        Some(PipeLease { pipe: Some(pipe), pool: pool.clone() })
     }
 }
 
 impl Pipe {
-    /// A pipe that was tried with a page, and is empty.
+    /// Returns an empty pipe that was tested with a page.
     fn new() -> io::Result<Pipe> {
         static PAGE: [u8; 64] = [7; 64];
-        let (end, start) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        fcntl_setpipe_size(&start, PIPE_BYTES)?;
-        let pipe = Pipe { end, start };
-        let lent = pipe.refer_to(&PAGE)?;
+        let (read_end, write_end) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        fcntl_setpipe_size(&write_end, PIPE_BYTES)?;
+        let pipe = Pipe { read_end, write_end };
+        let lent = pipe.map(&PAGE)?;
         let mut back = [0; PAGE.len()];
-        let read = rustix::io::read(&pipe.end, &mut back)?;
+        let read = rustix::io::read(&pipe.read_end, &mut back)?;
         if lent != PAGE.len() || read != PAGE.len() || back != PAGE {
-            return Err(io::Error::other("what was put into a pipe did not come out of it"));
+            return Err(io::Error::other("a pipe returned other bytes than were written to it"));
         }
         Ok(pipe)
     }
 
-    /// Puts in as much of bytes that never change as there is room for, and no copy of them.
-    fn refer_to(&self, bytes: &[u8]) -> Result<usize, Errno> {
-        // SAFETY: the bytes are only read, and the kernel keeps their pages.
-        unsafe { vmsplice(&self.start, &[IoSliceRaw::from_slice(bytes)], SpliceFlags::NONBLOCK) }
+    /// Maps as many of the bytes into the pipe as it has room for, without a copy. The bytes must
+    /// never change.
+    fn map(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        // SAFETY: the bytes are only read, and the kernel holds their pages.
+        unsafe { vmsplice(&self.write_end, &[IoSliceRaw::from_slice(bytes)], SpliceFlags::NONBLOCK) }
     }
 }
 
-impl Drop for Lent {
+impl Drop for PipeLease {
     fn drop(&mut self) {
         self.pool.used.set(self.pool.used.get().saturating_sub(1));
         let mut free = self.pool.free.borrow_mut();
-        if let Some(pipe) = self.pipe.take().filter(|_| free.len() < KEPT_MAX) {
+        if let Some(pipe) = self.pipe.take().filter(|_| free.len() < IDLE_MAX) {
             free.push(pipe);
         }
     }
 }
 
-impl Drop for Spliced {
+impl Drop for SplicedMessage {
     fn drop(&mut self) {
-        // What is left would be sent to the next client.
+        // A pipe with data left in it would send that to the next client.
         if self.sent.max(self.pages_at) < self.piped {
             self.pipe.pipe = None;
         }
     }
 }
 
-impl Spliced {
-    /// Bytes of the whole message.
+impl SplicedMessage {
+    /// Returns the length of the whole message.
     pub fn length(&self) -> usize {
-        self.pages_at + self.pages.len() + self.end.len()
+        self.pages_at + self.pages.len() + self.trailer.len()
     }
 
-    /// The front, once all is sent: its memory is of use again.
-    pub fn into_front(mut self) -> Vec<u8> {
-        std::mem::take(&mut self.front)
+    /// Returns the header's memory for reuse, once everything is sent.
+    pub fn into_header(mut self) -> Vec<u8> {
+        std::mem::take(&mut self.header)
     }
 
-    /// Sends what the socket takes now. Gives whether that was all there is left.
+    /// Sends as much as the socket accepts. Returns whether everything is sent.
     pub fn try_send(&mut self, stream: &Stream) -> io::Result<bool> {
         let Stream::Tcp(stream) = stream else { return Err(io::ErrorKind::Unsupported.into()) };
         let length = self.length();
@@ -180,20 +188,21 @@ impl Spliced {
     }
 
     fn try_send_some(&mut self, stream: &TcpStream) -> io::Result<usize> {
-        if let Some(front) = self.front.get(self.sent..).filter(|front| !front.is_empty()) {
+        if let Some(header) = self.header.get(self.sent..).filter(|header| !header.is_empty()) {
             let flags = SendFlags::MORE | SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            return stream.try_io(Interest::WRITABLE, || Ok(rustix::net::send(stream, front, flags)?));
+            return stream.try_io(Interest::WRITABLE, || Ok(rustix::net::send(stream, header, flags)?));
         }
-        // One filling after the other: adding to what is left would be many small ones.
+        // The pipe is refilled only when it is empty: adding to a remainder would mean many small
+        // writes.
         if self.piped == self.sent {
             self.fill()?;
         }
         let Some(pipe) = &self.pipe.pipe else { return Err(io::ErrorKind::BrokenPipe.into()) };
         let (count, flags) = (self.piped - self.sent, SpliceFlags::NONBLOCK | SpliceFlags::MOVE);
-        stream.try_io(Interest::WRITABLE, || Ok(splice(&pipe.end, None, stream, None, count, flags)?))
+        stream.try_io(Interest::WRITABLE, || Ok(splice(&pipe.read_end, None, stream, None, count, flags)?))
     }
 
-    /// Sends all that is left, waiting for the socket where need be.
+    /// Sends the rest, waiting for the socket where necessary.
     pub async fn send(&mut self, stream: &Stream) -> io::Result<()> {
         while !self.try_send(stream)? {
             stream.ready(Interest::WRITABLE).await?;
@@ -201,14 +210,16 @@ impl Spliced {
         Ok(())
     }
 
-    /// Puts into the empty pipe what it takes.
+    /// Fills the empty pipe.
     fn fill(&mut self) -> io::Result<()> {
         let Some(pipe) = &self.pipe.pipe else { return Err(io::ErrorKind::BrokenPipe.into()) };
-        let end_at = self.pages_at + self.pages.len();
+        let trailer_at = self.pages_at + self.pages.len();
         while self.piped < self.length() {
             let put = match self.pages.get(self.piped - self.pages_at..).filter(|pages| !pages.is_empty()) {
-                Some(pages) => pipe.refer_to(pages),
-                None => rustix::io::write(&pipe.start, self.end.get(self.piped - end_at..).unwrap_or_default()),
+                Some(pages) => pipe.map(pages),
+                None => {
+                    rustix::io::write(&pipe.write_end, self.trailer.get(self.piped - trailer_at..).unwrap_or_default())
+                }
             };
             match put {
                 Ok(count) => self.piped += count,
@@ -250,18 +261,18 @@ mod tests {
         for (number, length) in [BYTES.start, 70_000, 600_000, BYTES.end - 1].into_iter().enumerate() {
             let (stream, mut far) = connected();
             let pages = pages(length, number as u8);
-            let expected = [&b"front"[..], &pages, b"end"].concat();
+            let expected = [&b"header"[..], &pages, b"end"].concat();
             let reader = std::thread::spawn(move || {
                 std::thread::sleep(Duration::from_millis(20));
                 let mut received = Vec::new();
                 far.read_to_end(&mut received).map(|_| received).unwrap()
             });
-            let mut spliced = pipes.begin(&stream, b"front".to_vec(), &pages, b"end".to_vec()).unwrap();
+            let mut spliced = pipes.begin(&stream, b"header".to_vec(), &pages, b"end".to_vec()).unwrap();
             drop(pages);
             spliced.send(&stream).await.unwrap();
             assert_eq!(spliced.length(), expected.len());
-            assert_eq!(spliced.into_front(), b"front");
-            // Whoever maps memory now might be given the pages, were they free.
+            assert_eq!(spliced.into_header(), b"header");
+            // A new mapping could get the pages if they were free.
             let other = PagedBytes::copy_of(&vec![9; length], 0).unwrap();
             drop(stream);
             assert!(reader.join().unwrap() == expected, "message {number}");
@@ -286,11 +297,11 @@ mod tests {
         let used: Vec<_> = (0..USED_MAX).map(|_| pipes.take().unwrap()).collect();
         let is_refused = |size| {
             let begun = pipes.begin(&stream, vec![1], &pages(size, 0), vec![2]);
-            begun.is_err_and(|(front, end)| front == [1] && end == [2])
+            begun.is_err_and(|(header, trailer)| header == [1] && trailer == [2])
         };
         assert!(is_refused(BYTES.start));
         drop(used);
-        assert_eq!(pipes.0.free.borrow().len(), KEPT_MAX);
+        assert_eq!(pipes.0.free.borrow().len(), IDLE_MAX);
         assert!(is_refused(BYTES.start - 1) && is_refused(BYTES.end) && !is_refused(BYTES.start));
     }
 }

@@ -1,0 +1,67 @@
+//! Settings that have one of several named values.
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopologyKind {
+    Router,
+    ReplicaSet,
+    Standalone,
+}
+
+/// What a write invalidates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Invalidation {
+    /// The entries that it affects.
+    Precise,
+    /// All entries of its collection.
+    Collection,
+}
+
+/// Whether a SELECT is checked for expressions that make its result depend on more than rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selects {
+    Verify,
+    AssumeCacheable,
+}
+
+/// How writes that other programs make in MariaDB are noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExternalWrites {
+    Follow,
+    Strict,
+    None,
+}
+
+/// What is cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheMode {
+    Off,
+    /// Result sets of MariaDB.
+    Results,
+    /// Replies to MongoDB clients.
+    Documents,
+    Both,
+}
+
+impl CacheMode {
+    pub fn caches_replies(self) -> bool {
+        matches!(self, CacheMode::Documents | CacheMode::Both)
+    }
+
+    pub fn caches_results(self) -> bool {
+        matches!(self, CacheMode::Results | CacheMode::Both)
+    }
+
+    /// Returns whether this mode caches everything that another mode does.
+    pub fn includes(self, other: CacheMode) -> bool {
+        (self.caches_replies() || !other.caches_replies()) && (self.caches_results() || !other.caches_results())
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            CacheMode::Off => "off",
+            CacheMode::Results => "results",
+            CacheMode::Documents => "documents",
+            CacheMode::Both => "both",
+        }
+    }
+}

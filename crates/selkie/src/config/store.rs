@@ -1,0 +1,63 @@
+//! Where documents are stored.
+
+use super::defaults;
+use super::setting::{ConfigError, value};
+use super::written::Written;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+pub enum Store {
+    /// The embedded store, in this directory.
+    Embedded(PathBuf),
+    /// A MariaDB server, by its URL.
+    MariaDb(String),
+    /// MariaDB in this process, with its data in this directory.
+    EmbeddedMariaDb(PathBuf),
+}
+
+/// How a MariaDB server is used.
+#[derive(Clone, Debug)]
+pub struct MariaDb {
+    /// The most connections of each worker.
+    pub connections: usize,
+    /// How long an operation waits for a connection.
+    pub wait: Duration,
+    pub gateway_name: Option<String>,
+}
+
+impl MariaDb {
+    pub fn resolve(written: &Written) -> MariaDb {
+        let wait_seconds = value(written.mariadb_wait_seconds.clone());
+        MariaDb {
+            connections: value(written.mariadb_connections.clone()).unwrap_or(defaults::MARIADB_CONNECTIONS),
+            wait: Duration::from_secs(wait_seconds.unwrap_or(defaults::MARIADB_WAIT_SECONDS)),
+            gateway_name: value(written.gateway_name.clone()),
+        }
+    }
+}
+
+impl Store {
+    pub fn resolve(written: &Written) -> Result<Store, ConfigError> {
+        let data = written.data.as_ref().map(|it| (&it.origin, Store::Embedded(it.value.clone())));
+        let mariadb = written.mariadb.as_ref().map(|it| (&it.origin, Store::MariaDb(it.value.clone())));
+        let embedded =
+            written.embedded_mariadb.as_ref().map(|it| (&it.origin, Store::EmbeddedMariaDb(it.value.clone())));
+        let mut named = [data, mariadb, embedded].into_iter().flatten();
+        let Some((first, store)) = named.next() else {
+            return Ok(Store::Embedded(PathBuf::from(defaults::DATA)));
+        };
+        if let Some((second, _)) = named.next() {
+            let message = format!(
+                "documents are stored either in MariaDB or in a data directory, but {first} names one too; leave one of them out"
+            );
+            return Err(ConfigError { origin: Some(second.clone()), message });
+        }
+        if let (Store::EmbeddedMariaDb(_), false) = (&store, cfg!(feature = "embedded-mariadb")) {
+            let message = "this Selkie has no MariaDB built in; build it with --features embedded-mariadb, or name a MariaDB server with \
+                           mariadb";
+            return Err(ConfigError { origin: Some(first.clone()), message: message.into() });
+        }
+        Ok(store)
+    }
+}

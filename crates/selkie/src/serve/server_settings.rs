@@ -1,0 +1,50 @@
+//! The settings of the MongoDB server, and how `getCmdLineOpts` shows the configuration.
+
+use crate::cli::presentable_arguments;
+use crate::config::{Config, Protocol, Store};
+use crate::temporary_files::TemporaryFiles;
+use commands::{Settings, Topology};
+use document::{DocBuf, doc};
+use selkie_runtime::ListenAddress;
+use std::sync::Arc;
+
+pub fn settings(config: &Config) -> Settings {
+    Settings {
+        topology: config.topology.clone(),
+        cursor_timeout: config.cursor_timeout,
+        cursor_limits: config.limits.cursors,
+        connections_max: config.limits.connections,
+        slow_ms: config.slow_ms,
+        slow_log: config.slow_log,
+        argv: presentable_arguments(),
+        parsed: parsed(config),
+        compressors: config.compressors.iter().map(|compressor| compressor.name().to_owned()).collect(),
+        workers: config.threads,
+        disk: Some(Arc::new(TemporaryFiles::beside(&config.store))),
+    }
+}
+
+/// Returns the configuration in the form of `getCmdLineOpts`.
+fn parsed(config: &Config) -> DocBuf {
+    let mut net = DocBuf::new();
+    let tcp: Vec<_> = config
+        .addresses(Protocol::MongoDb)
+        .filter_map(|address| match address {
+            ListenAddress::Tcp(address) => Some(*address),
+            ListenAddress::Unix(_) => None,
+        })
+        .collect();
+    let hosts: Vec<String> = tcp.iter().map(|address| address.ip().to_string()).collect();
+    net.append("bindIp", hosts.join(",").as_str());
+    if let Some(first) = tcp.first() {
+        net.append("port", i32::from(first.port()));
+    }
+    let mut parsed = doc! { "net": &net };
+    if let Store::Embedded(path) | Store::EmbeddedMariaDb(path) = &config.store {
+        parsed.append("storage", &doc! { "dbPath": path.to_string_lossy().as_ref() });
+    }
+    if let Topology::ReplicaSet { name, .. } = &config.topology {
+        parsed.append("replication", &doc! { "replSet": name.as_str() });
+    }
+    parsed
+}

@@ -1,0 +1,93 @@
+//! The service of SQL clients.
+
+use super::caches::Caches;
+use super::sentence;
+use crate::config::choices::Selects;
+use crate::config::{Cache, CacheMode, Config, Store};
+use mariadb_client::{Address, Killer, ServerUrl};
+use selkie_runtime::Service;
+use sql_classify::{TableDefinition, TableKind};
+use sql_session::{BackendAddress, DefinitionCache, PrivilegeCache, SqlContext, SqlService};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Namespace;
+use store_mariadb::TableDefinitions;
+use tokio::sync::Semaphore;
+
+/// How long connecting to MariaDB may take for an SQL client.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The most SQL clients that have connected but not logged in, each of which takes one of MariaDB's
+/// connections; and how long a login may take, as in MariaDB (`connect_timeout`).
+const LOGINS_MAX: usize = 24;
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Starts the cache of table definitions, by which the writes of SQL clients are understood. Returns
+/// `None` without SQL clients.
+pub fn definitions(config: &Config) -> anyhow::Result<Option<Arc<DefinitionCache>>> {
+    let Store::MariaDb(url) = &config.store else { return Ok(None) };
+    if !config.has_sql_clients() {
+        return Ok(None);
+    }
+    let definitions = TableDefinitions::start(url).map_err(sentence)?;
+    Ok(Some(DefinitionCache::new(Box::new(MariaDbDefinitions(definitions)))))
+}
+
+/// MariaDB's definitions as a source for the sessions of SQL clients.
+struct MariaDbDefinitions(TableDefinitions);
+
+impl sql_session::DefinitionSource for MariaDbDefinitions {
+    fn look_up(&self, table: Namespace) -> Pin<Box<dyn Future<Output = Option<TableDefinition>> + Send>> {
+        let found = self.0.look_up(table);
+        Box::pin(async move {
+            let Some(store_mariadb::TableDefinition { kind, engine, text, triggers }) = found.await? else {
+                return Some(TableDefinition { kind: TableKind::Absent, triggers: Vec::new() });
+            };
+            let kind = match kind.as_str() {
+                "SEQUENCE" => TableKind::Sequence,
+                "VIEW" => TableKind::View(text),
+                _ if engine == "MRG_MyISAM" => TableKind::Merge(text),
+                _ => TableKind::Base { engine },
+            };
+            Some(TableDefinition { kind, triggers })
+        })
+    }
+}
+
+/// Creates the service of SQL clients. Returns `None` if there are none.
+pub fn service(
+    config: &Config,
+    caches: &Caches,
+    definitions: Option<Arc<DefinitionCache>>,
+) -> anyhow::Result<Option<Arc<dyn Service>>> {
+    let (Store::MariaDb(url), Some(definitions)) = (&config.store, definitions) else { return Ok(None) };
+    let Address::Tcp { host, port } = ServerUrl::parse(url).map_err(sentence)?.address else { return Ok(None) };
+    let killer = Killer::at(url).map_err(sentence)?;
+    Ok(Some(Arc::new(SqlService(Arc::new(SqlContext {
+        backend: BackendAddress { host, port },
+        connect_timeout: CONNECT_TIMEOUT,
+        logins: Arc::new(Semaphore::new(LOGINS_MAX)),
+        login_timeout: LOGIN_TIMEOUT,
+        kill: Arc::new(move |session| killer.kill_session(session)),
+        cache: caches.sql.clone(),
+        cache_filter: cache_filter(&config.cache),
+        listeners: config.listeners.iter().map(|listener| listener.cache.caches_results()).collect(),
+        observer: (config.cache.mode != CacheMode::Off).then(|| caches.observer()),
+        definitions,
+        privileges: PrivilegeCache::new(config.cache.sql.privileges_age_max),
+    })))))
+}
+
+fn cache_filter(cache: &Cache) -> sql_session::CacheFilter {
+    // Invalid patterns were refused with the configuration.
+    let patterns = |list: &[String]| list.iter().filter_map(|text| sql_session::pattern(text).ok()).collect();
+    sql_session::CacheFilter {
+        assume_pure: cache.sql.selects == Selects::AssumeCacheable,
+        collections: cache::CollectionRules { only: cache.only.clone(), except: cache.except.clone() },
+        only_users: cache.sql.only_users.clone(),
+        except_users: cache.sql.except_users.clone(),
+        only_statements: patterns(&cache.sql.only_statements),
+        except_statements: patterns(&cache.sql.except_statements),
+    }
+}

@@ -1,0 +1,53 @@
+//! Opening the configured store.
+
+use super::caches::Caches;
+use super::sentence;
+use crate::config::{Config, Protocol, Store};
+use mariadb_client::PoolOptions;
+use std::sync::Arc;
+use store::Engine;
+use store_mariadb::MariaDbEngine;
+
+pub fn open(config: &Config, caches: &Caches) -> anyhow::Result<Arc<dyn Engine>> {
+    let engine = match &config.store {
+        Store::Embedded(path) => {
+            let accept_lost_writes = config.accept_lost_writes;
+            store_sqlite::open(path, store_sqlite::Options { accept_lost_writes, ..Default::default() })
+        }
+        Store::MariaDb(url) => {
+            // A trigger on a collection's table may write to tables that SQL clients read, which only the
+            // log shows. So own writes are not told apart with SQL clients.
+            let own_writes = caches.own_writes.clone().filter(|_| caches.sql.is_none());
+            let results = caches.results.clone();
+            let has_sql_clients = config.has_sql_clients();
+            let options = store_mariadb::Options {
+                pool: PoolOptions {
+                    connections_max: config.mariadb.connections,
+                    lease_timeout: config.mariadb.wait,
+                    own_writes,
+                    ..Default::default()
+                },
+                gateway: Some(config.mariadb.gateway_name.clone().unwrap_or_else(|| default_gateway_name(config))),
+                results,
+                has_sql_clients,
+            };
+            MariaDbEngine::connect(url, options)
+        }
+        #[cfg(feature = "embedded-mariadb")]
+        Store::EmbeddedMariaDb(path) => {
+            let results = caches.results.clone();
+            MariaDbEngine::embedded(path, store_mariadb::Options { results, ..Default::default() })
+        }
+        #[cfg(not(feature = "embedded-mariadb"))]
+        Store::EmbeddedMariaDb(_) => return Err(anyhow::Error::msg("this Selkie has no MariaDB built in")),
+    };
+    engine.map_err(sentence)
+}
+
+/// Returns a name that no other gateway has, and that stays the same after a restart: no other process
+/// listens on these addresses of the host.
+fn default_gateway_name(config: &Config) -> String {
+    let host = rustix::system::uname();
+    let addresses = config.addresses(Protocol::MongoDb).map(|address| format!(" {address}")).collect::<String>();
+    format!("{}{addresses}", host.nodename().to_string_lossy())
+}
