@@ -1,7 +1,7 @@
 //! `$addToSet`: appends values that an array does not contain yet.
 
-use super::apply::write_header;
 use super::target::{UpdateTarget, levels};
+use super::write::write_header;
 use document::{ArrayWriter, Collation, Element, Kind, Value};
 use error::{Error, Result};
 use steps::Counted;
@@ -74,7 +74,7 @@ impl AddToSet {
         target.check_depth(1 + self.levels)?;
         write_header(out, Kind::Array, element.key_bytes());
         let new = self.values.values().zip(is_new).filter(|(_, is_new)| *is_new);
-        super::push::extend_array(array, count, new.map(|(value, _)| value.as_value()), out);
+        super::write::extend_array(array, count, new.map(|(value, _)| value.as_value()), out);
         Ok(true)
     }
 }

@@ -1,9 +1,10 @@
 //! Walks the tree of operators beside the document. Fields that no operator touches are copied as
 //! bytes, in runs as long as possible.
 
-use super::operator::Operator;
-use super::target::{UpdateRun, UpdateTarget};
-use super::tree::{self, FieldNodes, SelectedElements, UpdateNode, array_index, compare_name_bytes, compare_names};
+use super::operator::{ElementOutcome, Operator};
+use super::target::{UpdateRun, UpdateTarget, array_index};
+use super::tree::{self, FieldNodes, SelectedElements, UpdateNode, compare_name_bytes, compare_names};
+use super::write::write_header;
 use document::{Doc, Element, Kind, Value};
 use error::{Code, Error, Result};
 use smallvec::SmallVec;
@@ -15,17 +16,6 @@ const PADDING_MAX: usize = 1_500_000;
 
 /// Up to this many branches are searched linearly; more are searched by bisection.
 const LINEAR_SEARCH_MAX: usize = 8;
-
-/// The outcome of changing an element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ElementOutcome {
-    /// Unchanged; nothing was written.
-    Unchanged,
-    /// The new element was written.
-    Changed,
-    /// Removed; nothing was written.
-    Removed,
-}
 
 /// A child of the tree that applies here.
 struct Branch<'n> {
@@ -196,13 +186,6 @@ fn close_document(out: &mut Vec<u8>, start: usize, changed: bool) -> bool {
 
 fn element_size(element: Element<'_>) -> usize {
     1 + element.key_bytes().len() + 1 + element.raw_value().len()
-}
-
-/// Writes the type and the key of an element.
-pub(super) fn write_header(out: &mut Vec<u8>, kind: Kind, key: &[u8]) {
-    out.push(kind as u8);
-    out.extend_from_slice(key);
-    out.push(0);
 }
 
 fn change_element(

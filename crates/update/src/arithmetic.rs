@@ -1,8 +1,8 @@
 //! `$inc` and `$mul`. The result has the wider of the two number types. An int32 that overflows
 //! becomes an int64; an int64 that overflows is an error.
 
-use super::operator::write;
 use super::target::{UpdateRun, UpdateTarget};
+use super::write::write_element;
 use document::compare::equal;
 use document::{Decimal128, Element, Value, ValueBuf};
 use error::{Error, Result};
@@ -66,7 +66,7 @@ impl Arithmetic {
                 run.id_text()
             ))
         })?;
-        write(element.key_bytes(), result, out);
+        write_element(element.key_bytes(), result, out);
         // MongoDB counts NaN as different from itself, and so as a change.
         let is_nan = Number::from_value(result).is_some_and(|number| number.to_f64().is_nan());
         Ok(result.kind() != element.kind || !equal(result, current) || is_nan)

@@ -1,6 +1,6 @@
 //! `arrayFilters`: which elements `$[identifier]` selects.
 
-use super::pull::wrap_in_document;
+use super::write::wrap_in_document;
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
 use query::{Context, Predicate};

@@ -1,7 +1,7 @@
 //! `$bit`: `and`, `or` and `xor` on integers.
 
-use super::operator::write;
 use super::target::{UpdateRun, UpdateTarget};
+use super::write::write_element;
 use document::{Element, Value};
 use error::{Error, Result};
 use steps::Counted;
@@ -70,7 +70,7 @@ impl Bit {
             )));
         };
         let result = self.apply(current);
-        write(element.key_bytes(), result, out);
+        write_element(element.key_bytes(), result, out);
         Ok(result != element.value())
     }
 

@@ -22,6 +22,7 @@ mod replace;
 mod target;
 mod tree;
 mod upsert;
+mod write;
 
 #[cfg(test)]
 mod properties;
@@ -33,6 +34,7 @@ use array_filter::ArrayFilters;
 use document::{DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MAX_INTERNAL, Doc, ObjectId, Value};
 use error::{Code, Error, Result};
 use operator::Operator;
+use parse::Operators;
 pub use push::UnsortedPush;
 use query::{Context, MatchDetails, Predicate};
 use replace::Replacement;
@@ -51,13 +53,6 @@ enum UpdateKind {
     Operators(Operators),
     Replacement(Replacement),
     Pipeline(Transformation),
-}
-
-#[derive(Clone, Debug)]
-struct Operators {
-    tree: FieldNodes,
-    filters: ArrayFilters,
-    needs_matched_index: bool,
 }
 
 /// A top-level field and its new value, for stores that can set it themselves.

@@ -1,18 +1,29 @@
 //! The operators at the leaves of the tree: how each changes the value at its path, or creates it.
 
 use super::add_to_set::AddToSet;
-use super::apply::{ElementOutcome, write_header};
 use super::arithmetic::Arithmetic;
 use super::bit::Bit;
 use super::pull::Pull;
 use super::push::Push;
 use super::rename;
 use super::target::{UpdateRun, UpdateTarget, levels};
+use super::write::{timestamp_of, write_element, write_header};
 use document::{Collation, Element, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::cmp::Ordering;
 use steps::Counted;
 use values::text;
+
+/// The outcome of changing an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ElementOutcome {
+    /// Unchanged; nothing was written.
+    Unchanged,
+    /// The new element was written.
+    Changed,
+    /// Removed; nothing was written.
+    Removed,
+}
 
 #[derive(Clone, Debug)]
 pub(super) enum Operator {
@@ -56,16 +67,11 @@ impl Operand {
     }
 
     /// Writes an element with this value.
-    fn write_element(&self, key: &[u8], target: &UpdateTarget<'_>, out: &mut Vec<u8>) -> Result<()> {
+    fn write(&self, key: &[u8], target: &UpdateTarget<'_>, out: &mut Vec<u8>) -> Result<()> {
         target.check_depth(self.levels)?;
-        write(key, self.value.as_value(), out);
+        write_element(key, self.value.as_value(), out);
         Ok(())
     }
-}
-
-pub(super) fn write(key: &[u8], value: Value<'_>, out: &mut Vec<u8>) {
-    write_header(out, value.kind(), key);
-    value.write_raw(out);
 }
 
 impl Operator {
@@ -83,7 +89,7 @@ impl Operator {
             Operator::SetOnInsert(_) if !run.is_upsert => false,
             Operator::Set(operand) | Operator::SetOnInsert(operand) => {
                 let value_at = out.len() + 1 + key.len() + 1;
-                operand.write_element(key, target, out)?;
+                operand.write(key, target, out)?;
                 operand.value.kind() != element.kind || &out[value_at..] != element.raw_value()
             }
             Operator::Unset | Operator::RenameSource => return Ok(ElementOutcome::Removed),
@@ -91,13 +97,13 @@ impl Operator {
             Operator::Extreme { replaces, operand, collation } => {
                 let replaced = collation.compare(operand.value.as_value(), element.value()) == *replaces;
                 if replaced {
-                    operand.write_element(key, target, out)?;
+                    operand.write(key, target, out)?;
                 }
                 replaced
             }
             Operator::Rename { source } => rename::write_source_value(source, key, target, run, out)?,
             Operator::CurrentDate | Operator::CurrentTimestamp => {
-                write(key, self.now(run), out);
+                write_element(key, self.now(run), out);
                 true
             }
             Operator::Push(push) => push.change(element, target, run, out)?,
@@ -115,14 +121,14 @@ impl Operator {
         match self {
             Operator::SetOnInsert(_) if !run.is_upsert => return Ok(false),
             Operator::Set(operand) | Operator::SetOnInsert(operand) | Operator::Extreme { operand, .. } => {
-                operand.write_element(key, target, out)?;
+                operand.write(key, target, out)?;
             }
-            Operator::Arithmetic(arithmetic) => write(key, arithmetic.initial_value().as_value(), out),
+            Operator::Arithmetic(arithmetic) => write_element(key, arithmetic.initial_value().as_value(), out),
             Operator::Rename { source } => return rename::write_source_value(source, key, target, run, out),
-            Operator::CurrentDate | Operator::CurrentTimestamp => write(key, self.now(run), out),
+            Operator::CurrentDate | Operator::CurrentTimestamp => write_element(key, self.now(run), out),
             Operator::Push(push) => push.create(key, target, out)?,
             Operator::AddToSet(add) => add.create(key, target, out)?,
-            Operator::Bit(bit) => write(key, bit.initial_value(), out),
+            Operator::Bit(bit) => write_element(key, bit.initial_value(), out),
             Operator::Unset | Operator::RenameSource | Operator::Pull(_) | Operator::Pop { .. } => return Ok(false),
         }
         Ok(true)
@@ -168,13 +174,6 @@ impl Operator {
             _ => Value::DateTime(run.now_ms),
         }
     }
-}
-
-/// Returns the moment as a timestamp. Increments begin at 1; the milliseconds order those within a
-/// second.
-pub(super) fn timestamp_of(now_ms: i64) -> Value<'static> {
-    let time = u32::try_from(now_ms.div_euclid(1000)).unwrap_or(0);
-    Value::Timestamp { time, increment: now_ms.rem_euclid(1000) as u32 + 1 }
 }
 
 /// `$pop`: removes the first or the last element of an array.

@@ -1,6 +1,5 @@
 //! From `{ $set: { … }, $inc: { … } }` to the tree of operators.
 
-use super::Operators;
 use super::add_to_set::AddToSet;
 use super::arithmetic::{Arithmetic, ArithmeticOperation};
 use super::array_filter::ArrayFilters;
@@ -33,6 +32,15 @@ const OPERATORS: &[&str] = &[
     "$setOnInsert",
     "$unset",
 ];
+
+/// The operators of an update and their array filters.
+#[derive(Clone, Debug)]
+pub(super) struct Operators {
+    pub tree: FieldNodes,
+    pub filters: ArrayFilters,
+    /// Whether a path contains `$`.
+    pub needs_matched_index: bool,
+}
 
 struct OperatorParser<'c> {
     root: UpdateNode,

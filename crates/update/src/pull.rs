@@ -1,7 +1,7 @@
 //! `$pull` and `$pullAll`: remove elements of an array, by value or by condition.
 
-use super::apply::write_header;
-use document::{ArrayWriter, Doc, DocWriter, Element, Kind, Value};
+use super::write::{wrap_in_document, write_header};
+use document::{ArrayWriter, Doc, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::{Context, Predicate};
 use steps::Counted;
@@ -84,11 +84,4 @@ impl Pull {
 fn is_value_condition(condition: Doc<'_>) -> bool {
     const LOGICAL: &[&str] = &["$and", "$or", "$nor", "$not", "$expr", "$comment", "$where", "$text", "$jsonSchema"];
     condition.first().is_some_and(|first| first.key().starts_with('$') && !LOGICAL.contains(&first.key()))
-}
-
-/// Writes `{ name: value }` to `scratch` and returns it.
-pub(super) fn wrap_in_document<'s>(name: &str, value: Value<'_>, scratch: &'s mut Vec<u8>) -> Doc<'s> {
-    scratch.clear();
-    DocWriter::begin(scratch).append(name, value);
-    Doc::from_bytes(scratch).unwrap_or(Doc::EMPTY)
 }

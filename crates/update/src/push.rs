@@ -1,7 +1,7 @@
 //! `$push`, with `$each`, `$position`, `$sort` and `$slice`.
 
-use super::apply::write_header;
 use super::target::{UpdateRun, UpdateTarget, levels};
+use super::write::{extend_array, write_header};
 use document::{ArrayWriter, Collation, Doc, Element, Kind, Value, ValueBuf};
 use error::{Error, Result};
 use query::sort::ElementOrder;
@@ -191,26 +191,4 @@ impl Push {
 
 fn magnitude(number: i64) -> usize {
     usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX)
-}
-
-/// Writes `array`, which has `count` elements, followed by more values. The old elements are copied
-/// as one run of bytes.
-pub(super) fn extend_array<'v>(
-    array: Doc<'_>,
-    count: usize,
-    values: impl Iterator<Item = Value<'v>>,
-    out: &mut Vec<u8>,
-) {
-    let bytes = array.as_bytes();
-    let start = out.len();
-    steps::bytes(bytes.len());
-    out.extend_from_slice(&bytes[..bytes.len() - 1]);
-    let mut key = itoa::Buffer::new();
-    for (index, value) in (count..).zip(values) {
-        steps::step();
-        super::operator::write(key.format(index).as_bytes(), value, out);
-    }
-    out.push(0);
-    let length = (out.len() - start) as i32;
-    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }

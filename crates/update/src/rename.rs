@@ -1,8 +1,7 @@
 //! `$rename`: moves the value at one path to another. Neither path may cross an array.
 
-use super::operator::write as write_element;
-use super::target::{UpdateRun, UpdateTarget, levels};
-use super::tree::array_index;
+use super::target::{UpdateRun, UpdateTarget, array_index, levels};
+use super::write::write_element;
 use document::Value;
 use error::{Code, Error, Result};
 use steps::Counted;

@@ -1,7 +1,7 @@
 //! Replacement: a whole new document that keeps the old `_id`.
 
-use super::operator::{timestamp_of, write};
 use super::target;
+use super::write::{timestamp_of, write_element};
 use document::compare::equal;
 use document::{Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -58,13 +58,13 @@ impl Replacement {
         let start = out.len();
         out.extend_from_slice(&[0; 4]);
         if let Some(id) = id {
-            write(b"_id", id, out);
+            write_element(b"_id", id, out);
         }
         if self.has_zero_timestamp {
             for element in self.fields.as_doc().elements().counted() {
                 let value = element.value();
                 let value = if is_zero_timestamp(value) { timestamp_of(now_ms) } else { value };
-                write(element.key_bytes(), value, out);
+                write_element(element.key_bytes(), value, out);
             }
         } else {
             let bytes = self.fields.as_bytes();

@@ -100,3 +100,12 @@ pub(super) fn check_document_depth(document: Doc<'_>) -> Result<()> {
     let may_be_deep = document.size() / LEVEL_BYTES_MIN > DEPTH_STORED_MAX;
     if may_be_deep && levels(Value::Document(document)) > DEPTH_STORED_MAX { Err(nesting_too_deep()) } else { Ok(()) }
 }
+
+/// Returns the array index that a component denotes, if any.
+pub(super) fn array_index(name: &str) -> Option<usize> {
+    is_digits(name.as_bytes()).then(|| name.parse::<u32>().ok())?.and_then(|index| usize::try_from(index).ok())
+}
+
+pub(super) fn is_digits(name: &[u8]) -> bool {
+    !name.is_empty() && name.iter().all(u8::is_ascii_digit)
+}

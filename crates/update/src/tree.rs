@@ -4,6 +4,7 @@
 //! Two operators on one path, or on a path and a prefix of it, fail with 40.
 
 use super::operator::Operator;
+use super::target::is_digits;
 use error::{Code, Error, Result};
 use std::cmp::Ordering;
 use values::name_index::NameIndex;
@@ -77,18 +78,9 @@ pub(super) fn compare_name_bytes(a: &[u8], b: &[u8]) -> Ordering {
     a_digits.len().cmp(&b_digits.len()).then_with(|| a_digits.cmp(b_digits)).then_with(|| a.len().cmp(&b.len()))
 }
 
-fn is_digits(name: &[u8]) -> bool {
-    !name.is_empty() && name.iter().all(u8::is_ascii_digit)
-}
-
 fn without_leading_zeros(digits: &[u8]) -> &[u8] {
     let zeros = digits.iter().take_while(|&&digit| digit == b'0').count();
     &digits[zeros..]
-}
-
-/// Returns the array index that a component denotes, if any.
-pub(super) fn array_index(name: &str) -> Option<usize> {
-    is_digits(name.as_bytes()).then(|| name.parse::<u32>().ok())?.and_then(|index| usize::try_from(index).ok())
 }
 
 /// Inserts `operator` at `path`, whose components from byte `from` on are below `node`.

@@ -92,12 +92,12 @@ fn write_level(equalities: &[Equality<'_>], from: usize, depth: usize, out: &mut
             if depth + levels(value) > DEPTH_STORED_MAX {
                 return Err(nesting_too_deep());
             }
-            super::operator::write(name.as_bytes(), value, out);
+            super::write::write_element(name.as_bytes(), value, out);
             rest = &rest[1..];
             continue;
         }
         let together = rest.iter().counted().take_while(|(other, _)| other.starts_with(&path[..=end])).count();
-        super::apply::write_header(out, document::Kind::Document, name.as_bytes());
+        super::write::write_header(out, document::Kind::Document, name.as_bytes());
         write_level(&rest[..together], end + 1, depth + 1, out)?;
         rest = &rest[together..];
     }
