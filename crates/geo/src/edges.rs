@@ -176,8 +176,8 @@ impl EdgeIndex {
 mod tests {
     use super::*;
     use crate::Position;
+    use crate::edge_distance::angle_to_edge;
     use crate::predicates::{Crossing, EdgeCrosser};
-    use crate::sphere::angle_to_edge;
 
     /// Returns a star with many points around a position.
     fn star(x: f64, y: f64, radius: f64, corners: u32) -> Vec<(Point, Point)> {

@@ -1,6 +1,6 @@
 //! Areas on the plane: boxes, polygons, circles. They include their borders.
 
-use super::Position;
+use super::position::Position;
 
 #[derive(Clone, Debug)]
 pub enum PlanarArea {

@@ -14,6 +14,7 @@
 
 mod bounds;
 pub mod cover;
+mod edge_distance;
 mod edges;
 pub mod flat;
 mod line;
@@ -21,74 +22,16 @@ pub mod near;
 mod operator;
 pub mod parse;
 mod polygon;
+mod position;
 mod predicates;
+mod region;
 mod ring;
+mod shape;
 pub mod sphere;
 
 pub use cover::{CellRange, Grid};
-use document::Value;
 pub use near::{Metric, Near, Nearest};
 pub use operator::parse_operator;
-use s2::point::Point;
-use s2::r3::vector::Vector;
-
-/// Mean radius of the Earth, with MongoDB's value.
-pub const EARTH_RADIUS_METERS: f64 = 6_378_100.0;
-
-/// A position as given: longitude and latitude in degrees, or coordinates on the plane.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Position {
-    pub x: f64,
-    pub y: f64,
-}
-
-impl Position {
-    pub fn is_on_sphere(self) -> bool {
-        self.x.abs() <= 180.0 && self.y.abs() <= 90.0
-    }
-
-    /// Returns the point on the sphere. As in MongoDB, degrees are converted with a rounded factor:
-    /// with another rounding, a point on an edge would be beside it.
-    pub fn to_point(self) -> Point {
-        const DEGREE: f64 = std::f64::consts::PI / 180.0;
-        let (latitude, longitude) = (self.y * DEGREE, self.x * DEGREE);
-        let cosine = latitude.cos();
-        Point(Vector { x: longitude.cos() * cosine, y: longitude.sin() * cosine, z: latitude.sin() })
-    }
-}
-
-/// A shape on the sphere; a collection is split into its members.
-#[derive(Clone, Debug, Default)]
-pub struct SphericalShape {
-    pub points: Vec<Point>,
-    pub lines: Vec<line::Line>,
-    pub polygons: Vec<polygon::Polygon>,
-    /// A polygon of a query whose winding order decides which side is inside.
-    pub oriented: Option<Box<polygon::OrientedPolygon>>,
-}
-
-/// The operand that a document's value is compared with.
-#[derive(Clone, Debug)]
-pub enum Region {
-    /// `$geoWithin` on the plane, which matches points only.
-    Flat(flat::PlanarArea),
-    /// `$centerSphere`.
-    Cap(sphere::Cap),
-    /// `$geoWithin: {$geometry: …}`
-    Within(Box<sphere::SphericalArea>),
-    /// `$geoIntersects`
-    Intersects(Box<sphere::IntersectionTarget>),
-}
-
-impl Region {
-    /// Returns whether the condition holds for a value. It does not hold for values that are no
-    /// shape.
-    pub fn holds_for(&self, value: Value<'_>) -> bool {
-        match self {
-            Region::Flat(area) => parse::stored_position(value).is_some_and(|position| area.contains(position)),
-            Region::Cap(cap) => parse::stored_shape(value).is_some_and(|shape| cap.contains(&shape)),
-            Region::Within(area) => parse::stored_shape(value).is_some_and(|shape| area.contains(&shape)),
-            Region::Intersects(target) => parse::stored_shape(value).is_some_and(|shape| target.meets_shape(&shape)),
-        }
-    }
-}
+pub use position::{EARTH_RADIUS_METERS, Position};
+pub use region::Region;
+pub use shape::SphericalShape;

@@ -1,10 +1,10 @@
 //! Lines on the sphere: which edges they cross, and whether one runs along another.
 
 use super::bounds::LatLngBounds;
+use super::edge_distance::closest_point;
 use super::edges::EdgeIndex;
 use super::predicates::{Crossing, EdgeCrosser, compare, is_counterclockwise, orientation, robust_cross};
 use super::ring::PointCell;
-use super::sphere::closest_point;
 use ahash::AHashSet;
 use s2::point::Point;
 use std::cmp::Ordering;
@@ -163,7 +163,7 @@ pub fn nearly_covers(line: &[Point], covered: &[Point]) -> bool {
 /// Returns whether every point of the edge `b` is close to the edge `a`.
 fn is_along((a0, a1): (Point, Point), (b0, b1): (Point, Point)) -> bool {
     let mut across = Point(robust_cross(a0, a1).normalize());
-    let near = |point: Point| super::sphere::closest_point_with(point, a0, a1, across.0);
+    let near = |point: Point| super::edge_distance::closest_point_with(point, a0, a1, across.0);
     let (near_b0, near_b1) = (near(b0), near(b1));
     if orientation(across, near_b0, near_b1) < 0 {
         across = Point(across.0 * -1.0);

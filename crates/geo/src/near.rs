@@ -4,9 +4,10 @@
 //! vectors times the Earth's radius, on the plane the length of the difference. The distance of a
 //! line or area is that of its closest point.
 
+use super::edge_distance::distance_to_edges;
 use super::parse::{parse_pair, position_of, stored_position, stored_shape};
-use super::sphere::distance_to_edges;
-use super::{EARTH_RADIUS_METERS, Position, SphericalShape};
+use super::position::{EARTH_RADIUS_METERS, Position};
+use super::shape::SphericalShape;
 use document::path::{End, Path};
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};

@@ -4,8 +4,9 @@
 
 use super::line::Line;
 use super::polygon::{OrientedPolygon, Polygon, PolygonDefect};
+use super::position::Position;
 use super::ring::Ring;
-use super::{Position, SphericalShape};
+use super::shape::SphericalShape;
 use document::{Doc, Value};
 use error::{Error, Result};
 use s2::point::Point;

@@ -1,10 +1,10 @@
 //! Areas on the sphere: an outline with holes, and single rings with strict winding.
 
 use super::bounds::LatLngBounds;
+use super::edge_distance::{angle_to_edge, closest_point};
 use super::line::Line;
 use super::predicates::{Crossing, EdgeCrosser, crosses_at_corner};
 use super::ring::{PointCell, Ring, point_key};
-use super::sphere::{angle_to_edge, closest_point};
 use ahash::AHashMap;
 use s2::point::Point;
 use std::ops::ControlFlow;
