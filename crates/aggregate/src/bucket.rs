@@ -1,37 +1,16 @@
 //! `$bucket`: a `$group` by the boundaries between which values fall.
 
 use super::Stage;
+use super::boundaries::Boundaries;
 use super::group::Group;
 use super::reshape::{is_expression, quoted};
 use document::compare::kind_rank;
-use document::{Collation, DocBuf, Kind, Value, ValueBuf, doc};
+use document::{DocBuf, Kind, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
 use query::{Context, Expression, Sort};
 use std::sync::Arc;
 use steps::Counted;
 use values::text::display;
-
-#[derive(Debug)]
-pub(crate) struct Boundaries {
-    /// In ascending order; at least two.
-    values: Vec<ValueBuf>,
-    default: Option<ValueBuf>,
-    collation: Collation,
-}
-
-impl Boundaries {
-    /// Returns the key of the bucket of `value`: its lower boundary, or the default.
-    pub fn bucket(&self, value: Value<'_>) -> Result<Value<'_>> {
-        let above = self.values.partition_point(|boundary| self.collation.compare(boundary.as_value(), value).is_le());
-        if above > 0 && above < self.values.len() {
-            return Ok(self.values[above - 1].as_value());
-        }
-        self.default.as_ref().map(ValueBuf::as_value).ok_or_else(|| {
-            let message = "$switch could not find a matching branch for an input, and no default was specified.";
-            Error::new(Code(40066), message)
-        })
-    }
-}
 
 /// Translates a `$bucket` into two stages: groups, and a sort by their boundaries.
 pub(super) fn parse(spec: Value<'_>, context: &Context) -> Result<[Stage; 2]> {

@@ -1,12 +1,12 @@
 //! `$bucketAuto`: a given number of buckets with about as many documents in each.
 
 use super::accumulate::{Accumulator, AccumulatorState};
+use super::flow::{BlockingStage, Consumer, DocumentSource};
+use super::flow::{Demand, Pacer};
 use super::granularity::Granularity;
 use super::group::parse_fields;
 use super::operand::{Operand, Row};
 use super::reshape::{is_expression, quoted};
-use super::sections::{BlockingStage, Consumer, DocumentSource};
-use super::{Demand, Pacer};
 use document::{Collation, DocBuf, DocWriter, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
 use query::expression::Evaluated;

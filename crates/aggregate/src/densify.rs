@@ -8,8 +8,8 @@
 mod parse;
 
 use super::field_tree::conflict;
-use super::sections::{BlockingStage, Consumer, DocumentSource};
-use super::{Demand, Pacer};
+use super::flow::{BlockingStage, Consumer, DocumentSource};
+use super::flow::{Demand, Pacer};
 use document::compare::compare;
 use document::path::Path;
 use document::{Collation, Doc, DocBuf, DocWriter, Value, ValueBuf};

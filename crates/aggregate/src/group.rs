@@ -1,10 +1,10 @@
 //! `$group`: groups documents by a key, and accumulates values per key.
 
 use super::accumulate::{Accumulator, AccumulatorState, Engine, hash_of, spill};
-use super::bucket::Boundaries;
+use super::boundaries::Boundaries;
+use super::flow::{BlockingStage, Consumer, DocumentSource};
+use super::flow::{Demand, Pacer};
 use super::operand::{GatheredFields, Numbering, Operand, Row};
-use super::sections::{BlockingStage, Consumer, DocumentSource};
-use super::{Demand, Pacer};
 use document::{Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::HashTable;

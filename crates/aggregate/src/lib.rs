@@ -14,11 +14,13 @@
 
 mod accumulate;
 mod add_fields;
+mod boundaries;
 mod bucket;
 mod bucket_auto;
 mod densify;
 mod field_tree;
 mod fill;
+mod flow;
 pub mod foreign;
 mod geo_near;
 mod granularity;
@@ -42,6 +44,7 @@ mod tests;
 
 use document::{Doc, DocBuf, Value};
 use error::{Error, Result};
+pub use flow::{Demand, Pace, Pacer};
 use foreign::Foreign;
 pub use parse::{LOCAL_SESSIONS_NAMESPACE, SESSIONS_NAMESPACE, no_change_streams};
 pub use precheck::precheck;
@@ -279,25 +282,6 @@ fn source_metadata(stages: Doc<'_>) -> Needs {
 pub fn no_sort_key() -> Error {
     Error::bad_value("cannot use sortKey $meta projection without a sort")
 }
-
-/// Whether a pipeline accepts more documents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Demand {
-    More,
-    /// No further document can change the result (`$limit` reached).
-    Enough,
-}
-
-/// Whether a run that returns documents continues or pauses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
-    Continue,
-    /// Yield to other tasks; the caller resumes the run later.
-    Pause,
-}
-
-/// Called between documents; an error ends the run.
-pub type Pacer<'p> = dyn FnMut() -> Result<Pace> + 'p;
 
 /// A run of a pipeline: documents are pushed in, results are queued until they are popped.
 pub struct Execution {

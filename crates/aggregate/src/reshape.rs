@@ -1,6 +1,6 @@
 //! `$project`, `$unset` and `$replaceRoot`: replace each document by another.
 
-use super::sections::{LEVELS_MAX, too_deep};
+use super::flow::{LEVELS_MAX, too_deep};
 use document::{Doc, DocBuf, Kind, Value};
 use error::{Code, Error, Result};
 use query::Changes;

@@ -1,7 +1,7 @@
 //! `$sample`: some documents, chosen at random.
 
-use super::Demand;
-use super::sections::{BlockingStage, DocumentSource};
+use super::flow::Demand;
+use super::flow::{BlockingStage, DocumentSource};
 use document::Value;
 use error::{Code, Error, Result};
 use query::sort::Sorter;

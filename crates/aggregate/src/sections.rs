@@ -3,18 +3,19 @@
 
 use super::bucket_auto::BucketAutoInput;
 use super::densify::DensifyInput;
+use super::flow::{BlockingStage, Demand, DocumentSource, LEVELS_MAX, Pace, Pacer, too_deep};
 use super::group::GroupInput;
 use super::sample::Sampler;
 use super::unpack_bucket::UnpackBucket;
 use super::unwind::Unwind;
 use super::window::WindowInput;
-use super::{Demand, Execution, Pace, Pacer, Stage};
+use super::{Execution, Stage};
 use super::{add_fields::AddFields, redact::Redact, reshape};
 use document::{Doc, DocBuf, DocWriter, Kind, Value};
 use error::{Code, Error, Result};
 use query::Predicate;
 use query::metadata::{Item, ItemBuf, Meta, MetadataBuf};
-use query::sort::{Sorted, Sorter};
+use query::sort::Sorter;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use values::spill::Budget;
@@ -22,9 +23,6 @@ use values::spill::Budget;
 /// Stages call each other, so the stack is as deep as the section is long; a longer pipeline copies
 /// documents into a queue in between.
 const SECTION_STEPS_MAX: usize = 50;
-
-/// Maximal number of levels of documents and arrays.
-pub(super) const LEVELS_MAX: usize = 200;
 
 /// Maximal size of the document of a `$facet`.
 const FACET_BYTES_MAX: usize = 100 * 1024 * 1024;
@@ -62,67 +60,6 @@ enum StageState {
     Emitting(Box<dyn DocumentSource>),
     /// A stage that does not run here.
     Unsupported(&'static str),
-}
-
-/// A stage that holds its input until the end.
-pub(super) trait BlockingStage: Send {
-    fn push(&mut self, item: Item<'_>) -> Result<Demand>;
-
-    /// Returns whether only the number of documents matters.
-    fn needs_count_only(&self) -> bool {
-        false
-    }
-
-    /// Pushes this many documents to a stage that counts.
-    fn push_count(&mut self, _: u64) -> Result<()> {
-        Ok(())
-    }
-
-    /// Returns how many documents the stage draws at random.
-    fn sample_size(&self) -> Option<usize> {
-        None
-    }
-
-    /// Ends the input.
-    fn finish(self: Box<Self>) -> Result<Box<dyn DocumentSource>>;
-}
-
-/// Consumer of a stage's documents.
-pub(super) type Consumer<'t> = dyn FnMut(Item<'_>) -> Result<Demand> + 't;
-
-/// A source of documents, one by one.
-pub(super) trait DocumentSource: Send {
-    /// Passes the next document to `take` and returns its demand; `None` if none is left. Calls
-    /// `pace` along the way if one document is computed from many.
-    fn emit_next(&mut self, take: &mut Consumer<'_>, pace: &mut Pacer<'_>) -> Result<Option<Demand>>;
-}
-
-impl BlockingStage for Sorter {
-    fn push(&mut self, item: Item<'_>) -> Result<Demand> {
-        Sorter::push(self, item).map(|()| Demand::More)
-    }
-
-    fn finish(self: Box<Self>) -> Result<Box<dyn DocumentSource>> {
-        Ok(Box::new(Sorter::finish(*self)?))
-    }
-}
-
-impl DocumentSource for Sorted {
-    fn emit_next(&mut self, take: &mut Consumer<'_>, _pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
-        self.next_with(take)?.transpose()
-    }
-}
-
-impl DocumentSource for std::vec::IntoIter<DocBuf> {
-    fn emit_next(&mut self, take: &mut Consumer<'_>, _pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
-        self.next().map(|document| take(document.as_doc().into())).transpose()
-    }
-}
-
-impl DocumentSource for std::vec::IntoIter<ItemBuf> {
-    fn emit_next(&mut self, take: &mut Consumer<'_>, _pace: &mut Pacer<'_>) -> Result<Option<Demand>> {
-        self.next().map(|item| take(item.as_item())).transpose()
-    }
 }
 
 struct Facet {
@@ -371,12 +308,6 @@ fn check_depth(document: Doc<'_>) -> Result<()> {
         return Ok(());
     }
     Err(too_deep())
-}
-
-pub(super) fn too_deep() -> Error {
-    let message =
-        format!("cannot convert document to BSON because it exceeds the limit of {LEVELS_MAX} levels of nesting");
-    Error::new(Code(15), message)
 }
 
 fn push_limited(

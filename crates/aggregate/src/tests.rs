@@ -1,7 +1,8 @@
 //! Pipelines over a few documents, with their results or errors. All expectations were read off a
 //! 6.0 server.
 
-use super::{Demand, Pipeline, PipelinePart};
+use super::flow::Demand;
+use super::{Pipeline, PipelinePart};
 use document::{Doc, Value, ValueBuf, validate};
 use error::Result;
 use query::Context;

@@ -3,7 +3,7 @@
 //! A bucket stores the common part of its measurements in `meta`, and their other fields by
 //! columns: `data: {field: {"0": …}}`.
 
-use super::Demand;
+use super::flow::Demand;
 use document::{Doc, DocWriter, Value};
 use error::{Code, Error, Result};
 

@@ -1,7 +1,7 @@
 //! `$unwind`: one document per element of an array.
 
-use super::Demand;
 use super::add_fields::set_path;
+use super::flow::Demand;
 use document::{Doc, DocWriter, Kind, Value};
 use error::{Code, Error, Result};
 use query::expression::check_field_path;

@@ -18,8 +18,8 @@ mod removable;
 mod run;
 
 use super::field_tree::FieldTree;
-use super::sections::{BlockingStage, Consumer, DocumentSource};
-use super::{Demand, Pacer};
+use super::flow::{BlockingStage, Consumer, DocumentSource};
+use super::flow::{Demand, Pacer};
 pub(super) use bounds::parse_unit;
 use document::{Collation, Doc, DocWriter, Value};
 use error::{Code, Error, Result};
