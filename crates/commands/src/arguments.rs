@@ -1,5 +1,7 @@
 //! Reading a command's fields strictly, with MongoDB's messages for what does not fit.
 
+pub mod options;
+
 use document::{Doc, Element, Kind, Value};
 use error::{Code, Error, Result};
 use store::Namespace;

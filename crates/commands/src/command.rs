@@ -1,66 +1,24 @@
-//! One file per command or family: read the fields, act, shape the answer.
+//! The commands, in folders by what they are about. A command parses its fields, acts, and writes its reply.
+//!
+//! Each folder's module file has the table of facts about its commands ([`crate::table`]).
 
+macro_rules! waiting {
+    ($handler:path) => {
+        Handler::Waiting(|call, reply| Box::pin($handler(call, reply)))
+    };
+}
+
+macro_rules! immediate {
+    ($handler:path) => {
+        Handler::Immediate($handler)
+    };
+}
+
+pub mod admin;
 pub mod aggregate;
-pub mod apply_ops;
-pub mod build_info;
-pub mod capped;
-pub mod changes;
-pub mod clustered;
-pub mod coll_mod;
-pub mod collections;
-pub mod compact;
-pub mod connection_status;
-pub mod count;
-pub mod create;
-pub mod current_op;
-pub mod data_size;
-pub mod databases;
-pub mod delete;
-pub mod diagnostics;
-pub mod digests;
-pub mod distinct;
-pub mod explain;
-pub mod feature_compatibility;
-pub mod find;
-pub mod find_and_modify;
-pub mod find_by_id;
-pub mod foreign;
-pub mod fsync;
-pub mod geo_near;
-pub mod get_cmd_line_opts;
-pub mod get_log;
-pub mod get_more;
-pub mod hello;
-pub mod host_info;
-pub mod index_bounds;
-mod index_modification;
-pub mod index_specification;
+pub mod catalog;
+pub mod crud;
 pub mod indexes;
-pub mod insert;
-pub mod list_commands;
-pub mod map_reduce;
-pub mod options;
-pub mod parameters;
-pub mod ping;
-pub mod plan_cache;
-pub mod probes;
-pub mod profile;
 pub mod refused;
-pub mod selkie_cache;
-pub mod server_status;
 pub mod sessions;
-pub mod shards;
-pub mod shutdown;
-pub mod source_mentions;
-pub mod source_stage;
-pub mod split_vector;
-pub mod statistics;
-pub mod time_series;
-pub mod transactions;
-pub mod update;
 pub mod users;
-pub mod validation;
-pub mod view_definitions;
-mod view_graph;
-mod view_mentions;
-pub mod views;

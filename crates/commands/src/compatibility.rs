@@ -2,8 +2,8 @@
 //!
 //! The names are MongoDB's; the state of each is what this code says to a sample of it, so the page cannot be ahead of the code.
 
-use crate::command::source_stage;
-use crate::table::{self, COMMANDS};
+use crate::pipeline::source_stage;
+use crate::table::COMMANDS;
 use aggregate::Pipeline;
 use document::json::json_to_bson;
 use document::{Doc, DocBuf, Value};
@@ -234,7 +234,7 @@ fn page() -> String {
     section(
         &mut page,
         "Commands",
-        names(COMMAND_NAMES, |name| match table::find(name.as_bytes()).and_then(|index| COMMANDS.get(index)) {
+        names(COMMAND_NAMES, |name| match COMMANDS.named(name.as_bytes()) {
             Some(spec) => spec.help.to_owned(),
             None => format!("refused with error 59 (no such command: '{name}')"),
         }),

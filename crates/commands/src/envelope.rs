@@ -1,31 +1,34 @@
 //! What all commands share: the fields that any command may carry, read in one pass over its body.
 //!
-//! The command's own fields are set aside in their order, for the command to read.
+//! The command's own fields are collected in their order, for the command to parse.
 
 use crate::arguments::{self, is_absent, unknown_field};
-use crate::logical_session::LogicalSessionId;
-use crate::strict_api;
-use crate::table::Spec;
+use crate::table::spec::{Spec, TimeLimitField};
 use document::{Doc, Element, Kind, Value};
 use error::{Code, Error, Result};
+use first_error::{FirstError, Phase};
 use mongo_wire::Request;
 use mongo_wire::request::RequestKind;
+use server::logical_session::LogicalSessionId;
 use smallvec::SmallVec;
 use std::time::Duration;
 
 mod client_metadata;
-mod mistakes;
+pub mod collection_by_uuid;
+pub mod collection_uuid;
+pub mod first_error;
+pub mod internal_fields;
 mod read_concern;
 mod read_preference;
+mod stable_api;
 mod write_concern;
 
 pub use client_metadata::check_client;
-pub use mistakes::{Mistakes, Phase};
 pub use read_concern::check_read_concern;
 use read_preference::check_read_preference;
 pub use write_concern::{WriteConcern, write_unsatisfied};
 
-/// A command taken apart.
+/// The parts of a command.
 #[derive(Debug)]
 pub struct Envelope<'a> {
     pub database: &'a str,
@@ -35,23 +38,23 @@ pub struct Envelope<'a> {
     pub fields: SmallVec<[Element<'a>; 8]>,
     pub session: Option<LogicalSessionId>,
     pub txn_number: Option<i64>,
-    /// `autocommit` or `startTransaction` is there: part of a transaction of several statements.
+    /// Whether it belongs to a transaction of several statements (`autocommit`, `startTransaction`).
     pub in_transaction: bool,
     pub time_limit: Option<Duration>,
     pub comment: Option<Element<'a>>,
     pub read_concern: Option<Element<'a>>,
     pub write_concern: Option<Element<'a>>,
-    /// What `write_concern` asks for, once it is known that the command takes one.
+    /// The parsed `write_concern`, if the command supports one.
     pub durability: WriteConcern,
-    /// Why `write_concern` cannot be satisfied, where the write is carried out nevertheless.
+    /// Why `write_concern` cannot be satisfied, if the write is executed nevertheless.
     pub unsatisfied: Option<Error>,
-    /// What the command is for is asked, and nothing else.
+    /// Whether only the command's description is requested (`help: true`).
     pub asks_for_help: bool,
-    /// Why each statement of a write is refused, where that is known beforehand.
+    /// Why each statement of a write is refused, if that is known in advance.
     pub refusal: Option<Error>,
 }
 
-/// The command's body and its name, before anything else is known about it.
+/// Returns the command's body and the element that names it, before anything else is known about it.
 pub fn body(request: &Request) -> (Doc<'_>, Option<Element<'_>>) {
     let body = request.body();
     let first = body.first();
@@ -65,7 +68,7 @@ pub fn body(request: &Request) -> (Doc<'_>, Option<Element<'_>>) {
     }
 }
 
-/// The fields of a command inside another one (`explain`) that are its own.
+/// Returns the own fields of a command inside another one (`explain`).
 pub fn own_fields(command: Doc<'_>) -> impl Iterator<Item = Element<'_>> {
     command.elements().skip(1).filter(|element| {
         !element.key().starts_with('$')
@@ -87,7 +90,7 @@ pub fn own_fields(command: Doc<'_>) -> impl Iterator<Item = Element<'_>> {
 }
 
 impl<'a> Envelope<'a> {
-    /// What is known from a command's name alone.
+    /// Creates an envelope from the element that names the command.
     #[inline]
     pub fn new(first: Element<'a>) -> Envelope<'a> {
         Envelope {
@@ -108,21 +111,21 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// Whether the read must see every write acknowledged before it, so that no cache may answer.
+    /// Returns whether the read must see every write acknowledged before it, so that no cache may answer.
     pub fn is_linearizable(&self) -> bool {
         let concern = self.read_concern.and_then(|concern| concern.value().as_document());
         concern.is_some_and(|concern| concern.get("level") == Some(Value::String("linearizable")))
     }
 
-    /// Reads the fields behind the command's name. In place, for an envelope is large.
-    pub fn read(&mut self, request: &'a Request, body: Doc<'a>, spec: &Spec, mistakes: &mut Mistakes) {
+    /// Reads the fields behind the command's name. In place, because an envelope is large.
+    pub fn read(&mut self, request: &'a Request, body: Doc<'a>, spec: &Spec, errors: &mut FirstError) {
         let envelope = self;
         let mut database = None;
-        let reads_as_a_whole = spec.reads.as_ref().is_some_and(|reading| reading.at == Phase::OwnFields);
+        let parsed_first = spec.parsing.as_ref().is_some_and(|parsing| parsing.phase == Phase::OwnFields);
         let (mut api, mut transaction) = (Api::default(), TransactionFlags::default());
         for element in body.elements().skip(1) {
             match element.key_bytes() {
-                b"$db" => database = mistakes.hear(Phase::Database, database_name(element)),
+                b"$db" => database = errors.record(Phase::Database, database_name(element)),
                 b"$clusterTime"
                 | b"$configServerState"
                 | b"$oplogQueryData"
@@ -134,58 +137,59 @@ impl<'a> Envelope<'a> {
                 | b"clientOperationKey"
                 | b"allowImplicitCollectionCreation" => {}
                 b"coordinator" if is_absent(element) => {}
-                b"coordinator" => drop(mistakes.hear(Phase::Session, session_flag(element))),
-                b"tracking_info" => drop(mistakes.hear(Phase::Metadata, check_tracking(element))),
-                b"$client" => drop(mistakes.hear(Phase::Metadata, check_client(element))),
-                b"$audit" => drop(mistakes.hear(Phase::Metadata, check_audit(element))),
-                b"mayBypassWriteBlocking" => drop(mistakes.hear(Phase::Metadata, check_bypass(element))),
-                b"stmtId" => drop(mistakes.hear(Phase::OwnFields, check_statement_id(spec.name, element))),
-                b"$readPreference" => drop(mistakes.hear(Phase::ReadPreference, check_read_preference(element))),
+                b"coordinator" => drop(errors.record(Phase::Session, session_flag(element))),
+                b"tracking_info" => drop(errors.record(Phase::Metadata, check_tracking(element))),
+                b"$client" => drop(errors.record(Phase::Metadata, check_client(element))),
+                b"$audit" => drop(errors.record(Phase::Metadata, check_audit(element))),
+                b"mayBypassWriteBlocking" => drop(errors.record(Phase::Metadata, check_bypass(element))),
+                b"stmtId" if !spec.retryable => {}
+                b"stmtId" => drop(errors.record(Phase::OwnFields, check_statement_id(spec.name, element))),
+                b"$readPreference" => drop(errors.record(Phase::ReadPreference, check_read_preference(element))),
                 b"lsid" | b"txnNumber" | b"autocommit" | b"startTransaction" if is_absent(element) => {}
-                b"lsid" => envelope.session = mistakes.hear(Phase::Session, logical_session(element)).flatten(),
-                b"txnNumber" => envelope.txn_number = mistakes.hear(Phase::Session, long(element)),
-                b"autocommit" => transaction.autocommit = mistakes.hear(Phase::Session, session_flag(element)),
-                b"startTransaction" => transaction.start = mistakes.hear(Phase::Session, session_flag(element)),
+                b"lsid" => envelope.session = errors.record(Phase::Session, logical_session(element)).flatten(),
+                b"txnNumber" => envelope.txn_number = errors.record(Phase::Session, long(element)),
+                b"autocommit" => transaction.autocommit = errors.record(Phase::Session, session_flag(element)),
+                b"startTransaction" => transaction.start = errors.record(Phase::Session, session_flag(element)),
                 b"maxTimeMS" => {
-                    mistakes.hear(Phase::OwnFields, check_time_limit(spec.name, element));
-                    envelope.time_limit = mistakes.hear(Phase::TimeLimit, max_time(element)).flatten();
+                    errors.record(Phase::OwnFields, check_time_limit(spec.name, spec.time_limit, element));
+                    envelope.time_limit = errors.record(Phase::TimeLimit, max_time(element)).flatten();
                 }
-                b"maxTimeMSOpOnly" => drop(mistakes.hear(Phase::Internal, refuse_internal_time_limit())),
-                b"$maxTimeMS" if !reads_as_a_whole => {
-                    mistakes.hear(Phase::Internal, refuse_old_time_limit());
+                b"maxTimeMSOpOnly" => drop(errors.record(Phase::Internal, refuse_internal_time_limit())),
+                b"$maxTimeMS" if !parsed_first => {
+                    errors.record(Phase::Internal, refuse_old_time_limit());
                 }
-                b"help" if !reads_as_a_whole => envelope.asks_for_help = element.value().is_truthy(),
+                b"help" if !parsed_first => envelope.asks_for_help = element.value().is_truthy(),
                 b"comment" => envelope.comment = Some(element),
                 b"readConcern" => envelope.read_concern = Some(element),
                 b"writeConcern" => envelope.write_concern = Some(element),
                 b"apiVersion" | b"apiStrict" | b"apiDeprecationErrors" if is_absent(element) => {}
-                b"apiVersion" => api.version = mistakes.hear(Phase::Api, arguments::string(OF_API, element)),
+                b"apiVersion" => api.version = errors.record(Phase::Api, arguments::string(OF_API, element)),
                 b"apiStrict" | b"apiDeprecationErrors" => {
-                    let flag = mistakes.hear(Phase::Api, arguments::boolean(OF_API, element)).unwrap_or_default();
+                    let flag = errors.record(Phase::Api, arguments::boolean(OF_API, element)).unwrap_or_default();
                     api.has_flags = true;
                     api.strict |= flag && element.key() == "apiStrict";
                 }
                 b"shardVersion" | b"databaseVersion" => {
-                    mistakes.hear(Phase::ShardVersion, check_shard_version(element));
+                    errors.record(Phase::ShardVersion, check_shard_version(element));
                 }
                 _ => envelope.fields.push(element),
             }
         }
-        mistakes.hear(Phase::Api, api.check());
+        errors.record(Phase::Api, api.check());
         if api.strict {
-            mistakes.hear(Phase::Api, strict_api::check(envelope.first.key(), &envelope.fields));
+            errors.record(Phase::Api, stable_api::check(spec, envelope.first.key(), &envelope.fields));
         }
         let in_transaction = transaction.check(envelope.txn_number, spec.in_session);
-        envelope.in_transaction = mistakes.hear(Phase::SessionUse, in_transaction).unwrap_or_default();
+        envelope.in_transaction = errors.record(Phase::SessionUse, in_transaction).unwrap_or_default();
         let database = match (&request.kind, database) {
             (RequestKind::Query { database }, _) => Some(database.as_str()),
             (RequestKind::Msg { .. }, Some(database)) => Some(database),
-            (RequestKind::Msg { .. }, None) => mistakes.hear(Phase::Database, Err(no_database())),
+            (RequestKind::Msg { .. }, None) => errors.record(Phase::Database, Err(no_database())),
         };
         if let Some(database) = database {
             envelope.database = database;
             let phase = if database.contains('.') { Phase::Database } else { Phase::DatabaseName };
-            mistakes.hear(phase, arguments::check_database(database));
+            errors.record(phase, arguments::check_database(database));
         }
     }
 }
@@ -205,7 +209,7 @@ fn refuse_old_time_limit() -> Result<()> {
     Err(Error::new(Code::INVALID_OPTIONS, "no such command option $maxTimeMs; use maxTimeMS instead"))
 }
 
-/// Errors: those of `$db`, which are told of a command that there is not, too.
+/// Checks `$db` for a command that does not exist.
 pub fn check_database_of(body: Doc<'_>) -> Result<()> {
     match body.element("$db").map(database_name).transpose()? {
         Some(database) if database.contains('.') => arguments::check_database(database),
@@ -213,7 +217,7 @@ pub fn check_database_of(body: Doc<'_>) -> Result<()> {
     }
 }
 
-/// The versioned API's parameters. There is one version, and strictness only forbids what it leaves out.
+/// The stable API's parameters. There is one version; strictness forbids what it excludes.
 #[derive(Default)]
 struct Api<'a> {
     version: Option<&'a str>,
@@ -238,7 +242,7 @@ impl Api<'_> {
     }
 }
 
-/// What a statement says of the transaction it is part of.
+/// The fields about the transaction that a command belongs to.
 #[derive(Default)]
 struct TransactionFlags {
     autocommit: Option<bool>,
@@ -246,7 +250,7 @@ struct TransactionFlags {
 }
 
 impl TransactionFlags {
-    /// Whether the command is part of a transaction of several statements. Commands of the handshake have no part in one.
+    /// Returns whether the command belongs to a transaction of several statements. Commands of the handshake must not.
     fn check(&self, number: Option<i64>, in_session: bool) -> Result<bool> {
         if !in_session && self.autocommit.is_some() {
             return Err(Error::new(
@@ -269,7 +273,7 @@ impl TransactionFlags {
     }
 }
 
-/// On whose behalf a router asks.
+/// Checks the users on whose behalf a router sends the command.
 fn check_audit(element: Element<'_>) -> Result<()> {
     const WITHIN: &str = "$audit";
     let Some(audit) = element.value().as_document() else { return Ok(()) };
@@ -284,7 +288,7 @@ fn check_audit(element: Element<'_>) -> Result<()> {
     missing.map_or(Ok(()), |part| Err(arguments::missing_field(WITHIN, part)))
 }
 
-/// Which operation of a router this is one of.
+/// Checks the metadata of the router's operation that the command belongs to.
 fn check_tracking(element: Element<'_>) -> Result<()> {
     let Value::Document(tracking) = element.value() else {
         let found = element.kind.alias();
@@ -305,10 +309,9 @@ fn check_bypass(element: Element<'_>) -> Result<()> {
     Err(Error::new(Code(13111), message))
 }
 
-/// The number of a statement within its session, which commands that write read as a field of their own.
+/// Checks the number of a statement within its session, which commands that write parse among their own fields.
 pub fn check_statement_id(command: &str, element: Element<'_>) -> Result<()> {
-    let writes = matches!(command, "insert" | "update" | "delete" | "findAndModify" | "findandmodify");
-    if !writes || is_absent(element) || element.kind == Kind::Int32 {
+    if is_absent(element) || element.kind == Kind::Int32 {
         return Ok(());
     }
     Err(arguments::wrong_type(command, element, "int"))
@@ -318,7 +321,7 @@ fn session_flag(element: Element<'_>) -> Result<bool> {
     arguments::boolean("OperationSessionInfo", element)
 }
 
-/// What routers send along with a command; it has to be well-formed.
+/// Checks the versions that routers send along with a command: they must be well-formed.
 fn check_shard_version(element: Element<'_>) -> Result<()> {
     let name = element.key();
     let (Value::Document(version) | Value::Array(version)) = element.value() else {
@@ -344,14 +347,14 @@ fn long(element: Element<'_>) -> Result<i64> {
     }
 }
 
-/// The id in an `lsid`: `{id: UUID, …}`.
+/// Reads the id in an `lsid`: `{id: UUID, …}`.
 pub fn logical_session(element: Element<'_>) -> Result<Option<LogicalSessionId>> {
     let lsid = arguments::document("OperationSessionInfo", element)?;
     let mut session = None;
     for field in lsid.elements() {
         match field.key() {
             "id" => session = Some(uuid("OperationSessionInfo.lsid", field)?),
-            // Who the session belongs to: sent between servers.
+            // The session's owner and transaction, sent between servers.
             "uid" | "txnNumber" | "txnUUID" => {}
             other => return Err(unknown_field("OperationSessionInfo.lsid", other)),
         }
@@ -359,7 +362,7 @@ pub fn logical_session(element: Element<'_>) -> Result<Option<LogicalSessionId>>
     session.map(Some).ok_or_else(|| arguments::missing_field("OperationSessionInfo.lsid", "id"))
 }
 
-/// A UUID: binary of subtype 4.
+/// Reads a UUID: binary of subtype 4.
 pub fn uuid(within: &str, element: Element<'_>) -> Result<[u8; 16]> {
     match element.value() {
         Value::Binary { subtype: 4, bytes } => bytes
@@ -386,18 +389,18 @@ fn binary_subtype(subtype: u8) -> &'static str {
     }
 }
 
-/// Two commands read `maxTimeMS` as one of their own fields, with other errors.
-pub fn check_time_limit(command: &str, element: Element<'_>) -> Result<()> {
-    if !matches!(command, "aggregate" | "getMore") || is_absent(element) {
+/// Checks `maxTimeMS` for the commands that parse it among their own fields.
+pub fn check_time_limit(command: &str, field: TimeLimitField, element: Element<'_>) -> Result<()> {
+    if field == TimeLimitField::Shared || is_absent(element) {
         return Ok(());
     }
     match arguments::integer(command, element)? {
-        negative @ ..0 if command == "aggregate" => Err(arguments::below_zero("maxTimeMS", negative)),
+        negative @ ..0 if field == TimeLimitField::NonNegative => Err(arguments::below_zero("maxTimeMS", negative)),
         _ => Ok(()),
     }
 }
 
-/// `maxTimeMS`; zero stands for no limit.
+/// Reads `maxTimeMS`; zero means no limit.
 pub fn max_time(element: Element<'_>) -> Result<Option<Duration>> {
     let name = element.key();
     let milliseconds = match element.value() {

@@ -8,17 +8,18 @@
 mod batch;
 mod describe;
 mod feed;
+pub mod index_bounds;
+pub mod index_filters;
 mod sinks;
+pub mod table_scan;
+pub mod text_indexes;
 mod whole;
 
 pub use batch::Batch;
 pub use sinks::{Visit, for_each, transcode};
 
-use crate::answers::{Origin, Rest};
-use crate::command::foreign::Chain;
-use crate::dispatch::Call;
-use crate::running::Running;
-use crate::table_scan;
+use crate::call::Call;
+use crate::pipeline::joins::Chain;
 use aggregate::Execution;
 use describe::{Describer, in_turn, index_order};
 use document::{Collation, Doc, DocBuf, Value};
@@ -27,11 +28,14 @@ use feed::Feed;
 use query::ReadFields;
 use query::sort::{Sorted, Sorter};
 use query::{Item, ItemBuf, Meta, Needs, Predicate, Projection, Sort};
+use server::cursor::CursorState;
+use server::document_cache::{BatchKey, Continuation};
+use server::operation::OperationContext;
 use sinks::{Sieve, SortSink, StreamSink};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{DocumentStore, Namespace, Plan, Position, Query, ScanEnd};
+use store::{DocumentStore, Namespace, Plan, PlanSummary, Position, Query, ScanEnd};
 use values::spill::Budget;
 
 /// What a blocking stage (sort, group) may hold in memory, as in MongoDB.
@@ -46,7 +50,7 @@ pub fn blocking_bytes_max() -> usize {
 
 /// What to read; the defaults read everything as it is.
 #[derive(Default)]
-pub struct Request<'a> {
+pub struct ReadSpec<'a> {
     pub predicate: Option<Predicate>,
     pub sort: Option<Sort>,
     pub skip: u64,
@@ -64,7 +68,7 @@ pub struct Request<'a> {
     /// The only fields that the predicate and the sort read; `None` for any.
     pub compared: Option<ReadFields>,
     /// What the store keeps of earlier reads is not to be used.
-    pub afresh: bool,
+    pub bypass_row_cache: bool,
 }
 
 /// A read under way.
@@ -99,8 +103,8 @@ pub struct Reader {
     tail: Option<bool>,
     /// What is left of the time the client gave for the whole read (`maxTimeMS`).
     pub time_left: Option<Duration>,
-    /// What the cache keeps its batches by.
-    pub origin: Option<Arc<Origin>>,
+    /// The cache key of its batches, if they are cached.
+    pub batch_key: Option<Arc<BatchKey>>,
 }
 
 /// A pipeline at work.
@@ -128,42 +132,42 @@ enum Source {
 
 impl Reader {
     /// Asks the store for a plan; nothing is read yet.
-    pub async fn open(store: &dyn DocumentStore, namespace: &Namespace, request: Request<'_>) -> Result<Reader> {
-        let predicate = request.predicate.unwrap_or_else(Predicate::everything);
-        let limit = request.limit.map(|limit| limit.saturating_add(request.skip));
-        let sort = request.sort;
+    pub async fn open(store: &dyn DocumentStore, namespace: &Namespace, spec: ReadSpec<'_>) -> Result<Reader> {
+        let predicate = spec.predicate.unwrap_or_else(Predicate::everything);
+        let limit = spec.limit.map(|limit| limit.saturating_add(spec.skip));
+        let sort = spec.sort;
         // No store knows what the order is that metadata gives, nor which documents come first in it.
         let by_fields = sort.as_ref().is_none_or(|sort| sort.needs().is_empty());
         let query = Query {
             predicate: &predicate,
             sort: sort.as_ref().filter(|_| by_fields),
             limit: limit.filter(|_| by_fields),
-            hint: request.hint,
-            fields: request.fields.as_ref().filter(|_| by_fields && request.needs.is_empty()),
+            hint: spec.hint,
+            fields: spec.fields.as_ref().filter(|_| by_fields && spec.needs.is_empty()),
         };
         let plan = store.plan(namespace, query).await?;
         table_scan::check(namespace, &predicate, &*plan)?;
-        if request.afresh {
+        if spec.bypass_row_cache {
             plan.bypass_caches();
         }
-        Ok(Reader::on(plan, predicate, Request { sort, predicate: None, ..request }))
+        Ok(Reader::on(plan, predicate, ReadSpec { sort, predicate: None, ..spec }))
     }
 
     /// Reads on from where another read was, by its plan, which needs no sort and no pipeline here.
-    pub fn resume(rest: &Rest, request: Request<'_>) -> Reader {
-        let mut request = request;
-        let predicate = request.predicate.take().unwrap_or_else(Predicate::everything);
-        let mut reader = Reader::on(rest.plan.clone(), predicate, request);
-        reader.advance(rest);
+    pub fn resume(continuation: &Continuation, spec: ReadSpec<'_>) -> Reader {
+        let mut spec = spec;
+        let predicate = spec.predicate.take().unwrap_or_else(Predicate::everything);
+        let mut reader = Reader::on(continuation.plan.clone(), predicate, spec);
+        reader.advance(continuation);
         reader
     }
 
     /// Puts the read where another one was by the same plan.
-    pub fn advance(&mut self, rest: &Rest) {
+    pub fn advance(&mut self, continuation: &Continuation) {
         if let Source::Scan { position, .. } = &mut self.source {
-            *position = Some(rest.position.clone());
+            *position = Some(continuation.position.clone());
         }
-        (self.skip, self.limit) = (rest.skip, rest.limit);
+        (self.skip, self.limit) = (continuation.skip, continuation.limit);
     }
 
     /// Notes that there is nothing left to read.
@@ -171,15 +175,15 @@ impl Reader {
         self.done = true;
     }
 
-    /// Where the read goes on; `None` where what it has read so far is part of that.
-    pub fn rest(&self) -> Option<Rest> {
+    /// Returns where the read continues; `None` if that depends on more than its position.
+    pub fn continuation(&self) -> Option<Continuation> {
         let streams = self.sort.is_none()
             && self.pipeline.is_none()
             && self.pending.is_none()
             && self.describer.is_none()
             && self.tail.is_none();
         match &self.source {
-            Source::Scan { plan, position: Some(position), exhausted: false } if streams => Some(Rest {
+            Source::Scan { plan, position: Some(position), exhausted: false } if streams => Some(Continuation {
                 plan: plan.clone(),
                 position: position.clone(),
                 skip: self.skip,
@@ -190,54 +194,54 @@ impl Reader {
         }
     }
 
-    fn on(plan: Arc<dyn Plan>, predicate: Predicate, request: Request<'_>) -> Reader {
+    fn on(plan: Arc<dyn Plan>, predicate: Predicate, spec: ReadSpec<'_>) -> Reader {
         let natural_order = plan.natural_order();
-        let mut sort = natural_order.clone().or(request.sort);
-        let limit = request.limit.map(|limit| limit.saturating_add(request.skip));
+        let mut sort = natural_order.clone().or(spec.sort);
+        let limit = spec.limit.map(|limit| limit.saturating_add(spec.skip));
         let by_fields = sort.as_ref().is_none_or(|sort| sort.needs().is_empty());
         let facts = *plan.facts();
-        let needs = sort.as_ref().map_or(request.needs, |sort| request.needs.and(sort.needs()));
+        let needs = sort.as_ref().map_or(spec.needs, |sort| spec.needs.and(sort.needs()));
         let sorted = facts.sorted && by_fields && natural_order.is_none();
         if let Some(near) = predicate.near().filter(|_| sort.as_ref().is_none_or(Sort::is_empty)) {
             sort = Some(Sort::by_distance(near.clone()));
         }
         let by_distance = plan.is_by_distance() && sort.as_ref().is_some_and(Sort::is_by_distance);
-        let index = index_order(&*plan, needs, request.projection.as_ref());
+        let index = index_order(&*plan, needs, spec.projection.as_ref());
         let describer = Describer::new(needs, sort.as_ref().filter(|_| sorted), predicate.near(), index);
         if let Some(sort) = sort.as_mut().filter(|_| needs.contains(Meta::SortKey)) {
             sort.record_keys();
         }
         let predicate = in_turn(&*plan, &predicate).unwrap_or(predicate);
-        let fields = request.fields.filter(|_| describer.is_none());
-        let sieve = request.compared.filter(|_| describer.is_none()).map(Sieve);
+        let fields = spec.fields.filter(|_| describer.is_none());
+        let sieve = spec.compared.filter(|_| describer.is_none()).map(Sieve);
         let in_order = if sort.as_ref().is_some_and(Sort::is_by_distance) { by_distance } else { sorted };
         Reader {
             source: Source::Scan { plan, position: None, exhausted: false },
             residual: (needs.contains(Meta::TextScore) || !facts.exact).then_some(predicate),
             sort: sort.filter(|_| !in_order),
             sort_limit: limit,
-            budget: request.budget.unwrap_or_else(|| blocking_bytes_max().into()),
-            pipeline: request.pipeline.map(|execution| PipelineRun { execution, finished: false }),
-            projection: request.projection,
+            budget: spec.budget.unwrap_or_else(|| blocking_bytes_max().into()),
+            pipeline: spec.pipeline.map(|execution| PipelineRun { execution, finished: false }),
+            projection: spec.projection,
             describer,
             fields,
             sieve,
-            skip: request.skip,
-            limit: request.limit,
+            skip: spec.skip,
+            limit: spec.limit,
             ..Reader::over(VecDeque::new(), None)
         }
     }
 
     /// Follows a capped collection by a plan of [`DocumentStore::tail`].
-    pub fn follow(plan: Arc<dyn Plan>, request: Request<'_>, awaits: bool) -> Reader {
-        let describer = Describer::new(request.needs, None, None, None);
+    pub fn follow(plan: Arc<dyn Plan>, spec: ReadSpec<'_>, awaits: bool) -> Reader {
+        let describer = Describer::new(spec.needs, None, None, None);
         Reader {
             source: Source::Scan { plan, position: None, exhausted: false },
-            residual: request.predicate,
+            residual: spec.predicate,
             describer,
-            projection: request.projection,
-            skip: request.skip,
-            limit: request.limit,
+            projection: spec.projection,
+            skip: spec.skip,
+            limit: spec.limit,
             tail: Some(awaits),
             ..Reader::over(VecDeque::new(), None)
         }
@@ -275,7 +279,7 @@ impl Reader {
             returned: 0,
             tail: None,
             time_left: None,
-            origin: None,
+            batch_key: None,
         }
     }
 
@@ -326,14 +330,14 @@ impl Reader {
 
     /// Reads on until the batch is full or nothing is left.
     pub async fn fill(&mut self, call: &Call<'_>, batch: &mut Batch<'_>) -> Result<()> {
-        let running = call.running;
-        running.check()?;
+        let operation = call.operation;
+        operation.check_interrupt()?;
         let plan = self.plan().cloned();
         let looked = plan.as_deref().map(Plan::examined);
         let before = batch.len();
         let filled = self.fill_on(call, batch).await;
         if let (Some(plan), Some(looked)) = (plan, looked) {
-            running.facts.note(&plan, plan.examined() - looked);
+            operation.stats.record_scan(&plan, plan.examined() - looked);
         }
         filled?;
         self.returned += (batch.len() - before) as u64;
@@ -341,19 +345,24 @@ impl Reader {
     }
 
     async fn fill_on(&mut self, call: &Call<'_>, batch: &mut Batch<'_>) -> Result<()> {
-        let (store, running) = (&*call.worker.store, call.running);
+        let (store, operation) = (&*call.worker.store, call.operation);
         if let Some(sort) = self.sort.take() {
-            running.facts.note_sort();
-            self.sort_everything(sort, store, running).await?;
+            operation.stats.record_sort();
+            self.sort_everything(sort, store, operation).await?;
         }
         if self.pipeline.is_some() {
-            self.fill_from_pipeline(store, running, batch).await
+            self.fill_from_pipeline(store, operation, batch).await
         } else {
             self.fill_from_source(call, batch).await
         }
     }
 
-    async fn sort_everything(&mut self, sort: Sort, store: &dyn DocumentStore, running: &Running) -> Result<()> {
+    async fn sort_everything(
+        &mut self,
+        sort: Sort,
+        store: &dyn DocumentStore,
+        operation: &OperationContext,
+    ) -> Result<()> {
         let limit = self.sort_limit.and_then(|limit| usize::try_from(limit).ok());
         let mut sorter = Sorter::new(sort, limit, self.budget.clone());
         if let Source::Scan { plan, .. } = &self.source {
@@ -364,13 +373,13 @@ impl Reader {
                 // Where all documents are kept there is nothing to tell.
                 sieve: self.sieve.as_ref().filter(|_| limit.is_some() || self.residual.is_some()),
                 fields: self.fields.as_ref(),
-                running,
+                operation,
                 scratch: Vec::new(),
                 trimmed: Vec::new(),
                 examined: &mut self.examined,
                 matched: &mut self.matched,
             };
-            running.within(store.scan(&**plan, None, usize::MAX, &mut sink)).await?;
+            operation.run_interruptible(store.scan(&**plan, None, usize::MAX, &mut sink)).await?;
         }
         self.source = Source::Sorted(Box::new(sorter.finish()?), false);
         self.residual = None;
@@ -378,7 +387,7 @@ impl Reader {
     }
 
     async fn fill_from_source(&mut self, call: &Call<'_>, batch: &mut Batch<'_>) -> Result<()> {
-        let (store, running) = (&*call.worker.store, call.running);
+        let (store, operation) = (&*call.worker.store, call.operation);
         if self.limit == Some(0) {
             self.done = self.tail.is_none();
             return Ok(());
@@ -398,12 +407,12 @@ impl Reader {
                     skip: &mut self.skip,
                     limit: &mut self.limit,
                     batch,
-                    running,
+                    operation,
                     scratch: Vec::new(),
                     examined: &mut self.examined,
                     matched: &mut self.matched,
                 };
-                match running.within(store.scan(&**plan, position.as_ref(), wanted, &mut sink)).await? {
+                match operation.run_interruptible(store.scan(&**plan, position.as_ref(), wanted, &mut sink)).await? {
                     ScanEnd::Exhausted => *exhausted = true,
                     ScanEnd::Stopped(reached) => *position = Some(reached),
                 }
@@ -411,7 +420,7 @@ impl Reader {
             }
             Source::List(documents) => {
                 while let Some(document) = documents.pop_front() {
-                    running.tick()?;
+                    operation.tick()?;
                     if self.skip > 0 {
                         self.skip -= 1;
                         continue;
@@ -430,7 +439,7 @@ impl Reader {
             Source::Sorted(sorted, over) => {
                 // What was sorted is read to its end before it is known to be over, as a scan is.
                 while !batch.is_full() && self.limit != Some(0) {
-                    running.tick()?;
+                    operation.tick()?;
                     if self.skip > 0 && self.pending.is_none() {
                         self.skip -= 1;
                         *over = sorted.next_with(|_| ())?.is_none();
@@ -468,11 +477,11 @@ impl Reader {
     async fn fill_from_pipeline(
         &mut self,
         store: &dyn DocumentStore,
-        running: &Running,
+        operation: &OperationContext,
         batch: &mut Batch<'_>,
     ) -> Result<()> {
         loop {
-            if !self.drain_pipeline(running, batch)? {
+            if !self.drain_pipeline(operation, batch)? {
                 return Ok(());
             }
             let counts = self.counts();
@@ -482,8 +491,8 @@ impl Reader {
                     self.done = true;
                     return Ok(());
                 }
-                pipeline.finished = pipeline.execution.advance(batch.room(), &mut running.pacer())?;
-                running.breathe().await;
+                pipeline.finished = pipeline.execution.advance(batch.room(), &mut operation.pacer())?;
+                operation.yield_if_due().await;
                 continue;
             }
             let wanted = batch.room();
@@ -493,7 +502,7 @@ impl Reader {
             }
             if counts
                 && let Source::Scan { plan, exhausted, .. } = &mut self.source
-                && let Some(number) = running.within(store.count(&**plan, None)).await?
+                && let Some(number) = operation.run_interruptible(store.count(&**plan, None)).await?
             {
                 pipeline.execution.push_count(number)?;
                 self.matched += number;
@@ -504,13 +513,13 @@ impl Reader {
                 && self.limit.is_none()
                 && self.describer.is_none()
                 && let Some(size) = pipeline.execution.sample_size().filter(|size| *size > 0)
-                && let Some(chosen) = running.within(store.sample(&**plan, size)).await?
+                && let Some(chosen) = operation.run_interruptible(store.sample(&**plan, size)).await?
             {
                 *exhausted = true;
                 self.matched += chosen.len() as u64;
                 self.examined += chosen.len() as u64;
                 for document in &chosen {
-                    running.tick()?;
+                    operation.tick()?;
                     pipeline.execution.push(document.as_doc())?;
                 }
                 continue;
@@ -524,21 +533,21 @@ impl Reader {
                 examined: &mut self.examined,
                 matched: &mut self.matched,
                 wanted,
-                running,
+                operation,
             };
             if let Err(failure) = feed.run(&mut self.source, store).await {
                 // Whoever reads ahead may find that what came before is enough.
-                self.drain_pipeline(running, batch)?;
+                self.drain_pipeline(operation, batch)?;
                 return Err(failure);
             }
         }
     }
 
     /// Takes results out of the pipeline; false when the batch is full.
-    fn drain_pipeline(&mut self, running: &Running, batch: &mut Batch<'_>) -> Result<bool> {
+    fn drain_pipeline(&mut self, operation: &OperationContext, batch: &mut Batch<'_>) -> Result<bool> {
         let Some(pipeline) = &mut self.pipeline else { return Ok(false) };
         while !batch.is_full() {
-            running.tick()?;
+            operation.tick()?;
             let Some(document) = self.pending.take().or_else(|| pipeline.execution.pop_item()) else { return Ok(true) };
             batch.check_size(document.as_doc())?;
             if !batch.push(document.as_item()) {
@@ -555,7 +564,7 @@ impl Reader {
 /// Takes what comes out of a chain; true at its end.
 async fn fill_from_chain(chain: &mut Chain, call: &Call<'_>, batch: &mut Batch<'_>) -> Result<bool> {
     while !batch.is_full() {
-        call.running.tick()?;
+        call.operation.tick()?;
         let Some(document) = chain.pop() else {
             if chain.is_over() {
                 break;
@@ -576,6 +585,24 @@ async fn fill_from_chain(chain: &mut Chain, call: &Call<'_>, batch: &mut Batch<'
 fn push_projected(item: Item<'_>, projection: Option<&Projection>, batch: &mut Batch<'_>) -> Result<bool> {
     let Some(projection) = projection else { return Ok(batch.push(item)) };
     batch.push_with(|out| projection.apply(item, out))
+}
+
+impl CursorState for Reader {
+    fn plan_summary(&self) -> PlanSummary {
+        self.plan().map(|plan| plan.summary()).unwrap_or_default()
+    }
+
+    fn returned(&self) -> u64 {
+        self.returned
+    }
+
+    fn is_tailable(&self) -> bool {
+        self.is_tail()
+    }
+
+    fn awaits_data(&self) -> bool {
+        self.awaits()
+    }
 }
 
 impl Source {

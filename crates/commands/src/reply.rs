@@ -1,8 +1,8 @@
 //! Replies that several commands have in common. Errors become replies here, in this place alone.
 
-use crate::command::find::keep_cursor;
-use crate::command::options;
-use crate::dispatch::Call;
+use crate::arguments::options;
+use crate::call::Call;
+use crate::command::crud::find::open_cursor;
 use crate::read::{Batch, Reader};
 use document::{ArrayWriter, Doc, DocBuf, DocWriter, Kind};
 use error::{Code, Error, Result};
@@ -91,7 +91,7 @@ pub async fn write_list_cursor(
         let mut batch = Batch::begin(&mut cursor, "firstBatch", documents_max);
         reader.fill(call, &mut batch).await?;
     }
-    let id = if reader.is_done() { 0 } else { keep_cursor(call, &namespace, reader, false, &cursor)? };
+    let id = if reader.is_done() { 0 } else { open_cursor(call, &namespace, reader, false, &cursor)? };
     cursor.append("id", id);
     append_namespace(&mut cursor, &namespace);
     Ok(())

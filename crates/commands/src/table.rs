@@ -1,62 +1,73 @@
-//! The facts about each command, in one table. Dispatch, `listCommands`, the statistics and the reference page come from it.
+//! The table of facts about each command. Dispatch, `listCommands`, the statistics and the reference page are made from it.
+//!
+//! The entries are beside the commands: each folder under `command/` has a table of its own, in its module file.
 
-macro_rules! waiting {
-    ($handler:path) => {
-        Handler::Waiting(|call, reply| Box::pin($handler(call, reply)))
-    };
-}
-
-macro_rules! immediate {
-    ($handler:path) => {
-        Handler::Immediate($handler)
-    };
-}
-
-mod definitions;
-mod documents;
 pub mod fields;
-mod lookup;
-mod operations;
+pub mod lookup;
 #[cfg(test)]
 mod reference;
-mod spec;
+pub mod spec;
 #[cfg(test)]
 mod tests;
 
-pub use lookup::{find, only_reads};
-pub use spec::{Access, AtOnce, Handler, Spec, WaitingHandler};
+use crate::command::{admin, aggregate, catalog, crud, indexes, refused, sessions, users};
+use lookup::CommandTable;
+use spec::Spec;
+use std::sync::LazyLock;
 
-/// The commands, by name.
-pub static COMMANDS: &[Spec] = &ALL;
+/// The tables of all folders, each sorted by name.
+const TABLES: [&[Spec]; 8] = [
+    crud::COMMANDS,
+    aggregate::COMMANDS,
+    catalog::COMMANDS,
+    indexes::COMMANDS,
+    sessions::COMMANDS,
+    users::COMMANDS,
+    admin::COMMANDS,
+    refused::COMMANDS,
+];
 
-static ALL: [Spec; COUNT] = merged([documents::COMMANDS, definitions::COMMANDS, operations::COMMANDS]);
+/// The commands, sorted by name.
+static ALL: [Spec; COUNT] = merged();
 
-const COUNT: usize = documents::COMMANDS.len() + definitions::COMMANDS.len() + operations::COMMANDS.len();
+/// The number of commands.
+pub const COUNT: usize = {
+    let (mut count, mut table) = (0, 0);
+    while table < TABLES.len() {
+        count += TABLES[table].len();
+        table += 1;
+    }
+    count
+};
 
-/// Tables that are each in order as one that is.
-const fn merged<const TABLES: usize>(tables: [&[Spec]; TABLES]) -> [Spec; COUNT] {
+/// The table of all commands.
+pub static COMMANDS: LazyLock<CommandTable> = LazyLock::new(|| CommandTable::new(&ALL));
+
+/// Merges the sorted tables.
+const fn merged() -> [Spec; COUNT] {
     let mut all = [spec::NOTHING; COUNT];
-    let mut taken = [0; TABLES];
+    let mut taken = [0; TABLES.len()];
     let mut at = 0;
     while at < COUNT {
-        let mut first = TABLES;
+        let mut first = TABLES.len();
         let mut table = 0;
-        while table < TABLES {
-            let is_over = taken[table] == tables[table].len();
-            if !is_over && (first == TABLES || comes_before(&tables[table][taken[table]], &tables[first][taken[first]]))
+        while table < TABLES.len() {
+            let is_over = taken[table] == TABLES[table].len();
+            if !is_over
+                && (first == TABLES.len() || comes_before(&TABLES[table][taken[table]], &TABLES[first][taken[first]]))
             {
                 first = table;
             }
             table += 1;
         }
-        all[at] = tables[first][taken[first]];
+        all[at] = TABLES[first][taken[first]];
         taken[first] += 1;
         at += 1;
     }
     all
 }
 
-/// By name, in which capitals do not matter. What the standard library has for that cannot be asked before the program runs.
+/// Compares by name, ignoring case. The functions of the standard library for that are not `const`.
 const fn comes_before(one: &Spec, other: &Spec) -> bool {
     let (one, other) = (one.name.as_bytes(), other.name.as_bytes());
     let mut at = 0;

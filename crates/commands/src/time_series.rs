@@ -11,8 +11,9 @@ pub mod options;
 pub mod reading;
 pub mod writing;
 
-use crate::command::{view_definitions, views};
-use crate::dispatch::Call;
+use crate::call::Call;
+use crate::views;
+use crate::views::definitions;
 use aggregate::UNPACK_BUCKET;
 use document::{Doc, Value};
 use error::{Code, Error, Result};
@@ -65,8 +66,8 @@ pub async fn find(call: &Call<'_>, namespace: &Namespace) -> Result<Option<Serie
     Ok(definition.and_then(|definition| Series::of(&namespace.database, definition.as_doc())))
 }
 
-/// The error with what it says of a view that is none, but a time-series collection.
-pub async fn named(call: &Call<'_>, error: Error) -> Error {
+/// Replaces "view" in an error by "time-series collection", if the namespace in it is one.
+pub async fn name_in_error(call: &Call<'_>, error: Error) -> Error {
     const IS_VIEW: &str = " is a view, not a collection";
     let Some((before, name)) =
         error.message().strip_suffix(IS_VIEW).and_then(|message| message.rsplit_once("Namespace "))
@@ -99,7 +100,7 @@ pub async fn create(call: &Call<'_>, namespace: &Namespace, options: &Options<'_
     let kept = options.of_buckets(others);
     store.create_collection(&buckets, kept.as_doc()).await?;
     let stages = options.stages();
-    let created = view_definitions::create(call, namespace, &name, stages.as_doc(), others.collation).await;
+    let created = definitions::create(call, namespace, &name, stages.as_doc(), others.collation).await;
     if created.is_err() {
         // The error that stopped it is the one to tell.
         drop(store.drop_collection(&buckets).await);
@@ -110,7 +111,7 @@ pub async fn create(call: &Call<'_>, namespace: &Namespace, options: &Options<'_
 /// Lets the view know of another granularity.
 pub async fn widen(call: &Call<'_>, namespace: &Namespace, series: &Series, granularity: Granularity) -> Result<()> {
     let options = Options::new(&series.time_field, series.meta_field.as_deref(), granularity);
-    view_definitions::modify(call, namespace, &series.buckets.collection, options.stages().as_doc()).await
+    definitions::modify(call, namespace, &series.buckets.collection, options.stages().as_doc()).await
 }
 
 /// The name of the time-series collection that a collection of buckets belongs to.

@@ -6,12 +6,12 @@
 //! far enough back; documents without a date stay, and so do those that a partial index leaves out.
 
 use crate::arguments::number_to_i64;
-use crate::clock;
-use crate::command::time_series::OPTION;
-use crate::server::{Server, Worker};
+use crate::time_series::OPTION;
 use document::{Doc, DocBuf, DocWriter, Value};
 use error::Result;
 use query::{Context, Predicate};
+use server::clock;
+use server::{Server, Worker};
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -21,12 +21,12 @@ use store::{DeleteStatement, IndexSpec, Namespace, ReturnImage, Statements, Writ
 
 /// Deletes expired documents for as long as it is polled. To be run on every worker; all but one return at once.
 pub async fn run(worker: Rc<Worker>) {
-    if !worker.server.claim_expiry() {
+    if !worker.server.claim_ttl_monitor() {
         return;
     }
     loop {
         sleep(&worker.server).await;
-        if !worker.server.parameters.expiry_enabled.load(Relaxed) || worker.server.write_lock.is_locked() {
+        if !worker.server.parameters.ttl_monitor_enabled.load(Relaxed) || worker.server.write_lock.is_locked() {
             continue;
         }
         match expire(&worker, clock::now_ms()).await {
@@ -43,7 +43,7 @@ async fn sleep(server: &Server) {
     const LOOKS_AGAIN: Duration = Duration::from_secs(1);
     let began = Instant::now();
     loop {
-        let seconds = server.parameters.expiry_sleep_seconds.load(Relaxed);
+        let seconds = server.parameters.ttl_monitor_sleep_seconds.load(Relaxed);
         let left = Duration::from_secs(seconds.unsigned_abs()).saturating_sub(began.elapsed());
         if left.is_zero() {
             return;

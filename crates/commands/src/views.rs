@@ -2,12 +2,17 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/core/views/>
 
-use crate::command::options;
-use crate::command::time_series::{self, reading};
-use crate::command::{aggregate, count, distinct, find};
-use crate::dispatch::Call;
+pub mod definitions;
+mod graph;
+
+use crate::arguments::options;
+use crate::call::Call;
+use crate::command::aggregate::aggregate_command;
+use crate::command::crud::{count, distinct, find};
+use crate::read::text_indexes;
 use crate::read::{Reader, Visit, for_each};
-use crate::text_indexes;
+use crate::time_series;
+use crate::time_series::reading;
 use cache::NotCached;
 use document::{ArrayWriter, Collation, Doc, DocBuf, Value};
 use error::{Code, Error, Result};
@@ -84,7 +89,7 @@ async fn read_definitions(call: &Call<'_>, database: &str, filter: Doc<'_>) -> R
     let namespace = views::definitions(database);
     let plan = store.plan(&namespace, Query::of(&predicate)).await?;
     let mut found = Vec::new();
-    for_each(store, &plan, &predicate, true, call.running, |document| {
+    for_each(store, &plan, &predicate, true, call.operation, |document| {
         found.push(document.to_owned());
         Ok(Visit::Continue)
     })
@@ -104,11 +109,11 @@ pub async fn refuse(call: &Call<'_>, namespace: &Namespace) -> Result<()> {
 pub fn open<'a>(
     call: &'a Call<'_>,
     namespace: &'a Namespace,
-    arguments: &'a aggregate::Arguments<'a>,
+    arguments: &'a aggregate_command::Arguments<'a>,
     context: &'a Context,
 ) -> LocalBoxFuture<'a, Result<Reader>> {
     Box::pin(async move {
-        call.depends.refuse(NotCached::NotACollection);
+        call.dependencies.refuse(NotCached::NotACollection);
         let view = resolve(call, namespace).await?;
         view.check_collation(options::given_collation(arguments.collation)?.as_ref())?;
         let mut pipeline = view.followed_by(arguments.pipeline);
@@ -121,10 +126,10 @@ pub fn open<'a>(
             hint = key.map(|key| reading::hint(key, &series));
         }
         let hint = hint.as_ref().map(|hint| Value::Document(hint.as_doc())).or(arguments.hint);
-        let arguments = aggregate::Arguments { pipeline: pipeline.as_doc(), hint, ..arguments.clone() };
+        let arguments = aggregate_command::Arguments { pipeline: pipeline.as_doc(), hint, ..arguments.clone() };
         let text_indexes = text_indexes::of_pipeline(call.worker, &view.base, pipeline.as_doc()).await?;
         let context = Context { text_indexes, collation: view.collation, ..context.clone() };
-        aggregate::open(call, &view.base, &arguments, &context).await
+        aggregate_command::open(call, &view.base, &arguments, &context).await
     })
 }
 
@@ -132,7 +137,7 @@ pub fn open<'a>(
 pub async fn open_find(call: &Call<'_>, namespace: &Namespace, find: &find::Arguments<'_>) -> Result<Reader> {
     let (pipeline, natural) = find_pipeline(find)?;
     let hint = natural.as_ref().map(|natural| Value::Document(natural.as_doc())).or(find.hint);
-    let arguments = aggregate::Arguments {
+    let arguments = aggregate_command::Arguments {
         pipeline: pipeline.as_doc(),
         hint,
         variables: find.variables,
@@ -189,7 +194,7 @@ pub fn find_pipeline(find: &find::Arguments<'_>) -> Result<(DocBuf, Option<DocBu
 /// Counts a view's documents.
 pub async fn count(call: &Call<'_>, namespace: &Namespace, count: &count::Arguments<'_>) -> Result<u64> {
     let pipeline = count_pipeline(count);
-    let arguments = aggregate::Arguments {
+    let arguments = aggregate_command::Arguments {
         pipeline: pipeline.as_doc(),
         hint: count.hint,
         collation: count.collation,
@@ -228,7 +233,7 @@ pub async fn distinct(
     visit: impl FnMut(Doc<'_>) -> Result<()>,
 ) -> Result<()> {
     let pipeline = distinct_pipeline(distinct);
-    let arguments = aggregate::Arguments {
+    let arguments = aggregate_command::Arguments {
         pipeline: pipeline.as_doc(),
         hint: distinct.hint,
         collation: distinct.collation,

@@ -3,8 +3,10 @@
 //! A statement that cannot be parsed is a statement that fails: it takes its place among the outcomes, without the store having
 //! seen it. [`carry_out`] puts the two together again.
 
-use crate::dispatch::Call;
-use crate::table_scan;
+pub mod statements;
+
+use crate::call::Call;
+use crate::read::table_scan;
 use document::ValueBuf;
 use error::{Error, Result};
 use store::{
@@ -155,7 +157,7 @@ pub async fn carry_out<S: Statement>(
 /// over.
 pub async fn write(call: &Call<'_>, batch: WriteBatch) -> Result<BatchOutcome> {
     let progress = batch.progress.clone();
-    call.running.stopping(&progress, call.worker.store.write(batch)).await
+    call.operation.run_stoppable(&progress, call.worker.store.write(batch)).await
 }
 
 /// Whether it turned out that what was to be written to is a view, as time-series collections are.
@@ -169,11 +171,11 @@ pub fn met_view(outcomes: &Result<Outcomes>) -> bool {
 
 /// Tells the profiler how each statement has gone; the log, how all of them have.
 fn note_written(call: &Call<'_>, outcome: &BatchOutcome) {
-    let facts = &call.running.facts;
-    outcome.access.iter().for_each(|access| facts.note_write(access));
-    if call.worker.server.profiling.is_attentive() {
+    let stats = &call.operation.stats;
+    outcome.access.iter().for_each(|looked| stats.record_write(looked));
+    if call.worker.server.profiling.records_fast_operations() {
         let statements = outcome.statements.iter().zip(&outcome.access);
-        facts.keep_statements(statements.map(|(done, access)| (done.clone(), access.clone())));
+        stats.record_statements(statements.map(|(done, looked)| (done.clone(), looked.clone())));
     }
 }
 

@@ -8,7 +8,7 @@
 //! message to arrive is admitted first: if it were the first, a client would wait for all messages
 //! before it that are never finished.
 
-use commands::shortage;
+use server::memory_pressure;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -72,9 +72,9 @@ impl Admission {
     pub async fn admit(&self, bytes: usize, timeout: Duration) -> Option<Reservation<'_>> {
         let until = Instant::now() + timeout;
         let reservation = self.reserve(bytes.min(self.bytes_max), until).await?;
-        if !shortage::leaves(bytes) {
+        if !memory_pressure::has_room_for(bytes) {
             let _short = ShortOfMemory::new(self);
-            while !shortage::leaves(bytes) {
+            while !memory_pressure::has_room_for(bytes) {
                 if Instant::now() >= until {
                     return None;
                 }

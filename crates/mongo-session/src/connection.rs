@@ -4,11 +4,11 @@ use crate::SessionWorker;
 use crate::admission::SMALL_BYTES;
 use crate::respond::{AtOnce, respond, respond_at_once};
 use bytes::BytesMut;
-use commands::{ClientSession, shortage};
 use mongo_wire::DecodeError;
 use selkie_runtime::busy_poll::{Awaited, BusyPoll, Expectation};
 use selkie_runtime::connection::Life;
 use selkie_runtime::{Connection, Stream};
+use server::{ClientSession, memory_pressure};
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -151,7 +151,7 @@ impl Conversation {
             biased;
             done = &mut work => done,
             () = self.stream.hung_up() => loop {
-                self.worker().commands.stop_reads_of(self.session.connection_id);
+                commands::stop_reads_of(&self.worker().commands, self.session.connection_id);
                 // One request may be several operations, one after the other.
                 tokio::select! {
                     biased;
@@ -254,7 +254,7 @@ impl Conversation {
                 return Ok(writable?);
             }
             let waited = waiting_since.elapsed();
-            if waited >= worker.timeouts.stalled || waited >= UNREAD_MAX_WHEN_SHORT && shortage::is_there() {
+            if waited >= worker.timeouts.stalled || waited >= UNREAD_MAX_WHEN_SHORT && memory_pressure::is_high() {
                 return Err(Broken::Unread(waited));
             }
         }

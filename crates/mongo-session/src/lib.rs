@@ -16,11 +16,11 @@ mod respond;
 
 use admission::Admission;
 use buffers::Buffers;
-use commands::Server;
 use malformed_log::MalformedLog;
 use mongo_wire::Codecs;
 use selkie_runtime::zero_copy::splice::Pipes;
 use selkie_runtime::{Connection, Service, WorkerService};
+use server::Server;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
@@ -53,7 +53,7 @@ impl Default for Timeouts {
 
 impl MongoService {
     pub fn new(server: Arc<Server>) -> Self {
-        let admission = Arc::new(Admission::new(commands::shortage::process_bytes_max()));
+        let admission = Arc::new(Admission::new(server::memory_pressure::process_bytes_max()));
         MongoService { server, housekeeping: || {}, timeouts: Timeouts::default(), admission }
     }
 
@@ -70,7 +70,7 @@ impl MongoService {
 
 /// State shared by the connections of one worker. It never leaves the worker's thread.
 pub struct SessionWorker {
-    commands: Rc<commands::Worker>,
+    commands: Rc<server::Worker>,
     buffers: Buffers,
     pipes: Pipes,
     codecs: RefCell<Codecs>,
@@ -91,9 +91,9 @@ impl SessionWorker {
 
 impl Service for MongoService {
     fn open(&self, _worker: usize) -> Result<Rc<dyn WorkerService>, String> {
-        let commands = commands::Worker::open(self.server.clone()).map_err(|error| error.message().to_owned())?;
-        tokio::task::spawn_local(commands::time_to_live::run(commands.clone()));
-        tokio::task::spawn_local(commands::profiling::run(commands.clone()));
+        let commands = server::Worker::open(self.server.clone()).map_err(|error| error.message().to_owned())?;
+        tokio::task::spawn_local(commands::ttl_monitor::run(commands.clone()));
+        tokio::task::spawn_local(server::profiling::run(commands.clone()));
         Ok(Rc::new(SessionWorker {
             commands,
             buffers: Buffers::default(),
@@ -121,6 +121,6 @@ impl WorkerService for SessionWorker {
         self.buffers.trim();
         (self.housekeeping)();
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.commands.sweep(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX));
+        self.commands.expire_idle(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX));
     }
 }

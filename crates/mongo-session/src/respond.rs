@@ -2,11 +2,12 @@
 
 use crate::connection::{Broken, Conversation};
 use bytes::Bytes;
-use commands::answers::Body;
-use commands::{Disposition, shortage};
+use commands::{Disposition, ImmediateOutcome};
 use document::DocWriter;
 use mongo_wire::{Message, Refused, ReplyFormat, ReplyTo, Request, op_compressed};
 use selkie_runtime::zero_copy::splice::SplicedMessage;
+use server::document_cache::ReplyBody;
+use server::memory_pressure;
 use std::io::{self, ErrorKind, IoSlice};
 
 /// The outcome of answering a request without waiting.
@@ -33,21 +34,21 @@ pub(crate) fn respond_at_once(conversation: &Conversation, message: Message) -> 
     };
     let worker = conversation.worker();
     let reply_to = request.reply_to();
-    if reply_to.compressor.is_some() || request.is_silent() || shortage::delays(&request) {
+    if reply_to.compressor.is_some() || request.is_silent() || commands::must_wait_for_memory(&request) {
         return Ok(AtOnce::MayWait(Message::Request(request)));
     }
     let mut reply = worker.buffers.take_reply();
     let start = reply_to.begin(&mut reply);
-    let mut unsent = match commands::run_at_once(&worker.commands, &conversation.session, &request, &mut reply) {
-        commands::AtOnce::No => {
+    let mut unsent = match commands::run_immediately(&worker.commands, &conversation.session, &request, &mut reply) {
+        ImmediateOutcome::MayWait => {
             worker.buffers.give_reply(reply);
             return Ok(AtOnce::MayWait(Message::Request(request)));
         }
-        commands::AtOnce::Written => {
+        ImmediateOutcome::Written => {
             reply_to.finish(&mut reply, start, worker.reply_id(), false);
             Unsent::Copied { header: reply, body: Bytes::new(), trailer: Vec::new(), sent: 0 }
         }
-        commands::AtOnce::Cached { body, end: mut trailer } => {
+        ImmediateOutcome::Cached { body, end: mut trailer } => {
             let checksum = reply_to.finish_around(&mut reply, start, worker.reply_id(), [&body, &trailer]);
             trailer.extend(checksum.into_iter().flatten());
             Unsent::cached(conversation, reply, body, trailer)
@@ -61,10 +62,10 @@ pub(crate) fn respond_at_once(conversation: &Conversation, message: Message) -> 
 }
 
 impl Unsent {
-    fn cached(conversation: &Conversation, header: Vec<u8>, body: Body, trailer: Vec<u8>) -> Unsent {
+    fn cached(conversation: &Conversation, header: Vec<u8>, body: ReplyBody, trailer: Vec<u8>) -> Unsent {
         let begun = match &body {
-            Body::Paged(pages) => conversation.worker().pipes.begin(&conversation.stream, header, pages, trailer),
-            Body::Bytes(_) => Err((header, trailer)),
+            ReplyBody::Paged(pages) => conversation.worker().pipes.begin(&conversation.stream, header, pages, trailer),
+            ReplyBody::Bytes(_) => Err((header, trailer)),
         };
         match begun {
             Ok(spliced) => Unsent::Spliced(spliced),
@@ -167,7 +168,7 @@ async fn run(conversation: &Conversation, mut request: Request) -> Result<(), Br
         }
         worker.buffers.give_reply(reply);
         if let (Err(_), Some(body)) = (&sent, &again) {
-            worker.commands.give_up(body.as_doc());
+            worker.commands.close_exhaust_cursor(body.as_doc());
         }
         sent?;
         match again {
@@ -179,7 +180,7 @@ async fn run(conversation: &Conversation, mut request: Request) -> Result<(), Br
 
 /// Delays a request while memory is short. Fails if that takes too long.
 async fn wait_for_memory(request: &Request) -> Result<(), error::Error> {
-    if shortage::delays(request) { Box::pin(shortage::wait()).await } else { Ok(()) }
+    if commands::must_wait_for_memory(request) { Box::pin(memory_pressure::wait()).await } else { Ok(()) }
 }
 
 async fn refuse(conversation: &Conversation, refused: Refused) -> Result<(), Broken> {

@@ -33,9 +33,9 @@ pub use setting::{ConfigError, Origin};
 pub use store::{MariaDb, Store};
 pub use written::Written;
 
-use commands::Topology;
 use mongo_wire::Compressor;
 use selkie_runtime::{ListenAddress, busy_poll};
+use server::Topology;
 use setting::value;
 use std::time::Duration;
 

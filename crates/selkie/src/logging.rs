@@ -17,7 +17,7 @@ pub fn start(filter: &str) {
     if subscriber.try_init().is_err() {
         eprintln!("selkie: logging was begun twice");
     }
-    commands::log_level::on_change(move |level| {
+    server::log_level::on_change(move |level| {
         if let Err(error) = handle.reload(of_level(&configured, level)) {
             tracing::warn!(%error, "the log level stays as it was");
         }
@@ -50,7 +50,7 @@ impl<'w> MakeWriter<'w> for Tee {
 /// The formatter writes one line per call.
 impl Write for Tee {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        commands::log_lines::recent().write_all(line)?;
+        server::log_lines::recent().write_all(line)?;
         io::stderr().write_all(line)?;
         Ok(line.len())
     }

@@ -11,10 +11,10 @@ pub use summary::Summary;
 
 use crate::config::{Config, Listener, Protocol};
 use caches::Caches;
-use commands::Server;
 use mongo_session::{MongoService, Timeouts};
 use selkie_runtime::process::Listening;
 use selkie_runtime::{ListenAddress, Options, Service};
+use server::Server;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,7 +44,12 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     let external_writes = external_writes::follow(&config, &caches, definitions.as_ref())?;
 
     let sql = sql_clients::service(&config, &caches, definitions)?;
-    let server = Server::new(server_settings::settings(&config), engine.clone(), caches.connect(&config, &*engine));
+    let server = Server::new(
+        server_settings::settings(&config),
+        engine.clone(),
+        caches.connect(&config, &*engine),
+        commands::table::COUNT,
+    );
     let timeouts = Timeouts { stalled: config.limits.stalled, idle: config.limits.idle };
     let mongo = MongoService::new(server).with_housekeeping(crate::memory::give_back).with_timeouts(timeouts);
     let services = services(&config, Arc::new(mongo), sql);
@@ -80,7 +85,7 @@ fn warn_of_open_listeners(config: &Config) {
         let warning =
             format!("There is no authentication: every client that reaches {address} may read and write everything");
         tracing::warn!("{warning}");
-        commands::log_lines::recent().push_startup_warning(&warning);
+        server::log_lines::recent().push_startup_warning(&warning);
     }
 }
 

@@ -1,8 +1,8 @@
-//! Wall-clock time, in the unit documents keep it in.
+//! Wall-clock time, in the unit in which documents store it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Milliseconds since 1970-01-01 UTC.
+/// Returns the milliseconds since 1970-01-01 UTC.
 pub fn now_ms() -> i64 {
     match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(since) => since.as_millis() as i64,
@@ -10,12 +10,12 @@ pub fn now_ms() -> i64 {
     }
 }
 
-/// Seconds since 1970-01-01 UTC, as ObjectIds and timestamps hold them.
+/// Returns the seconds since 1970-01-01 UTC, as ObjectIds and timestamps hold them.
 pub fn now_seconds() -> u32 {
     (now_ms() / 1000) as u32
 }
 
-/// A moment as `2026-11-20T19:03:06.857+00:00`.
+/// Returns a moment as `2026-11-20T19:03:06.857+00:00`.
 pub fn rfc3339(moment_ms: i64) -> String {
     let (days, day_ms) = (moment_ms.div_euclid(86_400_000), moment_ms.rem_euclid(86_400_000));
     let (year, month, day) = civil(days);
@@ -24,7 +24,8 @@ pub fn rfc3339(moment_ms: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}+00:00")
 }
 
-/// Year, month and day of a day counted from 1970-01-01. Years are counted from March, so that a leap day is a year's last.
+/// Returns year, month and day of a day counted from 1970-01-01. Years begin in March here, so that a leap day is the
+/// last day of its year.
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -40,7 +41,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn moments_are_spelled() {
+    fn moments_are_formatted() {
         for (moment_ms, text) in [
             (0, "1970-01-01T00:00:00.000+00:00"),
             (-1, "1969-12-31T23:59:59.999+00:00"),

@@ -1,19 +1,19 @@
 //! Cursors: reads that outlive their first batch.
 //!
-//! The registry belongs to the process, so that any worker may continue a cursor; it is split into shards, and only commands
-//! whose cursor outlives its first batch touch it. A cursor in use is checked out: its state is with the command that
-//! uses it, its entry stays behind, so that killing it is noticed when it is checked in.
+//! The registry belongs to the process, so that any worker may continue a cursor. It is split into shards, and only
+//! commands whose cursor outlives its first batch touch it. A cursor in use is checked out: the command that uses it owns
+//! its state, and its entry stays in the registry, so that a kill is noticed when the cursor is checked in.
 
 mod quota;
 
-pub use quota::{Charge, CursorLimits, Holder};
+pub use quota::{Charge, CursorLimits, QuotaHolder};
 
 use crate::logical_session::LogicalSessionId;
-use crate::read::Reader;
 use document::Doc;
 use error::{Code, Error, Result};
 use hashbrown::HashMap;
 use quota::Quotas;
+use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -21,33 +21,41 @@ use store::{Namespace, PlanSummary};
 
 const SHARDS: usize = 64;
 
-/// Whom a cursor belongs to: what a later command must agree with to use it.
+/// The namespace and session of a cursor, which a command that uses it must match.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owner {
+pub struct CursorOwner {
     pub namespace: Namespace,
     pub session: Option<LogicalSessionId>,
 }
 
+/// The read behind a cursor, as far as the registry and `$currentOp` know it.
+pub trait CursorState: Any + Send {
+    fn plan_summary(&self) -> PlanSummary;
+    /// Returns the number of documents returned so far.
+    fn returned(&self) -> u64;
+    fn is_tailable(&self) -> bool;
+    fn awaits_data(&self) -> bool;
+}
+
 /// The process's open cursors.
-pub struct Cursors {
+pub struct CursorRegistry {
     shards: [Mutex<HashMap<i64, Entry, ahash::RandomState>>; SHARDS],
     open: AtomicI64,
     quotas: Arc<Quotas>,
 }
 
 struct Entry {
-    owner: Owner,
+    owner: CursorOwner,
     charge: Charge,
     /// `None` while checked out.
-    reader: Option<Box<Reader>>,
-    /// What `$currentOp` shows of it.
-    history: History,
+    state: Option<Box<dyn CursorState>>,
+    history: CursorHistory,
     last_use_ms: i64,
     no_timeout: bool,
-    /// Whether it was killed while checked out; the command that uses it looks at this.
+    /// Whether it was killed while checked out; the command that uses it checks this.
     killed: Arc<AtomicBool>,
-    /// What it read from has gone; whoever comes next is told so, and the entry goes too.
-    lost: Option<Error>,
+    /// Its collection is gone: the next command that uses it fails with this error, and the cursor is closed.
+    invalidated: Option<Error>,
 }
 
 impl Entry {
@@ -56,32 +64,32 @@ impl Entry {
     }
 }
 
-/// How a cursor came to be, and how often it was read.
+/// How a cursor was opened, and how often it was read.
 #[derive(Clone, Debug, Default)]
-pub struct History {
+pub struct CursorHistory {
     pub created_ms: i64,
     pub batches: u64,
-    /// The command that opened it; empty if that is too large to be kept.
+    /// The command that opened it; empty if it exceeds [`COMMAND_BYTES_MAX`].
     pub command: Box<[u8]>,
 }
 
-/// Larger commands are not kept beside their cursors.
+/// The largest command that is stored with its cursor.
 const COMMAND_BYTES_MAX: usize = 4096;
 
-impl History {
-    pub fn of(command: Doc<'_>, now_ms: i64) -> History {
+impl CursorHistory {
+    pub fn of(command: Doc<'_>, now_ms: i64) -> CursorHistory {
         let bytes = command.as_bytes();
-        let kept = if bytes.len() <= COMMAND_BYTES_MAX { bytes } else { &[] };
-        History { created_ms: now_ms, batches: 1, command: kept.into() }
+        let command = if bytes.len() <= COMMAND_BYTES_MAX { bytes } else { &[] };
+        CursorHistory { created_ms: now_ms, batches: 1, command: command.into() }
     }
 }
 
-/// A cursor that no command reads at the moment.
+/// A cursor that is not checked out.
 #[derive(Debug)]
 pub struct IdleCursor {
     pub id: i64,
-    pub owner: Owner,
-    pub history: History,
+    pub owner: CursorOwner,
+    pub history: CursorHistory,
     pub last_use_ms: i64,
     pub no_timeout: bool,
     pub plan: PlanSummary,
@@ -90,43 +98,50 @@ pub struct IdleCursor {
     pub awaits: bool,
 }
 
-/// What became of a cursor that was to be killed.
+/// The outcome of killing a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Killed {
+pub enum KillOutcome {
     Yes,
     NotFound,
 }
 
-impl fmt::Debug for Cursors {
+impl fmt::Debug for CursorRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Cursors {{ open: {} }}", self.open())
+        write!(f, "CursorRegistry {{ open: {} }}", self.open())
     }
 }
 
-impl Cursors {
-    pub fn new(limits: CursorLimits) -> Cursors {
+impl CursorRegistry {
+    pub fn new(limits: CursorLimits) -> CursorRegistry {
         let shards = std::array::from_fn(|_| Mutex::default());
-        Cursors { shards, open: AtomicI64::new(0), quotas: Quotas::new(limits) }
+        CursorRegistry { shards, open: AtomicI64::new(0), quotas: Quotas::new(limits) }
     }
 
-    /// Makes room for a cursor that holds so many bytes. Fails with 146 if there is none.
-    pub fn charge(&self, holder: Holder, bytes: i64) -> Result<Charge> {
+    /// Reserves memory for a cursor. Fails with 146 if a limit would be exceeded.
+    pub fn charge(&self, holder: QuotaHolder, bytes: i64) -> Result<Charge> {
         self.quotas.charge(holder, bytes)
     }
 
-    /// Enters a cursor and gives its id: random, positive.
-    pub fn insert(&self, owner: Owner, charge: Charge, reader: Box<Reader>, no_timeout: bool, history: History) -> i64 {
+    /// Adds a cursor; returns its id, which is random and positive.
+    pub fn insert(
+        &self,
+        owner: CursorOwner,
+        charge: Charge,
+        state: Box<dyn CursorState>,
+        no_timeout: bool,
+        history: CursorHistory,
+    ) -> i64 {
         let now_ms = history.created_ms;
-        let reader = Some(reader);
+        let state = Some(state);
         let mut entry = Entry {
             owner,
             charge,
-            reader,
+            state,
             history,
             last_use_ms: now_ms,
             no_timeout,
             killed: Arc::default(),
-            lost: None,
+            invalidated: None,
         };
         loop {
             let id = (rand::random::<u64>() >> 1) as i64;
@@ -141,7 +156,8 @@ impl Cursors {
         }
     }
 
-    /// Takes a cursor's state out for use.
+    /// Takes a cursor's state for use. Fails with 43 if it does not exist, 13 for another namespace, 143 if it is in use, and
+    /// 50736 to 50738 for another session.
     pub fn check_out(
         &self,
         id: i64,
@@ -160,67 +176,67 @@ impl Cursors {
             ));
         }
         check_session(id, entry.owner.session, session)?;
-        if let Some(error) = entry.lost.take() {
+        if let Some(error) = entry.invalidated.take() {
             shard.remove(&id);
             self.open.fetch_sub(1, Ordering::Relaxed);
             return Err(error);
         }
-        let reader = entry
-            .reader
+        let state = entry
+            .state
             .take()
             .ok_or_else(|| Error::new(Code::CURSOR_IN_USE, format!("cursor id {id} is already in use")))?;
-        Ok(CheckedOut { cursors: self, id, killed: entry.killed.clone(), reader: Some(reader) })
+        Ok(CheckedOut { cursors: self, id, killed: entry.killed.clone(), state: Some(state) })
     }
 
-    pub fn kill(&self, id: i64) -> Killed {
+    pub fn kill(&self, id: i64) -> KillOutcome {
         let mut shard = self.shard(id);
         let Some(entry) = shard.get_mut(&id).filter(|entry| !entry.is_killed()) else {
-            return Killed::NotFound;
+            return KillOutcome::NotFound;
         };
-        if entry.reader.is_some() || entry.lost.is_some() {
+        if entry.state.is_some() || entry.invalidated.is_some() {
             shard.remove(&id);
             self.open.fetch_sub(1, Ordering::Relaxed);
         } else {
             entry.killed.store(true, Ordering::Relaxed);
         }
-        Killed::Yes
+        KillOutcome::Yes
     }
 
-    /// Kills the cursors whose owner is named; gives how many.
-    pub fn kill_where(&self, named: impl Fn(&Owner) -> bool) -> u64 {
+    /// Kills the cursors with a matching owner; returns how many.
+    pub fn kill_where(&self, matches: impl Fn(&CursorOwner) -> bool) -> u64 {
         let mut killed = 0;
         self.retain(|entry| {
-            let kill = !entry.is_killed() && named(&entry.owner);
+            let kill = !entry.is_killed() && matches(&entry.owner);
             killed += u64::from(kill);
             entry.killed.fetch_or(kill, Ordering::Relaxed);
-            !kill || entry.reader.is_none() && entry.lost.is_none()
+            !kill || entry.state.is_none() && entry.invalidated.is_none()
         });
         killed
     }
 
-    /// Lets go of what the cursors hold whose owner is named; the next use of one fails with `error`.
-    pub fn lose_where(&self, named: impl Fn(&Owner) -> bool, error: &Error) {
+    /// Releases the state of the cursors with a matching owner; the next use of one fails with `error`.
+    pub fn invalidate_where(&self, matches: impl Fn(&CursorOwner) -> bool, error: &Error) {
         self.retain(|entry| {
-            if named(&entry.owner) {
-                entry.reader = None;
-                // Less is always possible.
+            if matches(&entry.owner) {
+                entry.state = None;
+                // A decrease never fails.
                 let _ = entry.charge.change(i64::MIN / 2);
-                entry.lost = Some(error.clone());
+                entry.invalidated = Some(error.clone());
             }
             true
         });
     }
 
-    /// Ends the cursors that nobody has used for `timeout_ms`, and those whose logical session has gone; gives how many.
-    pub fn expire(&self, now_ms: i64, timeout_ms: i64, session_lives: impl Fn(&LogicalSessionId) -> bool) -> u64 {
+    /// Closes the cursors that were idle for `timeout_ms`, and those whose logical session has ended; returns how many.
+    pub fn expire(&self, now_ms: i64, timeout_ms: i64, is_session_alive: impl Fn(&LogicalSessionId) -> bool) -> u64 {
         let mut expired = 0;
         self.retain(|entry| {
             let idle_ms = now_ms - entry.last_use_ms;
             let timed_out = !entry.no_timeout && idle_ms >= timeout_ms;
-            // A session is noted to the second and by a bounded list, so one that a cursor was used in a moment ago is not asked for.
+            // Sessions are recorded once a second and in a bounded list: one that was just used may be missing from it.
             let orphaned =
-                || idle_ms >= ORPHAN_MS && entry.owner.session.is_some_and(|session| !session_lives(&session));
-            let in_use = entry.reader.is_none() && entry.lost.is_none();
+                || idle_ms >= ORPHAN_MS && entry.owner.session.is_some_and(|session| !is_session_alive(&session));
+            let in_use = entry.state.is_none() && entry.invalidated.is_none();
             let expire = !in_use && (timed_out || orphaned());
             expired += u64::from(expire);
             !expire
@@ -228,10 +244,10 @@ impl Cursors {
         expired
     }
 
-    /// Has the cursors time out that were opened without a session over a connection that has
-    /// ended: no client can use them but one that was told their ids.
+    /// Lets the cursors of an ended connection time out, if they were opened without a session: only a client that was told
+    /// their ids could still use them.
     pub fn connection_ended(&self, connection_id: u64) {
-        let holder = Holder::Connection(connection_id);
+        let holder = QuotaHolder::Connection(connection_id);
         if self.quotas.has(holder) {
             self.retain(|entry| {
                 entry.no_timeout &= entry.charge.holder != holder;
@@ -240,7 +256,7 @@ impl Cursors {
         }
     }
 
-    /// The bytes that all cursors hold between two batches.
+    /// Returns the bytes that all cursors hold between batches.
     pub fn bytes(&self) -> i64 {
         self.quotas.bytes()
     }
@@ -249,43 +265,43 @@ impl Cursors {
         self.quotas.limits()
     }
 
-    /// The cursors that no command reads at the moment.
+    /// Returns the cursors that are not checked out.
     pub fn idle(&self) -> Vec<IdleCursor> {
         let mut idle = Vec::new();
         for shard in &self.shards {
             for (id, entry) in lock(shard).iter().filter(|(_, entry)| !entry.is_killed()) {
-                let Some(reader) = &entry.reader else { continue };
+                let Some(state) = &entry.state else { continue };
                 idle.push(IdleCursor {
                     id: *id,
                     owner: entry.owner.clone(),
                     history: entry.history.clone(),
                     last_use_ms: entry.last_use_ms,
                     no_timeout: entry.no_timeout,
-                    plan: reader.plan().map(|plan| plan.summary()).unwrap_or_default(),
-                    returned: reader.returned,
-                    tailable: reader.is_tail(),
-                    awaits: reader.awaits(),
+                    plan: state.plan_summary(),
+                    returned: state.returned(),
+                    tailable: state.is_tailable(),
+                    awaits: state.awaits_data(),
                 });
             }
         }
         idle
     }
 
-    /// How many cursors are open.
+    /// Returns the number of open cursors.
     pub fn open(&self) -> i64 {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// How many are checked out, and how many never time out.
+    /// Returns how many cursors are checked out, and how many never time out.
     pub fn pinned_and_no_timeout(&self) -> (i64, i64) {
-        let mut figures = (0, 0);
+        let mut counts = (0, 0);
         for shard in &self.shards {
             for entry in lock(shard).values() {
-                figures.0 += i64::from(entry.reader.is_none() && entry.lost.is_none());
-                figures.1 += i64::from(entry.no_timeout);
+                counts.0 += i64::from(entry.state.is_none() && entry.invalidated.is_none());
+                counts.1 += i64::from(entry.no_timeout);
             }
         }
-        figures
+        counts
     }
 
     fn retain(&self, mut keep: impl FnMut(&mut Entry) -> bool) {
@@ -302,7 +318,7 @@ impl Cursors {
     }
 }
 
-/// How long a cursor without a timeout of its own outlives its logical session: as long as the session itself would have.
+/// How long a cursor outlives its logical session: the timeout of a session.
 const ORPHAN_MS: i64 = crate::logical_session::TIMEOUT_MINUTES as i64 * 60 * 1000;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -341,52 +357,52 @@ fn check_session(id: i64, owner: Option<LogicalSessionId>, session: Option<Logic
     }
 }
 
-/// A session's id as MongoDB spells it: the UUID, and the digest of the user's name, which is that of nobody.
+/// Formats a session's id as MongoDB does: the UUID, and the digest of the user's name, here of the empty one.
 fn session_text(id: Option<LogicalSessionId>) -> String {
-    const NOBODY: &str = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
-    format!("{} - {NOBODY} -  - ", uuid_text(&id.unwrap_or_default()))
+    const ANONYMOUS: &str = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
+    format!("{} - {ANONYMOUS} -  - ", uuid_text(&id.unwrap_or_default()))
 }
 
-/// A UUID in its usual spelling.
+/// Formats a UUID with hyphens.
 pub fn uuid_text(id: &[u8; 16]) -> String {
     let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
-/// A cursor in use. Dropped without being checked in (the command failed, or its connection went away), it is closed.
+/// A cursor in use. Dropping it without a check-in closes it: the command failed, or its connection was closed.
 pub struct CheckedOut<'a> {
-    cursors: &'a Cursors,
+    cursors: &'a CursorRegistry,
     id: i64,
     killed: Arc<AtomicBool>,
-    reader: Option<Box<Reader>>,
+    state: Option<Box<dyn CursorState>>,
 }
 
 impl CheckedOut<'_> {
-    /// Whether somebody kills the cursor meanwhile.
+    /// Returns the flag that a kill sets.
     pub fn killed(&self) -> &Arc<AtomicBool> {
         &self.killed
     }
 
-    /// The state; always there until the cursor is checked in.
-    pub fn reader(&mut self) -> Option<&mut Reader> {
-        self.reader.as_deref_mut()
+    /// Returns the state, if it is of this type.
+    pub fn state<S: CursorState>(&mut self) -> Option<&mut S> {
+        let state: &mut dyn Any = self.state.as_deref_mut()?;
+        state.downcast_mut()
     }
 
-    /// Notes that the cursor holds so much more than before, or less. Fails with 146 if that is too
-    /// much.
+    /// Changes the memory that the cursor is charged for. Fails with 146 if a limit would be exceeded.
     pub fn recharge(&self, by: i64) -> Result<()> {
         let mut shard = self.cursors.shard(self.id);
         shard.get_mut(&self.id).map_or(Ok(()), |entry| entry.charge.change(by))
     }
 
-    /// Puts the cursor back; one that was killed meanwhile is closed, which gives false.
+    /// Puts the cursor back; returns false if it was killed meanwhile and is closed.
     pub fn check_in(mut self, now_ms: i64) -> bool {
-        let reader = self.reader.take();
+        let state = self.state.take();
         let mut shard = self.cursors.shard(self.id);
         match shard.get_mut(&self.id) {
-            // What it read from may have gone meanwhile.
+            // Its collection may have been dropped meanwhile.
             Some(entry) if !entry.is_killed() => {
-                entry.reader = reader.filter(|_| entry.lost.is_none());
+                entry.state = state.filter(|_| entry.invalidated.is_none());
                 entry.last_use_ms = now_ms;
                 entry.history.batches += 1;
                 true
@@ -400,13 +416,13 @@ impl CheckedOut<'_> {
         }
     }
 
-    /// Closes the cursor: nothing is left to read.
+    /// Closes the cursor, whose read has ended.
     pub fn close(self) {}
 }
 
 impl Drop for CheckedOut<'_> {
     fn drop(&mut self) {
-        if self.reader.is_some() && self.cursors.shard(self.id).remove(&self.id).is_some() {
+        if self.state.is_some() && self.cursors.shard(self.id).remove(&self.id).is_some() {
             self.cursors.open.fetch_sub(1, Ordering::Relaxed);
         }
     }

@@ -1,35 +1,35 @@
-//! What the operating system says about itself and about this process.
+//! What the operating system reports about itself and about this process.
 
 use std::fs;
 
-/// The machine's name.
+/// Returns the machine's name.
 pub fn name() -> String {
     String::from_utf8_lossy(rustix::system::uname().nodename().to_bytes()).into_owned()
 }
 
-/// `uname -r`.
+/// Returns the kernel release (`uname -r`).
 pub fn kernel_version() -> String {
     String::from_utf8_lossy(rustix::system::uname().release().to_bytes()).into_owned()
 }
 
-/// The line of `/proc/version`.
+/// Returns the line of `/proc/version`.
 pub fn version_line() -> String {
     fs::read_to_string("/proc/version").unwrap_or_default().trim_end().to_owned()
 }
 
-/// The distribution, as `/etc/os-release` names it.
+/// Returns the distribution, as `/etc/os-release` names it.
 pub fn distribution() -> String {
     let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
     let name = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
     name.unwrap_or("Linux").trim_matches('"').to_owned()
 }
 
-/// The machine's memory in bytes.
+/// Returns the machine's memory in bytes.
 pub fn memory_bytes() -> u64 {
     proc_value("/proc/meminfo", "MemTotal:").unwrap_or(0) * 1024
 }
 
-/// The memory that the process's control group (version 2) may take, or one above it.
+/// Returns the smallest memory limit, in bytes, of the process's control group (version 2) and those above it.
 pub fn control_group_memory_max() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
@@ -39,17 +39,17 @@ pub fn control_group_memory_max() -> Option<u64> {
     above.filter_map(|folder| fs::read_to_string(folder.join("memory.max")).ok()?.trim().parse().ok()).min()
 }
 
-/// The address space that the process may take (`ulimit -v`).
+/// Returns the limit of the address space in bytes (`ulimit -v`).
 pub fn address_space_max() -> Option<u64> {
     rustix::process::getrlimit(rustix::process::Resource::As).current
 }
 
-/// Logical processors.
+/// Returns the number of logical processors.
 pub fn processors() -> i32 {
     std::thread::available_parallelism().map_or(1, |count| count.get() as i32)
 }
 
-/// Processor features and clock as `/proc/cpuinfo` tells them for the first processor.
+/// Returns the features and the clock of the first processor, from `/proc/cpuinfo`.
 pub fn processor_facts() -> (String, String) {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let value = |key: &str| {
@@ -61,14 +61,14 @@ pub fn processor_facts() -> (String, String) {
     (value("flags"), value("cpu MHz"))
 }
 
-/// This process's resident and virtual memory in bytes.
+/// Returns this process's resident and virtual memory in bytes.
 pub fn process_memory_bytes() -> (u64, u64) {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let kibibytes = |key| line_value(&status, key).unwrap_or(0) * 1024;
     (kibibytes("VmRSS:"), kibibytes("VmSize:"))
 }
 
-/// Time the process has spent in user and kernel mode, in microseconds.
+/// Returns the time spent in user and in kernel mode, in microseconds.
 pub fn process_cpu_micros() -> (i64, i64) {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The fields behind the name, which is in parentheses and may hold blanks; ticks are hundredths of a second.
@@ -77,14 +77,14 @@ pub fn process_cpu_micros() -> (i64, i64) {
     (ticks(11), ticks(12))
 }
 
-/// Voluntary and involuntary context switches of the process's first thread.
+/// Returns the voluntary and involuntary context switches of the process's first thread.
 pub fn context_switches() -> (u64, u64) {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let value = |key| line_value(&status, key).unwrap_or(0);
     (value("voluntary_ctxt_switches:"), value("nonvoluntary_ctxt_switches:"))
 }
 
-/// Page faults that took a read from disk, those that did not, and the most memory that was resident, in KiB.
+/// Returns the major and minor page faults, and the largest resident memory in KiB.
 pub fn page_faults() -> (i64, i64, i64) {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
@@ -93,14 +93,14 @@ pub fn page_faults() -> (i64, i64, i64) {
     (count(9), count(7), i64::try_from(most).unwrap_or(i64::MAX))
 }
 
-/// Bytes that are used and that there are in all of the file system that a folder is on.
+/// Returns the used and the total bytes of the file system that holds a folder.
 pub fn file_system_bytes(folder: &str) -> Option<(u64, u64)> {
-    let figures = rustix::fs::statvfs(folder).ok()?;
-    let used = figures.f_blocks.saturating_sub(figures.f_bavail);
-    Some((used.saturating_mul(figures.f_frsize), figures.f_blocks.saturating_mul(figures.f_frsize)))
+    let stat = rustix::fs::statvfs(folder).ok()?;
+    let used = stat.f_blocks.saturating_sub(stat.f_bavail);
+    Some((used.saturating_mul(stat.f_frsize), stat.f_blocks.saturating_mul(stat.f_frsize)))
 }
 
-/// How many files the process may have open.
+/// Returns the limit of open files.
 pub fn open_files_max() -> u64 {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX)
 }

@@ -1,19 +1,19 @@
 //! How much is logged: `logLevel`, and `logComponentVerbosity` by component.
 //!
-//! The log knows no components. The highest level that is set anywhere decides how much it tells.
+//! The log has no components: the highest level set for any of them applies to all.
 
 use document::{Doc, DocWriter, Element, Value};
 use error::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The highest level there is.
+/// The highest level.
 const LEVEL_MAX: i64 = 5;
 
-/// The level of a component that has the one above it.
+/// The level of a component that inherits that of its parent.
 const INHERITED: i32 = -1;
 
-/// The components by their full names, in MongoDB's order.
+/// The full names of the components, in MongoDB's order.
 const COMPONENTS: &[&str] = &[
     "accessControl",
     "assert",
@@ -64,29 +64,29 @@ const COMPONENTS: &[&str] = &[
     "test",
 ];
 
-/// The levels that were set, by the component's full name; `""` is the log as a whole.
+/// The levels set so far, by the component's full name; `""` stands for the whole log.
 static LEVELS: LazyLock<Mutex<BTreeMap<String, i32>>> = LazyLock::new(Mutex::default);
 
 type Apply = Box<dyn Fn(i32) + Send + Sync>;
 
-/// Changes what the log tells.
+/// Applies a level to the log.
 static APPLY: OnceLock<Apply> = OnceLock::new();
 
-/// Says how a level is put into effect. The first caller decides.
+/// Registers the function that applies a level. Only the first call counts.
 pub fn on_change(apply: impl Fn(i32) + Send + Sync + 'static) {
     let _ = APPLY.set(Box::new(apply));
 }
 
-/// The level of the log as a whole.
+/// Returns the level of the whole log.
 pub fn level() -> i32 {
     lock().get("").copied().unwrap_or_default()
 }
 
 pub fn set_level(level: i64) {
-    note([(String::new(), level.clamp(0, LEVEL_MAX) as i32)]);
+    apply([(String::new(), level.clamp(0, LEVEL_MAX) as i32)]);
 }
 
-/// Sets the levels that a `logComponentVerbosity` names.
+/// Sets the levels that a `logComponentVerbosity` names. Fails with 2 or 14 if it is malformed.
 pub fn set(field: Element<'_>) -> Result<()> {
     let Some(levels) = field.value().as_document() else {
         let shown = values::text::element(field.key(), field.value());
@@ -94,7 +94,7 @@ pub fn set(field: Element<'_>) -> Result<()> {
     };
     let mut found = Vec::new();
     read(levels, "", &mut found)?;
-    note(found);
+    apply(found);
     Ok(())
 }
 
@@ -108,7 +108,7 @@ fn read(levels: Doc<'_>, within: &str, found: &mut Vec<(String, i32)>) -> Result
                 let kind = field.kind.alias();
                 Error::bad_value(format!("Expected {shown}.verbosity to be a number, but found {kind}"))
             })?;
-            // The log as a whole inherits from nothing.
+            // The whole log inherits from nothing.
             found.push((within.to_owned(), if within.is_empty() { level.max(0) } else { level }));
             continue;
         }
@@ -139,7 +139,7 @@ pub fn write(writer: &mut DocWriter<'_>) {
     write_within("", &levels, writer);
 }
 
-/// Appends the components that are parts of one.
+/// Appends the components of a parent.
 fn write_within(parent: &str, levels: &BTreeMap<String, i32>, writer: &mut DocWriter<'_>) {
     for full in COMPONENTS {
         let (within, name) = full.rsplit_once('.').unwrap_or(("", full));
@@ -151,11 +151,11 @@ fn write_within(parent: &str, levels: &BTreeMap<String, i32>, writer: &mut DocWr
     }
 }
 
-fn note(levels: impl IntoIterator<Item = (String, i32)>) {
+fn apply(levels: impl IntoIterator<Item = (String, i32)>) {
     let mut all = lock();
     all.extend(levels);
-    if let Some(apply) = APPLY.get() {
-        apply(all.values().copied().max().unwrap_or_default().max(0));
+    if let Some(apply_level) = APPLY.get() {
+        apply_level(all.values().copied().max().unwrap_or_default().max(0));
     }
 }
 

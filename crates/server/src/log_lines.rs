@@ -1,12 +1,12 @@
-//! The most recent log lines, kept for `getLog`.
+//! The most recent log lines, for `getLog`.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-/// How many lines each ring keeps, as MongoDB does.
+/// The number of lines in each ring, as in MongoDB.
 const LINES_MAX: usize = 1024;
 
-/// Two rings: everything, and the warnings given while starting.
+/// Two rings: all lines, and the warnings of the start.
 #[derive(Debug, Default)]
 pub struct LogLines {
     global: Mutex<Ring>,
@@ -20,18 +20,18 @@ struct Ring {
 }
 
 impl LogLines {
-    /// Records a line of the log.
+    /// Records a line.
     pub fn push(&self, line: &str) {
         lock(&self.global).push(line);
     }
 
-    /// Records a warning given while starting; also part of the log as a whole.
+    /// Records a warning of the start, in both rings.
     pub fn push_startup_warning(&self, line: &str) {
         lock(&self.startup_warnings).push(line);
         self.push(line);
     }
 
-    /// The lines of a ring, oldest first, and how many it has seen in all; `None` for a name that is none.
+    /// Returns the total number of lines of a ring and the recent ones, oldest first; `None` for an unknown name.
     pub fn read(&self, name: &str) -> Option<(u64, Vec<String>)> {
         let ring = match name {
             "global" => lock(&self.global),
@@ -56,7 +56,7 @@ fn lock(ring: &Mutex<Ring>) -> std::sync::MutexGuard<'_, Ring> {
     ring.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// So that a log writer can hand every formatted line to the ring.
+/// Lets a log writer pass every formatted line to the ring.
 impl std::io::Write for &LogLines {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.push(String::from_utf8_lossy(bytes).trim_end());
@@ -68,7 +68,7 @@ impl std::io::Write for &LogLines {
     }
 }
 
-/// The process's recent lines. Logging begins before anything else is there, so they are the process's own.
+/// Returns the process's recent lines. They are global because logging begins before any other state exists.
 pub fn recent() -> &'static LogLines {
     static RECENT: std::sync::LazyLock<LogLines> = std::sync::LazyLock::new(LogLines::default);
     &RECENT

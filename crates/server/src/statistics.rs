@@ -1,7 +1,7 @@
-//! Figures a worker keeps about itself, merged when somebody asks.
+//! A worker's counters, merged when they are read.
 //!
-//! Each worker writes its own counters and nobody else does, so an increment is a plain load and store; readers on other
-//! threads may see a figure that is a moment old, never a torn one.
+//! Only the worker itself writes its counters, so an increment is a plain load and store. Readers on other threads may see
+//! a count that is a moment old, never a torn one.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -31,7 +31,7 @@ macro_rules! statistics {
         #[derive(Debug)]
         pub struct Statistics {
             $($(#[$doc])* pub $field: Counter,)*
-            /// Per command, in the table's order: carried out, and failed.
+            /// Per command, in the table's order: executed, and failed.
             pub commands: Box<[(Counter, Counter)]>,
         }
 
@@ -43,7 +43,7 @@ macro_rules! statistics {
                 }
             }
 
-            /// Adds another worker's figures.
+            /// Adds another worker's counters.
             pub fn merge(&self, other: &Statistics) {
                 $(self.$field.add(other.$field.get());)*
                 for (own, other) in self.commands.iter().zip(&other.commands) {

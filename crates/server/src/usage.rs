@@ -1,121 +1,157 @@
-//! What operations on each collection came to, in number and time, and by which plans: for `top`, `$collStats` and `$indexStats`.
+//! The number, time and plans of operations on each collection: for `top`, `$collStats` and `$indexStats`.
 //!
-//! Each worker counts its own; whoever asks adds them up.
+//! Each worker counts its own operations; readers add the workers' counts.
 
 mod latency;
 
-use crate::command::current_op;
-use crate::table::{Access, Spec};
-use document::{Doc, DocBuf, DocWriter, Value};
+use crate::operation::OperationKind;
+use document::{Doc, DocBuf, DocWriter};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use store::{BorrowedNamespace, Namespace, PlanSummary};
 
-pub use latency::{Latencies, write_latencies};
+pub use latency::{Latencies, LatencyKind, write_latencies};
 
-/// A number of operations, and the time they took.
+/// The number of operations and their total time.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Count {
+pub struct TimedCount {
     time: Duration,
     operations: u64,
 }
 
-impl Count {
-    fn add(&mut self, other: Count) {
+impl TimedCount {
+    fn add(&mut self, other: TimedCount) {
         self.time += other.time;
         self.operations += other.operations;
     }
 }
 
-/// Names that clients think of are counted whether there are such collections or not, but not without end.
+/// The most namespaces counted. Commands on collections that do not exist count, too, so a limit is needed.
 const NAMESPACES_MAX: usize = 10_000;
 
-/// What is told apart, as `top` names it: all of it, what it did to the collection, and what kind of command it was.
+/// The counters of a collection, as `top` names them: the total, the lock taken, and the kind of command.
 const KINDS: [&str; 9] =
     ["total", "readLock", "writeLock", "queries", "getmore", "insert", "update", "remove", "commands"];
+/// The lock that a command counts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockKind {
+    Read,
+    Write,
+}
+
+impl LockKind {
+    fn counter(self) -> usize {
+        match self {
+            LockKind::Read => READ_LOCK,
+            LockKind::Write => WRITE_LOCK,
+        }
+    }
+}
+
+/// What a command counts as.
+#[derive(Clone, Copy)]
+pub struct CommandUsage<'a> {
+    pub kind: OperationKind,
+    pub latency: LatencyKind,
+    /// `None`: the command touches neither documents nor the catalog.
+    pub lock: Option<LockKind>,
+    /// The collection that the command is about.
+    pub namespace: Option<BorrowedNamespace<'a>>,
+    /// Each update and each delete is one operation.
+    pub operations: u64,
+}
+
+/// Returns the index of a kind's counter.
+fn counter_of(kind: OperationKind) -> usize {
+    match kind {
+        OperationKind::Query => 3,
+        OperationKind::GetMore => 4,
+        OperationKind::Insert => 5,
+        OperationKind::Update => 6,
+        OperationKind::Remove => 7,
+        OperationKind::Command => 8,
+    }
+}
+
 const TOTAL: usize = 0;
 const READ_LOCK: usize = 1;
 const WRITE_LOCK: usize = 2;
 
-type Counts = [Count; KINDS.len()];
+type Counts = [TimedCount; KINDS.len()];
 
-/// What came to one collection.
+/// The statistics of one collection.
 #[derive(Debug, Default)]
-struct OfCollection {
+struct CollectionUsage {
     counts: Counts,
     latencies: Latencies,
-    /// How often each plan was carried out, by its summary. A collection has few.
+    /// How often each plan was executed, by its summary. A collection has few.
     plans: Vec<(PlanSummary, u64)>,
-    /// When indexes with these keys were made, in milliseconds since 1970, where that was while the process runs.
-    made: Vec<(DocBuf, i64)>,
+    /// When indexes with these keys were created, in milliseconds since 1970, if the process was running then.
+    created: Vec<(DocBuf, i64)>,
 }
 
-/// Plans beyond so many different ones are not counted.
+/// The most different plans counted per collection.
 const PLANS_MAX: usize = 1_000;
 
-/// One worker's counts.
+/// One worker's statistics.
 #[derive(Debug, Default)]
-pub struct Usage {
-    collections: Mutex<HashMap<Namespace, OfCollection, ahash::RandomState>>,
-    /// Of all commands, those about no collection among them.
+pub struct UsageStatistics {
+    collections: Mutex<HashMap<Namespace, CollectionUsage, ahash::RandomState>>,
+    /// The latencies of all commands, including those without a collection.
     latencies: Mutex<Latencies>,
 }
 
-impl Usage {
-    /// Counts a command that was carried out, and the plans by which it was.
-    pub fn note(&self, spec: &Spec, body: Doc<'_>, time: Duration, plans: &[(PlanSummary, u64)]) {
-        latency::lock(&self.latencies).note(spec.name, time);
-        let Some(namespace) = collection(spec, body) else { return };
-        let count = Count { time, operations: statements(spec, body) };
-        let lock = match spec.access {
-            Access::Read => READ_LOCK,
-            Access::Write | Access::Admin => WRITE_LOCK,
-            Access::Nothing => return,
-        };
-        let kind = kind_of(body);
-        let add = |of: &mut OfCollection| {
-            [TOTAL, lock, kind].into_iter().for_each(|kind| of.counts[kind].add(count));
-            of.latencies.note(spec.name, time);
-            // What goes on by a cursor is the plan that its first batch was counted for.
-            if spec.name != "getMore" {
-                of.note_plans(plans);
+impl UsageStatistics {
+    /// Counts an executed command and its plans.
+    pub fn record(&self, command: &CommandUsage<'_>, time: Duration, plans: &[(PlanSummary, u64)]) {
+        latency::lock(&self.latencies).record(command.latency, time);
+        let Some((namespace, lock)) = command.namespace.zip(command.lock) else { return };
+        let count = TimedCount { time, operations: command.operations };
+        let add = |collection: &mut CollectionUsage| {
+            for counter in [TOTAL, lock.counter(), counter_of(command.kind)] {
+                collection.counts[counter].add(count);
+            }
+            collection.latencies.record(command.latency, time);
+            // A cursor continues with the plan that was counted with its first batch.
+            if command.kind != OperationKind::GetMore {
+                collection.add_plans(plans);
             }
         };
         let mut all = self.lock();
-        if let Some(of) = all.get_mut(&namespace) {
-            return add(of);
+        if let Some(collection) = all.get_mut(&namespace) {
+            return add(collection);
         }
         if all.len() < NAMESPACES_MAX {
             add(all.entry(Namespace::new(namespace.database, namespace.collection)).or_default());
         }
     }
 
-    /// Forgets what is there no more.
-    pub fn forget(&self, gone: impl Fn(&Namespace) -> bool) {
-        self.lock().retain(|namespace, _| !gone(namespace));
+    /// Discards the statistics of dropped collections.
+    pub fn forget(&self, dropped: impl Fn(&Namespace) -> bool) {
+        self.lock().retain(|namespace, _| !dropped(namespace));
     }
 
-    /// An index with this key was made: what was read by one before it does not count any more.
-    pub fn begin_index(&self, namespace: &Namespace, key: Doc<'_>, now_ms: i64) {
+    /// Records that an index with this key was created: reads by an earlier index with the same key no longer count.
+    pub fn reset_index(&self, namespace: &Namespace, key: Doc<'_>, now_ms: i64) {
         let mut all = self.lock();
         if all.len() >= NAMESPACES_MAX && !all.contains_key(namespace) {
             return;
         }
-        let of = all.entry(namespace.clone()).or_default();
-        of.plans.retain(|(plan, _)| !plan.reads_by(key));
-        of.made.retain(|(made, _)| made.as_doc() != key);
-        of.made.push((key.to_owned(), now_ms));
+        let collection = all.entry(namespace.clone()).or_default();
+        collection.plans.retain(|(plan, _)| !plan.reads_by(key));
+        collection.created.retain(|(created, _)| created.as_doc() != key);
+        collection.created.push((key.to_owned(), now_ms));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Namespace, OfCollection, ahash::RandomState>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Namespace, CollectionUsage, ahash::RandomState>> {
         latency::lock(&self.collections)
     }
 }
 
-impl OfCollection {
-    fn note_plans(&mut self, plans: &[(PlanSummary, u64)]) {
+impl CollectionUsage {
+    fn add_plans(&mut self, plans: &[(PlanSummary, u64)]) {
         for (plan, times) in plans {
             if let Some((_, count)) = self.plans.iter_mut().find(|(known, _)| known == plan) {
                 *count += times;
@@ -126,87 +162,54 @@ impl OfCollection {
     }
 }
 
-/// How often plans for which this holds were carried out on a collection.
+/// Returns how often matching plans were executed on a collection.
 pub fn plans<'u>(
-    usages: impl Iterator<Item = &'u Usage>,
+    usages: impl Iterator<Item = &'u UsageStatistics>,
     namespace: &Namespace,
-    which: impl Fn(&PlanSummary) -> bool,
+    matches: impl Fn(&PlanSummary) -> bool,
 ) -> u64 {
-    let of_one = |usage: &Usage| {
+    let of_one = |usage: &UsageStatistics| {
         let all = usage.lock();
-        let plans = all.get(namespace).map_or([].as_slice(), |of| &of.plans);
-        plans.iter().filter(|(plan, _)| which(plan)).map(|(_, times)| times).sum::<u64>()
+        let plans = all.get(namespace).map_or([].as_slice(), |collection| &collection.plans);
+        plans.iter().filter(|(plan, _)| matches(plan)).map(|(_, times)| times).sum::<u64>()
     };
     usages.map(of_one).sum()
 }
 
-/// When an index was made, if that is known.
+/// Returns when an index was created, if the process knows.
 pub fn index_since<'u>(
-    mut usages: impl Iterator<Item = &'u Usage>,
+    mut usages: impl Iterator<Item = &'u UsageStatistics>,
     namespace: &Namespace,
     key: Doc<'_>,
 ) -> Option<i64> {
     usages.find_map(|usage| {
         let all = usage.lock();
-        let mut made = all.get(namespace)?.made.iter();
-        made.find(|(made, _)| made.as_doc() == key).map(|(_, since)| *since)
+        let mut created = all.get(namespace)?.created.iter();
+        created.find(|(created, _)| created.as_doc() == key).map(|(_, since)| *since)
     })
 }
 
-/// How long operations took: on one collection, or all of them.
-pub fn latencies<'u>(usages: impl Iterator<Item = &'u Usage>, namespace: Option<&Namespace>) -> Latencies {
+/// Returns the latencies of operations, on one collection or in total.
+pub fn latencies<'u>(usages: impl Iterator<Item = &'u UsageStatistics>, namespace: Option<&Namespace>) -> Latencies {
     let mut sum = Latencies::default();
     for usage in usages {
         match namespace {
             None => sum.add(&latency::lock(&usage.latencies)),
-            Some(namespace) => usage.lock().get(namespace).into_iter().for_each(|of| sum.add(&of.latencies)),
+            Some(namespace) => {
+                usage.lock().get(namespace).into_iter().for_each(|collection| sum.add(&collection.latencies))
+            }
         }
     }
     sum
 }
 
-/// Where the command's kind stands among [`KINDS`].
-fn kind_of(body: Doc<'_>) -> usize {
-    match current_op::kind(body) {
-        "query" => 3,
-        "getmore" => 4,
-        "insert" => 5,
-        "update" => 6,
-        "remove" => 7,
-        _ => 8,
-    }
-}
-
-/// How many operations a command is: each update and each delete is one.
-fn statements(spec: &Spec, body: Doc<'_>) -> u64 {
-    let name = match spec.name {
-        "update" => "updates",
-        "delete" => "deletes",
-        _ => return 1,
-    };
-    let inline = body.get(name).and_then(Value::as_array);
-    inline.map_or(1, |statements| statements.elements().count() as u64)
-}
-
-/// The collection that a command is about, if it is about one.
-fn collection<'a>(spec: &Spec, body: Doc<'a>) -> Option<BorrowedNamespace<'a>> {
-    let first = body.first()?.value();
-    let collection = match spec.name {
-        "getMore" => body.get("collection")?.as_str()?,
-        "drop" | "renameCollection" | "dataSize" => return None,
-        _ => first.as_str()?,
-    };
-    (!collection.is_empty()).then_some(())?;
-    Some(BorrowedNamespace { database: body.get("$db").and_then(Value::as_str)?, collection })
-}
-
 /// Writes the sums of all workers' counts, by namespace.
-pub fn write<'u>(usages: impl Iterator<Item = &'u Usage>, writer: &mut DocWriter<'_>) {
+pub fn write<'u>(usages: impl Iterator<Item = &'u UsageStatistics>, writer: &mut DocWriter<'_>) {
     let mut sums: BTreeMap<String, Counts> = BTreeMap::new();
     for usage in usages {
-        for (namespace, of) in usage.lock().iter() {
+        for (namespace, collection) in usage.lock().iter() {
             let sum = sums.entry(namespace.to_string()).or_default();
-            sum.iter_mut().zip(&of.counts).for_each(|(sum, count)| sum.add(*count));
+            sum.iter_mut().zip(&collection.counts).for_each(|(sum, count)| sum.add(*count));
         }
     }
     for (namespace, counts) in &sums {

@@ -1,7 +1,7 @@
 //! Options that several commands have in common.
 
 use crate::arguments;
-use crate::dispatch::Call;
+use crate::call::Call;
 use crate::read::blocking_bytes_max;
 use document::{Collation, Doc, DocBuf, Element, Kind, Value};
 use error::{Code, Error, Result};

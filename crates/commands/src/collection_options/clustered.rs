@@ -2,8 +2,9 @@
 //!
 //! Source: <https://www.mongodb.com/docs/v6.0/core/clustered-collections/>
 
-use crate::arguments::{self, unknown_field};
-use crate::command::options::display;
+use crate::arguments;
+use crate::arguments::options::display;
+use crate::arguments::unknown_field;
 use document::{Doc, DocBuf, Element, Value};
 use error::{Code, Error, Result};
 use store::index_rules;

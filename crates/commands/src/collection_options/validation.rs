@@ -1,7 +1,7 @@
 //! Options about validation, as `create` and `collMod` read them.
 
 use crate::arguments;
-use crate::dispatch::Call;
+use crate::call::Call;
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
 use query::Predicate;

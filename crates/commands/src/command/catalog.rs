@@ -1,163 +1,181 @@
-//! Commands about databases, collections and indexes.
+//! Commands about databases and collections.
 
-use super::spec::{CATALOG_READ, CATALOG_WRITE, Handler, SERVER, Spec, as_a_whole, when_authorized, when_running};
-use crate::command;
+pub mod capped;
+pub mod coll_mod;
+pub mod collections;
+pub mod compact;
+pub mod create;
+pub mod data_size;
+pub mod databases;
+pub mod digests;
+pub mod split_vector;
+pub mod statistics;
 
+use crate::table::spec::{
+    Access, CATALOG_READ, CATALOG_WRITE, CountedCollection, Handler, InternalField, SERVER, Spec, StableApi,
+    parsed_first, parsed_for_authorization, parsed_when_running,
+};
+
+/// The facts about these commands, sorted by name.
 pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "cloneCollectionAsCapped",
-        handler: waiting!(command::capped::clone),
+        handler: waiting!(capped::clone),
+        actions: &["find", "insert", "createIndex", "convertToCapped"],
         help: "Copies a collection's newest documents into a capped collection.",
         ..CATALOG_WRITE
     },
     Spec {
         name: "collMod",
-        handler: waiting!(command::coll_mod::coll_mod),
-        reads: when_running(command::coll_mod::read_first, &["collectionUUID"]),
+        handler: waiting!(coll_mod::coll_mod),
+        parsing: parsed_when_running(coll_mod::parse, &["collectionUUID"]),
+        actions: &["collMod"],
+        stable_api: StableApi::INCLUDED,
+        internal_fields: &[("$tenant", InternalField::Tenant)],
         help: "Changes options of a collection, a view or an index.",
         ..CATALOG_WRITE
     },
     Spec {
         name: "collStats",
         aliases: &["collstats"],
-        handler: waiting!(command::statistics::coll_stats),
-        help: "Figures of a collection.",
+        handler: waiting!(statistics::coll_stats),
+        actions: &["collStats"],
+        internal_fields: &[("$tenant", InternalField::Tenant)],
+        help: "Statistics of a collection.",
         ..CATALOG_READ
     },
     Spec {
         name: "compact",
-        handler: waiting!(command::compact::compact),
-        help: "Answered: the space of what is deleted is used again without it.",
+        handler: waiting!(compact::compact),
+        actions: &["compact"],
+        internal_fields: &[("$tenant", InternalField::Tenant)],
+        help: "Succeeds without effect: freed space is reused without it.",
         ..SERVER
     },
     Spec {
         name: "convertToCapped",
-        handler: waiting!(command::capped::convert),
-        help: "Makes a collection a capped one.",
+        handler: waiting!(capped::convert),
+        actions: &["convertToCapped"],
+        help: "Makes a collection capped.",
         ..CATALOG_WRITE
     },
     Spec {
         name: "create",
-        handler: waiting!(command::create::create),
-        reads: as_a_whole(command::create::read_first, &[]),
+        handler: waiting!(create::create),
+        parsing: parsed_first(create::parse, &[]),
+        actions: &["createCollection"],
+        stable_api: StableApi::IncludedWithout(&[
+            "autoIndexId",
+            "size",
+            "max",
+            "flags",
+            "temp",
+            "recordPreImages",
+            "storageEngine",
+            "indexOptionDefaults",
+            "changeStreamPreAndPostImages",
+        ]),
         help: "Creates a collection.",
-        ..CATALOG_WRITE
-    },
-    Spec {
-        name: "createIndexes",
-        handler: waiting!(command::indexes::create_indexes),
-        reads: as_a_whole(command::indexes::read_create_first, &["collectionUUID"]),
-        help: "Creates indexes, and the collection if need be.",
         ..CATALOG_WRITE
     },
     Spec {
         name: "dataSize",
         aliases: &["datasize"],
-        handler: waiting!(command::data_size::data_size),
-        reads: when_authorized(command::data_size::read_first),
+        handler: waiting!(data_size::data_size),
+        parsing: parsed_for_authorization(data_size::parse),
+        actions: &["find"],
+        counted_collection: CountedCollection::None,
+        internal_fields: &[("$tenant", InternalField::Tenant)],
         help: "The size of a collection's documents.",
         ..CATALOG_READ
     },
     Spec {
         name: "dbHash",
         aliases: &["dbhash"],
-        handler: waiting!(command::digests::db_hash),
+        handler: waiting!(digests::db_hash),
+        actions: &["dbHash"],
         help: "MD5 digests of a database's collections.",
         ..CATALOG_READ
     },
     Spec {
         name: "dbStats",
         aliases: &["dbstats"],
-        handler: waiting!(command::statistics::db_stats),
-        help: "Figures of a database.",
+        handler: waiting!(statistics::db_stats),
+        actions: &["dbStats"],
+        internal_fields: &[("$tenant", InternalField::Tenant)],
+        help: "Statistics of a database.",
         ..CATALOG_READ
     },
     Spec {
         name: "drop",
-        handler: waiting!(command::collections::drop_collection),
-        reads: as_a_whole(command::collections::read_drop_first, &["collectionUUID"]),
+        handler: waiting!(collections::drop_collection),
+        parsing: parsed_first(collections::parse_drop, &["collectionUUID"]),
+        actions: &["dropCollection"],
+        stable_api: StableApi::INCLUDED,
+        counted_collection: CountedCollection::None,
         help: "Drops a collection.",
         ..CATALOG_WRITE
     },
     Spec {
         name: "dropDatabase",
-        handler: waiting!(command::databases::drop_database),
-        reads: as_a_whole(command::databases::read_drop_first, &[]),
+        handler: waiting!(databases::drop_database),
+        parsing: parsed_first(databases::parse_drop, &[]),
+        actions: &["dropDatabase"],
+        stable_api: StableApi::INCLUDED,
         help: "Drops a database.",
         ..CATALOG_WRITE
     },
     Spec {
-        name: "dropIndexes",
-        aliases: &["deleteIndexes"],
-        handler: waiting!(command::indexes::drop_indexes),
-        reads: as_a_whole(command::indexes::read_drop_first, &["collectionUUID"]),
-        help: "Drops indexes.",
-        ..CATALOG_WRITE
+        name: "filemd5",
+        handler: waiting!(digests::file_md5),
+        parsing: parsed_for_authorization(digests::parse_file_md5),
+        actions: &["find"],
+        help: "MD5 digest of a file in GridFS.",
+        ..CATALOG_READ
     },
     Spec {
         name: "listCollections",
-        handler: waiting!(command::collections::list_collections),
-        reads: as_a_whole(command::collections::read_listing_first, &[]),
+        handler: waiting!(collections::list_collections),
+        parsing: parsed_first(collections::parse_list, &[]),
+        actions: &["listCollections"],
+        stable_api: StableApi::INCLUDED,
         help: "The collections of a database.",
         ..CATALOG_READ
     },
     Spec {
         name: "listDatabases",
-        handler: waiting!(command::databases::list_databases),
+        handler: waiting!(databases::list_databases),
         admin_database_only: true,
-        reads: as_a_whole(command::databases::read_listing_first, &[]),
+        parsing: parsed_first(databases::parse_list, &[]),
+        actions: &["listDatabases"],
+        stable_api: StableApi::INCLUDED,
         help: "The databases.",
         ..CATALOG_READ
     },
     Spec {
-        name: "listIndexes",
-        handler: waiting!(command::indexes::list_indexes),
-        reads: as_a_whole(command::indexes::read_listing_first, &[]),
-        help: "The indexes of a collection.",
-        ..CATALOG_READ
-    },
-    Spec {
-        name: "planCacheClear",
-        handler: waiting!(command::plan_cache::clear),
-        help: "Drops cached plans: there are none.",
-        ..SERVER
-    },
-    Spec {
-        name: "planCacheClearFilters",
-        handler: waiting!(command::plan_cache::clear_filters),
-        help: "Drops index filters of a collection: all, or that for a query shape.",
-        ..SERVER
-    },
-    Spec {
-        name: "planCacheListFilters",
-        handler: waiting!(command::plan_cache::list_filters),
-        help: "The index filters of a collection.",
-        ..SERVER
-    },
-    Spec {
-        name: "planCacheSetFilter",
-        handler: waiting!(command::plan_cache::set_filter),
-        help: "Says which indexes may be used for queries of a shape, until the server is stopped.",
-        ..SERVER
-    },
-    Spec {
-        name: "reIndex",
-        handler: waiting!(command::indexes::re_index),
-        help: "The indexes of a collection, which need no rebuilding.",
-        ..SERVER
-    },
-    Spec {
         name: "renameCollection",
-        handler: waiting!(command::collections::rename_collection),
+        handler: waiting!(collections::rename_collection),
         admin_database_only: true,
-        reads: when_authorized(command::collections::read_renamed_first),
+        parsing: parsed_for_authorization(collections::parse_rename),
+        actions: &["renameCollectionSameDB"],
+        counted_collection: CountedCollection::None,
         help: "Renames a collection.",
         ..CATALOG_WRITE
     },
     Spec {
+        name: "splitVector",
+        handler: waiting!(split_vector::split_vector),
+        access: Access::Read,
+        actions: &["splitVector"],
+        help: "Keys that split a collection into chunks of about equal size.",
+        ..SERVER
+    },
+    Spec {
         name: "validate",
-        handler: waiting!(command::statistics::validate),
-        help: "Reads a collection and says what is wrong with it.",
+        handler: waiting!(statistics::validate),
+        actions: &["validate"],
+        internal_fields: &[("$tenant", InternalField::Tenant)],
+        help: "Reads a collection and reports errors in it.",
         ..CATALOG_READ
     },
 ];

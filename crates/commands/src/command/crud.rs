@@ -1,107 +1,156 @@
-//! Commands about documents.
+//! Commands that read and write documents.
 
-use super::spec::{AtOnce, CATALOG_READ, Handler, READ, Spec, WRITE, as_a_whole, when_authorized, when_running};
-use crate::command;
+pub mod count;
+pub mod delete;
+pub mod distinct;
+pub mod find;
+pub mod find_and_modify;
+pub mod find_by_id;
+pub mod get_more;
+pub mod insert;
+pub mod update;
 
+use crate::table::spec::{
+    CATALOG_READ, CountedCollection, FastPath, Handler, InternalField, READ, ReadConcernLevels, Spec, StableApi,
+    TimeLimitField, WRITE, parsed_first, parsed_when_running,
+};
+use server::operation::OperationKind;
+
+/// The facts about these commands, sorted by name.
 pub const COMMANDS: &[Spec] = &[
     Spec {
-        name: "aggregate",
-        handler: waiting!(command::aggregate::aggregate),
-        takes_write_concern: true,
-        reads: as_a_whole(
-            command::aggregate::read_first,
-            &["maxTimeMS", "readConcern", "writeConcern", "collectionUUID"],
-        ),
-        help: "Runs an aggregation pipeline.",
-        ..READ
-    },
-    Spec {
         name: "count",
-        handler: waiting!(command::count::count),
+        handler: waiting!(count::count),
+        stable_api: StableApi::INCLUDED,
+        takes_uuid: true,
+        read_concern: ReadConcernLevels::AllButSnapshot,
+        internal_fields: &[
+            ("encryptionInformation", InternalField::Encryption(None)),
+            ("$tenant", InternalField::Tenant),
+        ],
         help: "Counts the documents that match a filter.",
         ..READ
     },
     Spec {
         name: "delete",
-        handler: waiting!(command::delete::delete),
-        reads: as_a_whole(command::delete::read_first, &["stmtId", "collectionUUID"]),
+        handler: waiting!(delete::delete),
+        parsing: parsed_first(delete::parse, &["stmtId", "collectionUUID"]),
+        actions: &["remove"],
+        kind: OperationKind::Remove,
+        counted_statements: Some("deletes"),
+        internal_fields: &[
+            ("stmtIds", InternalField::StatementIds("deletes")),
+            ("encryptionInformation", InternalField::Encryption(Some(6371701))),
+            ("isTimeseriesNamespace", InternalField::BucketsNamespace),
+            ("runtimeConstants", InternalField::RuntimeConstants),
+        ],
         help: "Deletes documents.",
         ..WRITE
     },
     Spec {
         name: "distinct",
-        handler: waiting!(command::distinct::distinct),
-        help: "The different values of a field.",
+        handler: waiting!(distinct::distinct),
+        takes_uuid: true,
+        internal_fields: &[("$tenant", InternalField::Tenant)],
+        help: "The distinct values of a field.",
         ..READ
     },
     Spec {
-        name: "explain",
-        handler: waiting!(command::explain::explain),
-        reads: as_a_whole(command::explain::read_first, &[]),
-        help: "How a command would be carried out.",
-        ..CATALOG_READ
-    },
-    Spec {
-        name: "filemd5",
-        handler: waiting!(command::digests::file_md5),
-        reads: when_authorized(command::digests::read_first),
-        help: "MD5 digest of a file in GridFS.",
-        ..CATALOG_READ
-    },
-    Spec {
         name: "find",
-        handler: Handler::Mostly(
-            AtOnce { is_likely: command::find_by_id::is_likely, handler: command::find_by_id::find_by_id },
-            |call, reply| Box::pin(command::find::find(call, reply)),
+        handler: Handler::WithFastPath(
+            FastPath { is_likely: find_by_id::is_likely, handler: find_by_id::find_by_id },
+            |call, reply| Box::pin(find::find(call, reply)),
         ),
-        reads: when_running(command::find::read_first, &["collectionUUID"]),
+        parsing: parsed_when_running(find::parse, &["collectionUUID"]),
+        stable_api: StableApi::IncludedWithout(&[
+            "min",
+            "max",
+            "tailable",
+            "awaitData",
+            "oplogReplay",
+            "noCursorTimeout",
+            "readOnce",
+            "returnKey",
+            "showRecordId",
+        ]),
+        kind: OperationKind::Query,
+        fields_name: Some("FindCommandRequest"),
+        takes_uuid: true,
+        internal_fields: &[
+            ("encryptionInformation", InternalField::Encryption(None)),
+            ("runtimeConstants", InternalField::RuntimeConstants),
+            ("term", InternalField::Term),
+            ("allowSpeculativeMajorityRead", InternalField::PlainBoolean),
+            ("$tenant", InternalField::Tenant),
+        ],
         help: "Finds documents.",
         ..READ
     },
     Spec {
         name: "findAndModify",
         aliases: &["findandmodify"],
-        handler: waiting!(command::find_and_modify::find_and_modify),
-        reads: as_a_whole(command::find_and_modify::read_first, &["stmtId", "writeConcern"]),
-        help: "Changes or deletes one document and returns it.",
+        handler: waiting!(find_and_modify::find_and_modify),
+        parsing: parsed_first(find_and_modify::parse, &["stmtId", "writeConcern"]),
+        actions: &["find", "insert", "remove", "update"],
+        internal_fields: &[
+            ("encryptionInformation", InternalField::Encryption(Some(6371800))),
+            ("runtimeConstants", InternalField::RuntimeConstants),
+        ],
+        help: "Updates or deletes one document and returns it.",
         ..WRITE
     },
     Spec {
         name: "getMore",
-        handler: waiting!(command::get_more::get_more),
+        handler: waiting!(get_more::get_more),
         cacheable: false,
-        reads: as_a_whole(command::get_more::read_get_more_first, &["maxTimeMS"]),
+        parsing: parsed_first(get_more::parse_get_more, &["maxTimeMS"]),
+        stable_api: StableApi::INCLUDED,
+        memory_intensive: false,
+        kind: OperationKind::GetMore,
+        refuses_after_cluster_time: true,
+        time_limit: TimeLimitField::Number,
+        counted_collection: CountedCollection::Field("collection"),
         help: "The next batch of a cursor.",
         ..READ
     },
     Spec {
         name: "insert",
-        handler: waiting!(command::insert::insert),
-        reads: as_a_whole(command::insert::read_first, &["stmtId", "collectionUUID"]),
+        handler: waiting!(insert::insert),
+        parsing: parsed_first(insert::parse, &["stmtId", "collectionUUID"]),
+        actions: &["insert"],
+        kind: OperationKind::Insert,
+        internal_fields: &[
+            ("stmtIds", InternalField::StatementIds("documents")),
+            ("encryptionInformation", InternalField::Encryption(Some(6371602))),
+            ("isTimeseriesNamespace", InternalField::BucketsNamespace),
+        ],
         help: "Inserts documents.",
         ..WRITE
     },
     Spec {
         name: "killCursors",
-        handler: immediate!(command::get_more::kill_cursors),
+        handler: immediate!(get_more::kill_cursors),
         in_transaction: true,
-        reads: as_a_whole(command::get_more::read_kill_cursors_first, &[]),
+        parsing: parsed_first(get_more::parse_kill_cursors, &[]),
+        actions: &["killCursors"],
+        stable_api: StableApi::INCLUDED,
         help: "Closes cursors.",
         ..CATALOG_READ
     },
     Spec {
-        name: "mapReduce",
-        cacheable: false,
-        aliases: &["mapreduce"],
-        handler: waiting!(command::map_reduce::map_reduce),
-        help: "Checked, and refused: JavaScript does not run here.",
-        ..READ
-    },
-    Spec {
         name: "update",
-        handler: waiting!(command::update::update),
-        reads: as_a_whole(command::update::read_first, &["stmtId", "collectionUUID"]),
-        help: "Changes documents.",
+        handler: waiting!(update::update),
+        parsing: parsed_first(update::parse, &["stmtId", "collectionUUID"]),
+        actions: &["update"],
+        kind: OperationKind::Update,
+        counted_statements: Some("updates"),
+        internal_fields: &[
+            ("stmtIds", InternalField::StatementIds("updates")),
+            ("encryptionInformation", InternalField::Encryption(Some(6371905))),
+            ("isTimeseriesNamespace", InternalField::BucketsNamespace),
+            ("runtimeConstants", InternalField::RuntimeConstants),
+        ],
+        help: "Updates documents.",
         ..WRITE
     },
 ];

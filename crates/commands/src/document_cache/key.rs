@@ -1,10 +1,10 @@
-//! What a command is kept by: its own fields, the database, and nothing that does not matter to its answer.
+//! The cache key of a command: the database and the fields that affect its reply.
 
-use super::Rest;
 use crate::envelope::Envelope;
 use document::{Doc, DocWriter, Element, Value};
+use server::document_cache::Continuation;
 
-/// Operators and stages whose outcome depends on more than the documents, or which write.
+/// Operators and stages whose result depends on more than documents, or that write.
 const VOLATILE: &[&str] = &[
     "$rand",
     "$sampleRate",
@@ -26,21 +26,21 @@ const VOLATILE: &[&str] = &[
     "$_internalInhibitOptimization",
 ];
 
-/// Variables whose value depends on when it is asked.
+/// Variables whose value depends on the time or the user.
 const VARIABLES: &[&str] = &["$$NOW", "$$CLUSTER_TIME", "$$USER_ROLES"];
 
-/// Fields of a command that ask for more than an answer.
-const NOT_KEPT: &[&str] = &["tailable", "awaitData", "explain"];
+/// Fields that change the kind of reply.
+const NOT_CACHED: &[&str] = &["tailable", "awaitData", "explain"];
 
-/// Between the parts of a key.
+/// Separates the command from the position.
 const POSITION: u8 = 0xff;
 
-/// Writes what a command is kept by.
+/// Writes the key of a command.
 pub fn write(envelope: &Envelope<'_>, out: &mut Vec<u8>) {
     write_parts(envelope.database, envelope.first, &envelope.fields, out);
 }
 
-/// The same from the parts. The fields in their order: another order may be another command.
+/// Writes the key from its parts. The order of the fields counts: another order may be another command.
 pub fn write_parts(database: &str, first: Element<'_>, fields: &[Element<'_>], out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(database.as_bytes());
@@ -50,27 +50,27 @@ pub fn write_parts(database: &str, first: Element<'_>, fields: &[Element<'_>], o
     fields.iter().for_each(|field| command.append_element(*field));
 }
 
-/// Adds where a cursor is, and how much it is asked for.
-pub fn write_position(rest: &Rest, batch_size: u64, out: &mut Vec<u8>) {
+/// Appends a cursor's position and the batch size.
+pub fn write_position(continuation: &Continuation, batch_size: u64, out: &mut Vec<u8>) {
     out.push(POSITION);
-    for number in [batch_size, rest.skip, rest.limit.map_or(0, |limit| limit + 1)] {
+    for number in [batch_size, continuation.skip, continuation.limit.map_or(0, |limit| limit + 1)] {
         out.extend_from_slice(&number.to_le_bytes());
     }
-    out.extend_from_slice(&rest.position.0);
+    out.extend_from_slice(&continuation.position.0);
 }
 
-/// Why answers from a collection are never kept.
-pub fn why_not(database: &str, collection: &str) -> Option<&'static str> {
+/// Returns why a collection is never cached; `None` if it may be.
+pub fn never_cached(database: &str, collection: &str) -> Option<&'static str> {
     match (database, collection) {
-        ("admin" | "local" | "config", _) => Some("the databases admin, local and config are not kept"),
-        (_, collection) if collection.starts_with("system.") => Some("collections of the system are not kept"),
+        ("admin" | "local" | "config", _) => Some("the databases admin, local and config are not cached"),
+        (_, collection) if collection.starts_with("system.") => Some("system collections are not cached"),
         _ => None,
     }
 }
 
-/// Whether the answer depends on more than documents. Of words that occur for other reasons it is said, too, which does no harm.
+/// Returns whether the reply may depend on more than documents. False positives are possible and harmless.
 pub fn is_volatile(fields: &[Element<'_>]) -> bool {
-    fields.iter().any(|field| NOT_KEPT.contains(&field.key()) && field.value().is_truthy() || mentions(field.value()))
+    fields.iter().any(|field| NOT_CACHED.contains(&field.key()) && field.value().is_truthy() || mentions(field.value()))
 }
 
 fn mentions(value: Value<'_>) -> bool {

@@ -1,57 +1,54 @@
-//! Commands that name a collection by its UUID.
+//! Commands that name their collection by its UUID.
 
-use crate::cursor::uuid_text;
-use crate::server::Worker;
-use crate::table::Spec;
+use crate::table::spec::Spec;
 use document::{Doc, DocBuf, Element, Value};
 use error::{Code, Error, Result};
+use server::Worker;
+use server::cursor::uuid_text;
 
-/// The commands that take a UUID in the place of a name.
-const TAKEN_BY: &[&str] = &["find", "count", "distinct", "listIndexes"];
-
-/// Stands for the name of a collection that is not there.
+/// The name in place of a UUID that no collection has.
 const UNRESOLVED: &str = "unresolved";
 
-/// Whether the command names its collection by a UUID.
+/// Returns whether the command names its collection by a UUID.
 #[inline]
 pub fn is_given(spec: &Spec, first: Element<'_>) -> bool {
-    matches!(first.value(), Value::Binary { subtype: 4, .. }) && TAKEN_BY.contains(&spec.name)
+    spec.takes_uuid && matches!(first.value(), Value::Binary { subtype: 4, .. })
 }
 
-/// A collection's name in the place of its UUID.
+/// A command's first element with the collection's name in place of its UUID.
 pub struct Resolved {
     first: DocBuf,
-    /// Error 26, or 207 for what is no UUID, to be told when the command's own fields have been read.
+    /// The error to report once the command's own fields have been parsed: 26, or 207 for a malformed UUID.
     failure: Option<Error>,
 }
 
 impl Resolved {
-    /// The element that names the command.
+    /// Returns the element that names the command.
     pub fn first(&self) -> Option<Element<'_>> {
         self.first.as_doc().first()
     }
 
+    /// Fails with 26 or 207 if no collection has the UUID.
     pub fn check(&self) -> Result<()> {
         self.failure.clone().map_or(Ok(()), Err)
     }
 }
 
+/// Looks up the collection with the UUID in `first`.
 pub async fn resolve(worker: &Worker, body: Doc<'_>, first: Element<'_>) -> Result<Resolved> {
-    let wanted: Option<[u8; 16]> = match first.value() {
+    let uuid: Option<[u8; 16]> = match first.value() {
         Value::Binary { bytes, .. } => bytes.try_into().ok(),
         _ => None,
     };
     let database = body.get("$db").and_then(Value::as_str).unwrap_or_default();
-    let found = match wanted {
-        Some(wanted) => {
-            worker.store.collections(database).await?.into_iter().find(|collection| collection.uuid == wanted)
-        }
+    let found = match uuid {
+        Some(uuid) => worker.store.collections(database).await?.into_iter().find(|collection| collection.uuid == uuid),
         None => None,
     };
-    let failure = match (wanted, &found) {
+    let failure = match (uuid, &found) {
         (_, Some(_)) => None,
-        (Some(wanted), None) => {
-            Some(Error::new(Code::NAMESPACE_NOT_FOUND, format!("Unable to resolve {}", uuid_text(&wanted))))
+        (Some(uuid), None) => {
+            Some(Error::new(Code::NAMESPACE_NOT_FOUND, format!("Unable to resolve {}", uuid_text(&uuid))))
         }
         (None, None) => {
             let message = "uuid must be a 16-byte binary field with UUID (4) subtype";

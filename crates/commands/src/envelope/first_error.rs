@@ -1,49 +1,49 @@
-//! Which of several mistakes in a command is told: the one that MongoDB meets first on its way through the command.
+//! Which of several errors in a command is reported: the first in MongoDB's order of checks.
 
 use error::{Error, Result};
 
-/// Where on that way a mistake is met. Within one of them the fields' own order decides.
+/// The steps of MongoDB's checks, in its order. Within a step, the order of the fields decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// `$db`, before it is known which command it is.
+    /// `$db`, before the command is known.
     Database,
-    /// The versioned API.
+    /// The stable API's parameters.
     Api,
-    /// Whether the database is `admin`, where it has to be.
+    /// Whether the database is `admin`, for commands that require it.
     AdminOnly,
-    /// The command's own fields, of commands that are read as a whole (see `Spec::reads`).
+    /// The own fields of commands that are parsed first (see `Spec::parsing`).
     OwnFields,
     ReadPreference,
-    /// Who asks.
+    /// The client's metadata.
     Metadata,
-    /// The logical session and the transaction, as they are spelled.
+    /// The types of the fields about session and transaction.
     Session,
-    /// Whether they make sense with each other and with the command.
+    /// Whether these fields fit one another and the command.
     SessionUse,
     DatabaseName,
-    /// The collection's name, where whoever asks has to be allowed to touch it.
+    /// The collection's name, for the authorization.
     Authorization,
-    /// Fields that no client may send.
+    /// Fields that clients must not send.
     Internal,
     TimeLimit,
     ReadConcern,
     ShardVersion,
-    /// What the read has to wait for.
+    /// The events that a read must wait for.
     ReadConcernWait,
     WriteConcern,
-    /// The command's own fields, of commands that read them when they run.
+    /// The own fields of commands that parse them when they run.
     Running,
 }
 
-/// The mistake that is told, among those heard of so far.
+/// The first error in MongoDB's order, among those recorded so far.
 #[derive(Default)]
-pub struct Mistakes(Option<(Phase, Error)>);
+pub struct FirstError(Option<(Phase, Error)>);
 
-impl Mistakes {
-    /// What was read; a mistake is kept if none is known that is met earlier.
+impl FirstError {
+    /// Returns the value of a result; keeps its error unless one of an earlier phase is known.
     #[inline]
-    pub fn hear<T>(&mut self, phase: Phase, read: Result<T>) -> Option<T> {
-        match read {
+    pub fn record<T>(&mut self, phase: Phase, result: Result<T>) -> Option<T> {
+        match result {
             Ok(value) => Some(value),
             Err(error) => {
                 if self.0.as_ref().is_none_or(|(known, _)| phase < *known) {
@@ -54,7 +54,7 @@ impl Mistakes {
         }
     }
 
-    pub fn into_first(self) -> Option<(Phase, Error)> {
+    pub fn into_inner(self) -> Option<(Phase, Error)> {
         self.0
     }
 }

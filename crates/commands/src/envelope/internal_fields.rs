@@ -1,95 +1,79 @@
-//! Fields that MongoDB's servers send to one another along with a command. A client may send them too: they have to be
-//! well-formed, and ask for nothing that a single server has.
+//! Fields that MongoDB's servers send to one another along with a command. A client may send them, too: they must be
+//! well-formed, and must not ask for anything that a single server lacks.
 
-use crate::arguments::{
-    self, array, document, is_absent, missing_field, plain_boolean, string, unknown_field, wrong_type,
-};
-use crate::dispatch::Call;
+use crate::arguments;
+use crate::arguments::{array, document, is_absent, missing_field, plain_boolean, string, unknown_field, wrong_type};
+use crate::call::Call;
+use crate::table::spec::{InternalField, Spec};
 use document::{Element, Kind, Value};
 use error::{Code, Error, Result};
 
-const TAKING_ENCRYPTION: [&str; 7] = ["insert", "update", "delete", "findAndModify", "find", "aggregate", "count"];
-
-/// The commands that would ignore fields they do not know, or look at some of them first.
-const LENIENT: [&str; 10] =
-    ["find", "count", "distinct", "collMod", "collStats", "dataSize", "dbStats", "validate", "compact", "hello"];
-
-/// Takes them from the command's fields.
+/// Takes them from the command's own fields. Fails with the first error in them.
 pub fn take(call: &mut Call<'_>) -> Result<()> {
-    let command = call.spec.name;
+    let spec = call.spec;
+    if spec.internal_fields.is_empty() {
+        return Ok(());
+    }
     let mut checked = Ok(());
-    call.envelope.fields.retain(|field| match checked.as_ref().map_or(Ok(false), |()| check(command, *field)) {
-        Ok(is_one) => !is_one,
+    call.envelope.fields.retain(|field| match checked.as_ref().map_or(Ok(false), |()| check(spec, *field)) {
+        Ok(is_internal) => !is_internal,
         Err(error) => {
             checked = Err(error);
             true
         }
     });
     checked?;
-    let has = |name: &str| call.request.body().get(name).is_some();
-    if has("stmtIds") {
-        check_statement_ids(call)?;
-    }
-    if command == "aggregate" && has("needsMerge") && !has("fromMongos") {
-        return Err(Error::failed_to_parse("Cannot specify 'needsMerge' without 'fromMongos'"));
+    for (name, field) in spec.internal_fields.iter().filter(|(name, _)| call.request.body().get(name).is_some()) {
+        match field {
+            InternalField::StatementIds(statements) => check_statement_ids(call, statements)?,
+            InternalField::PlainBoolean if *name == "needsMerge" && call.request.body().get("fromMongos").is_none() => {
+                return Err(Error::failed_to_parse("Cannot specify 'needsMerge' without 'fromMongos'"));
+            }
+            _ => {}
+        }
     }
     Ok(())
 }
 
-/// Whether the field is such a one.
-fn check(command: &str, field: Element<'_>) -> Result<bool> {
-    // What MongoDB's messages call a command's fields as a whole.
-    let within = if command == "find" { "FindCommandRequest" } else { command };
-    match (field.key_bytes(), command) {
-        (b"stmtIds", "insert" | "update" | "delete") => {
+/// Checks a field if it is one of these; returns whether it is.
+fn check(spec: &Spec, field: Element<'_>) -> Result<bool> {
+    let Some((_, kind)) = spec.internal_fields.iter().find(|(name, _)| *name == field.key()) else { return Ok(false) };
+    let within = spec.fields_name();
+    match kind {
+        InternalField::StatementIds(_) => {
             let ids = array(within, field)?;
             let within = format!("{within}.stmtIds");
             ids.elements().filter(|id| !is_absent(*id)).try_for_each(|id| expect(&within, id, Kind::Int32, "int"))?;
         }
-        (b"encryptionInformation", _) if TAKING_ENCRYPTION.contains(&command) => {
-            if !is_absent(field) {
-                refuse_encryption(command, within, field)?;
-            }
-        }
-        (b"isTimeseriesNamespace", "insert" | "update" | "delete") => {
+        InternalField::Encryption(_) | InternalField::OptionalBoolean | InternalField::Term if is_absent(field) => {}
+        InternalField::Encryption(code) => refuse_encryption(*code, within, field)?,
+        InternalField::BucketsNamespace => {
             if plain_boolean(field)? {
                 let message = "'isTimeseriesNamespace' parameter can only be set when the request is sent on \
                                system.buckets namespace";
                 return Err(Error::new(Code(5916400), message));
             }
         }
-        (b"isTimeseriesNamespace", "dropIndexes") if is_absent(field) => {}
-        (b"isTimeseriesNamespace", "dropIndexes") => drop(arguments::boolean(within, field)?),
-        (b"runtimeConstants", "update" | "delete" | "findAndModify" | "find" | "aggregate") => {
-            check_constants(within, field)?;
-        }
-        (b"term", "find") if is_absent(field) => {}
-        (b"term", "find") => {
+        InternalField::OptionalBoolean => drop(arguments::boolean(within, field)?),
+        InternalField::RuntimeConstants => check_constants(within, field)?,
+        InternalField::Term => {
             arguments::integer(within, field)?;
             return Err(Error::bad_value("cannot supply 'term' without active replication"));
         }
-        (b"allowSpeculativeMajorityRead", "find")
-        | (b"needsMerge" | b"fromMongos" | b"isMapReduceCommand", "aggregate") => drop(plain_boolean(field)?),
-        (b"exchange", "aggregate") => check_exchange(field)?,
-        (b"$tenant", _) if LENIENT.contains(&command) => {
+        InternalField::PlainBoolean => drop(plain_boolean(field)?),
+        InternalField::Exchange => check_exchange(field)?,
+        InternalField::Tenant => {
             let message = "Multitenancy not enabled, cannot set $tenant in command body";
             return Err(Error::new(Code::INVALID_OPTIONS, message));
         }
-        _ => return Ok(false),
     }
     Ok(true)
 }
 
-/// Each statement has one, where they are there.
-fn check_statement_ids(call: &Call<'_>) -> Result<()> {
+/// Fails with 16 unless there is one id for each statement. `name`: the field with the statements.
+fn check_statement_ids(call: &Call<'_>, name: &str) -> Result<()> {
     let body = call.request.body();
     let Some(ids) = body.get("stmtIds").and_then(Value::as_array) else { return Ok(()) };
-    let name = match call.spec.name {
-        "insert" => "documents",
-        "update" => "updates",
-        "delete" => "deletes",
-        _ => return Ok(()),
-    };
     if body.get("stmtId").is_some() {
         let message = "May not specify both stmtId and stmtIds in write command.";
         return Err(Error::new(Code::INVALID_OPTIONS, message));
@@ -115,8 +99,8 @@ fn expect(within: &str, field: Element<'_>, kind: Kind, name: &str) -> Result<()
     if field.kind == kind { Ok(()) } else { Err(wrong_type(within, field, name)) }
 }
 
-/// Encrypted collections are those of replica sets.
-fn refuse_encryption(command: &str, within: &str, field: Element<'_>) -> Result<()> {
+/// Fails with `code`: encrypted collections exist in replica sets only.
+fn refuse_encryption(code: Option<i32>, within: &str, field: Element<'_>) -> Result<()> {
     let information = document(within, field)?;
     let within = format!("{within}.encryptionInformation");
     let mut schema = None;
@@ -129,23 +113,17 @@ fn refuse_encryption(command: &str, within: &str, field: Element<'_>) -> Result<
         }
     }
     let schema = schema.ok_or_else(|| missing_field(&within, "schema"))?;
-    let code = match command {
-        "insert" => 6371602,
-        "update" => 6371905,
-        "delete" => 6371701,
-        "findAndModify" => 6371800,
-        _ => {
-            let fields = schema.first().and_then(|schema| schema.value().as_document());
-            return Err(match fields {
-                Some(_) => missing_field("schema", "fields"),
-                None => Error::new(Code(6371205), "Expected an object for schema in EncryptionInformation"),
-            });
-        }
+    let Some(code) = code else {
+        let fields = schema.first().and_then(|schema| schema.value().as_document());
+        return Err(match fields {
+            Some(_) => missing_field("schema", "fields"),
+            None => Error::new(Code(6371205), "Expected an object for schema in EncryptionInformation"),
+        });
     };
     Err(Error::new(Code(code), "Encrypted index operations are only supported on replica sets"))
 }
 
-/// The values of `$$NOW` and the like, which are the server's own here.
+/// Checks the values of `$$NOW` and the like; the server uses its own.
 fn check_constants(within: &str, field: Element<'_>) -> Result<()> {
     if is_absent(field) {
         return Ok(());
@@ -167,7 +145,7 @@ fn check_constants(within: &str, field: Element<'_>) -> Result<()> {
     Ok(())
 }
 
-/// How the documents of a pipeline would be handed out to several readers.
+/// Checks the distribution of a pipeline's documents to several readers.
 fn check_exchange(field: Element<'_>) -> Result<()> {
     const WITHIN: &str = "aggregate.exchange";
     if is_absent(field) {

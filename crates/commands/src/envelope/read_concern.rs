@@ -1,17 +1,19 @@
-//! `readConcern`. Reads see what is committed and durable, which is all that the weaker levels ask for.
+//! `readConcern`. Reads see committed and durable documents, which satisfies the weaker levels.
 
-use crate::arguments::{self, is_absent};
-use crate::server::Topology;
-use crate::table::Access;
+use crate::arguments;
+use crate::arguments::is_absent;
+use crate::table::spec::Spec;
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
+use server::Topology;
 
 /// Checks a `readConcern`.
 ///
-/// A replica set of one member and a router in front of one read linearizably; a standalone server refuses the level.
-pub fn check_read_concern(element: Element<'_>, command: &str, access: Access, topology: &Topology) -> Result<()> {
+/// A replica set of one member and a router in front of one support linearizable reads; a standalone server refuses them.
+pub fn check_read_concern(element: Element<'_>, spec: &Spec, topology: &Topology) -> Result<()> {
+    let command = spec.name;
     let Some(concern) = element.value().as_document() else {
-        if command == "aggregate" {
+        if spec.parses_shared("readConcern") {
             return Err(arguments::wrong_type(command, element, "object"));
         }
         return Err(Error::failed_to_parse("readConcern field should be an object"));
@@ -21,20 +23,11 @@ pub fn check_read_concern(element: Element<'_>, command: &str, access: Access, t
         let message = "atClusterTime field can be set only if level is equal to snapshot";
         return Err(Error::new(Code::INVALID_OPTIONS, message));
     }
-    // What writes, and what reads the catalog, has one level.
-    let reads = access == Access::Read
-        && matches!(command, "find" | "aggregate" | "count" | "distinct" | "getMore" | "mapReduce");
-    let takes_snapshots = match command {
-        "count" | "mapReduce" => false,
-        "abortTransaction" => true,
-        _ => reads,
-    };
-    let supports = |level: &str| if level == "snapshot" { takes_snapshots } else { reads };
     for field in concern.elements() {
         match (field.key(), field.value()) {
             ("level", Value::String("local")) => {}
             ("level", Value::String(level @ ("available" | "majority" | "linearizable" | "snapshot")))
-                if !supports(level) =>
+                if !spec.read_concern.supports(level) =>
             {
                 return Err(Error::new(
                     Code::INVALID_OPTIONS,
@@ -77,10 +70,10 @@ pub fn check_read_concern(element: Element<'_>, command: &str, access: Access, t
             }
         }
     }
-    after.map_or(Ok(()), |after| after.refuse(command))
+    after.map_or(Ok(()), |after| after.refuse(spec))
 }
 
-/// What a read has to come after, for those who count the times of replication.
+/// The time that a read must come after, by the clocks of replication.
 enum AfterTime {
     Cluster { time: u32, increment: u32 },
     Operation,
@@ -134,13 +127,13 @@ impl AfterTime {
         }
     }
 
-    /// There is no replication, and so no time of it.
-    fn refuse(&self, command: &str) -> Result<()> {
+    /// Fails: without replication there is no such time.
+    fn refuse(&self, spec: &Spec) -> Result<()> {
         match self {
             AfterTime::Operation => {
                 Err(Error::new(Code::NOT_A_REPLICA_SET, "node needs to be a replica set member to use read concern"))
             }
-            AfterTime::Cluster { .. } if matches!(command, "ping" | "getMore") => {
+            AfterTime::Cluster { .. } if spec.refuses_after_cluster_time => {
                 Err(Error::new(Code::INVALID_OPTIONS, "afterClusterTime is not allowed for this command"))
             }
             AfterTime::Cluster { .. } => Err(Error::new(

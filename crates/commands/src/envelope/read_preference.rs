@@ -1,6 +1,7 @@
 //! `$readPreference`: well-formed or not. There is one server, which answers whatever is preferred.
 
-use crate::arguments::{self, unknown_field, wrong_kind};
+use crate::arguments;
+use crate::arguments::{unknown_field, wrong_kind};
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
 use values::text;

@@ -1,43 +1,13 @@
-//! What version 1 of MongoDB's API leaves out, and `apiStrict` forbids: error 323.
+//! Version 1 of MongoDB's stable API: what it excludes fails with 323 under `apiStrict`.
 //!
 //! Source: <https://www.mongodb.com/docs/v6.0/reference/stable-api/>
 
-use crate::command::index_specification;
+use crate::table::spec::{Spec, StableApi};
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
 
-/// The commands that are in it.
-pub const COMMANDS: [&str; 27] = [
-    "abortTransaction",
-    "aggregate",
-    "authenticate",
-    "collMod",
-    "commitTransaction",
-    "count",
-    "create",
-    "createIndexes",
-    "delete",
-    "drop",
-    "dropDatabase",
-    "dropIndexes",
-    "endSessions",
-    "explain",
-    "find",
-    "findAndModify",
-    "getMore",
-    "hello",
-    "insert",
-    "killCursors",
-    "listCollections",
-    "listDatabases",
-    "listIndexes",
-    "ping",
-    "refreshSessions",
-    "saslStart",
-    "update",
-];
-
-const STAGES: [&str; 8] = [
+/// The excluded pipeline stages.
+const EXCLUDED_STAGES: [&str; 8] = [
     "$_internalInhibitOptimization",
     "$currentOp",
     "$fill",
@@ -48,51 +18,24 @@ const STAGES: [&str; 8] = [
     "$planCacheStats",
 ];
 
-/// Whether a command with these fields is in the API.
-pub fn check(command: &str, fields: &[Element<'_>]) -> Result<()> {
-    if !COMMANDS.contains(&command) {
-        return refuse(format!(
-            "Provided apiStrict:true, but the command {command} is not in API Version 1. Information on supported commands \
-             and migrations in API Version 1 can be found at https://dochub.mongodb.org/core/manual-versioned-api"
-        ));
-    }
-    let (within, left_out): (&str, &[&str]) = match command {
-        "find" => (
-            "FindCommandRequest",
-            &[
-                "min",
-                "max",
-                "tailable",
-                "awaitData",
-                "oplogReplay",
-                "noCursorTimeout",
-                "readOnce",
-                "returnKey",
-                "showRecordId",
-            ],
-        ),
-        "create" => (
-            "create",
-            &[
-                "autoIndexId",
-                "size",
-                "max",
-                "flags",
-                "temp",
-                "recordPreImages",
-                "storageEngine",
-                "indexOptionDefaults",
-                "changeStreamPreAndPostImages",
-            ],
-        ),
-        "aggregate" => ("aggregate", &["explain"]),
-        _ => ("", &[]),
+/// Checks that a command and its fields are in the API. `name`: the command's name as it was sent; aliases are not in the
+/// API. Fails with 323.
+pub fn check(spec: &Spec, name: &str, fields: &[Element<'_>]) -> Result<()> {
+    let excluded = match spec.stable_api {
+        StableApi::IncludedWithout(excluded) if spec.name == name => excluded,
+        _ => {
+            return refuse(format!(
+                "Provided apiStrict:true, but the command {name} is not in API Version 1. Information on supported commands \
+                 and migrations in API Version 1 can be found at https://dochub.mongodb.org/core/manual-versioned-api"
+            ));
+        }
     };
     for field in fields {
-        if left_out.contains(&field.key()) {
-            return refuse(format!("BSON field '{within}.{}' is not allowed with apiStrict:true.", field.key()));
+        if excluded.contains(&field.key()) {
+            let (within, key) = (spec.fields_name(), field.key());
+            return refuse(format!("BSON field '{within}.{key}' is not allowed with apiStrict:true."));
         }
-        match (command, field.key(), field.value()) {
+        match (name, field.key(), field.value()) {
             ("aggregate", "pipeline", Value::Array(stages)) => check_stages(stages)?,
             ("createIndexes", "indexes", Value::Array(indexes)) => check_indexes(indexes)?,
             _ => {}
@@ -103,7 +46,7 @@ pub fn check(command: &str, fields: &[Element<'_>]) -> Result<()> {
 
 fn check_stages(stages: Doc<'_>) -> Result<()> {
     for stage in stages.values().filter_map(|stage| stage.as_document()?.first()) {
-        if STAGES.contains(&stage.key()) {
+        if EXCLUDED_STAGES.contains(&stage.key()) {
             return refuse(format!("{} is not allowed with 'apiStrict: true' in API Version 1", stage.key()));
         }
         let Value::Document(operand) = stage.value() else { continue };
@@ -119,11 +62,15 @@ fn check_stages(stages: Doc<'_>) -> Result<()> {
 }
 
 fn check_indexes(indexes: Doc<'_>) -> Result<()> {
-    let is_text = |spec: &Doc<'_>| index_specification::key(*spec).values().any(|value| value == Value::String("text"));
-    match indexes.values().filter_map(Value::as_document).any(|spec| is_text(&spec)) {
+    let key = |spec: Doc<'_>| spec.get("key").and_then(Value::as_document).is_some_and(has_text);
+    match indexes.values().filter_map(Value::as_document).any(key) {
         true => refuse("text indexes cannot be created with apiStrict: true".to_owned()),
         false => Ok(()),
     }
+}
+
+fn has_text(key: Doc<'_>) -> bool {
+    key.values().any(|value| value == Value::String("text"))
 }
 
 fn refuse(message: String) -> Result<()> {

@@ -1,9 +1,10 @@
 //! `writeConcern`. One server acknowledges writes, so what asks for more cannot be satisfied.
 
-use crate::arguments::{self, is_absent, unknown_field};
-use crate::server::Topology;
+use crate::arguments;
+use crate::arguments::{is_absent, unknown_field};
 use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
+use server::Topology;
 
 const WITHIN: &str = "WriteConcernOptions";
 

@@ -1,11 +1,13 @@
 //! What `collMod` can change about an index: when its documents expire, whether it is hidden, whether it is unique.
 
-use crate::arguments::{self, is_absent, unknown_field};
-use crate::command::options::{self, display};
-use crate::command::time_series::Series;
-use crate::command::time_series::indexes::key_of_buckets;
-use crate::dispatch::Call;
+use crate::arguments;
+use crate::arguments::options;
+use crate::arguments::options::display;
+use crate::arguments::{is_absent, unknown_field};
+use crate::call::Call;
 use crate::read::{Visit, for_each};
+use crate::time_series::Series;
+use crate::time_series::indexes::key_of_buckets;
 use document::{Doc, DocBuf, DocWriter, Path, Value, ValueBuf};
 use error::{Code, Error, Result};
 use query::Predicate;
@@ -259,7 +261,7 @@ async fn violations(call: &Call<'_>, namespace: &Namespace, index: &IndexSpec) -
     let plan = store.plan(namespace, query).await?;
     let paths: Vec<Path> = index.key.as_doc().iter().map(|(path, _)| Path::new(path)).collect();
     let mut holders: BTreeMap<Vec<u8>, Vec<ValueBuf>> = BTreeMap::new();
-    for_each(store, &plan, &predicate, true, call.running, |document| {
+    for_each(store, &plan, &predicate, true, call.operation, |document| {
         let values: Vec<Option<Value<'_>>> = paths.iter().map(|path| path.get(document)).collect();
         if index.sparse && values.iter().all(Option::is_none) {
             return Ok(Visit::Continue);

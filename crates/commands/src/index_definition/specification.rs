@@ -2,9 +2,10 @@
 //!
 //! What an index's kind makes of them is for [`store::index_kind`].
 
-use crate::command::create;
-use crate::command::options::{self, display};
-use crate::dispatch::Call;
+use crate::arguments::options;
+use crate::arguments::options::display;
+use crate::call::Call;
+use crate::command::catalog::create;
 use document::{Collation, Doc, DocBuf, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::{Context, Predicate};

@@ -8,12 +8,15 @@ mod look_up;
 mod target;
 mod write;
 
-use crate::command::aggregate::{Arguments, in_pipeline};
-use crate::command::{geo_near, views};
-use crate::dispatch::Call;
-use crate::read::{Batch, Reader, Request};
+use crate::call::Call;
+use crate::command::aggregate::aggregate_command::{Arguments, in_pipeline};
+use crate::pipeline::geo_near;
+use crate::read::{Batch, ReadSpec, Reader};
+use crate::views;
+use aggregate::Pipeline;
+use aggregate::PipelinePart;
+use aggregate::PipelineSource;
 use aggregate::foreign::MATCHES_BYTES_MAX;
-use aggregate::{Pipeline, PipelinePart, PipelineSource};
 pub use chain::Chain;
 use document::{DocBuf, Value};
 use error::Result;
@@ -97,7 +100,7 @@ async fn open_source(
     if execution.is_some() {
         parts.remove(0);
     }
-    let request = Request {
+    let request = ReadSpec {
         predicate: Some(source.predicate),
         sort: source.sort,
         limit: source.limit,
@@ -106,8 +109,8 @@ async fn open_source(
         pipeline: execution,
         hint,
         budget: Some(budget.clone()),
-        afresh: call.reads_afresh(),
-        ..Request::default()
+        bypass_row_cache: call.bypasses_row_cache(),
+        ..ReadSpec::default()
     };
     let reader = Reader::open(&*call.worker.store, namespace, request).await?;
     Ok((!reader.is_view()).then_some((reader, parts)))
@@ -143,7 +146,7 @@ fn read<'a>(
     budget: &'a Budget,
 ) -> LocalBoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
     Box::pin(async move {
-        let _nested = call.running.nest()?;
+        let _nested = call.operation.enter_nested_pipeline()?;
         let reader = open_pipeline(call, namespace, condition, pipeline, budget).await?;
         collect(call, reader, MATCHES_BYTES_MAX).await
     })

@@ -1,9 +1,10 @@
 //! First stages whose documents come from the server (`$collStats` and the like) within `$lookup` and `$unionWith`: what they
 //! give takes their place before the pipeline is parsed.
 
-use crate::command::{source_stage, views};
-use crate::dispatch::Call;
+use crate::call::Call;
+use crate::pipeline::source_stage;
 use crate::reply::in_executor;
+use crate::views;
 use document::{ArrayWriter, Doc, DocBuf, Value};
 use error::{Code, Error, Result};
 use futures_util::future::LocalBoxFuture;

@@ -1,8 +1,8 @@
 //! The views that stages of a pipeline read: looked up before it is parsed, so that their stages become part of it.
 
-use crate::command::views;
-use crate::dispatch::Call;
-use crate::text_indexes;
+use crate::call::Call;
+use crate::read::text_indexes;
+use crate::views;
 use document::{Collation, Doc, Value};
 use error::{Code, Error, Result};
 use query::Context;

@@ -2,13 +2,16 @@
 //!
 //! It is no collection of the store, so that a server leaves nothing behind that would be wrong with another topology.
 
-use crate::command::statistics::host_and_port;
-use crate::command::{aggregate, count, find, options, views};
-use crate::dispatch::Call;
+use crate::arguments::options;
+use crate::call::Call;
+use crate::command::aggregate::aggregate_command;
+use crate::command::catalog::statistics::host_and_port;
+use crate::command::crud::{count, find};
 use crate::read::Reader;
-use crate::server::Topology;
+use crate::views;
 use document::{Collation, DocBuf, DocWriter, Value};
 use error::Result;
+use server::Topology;
 use store::Namespace;
 
 const NAME: &str = "selkie";
@@ -35,17 +38,17 @@ pub fn write(writer: &mut DocWriter<'_>) {
 /// Opens a `find` over the list.
 pub async fn open_find(call: &Call<'_>, namespace: &Namespace, find: &find::Arguments<'_>) -> Result<Reader> {
     let (pipeline, _) = views::find_pipeline(find)?;
-    let arguments = aggregate::Arguments { pipeline: pipeline.as_doc(), ..Default::default() };
+    let arguments = aggregate_command::Arguments { pipeline: pipeline.as_doc(), ..Default::default() };
     let context = options::context(call, find.variables, Collation::SIMPLE)?;
     // The pipeline over other collections is a large future.
-    Box::pin(aggregate::open(call, namespace, &arguments, &context)).await
+    Box::pin(aggregate_command::open(call, namespace, &arguments, &context)).await
 }
 
 /// Counts in the list.
 pub async fn count(call: &Call<'_>, namespace: &Namespace, count: &count::Arguments<'_>) -> Result<u64> {
     let pipeline = views::count_pipeline(count);
-    let arguments = aggregate::Arguments { pipeline: pipeline.as_doc(), ..Default::default() };
-    let mut reader = Box::pin(aggregate::open(call, namespace, &arguments, &call.context())).await?;
+    let arguments = aggregate_command::Arguments { pipeline: pipeline.as_doc(), ..Default::default() };
+    let mut reader = Box::pin(aggregate_command::open(call, namespace, &arguments, &call.context())).await?;
     let mut counted = 0;
     reader
         .for_each(call, |document| {

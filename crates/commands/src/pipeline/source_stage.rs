@@ -1,20 +1,20 @@
 //! First stages of a pipeline whose documents come from the server itself rather than from a collection's documents.
 
-mod figures;
 mod list_catalog;
 mod specification;
+mod statistics;
 
-use crate::command::current_op;
-use crate::command::plan_cache;
-use crate::command::sessions;
-use crate::command::shards;
-use crate::dispatch::Call;
-use crate::logical_session::{LogicalSessionId, NOBODY};
+use crate::call::Call;
+use crate::command::admin::current_op;
+use crate::command::indexes::plan_cache;
+use crate::command::sessions::logical_sessions;
+use crate::pipeline::shard_list;
 use crate::reply::in_executor;
 use aggregate::foreign::documents_of;
 use document::{ArrayWriter, Doc, DocBuf, Value};
 use error::{Code, Error, Result};
 use query::Context;
+use server::logical_session::{ANONYMOUS_USER_DIGEST, LogicalSessionId};
 use std::collections::VecDeque;
 use store::Namespace;
 
@@ -82,12 +82,12 @@ pub async fn documents(
         }
     }
     let stage = pipeline.values().next().and_then(Value::as_document).and_then(Doc::first);
-    if shards::is_list(call, namespace) && !stage.is_some_and(|stage| is_first_stage(stage.key())) {
-        return Ok(Some((shards::list().into(), pipeline.to_owned())));
+    if shard_list::is_list(call, namespace) && !stage.is_some_and(|stage| is_first_stage(stage.key())) {
+        return Ok(Some((shard_list::list().into(), pipeline.to_owned())));
     }
     let Some(stage) = stage else { return Ok(None) };
     let asks_for_users = match stage.key() {
-        "$listSessions" | "$listLocalSessions" => sessions::asks_for_users(stage)?,
+        "$listSessions" | "$listLocalSessions" => logical_sessions::asks_for_users(stage)?,
         _ => false,
     };
     let documents = match stage.key() {
@@ -102,8 +102,8 @@ pub async fn documents(
             current_op::check_stage(stage.value())?;
             let options = stage.value().as_document().unwrap_or(Doc::EMPTY);
             let mut operations =
-                current_op::operations(call, crate::command::options::is_set(options, "idleConnections"));
-            if crate::command::options::is_set(options, "idleCursors") {
+                current_op::operations(call, crate::arguments::options::is_set(options, "idleConnections"));
+            if crate::arguments::options::is_set(options, "idleCursors") {
                 operations.extend(current_op::idle_cursors(call));
             }
             operations.into()
@@ -115,9 +115,9 @@ pub async fn documents(
         "$listLocalSessions" | "$listSessions" => known_sessions(call),
         "$collStats" => {
             let options = stage.value().as_document().unwrap_or(Doc::EMPTY);
-            [figures::of_collection(call, namespace, options).await?].into()
+            [statistics::of_collection(call, namespace, options).await?].into()
         }
-        "$indexStats" => figures::of_indexes(call, namespace).await?,
+        "$indexStats" => statistics::of_indexes(call, namespace).await?,
         "$listCatalog" => list_catalog::documents(call, namespace).await?,
         "$planCacheStats" => {
             plan_cache::check_collection(call, namespace).await?;
@@ -150,7 +150,7 @@ fn known_sessions(call: &Call<'_>) -> VecDeque<DocBuf> {
             DocBuf::build(|writer| {
                 let mut session = writer.document("_id");
                 session.append("id", Value::Binary { subtype: 4, bytes: &id });
-                session.append("uid", Value::Binary { subtype: 0, bytes: &NOBODY });
+                session.append("uid", Value::Binary { subtype: 0, bytes: &ANONYMOUS_USER_DIGEST });
                 drop(session);
                 writer.append("lastUse", Value::DateTime(last_use));
             })

@@ -3,12 +3,13 @@
 use super::describe::{Describer, describe};
 use super::sinks::PipelineSink;
 use super::{Source, wanted};
-use crate::running::Running;
-use aggregate::{Demand, Execution};
+use aggregate::Demand;
+use aggregate::Execution;
 use document::Doc;
 use error::{Error, Result};
 use query::ReadFields;
 use query::{Item, MatchDetails, Predicate};
+use server::operation::OperationContext;
 use store::{DocumentStore, ScanEnd};
 
 /// Feeds a pipeline until it has `wanted` results ready, wants no more, or its source is used up.
@@ -22,7 +23,7 @@ pub(super) struct Feed<'s> {
     pub examined: &'s mut u64,
     pub matched: &'s mut u64,
     pub wanted: usize,
-    pub running: &'s Running,
+    pub operation: &'s OperationContext,
 }
 
 impl Feed<'_> {
@@ -31,8 +32,9 @@ impl Feed<'_> {
             Source::Scan { plan, position, exhausted } => {
                 let wanted = wanted(self.wanted, 0, *self.limit);
                 let mut sink = PipelineSink { feed: &mut self, enough: false, scratch: Vec::new() };
-                let running = sink.feed.running;
-                let end = running.within(store.scan(&**plan, position.as_ref(), wanted, &mut sink)).await?;
+                let operation = sink.feed.operation;
+                let end =
+                    operation.run_interruptible(store.scan(&**plan, position.as_ref(), wanted, &mut sink)).await?;
                 let enough = sink.enough;
                 match end {
                     ScanEnd::Exhausted => *exhausted = true,
@@ -42,7 +44,7 @@ impl Feed<'_> {
             }
             Source::List(documents) => {
                 while let Some(document) = documents.pop_front() {
-                    self.running.tick()?;
+                    self.operation.tick()?;
                     *self.examined += 1;
                     if self.describe_and_push(document.as_doc(), &MatchDetails::default())? == Demand::Enough {
                         documents.clear();
@@ -54,7 +56,7 @@ impl Feed<'_> {
             }
             Source::Sorted(sorted, over) => {
                 while self.execution.ready_count() < self.wanted {
-                    self.running.tick()?;
+                    self.operation.tick()?;
                     *self.examined += 1;
                     let demand = sorted.next_with(|item| self.push(item))?.transpose()?;
                     if demand != Some(Demand::More) {

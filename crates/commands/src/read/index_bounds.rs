@@ -2,10 +2,10 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/method/cursor.min/>
 
-use crate::command::find::Arguments;
-use crate::command::options::planning_error;
-use crate::dispatch::Call;
-use crate::read::Request;
+use crate::arguments::options::planning_error;
+use crate::call::Call;
+use crate::command::crud::find::Arguments;
+use crate::read::ReadSpec;
 use document::{Collation, Doc, Kind, Value};
 use error::{Code, Error, Result};
 use query::sort::KeyRange;
@@ -32,8 +32,8 @@ pub async fn apply<'a>(
     namespace: &Namespace,
     arguments: &Arguments<'a>,
     collation: &Collation,
-    mut request: Request<'a>,
-) -> Result<Request<'a>> {
+    mut request: ReadSpec<'a>,
+) -> Result<ReadSpec<'a>> {
     let (min, max) = (arguments.min, arguments.max);
     if min.is_none() && max.is_none() {
         return Ok(request);

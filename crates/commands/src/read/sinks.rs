@@ -2,7 +2,6 @@
 
 use super::describe::{Describer, describe, in_turn};
 use super::{Batch, Feed, as_document};
-use crate::running::Running;
 use aggregate::Demand;
 use document::Doc;
 use document::json::JsonError;
@@ -10,6 +9,7 @@ use error::{Error, Result};
 use query::ReadFields;
 use query::sort::Sorter;
 use query::{MatchDetails, Predicate, Projection};
+use server::operation::OperationContext;
 use std::sync::Arc;
 use store::{DocumentStore, Flow, Plan, PrefixFiltering, PrefixVerdict, Sink, StoredDoc};
 
@@ -102,7 +102,7 @@ pub(super) struct StreamSink<'s, 'b> {
     pub skip: &'s mut u64,
     pub limit: &'s mut Option<u64>,
     pub batch: &'s mut Batch<'b>,
-    pub running: &'s Running,
+    pub operation: &'s OperationContext,
     pub scratch: Vec<u8>,
     pub examined: &'s mut u64,
     pub matched: &'s mut u64,
@@ -136,7 +136,7 @@ impl Sink for StreamSink<'_, '_> {
                     return Ok(PrefixVerdict::Wanted);
                 }
                 *self.examined += 1;
-                self.running.tick().map(|()| PrefixVerdict::Rejected)
+                self.operation.tick().map(|()| PrefixVerdict::Rejected)
             }
             _ => Ok(PrefixVerdict::Undecided),
         }
@@ -151,7 +151,7 @@ impl Sink for StreamSink<'_, '_> {
     }
 
     fn accept(&mut self, document: StoredDoc<'_>) -> Result<Flow> {
-        self.running.tick()?;
+        self.operation.tick()?;
         *self.examined += 1;
         let mut residual = self.residual;
         if let Some(predicate) = residual
@@ -216,7 +216,7 @@ pub(super) struct SortSink<'s> {
     pub sieve: Option<&'s Sieve>,
     /// The only fields that are to be kept.
     pub fields: Option<&'s ReadFields>,
-    pub running: &'s Running,
+    pub operation: &'s OperationContext,
     pub scratch: Vec<u8>,
     pub trimmed: Vec<u8>,
     pub examined: &'s mut u64,
@@ -240,7 +240,7 @@ impl Sink for SortSink<'_> {
             return Ok(PrefixVerdict::Wanted);
         }
         *self.examined += 1;
-        self.running.tick().map(|()| PrefixVerdict::Rejected)
+        self.operation.tick().map(|()| PrefixVerdict::Rejected)
     }
 
     fn wants_records(&self) -> bool {
@@ -252,7 +252,7 @@ impl Sink for SortSink<'_> {
     }
 
     fn accept(&mut self, document: StoredDoc<'_>) -> Result<Flow> {
-        self.running.tick()?;
+        self.operation.tick()?;
         *self.examined += 1;
         let mut residual = self.residual;
         if let Some(fields) = sifted(self.sieve, document, &mut self.scratch)?
@@ -306,7 +306,7 @@ impl Sink for PipelineSink<'_, '_> {
 
     fn accept(&mut self, document: StoredDoc<'_>) -> Result<Flow> {
         let feed = &mut *self.feed;
-        feed.running.tick()?;
+        feed.operation.tick()?;
         *feed.examined += 1;
         let document = read_fields(document, feed.fields, &mut self.scratch)?;
         let mut details = MatchDetails::default();
@@ -336,36 +336,36 @@ pub async fn for_each(
     plan: &Arc<dyn Plan>,
     predicate: &Predicate,
     needs_document: bool,
-    running: &Running,
+    operation: &OperationContext,
     visit: impl FnMut(Doc<'_>) -> Result<Visit>,
 ) -> Result<()> {
-    running.check()?;
+    operation.check_interrupt()?;
     let exact = plan.facts().exact;
     let residual = (!exact).then_some(predicate);
     let arranged = residual.and_then(|predicate| in_turn(&**plan, predicate));
     let mut sink = VisitSink {
         residual: arranged.as_ref().or(residual),
         needs_document: needs_document || !exact,
-        running,
+        operation,
         scratch: Vec::new(),
         visit,
     };
-    let scanned = running.within(store.scan(&**plan, None, usize::MAX, &mut sink)).await;
-    running.facts.note(plan, plan.examined());
+    let scanned = operation.run_interruptible(store.scan(&**plan, None, usize::MAX, &mut sink)).await;
+    operation.stats.record_scan(plan, plan.examined());
     scanned.map(drop)
 }
 
 struct VisitSink<'s, V> {
     residual: Option<&'s Predicate>,
     needs_document: bool,
-    running: &'s Running,
+    operation: &'s OperationContext,
     scratch: Vec<u8>,
     visit: V,
 }
 
 impl<V: FnMut(Doc<'_>) -> Result<Visit>> Sink for VisitSink<'_, V> {
     fn accept(&mut self, document: StoredDoc<'_>) -> Result<Flow> {
-        self.running.tick()?;
+        self.operation.tick()?;
         let document = if self.needs_document { bson(document, &mut self.scratch)? } else { Doc::EMPTY };
         if !self.residual.map_or(Ok(true), |predicate| predicate.matches(document))? {
             return Ok(Flow::Continue);

@@ -24,7 +24,7 @@ pub fn check(namespace: &Namespace, predicate: &Predicate, plan: &dyn Plan) -> R
     if plan.summary().as_str() != Some("COLLSCAN") {
         return Ok(());
     }
-    let message = "error processing query: planner returned error :: caused by :: No indexed plans available, and running \
+    let message = "error processing query: planner returned error :: caused by :: No indexed plans available, and operation \
                    with 'notablescan'";
     Err(Error::new(Code::NO_QUERY_EXECUTION_PLANS, message))
 }

@@ -1,11 +1,11 @@
 //! The text indexes that a command may search in, looked up before it is parsed: without one `$text` is an error.
 
-use crate::dispatch::Call;
-use crate::server::Worker;
+use crate::call::Call;
 use document::{Doc, Value};
 use error::Result;
 use fulltext::{TextIndex, TextIndexes};
 use memchr::memmem;
+use server::Worker;
 use std::sync::Arc;
 use store::Namespace;
 

@@ -1,7 +1,7 @@
 //! Reads whose every document the server itself looks at.
 
 use super::{Batch, Reader};
-use crate::dispatch::Call;
+use crate::call::Call;
 use document::{Doc, DocWriter, Value};
 use error::Result;
 

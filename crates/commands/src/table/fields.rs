@@ -1,11 +1,11 @@
-//! What the own fields of a command may be, of commands that ask nothing more of them.
+//! The types of a command's own fields, for commands that need no other check of them.
 
 use crate::arguments;
-use crate::dispatch::Call;
+use crate::call::Call;
 use document::Element;
 use error::Result;
 
-/// A type, or several. Null is as good as nothing.
+/// A type, or several. Null counts as absent.
 #[derive(Clone, Copy, Debug)]
 pub enum FieldType {
     Any,
@@ -23,7 +23,7 @@ pub const NEW_DEFAULT_CONCERN: Fields =
     &[("defaultReadConcern", FieldType::Document), ("defaultWriteConcern", FieldType::Document)];
 pub const CONNECTION_STATUS: Fields = &[("showPrivileges", FieldType::BooleanOrNumber)];
 pub const ROLES_INFO: Fields = &[
-    // It may be the word for another form of the answer as well.
+    // It may also be a string that selects another form of the reply.
     ("showPrivileges", FieldType::Any),
     ("showBuiltinRoles", FieldType::BooleanOrNumber),
     ("showAuthenticationRestrictions", FieldType::BooleanOrNumber),
@@ -36,12 +36,12 @@ pub const USERS_INFO: Fields = &[
     ("filter", FieldType::Document),
 ];
 
-/// What is wrong with the fields of a command of which no more is to be known.
-pub fn read_first(call: &Call<'_>) -> Result<()> {
+/// Parses the own fields of a command by its table entry. Fails as [`check`] does.
+pub fn parse_own(call: &Call<'_>) -> Result<()> {
     check(call.spec.name, call.spec.own_fields.unwrap_or(NONE), call.fields())
 }
 
-/// Errors: 40415 for a field that the command has not, 14 for one of another type.
+/// Checks fields by their names and types. Fails with 40415 for an unknown field, and 14 for another type.
 pub fn check<'a>(within: &str, known: Fields, fields: impl IntoIterator<Item = Element<'a>>) -> Result<()> {
     for field in fields {
         let Some((_, expected)) = known.iter().find(|(name, _)| *name == field.key()) else {

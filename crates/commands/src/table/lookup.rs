@@ -1,29 +1,50 @@
-//! Finding a command in the table, and what follows from its facts.
+//! The table of commands, and the lookup by name.
 
-use super::{Access, COMMANDS};
+use super::spec::Spec;
 use document::Doc;
 use hashbrown::HashMap;
-use std::sync::LazyLock;
 
-static BY_NAME: LazyLock<HashMap<&'static [u8], usize, ahash::RandomState>> = LazyLock::new(|| {
-    COMMANDS
-        .iter()
-        .enumerate()
-        .flat_map(|(index, spec)| {
-            std::iter::once(&spec.name).chain(spec.aliases).map(move |name| (name.as_bytes(), index))
-        })
-        .collect()
-});
-
-/// The command's place in [`COMMANDS`].
-pub fn find(name: &[u8]) -> Option<usize> {
-    BY_NAME.get(name).copied()
+/// All commands, in the order of their names.
+pub struct CommandTable {
+    specs: &'static [Spec],
+    by_name: HashMap<&'static [u8], usize, ahash::RandomState>,
 }
 
-/// Whether a command leaves nothing behind but its reply.
-pub fn only_reads(command: Doc<'_>) -> bool {
-    let spec = command.first().and_then(|first| COMMANDS.get(find(first.key_bytes())?));
-    let last_stage = || command.get("pipeline")?.as_array()?.values().last()?.as_document()?.first();
-    let stores = || last_stage().is_some_and(|stage| matches!(stage.key_bytes(), b"$out" | b"$merge"));
-    spec.is_some_and(|spec| spec.access == Access::Read) && !stores()
+impl CommandTable {
+    pub fn new(specs: &'static [Spec]) -> CommandTable {
+        let names = specs.iter().enumerate().flat_map(|(index, spec)| {
+            std::iter::once(&spec.name).chain(spec.aliases).map(move |name| (name.as_bytes(), index))
+        });
+        CommandTable { specs, by_name: names.collect() }
+    }
+
+    pub fn specs(&self) -> &'static [Spec] {
+        self.specs
+    }
+
+    /// Returns the index of a command by its name or an alias.
+    #[inline]
+    pub fn index_of(&self, name: &[u8]) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&'static Spec> {
+        self.specs.get(index)
+    }
+
+    /// Returns the facts about a command by its name or an alias.
+    pub fn named(&self, name: &[u8]) -> Option<&'static Spec> {
+        self.get(self.index_of(name)?)
+    }
+
+    /// Returns the facts about the command of a body.
+    pub fn of_body(&self, command: Doc<'_>) -> Option<&'static Spec> {
+        self.named(command.first()?.key_bytes())
+    }
+
+    /// Returns whether a command leaves nothing behind but its reply.
+    pub fn only_reads(&self, command: Doc<'_>) -> bool {
+        self.of_body(command).is_some_and(|spec| spec.only_reads(command))
+    }
 }

@@ -1,23 +1,28 @@
-//! The page that lists the commands, made from their table.
+//! The reference page of the commands, made from their table.
 
-use super::{Access, COMMANDS};
+use super::COMMANDS;
+use super::spec::{Access, Spec};
 
-/// The reference page of all commands, as Markdown.
+/// Returns the reference page of all commands, as Markdown.
 pub fn page() -> String {
     let mut page = String::from(
-        "# Commands\n\nWhat Selkie answers, generated from the table in `crates/commands/src/table.rs`. Commands not listed are \
-         answered with error 59, `CommandNotFound`.\n\n| Command | Touches | Database | What it does |\n|---|---|---|---|\n",
+        "# Commands\n\nThe commands that Selkie answers, generated from the tables in `crates/commands/src/command/`. Other \
+         commands fail with error 59, `CommandNotFound`. *Privilege* is the action that a user will need, once there are \
+         users.\n\n| Command | Access | Database | Privilege | Description |\n|---|---|---|---|---|\n",
     );
-    for spec in COMMANDS {
-        let aliases: String = spec.aliases.iter().map(|alias| format!(", `{alias}`")).collect();
-        let touches = match spec.access {
-            Access::Nothing => "nothing",
-            Access::Read => "reads",
-            Access::Write => "writes",
-            Access::Admin => "catalog or server",
-        };
-        let database = if spec.admin_database_only { "`admin`" } else { "any" };
-        page += &format!("| `{}`{aliases} | {touches} | {database} | {} |\n", spec.name, spec.help);
-    }
+    COMMANDS.specs().iter().for_each(|spec| page += &row(spec));
     page
+}
+
+fn row(spec: &Spec) -> String {
+    let aliases: String = spec.aliases.iter().map(|alias| format!(", `{alias}`")).collect();
+    let access = match spec.access {
+        Access::Nothing => "none",
+        Access::Read => "read",
+        Access::Write => "write",
+        Access::Admin => "catalog or server",
+    };
+    let database = if spec.admin_database_only { "`admin`" } else { "any" };
+    let actions: Vec<String> = spec.actions.iter().map(|action| format!("`{action}`")).collect();
+    format!("| `{}`{aliases} | {access} | {database} | {} | {} |\n", spec.name, actions.join(", "), spec.help)
 }

@@ -1,7 +1,7 @@
-use super::*;
+use super::{COMMANDS, reference};
 
 #[test]
-fn reads_are_told_from_the_rest() {
+fn reads_are_distinguished_from_writes() {
     let read = &document::array![&document::doc! { "$limit": 1 }];
     let out = &document::array![&document::doc! { "$limit": 1 }, &document::doc! { "$out": "x" }];
     let merge = &document::array![&document::doc! { "$merge": "x" }];
@@ -13,22 +13,23 @@ fn reads_are_told_from_the_rest() {
         (document::doc! { "insert": "a" }, false),
         (document::doc! { "nonsense": 1 }, false),
     ] {
-        assert_eq!(only_reads(command.as_doc()), reads, "{command:?}");
+        assert_eq!(COMMANDS.only_reads(command.as_doc()), reads, "{command:?}");
     }
 }
 
 #[test]
 fn names_are_sorted_and_found() {
-    for (index, spec) in COMMANDS.iter().enumerate() {
-        assert_eq!(find(spec.name.as_bytes()), Some(index), "{}", spec.name);
-        assert!(spec.aliases.iter().all(|alias| find(alias.as_bytes()) == Some(index)), "{}", spec.name);
+    for (index, spec) in COMMANDS.specs().iter().enumerate() {
+        assert_eq!(COMMANDS.index_of(spec.name.as_bytes()), Some(index), "{}", spec.name);
+        let is_found = |alias: &&str| COMMANDS.index_of(alias.as_bytes()) == Some(index);
+        assert!(spec.aliases.iter().all(is_found), "{}", spec.name);
         assert!(!spec.help.is_empty());
     }
-    assert!(COMMANDS.is_sorted_by_key(|spec| spec.name.to_lowercase()));
-    assert_eq!(find(b"Find"), None);
+    assert!(COMMANDS.specs().is_sorted_by_key(|spec| spec.name.to_lowercase()));
+    assert_eq!(COMMANDS.index_of(b"Find"), None);
 }
 
-/// `UPDATE_REFERENCE=1 cargo test -p commands reference` writes the page anew.
+/// `UPDATE_REFERENCE=1 cargo test -p commands reference` rewrites the page.
 #[test]
 fn the_reference_page_is_fresh() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/commands.md");

@@ -1,7 +1,7 @@
 //! From a measurement to its bucket.
 
-use crate::command::time_series::Series;
-use crate::command::time_series::options::Granularity;
+use crate::time_series::Series;
+use crate::time_series::options::Granularity;
 use bytes::Bytes;
 use document::{Doc, DocBuf, DocWriter, Element, ObjectId, Value};
 use error::{Error, Result};

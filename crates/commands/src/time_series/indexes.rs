@@ -1,7 +1,7 @@
 //! Indexes of time-series collections, which are indexes of their buckets.
 
-use crate::command::time_series::Series;
-use crate::dispatch::Call;
+use crate::call::Call;
+use crate::time_series::Series;
 use document::{Doc, DocBuf, Element, Value};
 use error::{Code, Error, Result};
 use query::Predicate;
@@ -127,7 +127,7 @@ pub async fn check_arrays(call: &Call<'_>, series: &Series, spec: Doc<'_>) -> Re
         let query = Query { predicate: &predicate, sort: None, limit: Some(1), hint: None, fields: None };
         let plan = store.plan(&series.buckets, query).await?;
         let mut found = false;
-        crate::read::for_each(store, &plan, &predicate, true, call.running, |_| {
+        crate::read::for_each(store, &plan, &predicate, true, call.operation, |_| {
             found = true;
             Ok(crate::read::Visit::Stop)
         })

@@ -1,8 +1,9 @@
 //! The options of time-series collections: how they are given, kept and shown.
 
-use crate::arguments::{self, is_absent, missing_field, string, unknown_field};
-use crate::command::time_series::OPTION;
-use crate::command::views;
+use crate::arguments;
+use crate::arguments::{is_absent, missing_field, string, unknown_field};
+use crate::time_series::OPTION;
+use crate::views;
 use aggregate::UNPACK_BUCKET;
 use document::{Doc, DocBuf, DocWriter, Element, Value, doc};
 use error::{Code, Error, Result};

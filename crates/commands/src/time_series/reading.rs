@@ -1,7 +1,7 @@
 //! Reading time-series collections: what a condition on measurements says of their buckets.
 
-use crate::command::time_series::{Series, indexes};
-use crate::command::views;
+use crate::time_series::{Series, indexes};
+use crate::views;
 use aggregate::UNPACK_BUCKET;
 use document::{Doc, DocBuf, DocWriter, Value};
 

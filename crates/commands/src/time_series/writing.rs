@@ -1,10 +1,11 @@
 //! Writing to time-series collections: measurements become buckets, and statements about metadata statements about buckets.
 
-use crate::command::time_series::options::Granularity;
-use crate::command::time_series::{Series, bucket, reading};
-use crate::command::views;
-use crate::dispatch::Call;
-use crate::write::{self, Outcomes};
+use crate::call::Call;
+use crate::time_series::options::Granularity;
+use crate::time_series::{Series, bucket, reading};
+use crate::views;
+use crate::write;
+use crate::write::Outcomes;
 use bytes::Bytes;
 use document::{Doc, DocBuf, Element, Value, validate};
 use error::{Code, Error, Result};

@@ -1,8 +1,8 @@
 //! Defining views: what a definition must be like, and how it gets into `system.views`.
 
-use crate::command::view_graph::Graph;
-use crate::command::views;
-use crate::dispatch::Call;
+use crate::call::Call;
+use crate::views;
+use crate::views::graph::Graph;
 use aggregate::Pipeline;
 use bytes::Bytes;
 use document::{Doc, DocBuf, Value};
@@ -201,7 +201,7 @@ fn check_stage(namespace: &Namespace, position: usize, name: &str) -> Result<()>
             let message = "'$documents' cannot be used in a view definition";
             Err(Error::new(Code::INVALID_NAMESPACE, message))
         }
-        "$currentOp" => Err(crate::command::source_stage::needs_no_collection_error(name)),
+        "$currentOp" => Err(crate::pipeline::source_stage::needs_no_collection_error(name)),
         _ => Ok(()),
     }
 }

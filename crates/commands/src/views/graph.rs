@@ -3,7 +3,7 @@
 //!
 //! Each view is looked at once, however many ways lead to it.
 
-use crate::command::views::{DEPTH_MAX, PIPELINE_BYTES_MAX};
+use crate::views::{DEPTH_MAX, PIPELINE_BYTES_MAX};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 use hashbrown::{HashMap, HashSet};
@@ -154,7 +154,7 @@ mod tests {
     use document::DocBuf;
 
     fn union_with(names: &[&str]) -> DocBuf {
-        crate::command::views::stages(|array| {
+        crate::views::stages(|array| {
             names.iter().for_each(|name| array.document().append("$unionWith", *name));
         })
     }
@@ -201,9 +201,8 @@ mod tests {
 
     #[test]
     fn sizes_add_up_along_the_longest_way() {
-        let stages = |bytes: usize| {
-            crate::command::views::stages(|array| array.document().append("$match", "x".repeat(bytes).as_str()))
-        };
+        let stages =
+            |bytes: usize| crate::views::stages(|array| array.document().append("$match", "x".repeat(bytes).as_str()));
         let mut graph = Graph::default();
         graph.add("a", "base", stages(6_000_000).as_doc());
         graph.add("b", "a", stages(6_000_000).as_doc());

@@ -1,12 +1,15 @@
 //! What `update` and `delete` have in common: statements, each with a filter that says which documents it is about.
 
-use crate::arguments::{self, unknown_field};
-use crate::collection_uuid;
-use crate::command::options;
-use crate::command::time_series::{self, Series};
-use crate::dispatch::{Call, Disposition};
+use crate::arguments;
+use crate::arguments::options;
+use crate::arguments::unknown_field;
+use crate::call::{Call, Disposition};
 use crate::envelope::check_statement_id;
-use crate::index_filters::{self, Filtered};
+use crate::envelope::collection_uuid;
+use crate::read::index_filters;
+use crate::read::index_filters::Filtered;
+use crate::time_series;
+use crate::time_series::Series;
 use crate::write;
 use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
@@ -83,7 +86,7 @@ impl<'a, C: Changing> Arguments<'a, C> {
 }
 
 /// What is wrong with a command of its own.
-pub fn read_first<C: Changing>(call: &Call<'_>) -> Result<()> {
+pub fn parse<C: Changing>(call: &Call<'_>) -> Result<()> {
     let arguments = Arguments::<C>::read(call, call.all_fields())?;
     call.check_namespace()?;
     write::check_length(arguments.statements.len())

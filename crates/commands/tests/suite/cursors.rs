@@ -105,7 +105,7 @@ fn idle_cursors_end() {
     assert_eq!(server.cursors.open(), 2);
     let later =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64 + 601_000;
-    bench.worker.sweep(later);
+    bench.worker.expire_idle(later);
     assert_eq!(server.cursors.open(), 1);
 }
 

@@ -3,8 +3,9 @@
 use super::support::{Bench, request};
 use super::{ANY, bench, check_replies, error};
 use bson::{Binary, doc, spec::BinarySubtype};
-use commands::{Disposition, Topology};
+use commands::Disposition;
 use mongo_wire::request::RequestKind;
+use server::Topology;
 
 #[test]
 fn hello_tells_the_topology() {
@@ -121,7 +122,7 @@ fn the_server_tells_about_itself() {
     let build = bench.run(doc! { "buildinfo": 1 });
     assert_eq!(build.get_str("version").ok(), Some("6.0.5"));
     assert!(bench.run(doc! { "hostInfo": 1 }).get_document("system").unwrap().get_i32("numCores").unwrap() > 0);
-    commands::log_lines::recent().push("a line");
+    server::log_lines::recent().push("a line");
     let log = bench.run(doc! { "getLog": "global", "$db": "admin" });
     assert!(log.get_array("log").unwrap().contains(&"a line".into()));
     check_replies(

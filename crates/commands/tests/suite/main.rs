@@ -12,7 +12,7 @@ mod views;
 mod writing;
 
 use bson::{Bson, Document, doc};
-use commands::Topology;
+use server::Topology;
 use support::Bench;
 
 /// Stands for any value in an expected reply.

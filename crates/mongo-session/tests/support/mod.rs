@@ -1,13 +1,13 @@
 //! A server within the test, on an embedded store of its own, and a client that can send any bytes.
 
 use bytes::BytesMut;
-use commands::{Server, Settings, Topology};
 use document::DocBuf;
 use mongo_session::MongoService;
 use mongo_wire::Codecs;
 use mongo_wire::client::{Command, Reply, Trust, decode_reply};
 use selkie_runtime::process::{Listening, Running};
 use selkie_runtime::{ListenAddress, Options};
+use server::{Server, Settings, Topology};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -47,7 +47,8 @@ impl TestServer {
         let [ListenAddress::Tcp(address)] = *listening.addresses() else { panic!("one address") };
         let directory = tempfile::tempdir().unwrap();
         let engine = store_sqlite::open(directory.path(), Default::default()).unwrap();
-        let service = MongoService::new(Server::new(settings, engine.clone(), Default::default()));
+        let service =
+            MongoService::new(Server::new(settings, engine.clone(), Default::default(), commands::table::COUNT));
         let running = selkie_runtime::process::start(listening, vec![Arc::new(service)]).unwrap();
         TestServer { running: Some(running), address, engine, _directory: directory }
     }

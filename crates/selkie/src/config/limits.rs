@@ -24,7 +24,7 @@ pub struct Written {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub memory: steps::memory::Limits,
-    pub cursors: commands::CursorLimits,
+    pub cursors: server::CursorLimits,
     pub connections: usize,
     /// How long a client may pause within a message, or leave its reply unread.
     pub stalled: Duration,
@@ -70,7 +70,7 @@ impl Written {
         let cursors = part(&self.cursor_memory_mb, process / 2)?;
         Ok(Limits {
             memory: steps::memory::Limits { process, request: part(&self.request_memory_mb, process / 4)? },
-            cursors: commands::CursorLimits {
+            cursors: server::CursorLimits {
                 bytes: cursors,
                 session_bytes: part(&self.session_memory_mb, cursors / 2)?,
                 count: self.cursors.map_or(defaults::CURSORS, |setting| setting.value),
@@ -88,9 +88,9 @@ impl Written {
 /// Returns half of the machine's memory, but no more than three quarters of the control group's, and
 /// half of the address space less what threads, stacks and files take of it.
 fn default_memory() -> i64 {
-    let machine = commands::host::memory_bytes() / 2;
-    let group = commands::host::control_group_memory_max().map(|max| max / 4 * 3);
-    let addresses = commands::host::address_space_max().map(|max| max.saturating_sub(512 << 20) / 2);
+    let machine = server::host::memory_bytes() / 2;
+    let group = server::host::control_group_memory_max().map(|max| max / 4 * 3);
+    let addresses = server::host::address_space_max().map(|max| max.saturating_sub(512 << 20) / 2);
     let least = [group, addresses].into_iter().flatten().fold(machine, u64::min);
     i64::try_from(least).unwrap_or(i64::MAX).max(defaults::MEMORY_MB_MIN * MIB)
 }

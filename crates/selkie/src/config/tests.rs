@@ -4,7 +4,7 @@ use super::choices::{CacheMode, Selects};
 use super::listeners::{Listener, Protocol};
 use super::parameter::PARAMETERS;
 use super::{Config, ConfigError, Store, defaults, file};
-use commands::Topology;
+use server::Topology;
 use std::path::Path;
 use std::time::Duration;
 

@@ -4,8 +4,8 @@ use super::choices::TopologyKind;
 use super::defaults;
 use super::setting::ConfigError;
 use super::written::Written;
-use commands::Topology;
 use selkie_runtime::ListenAddress;
+use server::Topology;
 
 /// `listen`: the addresses of MongoDB clients.
 pub fn resolve(written: &Written, listen: &[ListenAddress]) -> Result<Topology, ConfigError> {

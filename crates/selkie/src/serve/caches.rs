@@ -2,8 +2,8 @@
 
 use crate::config::choices::Invalidation;
 use crate::config::{self, Cache, CacheMode, Config};
-use commands::answers::{Answers, CachePolicy, CachedReply, Rules};
 use mariadb_client::OwnWrites;
+use server::document_cache::{self, CachePolicy, CacheRules, CachedReply, DocumentCache};
 use shared_cache::Shared;
 use std::sync::Arc;
 use std::time::Duration;
@@ -94,21 +94,21 @@ impl Caches {
     }
 
     /// Registers the caches as observers of the store. Returns them for the commands.
-    pub fn connect(self, config: &Config, engine: &dyn Engine) -> commands::answers::Caches {
+    pub fn connect(self, config: &Config, engine: &dyn Engine) -> document_cache::Caches {
         if self.own_writes.is_some() {
             engine.observe_changes(self.observer());
         }
         let Cache { only, except, commands, .. } = config.cache.clone();
         let policy = |mode: CacheMode| CachePolicy { replies: mode.caches_replies(), rows: mode.caches_results() };
         let collections = cache::CollectionRules { only, except };
-        commands::answers::Caches {
+        document_cache::Caches {
             listeners: config.listeners.iter().map(|listener| policy(listener.cache)).collect(),
-            answers: self.replies.map(|cache| Answers {
+            documents: self.replies.map(|cache| DocumentCache {
                 cache,
-                rules: Rules { collections, commands },
+                rules: CacheRules { collections, commands },
                 shared: self.shared,
             }),
-            results: self.results.map(|cache| Box::new(move || cache.statistics()) as Box<_>),
+            result_sets: self.results.map(|cache| Box::new(move || cache.statistics()) as Box<_>),
             sql: self.sql.map(|cache| Box::new(move || cache.statistics()) as Box<_>),
         }
     }

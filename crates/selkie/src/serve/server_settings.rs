@@ -3,9 +3,9 @@
 use crate::cli::presentable_arguments;
 use crate::config::{Config, Protocol, Store};
 use crate::temporary_files::TemporaryFiles;
-use commands::{Settings, Topology};
 use document::{DocBuf, doc};
 use selkie_runtime::ListenAddress;
+use server::{Settings, Topology};
 use std::sync::Arc;
 
 pub fn settings(config: &Config) -> Settings {

@@ -1,5 +1,4 @@
-//! How many cursors there may be, and how much memory they may hold: in all, and for each logical
-//! session.
+//! Limits on the number of cursors and the memory that they hold: in total, and for each logical session.
 
 use crate::logical_session::LogicalSessionId;
 use error::{Code, Error, Result};
@@ -10,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// The limits in effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CursorLimits {
-    /// Bytes that all cursors may hold.
+    /// The most bytes that all cursors may hold.
     pub bytes: i64,
-    /// Bytes that the cursors of a session may hold.
+    /// The most bytes that the cursors of a session may hold.
     pub session_bytes: i64,
     pub count: i64,
     pub session_count: i64,
@@ -24,21 +23,21 @@ impl Default for CursorLimits {
     }
 }
 
-/// Whom a cursor counts for.
+/// The session or connection that a cursor is charged to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Holder {
+pub enum QuotaHolder {
     Session(LogicalSessionId),
-    /// A connection, by its number: for cursors without a session.
+    /// A connection's number, for cursors without a session.
     Connection(u64),
 }
 
-/// What each holder's cursors take.
+/// The use of the limits, in total and by holder.
 #[derive(Debug)]
 pub struct Quotas {
     limits: CursorLimits,
     bytes: AtomicI64,
     count: AtomicI64,
-    shares: Mutex<HashMap<Holder, Share, ahash::RandomState>>,
+    shares: Mutex<HashMap<QuotaHolder, Share, ahash::RandomState>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,11 +46,11 @@ struct Share {
     bytes: i64,
 }
 
-/// One cursor's part of the quotas; given back when dropped.
+/// One cursor's share of the limits; released when dropped.
 #[derive(Debug)]
 pub struct Charge {
     quotas: Arc<Quotas>,
-    pub holder: Holder,
+    pub holder: QuotaHolder,
     bytes: i64,
 }
 
@@ -60,9 +59,8 @@ impl Quotas {
         Arc::new(Quotas { limits, bytes: AtomicI64::new(0), count: AtomicI64::new(0), shares: Mutex::default() })
     }
 
-    /// Makes room for one cursor more. Fails with 146 if that would be one too many, or too many
-    /// bytes.
-    pub fn charge(self: &Arc<Self>, holder: Holder, bytes: i64) -> Result<Charge> {
+    /// Charges for one more cursor. Fails with 146 if a limit on count or bytes would be exceeded.
+    pub fn charge(self: &Arc<Self>, holder: QuotaHolder, bytes: i64) -> Result<Charge> {
         let mut shares = self.lock();
         let share = shares.get(&holder).copied().unwrap_or_default();
         self.check_count(share)?;
@@ -105,7 +103,7 @@ impl Quotas {
         Ok(())
     }
 
-    /// The bytes that all cursors hold.
+    /// Returns the bytes that all cursors hold.
     pub fn bytes(&self) -> i64 {
         self.bytes.load(Relaxed)
     }
@@ -114,19 +112,18 @@ impl Quotas {
         self.limits
     }
 
-    /// Whether any cursor counts for it.
-    pub fn has(&self, holder: Holder) -> bool {
+    /// Returns whether any cursor is charged to the holder.
+    pub fn has(&self, holder: QuotaHolder) -> bool {
         self.lock().contains_key(&holder)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Holder, Share, ahash::RandomState>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<QuotaHolder, Share, ahash::RandomState>> {
         self.shares.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
 impl Charge {
-    /// Notes that the cursor holds so much more, or less. Fails with 146 if that is too much; then
-    /// nothing has changed.
+    /// Changes the bytes that the cursor is charged for. Fails with 146, and changes nothing, if a limit would be exceeded.
     pub fn change(&mut self, by: i64) -> Result<()> {
         let by = by.max(-self.bytes);
         let quotas = self.quotas.clone();
@@ -164,21 +161,22 @@ fn exceeded(message: String) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{CursorLimits, QuotaHolder, Quotas};
+    use error::Code;
 
     const LIMITS: CursorLimits = CursorLimits { bytes: 100, session_bytes: 60, count: 4, session_count: 2 };
 
     #[test]
     fn a_session_and_all_sessions_are_bounded() {
         let quotas = Quotas::new(LIMITS);
-        let holder = |number| Holder::Session([number; 16]);
+        let holder = |number| QuotaHolder::Session([number; 16]);
         let first = quotas.charge(holder(1), 30).unwrap();
         assert!(quotas.charge(holder(1), 31).is_err(), "too many bytes in the session");
         let second = quotas.charge(holder(1), 30).unwrap();
         assert!(quotas.charge(holder(1), 0).is_err(), "too many in the session");
         assert!(quotas.charge(holder(2), 41).is_err(), "too many bytes in all");
         let _third = quotas.charge(holder(2), 40).unwrap();
-        let _fourth = quotas.charge(Holder::Connection(7), 0).unwrap();
+        let _fourth = quotas.charge(QuotaHolder::Connection(7), 0).unwrap();
         assert!(quotas.charge(holder(3), 0).is_err(), "too many in all");
         drop((first, second));
         assert_eq!(quotas.bytes(), 40);
@@ -188,7 +186,7 @@ mod tests {
     #[test]
     fn a_cursor_grows_and_shrinks() {
         let quotas = Quotas::new(LIMITS);
-        let mut charge = quotas.charge(Holder::Connection(1), 10).unwrap();
+        let mut charge = quotas.charge(QuotaHolder::Connection(1), 10).unwrap();
         charge.change(50).unwrap();
         assert_eq!(charge.change(1).unwrap_err().code(), Code::EXCEEDED_MEMORY_LIMIT);
         charge.change(-1000).unwrap();

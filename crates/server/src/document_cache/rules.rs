@@ -1,14 +1,14 @@
-//! Which commands' answers are kept.
+//! Which commands' replies are cached.
 
-/// By collection, and by name.
+/// The collections and commands whose replies are cached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct CacheRules {
     pub collections: cache::CollectionRules,
-    /// Commands whose answers are kept; all that can be, where there are none.
+    /// The commands whose replies are cached; empty for all that can be.
     pub commands: Vec<String>,
 }
 
-impl Rules {
+impl CacheRules {
     pub fn allow(&self, database: &str, collection: &str) -> bool {
         self.collections.allow(database, collection)
     }
@@ -24,8 +24,8 @@ mod tests {
 
     #[test]
     fn commands_are_allowed_by_name() {
-        assert!(Rules::default().allow_command("find"));
-        let counts = Rules { commands: vec!["count".to_owned()], ..Rules::default() };
+        assert!(CacheRules::default().allow_command("find"));
+        let counts = CacheRules { commands: vec!["count".to_owned()], ..CacheRules::default() };
         assert!(counts.allow_command("count") && !counts.allow_command("find"));
     }
 }

@@ -1,21 +1,103 @@
-//! The document that tells of an operation.
+//! The document that describes a completed operation, and the line in the slow log.
 
-use super::{Done, PlanSummary};
-use crate::command::options;
+use super::COLLECTION;
+use super::levels::{DatabaseProfiling, milliseconds};
+use crate::client_identity::ClientIdentity;
+use crate::clock;
+use crate::operation::{OperationContext, OperationKind, OperationStats, namespace_of};
+use crate::worker::Worker;
 use document::{Doc, DocBuf, DocWriter, Value};
 use error::Error;
+use mongo_wire::Request;
 use mongo_wire::request::RequestKind;
 use std::fmt::{self, Write};
+use std::time::Duration;
 use store::explain::{ExecutionStats, append_count};
-use store::{AccessStats, Examined, ExplainContext, StatementOutcome};
+use store::{AccessStats, Examined, ExplainContext, PlanSummary, StatementOutcome};
 
-/// A larger command is shown by its beginning.
+/// A request that has been carried out.
+pub struct CompletedOperation<'d> {
+    pub identity: &'d ClientIdentity,
+    pub request: &'d Request,
+    pub kind: OperationKind,
+    pub context: &'d OperationContext,
+    /// The reply's body.
+    pub reply: &'d [u8],
+    pub elapsed: Duration,
+}
+
+/// A completed operation with what its documents are made of.
+struct Record<'d> {
+    identity: &'d ClientIdentity,
+    request: &'d Request,
+    kind: OperationKind,
+    body: Doc<'d>,
+    reply: Doc<'d>,
+    reply_bytes: usize,
+    stats: &'d OperationStats,
+    namespace: String,
+    milliseconds: i64,
+    now_ms: i64,
+}
+
+/// Profiles and logs a completed operation, as far as the settings of its database ask for it.
+pub fn record(worker: &Worker, operation: &CompletedOperation<'_>) {
+    let profiling = &worker.server.profiling;
+    let body = operation.request.body();
+    let namespace = namespace_of(body);
+    let (database, collection) = namespace.split_once('.').unwrap_or_default();
+    if collection == COLLECTION {
+        return;
+    }
+    let stats = &operation.context.stats;
+    let milliseconds = milliseconds(operation.elapsed.saturating_sub(stats.waited()));
+    let DatabaseProfiling { level, filter } = profiling.of_database(database);
+    let slow = milliseconds > profiling.slow_ms();
+    let (mut profiled, mut logged) = match &filter {
+        Some(_) => (level > 0, profiling.slow_log),
+        None => {
+            let sampled = slow && profiling.is_sampled();
+            (level >= 2 || level == 1 && sampled, sampled && profiling.slow_log)
+        }
+    };
+    profiled &= !collection.starts_with("$cmd");
+    if !profiled && !logged {
+        return;
+    }
+    let record = Record {
+        identity: operation.identity,
+        request: operation.request,
+        kind: operation.kind,
+        body,
+        reply: Doc::from_bytes(operation.reply).unwrap_or(Doc::EMPTY),
+        reply_bytes: operation.reply.len(),
+        stats,
+        namespace: namespace.clone(),
+        milliseconds,
+        now_ms: clock::now_ms(),
+    };
+    let passes = |document: Doc<'_>| {
+        filter.as_ref().is_none_or(|(_, predicate)| predicate.matches(document).unwrap_or_default())
+    };
+    if logged {
+        logged = filter.is_none() || passes(record.whole().as_doc());
+    }
+    if logged {
+        record.log();
+    }
+    if profiled {
+        let documents = record.records().into_iter().filter(|document| passes(document.as_doc()));
+        profiling.queue.push(database, documents);
+    }
+}
+
+/// The largest command that is shown whole; of a larger one the start is shown.
 const COMMAND_BYTES_MAX: usize = 50_000;
 
-/// The beginning of a text, whatever would follow: a command may have many megabytes.
-struct Beginning(String);
+/// The start of a text of any length: a command may have many megabytes.
+struct TextPrefix(String);
 
-impl Write for Beginning {
+impl Write for TextPrefix {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let room = COMMAND_BYTES_MAX - self.0.len();
         let end = (0..=room.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
@@ -24,35 +106,34 @@ impl Write for Beginning {
     }
 }
 
-impl Done<'_> {
-    /// One document, or one for each of the statements of an update or a delete.
-    pub fn records(&self) -> Vec<DocBuf> {
-        let statements = self.facts.statements.borrow();
+impl Record<'_> {
+    /// Returns one document, or one for each statement of an update or a delete.
+    fn records(&self) -> Vec<DocBuf> {
+        let statements = self.stats.statements.borrow();
         let name = self.command_name();
         if statements.is_empty() || !matches!(name, "update" | "delete") {
             return vec![self.whole()];
         }
         let key = if name == "update" { "updates" } else { "deletes" };
         let inline = self.body.get(key).and_then(Value::as_array);
-        let asked: Vec<Doc<'_>> = match self.request.sequence(key) {
+        let sent: Vec<Doc<'_>> = match self.request.sequence(key) {
             Some(sequence) => sequence.collect(),
             None => inline.into_iter().flat_map(Doc::values).filter_map(Value::as_document).collect(),
         };
-        asked
-            .iter()
+        sent.iter()
             .zip(statements.iter())
-            .map(|(asked, (outcome, access))| self.statement(*asked, outcome, access))
+            .map(|(sent, (outcome, access))| self.statement(*sent, outcome, access))
             .collect()
     }
 
-    /// The operation as a whole.
-    pub fn whole(&self) -> DocBuf {
+    /// Returns the document of the whole operation.
+    fn whole(&self) -> DocBuf {
         DocBuf::build(|writer| {
-            writer.append("op", self.kind());
+            writer.append("op", self.kind.name());
             writer.append("ns", self.namespace.as_str());
             self.write_command(writer);
             self.write_cursor(writer);
-            self.write_examined(self.facts.examined.get(), writer);
+            self.write_examined(self.stats.examined(), writer);
             self.write_written(writer);
             self.write_middle(writer);
             if let Some(returned) = self.returned() {
@@ -62,29 +143,29 @@ impl Done<'_> {
             append_count("responseLength", self.reply_bytes as u64, writer);
             writer.append("protocol", self.protocol());
             writer.append("millis", self.milliseconds as i32);
-            self.write_plan(&self.facts.summary(), writer);
-            if let Some(plan) = self.facts.plan.get() {
+            self.write_plan(&self.stats.summary(), writer);
+            if let Some(plan) = self.stats.plan() {
                 let ran = ExecutionStats {
                     found: self.returned().unwrap_or_default(),
                     milliseconds: self.milliseconds as i32,
                 };
-                let about = ExplainContext { counted: self.facts.counted.get(), ran: Some(ran), predicate: None };
+                let about = ExplainContext { counted: self.stats.counted(), ran: Some(ran), predicate: None };
                 writer.append("execStats", &plan.stages(&about));
             }
             self.write_end(writer);
         })
     }
 
-    fn statement(&self, asked: Doc<'_>, outcome: &Result<StatementOutcome, Error>, access: &AccessStats) -> DocBuf {
+    fn statement(&self, sent: Doc<'_>, outcome: &Result<StatementOutcome, Error>, access: &AccessStats) -> DocBuf {
         let updates = self.command_name() == "update";
         DocBuf::build(|writer| {
-            writer.append("op", self.kind());
+            writer.append("op", self.kind.name());
             writer.append("ns", self.namespace.as_str());
             {
                 let mut command = writer.document("command");
-                asked.elements().for_each(|element| command.append_element(element));
+                sent.elements().for_each(|element| command.append_element(element));
                 for key in ["multi", "upsert"] {
-                    if updates && asked.get(key).is_none() {
+                    if updates && sent.get(key).is_none() {
                         command.append(key, false);
                     }
                 }
@@ -110,8 +191,8 @@ impl Done<'_> {
         })
     }
 
-    /// Writes a line like MongoDB's.
-    pub fn log(&self) {
+    /// Writes a log line like MongoDB's.
+    fn log(&self) {
         let attr = DocBuf::build(|writer| {
             writer.append("type", if self.command_name() == "getMore" { "getmore" } else { "command" });
             writer.append("ns", self.namespace.as_str());
@@ -119,18 +200,18 @@ impl Done<'_> {
                 writer.append("appName", name);
             }
             self.write_command(writer);
-            if let plan @ Some(_) = self.facts.summary().as_str() {
+            if let plan @ Some(_) = self.stats.summary().as_str() {
                 writer.append("planSummary", plan.unwrap_or_default());
             }
             self.write_cursor(writer);
-            self.write_examined(self.facts.examined.get(), writer);
+            self.write_examined(self.stats.examined(), writer);
             self.write_written(writer);
             if let Some(returned) = self.returned() {
                 append_count("nreturned", returned, writer);
             }
             self.write_failure(writer);
             append_count("reslen", self.reply_bytes as u64, writer);
-            if let Some(client) = self.session.client {
+            if let Some(client) = self.identity.client {
                 writer.append("remote", client.to_string().as_str());
             }
             writer.append("protocol", self.protocol());
@@ -139,15 +220,11 @@ impl Done<'_> {
         let mut json = Vec::new();
         document::json::bson_to_json(attr.as_doc(), &mut json);
         let attr = String::from_utf8_lossy(&json);
-        tracing::info!(target: "slow", "Slow query conn{} {attr}", self.session.connection_id);
+        tracing::info!(target: "slow", "Slow query conn{} {attr}", self.identity.connection_id);
     }
 
     fn command_name(&self) -> &str {
         self.body.first().map_or("", |first| first.key())
-    }
-
-    fn kind(&self) -> &'static str {
-        crate::command::current_op::kind(self.body)
     }
 
     fn protocol(&self) -> &'static str {
@@ -158,18 +235,22 @@ impl Done<'_> {
     }
 
     fn application(&self) -> Option<&str> {
-        let metadata = self.session.identity.metadata.get().and_then(|metadata| Doc::from_bytes(metadata))?;
+        let metadata = self.identity.metadata.get().and_then(|metadata| Doc::from_bytes(metadata))?;
         metadata.get("application")?.as_document()?.get("name")?.as_str()
     }
 
-    /// The command, without the documents that it inserts.
+    /// Appends the command without its documents or statements.
     fn write_command(&self, writer: &mut DocWriter<'_>) {
-        let command = options::without(self.body, |key| matches!(key, "documents" | "updates" | "deletes"));
+        let is_shown = |key: &str| !matches!(key, "documents" | "updates" | "deletes");
+        let command = DocBuf::build(|writer| {
+            let shown = self.body.elements().filter(|element| is_shown(element.key()));
+            shown.for_each(|element| writer.append_element(element));
+        });
         if command.as_bytes().len() <= COMMAND_BYTES_MAX {
             return writer.append("command", &command);
         }
-        let mut text = Beginning(String::new());
-        // It fails where there is no more room.
+        let mut text = TextPrefix(String::new());
+        // Fails when the prefix is complete.
         let _ = write!(text, "{}", values::text::document(command.as_doc()));
         writer.document("command").append("$truncated", text.0.as_str());
     }
@@ -194,18 +275,18 @@ impl Done<'_> {
     }
 
     fn write_examined(&self, examined: Examined, writer: &mut DocWriter<'_>) {
-        let found = self.facts.plan.get().is_some() || self.facts.summary() != PlanSummary::None;
-        if found {
+        let has_plan = self.stats.plan().is_some() || self.stats.summary() != PlanSummary::None;
+        if has_plan {
             append_count("keysExamined", examined.keys, writer);
             append_count("docsExamined", examined.documents, writer);
         }
-        if self.facts.sorted.get() {
+        if self.stats.sorted() {
             writer.append("hasSortStage", true);
         }
     }
 
     fn write_written(&self, writer: &mut DocWriter<'_>) {
-        let number = |document: Doc<'_>, key| document.get(key).and_then(crate::arguments::number_to_i64);
+        let number = |document: Doc<'_>, key| document.get(key).and_then(Value::to_i64);
         let n = number(self.reply, "n").unwrap_or_default().unsigned_abs();
         let upserted =
             self.reply.get("upserted").and_then(Value::as_array).map_or(0, |array| array.elements().count() as u64);
@@ -241,7 +322,7 @@ impl Done<'_> {
 
     fn write_failure(&self, writer: &mut DocWriter<'_>) {
         if let Some(Value::String(message)) = self.reply.get("errmsg") {
-            let code = self.reply.get("code").and_then(crate::arguments::number_to_i64).unwrap_or_default();
+            let code = self.reply.get("code").and_then(Value::to_i64).unwrap_or_default();
             write_error(message, code as i32, self.reply.get("codeName").and_then(Value::as_str), writer);
         }
     }
@@ -254,7 +335,7 @@ impl Done<'_> {
 
     fn write_end(&self, writer: &mut DocWriter<'_>) {
         writer.append("ts", Value::DateTime(self.now_ms));
-        if let Some(client) = self.session.client {
+        if let Some(client) = self.identity.client {
             writer.append("client", client.ip().to_string().as_str());
         }
         if let Some(name) = self.application() {

@@ -1,4 +1,4 @@
-//! How long operations took, by what kind of operation they were.
+//! The latencies of operations, by kind.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/operator/aggregation/collStats/#latencystats-document>
 
@@ -6,10 +6,10 @@ use document::{DocWriter, Value};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-/// The kinds, as they are named. There are no transactions.
+/// The names of the kinds. There are no transactions.
 const KINDS: [&str; 4] = ["reads", "writes", "commands", "transactions"];
 
-/// Where the histogram's buckets begin, in microseconds: powers of two, and between those that matter to people one more.
+/// The lower bounds of the histogram's buckets in microseconds: powers of two, and from 2 ms to 2 s one more between each two.
 const BUCKETS: [u64; 51] = buckets();
 
 const fn buckets() -> [u64; 51] {
@@ -28,7 +28,7 @@ const fn buckets() -> [u64; 51] {
     bounds
 }
 
-/// The operations of one kind.
+/// The latencies of one kind.
 #[derive(Clone, Copy, Debug)]
 struct Latency {
     time: Duration,
@@ -42,13 +42,21 @@ impl Default for Latency {
     }
 }
 
-/// The operations of all kinds.
+/// Which latency a command counts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LatencyKind {
+    Reads,
+    Writes,
+    Commands,
+}
+
+/// The latencies of all kinds.
 #[derive(Clone, Debug, Default)]
 pub struct Latencies([Latency; KINDS.len()]);
 
 impl Latencies {
-    pub fn note(&mut self, command: &str, time: Duration) {
-        let latency = &mut self.0[kind_of(command)];
+    pub fn record(&mut self, kind: LatencyKind, time: Duration) {
+        let latency = &mut self.0[kind as usize];
         latency.time += time;
         latency.operations += 1;
         let micros = time.as_micros() as u64;
@@ -65,16 +73,7 @@ impl Latencies {
     }
 }
 
-/// Where a command's kind stands among [`KINDS`].
-fn kind_of(command: &str) -> usize {
-    match command {
-        "find" | "getMore" | "aggregate" | "count" | "distinct" => 0,
-        "insert" | "update" | "delete" | "findAndModify" => 1,
-        _ => 2,
-    }
-}
-
-/// Writes `{reads: {latency, ops}, …}`, with the histograms if they are asked for.
+/// Writes `{reads: {latency, ops}, …}`, with the histograms on request.
 pub fn write_latencies(latencies: &Latencies, histograms: bool, writer: &mut DocWriter<'_>) {
     for (name, latency) in KINDS.iter().zip(&latencies.0) {
         let mut kind = writer.document(name);
@@ -97,15 +96,16 @@ pub fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{BUCKETS, Latencies, LatencyKind};
+    use std::time::Duration;
 
     #[test]
-    fn buckets_rise_and_hold_what_begins_in_them() {
+    fn buckets_ascend_and_include_their_lower_bound() {
         assert!(BUCKETS.is_sorted_by(|a, b| a < b));
         assert_eq!(BUCKETS[..14], [0, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3072, 4096]);
         let mut latencies = Latencies::default();
         for micros in [0, 1, 2, 3071, 3072, u64::MAX] {
-            latencies.note("find", Duration::from_micros(micros));
+            latencies.record(LatencyKind::Reads, Duration::from_micros(micros));
         }
         let reads = latencies.0[0].histogram;
         assert_eq!((reads[0], reads[1], reads[11], reads[12], reads[50]), (2, 1, 1, 1, 1));

@@ -4,8 +4,9 @@
 //! over documents that it has changed already.
 
 use crate::arguments;
-use crate::command::collections::full_name;
-use crate::dispatch::{self, Call, Disposition};
+use crate::call::{Call, Disposition};
+use crate::command::catalog::collections::full_name;
+use crate::dispatch;
 use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use store::Namespace;

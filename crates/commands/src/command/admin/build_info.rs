@@ -1,6 +1,6 @@
 //! `buildInfo`: the MongoDB version that clients go by, and our own beside it.
 
-use crate::dispatch::Call;
+use crate::call::Call;
 use document::DocWriter;
 use error::Result;
 

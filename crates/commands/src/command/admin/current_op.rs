@@ -1,15 +1,15 @@
 //! `currentOp` and `killOp`: what the server is doing, and the means to end it.
 
 use crate::arguments;
-use crate::command::options;
-use crate::command::statistics::host_and_port;
-use crate::dispatch::Call;
-use crate::logical_session::NOBODY;
-use crate::running::{Operation, next_operation_id};
-use crate::server::ClientIdentity;
+use crate::arguments::options;
+use crate::call::Call;
+use crate::command::catalog::statistics::host_and_port;
 use document::{Doc, DocBuf, DocWriter, Value};
 use error::{Error, Result};
 use query::Predicate;
+use server::ClientIdentity;
+use server::logical_session::ANONYMOUS_USER_DIGEST;
+use server::operation::{Operation, OperationKind, namespace_of, next_operation_id};
 use std::time::Duration;
 
 pub fn current_op(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -65,13 +65,19 @@ pub fn check_stage(spec: Value<'_>) -> Result<()> {
 
 /// All operations under way, the asking one first.
 pub fn operations(call: &Call<'_>, _idle_connections: bool) -> Vec<DocBuf> {
-    let asking =
-        describe(next_operation_id(), &call.session.identity, call.request.body(), Duration::ZERO, State::default());
+    let asking = describe(
+        call,
+        next_operation_id(),
+        &call.session.identity,
+        call.request.body(),
+        Duration::ZERO,
+        State::default(),
+    );
     let workers = call.worker.server.workers();
     let others = workers.iter().flat_map(|worker| worker.operations.list()).map(|operation| {
         let Operation { id, identity, started, .. } = &*operation;
         let state = State { killed: operation.is_killed(), waits: operation.waits_for_lock() };
-        let mut described = describe(*id, identity, operation.command(), started.elapsed(), state);
+        let mut described = describe(call, *id, identity, operation.command(), started.elapsed(), state);
         if let Some((done, total)) = operation.progress.get().and_then(|progress| progress.get()) {
             let what = "Index Build: scanning collection";
             described.append("msg", format!("{what} {what}: {done}/{total} {}%", done * 100 / total).as_str());
@@ -92,7 +98,7 @@ pub fn idle_cursors(call: &Call<'_>) -> impl Iterator<Item = DocBuf> {
             if let Some(session) = &idle.owner.session {
                 let mut lsid = writer.document("lsid");
                 lsid.append("id", Value::Binary { subtype: 4, bytes: session });
-                lsid.append("uid", Value::Binary { subtype: 0, bytes: &NOBODY });
+                lsid.append("uid", Value::Binary { subtype: 0, bytes: &ANONYMOUS_USER_DIGEST });
             }
             if let Some(plan) = idle.plan.as_str() {
                 writer.append("planSummary", plan);
@@ -121,7 +127,14 @@ struct State {
     waits: bool,
 }
 
-fn describe(id: i32, identity: &ClientIdentity, command: Doc<'_>, elapsed: Duration, state: State) -> DocBuf {
+fn describe(
+    call: &Call<'_>,
+    id: i32,
+    identity: &ClientIdentity,
+    command: Doc<'_>,
+    elapsed: Duration,
+    state: State,
+) -> DocBuf {
     let State { killed, waits } = state;
     DocBuf::build(|writer| {
         writer.append("type", "op");
@@ -139,15 +152,15 @@ fn describe(id: i32, identity: &ClientIdentity, command: Doc<'_>, elapsed: Durat
             writer.append("clientMetadata", metadata);
         }
         writer.append("active", true);
-        writer.append("currentOpTime", &crate::clock::rfc3339(crate::clock::now_ms()));
+        writer.append("currentOpTime", &server::clock::rfc3339(server::clock::now_ms()));
         writer.append("opid", id);
         if let Some(lsid) = command.get("lsid") {
             writer.append("lsid", lsid);
         }
         writer.append("secs_running", elapsed.as_secs() as i64);
         writer.append("microsecs_running", elapsed.as_micros() as i64);
-        writer.append("op", kind(command));
-        writer.append("ns", &namespace(command));
+        writer.append("op", kind(call, command));
+        writer.append("ns", &namespace_of(command));
         writer.append("command", command);
         if killed {
             writer.append("killPending", true);
@@ -159,31 +172,9 @@ fn describe(id: i32, identity: &ClientIdentity, command: Doc<'_>, elapsed: Durat
     })
 }
 
-/// The operation's kind in MongoDB's terms.
-pub fn kind(command: Doc<'_>) -> &'static str {
-    match command.first().map_or("", |first| first.key()) {
-        "find" => "query",
-        "getMore" => "getmore",
-        "insert" => "insert",
-        "update" => "update",
-        "delete" => "remove",
-        _ => "command",
-    }
-}
-
-pub fn namespace(command: Doc<'_>) -> String {
-    let database = command.get("$db").and_then(Value::as_str).unwrap_or_default();
-    let named = match command.first() {
-        // What is explained says of which collection it is.
-        Some(first) if *first.key() == *"explain" => first.value().as_document().and_then(Doc::first),
-        first => first,
-    };
-    let collection = match named.map(|first| first.value()) {
-        Some(Value::String(collection)) => collection,
-        Some(Value::Int64(_)) => command.get("collection").and_then(Value::as_str).unwrap_or("$cmd"),
-        _ => "$cmd",
-    };
-    format!("{database}.{collection}")
+/// Returns the operation's kind in MongoDB's terms.
+fn kind(call: &Call<'_>, command: Doc<'_>) -> &'static str {
+    call.table.of_body(command).map_or(OperationKind::Command, |spec| spec.kind).name()
 }
 
 pub fn kill_op(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {

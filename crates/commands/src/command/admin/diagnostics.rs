@@ -1,8 +1,9 @@
 //! What monitoring and administration ask for: `getDiagnosticData`, `validateDBMetadata`, `dropConnections`, `getnonce`.
 
-use crate::arguments::{self, is_absent, missing_field, unknown_field, wrong_type};
-use crate::command::server_status;
-use crate::dispatch::{Call, Disposition};
+use crate::arguments;
+use crate::arguments::{is_absent, missing_field, unknown_field, wrong_type};
+use crate::call::{Call, Disposition};
+use crate::command::admin::{catalog_counts, server_status};
 use document::{Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use store::Namespace;
@@ -15,7 +16,7 @@ pub fn nonce(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
 
 /// The latest figures, as a server that keeps a history of them would give them.
 pub async fn diagnostic_data(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    call.worker.server.catalog.refresh(call).await;
+    catalog_counts::refresh(call).await;
     let now = Value::DateTime(call.now_ms);
     let mut data = reply.document("data");
     data.append("start", now);
@@ -23,19 +24,19 @@ pub async fn diagnostic_data(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
         let mut status = data.document("serverStatus");
         status.append("start", now);
         server_status::write(call, &mut status);
-        status.append("end", Value::DateTime(crate::clock::now_ms()));
+        status.append("end", Value::DateTime(server::clock::now_ms()));
     }
-    data.append("end", Value::DateTime(crate::clock::now_ms()));
+    data.append("end", Value::DateTime(server::clock::now_ms()));
     Ok(Disposition::Reply)
 }
 
 /// There are no connections to other servers to drop.
 pub fn drop_connections(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
-    read_connections_first(call)
+    parse_drop_connections(call)
 }
 
 /// What is wrong with a `dropConnections` of its own.
-pub fn read_connections_first(call: &Call<'_>) -> Result<()> {
+pub fn parse_drop_connections(call: &Call<'_>) -> Result<()> {
     const WITHIN: &str = "dropConnections";
     let mut hosts = None;
     for field in call.fields() {
@@ -107,7 +108,7 @@ fn strictness(parameters: Doc<'_>) -> Result<bool> {
 }
 
 /// What is wrong with a `validateDBMetadata` of its own.
-pub fn read_validation_first(call: &Call<'_>) -> Result<()> {
+pub fn parse_validate_metadata(call: &Call<'_>) -> Result<()> {
     Validation::read(call).map(drop)
 }
 

@@ -1,7 +1,8 @@
 //! `setFeatureCompatibilityVersion`: 6.0 is in effect, and nothing older can be.
 
-use crate::arguments::{self, is_absent, missing_field, unknown_field};
-use crate::dispatch::Call;
+use crate::arguments;
+use crate::arguments::{is_absent, missing_field, unknown_field};
+use crate::call::Call;
 use document::DocWriter;
 use error::{Code, Error, Result};
 

@@ -1,10 +1,11 @@
 //! `fsync`: waits until everything written so far is on disk, and with `lock` holds back writes after that.
 
-use crate::dispatch::{Call, Disposition};
-use crate::write_lock;
+use crate::call::{Call, Disposition};
 use document::DocWriter;
 use error::{Error, Result};
 use query::Predicate;
+use server::operation::Operation;
+use std::time::Duration;
 use store::{DeleteStatement, Namespace, ReturnImage, Statements, WriteBatch};
 
 pub async fn fsync(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
@@ -16,7 +17,7 @@ pub async fn fsync(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
         return Ok(Disposition::Reply);
     }
     let count = server.write_lock.lock();
-    write_lock::drain(server).await;
+    drain(call).await;
     if let Err(error) = flush(call).await {
         server.write_lock.unlock();
         return Err(error);
@@ -25,6 +26,25 @@ pub async fn fsync(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
     reply.append("lockCount", i64::from(count));
     reply.append("seeAlso", "http://dochub.mongodb.org/core/fsynccommand");
     Ok(Disposition::Reply)
+}
+
+/// How often a lock checks whether the writes under way have ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Waits until no write is under way, except for those that wait for the lock themselves.
+async fn drain(call: &Call<'_>) {
+    let writes = |operation: &Operation| {
+        let command = operation.command();
+        call.table.of_body(command).is_some_and(|spec| spec.writes(command))
+    };
+    loop {
+        tokio::time::sleep(POLL_INTERVAL).await;
+        let workers = call.worker.server.workers();
+        let mut operations = workers.iter().flat_map(|worker| worker.operations.list());
+        if !operations.any(|operation| !operation.waits_for_lock() && writes(&operation)) {
+            return;
+        }
+    }
 }
 
 /// Waits until everything written so far is on disk.

@@ -1,10 +1,10 @@
 //! `getLog`: recent lines of the log.
 
 use crate::arguments;
-use crate::dispatch::Call;
-use crate::log_lines;
+use crate::call::Call;
 use document::DocWriter;
 use error::{Code, Error, Result};
+use server::log_lines;
 
 pub fn get_log(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let name = arguments::string("getLog", call.first())?;

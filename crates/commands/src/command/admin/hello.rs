@@ -3,14 +3,14 @@
 //! Source: <https://github.com/mongodb/specifications/blob/master/source/mongodb-handshake/handshake.md>
 
 use crate::arguments;
-use crate::dispatch::{Call, Disposition};
+use crate::call::{Call, Disposition};
 use crate::envelope::check_client;
-use crate::logical_session;
-use crate::server::{ClientIdentity, Topology};
 use bytes::Bytes;
 use document::{Doc, DocBuf, DocWriter, Element, ObjectId, Value};
 use error::{Code, Error, Result};
 use mongo_wire::request::RequestKind;
+use server::logical_session;
+use server::{ClientIdentity, Topology};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub async fn hello(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
     reply.append("maxBsonObjectSize", document::DOCUMENT_BYTES_MAX as i32);
     reply.append("maxMessageSizeBytes", MESSAGE_BYTES_MAX);
     reply.append("maxWriteBatchSize", WRITE_BATCH_MAX);
-    reply.append("localTime", Value::DateTime(crate::clock::now_ms()));
+    reply.append("localTime", Value::DateTime(server::clock::now_ms()));
     reply.append("logicalSessionTimeoutMinutes", logical_session::TIMEOUT_MINUTES);
     reply.append("connectionId", call.session.connection_id as i32);
     reply.append("minWireVersion", WIRE_VERSION_MIN);
@@ -221,7 +221,7 @@ fn write_topology(call: &Call<'_>, reply: &mut DocWriter<'_>) {
             reply.append("primary", advertised);
             reply.append("me", advertised);
             reply.append("electionId", ObjectId([0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0, 0, 1]));
-            let time = crate::clock::now_seconds();
+            let time = server::clock::now_seconds();
             let mut last_write = reply.document("lastWrite");
             for (optime, date) in [("opTime", "lastWriteDate"), ("majorityOpTime", "majorityWriteDate")] {
                 {

@@ -1,16 +1,16 @@
 //! `hostInfo`: the machine and its operating system.
 
-use crate::dispatch::Call;
-use crate::host;
+use crate::call::Call;
 use document::{DocWriter, Value};
 use error::Result;
+use server::host;
 
 pub fn host_info(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let memory_mib = (host::memory_bytes() / (1024 * 1024)) as i64;
     let processors = host::processors();
     {
         let mut system = reply.document("system");
-        system.append("currentTime", Value::DateTime(crate::clock::now_ms()));
+        system.append("currentTime", Value::DateTime(server::clock::now_ms()));
         system.append("hostname", &host::name());
         system.append("cpuAddrSize", usize::BITS as i32);
         system.append("memSizeMB", memory_mib);

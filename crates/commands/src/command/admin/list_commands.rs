@@ -1,13 +1,12 @@
 //! `listCommands`, from the table of facts.
 
-use crate::dispatch::Call;
-use crate::strict_api;
-use crate::table::{Access, COMMANDS};
+use crate::call::Call;
+use crate::table::spec::{Access, StableApi};
 use document::DocWriter;
 use error::Result;
 
-pub fn list_commands(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    let mut listed: Vec<_> = COMMANDS.iter().collect();
+pub fn list_commands(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let mut listed: Vec<_> = call.table.specs().iter().collect();
     listed.sort_unstable_by_key(|spec| spec.name);
     let mut commands = reply.document("commands");
     for spec in listed {
@@ -17,7 +16,7 @@ pub fn list_commands(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         entry.append("secondaryOk", matches!(spec.access, Access::Nothing | Access::Read));
         entry.append("adminOnly", spec.admin_database_only);
         let mut versions = entry.array("apiVersions");
-        if strict_api::COMMANDS.contains(&spec.name) {
+        if matches!(spec.stable_api, StableApi::IncludedWithout(_)) {
             versions.push("1");
         }
         drop(versions);

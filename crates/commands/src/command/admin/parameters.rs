@@ -3,13 +3,13 @@
 //! Only parameters that mean something here are known; asking for others is answered as MongoDB answers to names it does not know.
 
 use crate::arguments;
-use crate::dispatch::Call;
-use crate::log_level;
+use crate::call::Call;
+use crate::read::table_scan;
 use crate::reply::NO_CODE;
-use crate::server::Server;
-use crate::table_scan;
 use document::{DocWriter, Element, Value};
 use error::{Error, Result};
+use server::Server;
+use server::log_level;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A server parameter.
@@ -59,7 +59,7 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "localLogicalSessionTimeoutMinutes",
         at_startup: true,
-        read: |_, name, reply| reply.append(name, crate::logical_session::TIMEOUT_MINUTES),
+        read: |_, name, reply| reply.append(name, server::logical_session::TIMEOUT_MINUTES),
         write: None,
     },
     Parameter {
@@ -115,9 +115,9 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "ttlMonitorEnabled",
         at_startup: true,
-        read: |server, name, reply| reply.append(name, server.parameters.expiry_enabled.load(Relaxed)),
+        read: |server, name, reply| reply.append(name, server.parameters.ttl_monitor_enabled.load(Relaxed)),
         write: Some(|server, field| {
-            server.parameters.expiry_enabled.store(field.value().is_truthy(), Relaxed);
+            server.parameters.ttl_monitor_enabled.store(field.value().is_truthy(), Relaxed);
             Ok(())
         }),
     },
@@ -125,10 +125,10 @@ const PARAMETERS: &[Parameter] = &[
         name: "ttlMonitorSleepSecs",
         at_startup: true,
         read: |server, name, reply| {
-            reply.append(name, server.parameters.expiry_sleep_seconds.load(Relaxed) as i32);
+            reply.append(name, server.parameters.ttl_monitor_sleep_seconds.load(Relaxed) as i32);
         },
         write: Some(|server, field| {
-            server.parameters.expiry_sleep_seconds.store(positive(field)?, Relaxed);
+            server.parameters.ttl_monitor_sleep_seconds.store(positive(field)?, Relaxed);
             Ok(())
         }),
     },

@@ -1,6 +1,6 @@
 //! `ping`.
 
-use crate::dispatch::Call;
+use crate::call::Call;
 use document::DocWriter;
 use error::Result;
 

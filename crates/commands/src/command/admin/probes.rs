@@ -1,15 +1,15 @@
 //! What graphical clients and test harnesses ask to find out where they are.
 
 use crate::arguments::{is_absent, wrong_types};
-use crate::command::build_info::{MONGODB_VERSION, SELKIE_VERSION};
-use crate::command::shards;
-use crate::command::statistics::host_and_port;
-use crate::dispatch::Call;
+use crate::call::Call;
+use crate::command::admin::build_info::{MONGODB_VERSION, SELKIE_VERSION};
+use crate::command::catalog::statistics::host_and_port;
 use crate::envelope::WriteConcern;
-use crate::server::Topology;
+use crate::pipeline::shard_list;
 use crate::table::fields;
 use document::{Doc, DocWriter, Value};
 use error::{Code, Error, Result};
+use server::Topology;
 
 /// MongoDB's cloud monitoring, which this server has no part in.
 pub fn free_monitoring(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -32,7 +32,7 @@ pub fn replica_set_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
         reply.append(count, 1);
     }
     // One server has written and acknowledged everything up to now.
-    let time = crate::clock::now_seconds();
+    let time = server::clock::now_seconds();
     let date = Value::DateTime(i64::from(time) * 1000);
     {
         let mut times = reply.document("optimes");
@@ -135,7 +135,7 @@ pub fn locks(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
 
 /// The log goes to standard error, where whoever collects it rotates it. Error 4 for a log that there is not.
 pub fn rotate_log(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
-    read_rotation_first(call)?;
+    parse_log_rotate(call)?;
     match call.first().value() {
         Value::String(name) if name != "server" => {
             Err(Error::new(Code(4), "Log rotation failed due to one or more errors"))
@@ -145,8 +145,8 @@ pub fn rotate_log(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()>
 }
 
 /// What is wrong with a `logRotate` of its own.
-pub fn read_rotation_first(call: &Call<'_>) -> Result<()> {
-    fields::read_first(call)?;
+pub fn parse_log_rotate(call: &Call<'_>) -> Result<()> {
+    fields::parse_own(call)?;
     match call.first().value() {
         Value::String(_) | Value::Boolean(_) => Ok(()),
         value if value.kind().is_number() => Ok(()),
@@ -170,7 +170,7 @@ pub fn is_router(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
 /// The one shard behind this router.
 pub fn shards(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     require_router(call)?;
-    shards::write(&mut reply.array("shards").document());
+    shard_list::write(&mut reply.array("shards").document());
     Ok(())
 }
 

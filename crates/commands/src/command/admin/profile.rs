@@ -2,19 +2,21 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/profile/>
 
-use crate::arguments::{self, is_absent};
-use crate::dispatch::{Call, Disposition};
-use crate::profiling::{self, Level};
+use crate::arguments;
+use crate::arguments::is_absent;
+use crate::call::{Call, Disposition};
 use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Error, Result};
 use query::Predicate;
+use server::profiling;
+use server::profiling::DatabaseProfiling;
 use std::sync::Arc;
 
 const WITHIN: &str = "profile";
 
-/// What becomes of the filter.
+/// The change of the filter.
 enum Filter {
-    Kept,
+    Unchanged,
     Unset,
     Set(DocBuf, Arc<Predicate>),
 }
@@ -24,7 +26,7 @@ pub async fn profile(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
         return Err(arguments::missing_field(WITHIN, WITHIN));
     }
     let wanted = arguments::integer(WITHIN, call.first())?;
-    let (mut slow_ms, mut rate, mut filter) = (None, None, Filter::Kept);
+    let (mut slow_ms, mut rate, mut filter) = (None, None, Filter::Unchanged);
     for field in call.fields().filter(|field| !is_absent(*field)) {
         match field.key() {
             "slowms" => slow_ms = Some(arguments::integer(WITHIN, field)?),
@@ -36,7 +38,7 @@ pub async fn profile(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
     }
     let database = call.database();
     let profiling = &call.worker.server.profiling;
-    let before = profiling.level(database);
+    let before = profiling.of_database(database);
     reply.append("was", before.level);
     reply.append("slowms", profiling.slow_ms() as i32);
     reply.append("sampleRate", profiling.sample_rate());
@@ -62,11 +64,11 @@ pub async fn profile(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
         profiling.set_sample_rate(rate);
     }
     let filter = match filter {
-        Filter::Kept => before.filter,
+        Filter::Unchanged => before.filter,
         Filter::Unset => None,
         Filter::Set(shown, predicate) => Some((shown, predicate)),
     };
-    profiling.set_level(database, Level { level, filter });
+    profiling.set_database(database, DatabaseProfiling { level, filter });
     Ok(Disposition::Reply)
 }
 

@@ -1,14 +1,16 @@
-//! `selkieCache`: the document cache's figures, why a command's answer is kept or not, and whether a connection uses the cache.
+//! `selkieCache`: the document cache's statistics, why a command's answer is kept or not, and whether a connection uses the cache.
 //!
 //! A command of Selkie's own: `{selkieCache: 1}`, `{selkieCache: 1, why: {find: "cars"}}`, `{selkieCache: 1, use: false}`.
 
-use crate::answers::{self, CachePolicy};
-use crate::arguments::{self, unknown_field};
-use crate::dispatch::Call;
-use crate::server::Server;
+use crate::arguments;
+use crate::arguments::unknown_field;
+use crate::call::Call;
+use crate::document_cache;
 use cache::{NotCached, Statistics};
 use document::DocWriter;
 use error::Result;
+use server::Server;
+use server::document_cache::CachePolicy;
 
 const WITHIN: &str = "selkieCache";
 
@@ -17,27 +19,27 @@ pub fn selkie_cache(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()
     for field in call.fields() {
         match field.key() {
             "why" => why = Some(arguments::document(WITHIN, field)?),
-            "use" => call.session.use_caches(&call.worker.server, arguments::boolean(WITHIN, field)?),
+            "use" => call.session.set_caching(&call.worker.server, arguments::boolean(WITHIN, field)?),
             other => return Err(unknown_field(WITHIN, other)),
         }
     }
     if let Some(command) = why {
-        let (kept, reason) = answers::reason(call, command);
+        let (cached, reason) = document_cache::reason::reason(call, command);
         let mut why = reply.document("why");
-        why.append("cached", kept == "yes");
+        why.append("cached", cached);
         why.append("reason", reason);
     }
-    reply.append("uses", call.session.uses.get() != CachePolicy::NONE);
+    reply.append("uses", call.session.cache_policy.get() != CachePolicy::NONE);
     write_statistics(&call.worker.server, &mut reply.document("cache"));
     Ok(())
 }
 
 /// Writes what the caches have done so far: the document cache, and within it the result-set cache; what there is not, is left out.
 pub fn write_statistics(server: &Server, writer: &mut DocWriter<'_>) {
-    if let Some(answers) = &server.answers {
-        write(&answers.cache.statistics(), writer);
-        writer.append("bytesMax", answers.cache.settings().bytes as i64);
-        if let Some(shared) = &answers.shared {
+    if let Some(cache) = &server.document_cache {
+        write(&cache.cache.statistics(), writer);
+        writer.append("bytesMax", cache.cache.settings().bytes as i64);
+        if let Some(shared) = &cache.shared {
             let statistics = shared.statistics();
             let mut writer = writer.document("shared");
             for (name, count) in [
@@ -52,10 +54,10 @@ pub fn write_statistics(server: &Server, writer: &mut DocWriter<'_>) {
             }
         }
     }
-    if let Some(results) = &server.results {
+    if let Some(results) = &server.result_set_cache {
         write(&results(), &mut writer.document("results"));
     }
-    if let Some(sql) = &server.sql {
+    if let Some(sql) = &server.sql_cache {
         write(&sql(), &mut writer.document("sql"));
     }
 }

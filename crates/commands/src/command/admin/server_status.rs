@@ -1,18 +1,17 @@
 //! `serverStatus`: the process's figures.
 
-use crate::command::build_info::{MONGODB_VERSION, SELKIE_VERSION};
-use crate::command::selkie_cache;
-use crate::command::statistics::host_and_port;
-use crate::dispatch::{Call, Disposition};
-use crate::host;
-use crate::server::Server;
-use crate::statistics::{Counter, Statistics};
-use crate::table::COMMANDS;
-use crate::usage;
+use crate::call::{Call, Disposition};
+use crate::command::admin::build_info::{MONGODB_VERSION, SELKIE_VERSION};
+use crate::command::admin::catalog_counts;
+use crate::command::admin::selkie_cache;
+use crate::command::catalog::statistics::host_and_port;
 use document::{DocWriter, Value};
 use error::Result;
+use server::host;
+use server::statistics::{Counter, Statistics};
+use server::usage;
 
-type Section = (&'static str, fn(&Server, &Statistics, &mut DocWriter<'_>));
+type Section = (&'static str, fn(&Call<'_>, &Statistics, &mut DocWriter<'_>));
 
 /// The section about collections and views.
 const CATALOG: &str = "catalogStats";
@@ -20,7 +19,7 @@ const CATALOG: &str = "catalogStats";
 /// The sections, in MongoDB's order. A client may leave one out with `{<section>: 0}`.
 const SECTIONS: &[Section] = &[
     ("asserts", asserts),
-    (CATALOG, |server, _, writer| server.catalog.write(writer)),
+    (CATALOG, |call, _, writer| call.worker.server.catalog_counts.write(writer)),
     ("connections", connections),
     ("extra_info", extra_info),
     ("globalLock", global_lock),
@@ -38,7 +37,7 @@ const SECTIONS: &[Section] = &[
 
 pub async fn server_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     if !is_left_out(call, CATALOG) {
-        call.worker.server.catalog.refresh(call).await;
+        catalog_counts::refresh(call).await;
     }
     write(call, reply);
     Ok(Disposition::Reply)
@@ -61,20 +60,22 @@ pub fn write(call: &Call<'_>, reply: &mut DocWriter<'_>) {
     reply.append("uptime", uptime.as_secs() as f64);
     reply.append("uptimeMillis", uptime.as_millis() as i64);
     reply.append("uptimeEstimate", uptime.as_secs() as i64);
-    reply.append("localTime", Value::DateTime(crate::clock::now_ms()));
+    reply.append("localTime", Value::DateTime(server::clock::now_ms()));
     for (name, write) in SECTIONS {
         if !is_left_out(call, name) {
-            write(server, &statistics, &mut reply.document(name));
+            write(call, &statistics, &mut reply.document(name));
         }
     }
 }
 
 /// What the caches do; nothing where there are none.
-fn cache(server: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
+fn cache(call: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'_>) {
+    let server = &*call.worker.server;
     selkie_cache::write_statistics(server, writer);
 }
 
-fn operation_latencies(server: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
+fn operation_latencies(call: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'_>) {
+    let server = &*call.worker.server;
     let workers = server.workers();
     let latencies = usage::latencies(workers.iter().map(|worker| &worker.usage), None);
     usage::write_latencies(&latencies, false, writer);
@@ -93,7 +94,7 @@ fn long(counter: &Counter) -> i64 {
     counter.get() as i64
 }
 
-fn asserts(_: &Server, statistics: &Statistics, writer: &mut DocWriter<'_>) {
+fn asserts(_: &Call<'_>, statistics: &Statistics, writer: &mut DocWriter<'_>) {
     writer.append("regular", long(&statistics.asserts_regular) as i32);
     writer.append("warning", 0);
     writer.append("msg", 0);
@@ -102,7 +103,8 @@ fn asserts(_: &Server, statistics: &Statistics, writer: &mut DocWriter<'_>) {
     writer.append("rollovers", 0);
 }
 
-fn connections(server: &Server, statistics: &Statistics, writer: &mut DocWriter<'_>) {
+fn connections(call: &Call<'_>, statistics: &Statistics, writer: &mut DocWriter<'_>) {
+    let server = &*call.worker.server;
     let current = statistics.connections_current.get();
     writer.append("current", current as i32);
     let connections_max = host::open_files_max().min(server.settings.connections_max as u64);
@@ -112,7 +114,7 @@ fn connections(server: &Server, statistics: &Statistics, writer: &mut DocWriter<
     writer.append("awaitingTopologyChanges", long(&statistics.hello_awaiting) as i32);
 }
 
-fn extra_info(_: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
+fn extra_info(_: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'_>) {
     let (user, system) = host::process_cpu_micros();
     let (voluntary, involuntary) = host::context_switches();
     writer.append("note", "fields vary by platform");
@@ -127,7 +129,8 @@ fn extra_info(_: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
 }
 
 /// There is no global lock; what is under way counts as active.
-fn global_lock(server: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
+fn global_lock(call: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'_>) {
+    let server = &*call.worker.server;
     let active: usize = server.workers().iter().map(|worker| worker.operations.list().len()).sum();
     writer.append("totalTime", server.started.elapsed().as_micros() as i64);
     for (key, total) in [("currentQueue", 0), ("activeClients", active as i32)] {
@@ -138,14 +141,15 @@ fn global_lock(server: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
     }
 }
 
-fn logical_sessions(server: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
+fn logical_sessions(call: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'_>) {
+    let server = &*call.worker.server;
     let mut ids: Vec<_> = server.workers().iter().flat_map(|worker| worker.sessions.list()).map(|(id, _)| id).collect();
     ids.sort_unstable();
     ids.dedup();
     writer.append("activeSessionsCount", ids.len() as i32);
 }
 
-fn network(_: &Server, statistics: &Statistics, writer: &mut DocWriter<'_>) {
+fn network(_: &Call<'_>, statistics: &Statistics, writer: &mut DocWriter<'_>) {
     writer.append("bytesIn", long(&statistics.network_bytes_in));
     writer.append("bytesOut", long(&statistics.network_bytes_out));
     writer.append("physicalBytesIn", long(&statistics.network_bytes_in));
@@ -153,7 +157,7 @@ fn network(_: &Server, statistics: &Statistics, writer: &mut DocWriter<'_>) {
     writer.append("numRequests", long(&statistics.network_requests));
 }
 
-fn operation_counters(_: &Server, statistics: &Statistics, writer: &mut DocWriter<'_>) {
+fn operation_counters(_: &Call<'_>, statistics: &Statistics, writer: &mut DocWriter<'_>) {
     writer.append("insert", long(&statistics.operations_insert));
     writer.append("query", long(&statistics.operations_query));
     writer.append("update", long(&statistics.operations_update));
@@ -163,20 +167,21 @@ fn operation_counters(_: &Server, statistics: &Statistics, writer: &mut DocWrite
 }
 
 /// There is no replication.
-fn replicated_counters(_: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
+fn replicated_counters(_: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'_>) {
     for kind in ["insert", "query", "update", "delete", "getmore", "command"] {
         writer.append(kind, 0_i64);
     }
 }
 
-fn storage_engine(server: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
+fn storage_engine(call: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'_>) {
+    let server = &*call.worker.server;
     writer.append("name", &server.engine.describe());
     writer.append("supportsCommittedReads", true);
     writer.append("persistent", true);
     writer.append("readOnly", false);
 }
 
-fn memory(_: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
+fn memory(_: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'_>) {
     let (resident, virtual_size) = host::process_memory_bytes();
     writer.append("bits", usize::BITS as i32);
     writer.append("resident", (resident / (1024 * 1024)) as i32);
@@ -184,10 +189,11 @@ fn memory(_: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
     writer.append("supported", true);
 }
 
-fn metrics(server: &Server, statistics: &Statistics, writer: &mut DocWriter<'_>) {
+fn metrics(call: &Call<'_>, statistics: &Statistics, writer: &mut DocWriter<'_>) {
+    let server = &*call.worker.server;
     {
         let mut commands = writer.document("commands");
-        for (spec, (total, failed)) in COMMANDS.iter().zip(&statistics.commands) {
+        for (spec, (total, failed)) in call.table.specs().iter().zip(&statistics.commands) {
             let mut entry = commands.document(spec.name);
             entry.append("failed", long(failed));
             entry.append("total", long(total));
@@ -210,7 +216,8 @@ fn metrics(server: &Server, statistics: &Statistics, writer: &mut DocWriter<'_>)
     document.append("updated", long(&statistics.documents_updated));
 }
 
-fn selkie(server: &Server, _: &Statistics, writer: &mut DocWriter<'_>) {
+fn selkie(call: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'_>) {
+    let server = &*call.worker.server;
     writer.append("version", SELKIE_VERSION);
     writer.append("store", &server.engine.describe());
     writer.append("workers", server.settings.workers as i32);

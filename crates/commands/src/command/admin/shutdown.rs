@@ -3,7 +3,7 @@
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/shutdown/>
 
 use crate::arguments::{is_absent, unknown_field, wrong_type};
-use crate::dispatch::Call;
+use crate::call::Call;
 use document::DocWriter;
 use error::{Code, Error, Result};
 use rustix::process::{Signal, getpid, kill_process};

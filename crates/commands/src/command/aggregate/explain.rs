@@ -6,16 +6,20 @@ mod front;
 mod run;
 mod stages;
 
-use crate::arguments::{self, namespace_to_write, unknown_field};
-use crate::command::{
-    aggregate, changes, count, delete, distinct, find, find_and_modify, geo_near, index_bounds, options, probes,
-    source_stage, update, views,
-};
-use crate::dispatch::{Call, Disposition};
+use crate::arguments;
+use crate::arguments::options;
+use crate::arguments::{namespace_to_write, unknown_field};
+use crate::call::{Call, Disposition};
+use crate::command::admin::probes;
+use crate::command::aggregate::aggregate_command;
+use crate::command::crud::{count, delete, distinct, find, find_and_modify, update};
 use crate::envelope;
-use crate::index_filters;
-use crate::read::{BLOCKING_BYTES_MAX, Reader, Request};
-use crate::table;
+use crate::pipeline::{geo_near, source_stage};
+use crate::read::index_bounds;
+use crate::read::index_filters;
+use crate::read::{BLOCKING_BYTES_MAX, ReadSpec, Reader};
+use crate::views;
+use crate::write::statements;
 use ::aggregate::Pipeline;
 use document::{Collation, DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MAX_INTERNAL, Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
@@ -38,11 +42,11 @@ fn unknown_command(name: &str) -> Error {
 }
 
 /// What is wrong with an `explain` of its own.
-pub fn read_first(call: &Call<'_>) -> Result<()> {
+pub fn parse(call: &Call<'_>) -> Result<()> {
     verbosity(call)?;
     let command = arguments::document("explain", call.first())?;
     match command.first() {
-        Some(name) if table::find(name.key_bytes()).is_some() => Ok(()),
+        Some(name) if call.table.named(name.key_bytes()).is_some() => Ok(()),
         name => Err(unknown_command(name.map_or("", |name| name.key()))),
     }
 }
@@ -113,10 +117,10 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             (namespace, request, Way::Different { path: arguments.key, collation }, Vec::new())
         }
         "update" => {
-            let arguments = changes::first_statement::<update::Updates>(command)?;
+            let arguments = statements::first_statement::<update::Updates>(command)?;
             let namespace = namespace_to_write(database, name)?;
             let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
-            let request = Request {
+            let request = ReadSpec {
                 limit: (!arguments.multi).then_some(1),
                 ..filtered(call, Some(arguments.query), None, arguments.hint, collation)?
             };
@@ -124,10 +128,10 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             (namespace, request, Way::Read, vec![stage])
         }
         "delete" => {
-            let arguments = changes::first_statement::<delete::Deletes>(command)?;
+            let arguments = statements::first_statement::<delete::Deletes>(command)?;
             let namespace = namespace_to_write(database, name)?;
             let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
-            let request = Request {
+            let request = ReadSpec {
                 limit: arguments.one.then_some(1),
                 ..filtered(call, Some(arguments.query), None, arguments.hint, collation)?
             };
@@ -137,7 +141,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             let arguments = find_and_modify::Arguments::read(fields)?;
             let namespace = namespace_to_write(database, name)?;
             let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
-            let request = Request {
+            let request = ReadSpec {
                 limit: Some(1),
                 ..filtered(call, arguments.query, arguments.sort, arguments.hint, collation)?
             };
@@ -150,23 +154,23 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
         }
         "aggregate" => {
             if command.element("writeConcern").is_some() {
-                return Err(aggregate::explained_with_write_concern());
+                return Err(aggregate_command::explained_with_write_concern());
             }
-            let arguments = aggregate::Arguments::read(fields)?;
+            let arguments = aggregate_command::Arguments::read(fields)?;
             if command.element("explain").is_some() {
                 let message = "The 'explain' option is illegal when a explain verbosity is also provided";
                 return Err(Error::failed_to_parse(message));
             }
-            aggregate::check_cursor(&arguments)?;
+            aggregate_command::check_cursor(&arguments)?;
             let pipeline = arguments.pipeline;
-            let namespace = aggregate::aggregated_namespace(database, name, pipeline)?;
+            let namespace = aggregate_command::aggregated_namespace(database, name, pipeline)?;
             if let Some(view) = view(call, &namespace).await? {
                 let stages = arguments.pipeline.to_owned();
                 return explain_view(call, view, stages, arguments.hint, verbosity, reply).await;
             }
             return explain_aggregate(call, &namespace, &arguments, command, verbosity, reply).await;
         }
-        other if crate::table::find(other.as_bytes()).is_some() => {
+        other if call.table.named(other.as_bytes()).is_some() => {
             return Err(Error::new(Code::ILLEGAL_OPERATION, format!("Cannot explain cmd: {other}")));
         }
         other => {
@@ -177,9 +181,9 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
     let index_filter = match way {
         // Nothing is looked up to count all that there is.
         Way::Count { .. } if filter.is_empty() => None,
-        _ => index_filters::of_request(call, &namespace, &request, command_collation(command)).await?,
+        _ => index_filters::of_read(call, &namespace, &request, command_collation(command)).await?,
     };
-    let request = Request { hint: index_filters::hint(&index_filter, request.hint), ..request };
+    let request = ReadSpec { hint: index_filters::hint(&index_filter, request.hint), ..request };
     reply.append("explainVersion", "1");
     run::tell(
         call,
@@ -205,7 +209,7 @@ fn check_database(call: &Call<'_>, command: Doc<'_>, name: &str) -> Result<()> {
         let message = format!("Mismatched $db in explain command. Expected {expected} but got {database}");
         return Err(Error::new(Code::INVALID_NAMESPACE, message));
     }
-    if table::find(name.as_bytes()).is_none() {
+    if call.table.named(name.as_bytes()).is_none() {
         return Err(unknown_command(name));
     }
     let within = if name == "find" { "FindCommandRequest" } else { name };
@@ -239,14 +243,14 @@ pub async fn explain_view(
             None => writer.document("collation").append("locale", "simple"),
         }
     });
-    let arguments = aggregate::Arguments { pipeline: pipeline.as_doc(), hint, ..Default::default() };
+    let arguments = aggregate_command::Arguments { pipeline: pipeline.as_doc(), hint, ..Default::default() };
     explain_aggregate(call, &view.base, &arguments, command.as_doc(), verbosity, reply).await
 }
 
 pub async fn explain_aggregate(
     call: &Call<'_>,
     namespace: &Namespace,
-    arguments: &aggregate::Arguments<'_>,
+    arguments: &aggregate_command::Arguments<'_>,
     command: Doc<'_>,
     verbosity: Verbosity,
     reply: &mut DocWriter<'_>,
@@ -276,20 +280,20 @@ pub async fn explain_aggregate(
         None => None,
     };
     let whole = up_to_group.is_some() && runs_whole && verbosity > Verbosity::Planner;
-    let whole = whole.then(|| Request {
+    let whole = whole.then(|| ReadSpec {
         predicate: Some(source.predicate.clone()),
         sort: source.sort.clone(),
         limit: source.limit,
         needs: source.needs,
         pipeline: Some(pipeline.start(budget.clone())),
         budget: Some(budget.clone()),
-        ..Request::default()
+        ..ReadSpec::default()
     });
     let execution = match &up_to_group {
         Some(up_to_group) => Some(up_to_group.start(budget.clone())),
         None => runs_whole.then(|| pipeline.start(budget.clone())),
     };
-    let request = Request {
+    let request = ReadSpec {
         needs: source.needs,
         fields: source.fields,
         pipeline: execution,
@@ -298,7 +302,7 @@ pub async fn explain_aggregate(
         sort: source.sort,
         limit: source.limit,
         hint: index_filters::hint(&index_filter, arguments.hint),
-        ..Request::default()
+        ..ReadSpec::default()
     };
     reply.append("explainVersion", if of_second_engine { "2" } else { "1" });
     let index_filter_set = index_filter.is_some();
@@ -426,14 +430,14 @@ fn filtered<'a>(
     sort: Option<Doc<'a>>,
     hint: Option<Value<'a>>,
     collation: Collation,
-) -> Result<Request<'a>> {
+) -> Result<ReadSpec<'a>> {
     let context = options::context(call, None, collation)?;
     let sort = match sort {
         Some(sort) => Some(Sort::parse(sort, &context)?),
         None => None,
     };
     let predicate = Some(Predicate::parse_query(query.unwrap_or(Doc::EMPTY), &context)?);
-    Ok(Request { predicate, sort, hint, ..Request::default() })
+    Ok(ReadSpec { predicate, sort, hint, ..ReadSpec::default() })
 }
 
 /// Error 10334 where the reply would be too large.

@@ -1,17 +1,17 @@
 //! `convertToCapped` and `cloneCollectionAsCapped`: a collection's newest documents, as far as they fit, in a capped one.
 
 use crate::arguments;
-use crate::command::collections::plan_killed;
-use crate::command::create::write_cap;
-use crate::command::options;
-use crate::command::options::as_count;
-use crate::command::views;
-use crate::cursor::uuid_text;
-use crate::dispatch::{Call, Disposition};
-use crate::read::{Batch, Reader, Request};
+use crate::arguments::options;
+use crate::arguments::options::as_count;
+use crate::call::{Call, Disposition};
+use crate::command::catalog::collections::plan_killed;
+use crate::command::catalog::create::write_cap;
+use crate::read::{Batch, ReadSpec, Reader};
+use crate::views;
 use bytes::Bytes;
 use document::{Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
+use server::cursor::uuid_text;
 use store::rules::CLUSTERED_INDEX;
 use store::{CollectionInfo, Namespace, Statements, WriteBatch};
 
@@ -34,7 +34,7 @@ pub async fn convert(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<
     copy(call, &namespace, &temporary, capped(&info, bytes)).await?;
     call.worker.store.rename_collection(&temporary, &namespace, true).await?;
     let lost = plan_killed(format!("collection dropped. UUID {}", uuid_text(&info.uuid)));
-    call.worker.server.cursors.lose_where(|owner| owner.namespace == namespace, &lost);
+    call.worker.server.cursors.invalidate_where(|owner| owner.namespace == namespace, &lost);
     Ok(Disposition::Reply)
 }
 
@@ -106,7 +106,7 @@ async fn copy(call: &Call<'_>, from: &Namespace, to: &Namespace, options: DocBuf
 
 async fn copy_documents(call: &Call<'_>, from: &Namespace, to: &Namespace) -> Result<()> {
     let store = &*call.worker.store;
-    let mut reader = Reader::open(store, from, Request::default()).await?;
+    let mut reader = Reader::open(store, from, ReadSpec::default()).await?;
     let mut bytes = Vec::new();
     while !reader.is_done() {
         bytes.clear();

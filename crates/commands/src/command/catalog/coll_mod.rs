@@ -2,13 +2,18 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/collMod/>
 
-use crate::arguments::{self, unknown_field};
-use crate::collection_uuid;
-use crate::command::create::{self, IMAGES, RECORD_PRE_IMAGES, write_cap};
-use crate::command::index_modification::Modification;
-use crate::command::time_series::options::Granularity;
-use crate::command::{clustered, options, time_series, validation, view_definitions, views};
-use crate::dispatch::{Call, Disposition};
+use crate::arguments;
+use crate::arguments::options;
+use crate::arguments::unknown_field;
+use crate::call::{Call, Disposition};
+use crate::collection_options::{clustered, validation};
+use crate::command::catalog::create;
+use crate::command::catalog::create::{IMAGES, RECORD_PRE_IMAGES, write_cap};
+use crate::envelope::collection_uuid;
+use crate::index_definition::modification::Modification;
+use crate::time_series::options::Granularity;
+use crate::views::definitions;
+use crate::{time_series, views};
 use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use store::rules::CLUSTERED_INDEX;
@@ -96,7 +101,7 @@ impl<'a> Arguments<'a> {
 }
 
 /// What is wrong with a `collMod` of its own.
-pub fn read_first(call: &Call<'_>) -> Result<()> {
+pub fn parse(call: &Call<'_>) -> Result<()> {
     Arguments::read_all(call)?;
     call.check_namespace()
 }
@@ -167,9 +172,9 @@ async fn modify_view(call: &Call<'_>, namespace: &Namespace, arguments: &Argumen
     }
     let definition = definition.as_doc();
     let view_on = arguments.view_on.or(definition.get("viewOn").and_then(Value::as_str)).unwrap_or_default();
-    view_definitions::check_base(view_on)?;
+    definitions::check_base(view_on)?;
     let stages = arguments.pipeline.or(definition.get("pipeline").and_then(Value::as_array)).unwrap_or(Doc::EMPTY);
-    view_definitions::modify(call, namespace, view_on, stages).await?;
+    definitions::modify(call, namespace, view_on, stages).await?;
     Ok(Disposition::Reply)
 }
 

@@ -1,21 +1,26 @@
 //! `drop`, `listCollections`, `renameCollection`.
 
-use crate::arguments::{self, is_absent, unknown_field};
-use crate::collection_uuid;
-use crate::command::time_series::{self, Series};
-use crate::command::{clustered, options, view_definitions, views};
-use crate::cursor::uuid_text;
-use crate::dispatch::{Call, Disposition};
+use crate::arguments;
+use crate::arguments::options;
+use crate::arguments::{is_absent, unknown_field};
+use crate::call::{Call, Disposition};
+use crate::collection_options::clustered;
+use crate::envelope::collection_uuid;
 use crate::envelope::uuid;
-use crate::profiling;
 use crate::reply::write_list_cursor;
+use crate::time_series;
+use crate::time_series::Series;
+use crate::views;
+use crate::views::definitions;
 use document::{Doc, DocBuf, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::Predicate;
+use server::cursor::uuid_text;
+use server::profiling;
 use store::{CollectionInfo, Namespace};
 
 /// What is wrong with a `drop` of its own.
-pub fn read_drop_first(call: &Call<'_>) -> Result<()> {
+pub fn parse_drop(call: &Call<'_>) -> Result<()> {
     const WITHIN: &str = "drop";
     for field in call.all_fields() {
         match field.key() {
@@ -27,14 +32,14 @@ pub fn read_drop_first(call: &Call<'_>) -> Result<()> {
 }
 
 pub async fn drop_collection(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    read_drop_first(call)?;
+    parse_drop(call)?;
     let namespace = arguments::namespace(call.database(), call.first())?;
     if namespace.collection.starts_with('.') {
         let message = format!("Collection names cannot start with '.': {}", namespace.collection);
         return Err(Error::new(Code::INVALID_NAMESPACE, message));
     }
     if &*namespace.collection == profiling::COLLECTION
-        && call.worker.server.profiling.level(&namespace.database).level > 0
+        && call.worker.server.profiling.of_database(&namespace.database).level > 0
     {
         let message = "turn off profiling before dropping system.profile collection";
         return Err(Error::new(Code::ILLEGAL_OPERATION, message));
@@ -54,17 +59,17 @@ pub async fn drop_collection(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     {
         let buckets = series.options(call).await?;
         let indexes = call.worker.store.drop_collection(&series.buckets).await?.unwrap_or(1);
-        view_definitions::drop_view(call, &namespace).await?;
+        definitions::drop_view(call, &namespace).await?;
         if let Some(buckets) = buckets {
             let lost = plan_killed(format!("collection dropped. UUID {}", uuid_text(&buckets.uuid)));
             let is_one = |name: &Namespace| *name == namespace || *name == series.buckets;
-            call.worker.server.cursors.lose_where(|owner| is_one(&owner.namespace), &lost);
+            call.worker.server.cursors.invalidate_where(|owner| is_one(&owner.namespace), &lost);
         }
         reply.append("nIndexesWas", indexes.saturating_sub(1) as i32);
         reply.append("ns", &namespace.to_string());
         return Ok(Disposition::Reply);
     }
-    if info.is_none() && view_definitions::drop_view(call, &namespace).await? {
+    if info.is_none() && definitions::drop_view(call, &namespace).await? {
         reply.append("ns", &namespace.to_string());
         return Ok(Disposition::Reply);
     }
@@ -73,7 +78,7 @@ pub async fn drop_collection(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     let is_clustered = info.as_ref().is_some_and(|info| clustered::of(info.options.as_doc()).is_some());
     if let Some(info) = info {
         let lost = plan_killed(format!("collection dropped. UUID {}", uuid_text(&info.uuid)));
-        call.worker.server.cursors.lose_where(|owner| owner.namespace == namespace, &lost);
+        call.worker.server.cursors.invalidate_where(|owner| owner.namespace == namespace, &lost);
     }
     call.worker.server.forget_usage(|used| *used == namespace);
     // A profile has none in MongoDB, not even that on _id.
@@ -123,7 +128,7 @@ impl<'a> Listing<'a> {
 }
 
 /// What is wrong with a `listCollections` of its own.
-pub fn read_listing_first(call: &Call<'_>) -> Result<()> {
+pub fn parse_list(call: &Call<'_>) -> Result<()> {
     Listing::read(call).map(drop)
 }
 
@@ -223,7 +228,7 @@ fn view_entry(name: &str, definition: Doc<'_>, name_only: bool) -> DocBuf {
 }
 
 /// What is wrong with the name of a collection to be renamed.
-pub fn read_renamed_first(call: &Call<'_>) -> Result<()> {
+pub fn parse_rename(call: &Call<'_>) -> Result<()> {
     named_in_full(call.first()).map(drop)
 }
 
@@ -287,7 +292,7 @@ pub async fn rename_collection(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) 
     }
     store.rename_collection(&from, &to, drop_target).await?;
     let lost = plan_killed(format!("collection renamed from '{from}' to '{to}'"));
-    call.worker.server.cursors.lose_where(|owner| owner.namespace == from || owner.namespace == to, &lost);
+    call.worker.server.cursors.invalidate_where(|owner| owner.namespace == from || owner.namespace == to, &lost);
     Ok(Disposition::Reply)
 }
 

@@ -1,9 +1,9 @@
 //! `compact`: what documents have left is used again by those that come, and nothing is given back before.
 
-use crate::command::options::strict_name;
-use crate::command::views;
-use crate::dispatch::{Call, Disposition};
+use crate::arguments::options::strict_name;
+use crate::call::{Call, Disposition};
 use crate::reply::NO_CODE;
+use crate::views;
 use document::DocWriter;
 use error::{Code, Error, Result};
 

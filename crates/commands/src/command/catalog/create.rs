@@ -2,10 +2,15 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/create/>
 
-use crate::arguments::{self, is_absent, unknown_field};
-use crate::command::time_series::options::Options as TimeSeries;
-use crate::command::{clustered, index_specification, options, time_series, validation, view_definitions, views};
-use crate::dispatch::{Call, Disposition};
+use crate::arguments;
+use crate::arguments::options;
+use crate::arguments::{is_absent, unknown_field};
+use crate::call::{Call, Disposition};
+use crate::collection_options::{clustered, validation};
+use crate::index_definition::specification;
+use crate::time_series::options::Options as TimeSeries;
+use crate::views::definitions;
+use crate::{time_series, views};
 use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use store::Namespace;
@@ -91,7 +96,7 @@ struct Arguments<'a> {
 }
 
 /// What is wrong with a `create` of its own.
-pub fn read_first(call: &Call<'_>) -> Result<()> {
+pub fn parse(call: &Call<'_>) -> Result<()> {
     Arguments::read_all(call)?;
     call.check_namespace()
 }
@@ -118,7 +123,7 @@ pub async fn create(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     }
     if let Some(view_on) = arguments.view_on {
         let stages = arguments.pipeline.unwrap_or(Doc::EMPTY);
-        view_definitions::create(call, &namespace, view_on, stages, arguments.collation.as_ref().map(DocBuf::as_doc))
+        definitions::create(call, &namespace, view_on, stages, arguments.collation.as_ref().map(DocBuf::as_doc))
             .await?;
         note_auto_index_id(&arguments, reply);
         return Ok(Disposition::Reply);
@@ -208,7 +213,7 @@ impl<'a> Arguments<'a> {
     fn check(&self, namespace: &Namespace) -> Result<()> {
         let invalid = |message: String| Err(Error::new(Code::INVALID_OPTIONS, message));
         if let Some(id_index) = self.id_index.filter(|_| self.view_on.is_none()) {
-            index_specification::check_names_and_types(id_index)?;
+            specification::check_names_and_types(id_index)?;
             if self.auto_index_id.is_some() {
                 let id_index = options::display(id_index);
                 return invalid(format!("'idIndex' is not allowed with 'autoIndexId': {id_index}"));
@@ -261,7 +266,7 @@ impl<'a> Arguments<'a> {
 
     /// Checks the index on `_id`, which has the collation of the collection.
     fn check_id_index(&self, spec: Doc<'_>) -> Result<()> {
-        index_specification::check_id_index(spec)?;
+        specification::check_id_index(spec)?;
         let Some(collation) = spec.get("collation").and_then(Value::as_document) else { return Ok(()) };
         let of_collection = match self.given_collation {
             Some(given) => Collation::parse(given, WITHIN)?,
@@ -302,7 +307,7 @@ impl<'a> Arguments<'a> {
         if let Some(given) = self.given_collation {
             self.collation = Collation::parse(given, WITHIN)?.specification().cloned();
         }
-        self.view_on.map_or(Ok(()), view_definitions::check_base)?;
+        self.view_on.map_or(Ok(()), definitions::check_base)?;
         if self.pre_images && self.view_on.is_some() {
             let message = "option not supported on a view: changeStreamPreAndPostImages";
             return Err(Error::new(Code::INVALID_OPTIONS, message));

@@ -1,10 +1,10 @@
 //! `dataSize`: the size of a collection's documents, or of those between two keys of an index.
 
 use crate::arguments::number_to_i64;
-use crate::command::collections::named_in_full;
-use crate::command::views;
-use crate::dispatch::{Call, Disposition};
+use crate::call::{Call, Disposition};
+use crate::command::catalog::collections::named_in_full;
 use crate::read::{Visit, for_each};
+use crate::views;
 use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::sort::KeyRange;
@@ -26,7 +26,7 @@ struct Arguments<'a> {
 }
 
 /// What is wrong with the collection's name.
-pub fn read_first(call: &Call<'_>) -> Result<()> {
+pub fn parse(call: &Call<'_>) -> Result<()> {
     named_in_full(call.first()).map(drop)
 }
 
@@ -49,7 +49,7 @@ pub async fn data_size(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
             let store = &*call.worker.store;
             let query = Query::of(&predicate);
             let plan = store.plan(&namespace, query).await?;
-            for_each(store, &plan, &predicate, true, call.running, |document: Doc<'_>| {
+            for_each(store, &plan, &predicate, true, call.operation, |document: Doc<'_>| {
                 bytes += document.size() as u64;
                 documents += 1;
                 is_cut = arguments.bytes_max.is_some_and(|most| bytes > most)

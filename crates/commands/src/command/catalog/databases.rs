@@ -1,13 +1,14 @@
 //! `listDatabases`, `dropDatabase`.
 
-use crate::arguments::{self, is_absent, unknown_field};
-use crate::command::collections::plan_killed;
-use crate::dispatch::{Call, Disposition};
-use crate::profiling::Level;
+use crate::arguments;
+use crate::arguments::{is_absent, unknown_field};
+use crate::call::{Call, Disposition};
+use crate::command::catalog::collections::plan_killed;
 use crate::table::fields;
 use document::{Doc, DocBuf, DocWriter};
 use error::{Error, Result};
 use query::Predicate;
+use server::profiling::DatabaseProfiling;
 use store::DatabaseInfo;
 
 /// What the server's own databases take as long as nobody has written to them, by what MongoDB tells of new ones.
@@ -31,7 +32,7 @@ fn listing<'a>(call: &Call<'a>) -> Result<(Doc<'a>, bool)> {
 }
 
 /// What is wrong with a `listDatabases` of its own.
-pub fn read_listing_first(call: &Call<'_>) -> Result<()> {
+pub fn parse_list(call: &Call<'_>) -> Result<()> {
     listing(call).map(drop)
 }
 
@@ -74,7 +75,7 @@ fn with_own(mut databases: Vec<DatabaseInfo>) -> Vec<DatabaseInfo> {
 }
 
 /// What is wrong with a `dropDatabase` of its own.
-pub fn read_drop_first(call: &Call<'_>) -> Result<()> {
+pub fn parse_drop(call: &Call<'_>) -> Result<()> {
     let within = call.spec.name;
     fields::check(within, fields::NONE, call.fields())?;
     match is_absent(call.first()) {
@@ -84,7 +85,7 @@ pub fn read_drop_first(call: &Call<'_>) -> Result<()> {
 }
 
 pub async fn drop_database(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    read_drop_first(call)?;
+    parse_drop(call)?;
     if arguments::integer(call.spec.name, call.first())? != 1 {
         return Err(Error::new(error::Code(5255100), "Have to pass 1 as 'drop' parameter"));
     }
@@ -93,9 +94,9 @@ pub async fn drop_database(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> R
         return Err(Error::new(error::Code::ILLEGAL_OPERATION, "Dropping the 'admin' database is prohibited."));
     }
     call.worker.store.drop_database(database).await?;
-    call.worker.server.profiling.set_level(database, Level::default());
+    call.worker.server.profiling.set_database(database, DatabaseProfiling::default());
     call.worker.server.forget_usage(|used| *used.database == *database);
     let lost = plan_killed("collection dropped".to_owned());
-    call.worker.server.cursors.lose_where(|owner| &*owner.namespace.database == database, &lost);
+    call.worker.server.cursors.invalidate_where(|owner| &*owner.namespace.database == database, &lost);
     Ok(Disposition::Reply)
 }

@@ -1,9 +1,9 @@
 //! `dbHash` and `filemd5`: MD5 digests of what is stored.
 
 use crate::arguments::number_to_i64;
-use crate::command::statistics::host_and_port;
-use crate::dispatch::{Call, Disposition};
-use crate::read::{Reader, Request};
+use crate::call::{Call, Disposition};
+use crate::command::catalog::statistics::host_and_port;
+use crate::read::{ReadSpec, Reader};
 use crate::reply::{NO_CODE, in_executor};
 use document::{Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
@@ -38,7 +38,7 @@ pub async fn db_hash(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
     let mut collections = call.worker.store.collections(call.database()).await?;
     collections.retain(|collection| {
         let name = &*collection.name;
-        name != crate::profiling::COLLECTION && (wanted.is_empty() || wanted.contains(&name))
+        name != server::profiling::COLLECTION && (wanted.is_empty() || wanted.contains(&name))
     });
     collections.sort_by(|a, b| a.name.cmp(&b.name));
     let mut whole = Md5::new();
@@ -86,7 +86,7 @@ async fn collection_hash(call: &Call<'_>, namespace: &Namespace) -> Result<Strin
 }
 
 /// What is wrong with the name of the collections that the file is in.
-pub fn read_first(call: &Call<'_>) -> Result<()> {
+pub fn parse_file_md5(call: &Call<'_>) -> Result<()> {
     root(call).map(drop)
 }
 
@@ -145,8 +145,8 @@ async fn for_each_document(
     sort: Sort,
     visit: impl FnMut(Doc<'_>) -> Result<()>,
 ) -> Result<()> {
-    let budget = Some(crate::command::options::budget(call, None));
-    let request = Request { predicate: Some(predicate), sort: Some(sort), budget, ..Request::default() };
+    let budget = Some(crate::arguments::options::budget(call, None));
+    let request = ReadSpec { predicate: Some(predicate), sort: Some(sort), budget, ..ReadSpec::default() };
     let mut reader = Reader::open(&*call.worker.store, namespace, request).await?;
     reader.for_each(call, visit).await
 }

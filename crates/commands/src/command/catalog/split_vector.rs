@@ -1,11 +1,11 @@
 //! `splitVector`: keys that cut a collection into pieces of about one size. Connectors read the pieces side by side.
 
 use crate::arguments::{is_absent, number_to_i64};
-use crate::command::collections::named_in_full;
-use crate::command::views;
-use crate::dispatch::{Call, Disposition};
-use crate::read::{Reader, Request};
+use crate::call::{Call, Disposition};
+use crate::command::catalog::collections::named_in_full;
+use crate::read::{ReadSpec, Reader};
 use crate::reply::NO_CODE;
+use crate::views;
 use document::{Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
 use query::sort::KeyRange;
@@ -132,7 +132,7 @@ async fn walk(
         }
     };
     let hint = Some(Value::Document(index.key.as_doc()));
-    let request = Request { predicate: Some(predicate), sort: Some(order), hint, ..Request::default() };
+    let request = ReadSpec { predicate: Some(predicate), sort: Some(order), hint, ..ReadSpec::default() };
     let mut reader = Reader::open(&*call.worker.store, namespace, request).await?;
     let (mut seen, mut counted) = (0_u64, 0_u64);
     let mut last: Option<DocBuf> = None;

@@ -1,12 +1,13 @@
 //! `collStats`, `dbStats`, `validate`: figures about what is stored.
 
-use crate::arguments::{self, is_absent};
-use crate::command::options::strict_name;
-use crate::command::{time_series, views};
-use crate::dispatch::{Call, Disposition};
-use crate::host;
+use crate::arguments;
+use crate::arguments::is_absent;
+use crate::arguments::options::strict_name;
+use crate::call::{Call, Disposition};
+use crate::{time_series, views};
 use document::{DocWriter, Value};
 use error::{Code, Error, Result};
+use server::host;
 use std::sync::LazyLock;
 use store::explain::append_count;
 use store::{Cap, CollectionStats, Namespace, Rules, Validation};

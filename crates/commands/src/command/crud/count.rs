@@ -2,12 +2,15 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/count/>
 
-use crate::arguments::{self, non_negative, unknown_field};
-use crate::command::{options, shards, views};
-use crate::dispatch::{Call, Disposition};
-use crate::index_filters;
+use crate::arguments;
+use crate::arguments::options;
+use crate::arguments::{non_negative, unknown_field};
+use crate::call::{Call, Disposition};
+use crate::pipeline::shard_list;
+use crate::read::index_filters;
+use crate::read::table_scan;
 use crate::read::{Visit, for_each};
-use crate::table_scan;
+use crate::views;
 use cache::dependencies::Aspect;
 use cache::{Dependencies, NotCached};
 use document::{Doc, DocBuf, DocWriter, Element, Value};
@@ -96,11 +99,11 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
         parsed => parsed?,
     };
     call.worker.statistics().operations_command.add(1);
-    if shards::is_list(call, &namespace) {
-        append_count("n", shards::count(call, &namespace, &arguments).await?, reply);
+    if shard_list::is_list(call, &namespace) {
+        append_count("n", shard_list::count(call, &namespace, &arguments).await?, reply);
         return Ok(Disposition::Reply);
     }
-    call.depends.on(|| Dependencies::matching(namespace.clone(), predicate.clone(), Aspect::Count));
+    call.dependencies.depend_on(|| Dependencies::matching(namespace.clone(), predicate.clone(), Aspect::Count));
 
     let store = &*call.worker.store;
     let enough = arguments.enough();
@@ -113,23 +116,23 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
     let query = Query { predicate: &predicate, sort: None, limit: enough, hint, fields: None };
     let plan = store.plan(&namespace, query).await?;
     table_scan::check(&namespace, &predicate, &*plan)?;
-    if call.reads_afresh() {
+    if call.bypasses_row_cache() {
         plan.bypass_caches();
     }
     if plan.facts().view {
-        call.depends.refuse(NotCached::NotACollection);
+        call.dependencies.refuse(NotCached::NotACollection);
         call.by_view = true;
         append_count("n", views::count(call, &namespace, &arguments).await?, reply);
         return Ok(Disposition::Reply);
     }
-    let counted = match call.running.within(store.count(&*plan, enough)).await? {
+    let counted = match call.operation.run_interruptible(store.count(&*plan, enough)).await? {
         Some(counted) => {
-            call.running.facts.note_counted(&plan);
+            call.operation.stats.record_count(&plan);
             counted
         }
         None => {
             let mut counted = 0_u64;
-            for_each(store, &plan, &predicate, false, call.running, |_| {
+            for_each(store, &plan, &predicate, false, call.operation, |_| {
                 counted += 1;
                 Ok(if Some(counted) == enough { Visit::Stop } else { Visit::Continue })
             })

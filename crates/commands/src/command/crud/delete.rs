@@ -2,12 +2,15 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/delete/>
 
-use crate::arguments::{self, unknown_field};
-use crate::command::changes::{self, Changing};
-use crate::command::options;
-use crate::command::time_series::{self, Series};
-use crate::dispatch::{Call, Disposition};
+use crate::arguments;
+use crate::arguments::options;
+use crate::arguments::unknown_field;
+use crate::call::{Call, Disposition};
+use crate::time_series;
+use crate::time_series::Series;
 use crate::write;
+use crate::write::statements;
+use crate::write::statements::Changing;
 use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
 use error::{Error, Result};
 use query::{Context, Predicate};
@@ -53,12 +56,12 @@ impl Changing for Deletes {
 const WITHIN_STATEMENT: &str = "delete.deletes";
 
 /// What is wrong with a `delete` of its own.
-pub fn read_first(call: &Call<'_>) -> Result<()> {
-    changes::read_first::<Deletes>(call)
+pub fn parse(call: &Call<'_>) -> Result<()> {
+    statements::parse::<Deletes>(call)
 }
 
 pub async fn delete(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    changes::carry_out::<Deletes>(call, reply).await
+    statements::carry_out::<Deletes>(call, reply).await
 }
 
 fn write_reply(call: &Call<'_>, outcomes: &write::Outcomes, reply: &mut DocWriter<'_>) {

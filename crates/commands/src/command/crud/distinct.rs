@@ -7,13 +7,15 @@ mod source;
 
 use self::first::FirstKeys;
 use self::source::Source;
-use crate::arguments::{self, unknown_field};
-use crate::command::{options, views};
-use crate::dispatch::{Call, Disposition};
-use crate::index_filters;
+use crate::arguments;
+use crate::arguments::options;
+use crate::arguments::unknown_field;
+use crate::call::{Call, Disposition};
+use crate::read::index_filters;
+use crate::read::table_scan;
 use crate::read::{Visit, for_each};
 use crate::reply::in_executor;
-use crate::table_scan;
+use crate::views;
 use cache::dependencies::Aspect;
 use cache::{Dependencies, NotCached};
 use document::path::Path;
@@ -71,7 +73,7 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     let predicate = Predicate::parse_query(arguments.query.unwrap_or(Doc::EMPTY), &context)?;
     query::check_field_path(&arguments.key)?;
     call.worker.statistics().operations_command.add(1);
-    call.depends.on(|| {
+    call.dependencies.depend_on(|| {
         let answer = Aspect::DistinctValues(Path::new(&arguments.key));
         Dependencies::matching(namespace.clone(), predicate.clone(), answer)
     });
@@ -82,12 +84,12 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     let query = Query { hint, ..Query::of(&predicate) };
     let plan = store.plan_distinct(&namespace, query, &arguments.key, &context.collation).await?;
     table_scan::check(&namespace, &predicate, &*plan)?;
-    if call.reads_afresh() {
+    if call.bypasses_row_cache() {
         plan.bypass_caches();
     }
     let mut values = DistinctValues::new(&arguments.key, context.collation);
     if plan.facts().view {
-        call.depends.refuse(NotCached::NotACollection);
+        call.dependencies.refuse(NotCached::NotACollection);
         call.by_view = true;
         values.collation = views::resolve(call, &namespace).await?.collation;
         views::distinct(call, &namespace, &arguments, |document| values.add(document)).await?;
@@ -98,10 +100,10 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         values.source = Source::of(&*plan, &predicate, &arguments.key, &values.collation);
         if values.source.is_keys() {
             // Documents without the field matter, and where arrays are.
-            call.depends.on(|| Dependencies::all_documents(namespace.clone(), Vec::new()));
+            call.dependencies.depend_on(|| Dependencies::all_documents(namespace.clone(), Vec::new()));
         }
     }
-    for_each(store, &plan, &predicate, true, call.running, |document| {
+    for_each(store, &plan, &predicate, true, call.operation, |document| {
         values.add(document)?;
         Ok(Visit::Continue)
     })
@@ -111,7 +113,7 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         let natural = doc! { "$natural": 1 };
         let hint = Some(Value::Document(natural.as_doc()));
         let plan = store.plan(&namespace, Query { hint, ..Query::of(&predicate) }).await?;
-        for_each(store, &plan, &predicate, true, call.running, |document| {
+        for_each(store, &plan, &predicate, true, call.operation, |document| {
             first.take(document, &mut values);
             Ok(Visit::Continue)
         })

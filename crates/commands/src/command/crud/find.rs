@@ -2,28 +2,33 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/find/>
 
-use crate::answers::{self, CachedReply, Rest};
-use crate::arguments::{self, namespace_to_read, non_negative, plain_boolean, unknown_field};
-use crate::collection_uuid;
-use crate::command::{index_bounds, options, shards, views};
-use crate::cursor::{History, Holder, Owner};
-use crate::dispatch::{Call, Disposition};
-use crate::index_filters;
-use crate::read::{Batch, Reader, Request};
+use crate::arguments;
+use crate::arguments::options;
+use crate::arguments::{namespace_to_read, non_negative, plain_boolean, unknown_field};
+use crate::call::{Call, Disposition};
+use crate::document_cache;
+use crate::envelope::collection_uuid;
+use crate::pipeline::shard_list;
+use crate::read::index_bounds;
+use crate::read::index_filters;
+use crate::read::{Batch, ReadSpec, Reader};
 use crate::reply::{append_namespace, in_executor};
-use crate::server::Topology;
+use crate::views;
 use cache::dependencies::{Aspect, DocumentSet};
 use cache::{Dependencies, NotCached};
 use document::{Collation, Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::ReadFields;
 use query::{Meta, Needs, Predicate, Projection, Sort};
+use server::Topology;
+use server::cursor::{CursorHistory, CursorOwner, QuotaHolder};
+use server::document_cache::{CachedReply, Continuation};
 use store::Namespace;
 
-/// How many documents a first batch holds where the client does not say.
+/// The default size of a first batch.
 pub const FIRST_BATCH_DOCUMENTS: u64 = 101;
 
-/// The name MongoDB gives to the fields of `find` in messages.
+/// What MongoDB's messages call the fields of `find`.
 const WITHIN: &str = "FindCommandRequest";
 
 /// The fields of a `find`, read but not yet parsed.
@@ -47,7 +52,7 @@ pub struct Arguments<'a> {
     return_key: bool,
     show_record_id: bool,
     pub collation: Option<Doc<'a>>,
-    /// An option that a view, which is read by a pipeline, cannot be read with.
+    /// An option that pipelines do not have, so that a view cannot be read with it.
     pub not_in_aggregation: Option<&'static str>,
 }
 
@@ -108,8 +113,8 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Parses what was read, by the collation that holds.
-    pub fn prepare(&self, call: &Call<'_>, collation: Collation) -> Result<Request<'a>> {
+    /// Parses the arguments with the collation in effect.
+    pub fn prepare(&self, call: &Call<'_>, collation: Collation) -> Result<ReadSpec<'a>> {
         if self.await_data && !self.tailable {
             return Err(Error::failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'"));
         }
@@ -123,7 +128,7 @@ impl<'a> Arguments<'a> {
         if predicate.near().is_some() && self.tailable {
             return Err(Error::bad_value("Tailable cursors and geo $near cannot be used together"));
         }
-        // While documents are being found, nothing is known of them.
+        // A filter cannot use metadata, which exists only after the match.
         context.requests.take();
         let sort = match self.sort.filter(|sort| !sort.is_empty()) {
             Some(sort) => Some(Sort::parse(sort, &context)?),
@@ -145,13 +150,13 @@ impl<'a> Arguments<'a> {
             (false, false) => projection,
         };
         let needs = projection.as_ref().map_or(needs, |projection| needs.and(projection.needs()));
-        // Bounds read the fields of their index, too.
+        // Bounds also read the fields of their index.
         let order = self.sort.unwrap_or(Doc::EMPTY);
         let is_bounded = self.min.is_some() || self.max.is_some();
         let fields = self.projection.filter(|_| !is_bounded && !self.return_key);
         let fields = fields.and_then(|projection| ReadFields::of_find(filter, order, projection));
         let compared = if is_bounded { None } else { ReadFields::of_filter_and_sort(filter, order) };
-        Ok(Request {
+        Ok(ReadSpec {
             fields,
             compared,
             needs,
@@ -159,11 +164,11 @@ impl<'a> Arguments<'a> {
             budget: sort.is_some().then(|| options::budget(call, self.allow_disk_use)),
             sort,
             skip: self.skip,
-            limit: self.limit.or(self.names_one_document(&context.collation).then_some(1)),
+            limit: self.limit.or(self.matches_at_most_one(&context.collation).then_some(1)),
             projection,
             hint: self.hint,
-            afresh: call.reads_afresh(),
-            ..Request::default()
+            bypass_row_cache: call.bypasses_row_cache(),
+            ..ReadSpec::default()
         })
     }
 
@@ -184,8 +189,8 @@ impl<'a> Arguments<'a> {
         Ok(())
     }
 
-    /// Whether the filter is `{_id: <value>}`: at most one document matches, so there is no need to look for a second.
-    fn names_one_document(&self, collation: &Collation) -> bool {
+    /// Returns whether the filter is `{_id: <value>}`: at most one document matches, so the scan can stop at the first.
+    fn matches_at_most_one(&self, collation: &Collation) -> bool {
         let mut elements = self.filter.unwrap_or(Doc::EMPTY).elements();
         let id = elements.next().filter(|element| element.key_bytes() == b"_id" && elements.next().is_none());
         id.is_some_and(|id| {
@@ -195,7 +200,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// What is to be read in natural order is read by no index, nor the other way round.
+/// Fails with 2 if a sort by `$natural` is combined with an index hint, or with a hint of the other direction.
 fn check_natural(sort: Option<&Sort>, hint: Option<Value<'_>>) -> Result<()> {
     let (Some(forward), Some(hint)) = (sort.and_then(Sort::natural), hint) else { return Ok(()) };
     let pattern = hint.as_document();
@@ -208,12 +213,12 @@ fn check_natural(sort: Option<&Sort>, hint: Option<Value<'_>>) -> Result<()> {
 }
 
 fn specification<'a>(field: Element<'a>) -> Result<Doc<'a>> {
-    // The missing blank is MongoDB's.
+    // The missing space is MongoDB's.
     let wrong_type = || Error::type_mismatch(format!("Expected field {}to be of type object", field.key()));
     field.value().as_document().ok_or_else(wrong_type)
 }
 
-/// Fields that are known, and ask for nothing here: one server answers, and it reads from no replica.
+/// Checks the fields that have no effect here: one server answers, and it reads from no replica.
 fn check_known(field: Element<'_>) -> Result<()> {
     match field.key() {
         "oplogReplay" | "allowPartialResults" | "allowDiskUse" | "returnKey" | "showRecordId" | "readOnce" => {
@@ -230,8 +235,8 @@ fn check_known(field: Element<'_>) -> Result<()> {
     }
 }
 
-/// What is wrong with a `find` of its own.
-pub fn read_first(call: &Call<'_>) -> Result<()> {
+/// Parses the fields of a `find`.
+pub fn parse(call: &Call<'_>) -> Result<()> {
     Arguments::read(call.all_fields())?;
     namespace_to_read(call.database(), call.first()).map(drop)
 }
@@ -240,39 +245,39 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
     let arguments = Arguments::read(call.fields())?;
     let namespace = namespace_to_read(call.database(), call.first())?;
     let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
-    let request = arguments.prepare(call, collation.clone())?;
+    let spec = arguments.prepare(call, collation.clone())?;
     let worker = call.worker;
     worker.statistics().operations_query.add(1);
-    if let Some(beginning) = call.beginning.take() {
-        return go_on(call, &namespace, &arguments, request, &beginning, reply);
+    if let Some(cached) = call.first_batch.take() {
+        return continue_cached(call, &namespace, &arguments, spec, &cached, reply);
     }
-    call.depends.on(|| {
-        let predicate = request.predicate.clone().unwrap_or_else(Predicate::everything);
+    call.dependencies.depend_on(|| {
+        let predicate = spec.predicate.clone().unwrap_or_else(Predicate::everything);
         Dependencies::matching(namespace.clone(), predicate, Aspect::Documents)
     });
-    let order = request.sort.clone().filter(|sort| call.depends.is_asked() && sort.needs().is_empty());
-    let first_few = request.limit.filter(|_| request.projection.is_none() && request.skip == 0);
+    let order = spec.sort.clone().filter(|sort| call.dependencies.is_recording() && sort.needs().is_empty());
+    let first_few = spec.limit.filter(|_| spec.projection.is_none() && spec.skip == 0);
 
     if arguments.tailable {
         check_oplog(call, &namespace)?;
     }
     let tail = if arguments.tailable { worker.store.tail(&namespace).await? } else { None };
     let mut reader = match tail {
-        Some(plan) => Reader::follow(plan, Request { limit: arguments.limit, ..request }, arguments.await_data),
+        Some(plan) => Reader::follow(plan, ReadSpec { limit: arguments.limit, ..spec }, arguments.await_data),
         None => {
-            let index_filter = index_filters::of_request(call, &namespace, &request, arguments.collation).await?;
-            let hint = index_filters::hint(&index_filter, request.hint);
-            let request = Request { hint, ..request };
-            let request = index_bounds::apply(call, &namespace, &arguments, &collation, request).await?;
-            Reader::open(&*worker.store, &namespace, request).await?
+            let index_filter = index_filters::of_read(call, &namespace, &spec, arguments.collation).await?;
+            let hint = index_filters::hint(&index_filter, spec.hint);
+            let spec = ReadSpec { hint, ..spec };
+            let spec = index_bounds::apply(call, &namespace, &arguments, &collation, spec).await?;
+            Reader::open(&*worker.store, &namespace, spec).await?
         }
     };
     let view = reader.is_view();
-    if shards::is_list(call, &namespace) {
-        reader = shards::open_find(call, &namespace, &arguments).await?;
+    if shard_list::is_list(call, &namespace) {
+        reader = shard_list::open_find(call, &namespace, &arguments).await?;
     }
     if view {
-        call.depends.refuse(NotCached::NotACollection);
+        call.dependencies.refuse(NotCached::NotACollection);
         reader = views::open_find(call, &namespace, &arguments).await?;
     }
     let batch_size = arguments.batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
@@ -286,28 +291,28 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
             && batch.len() as u64 == limit
             && reader.is_done()
         {
-            note_last(call, sort, batch.last());
+            depend_on_first(call, sort, batch.last());
         }
     }
-    // There is nothing to follow in a collection that has no document yet.
+    // A tailable cursor on an empty collection is closed at once.
     let dead = reader.is_tail() && reader.examined == 0 && batch_size > 0;
     let keep = !reader.is_done() && !arguments.single_batch && !dead;
-    // An empty batch has not looked at the collection yet: without one there is nothing to come back for.
+    // A batch of size zero has not read the collection yet; if it does not exist, there is nothing to continue.
     let keep = keep && (batch_size > 0 || view || worker.store.collection(&namespace).await?.is_some());
     if keep {
-        // Bounds are a part of what is looked for that the command's fields do not tell alone.
+        // Bounds depend on the index, which is not part of the cache key.
         let bounded = arguments.min.is_some() || arguments.max.is_some();
-        let rest = reader.rest().filter(|_| !bounded).map(|rest| Rest { collation, ..rest });
-        reader.origin = call.depends.goes_on(rest);
+        let continuation = reader.continuation().filter(|_| !bounded).map(|next| Continuation { collation, ..next });
+        reader.batch_key = call.dependencies.set_continuation(continuation);
     }
     let no_timeout = arguments.no_cursor_timeout;
-    let id = if keep { keep_cursor(call, &namespace, reader, no_timeout, &cursor)? } else { 0 };
+    let id = if keep { open_cursor(call, &namespace, reader, no_timeout, &cursor)? } else { 0 };
     cursor.append("id", id);
     append_namespace(&mut cursor, &namespace);
     Ok(Disposition::Reply)
 }
 
-/// Refuses to follow the oplog of a replica set, which does not exist: an empty, closed cursor would have clients ask forever.
+/// Refuses to tail the oplog, which does not exist: with an empty, closed cursor, clients would retry forever.
 fn check_oplog(call: &Call<'_>, namespace: &Namespace) -> Result<()> {
     let is_oplog = (&*namespace.database, &*namespace.collection) == ("local", "oplog.rs");
     if is_oplog && call.worker.server.settings.topology != Topology::Standalone {
@@ -317,64 +322,64 @@ fn check_oplog(call: &Call<'_>, namespace: &Namespace) -> Result<()> {
     Ok(())
 }
 
-/// Answers with a first batch that is kept and a cursor behind it.
-fn go_on(
+/// Writes a cached first batch, and opens a cursor behind it.
+fn continue_cached(
     call: &Call<'_>,
     namespace: &Namespace,
     arguments: &Arguments<'_>,
-    request: Request<'_>,
-    beginning: &CachedReply,
+    spec: ReadSpec<'_>,
+    cached: &CachedReply,
     reply: &mut DocWriter<'_>,
 ) -> Result<Disposition> {
     let mut cursor = reply.document("cursor");
-    answers::write_batch(beginning, &mut cursor);
-    let id = open_behind(call, namespace, arguments, request, beginning)?;
+    document_cache::write_batch(cached, &mut cursor);
+    let id = open_behind(call, namespace, arguments, spec, cached)?;
     cursor.append("id", id);
     append_namespace(&mut cursor, namespace);
     Ok(Disposition::Reply)
 }
 
-/// Opens a cursor behind a first batch that is kept, without waiting; gives its id.
-pub fn go_on_at_once(call: &Call<'_>, beginning: &CachedReply) -> Result<i64> {
-    let rest = rest_of(beginning)?;
+/// Opens a cursor behind a cached first batch without waiting; returns its id.
+pub fn continue_immediately(call: &Call<'_>, cached: &CachedReply) -> Result<i64> {
+    let continuation = continuation_of(cached)?;
     let namespace = namespace_to_read(call.database(), call.first())?;
     let arguments = Arguments::read(call.fields())?;
-    let request = arguments.prepare(call, rest.collation.clone())?;
-    open_behind(call, &namespace, &arguments, request, beginning)
+    let spec = arguments.prepare(call, continuation.collation.clone())?;
+    open_behind(call, &namespace, &arguments, spec, cached)
 }
 
 fn open_behind(
     call: &Call<'_>,
     namespace: &Namespace,
     arguments: &Arguments<'_>,
-    request: Request<'_>,
-    beginning: &CachedReply,
+    spec: ReadSpec<'_>,
+    cached: &CachedReply,
 ) -> Result<i64> {
-    let rest = rest_of(beginning)?;
+    let continuation = continuation_of(cached)?;
     if arguments.single_batch {
         return Ok(0);
     }
-    let origin = answers::origin(call, namespace, &request);
-    let mut reader = Reader::resume(rest, request);
-    reader.origin = Some(origin);
+    let batch_key = document_cache::batch_key(call, namespace, &spec);
+    let mut reader = Reader::resume(continuation, spec);
+    reader.batch_key = Some(batch_key);
     if call.request.is_silent() {
         return Ok(0);
     }
-    enter_cursor(call, namespace, reader, arguments.no_cursor_timeout, size_without_figures(call))
+    register_cursor(call, namespace, reader, arguments.no_cursor_timeout, estimated_size(call))
 }
 
-fn rest_of(beginning: &CachedReply) -> Result<&Rest> {
-    beginning.rest.as_ref().ok_or_else(|| Error::internal("a kept answer does not go on"))
+fn continuation_of(cached: &CachedReply) -> Result<&Continuation> {
+    cached.continuation.as_ref().ok_or_else(|| Error::internal("a cached reply has no continuation"))
 }
 
-/// What comes behind the last document in the order that was asked for does not matter to the answer.
-fn note_last(call: &Call<'_>, sort: Sort, last: Option<Doc<'_>>) {
+/// Narrows the reply's dependencies: documents behind its last one, in the requested order, do not affect it.
+fn depend_on_first(call: &Call<'_>, sort: Sort, last: Option<Doc<'_>>) {
     let mut key = Vec::new();
     if let Some(last) = last
         && sort.natural().is_none()
         && sort.key(last, &mut key).is_ok()
     {
-        call.depends.narrow(|scope| {
+        call.dependencies.narrow(|scope| {
             if let DocumentSet::Matching { aspect, .. } = &mut scope.documents {
                 *aspect = Aspect::First { sort: Box::new(sort), last: key.into() };
             }
@@ -382,9 +387,9 @@ fn note_last(call: &Call<'_>, sort: Sort, last: Option<Doc<'_>>) {
     }
 }
 
-/// Enters a read that goes on into the registry; gives its cursor's id. `cursor` is being written
-/// in the reply. A client that wants no reply would not learn the id, and gets no cursor.
-pub fn keep_cursor(
+/// Registers the cursor of a read that continues; returns its id. `cursor`: the document that is being written in the
+/// reply. A client that wants no reply would not learn the id, and gets no cursor.
+pub fn open_cursor(
     call: &Call<'_>,
     namespace: &Namespace,
     reader: Reader,
@@ -394,33 +399,33 @@ pub fn keep_cursor(
     if call.request.is_silent() {
         return Ok(0);
     }
-    let held = call.held_beside(cursor).unwrap_or_else(|| size_without_figures(call));
-    enter_cursor(call, namespace, reader, no_timeout, held)
+    let held = call.held_beside(cursor).unwrap_or_else(|| estimated_size(call));
+    register_cursor(call, namespace, reader, no_timeout, held)
 }
 
-fn enter_cursor(
+fn register_cursor(
     call: &Call<'_>,
     namespace: &Namespace,
     mut reader: Reader,
     no_timeout: bool,
     held: i64,
 ) -> Result<i64> {
-    reader.time_left = call.running.time_left();
+    reader.time_left = call.operation.time_left();
     let session = call.envelope.session;
-    let holder = session.map_or(Holder::Connection(call.session.connection_id), Holder::Session);
+    let holder = session.map_or(QuotaHolder::Connection(call.session.connection_id), QuotaHolder::Session);
     let cursors = &call.worker.server.cursors;
     let charge = cursors.charge(holder, held.max(CURSOR_BYTES_MIN))?;
     call.worker.statistics().cursors_opened.add(1);
-    let history = History::of(call.request.body(), call.now_ms);
-    let owner = Owner { namespace: namespace.clone(), session };
+    let history = CursorHistory::of(call.request.body(), call.now_ms);
+    let owner = CursorOwner { namespace: namespace.clone(), session };
     Ok(cursors.insert(owner, charge, Box::new(reader), no_timeout, history))
 }
 
-/// What a cursor holds at least: itself, its plan and its entry.
+/// The smallest charge of a cursor: itself, its plan and its entry.
 const CURSOR_BYTES_MIN: i64 = 4096;
 
-/// About what a cursor holds whose memory was not measured: it has no documents, and a parsed
-/// filter takes about twice its text.
-fn size_without_figures(call: &Call<'_>) -> i64 {
+/// Estimates the memory of a cursor that was not measured: it holds no documents, and a parsed filter takes about twice
+/// the size of its BSON.
+fn estimated_size(call: &Call<'_>) -> i64 {
     call.request.body().size() as i64 * 2
 }

@@ -2,15 +2,16 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/findAndModify/>
 
-use crate::arguments::{self, unknown_field};
-use crate::command::changes::inline_statements;
-use crate::command::options;
-use crate::command::update::{check_update, check_upsert};
-use crate::dispatch::{Call, Disposition};
+use crate::arguments;
+use crate::arguments::options;
+use crate::arguments::unknown_field;
+use crate::call::{Call, Disposition};
+use crate::command::crud::update::{check_update, check_upsert};
 use crate::envelope::check_statement_id;
-use crate::index_filters;
+use crate::read::index_filters;
 use crate::reply::in_executor;
 use crate::write;
+use crate::write::statements::inline_statements;
 use document::{Doc, DocBuf, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::{Item, MatchDetails, Meta, MetadataBuf, Predicate, Projection, Sort};
@@ -95,7 +96,7 @@ impl<'a> Arguments<'a> {
 }
 
 /// What is wrong with a `findAndModify` of its own.
-pub fn read_first(call: &Call<'_>) -> Result<()> {
+pub fn parse(call: &Call<'_>) -> Result<()> {
     Arguments::read(call.all_fields())?;
     call.check_namespace()
 }

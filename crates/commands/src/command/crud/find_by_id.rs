@@ -5,7 +5,7 @@
 //! document, which goes straight into the reply. That halves what such a command costs. Whatever is not that simple, wrong
 //! options among it, is left to [`super::find`], as if this had not been there.
 
-use crate::dispatch::Call;
+use crate::call::Call;
 use crate::read;
 use crate::reply::{append_names, in_executor};
 use cache::Dependencies;
@@ -47,12 +47,12 @@ pub fn find_by_id(call: &Call<'_>, reply: &mut DocWriter<'_>) -> Result<bool> {
     cursor.append("id", 0i64);
     append_names(&mut cursor, call.database(), collection);
     let filter = call.fields().find(|field| field.key_bytes() == b"filter").and_then(|it| it.value().as_document());
-    if let Some(Ok(predicate)) = filter.filter(|_| call.depends.is_asked()).map(|filter| {
+    if let Some(Ok(predicate)) = filter.filter(|_| call.dependencies.is_recording()).map(|filter| {
         // An `_id` that could be looked up compares by its bytes, whatever the collation.
         Predicate::parse_query(filter, &call.context())
     }) {
         let namespace = Namespace::new(call.database(), collection);
-        call.depends.on(|| Dependencies::matching(namespace, predicate, Aspect::Documents));
+        call.dependencies.depend_on(|| Dependencies::matching(namespace, predicate, Aspect::Documents));
     }
     Ok(true)
 }

@@ -2,13 +2,14 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/insert/>
 
-use crate::arguments::{self, unknown_field};
-use crate::collection_uuid;
-use crate::command::changes::inline_statements;
-use crate::command::time_series;
-use crate::dispatch::{Call, Disposition};
+use crate::arguments;
+use crate::arguments::unknown_field;
+use crate::call::{Call, Disposition};
 use crate::envelope::check_statement_id;
+use crate::envelope::collection_uuid;
+use crate::time_series;
 use crate::write;
+use crate::write::statements::inline_statements;
 use bytes::Bytes;
 use document::validate;
 use document::{Doc, DocBuf, DocWriter, Element, Kind, Value};
@@ -50,7 +51,7 @@ impl<'a> Arguments<'a> {
 }
 
 /// What is wrong with an `insert` of its own.
-pub fn read_first(call: &Call<'_>) -> Result<()> {
+pub fn parse(call: &Call<'_>) -> Result<()> {
     let arguments = Arguments::read(call, call.all_fields())?;
     call.check_namespace()?;
     write::check_length(arguments.documents.len())
@@ -90,7 +91,7 @@ fn prepare(call: &Call<'_>, document: Doc<'_>) -> Result<Bytes> {
 }
 
 /// [`ready`] for a document that was made here.
-pub(super) fn prepare_own(call: &Call<'_>, document: &DocBuf) -> Result<Bytes> {
+pub fn prepare_own(call: &Call<'_>, document: &DocBuf) -> Result<Bytes> {
     let rebuilt = ready(call, document.as_doc())?;
     Ok(rebuilt.map_or_else(|| Bytes::copy_from_slice(document.as_bytes()), |rebuilt| Bytes::from(rebuilt.into_vec())))
 }

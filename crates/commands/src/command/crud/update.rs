@@ -2,12 +2,15 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/update/>
 
-use crate::arguments::{self, plain_boolean, unknown_field};
-use crate::command::changes::{self, Changing, inline_statements};
-use crate::command::options;
-use crate::command::time_series::{self, Series};
-use crate::dispatch::{Call, Disposition};
+use crate::arguments;
+use crate::arguments::options;
+use crate::arguments::{plain_boolean, unknown_field};
+use crate::call::{Call, Disposition};
+use crate::time_series;
+use crate::time_series::Series;
 use crate::write;
+use crate::write::statements;
+use crate::write::statements::{Changing, inline_statements};
 use document::{Collation, Doc, DocBuf, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::{Context, Predicate};
@@ -54,12 +57,12 @@ impl Changing for Updates {
 const WITHIN_STATEMENT: &str = "update.updates";
 
 /// What is wrong with an `update` of its own.
-pub fn read_first(call: &Call<'_>) -> Result<()> {
-    changes::read_first::<Updates>(call)
+pub fn parse(call: &Call<'_>) -> Result<()> {
+    statements::parse::<Updates>(call)
 }
 
 pub async fn update(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    changes::carry_out::<Updates>(call, reply).await
+    statements::carry_out::<Updates>(call, reply).await
 }
 
 fn write_reply(call: &Call<'_>, outcomes: &write::Outcomes, reply: &mut DocWriter<'_>) {

@@ -2,15 +2,19 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/createIndexes/>
 
-use crate::arguments::{self, is_absent, namespace_to_write, unknown_field};
-use crate::collection_uuid;
-use crate::command::options::{self, display};
-use crate::command::{clustered, index_specification, time_series, views};
-use crate::dispatch::{Call, Disposition};
+use crate::arguments;
+use crate::arguments::options;
+use crate::arguments::options::display;
+use crate::arguments::{is_absent, namespace_to_write, unknown_field};
+use crate::call::{Call, Disposition};
+use crate::collection_options::clustered;
+use crate::envelope::collection_uuid;
+use crate::index_definition::specification;
 use crate::reply::write_list_cursor;
-use crate::server::Topology;
+use crate::{time_series, views};
 use document::{Collation, Doc, DocBuf, DocWriter, Element, Kind, Value, ValueBuf, names};
 use error::{Code, Error, Result};
+use server::Topology;
 use std::borrow::Cow;
 use std::sync::Arc;
 use store::{IndexSelection, IndexSpec, Namespace, Progress, index_kind, index_rules};
@@ -52,23 +56,28 @@ fn indexes_to_create(call: &Call<'_>) -> Result<(Vec<DocBuf>, bool)> {
 }
 
 /// What is wrong with a `createIndexes` of its own.
-pub fn read_create_first(call: &Call<'_>) -> Result<()> {
+pub fn parse_create(call: &Call<'_>) -> Result<()> {
     indexes_to_create(call)?;
     call.check_namespace()
 }
 
 /// The indexes to create, each by itself looked at. Another collection than that meant (`collectionUUID`) is told of after that.
-pub fn checked_to_create(call: &Call<'_>) -> Result<(Vec<DocBuf>, bool)> {
+fn checked_to_create(call: &Call<'_>) -> Result<(Vec<DocBuf>, bool)> {
     let (indexes, asks_for_quorum) = indexes_to_create(call)?;
     if indexes.is_empty() {
         return Err(Error::bad_value("Must specify at least one index to create"));
     }
-    indexes.iter().try_for_each(|spec| index_specification::check(spec.as_doc(), call))?;
-    indexes.iter().try_for_each(|spec| index_specification::check_expiry(spec.as_doc()))?;
+    indexes.iter().try_for_each(|spec| specification::check(spec.as_doc(), call))?;
+    indexes.iter().try_for_each(|spec| specification::check_expiry(spec.as_doc()))?;
     if indexes.iter().any(|spec| spec.as_doc().get("name") == Some(Value::String("*"))) {
         index_rules::check_name("*")?;
     }
     Ok((indexes, asks_for_quorum))
+}
+
+/// Checks the indexes of a `createIndexes` by themselves.
+pub fn check_operands(call: &Call<'_>) -> Result<()> {
+    checked_to_create(call).map(drop)
 }
 
 pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
@@ -98,7 +107,7 @@ pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
     let default = call.worker.store.default_collation(&namespace).await?;
     let mut specs = Vec::new();
     for sent in &indexes {
-        let index = index_specification::read(sent.as_doc(), &default, call)?;
+        let index = specification::read(sent.as_doc(), &default, call)?;
         specs.push(index_kind::complete(index, sent.as_doc())?);
     }
     let is_id_index = |spec: &IndexSpec| index_rules::is_id_key(spec.key.as_doc());
@@ -114,7 +123,7 @@ pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
         return Err(Error::new(Code::CANNOT_CREATE_INDEX, "Cannot create TTL index on a capped collection"));
     }
     let progress = Arc::new(Progress::default());
-    call.running.show(&progress);
+    call.operation.publish_progress(&progress);
     let known = call.worker.store.indexes(&namespace).await?.unwrap_or_default();
     check_count(&namespace, &known, clusters, &specs)?;
     let made: Vec<DocBuf> = (specs.iter())
@@ -122,8 +131,8 @@ pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
         .map(|spec| spec.key.clone())
         .collect();
     let build = call.worker.store.build_indexes(&namespace, specs, progress.clone());
-    let outcome = call.running.stopping(&progress, build).await?;
-    made.iter().for_each(|key| call.worker.server.begin_index(&namespace, key.as_doc()));
+    let outcome = call.operation.run_stoppable(&progress, build).await?;
+    made.iter().for_each(|key| call.worker.server.reset_index_usage(&namespace, key.as_doc()));
     reply.append("numIndexesBefore", (outcome.indexes_before - clusters) as i32);
     reply.append("numIndexesAfter", (outcome.indexes_after - clusters) as i32);
     let nothing_new = outcome.indexes_before == outcome.indexes_after;
@@ -155,7 +164,7 @@ fn check_count(namespace: &Namespace, known: &[IndexSpec], clusters: usize, spec
 
 /// The specifications as they were sent, without what is not there, and without options that are not to be known.
 fn sent_specifications(indexes: Doc<'_>, ignore_unknown: bool) -> Vec<DocBuf> {
-    let unknown = |option: &str| ignore_unknown && !index_specification::is_known(option);
+    let unknown = |option: &str| ignore_unknown && !specification::is_known(option);
     let sent = indexes.values().filter_map(Value::as_document).map(|spec| options::without(spec, unknown));
     sent.map(with_escaped_name).collect()
 }
@@ -202,9 +211,9 @@ fn check_namespace(namespace: &Namespace) -> Result<()> {
 
 /// What a clustered collection has of `clustered` indexes is the one it was created with, whose name no other index takes.
 fn check_beside_cluster(spec: Doc<'_>, cluster: Option<Doc<'_>>, exists: bool) -> Result<()> {
-    let is_id_index = index_rules::is_id_key(index_specification::key(spec));
+    let is_id_index = index_rules::is_id_key(specification::key(spec));
     let refuse = |code: i32, reason: String| {
-        let spec = display(index_specification::with_version(spec).as_doc());
+        let spec = display(specification::with_version(spec).as_doc());
         Err(Error::new(Code(code), format!("Error in specification {spec} :: caused by :: {reason}")))
     };
     if options::is_set(spec, "clustered") {
@@ -224,7 +233,7 @@ fn check_beside_cluster(spec: Doc<'_>, cluster: Option<Doc<'_>>, exists: bool) -
             format!(
                 "Cannot create an index where the name matches the clusteredIndex but the key does not - indexSpec: {}, \
                  clusteredIndex: {}",
-                display(index_specification::with_version(spec).as_doc()),
+                display(specification::with_version(spec).as_doc()),
                 display(cluster)
             ),
         ),
@@ -294,7 +303,7 @@ impl Listing {
 }
 
 /// What is wrong with a `listIndexes` of its own.
-pub fn read_listing_first(call: &Call<'_>) -> Result<()> {
+pub fn parse_list(call: &Call<'_>) -> Result<()> {
     Listing::read(call)?;
     call.check_namespace()
 }
@@ -445,7 +454,7 @@ fn index_selection(index: Element<'_>) -> Result<IndexSelection> {
 }
 
 /// What is wrong with a `dropIndexes` of its own.
-pub fn read_drop_first(call: &Call<'_>) -> Result<()> {
+pub fn parse_drop(call: &Call<'_>) -> Result<()> {
     indexes_to_drop(call)?;
     call.check_namespace()
 }

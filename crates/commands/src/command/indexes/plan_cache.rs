@@ -1,15 +1,15 @@
 //! The plan cache of MongoDB, which there is none of: what a store remembers of plans is its own affair. And index filters
-//! ([`crate::index_filters`]).
+//! ([`crate::read::index_filters`]).
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/nav-plan-cache/>
 
-use crate::command::options::{given_collation, strict_name};
-use crate::command::views;
-use crate::dispatch::{Call, Disposition};
-use crate::index_filters::{IndexFilter, Shape};
+use crate::arguments::options::{given_collation, strict_name};
+use crate::call::{Call, Disposition};
+use crate::views;
 use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::{Predicate, Projection, Sort};
+use server::index_filters::{IndexFilter, QueryShape};
 use std::collections::BTreeSet;
 use store::{CollectionInfo, InFlightWrite, Namespace};
 
@@ -25,7 +25,7 @@ pub async fn clear_filters(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> R
     let collection = find_collection(call).await?;
     let shape = Parts::of(call)?.map(|parts| parts.shape(call)).transpose()?;
     if let Some(collection) = collection {
-        let _forgotten = forget_answers(call, &collection);
+        let _invalidated = invalidate_replies(call, &collection);
         call.worker.server.index_filters.clear(collection.uuid, shape.as_ref());
     }
     Ok(Disposition::Reply)
@@ -58,15 +58,15 @@ pub async fn set_filter(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Resu
     call.fields().find(|field| field.key() == "query").ok_or_else(missing)?;
     let parts = Parts::of(call)?.ok_or_else(missing)?;
     let filter = IndexFilter::new(parts.shape(call)?, [parts.query, parts.sort, parts.projection], indexes);
-    let _forgotten = forget_answers(call, &collection);
+    let _invalidated = invalidate_replies(call, &collection);
     call.worker.server.index_filters.set(collection.uuid, filter);
     Ok(Disposition::Reply)
 }
 
-/// Replies that are kept stand in the order of the indexes that they were read by.
-fn forget_answers(call: &Call<'_>, collection: &CollectionInfo) -> Option<Box<dyn InFlightWrite>> {
-    let answers = call.worker.server.answers.as_ref()?;
-    Some(answers.forget(&Namespace::new(call.database(), &collection.name)))
+/// Invalidates the cached replies of a collection: their order depends on the index that they were read by.
+fn invalidate_replies(call: &Call<'_>, collection: &CollectionInfo) -> Option<Box<dyn InFlightWrite>> {
+    let cache = call.worker.server.document_cache.as_ref()?;
+    Some(cache.invalidate(&Namespace::new(call.database(), &collection.name)))
 }
 
 /// The collection that is meant. The name has to be a collection's, if it is anything's.
@@ -142,14 +142,14 @@ impl<'a> Parts<'a> {
     }
 
     /// Errors: those of the parts.
-    fn shape(&self, call: &Call<'_>) -> Result<Shape> {
+    fn shape(&self, call: &Call<'_>) -> Result<QueryShape> {
         let collation = given_collation(self.collation)?.unwrap_or(Collation::SIMPLE);
         let context = call.context();
         let predicate = Predicate::parse(self.query, &context)?;
         let sort = Sort::parse(self.sort, &context)?;
         let projection = Projection::parse(self.projection, self.query, &context)?;
         let paths = if self.projection.is_empty() { None } else { projection.paths_read() };
-        Ok(Shape::new(&predicate, Some(&sort), paths, collation))
+        Ok(QueryShape::new(&predicate, Some(&sort), paths, collation))
     }
 }
 

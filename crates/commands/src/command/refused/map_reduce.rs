@@ -2,10 +2,12 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/mapReduce/>
 
-use crate::arguments::{self, is_absent, missing_field, unknown_field};
-use crate::command::options::{self, strict_name};
-use crate::command::views;
-use crate::dispatch::{Call, Disposition};
+use crate::arguments;
+use crate::arguments::options;
+use crate::arguments::options::strict_name;
+use crate::arguments::{is_absent, missing_field, unknown_field};
+use crate::call::{Call, Disposition};
+use crate::views;
 use document::{Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::{Predicate, Sort};

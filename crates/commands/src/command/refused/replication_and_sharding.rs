@@ -1,11 +1,11 @@
 //! Commands of replica sets and shards, which a server that is neither refuses with an error of their own.
 
 use crate::arguments;
-use crate::command::collections::full_name;
-use crate::dispatch::Call;
-use crate::server::Topology;
+use crate::call::Call;
+use crate::command::catalog::collections::full_name;
 use document::{DocWriter, Value};
 use error::{Code, Error, Result};
+use server::Topology;
 
 /// `replSet…`
 pub fn of_replica_sets(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
@@ -48,13 +48,13 @@ pub fn of_routers(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()
 
 /// `getClusterParameter`, `setClusterParameter`
 pub fn of_clusters(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
-    read_parameter_first(call)?;
+    parse_cluster_parameter(call)?;
     let name = call.first().key();
     Err(Error::new(Code::ILLEGAL_OPERATION, format!("{name} cannot be run on standalones")))
 }
 
 /// What is wrong of its own with a command about the parameters of a cluster.
-pub fn read_parameter_first(call: &Call<'_>) -> Result<()> {
+pub fn parse_cluster_parameter(call: &Call<'_>) -> Result<()> {
     let first = call.first();
     let name = first.key();
     match (name, first.value()) {

@@ -3,12 +3,12 @@
 //! The refusal names transactions and has code 263. Some drivers turn code 20 with "Transaction numbers …" into the advice to
 //! add `retryWrites=false`, and users would switch off retryable writes, which work.
 
-use crate::dispatch::Call;
+use crate::call::Call;
 use crate::envelope::Envelope;
-use crate::server::{Topology, Worker};
-use crate::table::{Access, Spec};
+use crate::table::spec::{Access, Spec};
 use document::DocWriter;
 use error::{Code, Error, Result};
+use server::Topology;
 
 pub fn refuse(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     if call.envelope.txn_number.is_none() {
@@ -21,11 +21,11 @@ pub fn refuse(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
 /// Refuses a command that is part of a transaction, and a `txnNumber` beside a command that is no retryable write.
 ///
 /// A standalone server has neither, and MongoDB's own error for both.
-pub fn check(worker: &Worker, spec: &Spec, envelope: &Envelope<'_>) -> Result<()> {
+pub fn check(topology: &Topology, spec: &Spec, envelope: &Envelope<'_>) -> Result<()> {
     if envelope.txn_number.is_none() && !envelope.in_transaction {
         return Ok(());
     }
-    if worker.server.settings.topology == Topology::Standalone {
+    if *topology == Topology::Standalone {
         let message = "Transaction numbers are only allowed on a replica set member or mongos";
         return Err(Error::new(Code::ILLEGAL_OPERATION, message));
     }

@@ -1,6 +1,6 @@
 //! `connectionStatus`, `whatsmyuri`, `logout`: the connection and who speaks on it.
 
-use crate::dispatch::Call;
+use crate::call::Call;
 use document::DocWriter;
 use error::Result;
 

@@ -1,18 +1,18 @@
 //! `usersInfo`, `rolesInfo` and what else there is about users and roles, of whom there are none yet.
 
-use crate::dispatch::Call;
+use crate::call::Call;
 use crate::table::fields;
 use document::{Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 
 /// What is wrong with a `usersInfo` of its own.
-pub fn read_users_first(call: &Call<'_>) -> Result<()> {
-    fields::read_first(call)?;
+pub fn parse_users_info(call: &Call<'_>) -> Result<()> {
+    fields::parse_own(call)?;
     named_users(call.first().value()).map(drop)
 }
 
 /// What is wrong with a `rolesInfo` of its own.
-pub fn read_roles_first(call: &Call<'_>) -> Result<()> {
+pub fn parse_roles_info(call: &Call<'_>) -> Result<()> {
     for field in call.fields() {
         fields::check(call.spec.name, fields::ROLES_INFO, [field])?;
         check_privileges(field)?;
@@ -46,7 +46,7 @@ pub fn users(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
 
 /// Errors: 2 for what names no role, and for a form of the answer that there is not.
 pub fn roles(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    read_roles_first(call)?;
+    parse_roles_info(call)?;
     drop(reply.array("roles"));
     Ok(())
 }

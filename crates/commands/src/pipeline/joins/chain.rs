@@ -5,15 +5,15 @@
 
 use super::look_up::{self, Joining};
 use super::{open_pipeline, read_so_far, read_some};
-use crate::dispatch::Call;
+use crate::call::Call;
 use crate::read::Reader;
-use crate::running::Running;
 use aggregate::foreign::{Foreign, UnionWith};
 use aggregate::{Demand, Execution, Facets, Pipeline, PipelinePart, check_facet_size, facet_document};
 use document::DocBuf;
 use error::{Error, Result};
 use futures_util::future::LocalBoxFuture;
 use query::ItemBuf;
+use server::operation::OperationContext;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use store::Namespace;
@@ -101,8 +101,8 @@ impl Chain {
 
     /// Lets one link do a little of what it has to do; false where none has anything to do.
     async fn step(&mut self, call: &Call<'_>, wanted: usize) -> Result<bool> {
-        call.running.check()?;
-        call.running.breathe().await;
+        call.operation.check_interrupt()?;
+        call.operation.yield_if_due().await;
         let Some(index) = self.links.iter().rposition(Link::can_work) else { return Ok(false) };
         let (before, rest) = self.links.split_at_mut(index);
         let Some((link, behind)) = rest.split_first_mut() else { return Ok(false) };
@@ -215,7 +215,7 @@ impl Link {
     ) -> Result<()> {
         match &mut self.work {
             Work::Local(execution) => {
-                let over = run_locally(call.running, execution, &mut self.input, &mut self.input_over, wanted);
+                let over = run_locally(call.operation, execution, &mut self.input, &mut self.input_over, wanted);
                 out.extend(std::iter::from_fn(|| execution.pop_item()));
                 self.over = over?;
             }
@@ -223,8 +223,8 @@ impl Link {
                 let mut bytes = 0;
                 while out.len() < wanted && bytes < BYTES_AT_ONCE {
                     let Some(document) = self.input.pop_front() else { break };
-                    call.running.tick()?;
-                    call.running.breathe().await;
+                    call.operation.tick()?;
+                    call.operation.yield_if_due().await;
                     let following = self.input.iter().take(wanted - out.len() - 1);
                     let joined = look_up::join(call, foreign, joining, document.as_item(), following, budget).await?;
                     bytes += joined.size();
@@ -258,7 +258,7 @@ impl Link {
 /// Sends documents through stages that run by themselves, until enough come out; true when that was all. Sets `input_over` where
 /// no more documents can be of use.
 fn run_locally(
-    running: &Running,
+    operation: &OperationContext,
     execution: &mut Execution,
     input: &mut VecDeque<ItemBuf>,
     input_over: &mut bool,
@@ -266,13 +266,13 @@ fn run_locally(
 ) -> Result<bool> {
     while execution.ready_count() < wanted {
         let Some(document) = input.pop_front() else { break };
-        running.tick()?;
+        operation.tick()?;
         if execution.push(document.as_item())? == Demand::Enough {
             *input_over = true;
             input.clear();
         }
     }
-    Ok(*input_over && input.is_empty() && execution.advance(wanted, &mut running.pacer())?)
+    Ok(*input_over && input.is_empty() && execution.advance(wanted, &mut operation.pacer())?)
 }
 
 /// Reads on in what a `$unionWith` appends; true at its end.
@@ -284,7 +284,7 @@ async fn read_union(
     out: &mut VecDeque<ItemBuf>,
     budget: &Budget,
 ) -> Result<bool> {
-    let _nested = call.running.nest()?;
+    let _nested = call.operation.enter_nested_pipeline()?;
     if let Some(meta) = union.missing_metadata {
         return Err(meta.unavailable());
     }

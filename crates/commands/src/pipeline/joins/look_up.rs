@@ -5,7 +5,7 @@
 //! pipeline that does not depend on the document runs once.
 
 use super::{collect, open_pipeline, read, through};
-use crate::dispatch::Call;
+use crate::call::Call;
 use crate::read::{BLOCKING_BYTES_MAX, Reader};
 use aggregate::Pipeline;
 use aggregate::foreign::{Foreign, GraphLookup, GraphSearch, JoinTable, Lookup, MATCHES_BYTES_MAX};
@@ -163,7 +163,7 @@ async fn find_in_table(
     let (predicate, pipeline) = lookup.query(item)?;
     let mut matches = Vec::new();
     for candidate in table.candidates(lookup, item.document) {
-        call.running.tick()?;
+        call.operation.tick()?;
         if predicate.matches(candidate)? {
             matches.push(candidate);
         }
@@ -256,7 +256,7 @@ async fn read_table(
     budget: &Budget,
 ) -> Result<Option<JoinTable>> {
     let namespace = namespace(call, lookup.collection());
-    let _nested = call.running.nest()?;
+    let _nested = call.operation.enter_nested_pipeline()?;
     let reader = open_pipeline(call, &namespace, condition, &Pipeline::empty(), budget).await?;
     let read = collect(call, reader, bytes_max).await?;
     Ok(read.map(|documents| JoinTable::build(lookup, documents)))
@@ -266,7 +266,7 @@ async fn search(call: &Call<'_>, lookup: &GraphLookup, item: Item<'_>, budget: &
     let namespace = namespace(call, lookup.collection());
     let mut search = lookup.start(item)?;
     while let Some(predicate) = search.next_predicate()? {
-        call.running.breathe().await;
+        call.operation.yield_if_due().await;
         let found = read(call, &namespace, Some(predicate), &Pipeline::empty(), budget).await?;
         let found = found.ok_or_else(GraphSearch::memory_exceeded)?;
         search.add_found(found.iter().map(DocBuf::as_doc), BLOCKING_BYTES_MAX)?;

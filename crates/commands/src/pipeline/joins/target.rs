@@ -1,8 +1,10 @@
 //! Where `$out` and `$merge` write to, and which names they refuse.
 
 use crate::arguments::{check_database, check_writable};
-use crate::dispatch::Call;
-use aggregate::foreign::{Foreign, Merge, Out};
+use crate::call::Call;
+use aggregate::foreign::Foreign;
+use aggregate::foreign::Merge;
+use aggregate::foreign::Out;
 use document::Doc;
 use error::{Code, Error, Result};
 use store::{IndexSpec, Namespace};

@@ -1,11 +1,16 @@
 //! `$out` and `$merge`: the results of a pipeline go into a collection, batch by batch.
 
 use super::{read_documents, target};
-use crate::command::insert::prepare_own;
-use crate::command::{options, views};
-use crate::dispatch::Call;
+use crate::arguments::options;
+use crate::call::Call;
+use crate::command::crud::insert::prepare_own;
 use crate::read::{BLOCKING_BYTES_MAX, Reader};
-use aggregate::foreign::{Foreign, Merge, Out, WhenMatched, WhenNotMatched};
+use crate::views;
+use aggregate::foreign::Foreign;
+use aggregate::foreign::Merge;
+use aggregate::foreign::Out;
+use aggregate::foreign::WhenMatched;
+use aggregate::foreign::WhenNotMatched;
 use document::{Doc, DocBuf, Kind, Value};
 use error::{Code, Error, Result};
 use query::{Context, Predicate};
@@ -99,7 +104,7 @@ async fn merge_all(call: &Call<'_>, merge: &Merge, results: &mut Reader) -> Resu
     let mut held = if reads(call, &namespace) { hold(call, results).await? } else { Vec::new() };
     loop {
         for chunk in held.chunks(BATCH_DOCUMENTS) {
-            call.running.check()?;
+            call.operation.check_interrupt()?;
             merge_into(call, merge, &namespace, chunk).await?;
         }
         if results.is_done() {

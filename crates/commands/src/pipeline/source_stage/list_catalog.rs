@@ -2,13 +2,15 @@
 //!
 //! Source: <https://www.mongodb.com/docs/v6.0/reference/operator/aggregation/listCatalog/>
 
-use crate::command::time_series::{self, Series};
-use crate::command::{clustered, views};
-use crate::cursor::uuid_text;
-use crate::dispatch::Call;
+use crate::call::Call;
+use crate::collection_options::clustered;
+use crate::time_series;
+use crate::time_series::Series;
+use crate::views;
 use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::Predicate;
+use server::cursor::uuid_text;
 use std::collections::VecDeque;
 use store::{CollectionInfo, IndexSpec, Namespace, Query};
 

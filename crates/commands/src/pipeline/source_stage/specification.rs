@@ -1,8 +1,11 @@
 //! What such stages can be asked for. MongoDB looks at that before it looks at where the stage stands.
 
 use super::list_catalog;
-use crate::arguments::{self, is_absent};
-use crate::command::{current_op, plan_cache, sessions};
+use crate::arguments;
+use crate::arguments::is_absent;
+use crate::command::admin::current_op;
+use crate::command::indexes::plan_cache;
+use crate::command::sessions::logical_sessions;
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
 use values::text;
@@ -20,7 +23,7 @@ pub fn check(stage: Element<'_>) -> Result<()> {
             Err(error) if error.code() == Code::TYPE_MISMATCH => Err(error),
             _ => Ok(()),
         },
-        "$listSessions" | "$listLocalSessions" => sessions::asks_for_users(stage).map(drop),
+        "$listSessions" | "$listLocalSessions" => logical_sessions::asks_for_users(stage).map(drop),
         "$listCatalog" => list_catalog::check(stage.value()),
         "$planCacheStats" => plan_cache::check_stage(stage.value()),
         _ => Ok(()),

@@ -1,12 +1,12 @@
 //! `$collStats` and `$indexStats`: what there is to count about a collection and its indexes.
 
 use crate::arguments;
-use crate::command::statistics::{host_and_port, write_storage_stats};
-use crate::command::{time_series, views};
-use crate::dispatch::Call;
-use crate::usage;
+use crate::call::Call;
+use crate::command::catalog::statistics::{host_and_port, write_storage_stats};
+use crate::{time_series, views};
 use document::{Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
+use server::usage;
 use std::collections::VecDeque;
 use store::explain::append_count;
 use store::{Namespace, Rules};

@@ -1,9 +1,10 @@
 //! What the tests share: a store in memory, and the way from a command as a document to its reply as a document.
 
-use commands::{AtOnce, ClientSession, Disposition, Server, Settings, Topology, Worker};
+use commands::{Disposition, ImmediateOutcome};
 use document::DocBuf;
 use mongo_wire::Request;
 use mongo_wire::request::{RequestKind, Sequence};
+use server::{ClientSession, Server, Settings, Topology, Worker};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +32,7 @@ impl Bench {
             workers: 1,
             disk: None,
         };
-        let server = Server::new(settings, Arc::new(MemoryEngine), Default::default());
+        let server = Server::new(settings, Arc::new(MemoryEngine), Default::default(), commands::table::COUNT);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let session = ClientSession::new(&server, 1, None, 0);
         Bench { worker: Worker::open(server).unwrap(), session, runtime }
@@ -49,19 +50,21 @@ impl Bench {
 
     /// Deletes what has expired at a moment.
     pub fn expire(&self, now_ms: i64) -> u64 {
-        self.runtime.block_on(commands::time_to_live::expire(&self.worker, now_ms)).unwrap()
+        self.runtime.block_on(commands::ttl_monitor::expire(&self.worker, now_ms)).unwrap()
     }
 
     /// Carries a request out as a connection does: at once if that is possible.
     pub fn run_request(&mut self, request: &Request) -> (bson::Document, Disposition) {
         let mut reply = Vec::new();
-        let disposition = match commands::run_at_once(&self.worker, &self.session, request, &mut reply) {
-            AtOnce::Written => Disposition::Reply,
-            AtOnce::Cached { body, end } => {
+        let disposition = match commands::run_immediately(&self.worker, &self.session, request, &mut reply) {
+            ImmediateOutcome::Written => Disposition::Reply,
+            ImmediateOutcome::Cached { body, end } => {
                 reply = [&body[..], &end].concat();
                 Disposition::Reply
             }
-            AtOnce::No => self.runtime.block_on(commands::run(&self.worker, &self.session, request, &mut reply)),
+            ImmediateOutcome::MayWait => {
+                self.runtime.block_on(commands::run(&self.worker, &self.session, request, &mut reply))
+            }
         };
         document::validate::check(&reply).expect("a reply is valid BSON");
         (bson::Document::from_reader(&*reply).unwrap(), disposition)

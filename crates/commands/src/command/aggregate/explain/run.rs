@@ -2,9 +2,9 @@
 
 use super::Verbosity;
 use super::stages::{self, Outcome, Stage};
-use crate::dispatch::Call;
-use crate::read::{Reader, Request, Visit, for_each};
-use crate::table_scan;
+use crate::call::Call;
+use crate::read::table_scan;
+use crate::read::{ReadSpec, Reader, Visit, for_each};
 use document::{Collation, Doc, DocBuf, DocWriter};
 use error::Result;
 use query::Predicate;
@@ -34,7 +34,7 @@ pub struct Task<'a> {
     pub filter: Doc<'a>,
     /// There is an index filter for it.
     pub index_filter_set: bool,
-    pub request: Request<'a>,
+    pub request: ReadSpec<'a>,
     pub way: Way<'a>,
     /// What the command does to the documents, outermost first.
     pub above: Vec<Stage>,
@@ -119,7 +119,7 @@ pub async fn tell(
                 found += 1;
                 Ok(Visit::Continue)
             };
-            for_each(store, &subject.plan, &subject.predicate, true, call.running, visit).await?;
+            for_each(store, &subject.plan, &subject.predicate, true, call.operation, visit).await?;
             (found, None)
         }
     };
@@ -139,7 +139,7 @@ impl Subject<'_> {
             return Ok(counted);
         }
         let mut found = 0;
-        for_each(store, &self.plan, &self.predicate, false, call.running, |_| {
+        for_each(store, &self.plan, &self.predicate, false, call.operation, |_| {
             found += 1;
             Ok(if Some(found) == enough { Visit::Stop } else { Visit::Continue })
         })

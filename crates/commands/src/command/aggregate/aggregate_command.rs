@@ -2,16 +2,21 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/aggregate/>
 
-use crate::arguments::{self, plain_boolean, unknown_field};
-use crate::collection_uuid;
-use crate::command::find::{FIRST_BATCH_DOCUMENTS, keep_cursor};
-use crate::command::{explain, foreign, geo_near, options, source_mentions, source_stage, view_mentions, views};
-use crate::dispatch::{Call, Disposition};
+use crate::arguments;
+use crate::arguments::options;
+use crate::arguments::{plain_boolean, unknown_field};
+use crate::call::{Call, Disposition};
+use crate::command::aggregate::explain;
+use crate::command::crud::find::{FIRST_BATCH_DOCUMENTS, open_cursor};
+use crate::envelope::collection_uuid;
 use crate::envelope::{WriteConcern, check_time_limit};
-use crate::index_filters;
-use crate::read::{Batch, Reader, Request};
+use crate::pipeline::{geo_near, joins, nested_sources, referenced_views, source_stage};
+use crate::read::index_filters;
+use crate::read::{Batch, ReadSpec, Reader};
 use crate::reply::{append_namespace, in_executor};
-use aggregate::Pipeline;
+use crate::table::spec::TimeLimitField;
+use crate::views;
+use ::aggregate::Pipeline;
 use cache::dependencies::Aspect;
 use cache::{Dependencies, NotCached};
 use document::{Doc, DocWriter, Element, Value};
@@ -53,7 +58,7 @@ impl<'a> Arguments<'a> {
                 "let" => arguments.variables = Some(arguments::document(WITHIN, field)?),
                 "collation" => arguments.collation = options::collation(WITHIN, field)?,
                 "allowDiskUse" => arguments.allow_disk_use = Some(plain_boolean(field)?),
-                "maxTimeMS" => check_time_limit(WITHIN, field)?,
+                "maxTimeMS" => check_time_limit(WITHIN, TimeLimitField::NonNegative, field)?,
                 "readConcern" => drop(arguments::document(WITHIN, field)?),
                 "writeConcern" => drop(WriteConcern::read(field)?),
                 "bypassDocumentValidation" => drop(arguments::boolean_or_number(WITHIN, field)?),
@@ -76,7 +81,7 @@ fn read_pipeline(field: Element<'_>) -> Result<Doc<'_>> {
 }
 
 /// What is wrong with an `aggregate` of its own.
-pub fn read_first(call: &Call<'_>) -> Result<()> {
+pub fn parse(call: &Call<'_>) -> Result<()> {
     check_name(call)?;
     let arguments = Arguments::read(call.all_fields())?;
     check_cursor(&arguments)?;
@@ -158,9 +163,9 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
         call.worker.statistics().documents_returned.add(batch.len() as u64);
     }
     if !reader.is_done() {
-        call.depends.refuse(NotCached::OpenCursor);
+        call.dependencies.refuse(NotCached::OpenCursor);
     }
-    let id = if reader.is_done() { 0 } else { keep_cursor(call, &namespace, reader, false, &cursor)? };
+    let id = if reader.is_done() { 0 } else { open_cursor(call, &namespace, reader, false, &cursor)? };
     cursor.append("id", id);
     append_namespace(&mut cursor, &namespace);
     Ok(Disposition::Reply)
@@ -224,10 +229,10 @@ pub async fn open(
     context: &Context,
 ) -> Result<Reader> {
     let budget = options::budget(call, arguments.allow_disk_use);
-    let settled = source_mentions::settle(call, arguments.pipeline, context).await?;
+    let settled = nested_sources::settle(call, arguments.pipeline, context).await?;
     let settled = settled.as_ref().map(|pipeline| Arguments { pipeline: pipeline.as_doc(), ..arguments.clone() });
     let arguments = settled.as_ref().unwrap_or(arguments);
-    let resolved = match view_mentions::resolve(call, arguments.pipeline, context).await {
+    let resolved = match referenced_views::resolve(call, arguments.pipeline, context).await {
         // The view's own collation may be that of the other one.
         Err(error) if error.code() == Code(167) && views::definition(call, namespace).await?.is_some() => {
             return views::open(call, namespace, arguments, context).await;
@@ -236,13 +241,13 @@ pub async fn open(
     };
     let context = resolved.as_ref().unwrap_or(context);
     if resolved.is_some() {
-        call.depends.refuse(NotCached::NotACollection);
+        call.dependencies.refuse(NotCached::NotACollection);
     }
     if let Some((documents, rest)) = source_stage::documents(call, namespace, arguments.pipeline, context).await? {
-        call.depends.refuse(NotCached::NotACollection);
+        call.dependencies.refuse(NotCached::NotACollection);
         let pipeline = Pipeline::parse_checked(rest.as_doc(), context)?;
         if pipeline.has_foreign() {
-            return foreign::open_over(call, documents, pipeline, &budget).await;
+            return joins::open_over(call, documents, pipeline, &budget).await;
         }
         let execution = (!pipeline.is_identity()).then(|| pipeline.start(budget.clone()));
         return Ok(Reader::over(documents, execution));
@@ -262,9 +267,10 @@ pub async fn open(
         index_filters::of_pipeline(call, namespace, arguments.pipeline, &pipeline, arguments.collation).await?;
     let hint = index_filters::hint(&filter, arguments.hint);
     if pipeline.has_foreign() {
-        call.depends
-            .on(|| Dependencies::all_documents(namespace.clone(), view_mentions::namespaces(call, arguments.pipeline)));
-        let opened = foreign::open(call, namespace, pipeline, hint, &budget).await;
+        call.dependencies.depend_on(|| {
+            Dependencies::all_documents(namespace.clone(), referenced_views::namespaces(call, arguments.pipeline))
+        });
+        let opened = joins::open(call, namespace, pipeline, hint, &budget).await;
         return match opened? {
             Some(reader) => Ok(reader),
             None => views::open(call, namespace, arguments, context).await,
@@ -272,8 +278,9 @@ pub async fn open(
     }
     let (source, pipeline) = pipeline.into_source();
     let identity = pipeline.is_identity();
-    call.depends.on(|| Dependencies::matching(namespace.clone(), source.predicate.clone(), Aspect::Documents));
-    let request = Request {
+    call.dependencies
+        .depend_on(|| Dependencies::matching(namespace.clone(), source.predicate.clone(), Aspect::Documents));
+    let request = ReadSpec {
         predicate: Some(source.predicate),
         sort: source.sort,
         limit: source.limit,
@@ -282,8 +289,8 @@ pub async fn open(
         pipeline: (!identity).then(|| pipeline.start(budget.clone())),
         hint,
         budget: Some(budget),
-        afresh: call.reads_afresh(),
-        ..Request::default()
+        bypass_row_cache: call.bypasses_row_cache(),
+        ..ReadSpec::default()
     };
     let reader = Reader::open(&*call.worker.store, namespace, request).await?;
     if reader.is_view() {

@@ -1,27 +1,27 @@
 //! `startSession`, `endSessions`, `refreshSessions`, `killSessions` and its relatives.
 
 use crate::arguments;
-use crate::dispatch::Call;
+use crate::call::Call;
 use crate::envelope;
-use crate::logical_session::{LogicalSessionId, NOBODY, TIMEOUT_MINUTES};
 use crate::table::fields;
 use document::{Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};
+use server::logical_session::{ANONYMOUS_USER_DIGEST, LogicalSessionId, TIMEOUT_MINUTES};
 
 pub fn start_session(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let mut id: LogicalSessionId = rand::random();
     // Version 4, variant 1: a random UUID.
     id[6] = id[6] & 0x0F | 0x40;
     id[8] = id[8] & 0x3F | 0x80;
-    call.worker.shared.sessions.note(id, call.now_ms);
+    call.worker.shared.sessions.touch(id, call.now_ms);
     reply.document("id").append("id", Value::Binary { subtype: 4, bytes: &id });
     reply.append("timeoutMinutes", TIMEOUT_MINUTES);
     Ok(())
 }
 
 /// What is wrong of its own with a command that names sessions, each by its document.
-pub fn read_first(call: &Call<'_>) -> Result<()> {
-    fields::read_first(call)?;
+pub fn parse(call: &Call<'_>) -> Result<()> {
+    fields::parse_own(call)?;
     session_ids(call.spec.name, call.first()).map(drop)
 }
 
@@ -46,7 +46,7 @@ pub fn kill_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<
 
 pub fn refresh_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     for id in session_ids("refreshSessions", call.first())? {
-        call.worker.shared.sessions.note(id, call.now_ms);
+        call.worker.shared.sessions.touch(id, call.now_ms);
     }
     Ok(())
 }
@@ -132,7 +132,7 @@ fn named_session(lsid: Element<'_>) -> Result<(LogicalSessionId, bool)> {
 /// Whether the digest of a user's name is that of nobody's, whose all sessions are. Errors: 14, 12.
 fn is_nobody(within: &str, uid: Element<'_>) -> Result<bool> {
     match uid.value() {
-        Value::Binary { bytes, .. } if bytes.len() == NOBODY.len() => Ok(bytes == NOBODY),
+        Value::Binary { bytes, .. } if bytes.len() == ANONYMOUS_USER_DIGEST.len() => Ok(bytes == ANONYMOUS_USER_DIGEST),
         Value::Binary { bytes, .. } => {
             let message = format!("Unsupported SHA256Block hash length: {}", bytes.len());
             Err(Error::new(Code(12), message))

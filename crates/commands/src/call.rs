@@ -1,0 +1,129 @@
+//! One command being executed.
+
+use crate::arguments;
+use crate::document_cache::pending_entry::DependencyRecorder;
+use crate::envelope::Envelope;
+use crate::table::lookup::CommandTable;
+use crate::table::spec::Spec;
+use document::{DocBuf, DocWriter, Element};
+use error::Result;
+use fulltext::TextIndexes;
+use mongo_wire::Request;
+use query::Context;
+use server::document_cache::CachedReply;
+use server::operation::OperationContext;
+use server::{ClientSession, Worker, clock};
+use std::sync::Arc;
+
+/// What the connection must do with the reply.
+#[derive(Debug)]
+pub enum Disposition {
+    /// Send it, unless the request said moreToCome.
+    Reply,
+    /// Send it flagged moreToCome, then run this body again as if the client had sent it (exhaust cursors, streaming
+    /// hello). Returned only for requests that allow it.
+    ReplyThenRun(DocBuf),
+}
+
+/// A command being executed: everything that its handler may use.
+pub struct Call<'a> {
+    pub worker: &'a Worker,
+    pub session: &'a ClientSession,
+    pub request: &'a Request,
+    /// All commands, for those that list or explain others.
+    pub table: &'static CommandTable,
+    pub spec: &'static Spec,
+    pub envelope: Envelope<'a>,
+    pub operation: &'a OperationContext,
+    /// When the command began: milliseconds since 1970.
+    pub now_ms: i64,
+    /// The capacity of the reply's buffer before anything was written to it.
+    pub(crate) reply_capacity: usize,
+    /// The text indexes for the command's `$text`, if it has one.
+    pub(crate) text_indexes: TextIndexes,
+    /// What the reply depends on, if it will be cached.
+    pub dependencies: DependencyRecorder,
+    /// The cached first batch: the handler must only open a cursor behind it.
+    pub first_batch: Option<Arc<CachedReply>>,
+    /// Whether a view's pipeline produced the reply: MongoDB's `ok` is an int then.
+    pub by_view: bool,
+}
+
+impl<'a> Call<'a> {
+    #[inline]
+    pub(crate) fn new(
+        worker: &'a Worker,
+        session: &'a ClientSession,
+        request: &'a Request,
+        command: (&'static CommandTable, &'static Spec),
+        first: Element<'a>,
+        operation: &'a OperationContext,
+    ) -> Call<'a> {
+        let (table, spec) = command;
+        Call {
+            worker,
+            session,
+            request,
+            table,
+            spec,
+            envelope: Envelope::new(first),
+            operation,
+            now_ms: clock::now_ms(),
+            reply_capacity: 0,
+            text_indexes: TextIndexes::default(),
+            dependencies: DependencyRecorder::default(),
+            first_batch: None,
+            by_view: false,
+        }
+    }
+
+    /// Returns whether the store must not answer from its own caches.
+    pub fn bypasses_row_cache(&self) -> bool {
+        !self.session.cache_policy.get().rows || self.envelope.is_linearizable()
+    }
+
+    /// Parses the command's own fields and drops the result. Fails with their first error.
+    pub fn parse_own(&self) -> Result<()> {
+        self.spec.parsing.as_ref().map_or(Ok(()), |parsing| (parsing.parse)(self))
+    }
+
+    /// Returns the bytes that the command holds beside the reply that is being written; `None` if memory is not
+    /// measured.
+    pub fn held_beside(&self, reply: &DocWriter<'_>) -> Option<i64> {
+        let reply_growth = reply.capacity() as i64 - self.reply_capacity as i64;
+        Some(steps::memory::held()? - reply_growth)
+    }
+
+    pub fn database(&self) -> &'a str {
+        self.envelope.database
+    }
+
+    /// Checks the collection's name for commands that parse their own fields first. A name that no collection can have is
+    /// refused later.
+    pub fn check_namespace(&self) -> Result<()> {
+        arguments::namespace(self.database(), self.first())?;
+        arguments::check_database(self.database())
+    }
+
+    /// Returns the element that names the command; its value is mostly the collection.
+    pub fn first(&self) -> Element<'a> {
+        self.envelope.first
+    }
+
+    /// Returns the command's own fields, and those of all commands that it parses among them, in the order of the body.
+    pub fn all_fields(&self) -> impl Iterator<Item = Element<'a>> + '_ {
+        let body = crate::envelope::body(self.request).0;
+        let is_own = |field: &Element<'_>| self.fields().any(|own| own.key_bytes() == field.key_bytes());
+        body.elements().skip(1).filter(move |field| is_own(field) || self.spec.parses_shared(field.key()))
+    }
+
+    /// Returns the command's own fields, in their order.
+    pub fn fields(&self) -> impl Iterator<Item = Element<'a>> + '_ {
+        self.envelope.fields.iter().copied()
+    }
+
+    /// Returns the context for parsers of the query language, without variables.
+    pub fn context(&self) -> Context {
+        Context { text_indexes: self.text_indexes.clone(), ..Context::at(self.now_ms) }
+    }
+}

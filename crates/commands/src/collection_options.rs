@@ -1,0 +1,4 @@
+//! Options of collections that several commands read: validation, clustering.
+
+pub mod clustered;
+pub mod validation;

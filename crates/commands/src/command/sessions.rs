@@ -1,0 +1,76 @@
+//! Commands about logical sessions and transactions.
+
+pub mod logical_sessions;
+pub mod transactions;
+
+use crate::table::fields;
+use crate::table::spec::{
+    Handler, IN_SESSION, ReadConcernLevels, SERVER, SERVER_WITHOUT_FIELDS, Spec, StableApi, parsed_first,
+};
+
+/// The facts about these commands, sorted by name.
+pub const COMMANDS: &[Spec] = &[
+    Spec {
+        name: "abortTransaction",
+        handler: immediate!(transactions::refuse),
+        admin_database_only: true,
+        takes_write_concern: true,
+        stable_api: StableApi::INCLUDED,
+        read_concern: ReadConcernLevels::SnapshotOnly,
+        help: "Refused: there are no transactions yet.",
+        ..SERVER_WITHOUT_FIELDS
+    },
+    Spec {
+        name: "commitTransaction",
+        handler: immediate!(transactions::refuse),
+        admin_database_only: true,
+        takes_write_concern: true,
+        stable_api: StableApi::INCLUDED,
+        help: "Refused: there are no transactions yet.",
+        ..SERVER_WITHOUT_FIELDS
+    },
+    Spec {
+        name: "endSessions",
+        handler: immediate!(logical_sessions::end_sessions),
+        own_fields: Some(fields::NONE),
+        parsing: parsed_first(logical_sessions::parse, &[]),
+        stable_api: StableApi::INCLUDED,
+        help: "Ends logical sessions.",
+        ..IN_SESSION
+    },
+    Spec {
+        name: "killAllSessions",
+        handler: immediate!(logical_sessions::kill_all_sessions),
+        actions: &["killAnySession"],
+        help: "Ends all logical sessions.",
+        ..SERVER
+    },
+    Spec {
+        name: "killAllSessionsByPattern",
+        handler: immediate!(logical_sessions::kill_all_sessions_by_pattern),
+        actions: &["killAnySession"],
+        help: "Ends the logical sessions that match patterns.",
+        ..SERVER
+    },
+    Spec {
+        name: "killSessions",
+        handler: immediate!(logical_sessions::kill_sessions),
+        help: "Ends logical sessions.",
+        ..SERVER
+    },
+    Spec {
+        name: "refreshSessions",
+        handler: immediate!(logical_sessions::refresh_sessions),
+        own_fields: Some(fields::NONE),
+        parsing: parsed_first(logical_sessions::parse, &[]),
+        stable_api: StableApi::INCLUDED,
+        help: "Keeps logical sessions alive.",
+        ..IN_SESSION
+    },
+    Spec {
+        name: "startSession",
+        handler: immediate!(logical_sessions::start_session),
+        help: "Begins a logical session.",
+        ..IN_SESSION
+    },
+];

@@ -1,0 +1,79 @@
+//! What dispatch does for every command before its handler runs: read the envelope, and check what all commands share.
+
+use crate::call::Call;
+use crate::command::sessions::transactions;
+use crate::envelope::first_error::{FirstError, Phase};
+use crate::envelope::{self, WriteConcern, internal_fields};
+use crate::table::fields;
+use crate::table::spec::Spec;
+use document::{Doc, DocWriter};
+use error::{Code, Error, Result};
+
+/// Reads and checks what all commands share. Fails with the error that MongoDB reports first.
+pub(super) fn begin<'a>(call: &mut Call<'a>, body: Doc<'a>) -> Result<()> {
+    call.worker.expire_idle(call.now_ms);
+    let mut errors = FirstError::default();
+    call.envelope.read(call.request, body, call.spec, &mut errors);
+    check_shared(call, &mut errors);
+    if let Some((phase, error)) = errors.into_inner() {
+        if call.envelope.asks_for_help && phase > Phase::Internal {
+            return Ok(());
+        }
+        if call.spec.parsing.as_ref().is_some_and(|parsing| phase >= parsing.phase) {
+            internal_fields::take(call)?;
+            call.parse_own()?;
+        }
+        return Err(error);
+    }
+    if let Some(session_id) = call.envelope.session {
+        call.session.touch_logical_session(call.worker, session_id, call.now_ms);
+    }
+    if let Some(limit) = call.envelope.time_limit {
+        call.operation.set_time_limit(limit);
+    }
+    Ok(())
+}
+
+/// Returns the error to report beside the outcome of a write whose write concern cannot be satisfied.
+pub(super) fn unsatisfied<'c>(call: &'c Call<'_>) -> Option<&'c Error> {
+    let writes = call.spec.writes(envelope::body(call.request).0);
+    call.envelope.unsatisfied.as_ref().filter(|_| writes && !call.envelope.asks_for_help)
+}
+
+/// Writes the reply to `help: true`. Commands that MongoDB parses as a whole do not have it.
+pub(super) fn write_help(spec: &Spec, writer: &mut DocWriter<'_>) {
+    writer.append("help", &*format!("help for: {} {}", spec.name, spec.help));
+}
+
+/// Checks what all commands share.
+fn check_shared(call: &mut Call<'_>, errors: &mut FirstError) {
+    let Call { worker, spec, envelope, .. } = call;
+    let topology = &worker.server.settings.topology;
+    if spec.admin_database_only && envelope.database != "admin" {
+        let message = format!("{} may only be run against the admin database.", spec.name);
+        errors.record::<()>(Phase::AdminOnly, Err(Error::new(Code::UNAUTHORIZED, message)));
+    }
+    if let Some(write_concern) = envelope.write_concern {
+        if spec.takes_write_concern {
+            let parsed = errors.record(Phase::WriteConcern, WriteConcern::parse_for(write_concern, topology));
+            (envelope.durability, envelope.unsatisfied) = parsed.unwrap_or_default();
+        } else {
+            let unsupported = Error::new(Code::INVALID_OPTIONS, "Command does not support writeConcern");
+            errors.record::<()>(Phase::WriteConcern, Err(unsupported));
+        }
+    }
+    if let Some(known) = spec.own_fields {
+        let phase = spec.parsing.as_ref().map_or(Phase::Running, |parsing| parsing.phase);
+        errors.record(phase, fields::check(spec.name, known, envelope.fields.iter().copied()));
+    }
+    if let Some(read_concern) = envelope.read_concern {
+        let checked = envelope::check_read_concern(read_concern, spec, topology);
+        let waits = checked.as_ref().is_err_and(|error| error.code() == Code::NOT_A_REPLICA_SET);
+        errors.record(if waits { Phase::ReadConcernWait } else { Phase::ReadConcern }, checked);
+    }
+    if envelope.txn_number.is_some() && envelope.session.is_none() {
+        let message = "Transaction number requires a session ID to also be specified";
+        errors.record::<()>(Phase::SessionUse, Err(Error::new(Code::INVALID_OPTIONS, message)));
+    }
+    errors.record(Phase::SessionUse, transactions::check(topology, spec, envelope));
+}

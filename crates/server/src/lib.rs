@@ -1,0 +1,41 @@
+//! The state of the process that serves MongoDB clients, without any command.
+//!
+//! The crate answers what lives how long: [`Server`] lives as long as the process, [`Worker`] as long as its thread,
+//! [`ClientSession`] as long as a connection, a [`cursor`] until its read ends, an [`operation`] until its reply is
+//! written. Commands read and change this state; the crate `commands` holds them, and depends on this one.
+//!
+//! In reading order: [`server`], [`worker`], [`client_session`], then what they hold: [`cursor`], [`logical_session`],
+//! [`operation`] (time limits, `killOp`), [`statistics`], [`usage`] (`top`, `$collStats`, `$indexStats`), [`profiling`],
+//! [`document_cache`] (the cached replies), [`index_filters`], [`write_lock`]. [`memory_pressure`] decides when a
+//! request must wait for memory.
+
+pub mod catalog_counts;
+pub mod client_identity;
+pub mod client_session;
+pub mod clock;
+pub mod cursor;
+pub mod document_cache;
+pub mod host;
+pub mod index_filters;
+pub mod log_level;
+pub mod log_lines;
+pub mod logical_session;
+pub mod memory_pressure;
+pub mod operation;
+pub mod profiling;
+pub mod server;
+pub mod settings;
+pub mod statistics;
+pub mod usage;
+pub mod worker;
+pub mod worker_shared;
+pub mod write_lock;
+
+pub use client_identity::ClientIdentity;
+pub use client_session::ClientSession;
+pub use cursor::CursorLimits;
+pub use log_lines::LogLines;
+pub use server::Server;
+pub use settings::{Settings, Topology};
+pub use statistics::Statistics;
+pub use worker::Worker;
