@@ -4,8 +4,8 @@
 //! for this process alone, and the index of the write-ahead log is on the heap. Beginning and
 //! ending a read then costs no system call.
 
-use crate::engine::Options;
 use crate::files;
+use crate::shared::Options;
 use rusqlite::{Connection, OpenFlags, Result};
 use std::path::Path;
 use std::time::Duration;

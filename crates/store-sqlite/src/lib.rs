@@ -29,9 +29,11 @@ mod files;
 mod plan;
 mod planner;
 mod read;
+mod shared;
 mod store;
 mod worker;
 mod write;
 
 pub use check::verify::{Report, add_checksums, verify};
-pub use engine::{Options, SqliteEngine, open};
+pub use engine::{SqliteEngine, open};
+pub use shared::Options;

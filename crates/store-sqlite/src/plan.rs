@@ -1,10 +1,11 @@
 //! A plan: how to find the documents of a query.
 
-pub mod explain;
+mod contract;
+mod explain;
 
 use crate::catalog::multikey::ExactKeyTypes;
 use crate::catalog::{Collection, Index, IndexSql};
-use document::{Doc, DocBuf};
+use document::Doc;
 use error::Result;
 use fulltext::TextSearch;
 use geo::Near;
@@ -13,10 +14,9 @@ use index_keys::key_filter::KeyFilter;
 use index_keys::keys::{self, Key};
 use index_keys::{FieldBounds, IndexField, Interval};
 use smallvec::SmallVec;
-use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use store::{Examined, ExaminedCounter, ExplainContext, Plan, PlanFacts, PlanSummary, VisitIndex};
+use store::{ExaminedCounter, PlanFacts, PlanSummary};
 
 #[derive(Debug)]
 pub struct SqlitePlan {
@@ -104,7 +104,7 @@ pub struct SortField {
 }
 
 impl IndexScan {
-    fn summary(&self) -> PlanSummary {
+    pub fn summary(&self) -> PlanSummary {
         self.index.as_ref().map_or(PlanSummary::Name("IXSCAN { _id: 1 }"), |index| index.summary.clone())
     }
 
@@ -229,56 +229,5 @@ impl SqlitePlan {
             Access::Natural { .. } => one && self.facts.exact && self.facts.sorted,
             Access::Union(_) | Access::Near(_) => false,
         }
-    }
-}
-
-impl Plan for SqlitePlan {
-    fn facts(&self) -> &PlanFacts {
-        &self.facts
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn is_by_distance(&self) -> bool {
-        self.collection.is_none() || matches!(self.access, Access::Near(_))
-    }
-
-    fn visit_indexes(&self, visit: &mut VisitIndex<'_>) {
-        let indexes = self.collection.iter().flat_map(|collection| &collection.indexes);
-        let usable = indexes.filter(|index| index.is_usable());
-        for index in usable {
-            let arrays = index.multikey.parts();
-            let has_arrays =
-                |path: &str| index.fields.iter().any(|field| field.path == path && arrays & field.all_parts() != 0);
-            visit(&index.spec, &has_arrays);
-        }
-    }
-
-    fn stages(&self, about: &ExplainContext<'_>) -> DocBuf {
-        explain::stages(self, about)
-    }
-
-    fn summary(&self) -> PlanSummary {
-        match &self.access {
-            _ if self.collection.is_none() => PlanSummary::Name("EOF"),
-            Access::Natural { .. } => PlanSummary::Name("COLLSCAN"),
-            Access::Points(_) => PlanSummary::Name("IDHACK"),
-            Access::Index(scan) if scan.distinct_field.is_none() => scan.summary(),
-            Access::Union(union) => PlanSummary::joined(union.branches.iter().map(IndexScan::summary)),
-            _ => PlanSummary::of(self.winning_plan().as_doc()),
-        }
-    }
-
-    fn examined(&self) -> Examined {
-        let scans = match &self.access {
-            Access::Index(scan) => scan.counter.get(),
-            Access::Union(union) => {
-                union.branches.iter().fold(Examined::default(), |sum, scan| sum + scan.counter.get())
-            }
-            Access::Natural { .. } | Access::Points(_) | Access::Near(_) => Examined::default(),
-        };
-        scans + self.counter.get()
     }
 }

@@ -235,7 +235,7 @@ impl DocumentStore for SqliteStore {
         let namespace = namespace.clone();
         let stops = progress.clone();
         let create = move |writer: &mut Writer| writer.create_indexes(&namespace, indexes, progress);
-        Box::pin(self.writer.define(scope, stops, create))
+        self.define_with_progress(scope, stops, create)
     }
 
     fn modify_index<'a>(&'a self, namespace: &'a Namespace, index: IndexSpec) -> LocalBoxFuture<'a, Result<()>> {

@@ -3,7 +3,6 @@
 
 use crate::catalog::{Catalog, Collection};
 use crate::connection::{self, Role};
-use crate::engine::Shared;
 use crate::failure::{self, Attempt, Failure, engine_error};
 use crate::plan::{IndexScan, SqlitePlan};
 use crate::planner;
@@ -11,6 +10,7 @@ use crate::read::connections::{ConnectionPool, Lease};
 use crate::read::id_lookup::ReadConnection;
 use crate::read::mapped::Mapped;
 use crate::read::scan::{self, Cursor, PrefixHabit, ScanPosition, SliceEnd, Visitor};
+use crate::shared::Shared;
 use crate::write::{Scope, Writer, WriterHandle};
 use document::Doc;
 use error::Result;
@@ -18,7 +18,9 @@ use futures_util::future::LocalBoxFuture;
 use std::cell::{Ref, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::{Flow, Namespace, Plan, Position, PrefixFiltering, PrefixVerdict, Query, ScanEnd, Sink, StoredDoc};
+use store::{
+    Flow, Namespace, Plan, Position, PrefixFiltering, PrefixVerdict, Progress, Query, ScanEnd, Sink, StoredDoc,
+};
 
 /// A scan runs this long before it yields to the worker's other sessions.
 const SLICE: Duration = Duration::from_micros(500);
@@ -203,12 +205,23 @@ impl SqliteStore {
         }
     }
 
+    /// Runs a change to the catalog on the writer.
     pub fn define<'a, T: Send + 'static>(
         &'a self,
         scope: Scope,
         change: impl FnOnce(&mut Writer) -> Attempt<T> + Send + 'static,
     ) -> LocalBoxFuture<'a, Result<T>> {
-        Box::pin(self.writer.define(scope, Arc::default(), change))
+        self.define_with_progress(scope, Arc::default(), change)
+    }
+
+    /// As [`SqliteStore::define`], for a change that reports progress and can be stopped.
+    pub fn define_with_progress<'a, T: Send + 'static>(
+        &'a self,
+        scope: Scope,
+        progress: Arc<Progress>,
+        change: impl FnOnce(&mut Writer) -> Attempt<T> + Send + 'static,
+    ) -> LocalBoxFuture<'a, Result<T>> {
+        Box::pin(self.writer.define(scope, progress, |writer: &mut Writer| writer.change_catalog(change)))
     }
 }
 

@@ -5,9 +5,9 @@
 
 use crate::catalog::{Collection, Index};
 use crate::connection::{self, Role};
-use crate::engine::Shared;
 use crate::failure::{Attempt, Failure, is_damage};
 use crate::read::scan::blob;
+use crate::shared::Shared;
 use document::Doc;
 use error::{Error, Result};
 use index_keys::keys;

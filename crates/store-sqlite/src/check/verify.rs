@@ -5,10 +5,11 @@
 use crate::catalog::Catalog;
 use crate::check::validate;
 use crate::connection::{self, Role};
-use crate::engine::{self, FILE_NAME, Options};
+use crate::engine;
 use crate::failure::{engine_error, is_damage};
 use crate::files::checksum::{self, Trailer};
 use crate::files::{FileState, FirstPage, first_page, start, wal};
+use crate::shared::{FILE_NAME, Options};
 use ahash::AHashSet;
 use error::{Code, Error, Result};
 use rusqlite::config::DbConfig;

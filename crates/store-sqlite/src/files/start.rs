@@ -4,7 +4,7 @@ use super::mark::MarkFile;
 use super::wal::{self, Inspection};
 use super::{FileState, FirstPage, first_page};
 use crate::connection::{self, Role};
-use crate::engine::Options;
+use crate::shared::Options;
 use error::{Code, Error, Result};
 use std::fs::File;
 use std::io::Read;

@@ -6,8 +6,8 @@
 //! for all waiting writes while the writer continues with the next group.
 
 use crate::connection::{self, Role};
-use crate::engine::Shared;
 use crate::files::{FileState, wal};
+use crate::shared::Shared;
 use error::Error;
 use rusqlite::Connection;
 use std::fs::File;

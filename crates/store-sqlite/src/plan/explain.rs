@@ -3,12 +3,11 @@
 
 mod bounds;
 
-use crate::catalog::{Index, id_index};
+use crate::catalog::{Collection, Index, id_index};
 use crate::plan::{Access, IndexScan, SqlitePlan, Union};
-use crate::planner;
 use document::{Doc, DocBuf, DocWriter, Value};
 use fulltext::TextSearch;
-use index_keys::IndexField;
+use index_keys::{IndexField, bounds as value_bounds, ranges};
 use query::Predicate;
 use query::predicate::{Node, Test};
 use store::explain::append_multikey_paths;
@@ -138,9 +137,9 @@ impl Stages<'_> {
     /// Returns whether the scanned keys decide a condition.
     fn is_met(&self, path: &str, test: &Test) -> bool {
         match (&self.plan.access, &self.plan.collection) {
-            (Access::Index(scan), Some(collection)) => planner::meets(scan, collection, path, test),
+            (Access::Index(scan), Some(collection)) => meets(scan, collection, path, test),
             (Access::Union(union), Some(collection)) if union.exploded => {
-                union.branches.iter().all(|scan| planner::meets(scan, collection, path, test))
+                union.branches.iter().all(|scan| meets(scan, collection, path, test))
             }
             _ => false,
         }
@@ -308,4 +307,22 @@ fn write_facts(spec: &IndexSpec, arrays: Arrays<'_>, partial: bool, writer: &mut
 
 fn direction(forward: bool) -> &'static str {
     if forward { "forward" } else { "backward" }
+}
+
+/// Returns whether every document of a scan meets a condition, by its keys.
+fn meets(scan: &IndexScan, collection: &Collection, path: &str, test: &Test) -> bool {
+    let wildcard = scan.index.as_ref().is_some_and(|index| matches!(index.kind, store::IndexKind::Wildcard(_)));
+    if scan.index.as_ref().is_some_and(|index| !index.kind.is_ordered()) && !wildcard {
+        return false;
+    }
+    let fields = scan.fields(collection);
+    scan.bounds.iter().enumerate().filter(|(_, (bound, _))| bound == path).any(|(at, (_, ranges))| {
+        let Some(field) = fields.get(at).or(fields.first()) else { return false };
+        let arrays = scan.index.as_ref().map_or(0, |index| index.multikey.parts());
+        let single = !wildcard && arrays & field.all_parts() == 0;
+        let found = value_bounds::of(test, value_bounds::FieldContext { collation: &field.collation, single });
+        found.is_some_and(|found| {
+            found.exact && (single || !found.universal) && ranges::is_subset(ranges, &found.ranges)
+        })
+    })
 }

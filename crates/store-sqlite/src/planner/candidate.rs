@@ -1,11 +1,11 @@
 //! An index that may serve a query, and how well.
 
-use super::{intervals, sort_order};
+use super::sort_order;
 use crate::catalog::{Collection, Index};
 use crate::plan::{IndexScan, SortField, Union};
-use index_keys::FieldBounds;
 use index_keys::conditions::PlannerQuery;
 use index_keys::index_bounds::CompoundBounds;
+use index_keys::{FieldBounds, intervals};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl<'c> IndexCandidate<'c> {
         let arrays = index.map_or(0, |index| index.multikey.parts());
         let binding = CompoundBounds::new(index.map(|index| &index.shape), fields, arrays, wanted);
         let mut candidate = IndexCandidate { index, binding, order: None };
-        candidate.order = sort_order::of(&candidate, wanted);
+        candidate.order = sort_order::of(&candidate.binding, wanted);
         candidate
     }
 
@@ -85,4 +85,12 @@ impl<'c> IndexCandidate<'c> {
         let fields: Vec<SortField> = order.fields.clone();
         Some(Union { merged: Some(vec![fields; branches.len()]), branches, exploded: true })
     }
+}
+
+/// Returns the ordered indexes that may serve.
+pub fn useful_candidates<'c>(collection: &'c Collection, wanted: &PlannerQuery<'_>) -> Vec<IndexCandidate<'c>> {
+    let id = IndexCandidate::new(collection, None, wanted);
+    let indexes = collection.indexes.iter().filter(|index| index.is_usable() && index.kind.is_ordered());
+    let secondary = indexes.map(|index| IndexCandidate::new(collection, Some(index), wanted));
+    (!wanted.without_id).then_some(id).into_iter().chain(secondary).filter(IndexCandidate::is_useful).collect()
 }

@@ -8,20 +8,18 @@
 //! may be at its very end. So a measured path is preferred over an estimated one, unless it costs
 //! much more.
 
-use super::candidate::IndexCandidate;
-use super::union::{UnionBranch, UnionPlanner};
-use super::{Measure, text, unordered_scan, with_access};
+use super::candidate::{IndexCandidate, useful_candidates};
+use super::simple::{KEYS_COUNTED_MAX, Measure, with_access};
+use super::union::UnionPlanner;
+use super::unordered::unordered_scans;
 use crate::catalog::Collection;
 use crate::plan::{Access, IndexScan, SqlitePlan};
 use document::Collation;
 use index_keys::conditions::PlannerQuery;
-use index_keys::{FieldBounds, ValueRange, covered, partial};
+use index_keys::{FieldBounds, ValueRange, covered};
 use std::sync::Arc;
 use store::IndexKind;
 use store::selectivity::{self, MEASURED_PREFERENCE, PathCost, SORT_COST};
-
-/// The limit for counting the keys of one path.
-const KEYS_COUNTED_MAX: u64 = 500;
 
 /// The limit for counting keys to decide whether sorting is cheaper than reading in order.
 const KEYS_COUNTED_FOR_SORT_MAX: f64 = 1000.0;
@@ -82,23 +80,6 @@ fn cheapest(paths: &[AccessPath], collection: &Collection, wanted: &PlannerQuery
     }
     let known = (0..paths.len()).filter(|path| !paths[*path].is_estimated(wanted)).min_by(better);
     Some(known.filter(|known| cost(*known) <= cost(best) * MEASURED_PREFERENCE).unwrap_or(best))
-}
-
-/// Returns the ordered indexes that may serve.
-pub fn useful_candidates<'c>(collection: &'c Collection, wanted: &PlannerQuery<'_>) -> Vec<IndexCandidate<'c>> {
-    let id = IndexCandidate::new(collection, None, wanted);
-    let indexes = collection.indexes.iter().filter(|index| index.is_usable() && index.kind.is_ordered());
-    let secondary = indexes.map(|index| IndexCandidate::new(collection, Some(index), wanted));
-    (!wanted.without_id).then_some(id).into_iter().chain(secondary).filter(IndexCandidate::is_useful).collect()
-}
-
-/// Returns the scans by indexes of other kinds.
-fn unordered_scans<'c>(
-    collection: &'c Collection,
-    wanted: &'c PlannerQuery<'_>,
-) -> impl Iterator<Item = IndexScan> + 'c {
-    let usable = collection.indexes.iter().filter(|index| index.is_usable() && partial::covers_query(index, wanted));
-    usable.filter_map(|index| unordered_scan(index, wanted))
 }
 
 /// Returns the plan by a hinted index.
@@ -239,25 +220,4 @@ impl AccessPath {
     fn into_plan(self, collection: &Arc<Collection>) -> SqlitePlan {
         with_access(collection, self.exact, self.sorted, self.access)
     }
-}
-
-/// Returns the best of the indexes that narrow the search, for a branch of a disjunction.
-pub fn best_branch(collection: &Collection, wanted: &PlannerQuery<'_>, measure: Measure<'_>) -> Option<UnionBranch> {
-    let candidates = useful_candidates(collection, wanted);
-    let mut branches: Vec<UnionBranch> =
-        candidates.into_iter().filter(|it| it.narrows()).map(UnionBranch::of).collect();
-    if wanted.sort.is_some() && branches.iter().any(UnionBranch::is_sorted) {
-        // Branches that give the order can be merged.
-        branches.retain(UnionBranch::is_sorted);
-    } else {
-        branches.extend(unordered_scans(collection, wanted).map(UnionBranch::of_unordered));
-        branches.extend(text::scan(collection, wanted).map(UnionBranch::of_unordered));
-    }
-    let counted = branches.len() > 1;
-    let keys = |branch: &UnionBranch| match counted {
-        true => measure(collection, &branch.scan, KEYS_COUNTED_MAX),
-        false => 0,
-    };
-    let measured = branches.into_iter().map(|branch| (keys(&branch), branch));
-    measured.min_by_key(|(keys, branch)| (*keys, usize::MAX - branch.points)).map(|(_, branch)| branch)
 }

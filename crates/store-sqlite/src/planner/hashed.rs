@@ -1,6 +1,5 @@
 //! Equality conditions, by the hash of the value.
 
-use super::by_keys;
 use crate::catalog::Index;
 use crate::plan::IndexScan;
 use document::{Kind, Value, ValueBuf};
@@ -61,7 +60,7 @@ fn values(field: &IndexField, wanted: &PlannerQuery<'_>) -> Option<Vec<ValueBuf>
 }
 
 fn equality<'t>(test: &'t Test, field: &IndexField) -> Option<&'t [ValueBuf]> {
-    match by_keys(test, &field.collation)? {
+    match equality_by_keys(test, &field.collation)? {
         Test::Equal(value) => Some(std::slice::from_ref(value)),
         Test::In(list) if list.regexes().is_empty() => Some(list.values()),
         _ => None,
@@ -80,4 +79,14 @@ fn behind(prefix: &[u8], value: &ValueBuf, field: &IndexField) -> Vec<u8> {
     let mut key = prefix.to_vec();
     encode_field(value.as_value(), field, &mut key);
     key
+}
+
+/// Returns the test that keys of this collation decide; `None` if strings compare by another one.
+pub fn equality_by_keys<'t>(test: &'t Test, collation: &document::Collation) -> Option<&'t Test> {
+    match test {
+        Test::Collated(test, of) => (of == collation).then_some(&**test),
+        Test::Equal(value) => (!collation.concerns(value.kind())).then_some(test),
+        Test::In(list) => (!list.values().iter().any(|value| collation.concerns(value.kind()))).then_some(test),
+        _ => None,
+    }
 }

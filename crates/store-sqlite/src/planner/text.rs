@@ -1,9 +1,9 @@
 //! Text searches.
 
-use super::PlannerQuery;
 use crate::catalog::{Collection, Index};
 use crate::plan::{Access, IndexScan, SqlitePlan};
 use fulltext::TextSearch;
+use index_keys::conditions::PlannerQuery;
 use index_keys::partial;
 use index_keys::search::{TermIntervals, term_intervals};
 use std::sync::Arc;

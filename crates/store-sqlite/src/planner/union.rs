@@ -1,12 +1,11 @@
 //! A disjunction as a union of scans, one for each branch.
 
-use super::candidate::IndexCandidate;
-use super::sort_order::SortOrder;
-use super::{Measure, choice, ranges};
+use super::branch::{UnionBranch, best_branch};
+use super::simple::Measure;
 use crate::catalog::Collection;
 use crate::plan::{Access, IndexScan, Union};
-use index_keys::Interval;
 use index_keys::conditions::PlannerQuery;
+use index_keys::{Interval, ranges};
 use query::predicate::Node;
 
 /// The limit of branches in a union: each document of one branch is looked up in the earlier ones.
@@ -27,34 +26,6 @@ pub struct UnionPath {
     pub sorted: bool,
 }
 
-/// A branch, with the index that serves it.
-pub struct UnionBranch {
-    pub scan: IndexScan,
-    /// Every document that it gives matches the branch, and the conditions outside of the
-    /// disjunction.
-    exact: bool,
-    order: Option<SortOrder>,
-    /// The number of leading fields bound to points.
-    pub points: usize,
-}
-
-impl UnionBranch {
-    pub fn of(candidate: IndexCandidate<'_>) -> UnionBranch {
-        let (scan, exact, points) = (candidate.scan(), candidate.exact, candidate.points);
-        UnionBranch { scan, exact, order: candidate.order, points }
-    }
-
-    /// Returns a branch by an index that is not ordered by values.
-    pub fn of_unordered(scan: IndexScan) -> UnionBranch {
-        UnionBranch { scan, exact: false, order: None, points: 0 }
-    }
-
-    /// Returns whether the scan alone gives the requested order.
-    pub fn is_sorted(&self) -> bool {
-        self.order.as_ref().is_some_and(|order| order.leading == 0)
-    }
-}
-
 impl<'q> UnionPlanner<'_, 'q> {
     /// Returns a union for each disjunction of which every branch has an index.
     pub fn all(&self) -> Vec<UnionPath> {
@@ -67,7 +38,7 @@ impl<'q> UnionPlanner<'_, 'q> {
         }
         let find = |branch| {
             let wanted = self.wanted.branch(branch);
-            choice::best_branch(self.collection, &wanted, self.measure)
+            best_branch(self.collection, &wanted, self.measure)
         };
         let found: Vec<UnionBranch> = branches.iter().map(find).collect::<Option<_>>()?;
         let exact = found.iter().all(|branch| branch.exact);

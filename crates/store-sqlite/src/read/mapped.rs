@@ -10,9 +10,9 @@
 
 use crate::catalog::Collection;
 use crate::connection::{self, Role};
-use crate::engine::Shared;
 use crate::failure::Attempt;
 use crate::read::connections::{ConnectionPool, Lease};
+use crate::shared::Shared;
 use error::Result;
 use rusqlite::Connection;
 use std::cell::Cell;

@@ -1,8 +1,8 @@
 //! Carrying out a batch of statements.
 
-use super::Writer;
-use super::documents::OldDocument;
-use super::part::{BatchPart, PartEnd, PartialStatement};
+use super::entries::OldDocument;
+use super::progress::{BatchPart, PartEnd, PartialStatement};
+use super::state::Writer;
 use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure, SlowPart};
 use crate::plan::{Access, IndexScan, SqlitePlan};

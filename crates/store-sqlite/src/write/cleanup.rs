@@ -4,10 +4,9 @@
 //! Dropping a large table takes as long as reading it. So a drop removes the collection from the
 //! catalog at once, and its table is emptied here, a slice at a time, between other work.
 
-use super::Writer;
 use super::retry::{RETENTION_SECONDS, now_seconds};
+use super::state::Writer;
 use crate::failure::Attempt;
-use rusqlite::Connection;
 use std::time::{Duration, Instant};
 
 /// Rows deleted in one step.
@@ -17,36 +16,6 @@ const SLICE_ROWS: i64 = 2_000;
 pub const SMALL_ROWS: u64 = 5_000;
 
 const SESSIONS_INTERVAL: Duration = Duration::from_secs(300);
-
-/// Under constant load, one cleanup step is done this often.
-const OVERDUE: Duration = Duration::from_millis(200);
-
-#[derive(Default)]
-pub struct Cleanup {
-    last: Option<Instant>,
-    /// Tables of dropped collections and indexes.
-    dropped: Vec<String>,
-    sessions_looked_at: Option<Instant>,
-}
-
-impl Cleanup {
-    /// Continues the work of an earlier process.
-    pub fn find_dropped(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        self.last = Some(Instant::now());
-        let mut statement = connection.prepare("SELECT name FROM dropped")?;
-        self.dropped = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-        Ok(())
-    }
-
-    /// Returns whether no step has been done for a while.
-    pub fn is_overdue(&self) -> bool {
-        self.last.is_some_and(|last| last.elapsed() > OVERDUE)
-    }
-
-    pub fn add_dropped(&mut self, tables: Vec<String>) {
-        self.dropped.extend(tables);
-    }
-}
 
 impl Writer {
     /// Does one cleanup step. Returns false if there is nothing to do.

@@ -4,91 +4,20 @@
 //! changed, and the worker evaluates again. Several workers evaluate at the same time without
 //! waiting for one another.
 
-use super::documents::{IndexEntries, OldDocument};
-use super::{GROUP_TIME_MAX, Writer};
+use super::changes::{Applied, Change, Changed, ConditionalChanges};
+use super::entries::OldDocument;
+use super::progress::GROUP_TIME_MAX;
+use super::state::Writer;
 use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure, in_collection};
 use crate::files::sync;
-use document::{Doc, DocBuf};
+use document::Doc;
 use error::{Error, Result};
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
-use store::{BatchOutcome, Namespace, RetryKey};
 use tokio::sync::oneshot;
-
-/// Changes of a collection by one statement.
-pub struct ConditionalChanges {
-    pub namespace: Namespace,
-    /// The collection, with the indexes that the entries belong to. `None`: the collection did not
-    /// exist.
-    pub collection: Option<Arc<Collection>>,
-    pub changes: Vec<Change>,
-    /// The record of a retryable write, written with the changes.
-    pub record: Option<Record>,
-    /// Sync before the reply, including all earlier commits.
-    pub journal: bool,
-}
-
-/// The record of a retryable write.
-pub struct Record {
-    pub key: RetryKey,
-    /// The number of the statement. Nothing is changed if another attempt has carried it out.
-    pub statement: usize,
-    /// The outcomes up to this statement's, encoded by [`super::retry::encode`].
-    pub outcomes: DocBuf,
-}
-
-pub enum Change {
-    Insert {
-        document: DocBuf,
-        entries: IndexEntries,
-    },
-    Replace {
-        seq: i64,
-        old: DocBuf,
-        old_entries: IndexEntries,
-        new: DocBuf,
-        new_entries: IndexEntries,
-    },
-    Delete {
-        seq: i64,
-        old: DocBuf,
-        entries: IndexEntries,
-    },
-    /// Deletes a document in any state.
-    DeleteAny {
-        seq: i64,
-    },
-}
-
-impl Change {
-    /// Returns whether the change requires that the collection has the same indexes and rules.
-    fn has_entries(&self) -> bool {
-        !matches!(self, Change::DeleteAny { .. })
-    }
-}
-
-/// The outcome of changes.
-pub enum Applied {
-    /// The collection is another one, or has other indexes: nothing was changed.
-    Outdated,
-    /// Another attempt is ahead, with these outcomes: nothing was changed.
-    Recorded(BatchOutcome),
-    /// The outcomes of the first changes; nothing behind a refused one is changed. All changes and
-    /// the record are returned, because memory is charged to the request until its own thread frees
-    /// it.
-    Applied(Vec<Changed>, Vec<Change>, Option<Record>),
-}
-
-/// The outcome of one change.
-pub enum Changed {
-    Done,
-    /// The document has been changed or deleted.
-    Conflict,
-    Refused(Error),
-}
 
 impl Writer {
     pub(super) fn run_conditional(&mut self, changes: ConditionalChanges, reply: oneshot::Sender<Result<Applied>>) {

@@ -11,24 +11,18 @@
 //! a change of one of these documents, has the entries applied first. Entries of unique indexes are
 //! not deferred, nor those of clients that write and read in turns, which would gain nothing.
 
-mod list;
-
-use super::Writer;
-use super::documents::IndexEntries;
-use crate::catalog::{Collection, Index};
+use super::deferred_entries::{BYTES_MAX, DeferredEntries, may_defer};
+use super::entries::IndexEntries;
+use super::state::Writer;
+use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure};
 use error::Error;
-use list::List;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// A batch of this many documents starts deferring.
 const BATCH_MIN: usize = 32;
-
-/// The limit of deferred keys, in bytes with their overhead: applying them takes some ten
-/// milliseconds.
-const BYTES_MAX: usize = 1 << 20;
 
 /// The idle writer waits this long before it applies entries, and then applies them in slices of
 /// this time.
@@ -43,71 +37,6 @@ const ENTRIES_PER_LOOK: usize = 64;
 
 /// After a reader forces an early flush, index maintenance stays synchronous for this long.
 const SYNCHRONOUS_AFTER_FLUSH: Duration = Duration::from_millis(100);
-
-/// The deferred entries of a collection.
-pub struct DeferredEntries {
-    collection: Arc<Collection>,
-    /// One list per index of the collection, in its order.
-    lists: Vec<List>,
-    /// The first document with deferred entries; and as of the last commit.
-    first: i64,
-    first_committed: i64,
-    /// The first document whose entries the running transaction has deferred.
-    uncommitted: Option<i64>,
-    /// The table `late` has a row for the collection.
-    noted: bool,
-}
-
-impl DeferredEntries {
-    fn new(collection: &Arc<Collection>) -> DeferredEntries {
-        DeferredEntries {
-            collection: collection.clone(),
-            lists: collection.indexes.iter().map(|_| List::default()).collect(),
-            first: i64::MAX,
-            first_committed: i64::MAX,
-            uncommitted: None,
-            noted: false,
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.lists.iter().all(List::is_empty)
-    }
-
-    fn size(&self) -> usize {
-        self.lists.iter().map(List::size).sum()
-    }
-
-    fn commit(&mut self) {
-        self.lists.iter_mut().for_each(List::commit);
-        self.first_committed = self.first;
-        self.uncommitted = None;
-        self.publish();
-    }
-
-    fn roll_back(&mut self) {
-        let uncommitted = self.uncommitted.take().unwrap_or(i64::MAX);
-        self.lists.iter_mut().for_each(|list| list.roll_back(uncommitted));
-        self.first = self.first_committed;
-        self.noted = !self.is_empty();
-        self.publish();
-    }
-
-    /// Publishes to readers whether entries are deferred.
-    fn publish(&self) {
-        for (index, list) in self.collection.indexes.iter().zip(&self.lists) {
-            index.deferred.store(!list.is_empty(), Ordering::Release);
-            if list.is_empty() {
-                index.incomplete.store(false, Ordering::Release);
-            }
-        }
-    }
-}
-
-/// Returns whether the index's entries may be deferred.
-pub fn may_defer(index: &Index) -> bool {
-    !index.spec.unique && !index.prepare_unique && !index.building
-}
 
 impl Writer {
     /// Returns whether a batch's entries are deferred.

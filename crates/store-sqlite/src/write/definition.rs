@@ -3,8 +3,8 @@
 //! Each of these runs in a transaction: the catalog's tables, the tables of documents and keys, and
 //! the snapshot that workers see change together or not at all.
 
-use super::Writer;
 use super::index_build;
+use super::state::Writer;
 use crate::catalog::multikey::Multikey;
 use crate::catalog::view_names;
 use crate::catalog::{Collection, Index, index_spec};
@@ -18,6 +18,12 @@ use store::index_selection;
 use store::{CreateIndexesOutcome, IndexKind, IndexSelection, IndexSpec, Namespace, Progress};
 
 impl Writer {
+    /// Runs a change to the catalog in a transaction, after applying all deferred entries.
+    pub fn change_catalog<T>(&mut self, change: impl FnOnce(&mut Self) -> Attempt<T>) -> Attempt<T> {
+        self.apply_all_deferred_early()?;
+        self.transaction(change)
+    }
+
     /// Returns the collection, and creates it if it does not exist.
     pub(super) fn ensure_collection(&mut self, namespace: &Namespace) -> Attempt<Arc<Collection>> {
         match self.catalog.get(namespace) {

@@ -5,10 +5,7 @@
 //! deletion is tried again. From then on, writes that would only fill the disk again are refused
 //! until there is space for the file.
 
-use super::Writer;
-use crate::failure::{Attempt, Failure};
-use crate::files::sync;
-use error::{Code, Error};
+use crate::failure::Failure;
 use rusqlite::ffi;
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use std::fs::File;
@@ -57,7 +54,7 @@ impl DiskReserve {
         made.is_ok()
     }
 
-    fn release(&mut self) {
+    pub fn release(&mut self) {
         if !self.released {
             tracing::error!(
                 "the disk is full: the space that was set aside is used for deletions, and other writes are refused"
@@ -68,7 +65,7 @@ impl DiskReserve {
     }
 
     /// Returns whether writes may use more of the disk.
-    fn has_room(&mut self) -> bool {
+    pub fn has_room(&mut self) -> bool {
         if !self.released {
             return true;
         }
@@ -87,27 +84,4 @@ impl DiskReserve {
 pub fn is_full(failure: &Failure) -> bool {
     let Failure::Engine(error) = failure else { return false };
     error.sqlite_error().is_some_and(|error| error.extended_code & 0xFF == ffi::SQLITE_FULL)
-}
-
-impl Writer {
-    /// Refuses writes that would use the space that deletions need.
-    pub(super) fn check_room(&mut self, deletes: bool) -> Attempt<()> {
-        match deletes {
-            false if !self.reserve.has_room() => {
-                Err(Error::new(Code::OUT_OF_DISK_SPACE, "the disk is full: documents can be deleted, and nothing else")
-                    .into())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Makes room for deletions on a full disk.
-    pub(super) fn make_room(&mut self) {
-        self.reserve.disk_is_full = false;
-        self.reserve.release();
-        let begun_anew = self.shared.with_reads_paused(|| sync::checkpoint(&self.connection, "RESTART"));
-        if let Err(error) = begun_anew {
-            tracing::warn!(%error, "the write-ahead log could not be moved into the file");
-        }
-    }
 }

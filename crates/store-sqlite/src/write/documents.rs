@@ -3,26 +3,18 @@
 //! Each function changes one document with all its entries, or refuses and changes nothing: entries
 //! added before a conflict are removed again, which costs nothing without a conflict.
 
-use super::{Writer, deferred};
+use super::deferred_entries::may_defer;
+use super::entries::{IndexEntries, OldDocument, difference};
+use super::state::Writer;
 use crate::catalog::{Collection, Index};
 use crate::failure::{Attempt, is_duplicate};
 use crate::read::scan;
 use document::{Collation as Spelling, Doc, DocBuf, Value};
-use error::{Error, Result};
+use error::Error;
 use index_keys::keys::{self, Key};
 use rusqlite::OptionalExtension;
-use std::borrow::Cow;
 use std::sync::Arc;
 use store::Cap;
-
-/// A document's keys, index by index in the collection's order.
-#[derive(Clone, Debug)]
-pub struct IndexEntries {
-    pub keys: Vec<Vec<Key>>,
-    /// By index: the components of its paths that met an array, and bits for values that have the
-    /// keys of other types.
-    arrays: Vec<(usize, u64)>,
-}
 
 impl Writer {
     /// Stores a new document with its entries; `later` defers those that may be deferred. Fails
@@ -56,7 +48,7 @@ impl Writer {
             return Err(if is_duplicate(&error) { duplicate_id(collection, document).into() } else { error.into() });
         }
         self.store_multikey(collection, entries)?;
-        let at_once = |index: &Index| !later || !deferred::may_defer(index);
+        let at_once = |index: &Index| !later || !may_defer(index);
         if let Some((index, key)) = self.add_entries(collection, seq, &entries.keys, at_once)? {
             self.connection.prepare_cached(&collection.sql.delete)?.execute([seq])?;
             return Err(duplicate(collection, index, document, key).into());
@@ -233,45 +225,6 @@ impl Writer {
         self.next_seq.insert(collection.id, next);
         Ok(next)
     }
-}
-
-/// A document with its entries, as needed to remove it.
-pub struct OldDocument<'d> {
-    pub document: Doc<'d>,
-    pub entries: Cow<'d, IndexEntries>,
-}
-
-impl<'d> OldDocument<'d> {
-    pub fn of(collection: &Collection, document: Doc<'d>) -> Attempt<OldDocument<'d>> {
-        Ok(OldDocument { document, entries: Cow::Owned(IndexEntries::of(collection, document)?) })
-    }
-}
-
-impl IndexEntries {
-    /// Returns the entries of a document in a collection without indexes.
-    pub fn none() -> IndexEntries {
-        IndexEntries { keys: Vec::new(), arrays: Vec::new() }
-    }
-
-    pub fn of(collection: &Collection, document: Doc<'_>) -> Result<IndexEntries> {
-        let mut entries = IndexEntries { keys: Vec::with_capacity(collection.indexes.len()), arrays: Vec::new() };
-        for (at, index) in collection.indexes.iter().enumerate() {
-            let mut arrays = 0;
-            entries.keys.push(keys::index_keys_with_features(document, index, &mut arrays)?);
-            if !index.multikey.has(arrays) {
-                entries.arrays.push((at, arrays));
-            }
-        }
-        Ok(entries)
-    }
-}
-
-/// Returns the keys of `left` that are not in `right`; both are in order.
-fn difference(left: &IndexEntries, right: &IndexEntries) -> Vec<Vec<Key>> {
-    let one = |(left, right): (&Vec<Key>, &Vec<Key>)| -> Vec<Key> {
-        left.iter().filter(|key| right.binary_search(key).is_err()).cloned().collect()
-    };
-    left.keys.iter().zip(&right.keys).map(one).collect()
 }
 
 fn duplicate_id(collection: &Collection, document: Doc<'_>) -> Error {

@@ -8,8 +8,9 @@
 //!
 //! Until then the table is among those to be dropped: after a crash, the index has never existed.
 
-use super::Writer;
 use super::documents::duplicate;
+use super::state::Writer;
+use super::tasks::Build;
 use crate::catalog::{Collection, Index};
 use crate::failure::{Attempt, Failure, is_duplicate};
 use crate::planner;
@@ -21,7 +22,7 @@ use index_keys::keys::{self, Key};
 use rusqlite::OptionalExtension;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::{Flow, Namespace};
+use store::Flow;
 
 /// Bytes of keys that are sorted in memory before they are inserted.
 const BYTES_MAX: usize = 4 << 20;
@@ -40,14 +41,6 @@ pub fn is_large(collection: &Collection) -> bool {
 
 /// The progress of a build is logged this often.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
-
-/// A running build.
-pub struct Build {
-    collection: i64,
-    pub namespace: Namespace,
-    /// Documents changed or deleted since the current chunk was read.
-    touched: AHashSet<i64>,
-}
 
 impl Writer {
     /// Records that a document changes, for a build that may have read it.

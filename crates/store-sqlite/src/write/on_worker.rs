@@ -9,9 +9,9 @@
 mod search;
 
 use super::batch::{MatchedRow, UpdateTarget, written};
-use super::conditional::{Applied, Change, Changed, ConditionalChanges, Record};
-use super::documents::IndexEntries;
-use super::part::{BatchProgress, PartialStatement, RemainingBatch, is_over};
+use super::changes::{Applied, Change, Changed, ConditionalChanges, Record};
+use super::entries::IndexEntries;
+use super::progress::{BatchProgress, PartialStatement, RemainingBatch, is_over};
 use super::retry;
 use crate::catalog::Collection;
 use crate::failure::{self, Failure, SlowPart};

@@ -1,8 +1,7 @@
-//! The queue of the writer's jobs.
+//! The queue of the writer's jobs. `W` is the writer, to which definitions are applied.
 
-use super::Writer;
-use super::conditional::{Applied, ConditionalChanges};
-use super::part::{BatchProgress, RemainingBatch};
+use super::changes::{Applied, ConditionalChanges};
+use super::progress::{BatchProgress, RemainingBatch};
 use crate::failure::Attempt;
 use error::{Code, Error, Result};
 use selkie_runtime::busy_poll::{Awaited, BusyPoll, Expectation};
@@ -42,7 +41,7 @@ impl Claim {
 }
 
 /// A change to the catalog. It is carried out in a transaction of its own and sends its own reply.
-pub type Definition = Box<dyn FnOnce(&mut Writer) + Send>;
+pub type Definition<W> = Box<dyn FnOnce(&mut W) + Send>;
 
 /// The namespaces that a definition changes. It waits for an index build of one of them.
 pub enum Scope {
@@ -68,17 +67,17 @@ impl From<&Namespace> for Scope {
     }
 }
 
-pub enum Job {
+pub enum Job<W> {
     Write(Write),
     /// Changes that a worker has evaluated.
     Conditional(Box<ConditionalChanges>, oneshot::Sender<Result<Applied>>),
-    Define(Scope, Definition),
+    Define(Scope, Definition<W>),
     /// A reader needs the deferred entries of some of a collection's indexes.
     ApplyDeferred(i64, Vec<i64>, oneshot::Sender<Result<()>>),
     Stop,
 }
 
-impl Job {
+impl<W> Job<W> {
     /// Returns whether the job may be carried out in the middle of an index build.
     fn may_come_between(&self, building: Option<&Namespace>) -> bool {
         match self {
@@ -95,16 +94,21 @@ impl Job {
 }
 
 /// The workers' end of the queue.
-#[derive(Clone)]
-pub struct WriterHandle {
-    jobs: mpsc::Sender<Job>,
+pub struct Handle<W> {
+    jobs: mpsc::Sender<Job<W>>,
+}
+
+impl<W> Clone for Handle<W> {
+    fn clone(&self) -> Self {
+        Handle { jobs: self.jobs.clone() }
+    }
 }
 
 /// The writer's end of the queue.
-pub struct Queue {
-    jobs: mpsc::Receiver<Job>,
+pub struct Queue<W> {
+    jobs: mpsc::Receiver<Job<W>>,
     /// Jobs that have been received and not finished; they precede all jobs still to be received.
-    received: VecDeque<Job>,
+    received: VecDeque<Job<W>>,
     /// An index build of this collection is yielding.
     building: Option<Namespace>,
     /// For waiting with a time limit.
@@ -112,20 +116,20 @@ pub struct Queue {
 }
 
 /// The result of waiting for a job.
-pub enum Waited {
-    Job(Job),
+pub enum Waited<W> {
+    Job(Job<W>),
     TimedOut,
     Closed,
 }
 
-pub fn open() -> Result<(WriterHandle, Queue)> {
+pub fn open<W>() -> Result<(Handle<W>, Queue<W>)> {
     let (sender, jobs) = mpsc::channel(LENGTH);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(|error| Error::internal(error.to_string()))?;
-    Ok((WriterHandle { jobs: sender }, Queue { jobs, received: VecDeque::new(), building: None, runtime }))
+    Ok((Handle { jobs: sender }, Queue { jobs, received: VecDeque::new(), building: None, runtime }))
 }
 
-impl WriterHandle {
+impl<W> Handle<W> {
     /// Carries out a batch, continuing behind its progress. The writer's part is durable as
     /// requested when this returns.
     ///
@@ -159,18 +163,17 @@ impl WriterHandle {
         &self,
         scope: Scope,
         progress: Arc<Progress>,
-        change: impl FnOnce(&mut Writer) -> Attempt<T> + Send + 'static,
+        change: impl FnOnce(&mut W) -> Attempt<T> + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         let claim = Claim::default();
         let claimed = claim.clone();
-        let definition: Definition = Box::new(move |writer| {
+        let definition: Definition<W> = Box::new(move |writer| {
             if reply.is_closed() || !claimed.take() {
                 return;
             }
-            let done = writer.apply_all_deferred_early().and_then(|()| writer.transaction(change));
             // If the client is gone, nothing waits for the reply.
-            let _ = reply.send(done.map_err(Error::from));
+            let _ = reply.send(change(writer).map_err(Error::from));
         });
         unless_stopped(&progress, &claim, async {
             self.jobs.send(Job::Define(scope, definition)).await.map_err(|_| stopped())?;
@@ -230,9 +233,9 @@ fn stopped() -> Error {
     Error::new(Code::SHUTDOWN_IN_PROGRESS, "the server is shutting down")
 }
 
-impl Queue {
+impl<W> Queue<W> {
     /// Returns the next job, if there is one.
-    pub fn next(&mut self) -> Option<Job> {
+    pub fn next(&mut self) -> Option<Job<W>> {
         loop {
             match self.received.pop_front().or_else(|| self.jobs.try_recv().ok())? {
                 Job::Write(write) if !claimed(&write) => {}
@@ -242,7 +245,7 @@ impl Queue {
     }
 
     /// Waits for a job.
-    pub fn wait(&mut self, limit: Duration) -> Waited {
+    pub fn wait(&mut self, limit: Duration) -> Waited<W> {
         if let Some(job) = self.next() {
             return Waited::Job(job);
         }
@@ -276,7 +279,7 @@ impl Queue {
 
     /// Returns the next job that may be carried out in the middle of the index build, skipping all
     /// others.
-    pub fn next_between(&mut self) -> Option<Job> {
+    pub fn next_between(&mut self) -> Option<Job<W>> {
         self.receive();
         loop {
             let building = self.building.as_ref();

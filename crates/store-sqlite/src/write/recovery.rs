@@ -4,7 +4,9 @@
 //! damaged) the server starts all the same: incomplete indexes are not used for reading, and
 //! recovery is tried again and again.
 
-use super::Writer;
+use super::deferred_entries::may_defer;
+use super::state::Writer;
+use super::tasks::Recovery;
 use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure, in_collection, is_damage, is_duplicate};
 use crate::read::scan;
@@ -12,33 +14,7 @@ use error::Error;
 use index_keys::keys;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
-
-/// The time between two attempts.
-const INTERVAL: Duration = Duration::from_secs(1);
-
-/// Collections with missing entries, and the first document that lacks them.
-#[derive(Default)]
-pub struct Recovery {
-    collections: Vec<(i64, i64)>,
-    tried_at: Option<Instant>,
-    /// The reason of the failure has been logged.
-    logged: bool,
-}
-
-impl Recovery {
-    pub fn is_empty(&self) -> bool {
-        self.collections.is_empty()
-    }
-
-    pub fn concerns(&self, collection: i64) -> bool {
-        self.collections.iter().any(|(id, _)| *id == collection)
-    }
-
-    fn is_due(&self) -> bool {
-        !self.is_empty() && self.tried_at.is_none_or(|at| at.elapsed() >= INTERVAL)
-    }
-}
+use std::time::Instant;
 
 impl Writer {
     /// Makes the entries that were deferred when an earlier process died, or marks their indexes as
@@ -104,7 +80,7 @@ impl Writer {
     /// Marks indexes that lack entries as incomplete, or as complete.
     fn set_incomplete(&self, behind: bool) {
         for collection in self.catalog.collections().filter(|collection| self.recovery.concerns(collection.id)) {
-            for index in collection.indexes.iter().filter(|index| super::deferred::may_defer(index)) {
+            for index in collection.indexes.iter().filter(|index| may_defer(index)) {
                 index.incomplete.store(behind, Ordering::Release);
             }
         }
@@ -117,7 +93,7 @@ impl Writer {
         let mut rows = statement.query([first_seq])?;
         while let Some(row) = rows.next()? {
             let (seq, document) = scan::stored(row, collection)?;
-            for index in collection.indexes.iter().filter(|index| super::deferred::may_defer(index)) {
+            for index in collection.indexes.iter().filter(|index| may_defer(index)) {
                 for key in keys::index_keys(document, index)? {
                     match self.connection.prepare_cached(&index.sql.insert)?.execute((key.as_slice(), seq)) {
                         Err(error) if !is_duplicate(&error) => return Err(error.into()),

@@ -5,7 +5,7 @@
 //! either both are stored or neither. A batch that is carried out in parts records what has been
 //! done so far with each part; when it is sent again, it continues behind that.
 
-use super::Writer;
+use super::state::Writer;
 use crate::failure::Attempt;
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error};

@@ -3,8 +3,9 @@
 //! Every few milliseconds a build yields: it commits its work so far, waiting jobs are carried out,
 //! and it continues in a new transaction.
 
+use super::progress::GROUP_TIME_MAX;
 use super::queue::Job;
-use super::{GROUP_TIME_MAX, Writer};
+use super::state::Writer;
 use crate::failure::Attempt;
 use std::time::{Duration, Instant};
 

@@ -2,9 +2,8 @@
 //! scan.
 
 use crate::plan::{IndexScan, NearScan};
-use crate::planner;
 use document::{ArrayWriter, Collation, DocWriter, Value};
-use index_keys::{FieldBounds, IndexField, IndexShape, Interval, ValueRange};
+use index_keys::{FieldBounds, IndexField, IndexShape, Interval, ValueRange, geo_bounds};
 use query::predicate::Test;
 use store::explain::{append_ranges, range_text};
 use store::{FieldKind, IndexSpec};
@@ -38,7 +37,7 @@ pub fn write_points(test: &Test, writer: &mut DocWriter<'_>) {
 
 /// Writes the rings around a point that may be read, as one.
 pub fn write_rings(scan: &NearScan, writer: &mut DocWriter<'_>) {
-    let intervals = planner::ring(&scan.index, &scan.near, &scan.front, scan.near.min, scan.near.max);
+    let intervals = geo_bounds::ring(&scan.index, &scan.near, &scan.front, scan.near.min, scan.near.max);
     write_with_places(&scan.index, &scan.front.all_bounds(&scan.index), &intervals, writer);
 }
 

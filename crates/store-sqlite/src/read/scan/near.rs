@@ -8,10 +8,9 @@ use super::key_walk::with_document;
 use super::{Slice, SliceEnd, blob};
 use crate::failure::Attempt;
 use crate::plan::NearScan;
-use crate::planner;
 use ahash::{AHashMap, AHashSet};
 use document::Doc;
-use index_keys::Interval;
+use index_keys::{Interval, geo_bounds};
 use std::time::Instant;
 use store::Flow;
 use store::near::{RING_DOCUMENTS, Ring};
@@ -111,7 +110,7 @@ impl Slice<'_, '_> {
         let mut found = Vec::new();
         let mut seen = AHashSet::new();
         let mut by_seq = self.connection.prepare_cached(&self.collection.sql.by_seq)?;
-        for Interval { low, high } in planner::ring(&scan.index, &scan.near, &scan.front, from.distance, outer) {
+        for Interval { low, high } in geo_bounds::ring(&scan.index, &scan.near, &scan.front, from.distance, outer) {
             let mut statement = self.connection.prepare_cached(&scan.index.sql.keys_forward)?;
             let mut rows = statement.query((&low, i64::MIN, &high))?;
             self.examined.seeks += 1;
