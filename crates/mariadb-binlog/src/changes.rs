@@ -1,11 +1,11 @@
-//! What a transaction changed, as it is handed on.
+//! The changes of a transaction, as the follower delivers them.
 
 use bytes::Bytes;
 use mariadb_wire::binlog::Gtid;
 use std::fmt;
 use std::sync::Arc;
 
-/// A table, by the names that the server has for it.
+/// A table, by its names on the server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TableName {
     pub database: Box<str>,
@@ -24,14 +24,16 @@ impl fmt::Display for TableName {
     }
 }
 
-/// What was committed together. `gtid` is `None` where the follower starts over: what came before is not known.
+/// A committed transaction. `gtid` is `None` if the follower starts over and earlier changes are
+/// unknown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transaction {
     pub gtid: Option<Gtid>,
     pub changes: Vec<Change>,
 }
 
-/// The larger ones stand for everything within them: definitions changed, a statement was logged as such, or rows were too many to keep.
+/// A change. The variants other than `Row` include every change within them: a definition changed, a
+/// statement was logged as text, or there were too many rows to deliver.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     Row(Row),
@@ -40,7 +42,7 @@ pub enum Change {
     Everything,
 }
 
-/// A row: `before` of updates and deletes, `after` of updates and inserts.
+/// A changed row: `before` for updates and deletes, `after` for updates and inserts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub table: Arc<TableName>,
@@ -51,42 +53,46 @@ pub struct Row {
 /// One side of a row's change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Image {
-    /// Values of the primary key's columns, in its order; empty without a primary key, `None` if the log leaves a part of it out.
+    /// Values of the primary key's columns, in its order. Empty without a primary key; `None` if the
+    /// log omits a part of it.
     pub key: Option<Vec<Key>>,
     pub doc: Doc,
 }
 
-/// What the log has of the column `doc`.
+/// The value of the column `doc` in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doc {
     /// The table has no such column.
     Absent,
     Null,
-    /// As stored: a collection's is JSON in the spelling of [`document::json`].
+    /// The stored text: JSON in the encoding of crate `document`, if the table is a collection's.
     Text(Bytes),
-    /// Left out (`binlog_row_image` is not FULL) or compressed: whoever has to know takes the whole table for changed.
+    /// Omitted (`binlog_row_image` is not FULL) or compressed: receivers that need it must treat the
+    /// whole table as changed.
     Unknown,
 }
 
-/// A part of a primary key.
+/// The value of one column of a primary key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
     Signed(i64),
     Unsigned(u64),
-    /// In the column's character set, without the blanks that pad CHAR; which spellings are equal is the collation's to say.
+    /// In the column's character set, without the blanks that pad CHAR. The collation decides which
+    /// values are equal.
     Bytes(Bytes),
-    /// Another type, packed as the log has it: the same value has the same bytes, and that is all.
+    /// Another type, packed as in the log: equal values have equal bytes.
     Packed(Bytes),
 }
 
 impl Transaction {
+    /// Returns a transaction that may have changed everything.
     pub fn everything() -> Transaction {
         Transaction { gtid: None, changes: vec![Change::Everything] }
     }
 }
 
 impl Change {
-    /// About how many bytes it takes.
+    /// Returns about how many bytes the change occupies.
     pub fn bytes(&self) -> usize {
         let image = |image: &Option<Image>| {
             image.as_ref().map_or(0, |image| match &image.doc {

@@ -1,79 +1,28 @@
-//! The follower's thread: connecting, going on after a cut, starting over where the log does not reach back.
+//! The follower's thread: connects, resumes after a cut, and starts over if the log no longer has the
+//! position.
 
 use crate::changes::Transaction;
 use crate::freshness::{Freshness, State};
 use crate::log_position::{log_end, log_identity};
-use crate::reach::Reach;
-use crate::requirements::{self, Found};
+use crate::options::FollowOptions;
+use crate::receiver::Receiver;
+use crate::requirements::{self, ServerSettings};
 use crate::session::{self, Shared};
-use crate::source::Ended;
+use crate::source::StreamEnd;
+use crate::stream_position::StreamPosition;
 use crate::visibility::Visibility;
 use error::{Code, Error};
 use mariadb_client::{Failure, Result, ServerUrl, TextConnection};
-use mariadb_wire::binlog::Gtid;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// After so many sessions that ended where they began, what comes next in the log is taken to be what ends them, and is left out.
-const FRUITLESS_MAX: u32 = 3;
+/// After this many sessions without progress, the next event of the log is assumed to end them, and
+/// is skipped.
+const WITHOUT_PROGRESS_MAX: u32 = 3;
 
-/// How to follow. The defaults will do.
-#[derive(Clone, Debug)]
-pub struct FollowOptions {
-    /// The number by which the server knows its replicas, another one for each. By default a large random one.
-    pub server_id: Option<u32>,
-    /// How often the server is heard of at the least; a cut is noticed after about twice this time.
-    pub heartbeat: Duration,
-    /// When changes come later than this, the stream counts as cut until it has caught up. Several times `heartbeat`, by which it is measured.
-    pub behind_max: Duration,
-    /// Lets writers wait until their changes have been handed on. Needs settings of the server, see `docs/mariadb/external-writes.md`.
-    pub semi_sync: bool,
-    /// Of a transaction with more bytes of rows only the tables are handed on.
-    pub transaction_bytes_max: usize,
-    pub connect_timeout: Duration,
-    /// Pauses between attempts to connect: the first, and the longest that it grows to.
-    pub retry: (Duration, Duration),
-}
-
-impl Default for FollowOptions {
-    fn default() -> Self {
-        FollowOptions {
-            server_id: None,
-            heartbeat: Duration::from_millis(500),
-            behind_max: Duration::from_secs(2),
-            semi_sync: false,
-            transaction_bytes_max: 16 << 20,
-            connect_timeout: Duration::from_secs(10),
-            retry: (Duration::from_millis(100), Duration::from_secs(5)),
-        }
-    }
-}
-
-/// Who is told. Both functions run on the follower's thread, and nothing more is read until they return.
-pub trait Receiver: Send {
-    /// These were committed, in this order. Whoever starts reading now sees them, and when this function has returned
-    /// nobody may be given anything older. May be called with the same transaction more than once.
-    fn changes(&mut self, transactions: &[Transaction]);
-
-    /// What is handed on begins behind this position, of this log; nothing is known of what came before, but that readers see it.
-    fn begins(&mut self, log: &str, position: &[Gtid]) {
-        let _ = (log, position);
-    }
-
-    /// Everything up to this position has been handed on, and readers see it.
-    fn reached(&mut self, position: &[Gtid]) {
-        let _ = position;
-    }
-
-    /// The stream began to flow, or was cut.
-    fn state(&mut self, state: &State) {
-        let _ = state;
-    }
-}
-
-/// Follows until dropped.
+/// Follows the binary log until dropped.
 pub struct Follower {
     freshness: Freshness,
     stop: Option<oneshot::Sender<()>>,
@@ -81,11 +30,11 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Connects and checks the server's configuration, then follows on a thread of its own. The first thing handed on is
-    /// [`super::Change::Everything`].
+    /// Connects, checks the server's configuration, then follows on a thread of its own. The first
+    /// delivery is [`crate::Change::Everything`].
     ///
-    /// Errors say in one sentence what to do: no server there (6), user or password refused (18), the server is not set up for it or the user
-    /// has not the rights (72).
+    /// Fails with 6 (no server), 18 (user or password refused) or 72 (the server is not configured for
+    /// it, or the user lacks privileges). The message says in one sentence what to do.
     pub fn start(url: &str, options: FollowOptions, receiver: Box<dyn Receiver>) -> error::Result<Follower> {
         let target = ServerUrl::parse(url)?;
         let freshness = Freshness::new();
@@ -98,8 +47,8 @@ impl Follower {
             receiver,
             freshness: freshness.clone(),
             started: Some(started),
-            reach: None,
-            fruitless: 0,
+            position_reached: None,
+            without_progress: 0,
             server: None,
         };
         let internal = |what: &str| Error::internal(format!("cannot follow MariaDB's binary log: {what}"));
@@ -111,7 +60,7 @@ impl Follower {
         Ok(Follower { freshness, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// For others to ask how old the knowledge is.
+    /// Returns a handle that tells how old the follower's knowledge is.
     pub fn freshness(&self) -> Freshness {
         self.freshness.clone()
     }
@@ -126,27 +75,27 @@ impl Drop for Follower {
     }
 }
 
-/// What the thread has.
+/// The state of the follower's thread.
 struct Run {
     target: ServerUrl,
     server_id: u32,
     options: FollowOptions,
     receiver: Box<dyn Receiver>,
     freshness: Freshness,
-    /// Who waits for the first outcome.
+    /// Receives the outcome of the first attempt.
     started: Option<mpsc::Sender<error::Result<()>>>,
-    /// How far we are; `None` before the first connection and when the log does not go back so far.
-    reach: Option<Reach>,
-    /// How many sessions in a row have got nowhere.
-    fruitless: u32,
-    /// The server as it was, and when it was asked.
-    server: Option<(Found, Instant)>,
+    /// The position reached; `None` before the first connection, and if the log no longer has it.
+    position_reached: Option<StreamPosition>,
+    /// Number of consecutive sessions without progress.
+    without_progress: u32,
+    /// The server's settings, and when they were read.
+    server: Option<(ServerSettings, Instant)>,
 }
 
-/// However the thread ends, by a receiver's panic too, nobody goes on believing it.
-struct CutAtLast(Freshness);
+/// Marks the stream as cut when the thread ends, even by a panic of the receiver.
+struct CutOnDrop(Freshness);
 
-impl Drop for CutAtLast {
+impl Drop for CutOnDrop {
     fn drop(&mut self) {
         let why = "the binary log is not followed any more".to_owned();
         self.0.set_state(State::Cut { since: Instant::now(), why });
@@ -155,7 +104,7 @@ impl Drop for CutAtLast {
 
 impl Run {
     fn on_thread(mut self, mut stopped: oneshot::Receiver<()>) {
-        let _at_last = CutAtLast(self.freshness.clone());
+        let _guard = CutOnDrop(self.freshness.clone());
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => return self.report(Err(Error::internal(format!("cannot start a runtime: {error}")))),
@@ -174,7 +123,7 @@ impl Run {
         }
     }
 
-    /// Ends only if the very first attempt fails.
+    /// Follows and reconnects; returns only if the very first attempt fails.
     async fn run(&mut self) {
         let (first, longest) = self.options.retry;
         let mut pause = first;
@@ -185,24 +134,24 @@ impl Run {
                 Err(ended) => ended,
             };
             if self.started.is_some() {
-                return self.report(Err(at_start(ended)));
+                return self.report(Err(startup_error(ended)));
             }
-            let (why, starts_over) = match ended {
-                Ended::Lost(message) => {
-                    (format!("MariaDB's binary log does not go back to where it was read last: {message}"), true)
+            let (why, must_start_over) = match ended {
+                StreamEnd::PositionLost(message) => {
+                    (format!("MariaDB's binary log no longer contains the position read last: {message}"), true)
                 }
-                Ended::Failed(failure) => (failure.to_string(), false),
+                StreamEnd::Failed(failure) => (failure.to_string(), false),
             };
-            if starts_over {
-                self.reach = None;
+            if must_start_over {
+                self.position_reached = None;
             }
             tracing::warn!("MariaDB's binary log is not followed: {why}");
             self.cut(why);
             if begun.elapsed() > longest {
                 pause = first;
             }
-            // A position that is lost is no reason to wait.
-            if !starts_over || pause > first {
+            // After a lost position the follower can start over at once.
+            if !must_start_over || pause > first {
                 tokio::time::sleep(pause.mul_f64(rand::random_range(0.8..1.2))).await;
             }
             pause = (pause * 2).min(longest);
@@ -220,34 +169,34 @@ impl Run {
         }
     }
 
-    /// Connects, and follows until something breaks.
-    async fn attempt(&mut self) -> Result<std::convert::Infallible, Ended> {
+    /// Connects, and follows until a failure.
+    async fn attempt(&mut self) -> Result<std::convert::Infallible, StreamEnd> {
         let patience = self.options.heartbeat * 2 + Duration::from_millis(250);
-        let mut helper = TextConnection::connect(&self.target, patience.max(Duration::from_secs(1))).await?;
-        let found = requirements::check(&mut helper, self.options.semi_sync).await?;
-        if self.may_have_forgotten(&found) {
-            self.reach = None;
+        let mut queries = TextConnection::connect(&self.target, patience.max(Duration::from_secs(1))).await?;
+        let found = requirements::check(&mut queries, self.options.semi_sync).await?;
+        if self.may_have_lost_transactions(&found) {
+            self.position_reached = None;
         }
         let checksum = found.checksum;
         self.server = Some((found, Instant::now()));
-        if self.fruitless >= FRUITLESS_MAX {
-            self.fruitless = 0;
+        if self.without_progress >= WITHOUT_PROGRESS_MAX {
+            self.without_progress = 0;
         }
-        let mut reach = match self.reach.take() {
-            Some(reach) => reach,
-            None => self.start_over(&mut helper).await?,
+        let mut position_reached = match self.position_reached.take() {
+            Some(position_reached) => position_reached,
+            None => self.start_over(&mut queries).await?,
         };
-        let start = reach.text();
+        let start = position_reached.text();
         let shared = Shared {
-            reach: &mut reach,
+            position_reached: &mut position_reached,
             freshness: &self.freshness,
             receiver: &mut *self.receiver,
             options: &self.options,
         };
-        let mut session = match session::open(&self.target, helper, self.server_id, checksum, shared).await {
+        let mut session = match session::open(&self.target, queries, self.server_id, checksum, shared).await {
             Ok(session) => session,
             Err(ended) => {
-                self.reach = Some(reach);
+                self.position_reached = Some(position_reached);
                 return Err(ended);
             }
         };
@@ -255,40 +204,41 @@ impl Run {
             let _ = started.send(Ok(()));
         }
         let ended = session.follow().await;
-        let owes = session.owes();
+        let has_unproved = session.has_unproved();
         drop(session);
-        self.fruitless = if reach.text() == start { self.fruitless + 1 } else { 0 };
-        if !owes && self.fruitless < FRUITLESS_MAX {
-            self.reach = Some(Reach::at(&reach.position()));
+        self.without_progress = if position_reached.text() == start { self.without_progress + 1 } else { 0 };
+        if !has_unproved && self.without_progress < WITHOUT_PROGRESS_MAX {
+            self.position_reached = Some(StreamPosition::at(&position_reached.position()));
         }
         Err(ended)
     }
 
-    /// From where the server is now, with everything before that unknown.
-    async fn start_over(&mut self, helper: &mut TextConnection) -> Result<Reach> {
+    /// Starts at the server's current position; earlier changes count as unknown.
+    async fn start_over(&mut self, queries: &mut TextConnection) -> Result<StreamPosition> {
         let moment = Instant::now();
-        let position = log_end(helper).await?;
-        let log = log_identity(helper).await?;
-        Visibility::settle(helper).await?;
+        let position = log_end(queries).await?;
+        let log = log_identity(queries).await?;
+        Visibility::wait_for_log_end(queries).await?;
         self.receiver.changes(&[Transaction::everything()]);
-        self.receiver.begins(&log, &position);
+        self.receiver.started(&log, &position);
         self.freshness.advance(moment);
-        Ok(Reach::at(&position))
+        Ok(StreamPosition::at(&position))
     }
 
-    /// Whether the server may lack transactions that it had: another server, or one that came back from a crash and had not
-    /// written its log to disk. The numbers of lost transactions are given away again, so the position would not tell.
-    fn may_have_forgotten(&self, found: &Found) -> bool {
+    /// Returns whether the server may have lost transactions: it is another server, or it recovered
+    /// from a crash without a durable log. The sequence numbers of lost transactions are used again, so
+    /// the position does not show the loss.
+    fn may_have_lost_transactions(&self, found: &ServerSettings) -> bool {
         let Some((before, asked)) = &self.server else { return false };
         let has_restarted = found.uptime + 2 < before.uptime + asked.elapsed().as_secs();
         before.server_id != found.server_id || (has_restarted && !found.is_durable)
     }
 }
 
-fn at_start(ended: Ended) -> Error {
+fn startup_error(ended: StreamEnd) -> Error {
     match ended {
-        Ended::Lost(message) => Error::new(Code::INVALID_OPTIONS, message),
-        Ended::Failed(Failure::Lost(message)) => Error::new(Code::HOST_UNREACHABLE, message),
-        Ended::Failed(failure) => failure.into(),
+        StreamEnd::PositionLost(message) => Error::new(Code::INVALID_OPTIONS, message),
+        StreamEnd::Failed(Failure::Lost(message)) => Error::new(Code::HOST_UNREACHABLE, message),
+        StreamEnd::Failed(failure) => failure.into(),
     }
 }

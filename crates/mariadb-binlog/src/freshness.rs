@@ -1,27 +1,30 @@
-//! How old the follower's knowledge is, for others to ask at any time.
+//! The age of the follower's knowledge, readable from any thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Whether the stream flows.
+/// The state of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Changes come in, and those that were missed before have been handed on. `strict`: the server lets no writer's COMMIT return before the change has been handed on (semi-synchronous
-    /// replication), so that nothing handed on is ever late.
+    /// Changes arrive, and those missed before have been delivered. `strict`: a writer's COMMIT returns
+    /// only after the change was delivered (semi-synchronous replication), so deliveries are never
+    /// late.
     Following { strict: bool },
-    /// They do not, or too late, and `why` says what to do where that is known. The follower tries again by itself.
+    /// Changes do not arrive, or arrive too late. `why` says what to do where that is known. The
+    /// follower retries by itself.
     Cut { since: Instant, why: String },
 }
 
-/// Shared with the follower's thread; asking takes a load.
+/// Shared with the follower's thread; a read is one atomic load.
 #[derive(Clone, Debug)]
 pub struct Freshness(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     epoch: Instant,
-    /// Microseconds from `epoch` to the moment up to which everything is known, plus one; zero when nothing is.
+    /// Microseconds from `epoch` to the moment up to which everything is known, plus one; 0 if nothing
+    /// is known.
     as_of: AtomicU64,
     state: Mutex<State>,
 }
@@ -36,29 +39,31 @@ impl Freshness {
         }))
     }
 
-    /// Every transaction whose COMMIT returned longer ago than this has been handed on. Holds while the stream is cut, too: then it grows.
-    /// `None` before the first connection. While all is well it is at most about the heartbeat period.
+    /// Returns the age of the follower's knowledge: every transaction whose COMMIT returned longer ago
+    /// has been delivered. It grows while the stream is cut, and otherwise is at most about the
+    /// heartbeat period. Returns `None` before the first connection.
     pub fn behind(&self) -> Option<Duration> {
         let as_of = self.0.as_of.load(Ordering::Acquire).checked_sub(1)?;
         Some(self.0.epoch.elapsed().saturating_sub(Duration::from_micros(as_of)))
     }
 
+    /// Returns the state of the stream.
     pub fn state(&self) -> State {
         self.0.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
-    /// Everything committed before `moment` has been handed on.
+    /// Notes that everything committed before `moment` has been delivered.
     pub fn advance(&self, moment: Instant) {
         let micros = moment.saturating_duration_since(self.0.epoch).as_micros() as u64 + 1;
         self.0.as_of.fetch_max(micros, Ordering::AcqRel);
     }
 
-    /// Gives whether that is news.
+    /// Sets the state; returns whether it changed.
     pub fn set_state(&self, state: State) -> bool {
         let mut current = self.0.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let is_news = *current != state;
+        let has_changed = *current != state;
         *current = state;
-        is_news
+        has_changed
     }
 }
 
@@ -67,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn knowledge_grows_old_and_is_never_taken_back() {
+    fn knowledge_ages_and_never_goes_back() {
         let freshness = Freshness::new();
         assert_eq!(freshness.behind(), None);
         let early = Instant::now();

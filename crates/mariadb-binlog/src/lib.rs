@@ -1,8 +1,9 @@
-//! Which documents change, whoever changes them: the server's binary log, followed as a replica follows it.
+//! Follows a MariaDB server's binary log as a replica does, and delivers committed transactions.
 //!
-//! What comes in is the stream of events of a MariaDB server; what goes out are [`Transaction`]s, handed to a [`Receiver`] in the order of
-//! their commits and not before a reader who starts afterwards sees them. A [`Follower`] has a thread and two connections of its own, survives the
-//! server's going away, and knows at every moment how old its knowledge is ([`Freshness`]).
+//! It takes the stream of events of a server, and hands [`Transaction`]s to a [`Receiver`] in the order of
+//! their commits, not before readers that start afterwards see them. A [`Follower`] has a thread and two
+//! connections of its own, survives the loss of the server, and knows at every moment how old its
+//! knowledge is ([`Freshness`]).
 //!
 //! ```no_run
 //! use mariadb_binlog::*;
@@ -28,24 +29,29 @@
 //! # Ok::<(), error::Error>(())
 //! ```
 //!
-//! In reading order: `follower` (the thread, and starting over), `requirements` (what the server has to be set to), `session` (from a
-//! position onwards), `source` (the stream), `groups` (events become transactions) with `statement` and `tables`, `visibility` (waiting until
-//! readers see them), `reach` (how far we are), `freshness` and `changes` (what others get to see).
+//! In reading order: `follower` (the thread, and starting over), `requirements` (the settings that the
+//! server must have), `session` (following from a position on), `source` (the stream), `event_groups`
+//! (events become transactions) with `statement_effect` and `tables`, `visibility` (waiting until readers
+//! see them), `stream_position` (the position reached), `freshness` and `changes` (the public types).
 
 mod changes;
+mod event_groups;
 mod follower;
 mod freshness;
-mod groups;
 mod log_position;
-mod reach;
+mod options;
+mod receiver;
 mod requirements;
 mod session;
 mod source;
-mod statement;
+mod statement_effect;
+mod stream_position;
 mod tables;
 mod visibility;
 
 pub use changes::{Change, Doc, Image, Key, Row, TableName, Transaction};
-pub use follower::{FollowOptions, Follower, Receiver};
+pub use follower::Follower;
 pub use freshness::{Freshness, State};
 pub use mariadb_wire::binlog::Gtid;
+pub use options::FollowOptions;
+pub use receiver::Receiver;

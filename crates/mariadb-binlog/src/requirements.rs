@@ -1,18 +1,19 @@
-//! What a server has to be set to before its binary log says what a cache needs, and what is said when it is not.
+//! The settings that a server must have so that its binary log has every change, and the messages if
+//! it has not.
 
 use error::{Code, Error};
 use mariadb_client::{Failure, Result, TextConnection, server_error};
 use mariadb_wire::binlog::Checksum;
 
-/// What was found out about the server.
+/// The server's settings that following depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct ServerSettings {
     pub server_id: u64,
     /// Seconds since it started.
     pub uptime: u64,
-    /// A transaction that is committed is on disk in the log.
+    /// A committed transaction is on disk in the log.
     pub is_durable: bool,
-    /// What events end with.
+    /// The checksum of events.
     pub checksum: Checksum,
 }
 
@@ -20,13 +21,13 @@ const SETTINGS: &str = "SELECT @@global.log_bin, @@global.binlog_format, @@globa
      @@global.binlog_optimize_thread_scheduling, @@global.log_slave_updates, @@global.wsrep_on, @@global.server_id, \
      @@global.sync_binlog, @@global.rpl_semi_sync_master_enabled, @@global.rpl_semi_sync_master_wait_point, CURRENT_USER()";
 
-/// Errors (72): one sentence on what to configure.
-pub async fn check(helper: &mut TextConnection, semi_sync: bool) -> Result<Found> {
-    let rows = helper.rows(SETTINGS).await?;
+/// Reads and checks the server's settings. Fails with 72 and one sentence on what to configure.
+pub async fn check(queries: &mut TextConnection, semi_sync: bool) -> Result<ServerSettings> {
+    let rows = queries.rows(SETTINGS).await?;
     let values: Vec<&str> = rows.iter().flatten().map(|text| text.as_deref().unwrap_or_default()).collect();
     let [log, format, image, checksum, ordered, updates, galera, server_id, sync, semi, wait_point, user] = values[..]
     else {
-        return Err(Failure::Lost("MariaDB did not tell its settings".into()));
+        return Err(Failure::Lost("MariaDB did not return its settings".into()));
     };
     let is_on = |value: &str| matches!(value, "1" | "ON");
     if !is_on(log) {
@@ -36,22 +37,22 @@ pub async fn check(helper: &mut TextConnection, semi_sync: bool) -> Result<Found
     }
     if format != "ROW" {
         return wrong(format!(
-            "MariaDB's binlog_format is {format}, which does not tell what statements change: set binlog_format=ROW in the [mariadbd] \
+            "MariaDB's binlog_format is {format}, which does not record the rows that statements change: set binlog_format=ROW in the [mariadbd] \
              section of its configuration, and run SET GLOBAL binlog_format = ROW (sessions that are open keep theirs)"
         ));
     }
     if !image.starts_with("FULL") {
         return wrong(format!(
-            "MariaDB's binlog_row_image is {image}, which leaves documents out of the binary log: set binlog_row_image=FULL in the \
+            "MariaDB's binlog_row_image is {image}, which omits documents from the binary log: set binlog_row_image=FULL in the \
              [mariadbd] section of its configuration, and run SET GLOBAL binlog_row_image = FULL"
         ));
     }
     let Some(checksum) = Checksum::parse(checksum) else {
-        return wrong(format!("MariaDB's binlog_checksum is {checksum}: CRC32 and NONE are known here"));
+        return wrong(format!("MariaDB's binlog_checksum is {checksum}: CRC32 and NONE are supported"));
     };
     if !is_on(ordered) {
         return wrong(
-            "MariaDB runs with binlog_optimize_thread_scheduling=OFF, so that nobody can tell when a logged change becomes visible: remove that option",
+            "MariaDB runs with binlog_optimize_thread_scheduling=OFF, so that the moment a logged change becomes visible is unknown: remove that option",
         );
     }
     let logs_all = is_on(updates);
@@ -60,14 +61,14 @@ pub async fn check(helper: &mut TextConnection, semi_sync: bool) -> Result<Found
             "this node of a Galera cluster does not log what other nodes write: set log_slave_updates=ON in the [mariadbd] section of its configuration and restart it",
         );
     }
-    if !logs_all && status(helper, "Slaves_running").await?.is_some_and(|running| running != "0") {
+    if !logs_all && status(queries, "Slaves_running").await?.is_some_and(|running| running != "0") {
         return wrong(
             "MariaDB is a replica and does not log what it receives: set log_slave_updates=ON in the [mariadbd] section of its configuration and restart it",
         );
     }
     if semi_sync && !is_on(semi) {
         return wrong(
-            "semi-synchronous mode is wanted and MariaDB's rpl_semi_sync_master_enabled is OFF: set rpl_semi_sync_master_enabled=ON in the [mariadbd] section of its configuration, and run SET GLOBAL rpl_semi_sync_master_enabled = ON",
+            "semi-synchronous mode is configured and MariaDB's rpl_semi_sync_master_enabled is OFF: set rpl_semi_sync_master_enabled=ON in the [mariadbd] section of its configuration, and run SET GLOBAL rpl_semi_sync_master_enabled = ON",
         );
     }
     if semi_sync && wait_point != "AFTER_COMMIT" {
@@ -75,30 +76,30 @@ pub async fn check(helper: &mut TextConnection, semi_sync: bool) -> Result<Found
             "semi-synchronous mode needs the server to wait when a change is visible: set rpl_semi_sync_master_wait_point=AFTER_COMMIT in the [mariadbd] section of its configuration, and run SET GLOBAL rpl_semi_sync_master_wait_point = AFTER_COMMIT",
         );
     }
-    check_log(helper, user).await?;
-    let uptime = status(helper, "Uptime").await?.and_then(|text| text.parse().ok()).unwrap_or(0);
-    Ok(Found { server_id: server_id.parse().unwrap_or(0), uptime, is_durable: sync == "1", checksum })
+    check_log(queries, user).await?;
+    let uptime = status(queries, "Uptime").await?.and_then(|text| text.parse().ok()).unwrap_or(0);
+    Ok(ServerSettings { server_id: server_id.parse().unwrap_or(0), uptime, is_durable: sync == "1", checksum })
 }
 
-/// Whether the log leaves databases out, and whether we may ask.
-async fn check_log(helper: &mut TextConnection, user: &str) -> Result<()> {
-    let rows = helper.rows("SHOW MASTER STATUS").await.map_err(|failure| explain(failure, user))?;
+/// Fails with 72 if the log omits databases, or if the user may not read its state.
+async fn check_log(queries: &mut TextConnection, user: &str) -> Result<()> {
+    let rows = queries.rows("SHOW MASTER STATUS").await.map_err(|failure| explain(failure, user))?;
     let text = |at: usize| rows.first().and_then(|row| row.get(at).cloned().flatten()).unwrap_or_default();
     let (only, but) = (text(2), text(3));
     if !only.is_empty() || !but.is_empty() {
         return wrong(format!(
-            "MariaDB's binary log leaves databases out (binlog_do_db='{only}', binlog_ignore_db='{but}'): remove these options from its configuration and restart it"
+            "MariaDB's binary log omits databases (binlog_do_db='{only}', binlog_ignore_db='{but}'): remove these options from its configuration and restart it"
         ));
     }
     Ok(())
 }
 
-/// Puts missing rights in words.
+/// Returns a failure for missing privileges that says which to grant; other failures as they are.
 pub fn explain(failure: Failure, user: &str) -> Failure {
     match failure {
         Failure::Sql { code: server_error::PRIVILEGE_MISSING | server_error::ACCESS_DENIED, message } => {
             settings(format!(
-                "MariaDB user {} has no right to follow the binary log ({message}): run GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO {}",
+                "MariaDB user {} has no privilege to follow the binary log ({message}): run GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO {}",
                 account(user),
                 account(user)
             ))
@@ -107,15 +108,15 @@ pub fn explain(failure: Failure, user: &str) -> Failure {
     }
 }
 
-/// `joe@%` as GRANT takes it.
+/// Returns `joe@%` as GRANT takes it.
 fn account(user: &str) -> String {
     let (name, host) = user.rsplit_once('@').unwrap_or((user, "%"));
     format!("'{name}'@'{host}'")
 }
 
-/// A status variable; `None` if the server has none of this name.
-pub async fn status(helper: &mut TextConnection, name: &str) -> Result<Option<String>> {
-    let rows = helper.rows(&format!("SHOW GLOBAL STATUS LIKE '{name}'")).await?;
+/// Returns a status variable; `None` if the server has none of this name.
+pub async fn status(queries: &mut TextConnection, name: &str) -> Result<Option<String>> {
+    let rows = queries.rows(&format!("SHOW GLOBAL STATUS LIKE '{name}'")).await?;
     Ok(rows.first().and_then(|row| row.get(1).cloned().flatten()))
 }
 

@@ -1,13 +1,14 @@
-//! Following from a position onwards, until something breaks.
+//! Follows the stream from a position on, until a failure.
 
 use crate::changes::Transaction;
-use crate::follower::{FollowOptions, Receiver};
+use crate::event_groups::{FedEvent, Group, Groups};
 use crate::freshness::{Freshness, State};
-use crate::groups::{Fed, Group, Groups};
 use crate::log_position::log_end;
-use crate::reach::{Diverged, Reach};
+use crate::options::FollowOptions;
+use crate::receiver::Receiver;
 use crate::requirements::{self, status};
-use crate::source::{Arrived, Ended, Request, Source};
+use crate::source::{ReceivedEvent, Request, Source, StreamEnd};
+use crate::stream_position::{Diverged, StreamPosition};
 use crate::tables::Tables;
 use crate::visibility::{Verdict, Visibility};
 use mariadb_client::{Failure, Result, ServerUrl, TextConnection};
@@ -15,50 +16,51 @@ use mariadb_wire::binlog::{Checksum, Event, Gtid, kind};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Groups that wait to be handed on take no more than this, but for a single large one.
+/// Limit on the bytes of groups that wait for delivery, except for a single larger one.
 const PENDING_BYTES_MAX: usize = 64 << 20;
 
-/// What could not be proved visible is handed on a second time after so long.
-const AGAIN: Duration = Duration::from_secs(1);
+/// Transactions that were not proved visible are delivered a second time after this long.
+const REDELIVER_AFTER: Duration = Duration::from_secs(1);
 
+/// A session of following, from connecting to a failure.
 pub struct Session<'a> {
-    helper: TextConnection,
+    queries: TextConnection,
     source: Source,
     groups: Groups,
     tables: Tables,
     visibility: Visibility,
-    /// In the log's order.
+    /// Groups not delivered yet, in the log's order.
     pending: VecDeque<Group>,
-    again: VecDeque<(Instant, Vec<Transaction>)>,
-    reach: &'a mut Reach,
-    next_question: Instant,
-    /// What was committed before this session began has been handed on.
+    unproved: VecDeque<(Instant, Vec<Transaction>)>,
+    position_reached: &'a mut StreamPosition,
+    next_position_check: Instant,
+    /// Everything committed before this session began has been delivered.
     caught_up: bool,
     freshness: &'a Freshness,
     receiver: &'a mut dyn Receiver,
     options: &'a FollowOptions,
 }
 
-/// Where a session writes what it learns.
+/// The follower's state that a session updates.
 pub struct Shared<'a> {
-    pub reach: &'a mut Reach,
+    pub position_reached: &'a mut StreamPosition,
     pub freshness: &'a Freshness,
     pub receiver: &'a mut dyn Receiver,
     pub options: &'a FollowOptions,
 }
 
-/// Opens the stream at where `shared.reach` is.
+/// Opens the stream at the position of `shared.position_reached`.
 pub async fn open<'a>(
     target: &ServerUrl,
-    helper: TextConnection,
+    queries: TextConnection,
     server_id: u32,
     checksum: Checksum,
     shared: Shared<'a>,
-) -> Result<Session<'a>, Ended> {
-    let Shared { reach, freshness, receiver, options } = shared;
+) -> Result<Session<'a>, StreamEnd> {
+    let Shared { position_reached, freshness, receiver, options } = shared;
     let request = Request {
         server_id,
-        position: &reach.text(),
+        position: &position_reached.text(),
         heartbeat: options.heartbeat,
         checksum,
         semi_sync: options.semi_sync,
@@ -66,15 +68,15 @@ pub async fn open<'a>(
     let source = Source::open(target, &request, options.connect_timeout).await;
     let source = source.map_err(|failure| requirements::explain(failure, &target.user))?;
     Ok(Session {
-        helper,
+        queries,
         source,
         groups: Groups::new(checksum, options.transaction_bytes_max),
         tables: Tables::default(),
         visibility: Visibility::default(),
         pending: VecDeque::new(),
-        again: VecDeque::new(),
-        reach,
-        next_question: Instant::now(),
+        unproved: VecDeque::new(),
+        position_reached,
+        next_position_check: Instant::now(),
         caught_up: false,
         freshness,
         receiver,
@@ -83,8 +85,8 @@ pub async fn open<'a>(
 }
 
 impl Session<'_> {
-    /// Goes on until something breaks.
-    pub async fn follow(&mut self) -> Ended {
+    /// Follows until a failure.
+    pub async fn follow(&mut self) -> StreamEnd {
         loop {
             if let Err(ended) = self.round().await {
                 return ended;
@@ -92,41 +94,41 @@ impl Session<'_> {
         }
     }
 
-    /// Whether something was handed on of which it is not sure that readers saw it, and has not been since.
-    pub fn owes(&self) -> bool {
-        !self.again.is_empty()
+    /// Returns whether delivered transactions are not proved visible and must be delivered again.
+    pub fn has_unproved(&self) -> bool {
+        !self.unproved.is_empty()
     }
 
-    async fn round(&mut self) -> Result<(), Ended> {
-        let has_room = self.take_in().await?;
+    async fn round(&mut self) -> Result<(), StreamEnd> {
+        let has_room = self.read_events().await?;
         let mut wake = None;
         if !self.pending.is_empty() {
-            match self.visibility.judge(&self.pending, &mut self.helper).await? {
-                Verdict::Visible(count) => self.hand_on(count, true).await?,
-                Verdict::Likely(count) => self.hand_on(count, false).await?,
+            match self.visibility.judge(&self.pending, &mut self.queries).await? {
+                Verdict::Visible(count) => self.deliver(count, true).await?,
+                Verdict::Likely(count) => self.deliver(count, false).await?,
                 Verdict::NotYet(pause) => wake = Some(Instant::now() + pause),
             }
         }
-        self.hand_on_again();
-        self.ask_where().await?;
+        self.redeliver();
+        self.check_position().await?;
         if wake.is_none() && !self.pending.is_empty() {
             return Ok(());
         }
-        let mut wake = wake.map_or(self.next_question, |wake| wake.min(self.next_question));
-        if let Some((due, _)) = self.again.front() {
+        let mut wake = wake.map_or(self.next_position_check, |wake| wake.min(self.next_position_check));
+        if let Some((due, _)) = self.unproved.front() {
             wake = wake.min(*due);
         }
         if has_room {
             self.source.wait_until(wake).await?;
         } else {
             tokio::time::sleep_until(wake.into()).await;
-            self.source.excuse();
+            self.source.reset_silence();
         }
         Ok(())
     }
 
-    /// Reads the events that are here. `false`: there are more, for which there is no room yet.
-    async fn take_in(&mut self) -> Result<bool, Ended> {
+    /// Reads the buffered events; returns false if there are more than fit.
+    async fn read_events(&mut self) -> Result<bool, StreamEnd> {
         let mut bytes: usize = self.pending.iter().map(|group| group.bytes).sum();
         while bytes < PENDING_BYTES_MAX {
             let Some(arrived) = self.source.next_ready()? else { return Ok(true) };
@@ -137,122 +139,123 @@ impl Session<'_> {
         Ok(false)
     }
 
-    async fn feed(&mut self, arrived: &Arrived) -> Result<(), Ended> {
+    async fn feed(&mut self, arrived: &ReceivedEvent) -> Result<(), StreamEnd> {
         let event = Event::decode(self.source.event(arrived), self.groups.format().checksum).map_err(Failure::from)?;
         if event.header.kind == kind::HEARTBEAT && self.pending.is_empty() {
-            self.reach.at_end().map_err(|Diverged| another_log())?;
+            self.position_reached.at_end().map_err(|Diverged| another_log())?;
         }
-        match self.groups.feed(&event, arrived.wants_answer)? {
-            Fed::Nothing => {}
-            Fed::Unknown(map) => {
-                let facts = self.tables.facts(&map, &mut self.helper).await?;
-                self.groups.know(map, facts);
-                self.source.excuse();
+        match self.groups.feed(&event, arrived.wants_acknowledgement)? {
+            FedEvent::Nothing => {}
+            FedEvent::UnknownTable(map) => {
+                let facts = self.tables.facts(&map, &mut self.queries).await?;
+                self.groups.add_table(map, facts);
+                self.source.reset_silence();
             }
-            Fed::Group(group) => self.pending.push_back(group),
-            Fed::Definition(group) => {
-                self.tables.forget();
+            FedEvent::Group(group) => self.pending.push_back(group),
+            FedEvent::Definition(group) => {
+                self.tables.invalidate();
                 self.pending.push_back(group);
             }
         }
         Ok(())
     }
 
-    /// Hands the first `count` groups on, and lets writers go on that wait for it.
-    async fn hand_on(&mut self, count: usize, is_visible: bool) -> Result<()> {
+    /// Delivers the first `count` groups, and releases writers that wait for that.
+    async fn deliver(&mut self, count: usize, is_visible: bool) -> Result<()> {
         let groups: Vec<Group> = self.pending.drain(..count).collect();
-        let answer = groups.iter().rfind(|group| group.wants_answer).map(|group| group.place.clone());
+        let answer = groups.iter().rfind(|group| group.wants_acknowledgement).map(|group| group.offset.clone());
         let transactions: Vec<Transaction> = groups.into_iter().map(|group| group.transaction).collect();
         self.receiver.changes(&transactions);
-        self.source.excuse();
+        self.source.reset_silence();
         for gtid in transactions.iter().filter_map(|transaction| transaction.gtid) {
-            self.reach.handed_on(gtid);
+            self.position_reached.delivered(gtid);
         }
         if !is_visible {
-            self.again.push_back((Instant::now() + AGAIN, transactions));
+            self.unproved.push_back((Instant::now() + REDELIVER_AFTER, transactions));
         }
         if let Some(place) = answer {
             self.source.acknowledge(&place.file, u64::from(place.end)).await?;
         }
-        self.tell_reached();
-        self.note_reached();
+        self.report_position();
+        self.update_freshness();
         Ok(())
     }
 
-    fn hand_on_again(&mut self) {
-        while self.again.front().is_some_and(|(due, _)| *due <= Instant::now()) {
-            let Some((_, transactions)) = self.again.pop_front() else { break };
+    fn redeliver(&mut self) {
+        while self.unproved.front().is_some_and(|(due, _)| *due <= Instant::now()) {
+            let Some((_, transactions)) = self.unproved.pop_front() else { break };
             self.receiver.changes(&transactions);
-            self.tell_reached();
+            self.report_position();
         }
-        self.note_reached();
+        self.update_freshness();
     }
 
-    /// Tells how far everything has been handed on for sure.
-    fn tell_reached(&mut self) {
-        if self.again.is_empty() {
-            self.receiver.reached(&self.reach.position());
+    /// Reports the position up to which every delivery was proved visible.
+    fn report_position(&mut self) {
+        if self.unproved.is_empty() {
+            self.receiver.advanced(&self.position_reached.position());
         }
     }
 
-    /// Asks where the server is, once in a heartbeat's time. That also tells whether it is there.
-    async fn ask_where(&mut self) -> Result<(), Ended> {
+    /// Reads the server's position once per heartbeat, which also shows that it is alive.
+    async fn check_position(&mut self) -> Result<(), StreamEnd> {
         let now = Instant::now();
-        if now < self.next_question {
+        if now < self.next_position_check {
             return Ok(());
         }
-        self.next_question = now + self.options.heartbeat;
-        if self.reach.ask(now).is_some() {
-            // The server is asked nevertheless: that it answers is worth knowing.
-            self.helper.rows("SELECT 1").await?;
-            self.tell_if_late();
+        self.next_position_check = now + self.options.heartbeat;
+        if self.position_reached.start_goal(now).is_some() {
+            // A query nevertheless, to see that the server answers.
+            self.queries.rows("SELECT 1").await?;
+            self.report_if_late();
             return Ok(());
         }
-        let position: Vec<Gtid> = log_end(&mut self.helper).await?;
-        self.reach.answer(&position).map_err(|Diverged| another_log())?;
+        let position: Vec<Gtid> = log_end(&mut self.queries).await?;
+        self.position_reached.set_goal(&position).map_err(|Diverged| another_log())?;
         let strict = self.options.semi_sync && self.is_strict().await?;
-        self.note_reached();
-        if !self.tell_if_late() && self.caught_up {
-            self.tell(State::Following { strict });
+        self.update_freshness();
+        if !self.report_if_late() && self.caught_up {
+            self.report(State::Following { strict });
         }
         Ok(())
     }
 
-    /// Whether the server waits for our answers, and for ours alone: it is content with any replica's.
+    /// Returns whether the server waits for this replica's acknowledgement: it is satisfied with any
+    /// replica's, so this must be the only one.
     async fn is_strict(&mut self) -> Result<bool> {
-        let is_on = status(&mut self.helper, "Rpl_semi_sync_master_status").await?.is_some_and(|value| value == "ON");
-        let clients = status(&mut self.helper, "Rpl_semi_sync_master_clients").await?;
+        let is_on = status(&mut self.queries, "Rpl_semi_sync_master_status").await?.is_some_and(|value| value == "ON");
+        let clients = status(&mut self.queries, "Rpl_semi_sync_master_clients").await?;
         Ok(is_on && clients.is_some_and(|count| count == "1"))
     }
 
-    /// What is yet to be handed on again has not been handed on for sure.
-    fn note_reached(&mut self) {
-        if self.again.is_empty()
-            && let Some(moment) = self.reach.reached()
+    /// Advances the freshness if the goal was reached, unless a delivery is unproved.
+    fn update_freshness(&mut self) {
+        if self.unproved.is_empty()
+            && let Some(moment) = self.position_reached.take_reached()
         {
             self.freshness.advance(moment);
             self.caught_up = true;
         }
     }
 
-    /// Says that changes come too late, if they do.
-    fn tell_if_late(&mut self) -> bool {
+    /// Reports the stream as cut if changes arrive too late; returns whether they do.
+    fn report_if_late(&mut self) -> bool {
         let behind = self.freshness.behind().unwrap_or_default();
         let is_late = behind > self.options.behind_max;
         if is_late && matches!(self.freshness.state(), State::Following { .. }) {
             let why = format!("changes in MariaDB arrive more than {} ms late", self.options.behind_max.as_millis());
-            self.tell(State::Cut { since: Instant::now(), why });
+            self.report(State::Cut { since: Instant::now(), why });
         }
         is_late
     }
 
-    fn tell(&mut self, state: State) {
+    fn report(&mut self, state: State) {
         if self.freshness.set_state(state.clone()) {
             self.receiver.state(&state);
         }
     }
 }
 
-fn another_log() -> Ended {
-    Ended::Lost("the log that it writes now is another one (RESET MASTER?)".into())
+fn another_log() -> StreamEnd {
+    StreamEnd::PositionLost("it writes another log now (RESET MASTER?)".into())
 }

@@ -1,4 +1,4 @@
-//! The stream: a connection that has become a replica's.
+//! The stream of events: a connection registered as a replica.
 
 use mariadb_client::{Failure, Protocol, Result, ServerUrl, establish_protocol, server_error};
 use mariadb_wire::binlog::Checksum;
@@ -6,50 +6,53 @@ use mariadb_wire::binlog::packet::{self, Dump};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+/// A connection that receives the binary log.
 pub struct Source {
     connection: Protocol,
     semi_sync: bool,
-    /// When anything came in, and how long nothing may come in.
-    heard: Instant,
+    /// When data last arrived, and how long none may arrive.
+    last_received: Instant,
     silence_max: Duration,
 }
 
-/// An event where it lies, for [`Source::event`].
-pub struct Arrived {
+/// The position of a received event in the buffer, for [`Source::event`].
+pub struct ReceivedEvent {
     range: Range<usize>,
-    pub wants_answer: bool,
+    pub wants_acknowledgement: bool,
 }
 
 /// Why a stream ended.
-pub enum Ended {
-    /// The server does not have the position any more.
-    Lost(String),
+pub enum StreamEnd {
+    /// The server no longer has the position.
+    PositionLost(String),
     Failed(Failure),
 }
 
-impl From<Failure> for Ended {
-    fn from(failure: Failure) -> Ended {
+impl From<Failure> for StreamEnd {
+    fn from(failure: Failure) -> StreamEnd {
         match failure {
-            Failure::Sql { code: server_error::BINLOG_READ, message } => Ended::Lost(message),
-            other => Ended::Failed(other),
+            Failure::Sql { code: server_error::BINLOG_READ, message } => StreamEnd::PositionLost(message),
+            other => StreamEnd::Failed(other),
         }
     }
 }
 
+/// A request for the stream from a position on.
 pub struct Request<'a> {
     pub server_id: u32,
-    /// GTIDs with commas between them.
+    /// GTIDs, separated by commas.
     pub position: &'a str,
     pub heartbeat: Duration,
-    /// What events end with until a file says otherwise.
+    /// The checksum of events until a file header states another.
     pub checksum: Checksum,
     pub semi_sync: bool,
 }
 
 impl Source {
+    /// Connects, registers as a replica and requests the stream.
     pub async fn open(target: &ServerUrl, request: &Request<'_>, connect_timeout: Duration) -> Result<Source> {
         let (mut connection, _) = establish_protocol(target, connect_timeout).await?;
-        // The position is digits, dashes and commas: it was read as GTIDs and written by us.
+        // The position consists of digits, dashes and commas: it was formatted from parsed GTIDs.
         connection.queue_query(&format!(
             "SET @mariadb_slave_capability = 4, @master_binlog_checksum = '{}', \
              @master_heartbeat_period = {}, @slave_connect_state = '{}', @slave_gtid_strict_mode = 1, \
@@ -65,49 +68,51 @@ impl Source {
         connection.queue_packet(|out| packet::dump(request.server_id, out));
         connection.flush().await?;
         let silence_max = request.heartbeat * 2 + Duration::from_millis(250);
-        Ok(Source { connection, semi_sync: request.semi_sync, heard: Instant::now(), silence_max })
+        Ok(Source { connection, semi_sync: request.semi_sync, last_received: Instant::now(), silence_max })
     }
 
-    /// The next event that is here.
-    pub fn next_ready(&mut self) -> Result<Option<Arrived>, Ended> {
+    /// Returns the next buffered event.
+    pub fn next_ready(&mut self) -> Result<Option<ReceivedEvent>, StreamEnd> {
         let Some(range) = self.connection.next_payload()? else { return Ok(None) };
         match Dump::decode(self.connection.payload(range.clone()), self.semi_sync).map_err(Failure::from)? {
-            Dump::Event { event, wants_answer } => {
+            Dump::Event { event, wants_answer: wants_acknowledgement } => {
                 let start = range.end - event.len();
-                Ok(Some(Arrived { range: start..range.end, wants_answer }))
+                Ok(Some(ReceivedEvent { range: start..range.end, wants_acknowledgement }))
             }
             Dump::Err(error) => Err(Failure::from_packet(&error).into()),
             Dump::End => Err(Failure::Lost("MariaDB ended the stream of its binary log".into()).into()),
         }
     }
 
-    pub fn event(&self, arrived: &Arrived) -> &[u8] {
+    /// Returns the bytes of a received event.
+    pub fn event(&self, arrived: &ReceivedEvent) -> &[u8] {
         self.connection.payload(arrived.range.clone())
     }
 
-    /// Waits for bytes until `moment`. Errors: nothing has come for longer than heartbeats take.
+    /// Waits for data until `moment`. Fails if none has arrived for longer than heartbeats take.
     pub async fn wait_until(&mut self, moment: Instant) -> Result<()> {
-        let silent = self.heard + self.silence_max;
+        let silent = self.last_received + self.silence_max;
         match tokio::time::timeout_at(moment.min(silent).into(), self.connection.fill()).await {
             Ok(outcome) => {
                 outcome?;
-                self.heard = Instant::now();
+                self.last_received = Instant::now();
                 Ok(())
             }
             Err(_) if Instant::now() >= silent => Err(Failure::Lost(format!(
-                "MariaDB has sent neither changes nor heartbeats for {} ms",
+                "MariaDB sent neither changes nor heartbeats for {} ms",
                 self.silence_max.as_millis()
             ))),
             Err(_) => Ok(()),
         }
     }
 
-    /// Time was spent elsewhere: what has come meanwhile is still to be read, so that silence is counted from now.
-    pub fn excuse(&mut self) {
-        self.heard = Instant::now();
+    /// Counts silence from now. To be called after time was spent elsewhere, since data received
+    /// meanwhile was not read.
+    pub fn reset_silence(&mut self) {
+        self.last_received = Instant::now();
     }
 
-    /// Lets writers return that wait for this position.
+    /// Acknowledges this position, which releases writers that wait for it.
     pub async fn acknowledge(&mut self, file: &[u8], end: u64) -> Result<()> {
         self.connection.queue_packet(|out| packet::acknowledge(file, end, out));
         self.connection.flush().await

@@ -1,4 +1,5 @@
-//! What has to be known of a table to read its rows: where the document and the primary key are, and which tables change with it.
+//! TableFacts about a table that its row events need: the positions of the document and the primary key,
+//! and the tables that change with it.
 
 use crate::changes::TableName;
 use mariadb_client::{Failure, Result, TextConnection, TextValues, quote};
@@ -9,17 +10,19 @@ use std::sync::Arc;
 /// The column that holds a collection's documents.
 const DOC: &str = "doc";
 
+/// TableFacts about a table.
 #[derive(Debug)]
-pub struct Facts {
+pub struct TableFacts {
     pub name: Arc<TableName>,
-    /// `None` when the table is not as it was when its rows were logged, or is gone.
+    /// `None` if the table has changed since its rows were logged, or was dropped.
     pub columns: Option<Columns>,
-    /// Tables whose rows the engine changes or deletes along with this one's, by foreign keys, without logging that.
+    /// Tables whose rows the engine changes by foreign keys of this one, without logging that.
     pub dependents: Vec<Arc<TableName>>,
-    /// Of a MERGE table, the tables that have its rows.
+    /// The underlying tables of a MERGE table.
     pub merged: Vec<Arc<TableName>>,
 }
 
+/// The columns that matter of a row.
 #[derive(Debug)]
 pub struct Columns {
     pub doc: Option<usize>,
@@ -27,6 +30,7 @@ pub struct Columns {
     pub key: Vec<KeyColumn>,
 }
 
+/// A column of the primary key.
 #[derive(Debug)]
 pub struct KeyColumn {
     pub index: usize,
@@ -34,10 +38,10 @@ pub struct KeyColumn {
     pub unsigned: bool,
 }
 
-/// Looks tables up; remembers what all of them share.
+/// Looks up tables; caches the foreign keys that cascade.
 #[derive(Default)]
 pub struct Tables {
-    /// From a table to one whose rows follow it. `None`: not known, or no longer.
+    /// Pairs of a table and one whose rows it changes. `None` if unknown.
     cascades: Option<Vec<(TableName, TableName)>>,
 }
 
@@ -47,7 +51,7 @@ const COLUMNS: &str = "SELECT COLUMN_NAME, COLUMN_TYPE FROM information_schema.C
 const PRIMARY_KEY: &str = "SELECT COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? \
      AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX";
 
-/// Cheap, but needs the right PROCESS: the lower four bits are what happens to rows that refer to one.
+/// Cheap, but needs the privilege PROCESS: the lower four bits say whether a foreign key cascades.
 const ANY_CASCADE: &str = "SELECT COUNT(*) FROM information_schema.INNODB_SYS_FOREIGN WHERE TYPE & 15";
 
 const CASCADES: &str = "SELECT UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME, CONSTRAINT_SCHEMA, TABLE_NAME \
@@ -55,26 +59,27 @@ const CASCADES: &str = "SELECT UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME, 
      WHERE UPDATE_RULE NOT IN ('RESTRICT', 'NO ACTION') OR DELETE_RULE NOT IN ('RESTRICT', 'NO ACTION')";
 
 impl Tables {
-    /// A definition has changed.
-    pub fn forget(&mut self) {
+    /// Invalidates the cached foreign keys, after a change of a definition.
+    pub fn invalidate(&mut self) {
         self.cascades = None;
     }
 
-    pub async fn facts(&mut self, map: &TableMap, helper: &mut TextConnection) -> Result<Facts> {
+    /// Looks up the facts about a table.
+    pub async fn facts(&mut self, map: &TableMap, queries: &mut TextConnection) -> Result<TableFacts> {
         let name = TableName::new(&map.database, &map.table);
         let columns = match &map.names {
             Some(names) => Some(from_event(map, names)),
-            None => from_schema(map, helper).await?,
+            None => from_schema(map, queries).await?,
         };
-        let dependents = self.dependents(&name, helper).await?;
-        let merged = merged(&name, helper).await?;
-        Ok(Facts { name, columns, dependents, merged })
+        let dependents = self.dependents(&name, queries).await?;
+        let merged = merged(&name, queries).await?;
+        Ok(TableFacts { name, columns, dependents, merged })
     }
 
-    /// Tables that change with this one, directly or by others.
-    async fn dependents(&mut self, name: &TableName, helper: &mut TextConnection) -> Result<Vec<Arc<TableName>>> {
+    /// Returns the tables that change with this one, directly or through others.
+    async fn dependents(&mut self, name: &TableName, queries: &mut TextConnection) -> Result<Vec<Arc<TableName>>> {
         if self.cascades.is_none() {
-            self.cascades = Some(cascades(helper).await?);
+            self.cascades = Some(cascades(queries).await?);
         }
         let edges = self.cascades.as_deref().unwrap_or_default();
         let mut found: Vec<Arc<TableName>> = Vec::new();
@@ -87,7 +92,7 @@ impl Tables {
                 }
             }
         }
-        // A table may refer to itself.
+        // A table may reference itself.
         if edges.iter().any(|(from, to)| from == to && from == name) {
             found.push(Arc::new(name.clone()));
         }
@@ -98,14 +103,14 @@ impl Tables {
 const IS_MERGE: &str = "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? \
      AND ENGINE = 'MRG_MyISAM'";
 
-/// The tables under a MERGE table, as its CREATE TABLE has them behind `UNION=`.
-async fn merged(name: &TableName, helper: &mut TextConnection) -> Result<Vec<Arc<TableName>>> {
+/// Returns the underlying tables of a MERGE table, as its CREATE TABLE lists them in `UNION=`.
+async fn merged(name: &TableName, queries: &mut TextConnection) -> Result<Vec<Arc<TableName>>> {
     let params = [Param::Text(name.database.as_bytes()), Param::Text(name.table.as_bytes())];
-    if helper.look_up(&IS_MERGE.into(), &params, 1).await?.is_empty() {
+    if queries.look_up(&IS_MERGE.into(), &params, 1).await?.is_empty() {
         return Ok(Vec::new());
     }
     let question = format!("SHOW CREATE TABLE {}.{}", quote(&name.database), quote(&name.table));
-    let created = match helper.rows(&question).await {
+    let created = match queries.rows(&question).await {
         Ok(rows) => rows.into_iter().flatten().nth(1).flatten().unwrap_or_default(),
         Err(Failure::Sql { .. }) => String::new(),
         Err(failure) => return Err(failure),
@@ -125,8 +130,8 @@ fn union(created: &str, database: &str) -> Vec<Arc<TableName>> {
         .collect()
 }
 
-async fn cascades(helper: &mut TextConnection) -> Result<Vec<(TableName, TableName)>> {
-    match helper.slow_rows(ANY_CASCADE).await {
+async fn cascades(queries: &mut TextConnection) -> Result<Vec<(TableName, TableName)>> {
+    match queries.slow_rows(ANY_CASCADE).await {
         Ok(rows) if first(&rows) == Some("0") => return Ok(Vec::new()),
         Ok(_) | Err(Failure::Sql { .. }) => {}
         Err(failure) => return Err(failure),
@@ -135,7 +140,7 @@ async fn cascades(helper: &mut TextConnection) -> Result<Vec<(TableName, TableNa
         database: database.as_deref().unwrap_or_default().into(),
         table: table.as_deref().unwrap_or_default().into(),
     };
-    let rows = helper.slow_rows(CASCADES).await?;
+    let rows = queries.slow_rows(CASCADES).await?;
     Ok(rows
         .iter()
         .filter_map(|row| match row.as_slice() {
@@ -145,7 +150,7 @@ async fn cascades(helper: &mut TextConnection) -> Result<Vec<(TableName, TableNa
         .collect())
 }
 
-/// `binlog_row_metadata` is FULL: the log says all of it.
+/// Reads the columns from a table map; `binlog_row_metadata` is FULL.
 fn from_event(map: &TableMap, names: &[String]) -> Columns {
     let unsigned = |index: usize| map.unsigned.as_ref().is_some_and(|signs| signs.get(index) == Some(&true));
     let key = |index: &usize| KeyColumn {
@@ -156,16 +161,16 @@ fn from_event(map: &TableMap, names: &[String]) -> Columns {
     Columns { doc: names.iter().position(|name| name == DOC), key: map.primary_key.iter().map(key).collect() }
 }
 
-/// The log numbers columns; the names are those of today. A definition that has changed in between is further down in the log, and then the whole
-/// table counts as changed.
-async fn from_schema(map: &TableMap, helper: &mut TextConnection) -> Result<Option<Columns>> {
+/// Reads the columns from the schema: the log only numbers them. If the definition has changed since,
+/// that change follows in the log, and the whole table counts as changed then.
+async fn from_schema(map: &TableMap, queries: &mut TextConnection) -> Result<Option<Columns>> {
     let params = [Param::Text(map.database.as_bytes()), Param::Text(map.table.as_bytes())];
-    let columns = helper.look_up(&COLUMNS.into(), &params, 2).await?;
+    let columns = queries.look_up(&COLUMNS.into(), &params, 2).await?;
     if columns.len() != map.columns.len() {
         return Ok(None);
     }
     let position = |name: &str| columns.iter().position(|row| matches!(row.first(), Some(Some(it)) if it == name));
-    let key = helper.look_up(&PRIMARY_KEY.into(), &params, 1).await?;
+    let key = queries.look_up(&PRIMARY_KEY.into(), &params, 1).await?;
     let key = key.iter().map(|row| {
         let name = row.first()?.clone()?;
         let index = position(&name)?;
@@ -184,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_merge_table_names_the_tables_under_it() {
+    fn the_definition_of_a_merge_table_lists_its_tables() {
         let created = "CREATE TABLE `m` (\n  `a` int\n) ENGINE=MRG_MyISAM INSERT_METHOD=LAST UNION=(`t`,`e`.`u`)";
         assert_eq!(union(created, "d"), [TableName::new("d", "t"), TableName::new("e", "u")]);
         assert!(union("CREATE TABLE `m` (\n  `a` int\n) ENGINE=MRG_MyISAM", "d").is_empty());

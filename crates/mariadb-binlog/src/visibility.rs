@@ -1,174 +1,180 @@
-//! Waiting until readers see what the log has.
+//! Waits until readers see the transactions of the log.
 //!
-//! A transaction is in the log, and on its way to us, before the engine has committed it: whoever reads at that moment still gets the old rows, and a
-//! cache would keep them. Two facts about the server (10.6 to 11.x) tell when it is over:
+//! A transaction is in the log, and sent to replicas, before the engine has committed it. A reader at
+//! that moment still gets the old rows, and a cache would keep them. Two facts about the server (10.6
+//! to 11.x) show when the transaction is visible:
 //!
 //! - A leader commits a group of transactions in the engine in the order of the log, all under one lock
 //!   (`LOCK_commit_ordered`), which it takes before the next leader can. Under the same lock it sets the
-//!   status variable `Binlog_snapshot_position`, and reading that takes the lock. So when the position is the end of a
-//!   transaction, this and all before it are visible.
-//! - InnoDB gives up a transaction's locks after it has become visible. So a read that waits for locks proves as much.
+//!   status variable `Binlog_snapshot_position`, and reading that takes the lock. So if the position is
+//!   the end of a transaction, this one and all before it are visible.
+//! - InnoDB releases a transaction's locks after it has become visible. So a read that waits for locks
+//!   proves the same.
 //!
-//! The position is moved by other things too: a new file, notes about checkpoints, which wait for nobody. Hence a position counts only when
-//! it is exactly the end of a transaction that has come in. Where it is not (a new file and nothing since), and for XA
-//! COMMIT, which the engine does after its turn, the row is asked.
+//! Other events move the position too: a new file, checkpoint events, which wait for no commit. Hence a
+//! position counts only if it is exactly the end of a received transaction. If it is not (a new file
+//! and nothing since), and for XA COMMIT, which the engine executes out of turn, the row is read.
 
 use crate::changes::Key;
-use crate::groups::{Group, Place, Probe};
+use crate::event_groups::{Group, LogOffset, RowProbe};
 use mariadb_client::{Failure, Result, TextConnection, quote};
 use mariadb_wire::Param;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a position that proves nothing is asked for again before the row is.
-const VAGUE_MAX: Duration = Duration::from_millis(20);
+/// How long a position that proves nothing is read again before the row is read.
+const AMBIGUOUS_MAX: Duration = Duration::from_millis(20);
 
-/// How long to wait for a transaction that the log has and the engine has not: another replica may be waited for first.
+/// How long to wait for a transaction that is logged but not committed in the engine: the server may
+/// first wait for another replica.
 const LATE_MAX: Duration = Duration::from_secs(15);
 
-/// The last time of asking, and between.
+/// Bounds of the pause between two reads of the position.
 const PAUSE_MIN: Duration = Duration::from_micros(100);
 const PAUSE_MAX: Duration = Duration::from_millis(5);
 
 const SNAPSHOT: &str = "SELECT VARIABLE_VALUE FROM information_schema.SESSION_STATUS \
      WHERE VARIABLE_NAME IN ('Binlog_snapshot_file', 'Binlog_snapshot_position') ORDER BY VARIABLE_NAME";
 
-/// What can be said of the groups that wait.
+/// The visibility of the groups that wait for delivery.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// So many in front are visible to whoever starts reading now.
+    /// This many in front are visible to readers that start now.
     Visible(usize),
-    /// So many in front are likely to be, but nothing proves it: hand them on, and again later.
+    /// This many in front are likely visible, but unproved: deliver them now and once more later.
     Likely(usize),
-    /// None is yet; ask again after a pause.
+    /// None is visible yet; check again after a pause.
     NotYet(Duration),
 }
 
-/// Remembers since when the groups in front have been waiting, and positions that were ahead of what had come in.
+/// Tracks how long the groups in front have been waiting, and positions ahead of the received groups.
 #[derive(Default)]
 pub struct Visibility {
     waiting: Option<Wait>,
-    ahead: VecDeque<Place>,
+    ahead: VecDeque<LogOffset>,
 }
 
-/// Positions remembered.
+/// Positions kept.
 const AHEAD_MAX: usize = 16;
 
 #[derive(Clone, Copy)]
 struct Wait {
     since: Instant,
     /// Since when the position has proved nothing.
-    vague_since: Option<Instant>,
+    ambiguous_since: Option<Instant>,
     pause: Duration,
 }
 
-/// What the position says.
+/// What the server's position proves.
 #[derive(Debug, PartialEq, Eq)]
-enum Said {
+enum Proof {
     Visible(usize),
-    /// The engine has not come so far.
+    /// The engine has not committed the last group.
     Behind,
-    /// It may have come further, or only seem so.
-    Vague,
+    /// The engine may have committed it, or not.
+    Ambiguous,
 }
 
 impl Visibility {
-    /// `groups` is not empty.
-    pub async fn judge(&mut self, groups: &VecDeque<Group>, helper: &mut TextConnection) -> Result<Verdict> {
+    /// Returns how many of the groups are visible. `groups` must not be empty.
+    pub async fn judge(&mut self, groups: &VecDeque<Group>, queries: &mut TextConnection) -> Result<Verdict> {
         let now = Instant::now();
-        let mut wait = self.waiting.unwrap_or(Wait { since: now, vague_since: None, pause: PAUSE_MIN });
-        let said = match self.ahead.iter().filter_map(|place| end_of(place, groups)).max() {
-            Some(count) => Said::Visible(count),
+        let mut wait = self.waiting.unwrap_or(Wait { since: now, ambiguous_since: None, pause: PAUSE_MIN });
+        let proof = match self.ahead.iter().filter_map(|place| end_of(place, groups)).max() {
+            Some(count) => Proof::Visible(count),
             None => {
-                let snapshot = snapshot(helper).await?;
-                let said = said(&snapshot, groups);
-                if said == Said::Vague && !self.ahead.contains(&snapshot) {
+                let snapshot = snapshot(queries).await?;
+                let proof = prove(&snapshot, groups);
+                if proof == Proof::Ambiguous && !self.ahead.contains(&snapshot) {
                     self.ahead.push_back(snapshot);
                     self.ahead.drain(..self.ahead.len().saturating_sub(AHEAD_MAX));
                 }
-                said
+                proof
             }
         };
-        let verdict = match said {
-            Said::Visible(count) => visible(groups, count, helper).await?,
-            Said::Behind if wait.since.elapsed() < LATE_MAX => {
-                wait.vague_since = None;
+        let verdict = match proof {
+            Proof::Visible(count) => visible(groups, count, queries).await?,
+            Proof::Behind if wait.since.elapsed() < LATE_MAX => {
+                wait.ambiguous_since = None;
                 Verdict::NotYet(wait.pause)
             }
-            Said::Vague if wait.vague_since.get_or_insert(now).elapsed() < VAGUE_MAX => Verdict::NotYet(wait.pause),
-            Said::Behind | Said::Vague => by_row(groups, helper).await?,
+            Proof::Ambiguous if wait.ambiguous_since.get_or_insert(now).elapsed() < AMBIGUOUS_MAX => {
+                Verdict::NotYet(wait.pause)
+            }
+            Proof::Behind | Proof::Ambiguous => by_row(groups, queries).await?,
         };
         wait.pause = (wait.pause * 2).min(PAUSE_MAX);
         self.waiting = matches!(verdict, Verdict::NotYet(_)).then_some(wait);
         Ok(verdict)
     }
 
-    /// Waits until what is in the log now is visible, as far as that can be told without having seen it.
-    pub async fn settle(helper: &mut TextConnection) -> Result<()> {
-        let end = place(&helper.rows("SHOW MASTER STATUS").await?.into_iter().flatten().take(2).collect::<Vec<_>>());
+    /// Waits until the transactions now in the log are visible, as far as the position shows.
+    pub async fn wait_for_log_end(queries: &mut TextConnection) -> Result<()> {
+        let end =
+            parse_offset(&queries.rows("SHOW MASTER STATUS").await?.into_iter().flatten().take(2).collect::<Vec<_>>());
         let deadline = Instant::now() + LATE_MAX;
         loop {
-            let now = snapshot(helper).await?;
+            let now = snapshot(queries).await?;
             if now.file != end.file || now.end >= end.end || Instant::now() > deadline {
                 break;
             }
             tokio::time::sleep(PAUSE_MAX).await;
         }
-        tokio::time::sleep(VAGUE_MAX).await;
+        tokio::time::sleep(AMBIGUOUS_MAX).await;
         Ok(())
     }
 }
 
-/// How far the engine has come.
-async fn snapshot(helper: &mut TextConnection) -> Result<Place> {
-    Ok(place(&helper.rows(SNAPSHOT).await?.into_iter().flatten().collect::<Vec<_>>()))
+/// Reads the engine's position in the log.
+async fn snapshot(queries: &mut TextConnection) -> Result<LogOffset> {
+    Ok(parse_offset(&queries.rows(SNAPSHOT).await?.into_iter().flatten().collect::<Vec<_>>()))
 }
 
-/// From the names of a file and a position in it.
-fn place(texts: &[Option<String>]) -> Place {
+/// Parses a file name and an offset.
+fn parse_offset(texts: &[Option<String>]) -> LogOffset {
     let text = |at: usize| texts.get(at).and_then(Option::as_deref).unwrap_or_default();
-    Place { file: text(0).as_bytes().into(), end: text(1).parse::<u64>().unwrap_or(0) as u32 }
+    LogOffset { file: text(0).as_bytes().into(), end: text(1).parse::<u64>().unwrap_or(0) as u32 }
 }
 
-/// How many groups there are up to the one that ends at this place.
-fn end_of(place: &Place, groups: &VecDeque<Group>) -> Option<usize> {
-    groups.iter().rposition(|group| group.place == *place).map(|last| last + 1)
+/// Returns the number of groups up to the one that ends at this offset.
+fn end_of(offset: &LogOffset, groups: &VecDeque<Group>) -> Option<usize> {
+    groups.iter().rposition(|group| group.offset == *offset).map(|last| last + 1)
 }
 
-fn said(snapshot: &Place, groups: &VecDeque<Group>) -> Said {
+fn prove(snapshot: &LogOffset, groups: &VecDeque<Group>) -> Proof {
     if let Some(count) = end_of(snapshot, groups) {
-        return Said::Visible(count);
+        return Proof::Visible(count);
     }
     match groups.back() {
-        Some(last) if last.place.file == snapshot.file && snapshot.end < last.place.end => Said::Behind,
-        _ => Said::Vague,
+        Some(last) if last.offset.file == snapshot.file && snapshot.end < last.offset.end => Proof::Behind,
+        _ => Proof::Ambiguous,
     }
 }
 
-/// The first `count` are, unless the engine has not kept to the order.
-async fn visible(groups: &VecDeque<Group>, count: usize, helper: &mut TextConnection) -> Result<Verdict> {
+/// Returns that the first `count` groups are visible, after checking those committed out of order.
+async fn visible(groups: &VecDeque<Group>, count: usize, queries: &mut TextConnection) -> Result<Verdict> {
     for group in groups.iter().take(count).filter(|group| group.out_of_order) {
-        if !ask(group.probe.as_ref(), helper).await? {
+        if !is_row_visible(group.probe.as_ref(), queries).await? {
             return Ok(Verdict::Likely(count));
         }
     }
     Ok(Verdict::Visible(count))
 }
 
-/// The last group that has a row to ask for stands for those before it.
-async fn by_row(groups: &VecDeque<Group>, helper: &mut TextConnection) -> Result<Verdict> {
+/// Proves visibility by the last group that has a row to read.
+async fn by_row(groups: &VecDeque<Group>, queries: &mut TextConnection) -> Result<Verdict> {
     let in_order = |group: &Group| group.probe.is_some() && !group.out_of_order;
     let Some(last) = groups.iter().rposition(in_order) else { return Ok(Verdict::Likely(groups.len())) };
-    let is_visible = ask(groups.get(last).and_then(|group| group.probe.as_ref()), helper).await?;
-    // Those behind it have changed definitions or nothing; the next look is at them.
-    if is_visible { visible(groups, last + 1, helper).await } else { Ok(Verdict::Likely(last + 1)) }
+    let is_visible = is_row_visible(groups.get(last).and_then(|group| group.probe.as_ref()), queries).await?;
+    // The groups after it changed definitions or nothing; they are checked next.
+    if is_visible { visible(groups, last + 1, queries).await } else { Ok(Verdict::Likely(last + 1)) }
 }
 
-/// Reads a row that was changed, waiting for whoever holds it. `false`: it cannot be asked for, or is held for too long (perhaps by somebody
-/// who came later).
-async fn ask(probe: Option<&Probe>, helper: &mut TextConnection) -> Result<bool> {
-    let Some(Probe { table, key }) = probe else { return Ok(false) };
+/// Reads a changed row, waiting for its lock. Returns false if it cannot be read, or is locked for too
+/// long (perhaps by a later writer).
+async fn is_row_visible(probe: Option<&RowProbe>, queries: &mut TextConnection) -> Result<bool> {
+    let Some(RowProbe { table, key }) = probe else { return Ok(false) };
     let Some(columns) = &table.columns else { return Ok(false) };
     let Some(params) = key.iter().map(param).collect::<Option<Vec<_>>>() else { return Ok(false) };
     let conditions: Vec<String> = columns.key.iter().map(|column| format!("{} = ?", quote(&column.name))).collect();
@@ -179,15 +185,16 @@ async fn ask(probe: Option<&Probe>, helper: &mut TextConnection) -> Result<bool>
         conditions.join(" AND "),
     )
     .into();
-    match helper.run(&sql, &params).await {
+    match queries.run(&sql, &params).await {
         Ok(()) => Ok(true),
-        // The table is gone, or not for us to read, or the row is held.
+        // The table was dropped or is not readable, or the row stayed locked.
         Err(Failure::Sql { .. }) => Ok(false),
         Err(failure) => Err(failure),
     }
 }
 
-/// `None` for what would not be compared by the key's index, so that all rows would be locked.
+/// Returns a key as a parameter; `None` if it would not be compared by the index, so that all rows
+/// would be locked.
 fn param(key: &Key) -> Option<Param<'_>> {
     match key {
         Key::Signed(number) => Some(Param::Signed(*number)),
@@ -202,25 +209,25 @@ mod tests {
     use super::*;
     use crate::changes::Transaction;
 
-    fn at(file: &str, end: u32) -> Place {
-        Place { file: file.as_bytes().into(), end }
+    fn at(file: &str, end: u32) -> LogOffset {
+        LogOffset { file: file.as_bytes().into(), end }
     }
 
     #[test]
-    fn only_the_end_of_a_transaction_proves_anything() {
-        let group = |place: Place| Group {
+    fn only_the_end_of_a_transaction_is_a_proof() {
+        let group = |offset: LogOffset| Group {
             transaction: Transaction { gtid: None, changes: Vec::new() },
-            place,
+            offset,
             out_of_order: false,
             probe: None,
-            wants_answer: false,
+            wants_acknowledgement: false,
             bytes: 0,
         };
         let groups: VecDeque<Group> = [at("a", 100), at("a", 200), at("b", 150)].map(group).into();
-        assert_eq!(said(&at("a", 100), &groups), Said::Visible(1));
-        assert_eq!(said(&at("b", 150), &groups), Said::Visible(3));
-        assert_eq!(said(&at("b", 100), &groups), Said::Behind);
-        assert_eq!(said(&at("b", 151), &groups), Said::Vague);
-        assert_eq!(said(&at("c", 4), &groups), Said::Vague);
+        assert_eq!(prove(&at("a", 100), &groups), Proof::Visible(1));
+        assert_eq!(prove(&at("b", 150), &groups), Proof::Visible(3));
+        assert_eq!(prove(&at("b", 100), &groups), Proof::Behind);
+        assert_eq!(prove(&at("b", 151), &groups), Proof::Ambiguous);
+        assert_eq!(prove(&at("c", 4), &groups), Proof::Ambiguous);
     }
 }

@@ -16,16 +16,17 @@ use mariadb_wire::{Capabilities, END, ERR, OK, auth};
 use std::future::poll_fn;
 use std::time::Duration;
 
-/// The largest packet taken from the server: a document of 16 MiB at the worst growth of its JSON spelling.
+/// The largest packet accepted from the server: a document of 16 MiB at the worst growth of its
+/// JSON encoding.
 const PACKET_BYTES_MAX: usize = 256 << 20;
 
-/// utf8mb4_general_ci, for the handshake alone; [`SESSION`] sets what counts.
+/// utf8mb4_general_ci, for the handshake only; [`SESSION`] sets the collation of statements.
 const COLLATION: u8 = 45;
 
-/// The oldest server that sends no column definitions for what it has prepared before.
+/// The oldest server that omits column definitions of statements it has prepared before.
 const VERSION_MIN: (u16, u16) = (10, 6);
 
-const WANTED: Capabilities = Capabilities(
+const CAPABILITIES: Capabilities = Capabilities(
     Capabilities::FOUND_ROWS.0
         | Capabilities::PROTOCOL_41.0
         | Capabilities::TRANSACTIONS.0
@@ -40,29 +41,31 @@ const WANTED: Capabilities = Capabilities(
         | Capabilities::CACHE_METADATA.0,
 );
 
-/// How every session is set, whatever the server's defaults are: texts compare byte by byte, wrong values are errors, each statement
-/// is a transaction, and readers never lock. READ COMMITTED keeps writers from locking the gaps between documents.
+/// Settings of every session, whatever the server's defaults are: texts compare byte by byte, wrong
+/// values are errors, each statement is a transaction, and readers never lock. READ COMMITTED keeps
+/// writers from locking the gaps between documents.
 const SESSION: &str = "SET NAMES utf8mb4 COLLATE utf8mb4_nopad_bin, \
      SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', SESSION autocommit = 1, \
      SESSION tx_isolation = 'READ-COMMITTED', SESSION sql_select_limit = DEFAULT, SESSION time_zone = '+00:00', \
      SESSION innodb_lock_wait_timeout = 20, SESSION lock_wait_timeout = 60, SESSION check_constraint_checks = 1, \
      @selkie_gateway = 1";
 
-/// What a server tells with its answers beside: how a transaction is called in the binary log.
+/// Session tracking: the server reports the GTID of each transaction with its answer.
 const TRACKING: &str = "SESSION session_track_system_variables = 'last_gtid', SESSION session_track_schema = 0";
 
-/// Length of the packet that sets a session up. The server's buffer for a connection grows to the largest packet that has come by it, and what
-/// it sends goes out when that buffer is full. From its default (`net_buffer_length`, 16 KiB) a page of rows wakes us twice as often; from a
-/// larger one we wait longer for its last part, which is read when the server has nothing left to do.
+/// Length of the packet that sets a session up. The server's buffer for a connection grows to the
+/// largest packet it has received, and the server sends when that buffer is full. With the default
+/// (`net_buffer_length`, 16 KiB) a page of rows wakes the client twice as often. With a larger one
+/// the client waits longer for the last part, which it reads when the server has finished.
 const SESSION_BYTES: usize = 32 << 10;
 
-/// Statements wait for rows that others have locked, as [`SESSION`] says.
+/// Restores waiting for locked rows, as [`SESSION`] sets it.
 pub const LOCK_WAIT: &str = "SET SESSION innodb_lock_wait_timeout = 20";
 
-/// A statement that meets a row that is locked fails (1205).
+/// Makes a statement that meets a locked row fail with 1205.
 pub const NO_LOCK_WAIT: &str = "SET SESSION innodb_lock_wait_timeout = 0";
 
-/// What the handshake tells of the server.
+/// The server's version, as its handshake states it.
 #[derive(Clone, Debug)]
 pub struct ServerVersion {
     /// `10.11.19`.
@@ -72,8 +75,8 @@ pub struct ServerVersion {
 }
 
 /// Connects, authenticates and sets the session up.
-pub async fn establish(place: &ServerLocation, timeout: Duration) -> Result<(Connection, ServerVersion)> {
-    match place {
+pub async fn establish(location: &ServerLocation, timeout: Duration) -> Result<(Connection, ServerVersion)> {
+    match location {
         ServerLocation::Server(target) => {
             let (protocol, facts) = establish_protocol(target, timeout).await?;
             Ok((Connection::new(Transport::Protocol(protocol)), facts))
@@ -81,7 +84,7 @@ pub async fn establish(place: &ServerLocation, timeout: Duration) -> Result<(Con
         #[cfg(feature = "embedded")]
         ServerLocation::Embedded(database) => {
             let mut transport = crate::transport::embedded::Embedded::open(database)?;
-            transport.run_here(SESSION)?;
+            transport.run_on_caller(SESSION)?;
             let version = database.version().split('-').next().unwrap_or_default().to_owned();
             let facts = ServerVersion { version, series: database.series() };
             Ok((Connection::new(Transport::Embedded(transport)), facts))
@@ -89,7 +92,7 @@ pub async fn establish(place: &ServerLocation, timeout: Duration) -> Result<(Con
     }
 }
 
-/// As [`establish`], of a server, for who speaks the protocol himself.
+/// As [`establish`], but returns the transport, for callers that speak the protocol themselves.
 pub async fn establish_protocol(target: &ServerUrl, timeout: Duration) -> Result<(Protocol, ServerVersion)> {
     match tokio::time::timeout(timeout, set_up(target)).await {
         Ok(outcome) => outcome,
@@ -101,7 +104,7 @@ pub async fn establish_protocol(target: &ServerUrl, timeout: Duration) -> Result
 
 async fn set_up(target: &ServerUrl) -> Result<(Protocol, ServerVersion)> {
     let stream = Stream::connect(&target.address).await.map_err(|error| unreachable_server(&target.address, &error))?;
-    let mut connection = Protocol::new(stream, PacketReader::new(PACKET_BYTES_MAX), WANTED);
+    let mut connection = Protocol::new(stream, PacketReader::new(PACKET_BYTES_MAX), CAPABILITIES);
     let facts = log_in(&mut connection, target).await?;
     connection.queue_query(&format!("{SESSION}, {TRACKING} /*{}*/", " ".repeat(SESSION_BYTES)));
     connection.finish().await?;
@@ -124,7 +127,7 @@ async fn log_in(connection: &mut Protocol, target: &ServerUrl) -> Result<ServerV
     let handshake = Handshake::decode(&greeting)?;
     let facts = check_version(&handshake, target)?;
     connection.session = u64::from(handshake.connection_id);
-    connection.capabilities = WANTED & handshake.capabilities;
+    connection.capabilities = CAPABILITIES & handshake.capabilities;
     let plugin = match std::str::from_utf8(handshake.auth_plugin) {
         Ok(auth::ED25519) => auth::ED25519,
         _ => auth::NATIVE,
@@ -143,9 +146,9 @@ async fn log_in(connection: &mut Protocol, target: &ServerUrl) -> Result<ServerV
     Ok(facts)
 }
 
-/// Follows the server from plugin to plugin until it is content.
+/// Answers the server's authentication requests, plugin by plugin, until it accepts or refuses.
 async fn authenticate(connection: &mut Protocol, target: &ServerUrl) -> Result<()> {
-    // A server asks for one switch; more than a few is no server we know.
+    // A server asks for one switch; no known server asks for more than a few.
     for _ in 0..4 {
         let answer = receive(connection).await?;
         match answer.first() {
@@ -166,13 +169,13 @@ async fn authenticate(connection: &mut Protocol, target: &ServerUrl) -> Result<(
                 })?;
                 send(connection, |out| out.extend_from_slice(&proof)).await?;
             }
-            _ => return Err(Failure::Lost("MariaDB did not finish the login in a way known here".into())),
+            _ => return Err(Failure::Lost("MariaDB did not finish the login in a known way".into())),
         }
     }
     Err(Failure::Lost("MariaDB keeps changing the way to log in".into()))
 }
 
-/// What proves the password by this plugin; `None` for a plugin that is not supported.
+/// Returns the proof of the password for this plugin; `None` if the plugin is not supported.
 fn prove(plugin: &str, target: &ServerUrl, scramble: &[u8]) -> Option<Vec<u8>> {
     let password = target.password.as_bytes();
     match plugin {
@@ -201,7 +204,7 @@ fn check_version(handshake: &Handshake<'_>, target: &ServerUrl) -> Result<Server
     Ok(ServerVersion { version: format!("{major}.{minor}.{patch}"), series: (major, minor) })
 }
 
-/// The server does not let us in.
+/// Translates the server's refusal of a login.
 fn refusal(payload: &[u8], target: &ServerUrl) -> Result<Failure> {
     let packet = ErrPacket::decode(payload)?;
     Ok(match Failure::from_packet(&packet) {

@@ -1,4 +1,4 @@
-//! What can go wrong between here and the server, and how a client hears of it.
+//! Failures of statements and connections, and their translation to MongoDB's errors.
 
 use error::{Code, Error};
 use mariadb_wire::err::ErrPacket;
@@ -7,19 +7,19 @@ use std::fmt;
 /// A statement or a connection failed.
 #[derive(Clone, Debug)]
 pub enum Failure {
-    /// The server refused a statement; the connection is as good as before.
+    /// The server refused a statement; the connection is still usable.
     Sql { code: u16, message: String },
-    /// The connection is gone or speaks nonsense. What it was asked to do may have happened or not.
+    /// The connection is lost or out of protocol. The outcome of its statements is unknown.
     Lost(String),
-    /// The server has as many connections as it takes: nothing was asked of it.
+    /// The server has reached max_connections; no statement was sent.
     Full(String),
-    /// Not the server's doing: a document that cannot be read, a sink that failed.
+    /// An error of the gateway's own: a document that cannot be decoded, a sink that failed.
     Other(Error),
 }
 
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// Server error codes that something depends on.
+/// Server error codes that the gateway acts on.
 /// Source: <https://mariadb.com/kb/en/mariadb-error-codes/>
 pub mod server_error {
     pub const SCHEMA_ACCESS_DENIED: u16 = 1044;
@@ -69,14 +69,14 @@ impl Failure {
         let message = String::from_utf8_lossy(packet.message).into_owned();
         match packet.code {
             server_error::CONNECTION_KILLED | server_error::SHUTDOWN => Failure::Lost(message),
-            // It was sent behind a preparation that was refused, as when the table is being
-            // renamed.
+            // The statement was pipelined behind a preparation that was refused, for example
+            // because the table is being renamed.
             server_error::UNKNOWN_STATEMENT => Failure::Sql { code: server_error::NEEDS_PREPARING, message },
             code => Failure::Sql { code, message },
         }
     }
 
-    /// The server's error code, if it refused a statement.
+    /// Returns the server's error code if it refused a statement.
     pub fn sql_code(&self) -> Option<u16> {
         match self {
             Failure::Sql { code, .. } => Some(*code),
@@ -84,7 +84,7 @@ impl Failure {
         }
     }
 
-    /// Another transaction was in the way; the same again may succeed.
+    /// Returns whether another transaction caused the failure, so that a retry may succeed.
     pub fn is_contention(&self) -> bool {
         matches!(
             self.sql_code(),
@@ -98,9 +98,10 @@ impl Failure {
         )
     }
 
-    /// A change of a definition met another one of the same table or schema: it has to look again at what is there.
+    /// Returns whether a change of a definition met another one of the same table or schema, so that
+    /// it must read the definition again and retry.
     pub fn is_lost_race(&self) -> bool {
-        let met_another = matches!(
+        let lost_race = matches!(
             self.sql_code(),
             Some(
                 server_error::TABLE_EXISTS
@@ -114,15 +115,15 @@ impl Failure {
                     | server_error::NO_SUCH_TRIGGER
             )
         );
-        met_another || self.is_contention() || self.is_missing_table()
+        lost_race || self.is_contention() || self.is_missing_table()
     }
 
-    /// Somebody has ended the statement.
+    /// Returns whether the statement was killed.
     pub fn is_interrupted(&self) -> bool {
         self.sql_code() == Some(server_error::QUERY_INTERRUPTED)
     }
 
-    /// The table or its schema is not there.
+    /// Returns whether the table or its schema does not exist.
     pub fn is_missing_table(&self) -> bool {
         matches!(
             self.sql_code(),
@@ -130,12 +131,12 @@ impl Failure {
         )
     }
 
-    /// The user may not do this with the table or in the schema, be it there or not.
+    /// Returns whether the user lacks the privilege on the table or schema, whether it exists or not.
     pub fn is_access_denied(&self) -> bool {
         matches!(self.sql_code(), Some(server_error::SCHEMA_ACCESS_DENIED | server_error::TABLE_ACCESS_DENIED))
     }
 
-    /// The plan's index is there no more; another plan may do.
+    /// Returns whether the plan's index was dropped, so that the query must be planned again.
     pub fn is_killed_plan(&self) -> bool {
         matches!(self, Failure::Other(error) if error.code() == Code::QUERY_PLAN_KILLED)
     }
@@ -163,8 +164,8 @@ impl From<Failure> for Error {
     fn from(failure: Failure) -> Error {
         let code = match &failure {
             Failure::Other(error) => return error.clone(),
-            // As a router that does not reach a shard. Of 91 drivers conclude that the gateway
-            // itself is going down.
+            // The code of a router that cannot reach a shard. From code 91 drivers would conclude
+            // that the gateway itself is shutting down.
             Failure::Lost(_) => Code::HOST_UNREACHABLE,
             Failure::Full(_) => Code::NETWORK_INTERFACE_EXCEEDED_TIME_LIMIT,
             Failure::Sql { code, .. } => match *code {
@@ -199,12 +200,12 @@ impl From<Error> for Failure {
 
 impl From<mariadb_wire::Malformed> for Failure {
     fn from(malformed: mariadb_wire::Malformed) -> Failure {
-        Failure::Lost(format!("MariaDB sent what cannot be understood: {malformed}"))
+        Failure::Lost(format!("MariaDB sent a malformed packet: {malformed}"))
     }
 }
 
 impl From<mariadb_wire::packet::TooLarge> for Failure {
     fn from(too_large: mariadb_wire::packet::TooLarge) -> Failure {
-        Failure::Lost(format!("MariaDB sent too much: {too_large}"))
+        Failure::Lost(format!("MariaDB sent an oversized packet: {too_large}"))
     }
 }

@@ -1,20 +1,21 @@
 //! Fair shares of a bounded number of connections: no collection can take all of them.
 //!
-//! A collection gets one more connection only while it has fewer than are free, with a few set
-//! aside. So a single one holds at most half, a second one half of the rest, and so on: a table
-//! that a SQL client has locked leaves connections for the others. Requests that name no collection
-//! take from all that are free: they belong to work that holds a connection already.
+//! A group (a collection) gets one more connection only while it holds fewer than are free, less a
+//! reserve. So a single group holds at most half, a second one half of the rest, and so on. A table
+//! that an SQL client has locked therefore leaves connections for other collections. Requests
+//! without a group may take any free connection: they belong to work that holds one already.
 
 use ahash::AHashMap;
 use std::collections::VecDeque;
 use tokio::sync::oneshot;
 
-/// One connection in so many is set aside for work that has one already and needs another to go on.
-const SET_ASIDE: usize = 16;
+/// One connection in this many is reserved for work that holds one already and needs another.
+const RESERVE_DIVISOR: usize = 16;
 
-/// A collection, by its hash. Two that share one share their connections.
+/// A collection, by its hash. Collections with equal hashes share their connections.
 pub type Group = Option<u64>;
 
+/// The connections that may be open, divided among groups.
 pub struct FairShares {
     total: usize,
     free: usize,
@@ -31,12 +32,12 @@ impl FairShares {
         self.free
     }
 
-    /// Takes a connection's place if the group may have one now.
+    /// Takes a share if the group may have one now; returns whether it did.
     pub fn take(&mut self, group: Group) -> bool {
         let may = match group {
             None => self.free > 0,
             Some(group) => {
-                self.free > 0 && self.held.get(&group).copied().unwrap_or(0) + self.total / SET_ASIDE < self.free
+                self.free > 0 && self.held.get(&group).copied().unwrap_or(0) + self.total / RESERVE_DIVISOR < self.free
             }
         };
         if may {
@@ -48,14 +49,14 @@ impl FairShares {
         may
     }
 
-    /// Queues a request that could not be met; its answer comes when a place was taken for it.
+    /// Queues a request that could not be met. The receiver yields when a share was taken for it.
     pub fn wait(&mut self, group: Group) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
         self.waiting.push_back((group, sender));
         receiver
     }
 
-    /// Gives a place back, and passes it on to the first request in the queue that may have it.
+    /// Returns a share, and passes it to the first queued request that may have it.
     pub fn give_back(&mut self, group: Group) {
         self.free += 1;
         if let Some(group) = group
@@ -70,7 +71,7 @@ impl FairShares {
     }
 
     fn pass_on(&mut self) {
-        // Those that have given up would else be asked again and again.
+        // Remove abandoned requests, which would otherwise be examined each time.
         self.waiting.retain(|(_, sender)| !sender.is_closed());
         let mut at = 0;
         while self.free > 0 && at < self.waiting.len() {
@@ -92,7 +93,7 @@ impl FairShares {
 mod tests {
     use super::*;
 
-    /// How many connections a group gets.
+    /// Returns how many connections a group gets.
     fn take_all(shares: &mut FairShares, group: Group) -> usize {
         std::iter::from_fn(|| shares.take(group).then_some(())).count()
     }
@@ -111,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn few_connections_are_of_use_all_the_same() {
+    fn a_small_pool_still_serves_a_collection() {
         for total in 1..4 {
             assert!(take_all(&mut FairShares::new(total), Some(1)) >= 1, "{total}");
         }
     }
 
     #[test]
-    fn who_waits_gets_what_comes_back_in_turn() {
+    fn returned_shares_go_to_waiting_requests_in_order() {
         let mut shares = FairShares::new(2);
         assert!(shares.take(Some(1)) && shares.take(None));
         let (mut first, given_up, mut third) = (shares.wait(Some(1)), shares.wait(Some(2)), shares.wait(Some(2)));

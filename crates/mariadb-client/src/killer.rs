@@ -1,9 +1,10 @@
-//! Ends statements on the server that nobody waits for any more.
+//! Kills abandoned statements on the server.
 //!
-//! MariaDB does not notice that a client has left while it executes a statement: it goes on, holds
-//! its locks, and executes what else it has received. So whoever gives up a connection has its
-//! session killed, over a connection that belongs to a thread of its own: it needs no place in a
-//! pool, and no worker's time. A user may kill its own sessions without further rights.
+//! MariaDB does not notice that a client has left while it executes a statement. It goes on, holds
+//! its locks, and executes the other commands it has received. Therefore the session of an
+//! abandoned connection is killed, over a connection that belongs to a thread of its own: it needs
+//! no share of a pool, and no worker's time. A user may kill its own sessions without further
+//! privileges.
 
 use crate::connection::Connection;
 use crate::establish::establish;
@@ -16,53 +17,52 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// The connection is kept for so long after it was last used.
+/// The connection is closed this long after its last use.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// A server that does not answer for so long is given up; it is likely not to execute anything
-/// either.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The order is dropped if the server does not answer for this long; such a server is unlikely to
+/// execute anything.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long to wait before another attempt where the server takes no connection; and how many there
-/// are.
-const AGAIN_AFTER: Duration = Duration::from_millis(200);
+/// Pause before the next attempt to connect, and the number of attempts.
+const RETRY_AFTER: Duration = Duration::from_millis(200);
 const ATTEMPTS_MAX: usize = 50;
 
 /// MariaDB in this process needs a large stack.
 const STACK_BYTES: usize = 16 << 20;
 
-/// There is no such session: it has ended by itself.
+/// The session does not exist: it has ended by itself.
 const NO_SUCH_THREAD: u16 = 1094;
 
-/// How long the server has been running, in seconds.
+/// Selects the server's uptime, in seconds.
 const UPTIME: &str =
     "SELECT CAST(VARIABLE_VALUE AS UNSIGNED) FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'UPTIME'";
 
-/// Whether a session may be killed. MariaDB (10.11) writes the files of a table's triggers one
-/// after the other, and a session that is killed meanwhile may leave them such that nobody can read
-/// the table or its schema again (1343). Whoever waits for a lock has not begun. One that does
-/// nothing ends by itself, for its connection is closed; or it goes on with what it has received.
+/// Selects whether a session may be killed. MariaDB (10.11) writes the files of a table's triggers
+/// one by one, and a session killed meanwhile may leave them so that the table and its schema can
+/// never be read again (1343). A session that waits for a lock has not begun. An idle session ends
+/// by itself, because its connection is closed, or goes on with the next command it has received.
 const MAY_BE_KILLED: &str = "SELECT COALESCE(COMMAND <> 'Sleep' AND \
      (STATE LIKE 'Waiting for%lock' OR INFO NOT REGEXP '^(DROP|CREATE|RENAME) '), 0) FROM information_schema.PROCESSLIST WHERE ID = ?";
 
-/// How often it is looked whether it may, and how many times at most.
-const LOOKS_EVERY: Duration = Duration::from_millis(20);
-const LOOKS_MAX: usize = 100;
+/// Interval and number of the checks whether it may.
+const CHECK_EVERY: Duration = Duration::from_millis(20);
+const CHECKS_MAX: usize = 100;
 
-/// What to do with a session.
+/// A request to end a session or its statement.
 #[derive(Clone, Copy, Debug)]
 enum Order {
-    /// End what it executes, and nothing else.
+    /// Kill the statement that the session executes, but not the session.
     Query(u64),
-    /// End it; its transaction is rolled back and its locks are released.
+    /// Kill the session; its transaction is rolled back and its locks are released.
     Session(u64),
-    /// End it as well, but in no statement that changes files of triggers.
+    /// As `Session`, but not during a statement that writes files of triggers.
     Definer(u64),
 }
 
 /// Kills sessions on a MariaDB server, from any thread and without waiting.
 pub struct Killer {
-    place: ServerLocation,
+    location: ServerLocation,
     orders: OnceLock<UnboundedSender<(Order, Instant)>>,
 }
 
@@ -73,16 +73,16 @@ impl fmt::Debug for Killer {
 }
 
 impl Killer {
-    /// For the server at a URL. Errors say what is wrong with it (9).
+    /// Returns a killer for the server at a URL. Fails with 9 if the URL is malformed.
     pub fn at(url: &str) -> error::Result<Killer> {
         Ok(Killer::new(ServerLocation::Server(ServerUrl::parse(url)?)))
     }
 
-    pub fn new(place: ServerLocation) -> Killer {
-        Killer { place, orders: OnceLock::new() }
+    pub fn new(location: ServerLocation) -> Killer {
+        Killer { location, orders: OnceLock::new() }
     }
 
-    /// Kills what a session executes.
+    /// Kills the statement that a session executes.
     pub fn kill_query(&self, session: u64) {
         self.send(Order::Query(session));
     }
@@ -92,26 +92,26 @@ impl Killer {
         self.send(Order::Session(session));
     }
 
-    /// Kills a session that changes definitions, once that does no harm.
+    /// Kills a session that changes definitions, as soon as that is safe.
     pub fn kill_definer(&self, session: u64) {
         self.send(Order::Definer(session));
     }
 
     fn send(&self, order: Order) {
-        let orders = self.orders.get_or_init(|| start(self.place.clone()));
-        // Where the thread could not be started, the server ends the session when it next writes to
-        // the closed connection.
+        let orders = self.orders.get_or_init(|| start(self.location.clone()));
+        // Without the thread, the server ends the session when it next writes to the closed
+        // connection.
         let _ = orders.send((order, Instant::now()));
     }
 }
 
-fn start(place: ServerLocation) -> UnboundedSender<(Order, Instant)> {
+fn start(location: ServerLocation) -> UnboundedSender<(Order, Instant)> {
     let (sender, receiver) = unbounded_channel();
     let thread = std::thread::Builder::new().name("mariadb-kill".into()).stack_size(STACK_BYTES);
     let started = thread.spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         match runtime {
-            Ok(runtime) => runtime.block_on(carry_out(&place, receiver)),
+            Ok(runtime) => runtime.block_on(execute_orders(&location, receiver)),
             Err(error) => tracing::warn!(%error, "statements in MariaDB cannot be killed"),
         }
     });
@@ -121,7 +121,7 @@ fn start(place: ServerLocation) -> UnboundedSender<(Order, Instant)> {
     sender
 }
 
-async fn carry_out(place: &ServerLocation, mut orders: UnboundedReceiver<(Order, Instant)>) {
+async fn execute_orders(location: &ServerLocation, mut orders: UnboundedReceiver<(Order, Instant)>) {
     let mut connection = None;
     loop {
         let order = match connection {
@@ -140,12 +140,12 @@ async fn carry_out(place: &ServerLocation, mut orders: UnboundedReceiver<(Order,
             batch.push(order);
         }
         for _ in 0..ATTEMPTS_MAX {
-            match tokio::time::timeout(PATIENCE, kill(place, &mut connection, &batch)).await {
+            match tokio::time::timeout(TIMEOUT, kill(location, &mut connection, &batch)).await {
                 Ok(Ok(())) => break,
                 Ok(Err(failure)) => {
                     tracing::debug!("sessions in MariaDB could not be killed: {failure}");
                     connection = None;
-                    tokio::time::sleep(AGAIN_AFTER).await;
+                    tokio::time::sleep(RETRY_AFTER).await;
                 }
                 Err(_) => {
                     connection = None;
@@ -153,21 +153,21 @@ async fn carry_out(place: &ServerLocation, mut orders: UnboundedReceiver<(Order,
                 }
             }
         }
-        if place.is_embedded() {
-            // MariaDB in this process ends when all its connections have.
+        if location.is_embedded() {
+            // MariaDB in this process shuts down only when all its connections are closed.
             connection = None;
         }
     }
 }
 
-/// A connection, and when the server had begun to run at the latest; `None` for one that runs in
-/// this process.
-type Link = (Connection, Option<Instant>);
+/// A connection, and the latest moment at which the server can have started; `None` if MariaDB runs
+/// in this process.
+type KillerConnection = (Connection, Option<Instant>);
 
-/// Connects. A server that was started anew gives numbers of sessions to others.
-async fn link(place: &ServerLocation) -> Result<Link, Failure> {
-    let mut connection = establish(place, PATIENCE).await?.0;
-    if place.is_embedded() {
+/// Connects. A restarted server gives the ids of sessions to others, so its start is needed.
+async fn connect(location: &ServerLocation) -> Result<KillerConnection, Failure> {
+    let mut connection = establish(location, TIMEOUT).await?.0;
+    if location.is_embedded() {
         return Ok((connection, None));
     }
     connection.queue_execute(&UPTIME.into(), &[]);
@@ -179,19 +179,19 @@ async fn link(place: &ServerLocation) -> Result<Link, Failure> {
 }
 
 async fn kill(
-    place: &ServerLocation,
-    connection: &mut Option<Link>,
+    location: &ServerLocation,
+    connection: &mut Option<KillerConnection>,
     orders: &[(Order, Instant)],
 ) -> Result<(), Failure> {
     let (connection, began) = match connection {
         Some(connection) => connection,
-        None => connection.insert(link(place).await?),
+        None => connection.insert(connect(location).await?),
     };
-    let is_meant = |given: &Instant| began.is_none_or(|began| *given >= began);
-    let orders: Vec<Order> = orders.iter().filter(|(_, given)| is_meant(given)).map(|(order, _)| *order).collect();
+    let is_current = |given: &Instant| began.is_none_or(|began| *given >= began);
+    let orders: Vec<Order> = orders.iter().filter(|(_, given)| is_current(given)).map(|(order, _)| *order).collect();
     for order in &orders {
         if let Order::Definer(session) = order
-            && !is_harmless_soon(connection, *session).await?
+            && !is_safe_soon(connection, *session).await?
         {
             continue;
         }
@@ -209,16 +209,16 @@ async fn kill(
     Ok(())
 }
 
-/// Waits until killing a session does no harm; false where it ends without that.
-async fn is_harmless_soon(connection: &mut Connection, session: u64) -> Result<bool, Failure> {
-    for _ in 0..LOOKS_MAX {
+/// Waits until a session may be killed safely; returns false if it ends by itself before.
+async fn is_safe_soon(connection: &mut Connection, session: u64) -> Result<bool, Failure> {
+    for _ in 0..CHECKS_MAX {
         connection.queue_execute(&MAY_BE_KILLED.into(), &[Param::Unsigned(session)]);
         let mut answer = None;
         while let Event::Row(range) = connection.next().await? {
             answer = Some(connection.row(range)?.next_u64()? != 0);
         }
         match answer {
-            Some(false) => tokio::time::sleep(LOOKS_EVERY).await,
+            Some(false) => tokio::time::sleep(CHECK_EVERY).await,
             answer => return Ok(answer.unwrap_or(false)),
         }
     }

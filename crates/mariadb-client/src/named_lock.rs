@@ -1,4 +1,5 @@
-//! Locks that MariaDB keeps by name, for all gateways: they hold as long as the connection that took them.
+//! MariaDB's named locks, which all gateways observe. They are held as long as the connection that
+//! took them is open.
 
 use crate::connection::Connection;
 use crate::event::Event;
@@ -6,14 +7,15 @@ use crate::failure::Result;
 use error::{Code, Error};
 use mariadb_wire::Param;
 
-/// What stands for an answer that is none: the wait was broken off, or the server had no memory for the lock.
-const NO_ANSWER: u64 = 2;
+/// Stands for GET_LOCK's NULL: the wait was interrupted, or the server had no memory for the lock.
+const INTERRUPTED: u64 = 2;
 
-/// Takes a lock, for which somebody else is waited for so long; gives whether that was enough. Error 11601 where the wait was broken off.
+/// Takes a lock, waiting at most this long for its holder; returns whether it was taken. Fails with
+/// 11601 if the wait was interrupted.
 pub async fn take(connection: &mut Connection, name: &str, seconds_max: u32) -> Result<bool> {
-    let sql = format!("SELECT COALESCE(GET_LOCK(?, {seconds_max}), {NO_ANSWER})");
+    let sql = format!("SELECT COALESCE(GET_LOCK(?, {seconds_max}), {INTERRUPTED})");
     connection.queue_execute(&sql.into(), &[Param::Text(name.as_bytes())]);
-    let mut answer = NO_ANSWER;
+    let mut answer = INTERRUPTED;
     while let Event::Row(range) = connection.next().await? {
         answer = connection.row(range)?.next_u64()?;
     }
@@ -24,6 +26,7 @@ pub async fn take(connection: &mut Connection, name: &str, seconds_max: u32) -> 
     }
 }
 
+/// Releases a lock that this connection holds.
 pub async fn release(connection: &mut Connection, name: &str) -> Result<()> {
     connection.queue_execute(&"DO RELEASE_LOCK(?)".into(), &[Param::Text(name.as_bytes())]);
     connection.finish().await.map(drop)

@@ -1,40 +1,42 @@
-//! The transactions of this process, by the names that the binary log has for them: who follows the log knows since when they are seen.
+//! Transactions that this process has committed, by GTID. The follower of the binary log learns from
+//! it when a transaction was acknowledged.
 
 use ahash::AHashMap;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// A transaction's name in the binary log: domain, server, number.
+/// A transaction's GTID in the binary log: domain, server, sequence number.
 pub type TransactionId = (u32, u32, u64);
 
-/// So many are remembered; one that is forgotten is taken for somebody else's, which does no harm.
+/// Entries kept. An evicted entry is treated as an external write, which is harmless.
 const REMEMBERED_MAX: usize = 8192;
 
-/// Transactions that have been acknowledged and not yet been met in the log.
+/// Transactions that were acknowledged and not yet read from the log.
 #[derive(Default)]
-pub struct OwnWrites(Mutex<Remembered>);
+pub struct OwnWrites(Mutex<Entries>);
 
 #[derive(Default)]
-struct Remembered {
+struct Entries {
     acknowledged: AHashMap<TransactionId, Instant>,
     order: VecDeque<TransactionId>,
 }
 
 impl OwnWrites {
-    pub fn note(&self, id: TransactionId) {
-        let mut remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if remembered.acknowledged.insert(id, Instant::now()).is_none() {
-            remembered.order.push_back(id);
+    /// Records a transaction that was acknowledged now.
+    pub fn record(&self, id: TransactionId) {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if entries.acknowledged.insert(id, Instant::now()).is_none() {
+            entries.order.push_back(id);
         }
-        while remembered.order.len() > REMEMBERED_MAX {
-            if let Some(oldest) = remembered.order.pop_front() {
-                remembered.acknowledged.remove(&oldest);
+        while entries.order.len() > REMEMBERED_MAX {
+            if let Some(oldest) = entries.order.pop_front() {
+                entries.acknowledged.remove(&oldest);
             }
         }
     }
 
-    /// When the transaction was acknowledged, if it is one of them; asked once.
+    /// Removes a transaction; returns when it was acknowledged, if this process committed it.
     pub fn take(&self, id: TransactionId) -> Option<Instant> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).acknowledged.remove(&id)
     }
@@ -45,9 +47,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_are_forgotten() {
+    fn the_oldest_entries_are_evicted() {
         let own = OwnWrites::default();
-        (0..10_000).for_each(|number| own.note((0, 1, number)));
+        (0..10_000).for_each(|number| own.record((0, 1, number)));
         assert!(own.take((0, 1, 0)).is_none());
         assert!(own.take((0, 1, 9_999)).is_some());
         assert!(own.take((0, 1, 9_999)).is_none());

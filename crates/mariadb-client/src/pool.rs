@@ -1,5 +1,5 @@
-//! A worker's connections: opened on demand, bounded in number, shared fairly, used one at a time,
-//! closed when idle.
+//! A worker's connections: opened on demand, bounded in number, shared fairly among collections, lent
+//! to one caller at a time, closed when idle.
 
 use crate::connection::Connection;
 use crate::establish::establish;
@@ -18,8 +18,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long to wait before another attempt where the server has too many connections.
-const AGAIN_AFTER: Duration = Duration::from_millis(50);
+/// Pause before the next attempt to connect when the server has reached max_connections.
+const RETRY_AFTER: Duration = Duration::from_millis(50);
 
 /// Limits of a worker's connections.
 #[derive(Clone)]
@@ -50,23 +50,23 @@ impl Default for PoolOptions {
 
 /// A worker's connections.
 pub struct Pool {
-    place: ServerLocation,
+    location: ServerLocation,
     options: PoolOptions,
     killer: Arc<Killer>,
     owner: Option<Arc<SessionOwner>>,
-    /// The one used last is at the end, so that those not needed fall idle.
+    /// The most recently used is last, so that connections that are not needed stay idle.
     idle: RefCell<Vec<(Connection, Instant)>>,
-    /// The connections that may be open, by who uses them.
+    /// The connections that may be open, by group.
     shares: RefCell<FairShares>,
     hasher: RandomState,
-    /// Sessions of which a statement is being killed. Another one may be executed by the time when
-    /// the server comes to it, so that none is used again.
+    /// Sessions of which a statement is being killed. The kill may hit a later statement, so these
+    /// connections are never reused.
     doomed: RefCell<AHashSet<u64>>,
 }
 
 impl Pool {
     pub fn new(
-        place: ServerLocation,
+        location: ServerLocation,
         options: PoolOptions,
         killer: Arc<Killer>,
         owner: Option<Arc<SessionOwner>>,
@@ -74,81 +74,78 @@ impl Pool {
         let shares = RefCell::new(FairShares::new(options.connections_max));
         let hasher = RandomState::new();
         let (idle, doomed) = (RefCell::default(), RefCell::default());
-        Rc::new(Pool { place, options, killer, owner, idle, shares, hasher, doomed })
+        Rc::new(Pool { location, options, killer, owner, idle, shares, hasher, doomed })
     }
 
-    /// Ends what a session executes; it belongs to a connection on loan, which nobody else gets
-    /// after that.
+    /// Kills the statement of a lent connection, which is not reused after that.
     pub fn kill_query(&self, session: u64) {
         self.doomed.borrow_mut().insert(session);
         self.killer.kill_query(session);
     }
 
-    /// A connection that nobody else uses until it is dropped, for work that has one already, or
-    /// for all collections.
+    /// Lends a connection, for work that holds one already or that concerns all collections.
     ///
-    /// Fails with 202 if none comes free in time.
+    /// Fails with 202 if none becomes free in time.
     pub async fn lease(self: &Rc<Self>) -> Result<Lease> {
         self.lease_by(None).await
     }
 
-    /// As [`Pool::lease`], for work on a collection, which gets its share of all connections.
+    /// As [`Pool::lease`], for work on a collection, whose share of all connections is bounded.
     pub async fn lease_for(self: &Rc<Self>, group: &impl Hash) -> Result<Lease> {
         self.lease_by(Some(self.hasher.hash_one(group))).await
     }
 
-    /// As [`Pool::lease`], for questions about all collections or many: together they get one
-    /// collection's share.
+    /// As [`Pool::lease`], for queries about many collections: together they get one collection's
+    /// share.
     pub async fn lease_for_catalog(self: &Rc<Self>) -> Result<Lease> {
         self.lease_by(Some(0)).await
     }
 
     async fn lease_by(self: &Rc<Self>, group: Group) -> Result<Lease> {
-        let place = self.place(group).await?;
+        let share = self.take_share(group).await?;
         let until = Instant::now() + self.options.lease_timeout;
         loop {
             if let Some(connection) = self.take_idle() {
-                return Ok(self.lend(connection, place));
+                return Ok(self.lend(connection, share));
             }
-            match establish(&self.place, self.options.connect_timeout).await {
+            match establish(&self.location, self.options.connect_timeout).await {
                 Ok((mut connection, _)) => {
                     if let Some(owner) = &self.owner {
                         owner.mark(&mut connection).await?;
                     }
                     connection.own_writes.clone_from(&self.options.own_writes);
-                    return Ok(self.lend(connection, place));
+                    return Ok(self.lend(connection, share));
                 }
-                Err(Failure::Full(_)) if Instant::now() < until => tokio::time::sleep(AGAIN_AFTER).await,
+                Err(Failure::Full(_)) if Instant::now() < until => tokio::time::sleep(RETRY_AFTER).await,
                 Err(Failure::Full(message)) => return Err(none_free(message)),
                 Err(failure) => return Err(failure),
             }
         }
     }
 
-    /// As [`Pool::lease_for`], but surely opened now: for a second try after a connection proved
-    /// dead.
+    /// As [`Pool::lease_for`], but opens a new connection: for a retry after one proved dead.
     pub async fn lease_fresh_for(self: &Rc<Self>, group: &impl Hash) -> Result<Lease> {
-        // Where one has died, the others that lay idle are likely to have died with it.
+        // The other idle connections are likely to be dead as well.
         self.idle.borrow_mut().clear();
         self.lease_for(group).await
     }
 
-    /// As [`Pool::lease`], if one is to be had without waiting: for a caller that others wait for.
+    /// As [`Pool::lease`], but returns `None` rather than wait: for callers that others wait for.
     pub async fn lease_if_free(self: &Rc<Self>) -> Option<Lease> {
         if self.shares.borrow().free() > 0 { self.lease().await.ok() } else { None }
     }
 
-    /// A further connection for somebody who could do without, if next to nobody else of this worker is using any: then the server has
-    /// threads to spare.
-    pub async fn lease_at_leisure(self: &Rc<Self>) -> Option<Lease> {
-        // Out on loan are the caller's own and that of the lookups.
+    /// Lends a further connection to a caller that can do without, if this worker uses hardly any:
+    /// then the server has idle threads.
+    pub async fn lease_if_quiet(self: &Rc<Self>) -> Option<Lease> {
+        // The caller's own connection and the shared one are lent.
         let free = self.shares.borrow().free();
         let is_quiet = free > 0 && free + 2 >= self.options.connections_max;
         if is_quiet { self.lease().await.ok() } else { None }
     }
 
-    /// A place among the connections that may be open.
-    async fn place(self: &Rc<Self>, group: Group) -> Result<Share> {
+    /// Takes a share of the connections that may be open; fails with 202 after the lease timeout.
+    async fn take_share(self: &Rc<Self>, group: Group) -> Result<Share> {
         if self.shares.borrow_mut().take(group) {
             return Ok(Share { pool: self.clone(), group });
         }
@@ -173,8 +170,8 @@ impl Pool {
         None
     }
 
-    /// Whether a statement of this session is being killed; it is not asked twice about one.
-    fn is_doomed(&self, session: u64) -> bool {
+    /// Returns whether a statement of this session is being killed, and removes the mark.
+    fn take_doomed(&self, session: u64) -> bool {
         let mut doomed = self.doomed.borrow_mut();
         !doomed.is_empty() && doomed.remove(&session)
     }
@@ -184,10 +181,9 @@ impl Pool {
     }
 
     fn give_back(&self, connection: Connection) {
-        let is_doomed = self.is_doomed(connection.session());
+        let is_doomed = self.take_doomed(connection.session());
         if !connection.is_idle() {
-            // The server goes on with what is in flight, and would do so with the connection
-            // closed.
+            // The server would go on with the commands in flight even with the connection closed.
             match connection.session_in_flight() {
                 Some(session) if connection.locks > 0 => self.killer.kill_definer(session),
                 Some(session) => self.killer.kill_session(session),
@@ -211,8 +207,7 @@ fn none_free(message: String) -> Failure {
     Error::new(Code::NETWORK_INTERFACE_EXCEEDED_TIME_LIMIT, message).into()
 }
 
-/// A request for a connection in the queue. Dropped at the moment when it is met, it gives back
-/// what it got.
+/// A queued request for a connection. Dropped just when it is granted, it returns the share.
 struct Waiting<'p> {
     pool: &'p Rc<Pool>,
     group: Group,
@@ -240,8 +235,8 @@ impl Drop for Share {
     }
 }
 
-/// A connection on loan. Dropping it gives it back, or closes it when an answer is still due or a
-/// transaction open; what it executes is then killed on the server.
+/// A lent connection. Dropping it returns it to the pool. It is closed instead if an answer is due or
+/// a transaction is open; its statement is then killed on the server.
 pub struct Lease {
     connection: Option<Connection>,
     pool: Rc<Pool>,

@@ -1,14 +1,13 @@
-//! Which sessions on the server belong to this gateway, so that none of them outlives it unnoticed.
+//! The owner of sessions on the server, so that none outlives its gateway unnoticed.
 //!
-//! When a gateway's process dies, MariaDB goes on with what it has received: a statement, and those
-//! that were sent behind it. They may take effect after the gateway has started again, although
-//! their clients were never told so. So each session holds a named lock that says whose it is, and
-//! a gateway that starts kills the sessions of its predecessor, and waits until they are gone,
-//! before it serves. That needs no rights: a user sees its locks and kills its sessions.
+//! When a gateway's process dies, MariaDB goes on with the commands it has received: a statement, and
+//! those pipelined behind it. They may take effect after the gateway has restarted, although their
+//! clients never got an answer. Therefore each session holds a named lock that names its gateway. A
+//! gateway that starts kills the sessions of its predecessor, and waits until they have ended,
+//! before it serves. That needs no privileges: a user sees its locks and may kill its sessions.
 //!
-//! One more session does nothing but hold the lock of the gateway's name. It executes nothing, so
-//! it ends with the process. While it is there, another gateway of that name is running, and no
-//! session is touched.
+//! One more session only holds the lock of the gateway's name. It executes nothing, so it ends with
+//! the process. While it exists, another gateway of that name is running, and no session is killed.
 
 use crate::connection::Connection;
 use crate::establish::establish;
@@ -22,29 +21,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-/// Sessions are numbered so far, and then from 0 again.
+/// Session slots; after the last one they are used again from 0.
 const SLOTS: u64 = 4096;
 
-/// A number that is in use is passed over so many times.
+/// Number of used slots that are skipped for one session.
 const SLOTS_TRIED: usize = 16;
 
-/// How long a predecessor's session that does nothing may take to end.
+/// How long the predecessor's session that holds the name may take to end.
 const NAME_SECONDS: u32 = 3;
 
-/// How long its other sessions may take, some of which have much to roll back.
+/// How long its other sessions may take to end; some have much to roll back.
 const ENDS_WITHIN: Duration = Duration::from_secs(60);
 
-/// How often it is looked for sessions that are still there, and for the one that holds the name.
-const LOOKS_EVERY: Duration = Duration::from_millis(50);
-const WATCHES_EVERY: Duration = Duration::from_secs(1);
+/// Interval of the checks for remaining sessions, and for the one that holds the name.
+const CHECK_EVERY: Duration = Duration::from_millis(50);
+const HOLD_CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Longer than any session is idle.
 const NEVER_IDLE: &str = "SET SESSION wait_timeout = 31536000";
 
-/// MariaDB in this process would need a large stack.
+/// MariaDB in this process needs a large stack.
 const STACK_BYTES: usize = 16 << 20;
 
-/// A gateway's name on the server, and the numbers of its sessions.
+/// A gateway's name on the server, and the slots of its sessions.
 pub struct SessionOwner {
     name: String,
     next: AtomicU64,
@@ -57,28 +56,28 @@ impl SessionOwner {
         SessionOwner { name, next: AtomicU64::new(0) }
     }
 
-    /// Takes the name on the server, once the sessions of an earlier process of that name are gone.
-    /// A thread holds it from then on.
-    pub fn begin(place: &ServerLocation, name: &str, connect_timeout: Duration) -> Arc<SessionOwner> {
-        let gateway = SessionOwner::new(name);
+    /// Claims the name on the server after the sessions of an earlier process of that name have
+    /// ended. A thread holds the claim from then on.
+    pub fn claim(location: &ServerLocation, name: &str, connect_timeout: Duration) -> Arc<SessionOwner> {
+        let owner = SessionOwner::new(name);
         let (sender, receiver) = mpsc::channel();
-        let (place, lock) = (place.clone(), gateway.name.clone());
+        let (location, lock) = (location.clone(), owner.name.clone());
         let thread = std::thread::Builder::new().name("mariadb-name".into()).stack_size(STACK_BYTES);
         let started = thread.spawn(move || {
             if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() {
-                runtime.block_on(hold(&place, &lock, connect_timeout, &sender));
+                runtime.block_on(hold(&location, &lock, connect_timeout, &sender));
             }
         });
         let is_own = started.is_ok() && receiver.recv().unwrap_or(false);
         if is_own {
-            return Arc::new(gateway);
+            return Arc::new(owner);
         }
         tracing::warn!(
             name,
             "another gateway of this name uses the MariaDB server, or its connections have not ended yet: sessions of an earlier \
-             process are not ended. Give each gateway a gateway-name of its own"
+             process are not killed. Give each gateway a gateway-name of its own"
         );
-        // Its sessions are not mistaken for the other's.
+        // A random suffix, so that its sessions are not taken for the other gateway's.
         Arc::new(SessionOwner::new(&format!("{name} {}", rand::random::<u64>())))
     }
 
@@ -100,11 +99,11 @@ fn session_prefix(name: &str) -> String {
     format!("selkie session {name} ")
 }
 
-/// Takes the name, tells `sender` whether that was possible, and holds it while the process lives.
-async fn hold(place: &ServerLocation, name: &str, connect_timeout: Duration, sender: &mpsc::Sender<bool>) {
+/// Claims the name, sends whether that succeeded, and holds it while the process lives.
+async fn hold(location: &ServerLocation, name: &str, connect_timeout: Duration, sender: &mpsc::Sender<bool>) {
     let mut is_first = true;
     loop {
-        match establish(place, connect_timeout).await {
+        match establish(location, connect_timeout).await {
             Ok((mut connection, _)) => {
                 let taken = take(&mut connection, name, is_first).await;
                 if let Err(failure) = &taken {
@@ -118,7 +117,7 @@ async fn hold(place: &ServerLocation, name: &str, connect_timeout: Duration, sen
                 }
                 is_first = false;
                 while taken.is_ok() && !connection.has_hung_up() {
-                    tokio::time::sleep(WATCHES_EVERY).await;
+                    tokio::time::sleep(HOLD_CHECK_EVERY).await;
                 }
             }
             Err(failure) => {
@@ -129,23 +128,23 @@ async fn hold(place: &ServerLocation, name: &str, connect_timeout: Duration, sen
                 }
             }
         }
-        tokio::time::sleep(WATCHES_EVERY).await;
+        tokio::time::sleep(HOLD_CHECK_EVERY).await;
     }
 }
 
-/// Takes the name's lock. The first time the sessions of the process that had it before are ended.
+/// Takes the name's lock. The first time, kills the sessions of the process that held it before.
 async fn take(connection: &mut Connection, name: &str, is_first: bool) -> Result<bool> {
     connection.queue_query(NEVER_IDLE);
     connection.finish().await?;
     let seconds = if is_first { NAME_SECONDS } else { 0 };
     let taken = named_lock::take(connection, &format!("selkie gateway {name}"), seconds).await?;
     if taken && is_first {
-        end_sessions(connection, name).await?;
+        kill_sessions(connection, name).await?;
     }
     Ok(taken)
 }
 
-async fn end_sessions(connection: &mut Connection, name: &str) -> Result<()> {
+async fn kill_sessions(connection: &mut Connection, name: &str) -> Result<()> {
     let began = Instant::now();
     let digits =
         "(SELECT 0 AS n".to_owned() + &(1..16).map(|n| format!(" UNION ALL SELECT {n}")).collect::<String>() + ")";
@@ -154,7 +153,7 @@ async fn end_sessions(connection: &mut Connection, name: &str) -> Result<()> {
          FROM {digits} a, {digits} b, {digits} c) sessions WHERE session IS NOT NULL"
     )
     .into();
-    let mut told = false;
+    let mut logged = false;
     loop {
         connection.queue_execute(&sql, &[Param::Text(session_prefix(name).as_bytes())]);
         let mut sessions = Vec::new();
@@ -164,24 +163,24 @@ async fn end_sessions(connection: &mut Connection, name: &str) -> Result<()> {
         if sessions.is_empty() {
             return Ok(());
         }
-        if !told {
-            told = true;
-            tracing::info!(sessions = sessions.len(), "sessions of an earlier process of this gateway are being ended");
+        if !logged {
+            logged = true;
+            tracing::info!(sessions = sessions.len(), "killing sessions of an earlier process of this gateway");
         }
         if began.elapsed() > ENDS_WITHIN {
-            tracing::warn!(?sessions, "sessions of an earlier process of this gateway do not end");
+            tracing::warn!(?sessions, "sessions of an earlier process of this gateway have not ended");
             return Ok(());
         }
         for session in sessions {
             connection.queue_query(&format!("KILL HARD CONNECTION {session}"));
-            // It may have ended meanwhile.
+            // A refusal is expected: the session may have ended meanwhile.
             if let Err(failure) = connection.finish().await
                 && failure.is_lost()
             {
                 return Err(failure);
             }
         }
-        tokio::time::sleep(LOOKS_EVERY).await;
+        tokio::time::sleep(CHECK_EVERY).await;
     }
 }
 
@@ -191,8 +190,8 @@ mod tests {
 
     #[test]
     fn names_of_locks_fit() {
-        let gateway = SessionOwner::new(&"a long name ".repeat(100));
-        assert!(format!("{}{SLOTS}", session_prefix(&gateway.name)).len() <= 64);
-        assert_ne!(gateway.name, SessionOwner::new("another").name);
+        let owner = SessionOwner::new(&"a long name ".repeat(100));
+        assert!(format!("{}{SLOTS}", session_prefix(&owner.name)).len() <= 64);
+        assert_ne!(owner.name, SessionOwner::new("another").name);
     }
 }

@@ -1,12 +1,13 @@
-//! One connection that many sessions use at once, for statements that are answered with a row or none.
+//! One connection shared by all sessions of a worker, for statements that return at most one row.
 //!
-//! Lookups of all sessions that become ready together go out in one write, and the answers come back in that order, often in one read:
-//! under load a lookup costs a fraction of a system call. There is no task behind it. Whoever waits for an answer drives the connection
-//! for all, and hands that over when its own answer has come; each ticket keeps the waker for it.
+//! Lookups of sessions that become ready together go out in one write. Their answers come back in
+//! that order, often in one read: under load a lookup costs a fraction of a system call. It has no
+//! task of its own. A session that waits for an answer drives the connection for all, and hands
+//! that over when its own answer has arrived; each pending lookup keeps the waker for it.
 //!
-//! A statement here waits for no lock, because all others would wait with it: one that meets a lock
-//! fails, and is executed on a connection of its own. A connection that has not answered for a
-//! while is closed when a session gives up waiting for it.
+//! A statement here must not wait for a lock, because all others would wait with it. One that meets
+//! a lock fails, and is executed on a connection of its own. A connection that has not answered for
+//! a while is closed when a session stops waiting for it.
 
 use crate::event::Event;
 use crate::failure::{Failure, Result, server_error};
@@ -21,12 +22,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// An answer that has not come for so long, when its session gives up, is taken not to come.
-const STUCK: Duration = Duration::from_secs(1);
+/// An answer that is overdue by this much, when its session stops waiting, is considered lost.
+const OVERDUE: Duration = Duration::from_secs(1);
 
-/// A row as it came, and the types of its columns.
+/// A row's payload, and the types of its columns.
 pub type LookupRow = (Vec<u8>, Rc<[ColumnType]>);
 
+/// A pipelined connection that is shared by all sessions of a worker.
 pub struct SharedConnection {
     pool: Rc<Pool>,
     state: RefCell<State>,
@@ -35,19 +37,19 @@ pub struct SharedConnection {
 #[derive(Default)]
 struct State {
     lease: Option<Lease>,
-    /// Those whose answers are still to come, in order.
-    waiting: VecDeque<Rc<Ticket>>,
+    /// Lookups without an answer yet, in order.
+    pending: VecDeque<Rc<PendingLookup>>,
 }
 
 #[derive(Default)]
-struct Ticket {
+struct PendingLookup {
     row: Cell<Option<LookupRow>>,
     answer: Cell<Option<Result<()>>>,
     waker: RefCell<Option<Waker>>,
 }
 
-impl Ticket {
-    fn settle(&self, answer: Result<()>) {
+impl PendingLookup {
+    fn complete(&self, answer: Result<()>) {
         self.answer.set(Some(answer));
         self.wake();
     }
@@ -64,27 +66,28 @@ impl SharedConnection {
         SharedConnection { pool, state: RefCell::default() }
     }
 
-    /// The row that a statement is answered with, if any.
+    /// Executes a statement; returns its row, if any.
     pub async fn lookup(&self, sql: &Arc<str>, params: &[Param<'_>]) -> Result<Option<LookupRow>> {
         if !self.is_open() {
             let mut lease = self.pool.lease().await?;
-            lease.be_quick().await?;
-            // Somebody else may have been quicker; then this one goes back.
+            lease.use_for_lookups().await?;
+            // Another session may have been faster; then this connection goes back to the pool.
             self.state.borrow_mut().lease.get_or_insert(lease);
         }
-        let ticket = Rc::new(Ticket::default());
+        let lookup = Rc::new(PendingLookup::default());
         {
             let mut state = self.state.borrow_mut();
             let Some(lease) = &mut state.lease else { return Err(Failure::Lost("the connection is gone".into())) };
             lease.queue_execute(sql, params);
-            state.waiting.push_back(ticket.clone());
+            state.pending.push_back(lookup.clone());
         }
-        Wait { lane: self, ticket: &ticket, gave_way: false, since: Instant::now() }.await?;
-        Ok(ticket.row.take())
+        LookupFuture { connection: self, lookup: &lookup, yielded: false, since: Instant::now() }.await?;
+        Ok(lookup.row.take())
     }
 
-    /// As [`SharedConnection::lookup`]; a statement that meets a lock waits for it, on a connection of its own.
-    pub async fn lookup_patiently(
+    /// As [`SharedConnection::lookup`]; a statement that meets a lock waits for it on a connection of
+    /// its own.
+    pub async fn lookup_waiting(
         &self,
         group: &impl Hash,
         sql: &Arc<str>,
@@ -104,44 +107,43 @@ impl SharedConnection {
         Ok(found)
     }
 
-    /// Whether this one's answer is still to come.
-    fn is_due(&self, ticket: &Rc<Ticket>) -> bool {
-        self.state.borrow().waiting.iter().any(|other| Rc::ptr_eq(other, ticket))
+    /// Returns whether the answer of this lookup has not arrived.
+    fn is_pending(&self, lookup: &Rc<PendingLookup>) -> bool {
+        self.state.borrow().pending.iter().any(|other| Rc::ptr_eq(other, lookup))
     }
 
-    /// Gives the connection up, which does not answer; those that wait for it try again in another
-    /// way.
+    /// Closes the connection, which does not answer; pending lookups fail and are retried elsewhere.
     fn close(&self) {
-        let (lease, waiting) = {
+        let (lease, pending) = {
             let mut state = self.state.borrow_mut();
-            (state.lease.take(), std::mem::take(&mut state.waiting))
+            (state.lease.take(), std::mem::take(&mut state.pending))
         };
         drop(lease);
         let failure = Failure::Lost("MariaDB does not answer".into());
-        waiting.iter().for_each(|ticket| ticket.settle(Err(failure.clone())));
+        pending.iter().for_each(|lookup| lookup.complete(Err(failure.clone())));
     }
 
-    /// Whether there is a connection, as far as can be told without asking.
+    /// Returns whether a connection is open, as far as is known without a round trip.
     fn is_open(&self) -> bool {
         let mut state = self.state.borrow_mut();
-        let unused = state.waiting.is_empty();
+        let unused = state.pending.is_empty();
         if unused && state.lease.as_mut().is_some_and(|lease| lease.has_hung_up()) {
             state.lease = None;
         }
         state.lease.is_some()
     }
 
-    /// Takes answers off the connection until `mine` has come.
-    fn drive(&self, mine: &Ticket, context: &mut Context<'_>) -> Poll<()> {
+    /// Takes answers from the connection until `own` has arrived.
+    fn drive(&self, own: &PendingLookup, context: &mut Context<'_>) -> Poll<()> {
         let mut state = self.state.borrow_mut();
-        let State { lease, waiting } = &mut *state;
+        let State { lease, pending } = &mut *state;
         loop {
-            let answer = mine.answer.take();
+            let answer = own.answer.take();
             if answer.is_some() {
-                mine.answer.set(answer);
+                own.answer.set(answer);
                 return Poll::Ready(());
             }
-            let (Some(connection), Some(first)) = (lease.as_mut(), waiting.front()) else { return Poll::Pending };
+            let (Some(connection), Some(first)) = (lease.as_mut(), pending.front()) else { return Poll::Pending };
             match connection.poll_next(context) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(Event::Row(range))) => {
@@ -149,62 +151,62 @@ impl SharedConnection {
                     first.row.set(Some((payload.to_vec(), types.clone())));
                 }
                 Poll::Ready(Ok(Event::Finished(_))) => {
-                    first.settle(Ok(()));
-                    waiting.pop_front();
+                    first.complete(Ok(()));
+                    pending.pop_front();
                 }
                 Poll::Ready(Err(failure)) if failure.is_lost() => {
                     *lease = None;
-                    waiting.drain(..).for_each(|ticket| ticket.settle(Err(failure.clone())));
+                    pending.drain(..).for_each(|lookup| lookup.complete(Err(failure.clone())));
                 }
                 Poll::Ready(Err(failure)) => {
-                    first.settle(Err(failure));
-                    waiting.pop_front();
+                    first.complete(Err(failure));
+                    pending.pop_front();
                 }
             }
         }
     }
 
-    /// Has the next one in the queue look after the connection.
+    /// Wakes the next pending lookup, which drives the connection from now on.
     fn hand_over(&self) {
-        let next = self.state.borrow().waiting.iter().find(|ticket| ticket.waker.borrow().is_some()).cloned();
-        if let Some(ticket) = next {
-            ticket.wake();
+        let next = self.state.borrow().pending.iter().find(|lookup| lookup.waker.borrow().is_some()).cloned();
+        if let Some(lookup) = next {
+            lookup.wake();
         }
     }
 }
 
-struct Wait<'l> {
-    lane: &'l SharedConnection,
-    ticket: &'l Rc<Ticket>,
-    gave_way: bool,
+struct LookupFuture<'l> {
+    connection: &'l SharedConnection,
+    lookup: &'l Rc<PendingLookup>,
+    yielded: bool,
     since: Instant,
 }
 
-impl Future for Wait<'_> {
+impl Future for LookupFuture<'_> {
     type Output = Result<()>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        if !self.gave_way {
-            // Sessions that are ready now queue their lookups before anything is sent.
-            self.gave_way = true;
+        if !self.yielded {
+            // Let other ready sessions queue their lookups before anything is sent.
+            self.yielded = true;
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        if self.lane.drive(self.ticket, context).is_pending() {
-            *self.ticket.waker.borrow_mut() = Some(context.waker().clone());
+        if self.connection.drive(self.lookup, context).is_pending() {
+            *self.lookup.waker.borrow_mut() = Some(context.waker().clone());
             return Poll::Pending;
         }
-        Poll::Ready(self.ticket.answer.take().unwrap_or(Ok(())))
+        Poll::Ready(self.lookup.answer.take().unwrap_or(Ok(())))
     }
 }
 
-impl Drop for Wait<'_> {
-    /// Answered or given up: the connection may have been waiting with this waker.
+impl Drop for LookupFuture<'_> {
+    /// Hands the connection over: it may have been waiting with this waker.
     fn drop(&mut self) {
-        self.ticket.waker.borrow_mut().take();
-        if self.since.elapsed() >= STUCK && self.lane.is_due(self.ticket) {
-            return self.lane.close();
+        self.lookup.waker.borrow_mut().take();
+        if self.since.elapsed() >= OVERDUE && self.connection.is_pending(self.lookup) {
+            return self.connection.close();
         }
-        self.lane.hand_over();
+        self.connection.hand_over();
     }
 }

@@ -1,4 +1,4 @@
-//! The follower's second connection: questions that are asked while the stream flows on the first.
+//! A connection for occasional queries whose columns are read as text.
 
 use crate::connection::Connection;
 use crate::establish::establish;
@@ -10,38 +10,39 @@ use mariadb_wire::row::TextRow;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A row, a text for each column.
+/// A row: the text of each column.
 pub type TextValues = Vec<Option<String>>;
 
-/// How long the server may look for the definitions of tables.
-const SLOW_MAX: Duration = Duration::from_secs(30);
+/// How long the server may take for queries about the definitions of tables.
+const SLOW_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// A connection that decodes rows as text, with a bound on the time of each answer.
 pub struct TextConnection {
     connection: Connection,
-    /// No answer takes longer, or the server counts as gone.
-    patience: Duration,
+    /// The connection counts as lost if an answer takes longer.
+    timeout: Duration,
 }
 
 impl TextConnection {
-    pub async fn connect(target: &ServerUrl, patience: Duration) -> Result<TextConnection> {
-        let (mut connection, _) = establish(&ServerLocation::Server(target.clone()), patience).await?;
-        // Nobody is made to wait for long by what is asked here, nor is what is asked.
+    pub async fn connect(target: &ServerUrl, timeout: Duration) -> Result<TextConnection> {
+        let (mut connection, _) = establish(&ServerLocation::Server(target.clone()), timeout).await?;
+        // Neither these queries nor the sessions they may block wait for long.
         connection.queue_query("SET SESSION innodb_lock_wait_timeout = 1, SESSION lock_wait_timeout = 1");
         connection.finish().await?;
-        Ok(TextConnection { connection, patience })
+        Ok(TextConnection { connection, timeout })
     }
 
-    /// Runs a statement without parameters that takes next to no time.
+    /// Executes a fast statement without parameters; returns its rows.
     pub async fn rows(&mut self, sql: &str) -> Result<Vec<TextValues>> {
-        self.rows_within(self.patience, sql).await
+        self.rows_within(self.timeout, sql).await
     }
 
-    /// As [`TextConnection::rows`], of what may take a while.
+    /// As [`TextConnection::rows`], for a statement that may take a while.
     pub async fn slow_rows(&mut self, sql: &str) -> Result<Vec<TextValues>> {
-        self.rows_within(SLOW_MAX, sql).await
+        self.rows_within(SLOW_TIMEOUT, sql).await
     }
 
-    async fn rows_within(&mut self, patience: Duration, sql: &str) -> Result<Vec<TextValues>> {
+    async fn rows_within(&mut self, timeout: Duration, sql: &str) -> Result<Vec<TextValues>> {
         self.connection.queue_query(sql);
         let connection = &mut self.connection;
         let answer = async {
@@ -57,10 +58,10 @@ impl TextConnection {
             }
             Ok(rows)
         };
-        within(patience, answer).await
+        within(timeout, answer).await
     }
 
-    /// Runs a prepared statement that gives texts, of so many columns.
+    /// Executes a prepared statement; returns the first columns of its rows.
     pub async fn look_up(&mut self, sql: &Arc<str>, params: &[Param<'_>], columns: usize) -> Result<Vec<TextValues>> {
         self.connection.queue_execute(sql, params);
         let connection = &mut self.connection;
@@ -76,18 +77,18 @@ impl TextConnection {
             }
             Ok(rows)
         };
-        within(SLOW_MAX, answer).await
+        within(SLOW_TIMEOUT, answer).await
     }
 
-    /// Runs a prepared statement for what it waits for.
+    /// Executes a prepared statement and drops its rows; the caller needs that it has waited.
     pub async fn run(&mut self, sql: &Arc<str>, params: &[Param<'_>]) -> Result<()> {
-        self.connection.queue_execute_anew(sql, params);
-        // A lock is waited for by the server for a second.
-        within(self.patience + Duration::from_secs(1), self.connection.finish()).await.map(drop)
+        self.connection.queue_execute_reprepared(sql, params);
+        // The server waits up to a second for a lock.
+        within(self.timeout + Duration::from_secs(1), self.connection.finish()).await.map(drop)
     }
 }
 
-async fn within<T>(patience: Duration, answer: impl Future<Output = Result<T>>) -> Result<T> {
-    let late = || Failure::Lost(format!("MariaDB has not answered for {} ms", patience.as_millis()));
-    tokio::time::timeout(patience, answer).await.unwrap_or_else(|_| Err(late()))
+async fn within<T>(timeout: Duration, answer: impl Future<Output = Result<T>>) -> Result<T> {
+    let overdue = || Failure::Lost(format!("MariaDB did not answer within {} ms", timeout.as_millis()));
+    tokio::time::timeout(timeout, answer).await.unwrap_or_else(|_| Err(overdue()))
 }

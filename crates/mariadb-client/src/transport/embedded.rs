@@ -1,8 +1,9 @@
 //! The transport within the process: statements are calls of a library, which return when MariaDB is done.
 //!
-//! A connection has a thread for them, started with its first command, so that statements of one worker may wait for one another and its
-//! other sessions go on. What is queued goes there at once and answers come back one by one. Only who asks for something that is done
-//! in a moment has it executed on his own thread ([`Embedded::stay_here`]): handing a lookup over and back takes longer than the lookup.
+//! A connection has a thread for them, started with its first command, so that statements of one
+//! worker may wait for one another while its other sessions go on. Queued commands go there at once
+//! and answers come back one by one. Lookups are executed on the caller's thread
+//! ([`Embedded::execute_on_caller`]): handing one over and back takes longer than the lookup.
 
 use super::runner::{Answer, Command, Params, Runner, Thread};
 use crate::event::Event;
@@ -16,65 +17,67 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Memory for rows is used again up to this size.
-const SPARE_BYTES_MAX: usize = 1 << 20;
+/// Row buffers up to this size are reused.
+const REUSED_BYTES_MAX: usize = 1 << 20;
 
+/// A session of the embedded MariaDB.
 pub struct Embedded {
-    place: Place,
-    stays_here: bool,
+    runner: RunnerLocation,
+    executes_on_caller: bool,
     database: Arc<Database>,
     session: u64,
     /// Not executed yet.
     queued: VecDeque<Command>,
-    /// Commands on the thread whose answers have not come yet.
-    away: usize,
-    /// The answer that is being taken, and its next row.
+    /// Commands on the thread whose answers have not arrived.
+    in_flight: usize,
+    /// The answer being taken, and the position of its next row.
     current: Option<(Answer, usize)>,
     types: Rc<[ColumnType]>,
-    spare: Rows,
+    row_buffer: Rows,
     broken: bool,
 }
 
-enum Place {
-    Here(Box<Runner>),
-    Away(Thread),
-    /// The thread could not be started.
-    Nowhere,
+/// Where the session executes commands.
+enum RunnerLocation {
+    Caller(Box<Runner>),
+    Thread(Thread),
+    /// The thread could not be started, or has ended.
+    Lost,
 }
 
 impl Embedded {
     pub fn open(database: &Arc<Database>) -> Result<Embedded> {
         let session = database.connect().map_err(Failure::from)?;
         Ok(Embedded {
-            stays_here: false,
+            executes_on_caller: false,
             database: database.clone(),
             session: session.id(),
-            place: Place::Here(Box::new(Runner::new(session))),
+            runner: RunnerLocation::Caller(Box::new(Runner::new(session))),
             queued: VecDeque::new(),
-            away: 0,
+            in_flight: 0,
             current: None,
             types: Rc::new([]),
-            spare: Rows::default(),
+            row_buffer: Rows::default(),
             broken: false,
         })
     }
 
-    /// Executes a statement that gives no rows and takes next to no time, before there is a thread.
-    pub fn run_here(&mut self, sql: &str) -> Result<OkPacket> {
-        match &mut self.place {
-            Place::Here(runner) => runner.run(Command::Query(sql.to_owned()), Rows::default()).outcome,
-            _ => Err(Failure::Lost("the connection has a thread already".into())),
+    /// Executes a fast statement without rows, before the thread is started.
+    pub fn run_on_caller(&mut self, sql: &str) -> Result<OkPacket> {
+        match &mut self.runner {
+            RunnerLocation::Caller(runner) => runner.run(Command::Query(sql.to_owned()), Rows::default()).outcome,
+            _ => Err(Failure::Lost("the connection already has a thread".into())),
         }
     }
 
-    /// Statements are executed on the thread that takes their answers, from now on.
-    pub fn stay_here(&mut self) {
-        self.stays_here = true;
+    /// Executes statements on the thread that takes their answers from now on.
+    pub fn execute_on_caller(&mut self) {
+        self.executes_on_caller = true;
         if self.is_idle()
-            && let Place::Away(thread) = std::mem::replace(&mut self.place, Place::Nowhere)
+            && let RunnerLocation::Thread(thread) = std::mem::replace(&mut self.runner, RunnerLocation::Lost)
             && let Some(runner) = thread.end()
         {
-            self.place = Place::Here(runner);
+            self.runner = RunnerLocation::Caller(runner);
         }
     }
 
@@ -82,13 +85,13 @@ impl Embedded {
         self.session
     }
 
-    /// Nothing is queued and no answer due.
+    /// Returns whether nothing is queued and no answer is due.
     pub fn is_idle(&self) -> bool {
-        !self.broken && self.queued.is_empty() && self.away == 0 && self.current.is_none()
+        !self.broken && self.queued.is_empty() && self.in_flight == 0 && self.current.is_none()
     }
 
     pub fn has_hung_up(&self) -> bool {
-        self.broken || matches!(self.place, Place::Nowhere)
+        self.broken || matches!(self.runner, RunnerLocation::Lost)
     }
 
     // --- commands
@@ -98,11 +101,11 @@ impl Embedded {
     }
 
     pub fn queue_execute(&mut self, sql: &Arc<str>, params: &[Param<'_>]) {
-        self.queued.push_back(Command::Execute { sql: sql.clone(), params: Params::new(params), anew: false });
+        self.queued.push_back(Command::Execute { sql: sql.clone(), params: Params::new(params), reprepare: false });
     }
 
-    pub fn queue_execute_anew(&mut self, sql: &Arc<str>, params: &[Param<'_>]) {
-        self.queued.push_back(Command::Execute { sql: sql.clone(), params: Params::new(params), anew: true });
+    pub fn queue_execute_reprepared(&mut self, sql: &Arc<str>, params: &[Param<'_>]) {
+        self.queued.push_back(Command::Execute { sql: sql.clone(), params: Params::new(params), reprepare: true });
     }
 
     pub fn queue_bulk(&mut self, sql: &Arc<str>, types: &[ColumnType], push_rows: impl FnOnce(&mut Vec<u8>)) {
@@ -111,22 +114,22 @@ impl Embedded {
         self.queued.push_back(Command::Bulk { sql: sql.clone(), types: types.to_vec(), rows });
     }
 
-    /// Has the thread begin with what is queued.
+    /// Hands the queued commands to the thread.
     pub async fn flush(&mut self) -> Result<()> {
-        if !self.stays_here && !self.queued.is_empty() {
+        if !self.executes_on_caller && !self.queued.is_empty() {
             self.hand_over()?;
         }
         Ok(())
     }
 
     fn hand_over(&mut self) -> Result<()> {
-        if let Place::Here(_) = self.place
-            && let Place::Here(runner) = std::mem::replace(&mut self.place, Place::Nowhere)
+        if let RunnerLocation::Caller(_) = self.runner
+            && let RunnerLocation::Caller(runner) = std::mem::replace(&mut self.runner, RunnerLocation::Lost)
         {
-            self.place = Place::Away(Thread::start(runner).map_err(|failure| self.breaks(failure))?);
+            self.runner = RunnerLocation::Thread(Thread::start(runner).map_err(|failure| self.breaks(failure))?);
         }
-        let Place::Away(thread) = &self.place else { return Err(self.lost()) };
-        self.away += self.queued.len();
+        let RunnerLocation::Thread(thread) = &self.runner else { return Err(self.lost()) };
+        self.in_flight += self.queued.len();
         if thread.send(self.queued.drain(..)).is_err() {
             return Err(self.lost());
         }
@@ -158,34 +161,35 @@ impl Embedded {
             return Poll::Ready(Ok(Event::Row(range)));
         }
         let Some((answer, _)) = self.current.take() else { return Poll::Ready(Err(self.lost())) };
-        if answer.rows.payloads.capacity() <= SPARE_BYTES_MAX {
-            self.spare = answer.rows;
+        if answer.rows.payloads.capacity() <= REUSED_BYTES_MAX {
+            self.row_buffer = answer.rows;
         }
         Poll::Ready(answer.outcome.map(Event::Finished).map_err(|failure| self.breaks(failure)))
     }
 
-    /// The answer of the oldest command.
+    /// Returns the answer of the oldest command.
     fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Result<Answer>> {
-        if self.stays_here && self.away == 0 {
+        if self.executes_on_caller && self.in_flight == 0 {
             let Some(command) = self.queued.pop_front() else { return Poll::Ready(Err(self.lost())) };
-            let Place::Here(runner) = &mut self.place else { return Poll::Ready(Err(self.lost())) };
-            return Poll::Ready(Ok(runner.run(command, std::mem::take(&mut self.spare))));
+            let RunnerLocation::Caller(runner) = &mut self.runner else { return Poll::Ready(Err(self.lost())) };
+            return Poll::Ready(Ok(runner.run(command, std::mem::take(&mut self.row_buffer))));
         }
         if !self.queued.is_empty() {
             self.hand_over()?;
         }
-        let Place::Away(thread) = &self.place else { return Poll::Ready(Err(self.lost())) };
-        if self.away == 0 {
+        let RunnerLocation::Thread(thread) = &self.runner else { return Poll::Ready(Err(self.lost())) };
+        if self.in_flight == 0 {
             return Poll::Ready(Err(self.lost()));
         }
         let answer = thread.poll_answer(context);
         if answer.is_ready() {
-            self.away -= 1;
+            self.in_flight -= 1;
         }
         answer.map(|answer| answer.ok_or_else(|| self.lost()))
     }
 
-    /// The row of an [`Event::Row`] as the client/server protocol has it, and the types of its columns.
+    /// Returns the payload of an [`Event::Row`], encoded as in the client/server protocol, and the
+    /// types of its columns.
     pub fn raw_row(&self, range: Range<usize>) -> (&[u8], &Rc<[ColumnType]>) {
         let payloads = self.current.as_ref().map_or(&[][..], |(answer, _)| &answer.rows.payloads);
         (payloads.get(range).unwrap_or_default(), &self.types)
@@ -202,9 +206,9 @@ impl Embedded {
 }
 
 impl Drop for Embedded {
-    /// Nobody waits for what runs on the thread: it need not go on.
+    /// Kills the statement that runs on the thread.
     fn drop(&mut self) {
-        if self.away > 0 {
+        if self.in_flight > 0 {
             self.database.kill(self.session);
         }
     }

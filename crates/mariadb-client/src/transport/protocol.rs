@@ -1,7 +1,7 @@
 //! The transport to a server: the client/server protocol, over TCP or a Unix socket.
 //!
-//! Everything that takes a round trip elsewhere is pipelined here: any number of commands go out in one write, preparing a statement
-//! and executing it for the first time among them.
+//! Commands are pipelined: any number go out in one write, including the preparation of a statement
+//! and its first execution.
 
 use super::statements::Statements;
 use super::stream::Stream;
@@ -21,25 +21,26 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+/// A connection to a server by its protocol.
 pub struct Protocol {
     pub stream: Stream,
     pub incoming: PacketReader,
     pub outgoing: Vec<u8>,
-    /// How much of `outgoing` has been sent.
+    /// Number of bytes of `outgoing` that were sent.
     sent: usize,
     pub capabilities: Capabilities,
-    /// The number of the server's session.
+    /// The id of the server's session.
     pub session: u64,
     statements: Statements,
-    /// Answers still to come, in order.
+    /// Answers that have not arrived, in order.
     expected: VecDeque<Expected>,
     phase: Phase,
-    /// Types of the columns of the rows that are coming in.
+    /// Types of the columns of the rows that are arriving.
     row_types: Rc<[ColumnType]>,
     answer: BusyPoll,
-    /// Of answers to all but prepared statements, which have their own.
+    /// For answers of all but prepared statements, which have their own.
     expectation: Expectation,
-    /// Set when nothing sensible can follow.
+    /// Set when the connection can no longer be used.
     broken: bool,
 }
 
@@ -50,10 +51,10 @@ enum Expected {
     Result(Option<Arc<str>>),
 }
 
-/// How far the answer at the front of `expected` has come.
+/// Which part of the answer at the front of `expected` comes next.
 enum Phase {
     Head,
-    /// Definitions that follow COM_STMT_PREPARE's answer: parameters, then columns.
+    /// Definitions that follow the answer to COM_STMT_PREPARE: parameters, then columns.
     PreparedDefinitions {
         prepared: PrepareOk,
         left: usize,
@@ -85,7 +86,7 @@ impl Protocol {
         }
     }
 
-    /// Nothing is on its way in either direction.
+    /// Returns whether nothing is in flight in either direction.
     pub fn is_idle(&self) -> bool {
         !self.broken && self.expected.is_empty() && self.outgoing.len() == self.sent && self.incoming.is_empty()
     }
@@ -94,8 +95,9 @@ impl Protocol {
         self.session
     }
 
-    /// The number of the server's session, if it may be executing something. Of a connection that
-    /// was lost the server may have been, too, and another may give the number to somebody else.
+    /// Returns the id of the server's session if it may be executing something. If the connection was
+    /// lost, the server may have been lost as well, and a restarted one may have given the id to
+    /// another client.
     pub fn session_in_flight(&self) -> Option<u64> {
         (!self.expected.is_empty() && !self.broken).then_some(self.session)
     }
@@ -108,22 +110,22 @@ impl Protocol {
         self.expected.push_back(Expected::Result(None));
     }
 
-    /// Queues a prepared statement, preparing it first where this connection has not.
+    /// Queues a prepared statement; prepares it first if this connection has not done so.
     pub fn queue_execute(&mut self, sql: &Arc<str>, params: &[Param<'_>]) {
         let id = self.prepare(sql);
         write_packet(0, &mut self.outgoing, |out| com_stmt_execute::encode(id, params, out));
         self.expected.push_back(Expected::Result(Some(sql.clone())));
     }
 
-    pub fn queue_execute_anew(&mut self, sql: &Arc<str>, params: &[Param<'_>]) {
+    pub fn queue_execute_reprepared(&mut self, sql: &Arc<str>, params: &[Param<'_>]) {
         if let Some(forgotten) = self.statements.forget(sql) {
             write_packet(0, &mut self.outgoing, |out| com::stmt_close(forgotten, out));
         }
         self.queue_execute(sql, params);
     }
 
-    /// Queues a prepared statement with parameters of these types, once for each of the rows that `push_rows` appends by
-    /// [`com_stmt_bulk_execute::push`], as one command.
+    /// Queues one command that executes a prepared statement once per row of parameters, which
+    /// `push_rows` appends with [`com_stmt_bulk_execute::push`].
     pub fn queue_bulk(&mut self, sql: &Arc<str>, types: &[ColumnType], push_rows: impl FnOnce(&mut Vec<u8>)) {
         let id = self.prepare(sql);
         write_packet(0, &mut self.outgoing, |out| {
@@ -133,12 +135,12 @@ impl Protocol {
         self.expected.push_back(Expected::Result(Some(sql.clone())));
     }
 
-    /// Sends what is queued.
+    /// Sends the queued commands.
     pub async fn flush(&mut self) -> Result<()> {
         poll_fn(|context| self.poll_flush(context)).await
     }
 
-    /// The statement's id; queues COM_STMT_PREPARE where it has none yet.
+    /// Returns the statement's id; queues COM_STMT_PREPARE if it has none yet.
     fn prepare(&mut self, sql: &Arc<str>) -> u32 {
         if let Some(id) = self.statements.id(sql) {
             return id;
@@ -154,10 +156,11 @@ impl Protocol {
 
     // --- answers
 
-    /// The next event of the oldest unfinished command. Sends what is queued first. A refused statement is `Err(Failure::Sql)` and ends that command's answer.
+    /// Returns the next event of the oldest unfinished command, after sending queued commands. A
+    /// refused statement fails with [`Failure::Sql`], which ends that command's answer.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Event>> {
         if self.sent < self.outgoing.len() {
-            // Sending may have to wait for room; what the server has answered so far is read all the same.
+            // Sending may block on a full socket; answers are read nevertheless.
             if let Poll::Ready(Err(failure)) = self.poll_flush(context) {
                 return Poll::Ready(Err(failure));
             }
@@ -166,15 +169,15 @@ impl Protocol {
             match self.step() {
                 Ok(Some(event)) => return Poll::Ready(Ok(event)),
                 Ok(None) => {}
-                Err(failure) => return Poll::Ready(Err(self.breaks(failure))),
+                Err(failure) => return Poll::Ready(Err(self.note_failure(failure))),
             }
             if let Err(failure) = ready!(self.poll_fill(context)) {
-                return Poll::Ready(Err(self.breaks(failure)));
+                return Poll::Ready(Err(self.note_failure(failure)));
             }
         }
     }
 
-    /// Takes the whole answer of the oldest unfinished command, dropping rows.
+    /// Takes the whole answer of the oldest unfinished command and drops its rows.
     pub async fn finish(&mut self) -> Result<OkPacket> {
         loop {
             if let Event::Finished(ok) = poll_fn(|context| self.poll_next(context)).await? {
@@ -183,17 +186,18 @@ impl Protocol {
         }
     }
 
-    /// The row of an [`Event::Row`] as it came, and the types of its columns.
+    /// Returns the payload of an [`Event::Row`] and the types of its columns.
     pub fn raw_row(&self, range: Range<usize>) -> (&[u8], &Rc<[ColumnType]>) {
         (self.incoming.payload(range), &self.row_types)
     }
 
-    fn breaks(&mut self, failure: Failure) -> Failure {
+    /// Marks the connection as broken if the failure means that.
+    fn note_failure(&mut self, failure: Failure) -> Failure {
         self.broken |= failure.is_lost();
         failure
     }
 
-    /// Reads packets that are here until one makes an event; `None` when more bytes are needed.
+    /// Reads buffered packets until one completes an event; returns `None` if more bytes are needed.
     fn step(&mut self) -> Result<Option<Event>> {
         while let Some(range) = self.incoming.next_packet()? {
             let payload = self.incoming.payload(range.clone());
@@ -220,7 +224,7 @@ impl Protocol {
                     }
                 }
                 Phase::PreparedDefinitions { prepared, left, types } => {
-                    // Parameters come first; only the columns' types are of use.
+                    // Parameters come first; only the types of the columns are used.
                     if *left <= usize::from(prepared.columns) {
                         types.push(ColumnDefinition::decode(payload)?.column_type);
                     }
@@ -238,11 +242,11 @@ impl Protocol {
     fn head(&mut self, range: Range<usize>) -> Result<Option<Event>> {
         let payload = self.incoming.payload(range);
         let Some(expected) = self.expected.front() else {
-            return Err(unasked(payload));
+            return Err(unexpected_packet(payload));
         };
         if matches!(expected, Expected::Prepared(_)) {
             if payload.first() == Some(&ERR) {
-                // The execution behind it fails too, and that is where the error is reported.
+                // The execution pipelined behind it fails too, and reports this error.
                 let failure = Failure::from_packet(&mariadb_wire::err::ErrPacket::decode(payload)?);
                 if let Some(Expected::Prepared(sql)) = self.expected.pop_front() {
                     self.statements.refused(&sql, failure);
@@ -299,14 +303,15 @@ impl Protocol {
 
     fn finished(&mut self, ok: OkPacket) -> Result<Event> {
         if ok.status & mariadb_wire::ok::STATUS_MORE_RESULTS != 0 {
-            return Err(Failure::Lost("MariaDB sent several results where one was asked for".into()));
+            return Err(Failure::Lost("MariaDB sent several results for one statement".into()));
         }
         self.phase = Phase::Head;
         self.expected.pop_front();
         Ok(Event::Finished(ok))
     }
 
-    /// A command was refused: its answer is over. Gives the failure to report, which is the preparation's if that failed.
+    /// Ends the answer of a refused command; returns the failure to report, which is that of the
+    /// preparation if it failed.
     fn failed(&mut self, failure: Failure) -> Failure {
         self.phase = Phase::Head;
         let Some(Expected::Result(Some(sql))) = self.expected.pop_front() else { return failure };
@@ -314,7 +319,8 @@ impl Protocol {
         if failure.is_missing_table()
             && let Some(forgotten) = self.statements.forget(&sql)
         {
-            // A statement that writes does not find the tables of triggers that came after it (MariaDB 10.11): the next is prepared anew.
+            // A statement that writes does not find the tables of triggers created after it was
+            // prepared (MariaDB 10.11), so it is prepared again.
             write_packet(0, &mut self.outgoing, |out| com::stmt_close(forgotten, out));
         }
         failure
@@ -324,7 +330,7 @@ impl Protocol {
 
     pub fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
         let sent = ready!(self.poll_send(context));
-        Poll::Ready(sent.map_err(|failure| self.breaks(failure)))
+        Poll::Ready(sent.map_err(|failure| self.note_failure(failure)))
     }
 
     fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
@@ -344,7 +350,7 @@ impl Protocol {
 
     pub fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
         let mut read = self.stream.poll_read(context, self.incoming.space());
-        // An idle connection, or one that replicates, is waited for in another way: no request is held up.
+        // Busy polling is for requests only, not for idle or replicating connections.
         if let Some(awaited) = self.expected.front() {
             let of_statement = match awaited {
                 Expected::Result(Some(sql)) => self.statements.expectation(sql),
@@ -362,34 +368,36 @@ impl Protocol {
         }
     }
 
-    // --- packets without a command, as replication has them
+    // --- packets of replication, which are no answers to commands
 
-    /// Queues a command that is answered with OK.
+    /// Queues a command whose answer is an OK packet.
     pub fn queue_command(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write_packet(0, &mut self.outgoing, write);
         self.expected.push_back(Expected::Result(None));
     }
 
-    /// Queues a packet to which no answer is expected here. From then on packets are taken by [`Protocol::next_payload`].
+    /// Queues a packet that has no answer. From then on packets are taken with
+    /// [`Protocol::next_payload`].
     pub fn queue_packet(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write_packet(0, &mut self.outgoing, write);
     }
 
-    /// The next packet that is here, for [`Protocol::payload`]; `None` when more bytes are needed.
+    /// Returns the next buffered packet, for [`Protocol::payload`]; `None` if more bytes are needed.
     pub fn next_payload(&mut self) -> Result<Option<Range<usize>>> {
-        self.incoming.next_packet().map_err(|error| self.breaks(error.into()))
+        self.incoming.next_packet().map_err(|error| self.note_failure(error.into()))
     }
 
     pub fn payload(&self, range: Range<usize>) -> &[u8] {
         self.incoming.payload(range)
     }
 
-    /// Waits for bytes of further packets.
+    /// Waits for more bytes.
     pub async fn fill(&mut self) -> Result<()> {
         poll_fn(|context| self.poll_fill(context)).await
     }
 
-    /// Whether the other end has hung up while the connection lay idle. Anything it sent unasked counts as that.
+    /// Returns whether the server has closed the idle connection. Anything it sent unasked counts as
+    /// that.
     pub fn has_hung_up(&mut self) -> bool {
         let mut context = Context::from_waker(std::task::Waker::noop());
         matches!(self.poll_fill(&mut context), Poll::Ready(_))
@@ -397,7 +405,7 @@ impl Protocol {
 }
 
 impl Drop for Protocol {
-    /// Says goodbye where that takes no waiting, so that the server does not count an aborted connection.
+    /// Sends COM_QUIT if that does not block, so that the server does not count an aborted connection.
     fn drop(&mut self) {
         if self.is_idle() {
             let mut context = Context::from_waker(std::task::Waker::noop());
@@ -407,10 +415,11 @@ impl Drop for Protocol {
     }
 }
 
-/// An answer to nothing: the server says why it hangs up, or has lost its way.
-fn unasked(payload: &[u8]) -> Failure {
+/// Translates a packet that answers no command: the server says why it hangs up, or is out of
+/// protocol.
+fn unexpected_packet(payload: &[u8]) -> Failure {
     match mariadb_wire::err::ErrPacket::decode(payload) {
         Ok(packet) => Failure::Lost(String::from_utf8_lossy(packet.message).into_owned()),
-        Err(_) => Failure::Lost("MariaDB sent what nobody asked for".into()),
+        Err(_) => Failure::Lost("MariaDB sent an unexpected packet".into()),
     }
 }

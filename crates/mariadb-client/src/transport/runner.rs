@@ -1,4 +1,4 @@
-//! Who executes the commands of an embedded connection, one after the other, and the thread that does so.
+//! Execution of an embedded connection's commands, one by one, and the thread for it.
 
 use crate::failure::{Failure, Result, server_error};
 use ahash::AHashMap;
@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 
-/// Past it the statement unused for the longest time is closed.
+/// Past this number the least recently used statement is closed.
 const STATEMENTS_MAX: usize = 128;
 
-/// Codes of the library's client half: the connection is gone.
+/// Codes of the library's client half: the connection is lost.
 const CLIENT_ERRORS: Range<u16> = 2000..3000;
 
 pub enum Command {
@@ -24,10 +24,10 @@ pub enum Command {
     Execute {
         sql: Arc<str>,
         params: Params,
-        /// Prepared again where it was before.
-        anew: bool,
+        /// Prepare it again if it was prepared before.
+        reprepare: bool,
     },
-    /// Once for each row of `rows`, as [`com_stmt_bulk_execute::push`] has them.
+    /// Execute once per row of `rows`, which [`com_stmt_bulk_execute::push`] has encoded.
     Bulk {
         sql: Arc<str>,
         types: Vec<ColumnType>,
@@ -40,14 +40,14 @@ pub struct Answer {
     pub outcome: Result<OkPacket>,
 }
 
-/// Parameters that are kept for later.
+/// Owned parameters of a queued command.
 pub struct Params {
     values: SmallVec<[Value; 4]>,
     bytes: Vec<u8>,
 }
 
 enum Value {
-    /// One without bytes of its own.
+    /// A value without bytes of its own.
     Plain(Param<'static>),
     Text(Range<usize>),
     Bytes(Range<usize>),
@@ -56,14 +56,14 @@ enum Value {
 impl Params {
     pub fn new(params: &[Param<'_>]) -> Params {
         let mut bytes = Vec::new();
-        let mut keep = |text: &[u8]| {
+        let mut copy = |text: &[u8]| {
             let start = bytes.len();
             bytes.extend_from_slice(text);
             start..bytes.len()
         };
         let values = params.iter().map(|param| match *param {
-            Param::Text(text) => Value::Text(keep(text)),
-            Param::Bytes(text) => Value::Bytes(keep(text)),
+            Param::Text(text) => Value::Text(copy(text)),
+            Param::Bytes(text) => Value::Bytes(copy(text)),
             Param::Null => Value::Plain(Param::Null),
             Param::Unsigned(number) => Value::Plain(Param::Unsigned(number)),
             Param::Signed(number) => Value::Plain(Param::Signed(number)),
@@ -82,12 +82,12 @@ impl Params {
     }
 }
 
-/// A session and what it has prepared.
+/// A session and its prepared statements.
 pub struct Runner {
     session: Session,
     statements: AHashMap<Arc<str>, Prepared>,
     clock: u64,
-    /// Whether each statement is a transaction, as of the last answer.
+    /// Whether autocommit is on, as of the last answer.
     autocommits: bool,
 }
 
@@ -101,12 +101,12 @@ impl Runner {
         Runner { session, statements: AHashMap::new(), clock: 0, autocommits: true }
     }
 
-    /// Executes a command; `rows` is memory for its rows.
+    /// Executes a command; `rows` is a buffer for its rows.
     pub fn run(&mut self, command: Command, mut rows: Rows) -> Answer {
         rows.clear();
         let outcome = match command {
             Command::Query(sql) => self.session.query(&sql, &mut rows).map_err(Failure::from),
-            Command::Execute { sql, params, anew } => self.execute(&sql, &params, anew, &mut rows),
+            Command::Execute { sql, params, reprepare } => self.execute(&sql, &params, reprepare, &mut rows),
             Command::Bulk { sql, types, rows: values } => self.bulk(&sql, &types, &values, &mut rows),
         };
         if let Ok(ok) = &outcome {
@@ -118,19 +118,20 @@ impl Runner {
         Answer { rows, outcome }
     }
 
-    fn execute(&mut self, sql: &Arc<str>, params: &Params, anew: bool, rows: &mut Rows) -> Result<OkPacket> {
-        if anew {
+    fn execute(&mut self, sql: &Arc<str>, params: &Params, reprepare: bool, rows: &mut Rows) -> Result<OkPacket> {
+        if reprepare {
             self.forget(sql);
         }
         let id = self.prepare(sql)?;
         let params: SmallVec<[Param<'_>; 4]> = params.iter().collect();
         let outcome = self.session.execute(id, &params, rows).map_err(Failure::from);
-        self.look_at(sql, &outcome);
+        self.forget_if_stale(sql, &outcome);
         outcome
     }
 
-    /// A statement that writes does not find the tables of triggers that came after it (MariaDB 10.11): the next is prepared anew.
-    fn look_at(&mut self, sql: &Arc<str>, outcome: &Result<OkPacket>) {
+    /// Forgets a statement that failed with a missing table. A statement that writes does not find the
+    /// tables of triggers created after it was prepared (MariaDB 10.11).
+    fn forget_if_stale(&mut self, sql: &Arc<str>, outcome: &Result<OkPacket>) {
         if outcome.as_ref().is_err_and(Failure::is_missing_table) {
             self.forget(sql);
         }
@@ -142,16 +143,16 @@ impl Runner {
         }
     }
 
-    /// All rows or none, where nobody has begun a transaction.
+    /// Executes a bulk command; all rows or none, unless a transaction is open.
     fn bulk(&mut self, sql: &Arc<str>, types: &[ColumnType], values: &[u8], rows: &mut Rows) -> Result<OkPacket> {
         let id = self.prepare(sql)?;
-        let alone = self.autocommits;
-        if alone {
+        let own_transaction = self.autocommits;
+        if own_transaction {
             self.session.query("START TRANSACTION", rows)?;
         }
         let outcome = self.each(id, types, values, rows);
-        self.look_at(sql, &outcome);
-        if alone {
+        self.forget_if_stale(sql, &outcome);
+        if own_transaction {
             let end = if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" };
             let ended = self.session.query(end, rows)?;
             return outcome.map(|ok| OkPacket { status: ended.status, ..ok });
@@ -165,7 +166,7 @@ impl Runner {
         while let Some(params) = reader.next_row::<SmallVec<[Param<'_>; 4]>>()? {
             let ok = self.session.execute(id, &params, rows)?;
             let affected_rows = all.affected_rows + ok.affected_rows;
-            // As the protocol has it: the id of the first row.
+            // As in the protocol: the id of the first row.
             let last_insert_id = if all.last_insert_id == 0 { ok.last_insert_id } else { all.last_insert_id };
             all = OkPacket { affected_rows, last_insert_id, ..ok };
         }
@@ -202,7 +203,7 @@ impl From<Refused> for Failure {
     }
 }
 
-/// A thread that executes what it is sent.
+/// A thread that executes the commands it is sent.
 pub struct Thread {
     commands: Option<mpsc::Sender<Command>>,
     answers: Arc<Mutex<Answers>>,
@@ -212,10 +213,10 @@ pub struct Thread {
 #[derive(Default)]
 struct Answers {
     ready: VecDeque<Answer>,
-    /// Who waits for the next one.
+    /// Wakes the task that waits for the next answer.
     waker: Option<Waker>,
-    /// Set when the thread has ended, so that no more will come.
-    over: bool,
+    /// Set when the thread has ended: no more answers will come.
+    ended: bool,
 }
 
 impl Thread {
@@ -223,25 +224,25 @@ impl Thread {
         let (commands, queue) = mpsc::channel();
         let answers = Arc::new(Mutex::new(Answers::default()));
         let thread = std::thread::Builder::new().name("mariadb".into()).stack_size(STACK_BYTES);
-        let theirs = answers.clone();
-        let handle = thread.spawn(move || work(runner, &queue, &theirs));
+        let shared = answers.clone();
+        let handle = thread.spawn(move || work(runner, &queue, &shared));
         let handle = handle.map_err(|error| Failure::Lost(format!("cannot start a thread for MariaDB: {error}")))?;
         Ok(Thread { commands: Some(commands), answers, handle })
     }
 
-    /// Err: the thread has ended.
+    /// Sends commands; fails if the thread has ended.
     pub fn send(&self, commands: impl Iterator<Item = Command>) -> Result<(), ()> {
         let sender = self.commands.as_ref().ok_or(())?;
         commands.into_iter().try_for_each(|command| sender.send(command).map_err(drop))
     }
 
-    /// `None`: no more will come.
+    /// Returns the next answer; `None` if no more will come.
     pub fn poll_answer(&self, context: &mut Context<'_>) -> Poll<Option<Answer>> {
         let mut answers = lock(&self.answers);
         if let Some(answer) = answers.ready.pop_front() {
             return Poll::Ready(Some(answer));
         }
-        if answers.over {
+        if answers.ended {
             return Poll::Ready(None);
         }
         if !answers.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
@@ -250,7 +251,7 @@ impl Thread {
         Poll::Pending
     }
 
-    /// Ends the thread, which has nothing to do, and gives back who was executing there.
+    /// Ends the idle thread and returns its runner.
     pub fn end(mut self) -> Option<Box<Runner>> {
         self.commands = None;
         self.handle.join().ok()
@@ -258,17 +259,17 @@ impl Thread {
 }
 
 fn work(mut runner: Box<Runner>, queue: &mpsc::Receiver<Command>, answers: &Mutex<Answers>) -> Box<Runner> {
-    struct Over<'a>(&'a Mutex<Answers>);
-    impl Drop for Over<'_> {
+    struct EndedGuard<'a>(&'a Mutex<Answers>);
+    impl Drop for EndedGuard<'_> {
         fn drop(&mut self) {
             let mut answers = lock(self.0);
-            answers.over = true;
+            answers.ended = true;
             if let Some(waker) = answers.waker.take() {
                 waker.wake();
             }
         }
     }
-    let _over = Over(answers);
+    let _guard = EndedGuard(answers);
     while let Ok(command) = queue.recv() {
         let answer = runner.run(command, Rows::default());
         let mut answers = lock(answers);

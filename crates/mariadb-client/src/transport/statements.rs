@@ -8,22 +8,23 @@ use selkie_runtime::busy_poll::Expectation;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Past it the statement unused for the longest time is closed. The server allows 16,382 for all connections together.
+/// Past this number the least recently used statement is closed. The server allows 16,382 for all
+/// connections together.
 const STATEMENTS_MAX: usize = 128;
 
 #[derive(Default)]
 pub struct Statements {
-    known: AHashMap<Arc<str>, Statement>,
-    /// Asked for last; it can be executed before its id is known.
+    statements: AHashMap<Arc<str>, Statement>,
+    /// The last one whose preparation was sent; it can be executed before its id is known.
     last_begun: Option<Arc<str>>,
     clock: u64,
 }
 
 enum Preparation {
-    /// Asked for, not answered yet.
-    Begun,
+    /// Sent, not answered yet.
+    Sent,
     Done(u32),
-    /// Refused; the executions that were sent behind it report why.
+    /// Refused; the executions pipelined behind it report why.
     Refused(Failure),
 }
 
@@ -35,49 +36,52 @@ struct Statement {
 }
 
 impl Statements {
-    /// The id to execute the statement by, if it has been prepared on this connection.
+    /// Returns the id to execute the statement with, if this connection has prepared it.
     pub fn id(&mut self, sql: &Arc<str>) -> Option<u32> {
         self.clock += 1;
-        let statement = self.known.get_mut(sql)?;
+        let statement = self.statements.get_mut(sql)?;
         statement.used = self.clock;
         match statement.preparation {
             Preparation::Done(id) => Some(id),
-            Preparation::Begun => (self.last_begun.as_ref() == Some(sql)).then_some(LAST_PREPARED),
+            Preparation::Sent => (self.last_begun.as_ref() == Some(sql)).then_some(LAST_PREPARED),
             Preparation::Refused(_) => None,
         }
     }
 
+    /// Notes that the statement's preparation was sent.
     pub fn begin(&mut self, sql: &Arc<str>) {
         let (types, expectation) = (Rc::new([]), Expectation::default());
-        let statement = Statement { preparation: Preparation::Begun, types, expectation, used: self.clock };
-        self.known.insert(sql.clone(), statement);
+        let statement = Statement { preparation: Preparation::Sent, types, expectation, used: self.clock };
+        self.statements.insert(sql.clone(), statement);
         self.last_begun = Some(sql.clone());
     }
 
-    /// Forgets a statement when there are too many; gives the id to close.
+    /// Forgets a statement if there are too many; returns the id to close.
     pub fn make_room(&mut self) -> Option<u32> {
-        if self.known.len() < STATEMENTS_MAX {
+        if self.statements.len() < STATEMENTS_MAX {
             return None;
         }
-        self.known.retain(|_, statement| !matches!(statement.preparation, Preparation::Refused(_)));
-        let done = self.known.iter().filter(|(_, statement)| matches!(statement.preparation, Preparation::Done(_)));
+        self.statements.retain(|_, statement| !matches!(statement.preparation, Preparation::Refused(_)));
+        let done =
+            self.statements.iter().filter(|(_, statement)| matches!(statement.preparation, Preparation::Done(_)));
         let oldest = done.min_by_key(|(_, statement)| statement.used).map(|(sql, _)| sql.clone())?;
-        match self.known.remove(&oldest)?.preparation {
+        match self.statements.remove(&oldest)?.preparation {
             Preparation::Done(id) => Some(id),
             _ => None,
         }
     }
 
-    /// Forgets a statement that is not on its way; gives the id to close.
+    /// Forgets a prepared statement; returns the id to close.
     pub fn forget(&mut self, sql: &Arc<str>) -> Option<u32> {
-        let Preparation::Done(id) = self.known.get(sql)?.preparation else { return None };
-        self.known.remove(sql);
+        let Preparation::Done(id) = self.statements.get(sql)?.preparation else { return None };
+        self.statements.remove(sql);
         Some(id)
     }
 
-    /// The server has prepared it. Gives an id this one replaces (a statement begun twice), to be closed.
+    /// Notes that the server has prepared the statement. Returns the id that this one replaces, if it
+    /// was prepared twice, which must be closed.
     pub fn prepared(&mut self, sql: &Arc<str>, id: u32, types: Rc<[ColumnType]>) -> Option<u32> {
-        let Some(statement) = self.known.get_mut(sql) else { return Some(id) };
+        let Some(statement) = self.statements.get_mut(sql) else { return Some(id) };
         statement.types = types;
         match std::mem::replace(&mut statement.preparation, Preparation::Done(id)) {
             Preparation::Done(replaced) => Some(replaced),
@@ -86,32 +90,32 @@ impl Statements {
     }
 
     pub fn refused(&mut self, sql: &Arc<str>, failure: Failure) {
-        if let Some(statement) = self.known.get_mut(sql) {
+        if let Some(statement) = self.statements.get_mut(sql) {
             statement.preparation = Preparation::Refused(failure);
         }
         self.last_begun = None;
     }
 
-    /// Why preparing was refused, if it was: of each execution that was sent behind it. The
-    /// statement may be tried again.
+    /// Returns why the preparation was refused, if it was, for each execution pipelined behind it. The
+    /// statement may be prepared again.
     pub fn refusal(&self, sql: &Arc<str>) -> Option<Failure> {
-        match &self.known.get(sql)?.preparation {
+        match &self.statements.get(sql)?.preparation {
             Preparation::Refused(failure) => Some(failure.clone()),
             _ => None,
         }
     }
 
     pub fn types(&self, sql: &Arc<str>) -> Option<Rc<[ColumnType]>> {
-        self.known.get(sql).map(|statement| statement.types.clone())
+        self.statements.get(sql).map(|statement| statement.types.clone())
     }
 
-    /// Of how long its answer takes to come.
+    /// Returns the expectation of how long its answer takes.
     pub fn expectation(&mut self, sql: &Arc<str>) -> Option<&mut Expectation> {
-        self.known.get_mut(sql).map(|statement| &mut statement.expectation)
+        self.statements.get_mut(sql).map(|statement| &mut statement.expectation)
     }
 
     pub fn set_types(&mut self, sql: &Arc<str>, types: Rc<[ColumnType]>) {
-        if let Some(statement) = self.known.get_mut(sql) {
+        if let Some(statement) = self.statements.get_mut(sql) {
             statement.types = types;
         }
     }
@@ -122,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_executions_behind_a_refused_preparation_hear_why() {
+    fn all_executions_behind_a_refused_preparation_report_it() {
         let sql: Arc<str> = "SELECT 1 FROM missing".into();
         let mut statements = Statements::default();
         statements.begin(&sql);

@@ -26,9 +26,10 @@ impl Stream {
         }
     }
 
-    /// Reads into `buffer`, which is not empty; gives how many bytes. Zero: the other end has closed.
+    /// Reads into `buffer`, which must not be empty; returns the number of bytes, 0 at the end.
     pub fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        // Unlike `try_read`, this remembers that a short read has emptied the socket, which saves a system call per answer.
+        // Unlike `try_read`, this remembers that a short read has emptied the socket, which saves a
+        // system call per answer.
         let mut buffer = ReadBuf::new(buffer);
         let ready = match self {
             Stream::Tcp(stream) => Pin::new(stream).poll_read(context, &mut buffer),

@@ -1,11 +1,11 @@
-//! From events to transactions.
+//! Assembles events into transactions.
 //!
-//! A group of events begins with a GTID and is committed as one. Rows are read as they come; of what cannot be read the whole table counts
-//! as changed.
+//! A group of events begins with a GTID and is committed as one. Rows are decoded as they arrive; if
+//! they cannot be decoded, the whole table counts as changed.
 
 use crate::changes::{Change, Doc, Image, Key, Row, Transaction};
-use crate::statement::{Statement, classify};
-use crate::tables::{Columns, Facts};
+use crate::statement_effect::{StatementEffect, classify};
+use crate::tables::{Columns, TableFacts};
 use bytes::Bytes;
 use mariadb_client::Result;
 use mariadb_wire::Malformed;
@@ -18,66 +18,67 @@ use mariadb_wire::binlog::{Checksum, Event, FormatDescription, Gtid, GtidEvent, 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a compressed event may expand to.
+/// The largest size to which a compressed event may expand.
 const EXPANDED_BYTES_MAX: usize = 256 << 20;
 
-/// Tables remembered; the server gives them new numbers all the time.
+/// Table maps kept; the server numbers them anew all the time.
 const TABLES_MAX: usize = 4096;
 
-/// XA transactions that are prepared and not completed; those beyond are not remembered.
+/// Prepared XA transactions kept; further ones count as having changed everything.
 const PREPARED_MAX: usize = 1024;
 
-/// The event may be skipped by those who do not know it.
+/// The event may be skipped by readers that do not know it.
 const FLAG_IGNORABLE: u16 = 0x80;
 
-/// A transaction, and what is needed to tell when readers see it.
+/// A transaction, and the facts that prove when readers see it.
 #[derive(Debug)]
 pub struct Group {
     pub transaction: Transaction,
-    pub place: Place,
-    /// The engine does not commit it in the log's order, so that its place in the log proves nothing.
+    pub offset: LogOffset,
+    /// The engine does not commit it in the log's order, so its offset in the log proves nothing.
     pub out_of_order: bool,
-    pub probe: Option<Probe>,
-    pub wants_answer: bool,
+    pub probe: Option<RowProbe>,
+    pub wants_acknowledgement: bool,
     pub bytes: usize,
 }
 
-/// Where in the log a group ends.
+/// The offset in the log at which a group ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct LogOffset {
     pub file: Arc<[u8]>,
-    /// As far as 32 bits go.
+    /// Truncated to 32 bits.
     pub end: u32,
 }
 
-/// A row that was changed, by which to ask whether its change is visible.
+/// A changed row, which can be read to prove that its change is visible.
 #[derive(Clone, Debug)]
-pub struct Probe {
-    pub table: Arc<Facts>,
+pub struct RowProbe {
+    pub table: Arc<TableFacts>,
     pub key: Vec<Key>,
 }
 
-/// What came of an event.
-pub enum Fed {
+/// The result of feeding an event.
+pub enum FedEvent {
     Nothing,
-    /// Rows of a table follow; tell [`Groups::know`] about it first.
-    Unknown(TableMap),
+    /// Rows of an unknown table follow: call [`Groups::add_table`] first.
+    UnknownTable(TableMap),
     Group(Group),
-    /// As `Group`, and what was known of tables is forgotten.
+    /// As `Group`; the known tables are invalid.
     Definition(Group),
 }
 
+/// Assembles the events of a stream into groups.
 pub struct Groups {
     format: FormatDescription,
     file: Arc<[u8]>,
-    tables: HashMap<u64, (TableMap, Arc<Facts>)>,
+    tables: HashMap<u64, (TableMap, Arc<TableFacts>)>,
     open: Open,
-    prepared: HashMap<Vec<u8>, (Vec<Change>, Option<Probe>)>,
-    /// The most bytes of rows to keep of a transaction.
+    prepared: HashMap<Vec<u8>, (Vec<Change>, Option<RowProbe>)>,
+    /// The most bytes of rows kept of a transaction.
     bytes_max: usize,
 }
 
-/// The group that is coming in.
+/// The group that is arriving.
 #[derive(Default)]
 struct Open {
     gtid: Option<Gtid>,
@@ -86,12 +87,12 @@ struct Open {
     xa: Option<Vec<u8>>,
     changes: Vec<Change>,
     bytes: usize,
-    probe: Option<Probe>,
+    probe: Option<RowProbe>,
     has_definition: bool,
 }
 
 impl Groups {
-    /// `checksum`: what events end with until a file says otherwise.
+    /// `checksum`: that of events until a file header states another.
     pub fn new(checksum: Checksum, bytes_max: usize) -> Groups {
         Groups {
             format: FormatDescription::assumed(checksum),
@@ -107,15 +108,16 @@ impl Groups {
         &self.format
     }
 
-    /// What is known of a table. `None` from [`Groups::feed`] on until it is told.
-    pub fn know(&mut self, map: TableMap, facts: Facts) {
+    /// Adds the facts of a table whose rows follow.
+    pub fn add_table(&mut self, map: TableMap, facts: TableFacts) {
         if self.tables.len() >= TABLES_MAX {
             self.tables.clear();
         }
         self.tables.insert(map.id, (map, Arc::new(facts)));
     }
 
-    pub fn feed(&mut self, event: &Event<'_>, wants_answer: bool) -> Result<Fed> {
+    /// Processes one event.
+    pub fn feed(&mut self, event: &Event<'_>, wants_acknowledgement: bool) -> Result<FedEvent> {
         let header = event.header;
         match header.kind {
             kind::ROTATE => self.file = Rotate::decode(event.body)?.file.into(),
@@ -124,24 +126,24 @@ impl Groups {
             kind::TABLE_MAP => {
                 let map = TableMap::decode(event.body, &self.format)?;
                 if self.tables.get(&map.id).is_none_or(|(known, _)| *known != map) {
-                    return Ok(Fed::Unknown(map));
+                    return Ok(FedEvent::UnknownTable(map));
                 }
             }
             kind::QUERY | kind::QUERY_COMPRESSED => {
                 let is_compressed = header.kind == kind::QUERY_COMPRESSED;
                 let query = QueryEvent::decode(event.body, is_compressed, EXPANDED_BYTES_MAX)?;
-                return Ok(self.statement(&query, header.end, wants_answer));
+                return Ok(self.statement(&query, header.end, wants_acknowledgement));
             }
-            kind::XID => return Ok(self.end(header.end, wants_answer, false)),
-            // The first byte: prepared and committed in one.
+            kind::XID => return Ok(self.end(header.end, wants_acknowledgement, false)),
+            // The first byte is set if it was prepared and committed in one.
             kind::XA_PREPARE if event.body.first() != Some(&0) => {
-                return Ok(self.end(header.end, wants_answer, true));
+                return Ok(self.end(header.end, wants_acknowledgement, true));
             }
-            kind::XA_PREPARE => return Ok(self.prepare(header.end, wants_answer)),
+            kind::XA_PREPARE => return Ok(self.prepare(header.end, wants_acknowledgement)),
             kind::INCIDENT => {
                 self.add(Change::Everything);
                 if self.open.gtid.is_none() {
-                    return Ok(self.end(header.end, wants_answer, true));
+                    return Ok(self.end(header.end, wants_acknowledgement, true));
                 }
             }
             _ => match RowsEvent::decode(event, &self.format, EXPANDED_BYTES_MAX)? {
@@ -150,11 +152,11 @@ impl Groups {
                 None => self.add(Change::Everything),
             },
         }
-        Ok(Fed::Nothing)
+        Ok(FedEvent::Nothing)
     }
 
     fn begin(&mut self, event: &GtidEvent<'_>) {
-        // Changes of a group that has no end (the server died on it) go along with the next.
+        // Changes of a group without an end (the server crashed) are added to the next group.
         let Open { changes, bytes, .. } = std::mem::take(&mut self.open);
         self.open = Open {
             gtid: Some(event.gtid),
@@ -167,69 +169,71 @@ impl Groups {
         };
     }
 
-    fn statement(&mut self, query: &QueryEvent<'_>, end: u32, wants_answer: bool) -> Fed {
+    fn statement(&mut self, query: &QueryEvent<'_>, end: u32, wants_acknowledgement: bool) -> FedEvent {
         match classify(&String::from_utf8_lossy(query.database), &query.sql) {
-            Statement::Marks if !self.open.standalone => return Fed::Nothing,
-            Statement::Marks => {}
-            // Rows of several engines, or of one that knows no transactions. The former commit in an order of their own.
-            Statement::Ends => {
+            StatementEffect::Mark if !self.open.standalone => return FedEvent::Nothing,
+            StatementEffect::Mark => {}
+            // Rows of several engines, or of one without transactions. Several engines commit in an
+            // order of their own.
+            StatementEffect::End => {
                 let out_of_order = self.open.transactional;
-                return self.end(end, wants_answer, out_of_order);
+                return self.end(end, wants_acknowledgement, out_of_order);
             }
-            Statement::XaCommit => {
+            StatementEffect::XaCommit => {
                 let (changes, probe) = self.take_prepared().unwrap_or_else(|| (vec![Change::Everything], None));
                 changes.into_iter().for_each(|change| self.add(change));
                 self.open.probe = probe;
-                return self.end(end, wants_answer, true);
+                return self.end(end, wants_acknowledgement, true);
             }
-            Statement::XaRollback => {
+            StatementEffect::XaRollback => {
                 self.take_prepared();
-                return self.end(end, wants_answer, false);
+                return self.end(end, wants_acknowledgement, false);
             }
-            Statement::Changes(changes) => {
+            StatementEffect::Changes(changes) => {
                 self.tables.clear();
                 self.open.has_definition = true;
                 changes.into_iter().for_each(|change| self.add(change));
             }
         }
         if self.open.standalone || self.open.gtid.is_none() {
-            return self.end(end, wants_answer, false);
+            return self.end(end, wants_acknowledgement, false);
         }
-        Fed::Nothing
+        FedEvent::Nothing
     }
 
-    fn take_prepared(&mut self) -> Option<(Vec<Change>, Option<Probe>)> {
+    fn take_prepared(&mut self) -> Option<(Vec<Change>, Option<RowProbe>)> {
         self.prepared.remove(self.open.xa.as_deref()?)
     }
 
-    /// The rows count once the XA transaction is completed, which may be by another session at any later time.
-    fn prepare(&mut self, end: u32, wants_answer: bool) -> Fed {
+    /// Keeps the changes of a prepared XA transaction, which another session may complete at any later
+    /// time.
+    fn prepare(&mut self, end: u32, wants_acknowledgement: bool) -> FedEvent {
         let changes = std::mem::take(&mut self.open.changes);
         let probe = self.open.probe.take();
         if let Some(xa) = self.open.xa.take()
             && self.prepared.len() < PREPARED_MAX
         {
-            // Tables alone: it may be a long time.
+            // Only its tables, since that may take long.
             let mut tables: Vec<Change> = Vec::new();
             for change in changes {
-                add(&mut tables, whole(change));
+                add(&mut tables, to_table(change));
             }
             self.prepared.insert(xa, (tables, probe));
         }
-        self.end(end, wants_answer, false)
+        self.end(end, wants_acknowledgement, false)
     }
 
-    fn end(&mut self, end: u32, wants_answer: bool, out_of_order: bool) -> Fed {
+    fn end(&mut self, end: u32, wants_acknowledgement: bool, out_of_order: bool) -> FedEvent {
         let open = std::mem::take(&mut self.open);
         let group = Group {
             transaction: Transaction { gtid: open.gtid, changes: open.changes },
-            place: Place { file: self.file.clone(), end },
+            offset: LogOffset { file: self.file.clone(), end },
             out_of_order,
             probe: open.probe,
-            wants_answer,
+            wants_acknowledgement,
             bytes: open.bytes,
         };
-        if open.has_definition { Fed::Definition(group) } else { Fed::Group(group) }
+        if open.has_definition { FedEvent::Definition(group) } else { FedEvent::Group(group) }
     }
 
     fn add(&mut self, change: Change) {
@@ -238,7 +242,7 @@ impl Groups {
         if self.open.bytes > self.bytes_max {
             let mut tables = Vec::new();
             for change in std::mem::take(&mut self.open.changes) {
-                add(&mut tables, whole(change));
+                add(&mut tables, to_table(change));
             }
             self.open.bytes = tables.iter().map(Change::bytes).sum();
             self.open.changes = tables;
@@ -247,7 +251,7 @@ impl Groups {
 
     fn rows(&mut self, event: &RowsEvent<'_>) {
         let Some((map, facts)) = self.tables.get(&event.table_id) else {
-            // The map was not sent, which no server does.
+            // A server always sends the table map first.
             return self.add(Change::Everything);
         };
         let (facts, rows) = (facts.clone(), read_rows(event, map, facts));
@@ -258,20 +262,20 @@ impl Groups {
         }
     }
 
-    fn add_rows(&mut self, rows: Result<Vec<Row>, Malformed>, facts: &Arc<Facts>) {
+    fn add_rows(&mut self, rows: Result<Vec<Row>, Malformed>, facts: &Arc<TableFacts>) {
         let Ok(rows) = rows else { return self.add(Change::Table(facts.name.clone())) };
         for row in rows {
             if let Some(key) = row.after.as_ref().or(row.before.as_ref()).and_then(|image| image.key.clone())
                 && !key.is_empty()
             {
-                self.open.probe = Some(Probe { table: facts.clone(), key });
+                self.open.probe = Some(RowProbe { table: facts.clone(), key });
             }
             self.add(Change::Row(row));
         }
     }
 }
 
-/// Adds a change unless a larger one covers it.
+/// Adds a change unless a larger one includes it.
 fn add(changes: &mut Vec<Change>, change: Change) {
     match &change {
         Change::Everything => changes.clear(),
@@ -282,7 +286,7 @@ fn add(changes: &mut Vec<Change>, change: Change) {
             changes.retain(|other| !matches!(other, Change::Row(row) if row.table == *table));
         }
         Change::Row(row) => {
-            // Looked for in front only, where a transaction that grew too large has its tables.
+            // Tables come first in a transaction that grew too large, so only the front is searched.
             let covers = |other: &Change| matches!(other, Change::Table(table) if *table == row.table);
             if changes.iter().take_while(|other| !matches!(other, Change::Row(_))).any(covers) {
                 return;
@@ -295,15 +299,15 @@ fn add(changes: &mut Vec<Change>, change: Change) {
     }
 }
 
-fn whole(change: Change) -> Change {
+fn to_table(change: Change) -> Change {
     match change {
         Change::Row(row) => Change::Table(row.table),
         other => other,
     }
 }
 
-/// Errors: the rows are not those of such a table.
-fn read_rows(event: &RowsEvent<'_>, map: &TableMap, facts: &Facts) -> Result<Vec<Row>, Malformed> {
+/// Decodes the rows of an event. Fails if they do not fit the table.
+fn read_rows(event: &RowsEvent<'_>, map: &TableMap, facts: &TableFacts) -> Result<Vec<Row>, Malformed> {
     let Some(columns) = &facts.columns else { return Err(Malformed("row event")) };
     let image = |image: Option<rows::Image<'_>>| image.map(|image| read_image(&image, map, columns)).transpose();
     event
@@ -342,7 +346,7 @@ fn read_image(image: &rows::Image<'_>, map: &TableMap, columns: &Columns) -> Res
     Ok(Image { key: key.collect(), doc })
 }
 
-/// Events that change nothing: what comes with a statement, and what is about the log itself.
+/// Returns whether an event changes nothing: it accompanies a statement, or concerns the log itself.
 fn is_harmless(event: u8) -> bool {
     const INTVAR: u8 = 5;
     const RAND: u8 = 13;

@@ -1,16 +1,17 @@
-//! What a statement in the log may have changed.
+//! Classifies the statements in the log by what they may have changed.
 //!
-//! A handful of statements that create, change or drop one table or a database are understood; all others, those that write rows in statement
-//! format among them, may have changed anything.
+//! Statements that create, alter or drop one table or a database are recognized. All others, including
+//! writes in statement format, may have changed everything.
 
 use crate::changes::{Change, TableName};
 
-/// What a statement does to the transaction it stands in.
+/// The effect of a statement on its transaction.
 #[derive(Debug, PartialEq)]
-pub enum Statement {
-    /// Begins it, or sets or forgets a savepoint.
-    Marks,
-    Ends,
+pub enum StatementEffect {
+    /// Begins it, or sets or releases a savepoint.
+    Mark,
+    /// Commits or rolls back.
+    End,
     /// Completes an XA transaction that was prepared before.
     XaCommit,
     XaRollback,
@@ -18,28 +19,30 @@ pub enum Statement {
     Changes(Vec<Change>),
 }
 
-/// `database`: the default one.
-pub fn classify(database: &str, sql: &[u8]) -> Statement {
-    // What is not understood in a name that is no UTF-8 has changed everything.
-    let Ok(sql) = std::str::from_utf8(sql) else { return Statement::Changes(vec![Change::Everything]) };
+/// Classifies a statement. `database` is the default database.
+pub fn classify(database: &str, sql: &[u8]) -> StatementEffect {
+    // A statement that is not UTF-8 counts as having changed everything.
+    let Ok(sql) = std::str::from_utf8(sql) else { return StatementEffect::Changes(vec![Change::Everything]) };
     let mut words = Words { rest: sql };
     let first = words.keyword();
     match first.as_str() {
-        "BEGIN" | "SAVEPOINT" | "RELEASE" => Statement::Marks,
-        "START" if words.keyword() == "TRANSACTION" => Statement::Marks,
-        "COMMIT" => Statement::Ends,
-        "ROLLBACK" if words.keyword() == "TO" => Statement::Marks,
-        "ROLLBACK" => Statement::Ends,
+        "BEGIN" | "SAVEPOINT" | "RELEASE" => StatementEffect::Mark,
+        "START" if words.keyword() == "TRANSACTION" => StatementEffect::Mark,
+        "COMMIT" => StatementEffect::End,
+        "ROLLBACK" if words.keyword() == "TO" => StatementEffect::Mark,
+        "ROLLBACK" => StatementEffect::End,
         "XA" => match words.keyword().as_str() {
-            "COMMIT" => Statement::XaCommit,
-            "ROLLBACK" => Statement::XaRollback,
-            _ => Statement::Marks,
+            "COMMIT" => StatementEffect::XaCommit,
+            "ROLLBACK" => StatementEffect::XaRollback,
+            _ => StatementEffect::Mark,
         },
-        _ => Statement::Changes(definition(&first, &mut words, database).unwrap_or_else(|| vec![Change::Everything])),
+        _ => StatementEffect::Changes(
+            definition(&first, &mut words, database).unwrap_or_else(|| vec![Change::Everything]),
+        ),
     }
 }
 
-/// `None` for what is not understood.
+/// Returns the changes of a definition statement; `None` if it is not recognized.
 fn definition(first: &str, words: &mut Words<'_>, database: &str) -> Option<Vec<Change>> {
     let mut second = words.keyword();
     if first == "CREATE" && second == "OR" {
@@ -51,13 +54,13 @@ fn definition(first: &str, words: &mut Words<'_>, database: &str) -> Option<Vec<
             words.skip_if_exists();
             Some(vec![Change::Database(words.name()?.into())])
         }
-        // Exchanged partitions and new names reach other tables.
-        ("ALTER", "TABLE") if words.mention(&["EXCHANGE", "RENAME", "CONVERT"]) => None,
+        // Exchanged partitions and new names affect other tables.
+        ("ALTER", "TABLE") if words.contains_any(&["EXCHANGE", "RENAME", "CONVERT"]) => None,
         ("CREATE" | "ALTER" | "TRUNCATE", "TABLE") => {
             words.skip_if_exists();
             Some(vec![words.table(database)?])
         }
-        // As the server writes it when a session ends, and as people do: nobody else sees these tables.
+        // Other sessions do not see these tables.
         ("CREATE" | "DROP", "TEMPORARY") => Some(Vec::new()),
         ("DROP", "") if words.rest.starts_with("/*!40005 TEMPORARY */ TABLE") => Some(Vec::new()),
         ("DROP", "TABLE") => {
@@ -66,14 +69,14 @@ fn definition(first: &str, words: &mut Words<'_>, database: &str) -> Option<Vec<
             while words.take_sign(',') {
                 dropped.push(words.table(database)?);
             }
-            // What the server adds behind the names is a comment.
+            // The server adds a comment after the names.
             Some(dropped)
         }
         _ => None,
     }
 }
 
-/// Takes words off the front of a statement.
+/// A reader of the words of a statement.
 struct Words<'a> {
     rest: &'a str,
 }
@@ -82,7 +85,7 @@ impl<'a> Words<'a> {
     fn skip_blanks(&mut self) {
         loop {
             self.rest = self.rest.trim_start();
-            // Not the comments that hold code (`/*!`).
+            // Executable comments (`/*!`) are not skipped.
             let comment = self.rest.strip_prefix("/*").filter(|tail| !tail.starts_with(['!', 'M']));
             match comment.and_then(|tail| tail.split_once("*/")) {
                 Some((_, tail)) => self.rest = tail,
@@ -91,7 +94,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The next word in upper case; empty where there is none.
+    /// Takes the next word, in upper case; empty if there is none.
     fn keyword(&mut self) -> String {
         self.skip_blanks();
         let end = self.rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(self.rest.len());
@@ -102,11 +105,11 @@ impl<'a> Words<'a> {
 
     fn take(&mut self, word: &str) -> bool {
         let before = self.rest;
-        let is_there = self.keyword() == word;
-        if !is_there {
+        let found = self.keyword() == word;
+        if !found {
             self.rest = before;
         }
-        is_there
+        found
     }
 
     fn take_sign(&mut self, sign: char) -> bool {
@@ -120,7 +123,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// IF EXISTS, IF NOT EXISTS.
+    /// Skips IF EXISTS or IF NOT EXISTS.
     fn skip_if_exists(&mut self) {
         if self.take("IF") {
             self.take("NOT");
@@ -128,13 +131,13 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Whether any of these words stands further behind, perhaps as a part of something else.
-    fn mention(&self, words: &[&str]) -> bool {
+    /// Returns whether the rest contains any of these words, even as a part of others.
+    fn contains_any(&self, words: &[&str]) -> bool {
         let rest = self.rest.to_ascii_uppercase();
         words.iter().any(|word| rest.contains(word))
     }
 
-    /// An identifier, quoted or not.
+    /// Takes an identifier, quoted or not.
     fn name(&mut self) -> Option<String> {
         self.skip_blanks();
         let Some(quoted) = self.rest.strip_prefix('`') else {
@@ -175,7 +178,7 @@ mod tests {
     use super::*;
 
     fn check(sql: &str, expected: &[&str]) {
-        let Statement::Changes(changes) = classify("db", sql.as_bytes()) else { panic!("{sql}") };
+        let StatementEffect::Changes(changes) = classify("db", sql.as_bytes()) else { panic!("{sql}") };
         let shown: Vec<String> = changes
             .iter()
             .map(|change| match change {
@@ -203,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_may_have_changed_everything() {
+    fn unrecognized_statements_may_have_changed_everything() {
         for sql in [
             "",
             "INSERT INTO t VALUES (1)",
@@ -220,21 +223,21 @@ mod tests {
         ] {
             check(sql, &["*"]);
         }
-        assert_eq!(classify("db", b"DROP TABLE \xff"), Statement::Changes(vec![Change::Everything]));
+        assert_eq!(classify("db", b"DROP TABLE \xff"), StatementEffect::Changes(vec![Change::Everything]));
     }
 
     #[test]
     fn marks_and_ends_are_known() {
         for (sql, expected) in [
-            ("BEGIN", Statement::Marks),
-            ("START TRANSACTION", Statement::Marks),
-            ("SAVEPOINT `x`", Statement::Marks),
-            ("ROLLBACK TO `x`", Statement::Marks),
-            ("ROLLBACK", Statement::Ends),
-            ("COMMIT", Statement::Ends),
-            ("XA END X'78',X'',1", Statement::Marks),
-            ("XA COMMIT X'78',X'',1", Statement::XaCommit),
-            ("XA ROLLBACK X'78',X'',1", Statement::XaRollback),
+            ("BEGIN", StatementEffect::Mark),
+            ("START TRANSACTION", StatementEffect::Mark),
+            ("SAVEPOINT `x`", StatementEffect::Mark),
+            ("ROLLBACK TO `x`", StatementEffect::Mark),
+            ("ROLLBACK", StatementEffect::End),
+            ("COMMIT", StatementEffect::End),
+            ("XA END X'78',X'',1", StatementEffect::Mark),
+            ("XA COMMIT X'78',X'',1", StatementEffect::XaCommit),
+            ("XA ROLLBACK X'78',X'',1", StatementEffect::XaRollback),
         ] {
             assert_eq!(classify("db", sql.as_bytes()), expected, "{sql}");
         }

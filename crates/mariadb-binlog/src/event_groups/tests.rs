@@ -33,10 +33,10 @@ fn feed(groups: &mut Groups, events: &[(u8, Vec<u8>)], dependents: &[&str]) -> V
     for (number, (kind, body)) in events.iter().enumerate() {
         let header = Header { timestamp: 0, kind: *kind, server: 1, end: number as u32, flags: 0 };
         match groups.feed(&Event { header, body }, false).unwrap() {
-            Fed::Nothing => {}
-            Fed::Unknown(map) => {
+            FedEvent::Nothing => {}
+            FedEvent::UnknownTable(map) => {
                 let key = vec![KeyColumn { index: 0, name: "a".into(), unsigned: false }];
-                let facts = Facts {
+                let facts = TableFacts {
                     name: super::super::changes::TableName::new(&map.database, &map.table),
                     columns: Some(Columns { doc: Some(1), key }),
                     dependents: dependents
@@ -45,9 +45,9 @@ fn feed(groups: &mut Groups, events: &[(u8, Vec<u8>)], dependents: &[&str]) -> V
                         .collect(),
                     merged: vec![],
                 };
-                groups.know(map, facts);
+                groups.add_table(map, facts);
             }
-            Fed::Group(group) | Fed::Definition(group) => found.push(group),
+            FedEvent::Group(group) | FedEvent::Definition(group) => found.push(group),
         }
     }
     found
@@ -88,7 +88,7 @@ fn a_transaction_has_its_rows() {
         &[&[r#"db.t [Signed(9)] Text(b"{}")"#]],
     );
     assert_eq!(found[0].transaction.gtid.unwrap().to_string(), "0-1-7");
-    assert_eq!(found[0].place, Place { file: b"log.1"[..].into(), end: 5 });
+    assert_eq!(found[0].offset, LogOffset { file: b"log.1"[..].into(), end: 5 });
     assert!(!found[0].out_of_order && found[0].probe.is_some());
 }
 
