@@ -51,7 +51,7 @@ fn told<'a, T: 'a>(future: impl Future<Output = Result<T>> + 'a) -> LocalBoxFutu
 
 impl DocumentStore for MariaDbStore {
     fn default_collation<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Collation>> {
-        if let Some(table) = self.catalog.remembered(namespace) {
+        if let Some(table) = self.catalog.cached(namespace) {
             return Box::pin(std::future::ready(Ok(table.collation.clone())));
         }
         told(async move {
@@ -238,7 +238,7 @@ impl DocumentStore for MariaDbStore {
     }
 
     fn estimated_size<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<SizeEstimate>> {
-        told(statistics::rough(self, namespace))
+        told(statistics::estimated_size(self, namespace))
     }
 
     fn database_stats<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<DatabaseStats>> {

@@ -1,4 +1,4 @@
-//! The half that belongs to the process: where the server is, what it can do.
+//! The half of the store that belongs to the process: the server's location and capabilities.
 
 use crate::catalog::{Catalog, own_schema};
 use crate::options::Options;
@@ -15,41 +15,42 @@ use store::{ChangeObserver, DocumentStore, Engine, ObserverSlot};
 /// MariaDB in this process needs a large stack.
 const STACK_BYTES: usize = 16 << 20;
 
-/// What `max_allowed_packet` must be: a document of 16 MiB as JSON, with the growth that ordinary content has.
+/// The least `max_allowed_packet`: a document of 16 MiB as JSON, with the growth of ordinary content.
 const PACKET_BYTES_MIN: u64 = 32 << 20;
-/// What the message recommends: even text full of control characters fits then.
+/// The recommended value: even text full of control characters fits.
 const PACKET_BYTES_RECOMMENDED: &str = "128M";
 
-/// The first MariaDB whose JSON paths know ranges (`$[last-9 to last]`).
-const RANGES_SINCE: (u16, u16) = (10, 9);
+/// The first MariaDB whose JSON paths support ranges (`$[last-9 to last]`).
+const PATH_RANGES_SINCE: (u16, u16) = (10, 9);
 
 /// A MariaDB server as an engine.
 pub struct MariaDbEngine {
     place: ServerLocation,
     options: Options,
-    /// Ends what is not waited for any more.
+    /// Kills abandoned statements.
     killer: Arc<Killer>,
-    /// Whose sessions are whose.
+    /// The claim to this gateway's sessions.
     session_owner: Option<Arc<SessionOwner>>,
     facts: Facts,
-    /// Counts changes of collections' options, for the workers' catalogs to notice.
+    /// Counts changes of definitions, which invalidate the workers' catalogs.
     changes: Arc<AtomicU64>,
     /// Who keeps answers.
     change_observer: Arc<ObserverSlot>,
 }
 
 impl MariaDbEngine {
-    /// Connects once, checks that the server will do, and closes again. Each worker opens its own connections later.
+    /// Connects once, checks that the server is suitable, and disconnects. Each worker opens its own
+    /// connections later.
     ///
-    /// Errors say in one sentence what to do: no server there (6), user or password refused (18), not MariaDB or too old (12),
-    /// `max_allowed_packet` too small (72).
+    /// Fails with 6 (no server), 18 (user or password refused), 12 (not MariaDB, or too old) or 72
+    /// (`max_allowed_packet` too small). The message says in one sentence what to do.
     pub fn connect(url: &str, options: Options) -> error::Result<Arc<dyn Engine>> {
         Self::at(ServerLocation::Server(ServerUrl::parse(url)?), options)
     }
 
-    /// MariaDB in this process, which keeps its data in this directory. Once in a process.
+    /// Starts MariaDB in this process, with its data in this directory. May be called once per process.
     ///
-    /// Errors say in one sentence what to do (72), with what MariaDB itself said.
+    /// Fails with 72; the message says in one sentence what to do, and has MariaDB's own error.
     #[cfg(feature = "embedded")]
     pub fn embedded(path: &std::path::Path, options: Options) -> error::Result<Arc<dyn Engine>> {
         let database = mariadb_embedded::Database::open(path);
@@ -58,9 +59,9 @@ impl MariaDbEngine {
     }
 
     fn at(place: ServerLocation, options: Options) -> error::Result<Arc<dyn Engine>> {
-        // Other gateways may have written some.
+        // Other gateways may have written documents with escaped names.
         document::names::note_escaped();
-        // In a thread of its own, because the caller may be inside of a runtime already.
+        // In a thread of its own, because the caller may be inside a runtime.
         let facts = std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
             let thread = thread.spawn_scoped(scope, || examine_in_runtime(&place, &options));
@@ -68,7 +69,7 @@ impl MariaDbEngine {
         })?;
         let killer = Arc::new(Killer::new(place.clone()));
         let named = options.gateway.as_deref();
-        let session_owner = named.map(|name| SessionOwner::begin(&place, name, options.pool.connect_timeout));
+        let session_owner = named.map(|name| SessionOwner::claim(&place, name, options.pool.connect_timeout));
         Ok(Arc::new(MariaDbEngine {
             place,
             killer,
@@ -105,7 +106,7 @@ async fn examine(place: &ServerLocation, options: &Options) -> Result<Facts> {
         }
     }
     let [packet, case, log, format, step] = values.as_slice() else {
-        return Err(Failure::Lost("MariaDB did not tell its settings".into()));
+        return Err(Failure::Lost("MariaDB did not return its settings".into()));
     };
     let packet_bytes_max = packet.parse().unwrap_or(0);
     let unsuitable = if packet_bytes_max < PACKET_BYTES_MIN {
@@ -126,13 +127,14 @@ async fn examine(place: &ServerLocation, options: &Options) -> Result<Facts> {
         Some(error) => return Err(error.clone().into()),
         None => {}
     }
-    // A server for SQL clients gets it with the first write of a MongoDB client. Elsewhere it is
-    // made now: once the binary log is followed, a commit may wait for the follower.
+    // A server that also serves SQL clients gets the schema with the first write of a MongoDB client.
+    // Otherwise it is created now: once the binary log is followed, a commit may wait for the
+    // follower.
     if !options.has_sql_clients || own_schema::exists(&mut connection).await? {
         own_schema::create_if_allowed(&mut connection).await?;
     }
     Ok(Facts {
-        has_ranges: server.series >= RANGES_SINCE,
+        has_ranges: server.series >= PATH_RANGES_SINCE,
         version: server.version,
         ignores_case: case != "0",
         packet_bytes_max,
@@ -162,7 +164,7 @@ impl Engine for MariaDbEngine {
         if let ServerLocation::Embedded(database) = &self.place
             && database.close() == mariadb_embedded::Closed::StillBusy
         {
-            tracing::warn!("MariaDB has not ended its statements in time: it will recover when it is started again");
+            tracing::warn!("MariaDB did not end its statements in time: it will recover at the next start");
         }
     }
 

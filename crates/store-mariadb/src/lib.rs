@@ -26,6 +26,6 @@ mod write;
 
 pub use catalog::table_definitions::{TableDefinition, TableDefinitions};
 pub use engine::MariaDbEngine;
-pub use external_writes::{ForeignWrites, Tell};
+pub use external_writes::{ExternalWrites, ReportFollowing};
 pub use options::Options;
 pub use read::result_set::ResultSet;

@@ -21,7 +21,7 @@ pub(crate) struct MariaDbStore {
     pub shared_connection: SharedConnection,
     pub catalog: Catalog,
     /// Changes of definitions that are under way or wait.
-    pub definitions: definition_lock::Queue,
+    pub definitions: definition_lock::ChangeQueue,
     /// `max_allowed_packet`.
     pub packet_bytes_max: u64,
     /// The server gives out row keys one after the other.
@@ -61,7 +61,7 @@ impl MariaDbStore {
             shared_connection: SharedConnection::new(pool.clone()),
             pool,
             catalog,
-            definitions: definition_lock::Queue::default(),
+            definitions: definition_lock::ChangeQueue::default(),
             packet_bytes_max: facts.packet_bytes_max,
             counts_by_one: facts.counts_by_one,
             has_ranges: facts.has_ranges,
@@ -83,7 +83,7 @@ impl MariaDbStore {
         }
         if !self.has_own_schema.get() {
             let mut lease = self.pool.lease().await?;
-            let lock = [definition_lock::of_database(names::OWN_SCHEMA)];
+            let lock = [definition_lock::database_lock(names::OWN_SCHEMA)];
             definition_lock::locked(&mut lease, &lock, async |connection| {
                 match own_schema::exists(connection).await? {
                     true => Ok(()),
@@ -104,7 +104,7 @@ impl MariaDbStore {
 
     /// The collection's table, by what is remembered of it where that is fresh.
     pub async fn known_table(&self, namespace: &Namespace) -> Result<Option<Arc<Table>>> {
-        match self.catalog.remembered(namespace) {
+        match self.catalog.cached(namespace) {
             Some(table) => Ok(Some(table)),
             None => self.look_up(namespace).await,
         }

@@ -7,14 +7,13 @@ use sql_session::{DefinitionCache, DefinitionObserver};
 use std::sync::Arc;
 use store::ChangeObserver;
 use store::change_observer::ChangeObservers;
-use store_mariadb::ForeignWrites;
 
 /// Follows MariaDB's log while the returned value lives. Until it is followed, nothing is cached.
 pub fn follow(
     config: &Config,
     caches: &Caches,
     definitions: Option<&Arc<DefinitionCache>>,
-) -> anyhow::Result<Option<ForeignWrites>> {
+) -> anyhow::Result<Option<store_mariadb::ExternalWrites>> {
     let (Store::MariaDb(url), Some(own_writes)) = (&config.store, &caches.own_writes) else { return Ok(None) };
     let strict = match config.cache.external_writes {
         ExternalWrites::None => return Ok(None),
@@ -23,7 +22,7 @@ pub fn follow(
     };
     let set_follower_lost = caches.follower_lost_setter();
     set_follower_lost(true);
-    let tell: store_mariadb::Tell = Box::new(move |followed| {
+    let tell: store_mariadb::ReportFollowing = Box::new(move |followed| {
         match followed {
             Ok(()) => tracing::info!("following external writes in MariaDB: the caches are on"),
             Err(why) => tracing::warn!("cannot follow external writes in MariaDB, so the caches are off: {why}"),
@@ -33,7 +32,7 @@ pub fn follow(
     let definitions =
         definitions.map(|definitions| Arc::new(DefinitionObserver(definitions.clone())) as Arc<dyn ChangeObserver>);
     let observer = Arc::new(ChangeObservers(definitions.into_iter().chain([caches.observer()]).collect()));
-    let follower = ForeignWrites::follow(url, strict, observer, own_writes.clone(), tell).map_err(|error| {
+    let follower = store_mariadb::ExternalWrites::follow(url, strict, observer, own_writes.clone(), tell).map_err(|error| {
         anyhow::anyhow!(
             "{}; or, if no other program writes there, set --external-writes none (external-writes = \"none\" in [cache])",
             error.message()

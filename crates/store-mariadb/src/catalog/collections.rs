@@ -1,9 +1,9 @@
 //! Creating, dropping, renaming and listing collections and databases.
 
-use crate::catalog::own_schema::{self, Remembered};
+use crate::catalog::own_schema::{self, CollectionRecord};
 use crate::catalog::table::Table;
-use crate::catalog::table_columns::{Column, shape};
-use crate::catalog::{Look, definition_lock, exclusive_change, names, not_a_collection};
+use crate::catalog::table_columns::{ColumnInfo, table_shape};
+use crate::catalog::{TableLookup, definition_lock, exclusive_change, names, not_a_collection};
 use crate::index::side_index::side_table::{self, Duplicates};
 use crate::index::{element_table, side_index};
 use crate::store::MariaDbStore;
@@ -17,18 +17,18 @@ use store::{CollectionInfo, Namespace};
 
 pub(crate) async fn create(store: &MariaDbStore, namespace: &Namespace, options: Doc<'_>) -> Result<()> {
     let create = async |connection: &mut Connection| {
-        match store.catalog.look(connection, namespace).await? {
-            Look::Nothing if store.catalog.is_view(connection, namespace).await? => {
+        match store.catalog.read(connection, namespace).await? {
+            TableLookup::Nothing if store.catalog.is_view(connection, namespace).await? => {
                 return Err(store::views::not_a_collection(namespace).into());
             }
-            Look::Nothing => {}
-            Look::OtherTable => return Err(not_a_collection(namespace).into()),
-            Look::Collection(_) => return Err(exists(namespace)),
+            TableLookup::Nothing => {}
+            TableLookup::OtherTable => return Err(not_a_collection(namespace).into()),
+            TableLookup::Collection(_) => return Err(exists(namespace)),
         }
         let created = store.catalog.create(connection, namespace, &options.to_owned()).await?;
         if created { Ok(()) } else { Err(exists(namespace)) }
     };
-    exclusive_change::alone(store, &[namespace], create).await
+    exclusive_change::exclusively(store, &[namespace], create).await
 }
 
 fn exists(namespace: &Namespace) -> Failure {
@@ -36,33 +36,33 @@ fn exists(namespace: &Namespace) -> Failure {
     Failure::Other(Error::new(Code::NAMESPACE_EXISTS, message))
 }
 
-/// Gives a collection other options. Error 26.
+/// Sets the options of a collection. Fails with 26 if there is no such collection.
 pub(crate) async fn modify(store: &MariaDbStore, namespace: &Namespace, options: Doc<'_>) -> Result<()> {
     let modify = async |connection: &mut Connection| {
-        let Look::Collection(table) = store.catalog.look(connection, namespace).await? else {
+        let TableLookup::Collection(table) = store.catalog.read(connection, namespace).await? else {
             return Err(Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")).into());
         };
-        let info = of_table(connection, &table).await?;
+        let info = collection_info(connection, &table).await?;
         let (name, options) = (&namespace.collection, options.to_owned());
         own_schema::change_options(connection, &table.schema, &table.name, name, &info.uuid, &options).await
     };
-    exclusive_change::alone(store, &[namespace], modify).await
+    exclusive_change::exclusively(store, &[namespace], modify).await
 }
 
-/// Gives how many indexes the collection had.
+/// Drops a collection; returns how many indexes it had.
 pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace) -> Result<Option<usize>> {
-    // What cannot be a name is not there.
+    // A collection whose name is invalid does not exist.
     if store.catalog.names(namespace).is_err() {
         return Ok(None);
     }
-    let drop = async |connection: &mut Connection| match store.catalog.look(connection, namespace).await? {
-        Look::Collection(table) => drop_table(connection, &table).await,
-        Look::Nothing | Look::OtherTable => Ok(None),
+    let drop = async |connection: &mut Connection| match store.catalog.read(connection, namespace).await? {
+        TableLookup::Collection(table) => drop_table(connection, &table).await,
+        TableLookup::Nothing | TableLookup::OtherTable => Ok(None),
     };
-    exclusive_change::alone(store, &[namespace], drop).await
+    exclusive_change::exclusively(store, &[namespace], drop).await
 }
 
-/// Drops a collection's table with all that belongs to it; the caller holds the collection's lock.
+/// Drops a collection's table and all tables of its indexes. The caller must hold the collection's lock.
 async fn drop_table(connection: &mut Connection, table: &Table) -> Result<Option<usize>> {
     element_table::drop_all(connection, table, &table.indexes).await?;
     side_index::drop_all(connection, table, &table.indexes).await?;
@@ -71,40 +71,40 @@ async fn drop_table(connection: &mut Connection, table: &Table) -> Result<Option
         Err(failure) if failure.is_missing_table() => return Ok(None),
         outcome => outcome?,
     };
-    own_schema::forget_collection(connection, &table.schema, &table.name).await?;
+    own_schema::delete_collection(connection, &table.schema, &table.name).await?;
     Ok(Some(table.indexes.len() + 1))
 }
 
 pub(crate) async fn rename(store: &MariaDbStore, from: &Namespace, to: &Namespace, drop_target: bool) -> Result<()> {
-    let rename = async |connection: &mut Connection| rename_alone(store, connection, from, to, drop_target).await;
-    exclusive_change::alone(store, &[from, to], rename).await
+    let rename = async |connection: &mut Connection| rename_exclusively(store, connection, from, to, drop_target).await;
+    exclusive_change::exclusively(store, &[from, to], rename).await
 }
 
-async fn rename_alone(
+async fn rename_exclusively(
     store: &MariaDbStore,
     connection: &mut Connection,
     from: &Namespace,
     to: &Namespace,
     drop_target: bool,
 ) -> Result<()> {
-    let Look::Collection(source) = store.catalog.look(connection, from).await? else {
+    let TableLookup::Collection(source) = store.catalog.read(connection, from).await? else {
         let message = format!("Source collection {from} does not exist");
         return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message).into());
     };
     let (schema, name) = store.catalog.names(to)?;
-    let in_the_way = match store.catalog.look(connection, to).await? {
-        Look::Nothing => None,
-        Look::OtherTable => return Err(not_a_collection(to).into()),
-        Look::Collection(replaced) if drop_target => Some(replaced),
-        Look::Collection(_) => return Err(Error::new(Code::NAMESPACE_EXISTS, "target namespace exists").into()),
+    let replaced = match store.catalog.read(connection, to).await? {
+        TableLookup::Nothing => None,
+        TableLookup::OtherTable => return Err(not_a_collection(to).into()),
+        TableLookup::Collection(replaced) if drop_target => Some(replaced),
+        TableLookup::Collection(_) => return Err(Error::new(Code::NAMESPACE_EXISTS, "target namespace exists").into()),
     };
     let renaming = async |connection: &mut Connection| {
         store.catalog.create_schema(connection, schema).await?;
-        move_table(connection, &source, (schema, &name), in_the_way.as_deref()).await?;
+        move_table(connection, &source, (schema, &name), replaced.as_deref()).await?;
         let from = (&*source.schema, &*source.name);
         own_schema::rename_collection(connection, from, (schema, &name), &to.collection).await
     };
-    let renamed = definition_lock::locked(connection, &[definition_lock::of_database(schema)], renaming).await;
+    let renamed = definition_lock::locked(connection, &[definition_lock::database_lock(schema)], renaming).await;
     if renamed.as_ref().is_err_and(Failure::is_lost) {
         return renamed;
     }
@@ -112,30 +112,32 @@ async fn rename_alone(
     renamed.and(restored)
 }
 
-/// Makes anew what [`move_table`] has dropped. Keys that gateways compute have to be there, or the index would serve no more.
+/// Recreates the tables that [`move_table`] has dropped: without side tables the indexes would serve no
+/// query.
 async fn restore_keys(store: &MariaDbStore, connection: &mut Connection, namespace: &Namespace) -> Result<()> {
-    store.catalog.forget(namespace);
+    store.catalog.invalidate(namespace);
     let Some(table) = store.catalog.table(connection, namespace).await? else { return Ok(()) };
     element_table::restore_unique(connection, &table).await?;
     side_index::make(store, connection, &table, &table.indexes, Duplicates::Kept, None).await?;
-    store.catalog.forget(namespace);
-    store.catalog.note_change();
+    store.catalog.invalidate(namespace);
+    store.catalog.invalidate_all();
     Ok(())
 }
 
-/// Gives a table another schema and name, in place of one that may have them.
+/// Renames a table, replacing one that has the new name.
 async fn move_table(
     connection: &mut Connection,
     source: &Table,
     (schema, name): (&str, &str),
     replaced: Option<&Table>,
 ) -> Result<()> {
-    // Triggers do not go with a table into another schema. The next array brings them back, but for those of unique indexes.
+    // Triggers do not move with a table into another schema. The next array recreates them, except those
+    // of unique indexes.
     if source.schema != schema {
         element_table::drop_all(connection, source, &source.indexes).await?;
     }
-    // A gateway that drains still, and has not heard of the new name, would read documents of who
-    // has the old one next.
+    // A gateway that still refreshes side tables, and does not know the new name, would read documents of
+    // the collection that gets the old name next.
     side_index::drop_all(connection, source, &source.indexes).await?;
     let target = format!("{}.{}", quote(schema), quote(name));
     let Some(replaced) = replaced else {
@@ -143,7 +145,8 @@ async fn move_table(
         connection.finish().await?;
         return Ok(());
     };
-    // The old target steps aside and the new one takes its place in one statement, so that nobody finds it missing.
+    // One statement moves the old target aside and the new one into its place, so that it is never
+    // missing.
     let aside = format!("{}.{}", quote(schema), quote(&format!("~dropped~{:016x}", rand::random::<u64>())));
     connection.queue_query(&format!("RENAME TABLE {target} TO {aside}, {} TO {target}", source.quoted));
     connection.finish().await?;
@@ -151,16 +154,15 @@ async fn move_table(
     side_index::drop_all(connection, replaced, &replaced.indexes).await?;
     connection.queue_query(&format!("DROP TABLE {aside}"));
     connection.finish().await?;
-    own_schema::forget_collection(connection, schema, name).await
+    own_schema::delete_collection(connection, schema, name).await
 }
 
 pub(crate) async fn list(store: &MariaDbStore, database: &str) -> Result<Vec<CollectionInfo>> {
     let Ok(schema) = names::schema(database, store.catalog.ignores_case()) else { return Ok(Vec::new()) };
     let mut lease = store.pool.lease_for_catalog().await?;
     let tables = document_tables(&mut lease, schema).await?;
-    let remembered = own_schema::collections(&mut lease, schema, None).await?;
-    let mut collections: Vec<CollectionInfo> =
-        tables.iter().map(|table| describe(schema, table, &remembered)).collect();
+    let records = own_schema::collections(&mut lease, schema, None).await?;
+    let mut collections: Vec<CollectionInfo> = tables.iter().map(|table| describe(schema, table, &records)).collect();
     collections.sort_by(|left, right| left.name.cmp(&right.name));
     Ok(collections)
 }
@@ -170,20 +172,20 @@ pub(crate) async fn one(store: &MariaDbStore, namespace: &Namespace) -> Result<O
         return Ok(None);
     }
     let mut lease = store.pool.lease_for(namespace).await?;
-    store.catalog.forget(namespace);
-    let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else { return Ok(None) };
-    let info = of_table(&mut lease, &table).await?;
+    store.catalog.invalidate(namespace);
+    let TableLookup::Collection(table) = store.catalog.read(&mut lease, namespace).await? else { return Ok(None) };
+    let info = collection_info(&mut lease, &table).await?;
     Ok(Some(CollectionInfo { name: namespace.collection.to_string(), ..info }))
 }
 
-pub(crate) async fn of_table(connection: &mut Connection, table: &Table) -> Result<CollectionInfo> {
-    let remembered = own_schema::collections(connection, &table.schema, Some(&table.name)).await?;
-    Ok(describe(&table.schema, &table.name, &remembered))
+pub(crate) async fn collection_info(connection: &mut Connection, table: &Table) -> Result<CollectionInfo> {
+    let records = own_schema::collections(connection, &table.schema, Some(&table.name)).await?;
+    Ok(describe(&table.schema, &table.name, &records))
 }
 
-/// What a table is as a collection. One that was not made through a gateway gets a UUID made of its name.
-fn describe(schema: &str, table: &str, remembered: &[Remembered]) -> CollectionInfo {
-    if let Some(known) = remembered.iter().find(|known| known.table == table) {
+/// Describes a table as a collection. One that SQL created gets a UUID derived from its name.
+fn describe(schema: &str, table: &str, records: &[CollectionRecord]) -> CollectionInfo {
+    if let Some(known) = records.iter().find(|known| known.table == table) {
         return CollectionInfo { name: known.collection.clone(), options: known.options.clone(), uuid: known.uuid };
     }
     let mut uuid = [0; 16];
@@ -194,28 +196,28 @@ fn describe(schema: &str, table: &str, remembered: &[Remembered]) -> CollectionI
     CollectionInfo { name: table.to_owned(), options: DocBuf::new(), uuid }
 }
 
-/// The tables of a schema that hold documents.
+/// Returns the tables of a schema that hold documents.
 pub(crate) async fn document_tables(connection: &mut Connection, schema: &str) -> Result<Vec<String>> {
     let sql = "SELECT TABLE_NAME, COLUMN_NAME, DATA_TYPE, COLUMN_KEY, EXTRA, GENERATION_EXPRESSION, IS_NULLABLE, \
                COLUMN_DEFAULT IS NOT NULL FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ?";
     connection.queue_execute(&sql.into(), &[Param::Text(schema.as_bytes())]);
-    let mut tables: BTreeMap<String, Vec<Column>> = BTreeMap::new();
+    let mut tables: BTreeMap<String, Vec<ColumnInfo>> = BTreeMap::new();
     while let Event::Row(range) = connection.next().await? {
         let mut row = connection.row(range)?;
         let table = own_schema::text(row.next_bytes()?.unwrap_or_default())?;
-        tables.entry(table).or_default().push(Column::read(&mut row)?);
+        tables.entry(table).or_default().push(ColumnInfo::read(&mut row)?);
     }
-    Ok(tables.into_iter().filter(|(_, columns)| shape(columns).is_some()).map(|(table, _)| table).collect())
+    Ok(tables.into_iter().filter(|(_, columns)| table_shape(columns).is_some()).map(|(table, _)| table).collect())
 }
 
-/// Drops a database's collections, and its schema once that is empty: tables of others are not ours to drop.
+/// Drops a database's collections, and its schema if that is empty then: other tables are kept.
 pub(crate) async fn drop_database(store: &MariaDbStore, database: &str) -> Result<bool> {
     let schema = names::schema(database, store.catalog.ignores_case())?;
     let mut lease = store.pool.lease_for_catalog().await?;
     let mut any = false;
     for table in document_tables(&mut lease, schema).await? {
-        let lock = [definition_lock::of_collection(schema, &table)];
-        any |= drop_again(&mut lease, &lock, async |connection| {
+        let lock = [definition_lock::collection_lock(schema, &table)];
+        any |= drop_with_retry(&mut lease, &lock, async |connection| {
             match store.catalog.by_table_name(connection, schema, &table).await? {
                 Some(table) => Ok(drop_table(connection, &table).await?.is_some()),
                 None => Ok(false),
@@ -223,16 +225,16 @@ pub(crate) async fn drop_database(store: &MariaDbStore, database: &str) -> Resul
         })
         .await?;
     }
-    let lock = [definition_lock::of_database(schema)];
-    drop_again(&mut lease, &lock, async |connection| drop_schema(connection, schema).await).await?;
-    // Readers may have looked at tables in the meantime.
-    store.catalog.forget_database(database);
-    store.catalog.note_change();
+    let lock = [definition_lock::database_lock(schema)];
+    drop_with_retry(&mut lease, &lock, async |connection| drop_schema(connection, schema).await).await?;
+    // Other operations may have cached tables meanwhile.
+    store.catalog.invalidate_database(database);
+    store.catalog.invalidate_all();
     Ok(any)
 }
 
-/// Runs a part of dropping a database under its lock, and again where SQL clients were in the way.
-async fn drop_again<T>(
+/// Runs a part of dropping a database under its lock, and retries if it lost a race against SQL clients.
+async fn drop_with_retry<T>(
     connection: &mut Connection,
     lock: &[String],
     mut part: impl AsyncFnMut(&mut Connection) -> Result<T>,
@@ -249,13 +251,13 @@ async fn drop_again<T>(
     }
 }
 
-/// Drops a schema that has nothing in it any more, and the records of collections that are gone. Collections created since
-/// their database was dropped stay, and so do tables of others.
+/// Drops a schema if it is empty, and deletes the records of dropped collections. Collections created
+/// since, and other tables, are kept.
 async fn drop_schema(connection: &mut Connection, schema: &str) -> Result<()> {
     let collections = document_tables(connection, schema).await?;
     let mut tables = tables(connection, schema).await?;
     if collections.is_empty() {
-        // Left behind by a gateway that was killed.
+        // Tables of indexes that a killed gateway has left.
         for table in tables.extract_if(.., |table| side_table::is_name(table) || element_table::is_name(table)) {
             connection.queue_query(&format!("DROP TABLE IF EXISTS {}.{}", quote(schema), quote(&table)));
             connection.finish().await?;
@@ -263,7 +265,7 @@ async fn drop_schema(connection: &mut Connection, schema: &str) -> Result<()> {
     }
     for gone in own_schema::recorded_tables(connection, schema).await? {
         if !tables.contains(&gone) {
-            own_schema::forget_collection(connection, schema, &gone).await?;
+            own_schema::delete_collection(connection, schema, &gone).await?;
         }
     }
     if tables.is_empty() {
@@ -273,7 +275,7 @@ async fn drop_schema(connection: &mut Connection, schema: &str) -> Result<()> {
     Ok(())
 }
 
-/// The tables of a schema, whatever they hold, and its views.
+/// Returns the names of all tables and views of a schema.
 async fn tables(connection: &mut Connection, schema: &str) -> Result<Vec<String>> {
     let sql = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = ?";
     connection.queue_execute(&sql.into(), &[Param::Text(schema.as_bytes())]);

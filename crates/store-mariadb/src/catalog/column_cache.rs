@@ -1,8 +1,8 @@
-//! A table's columns, which MariaDB takes milliseconds to tell: a tenth of that to show its definition, by which it is known whether
-//! they are still the same.
+//! A cache of tables' columns. MariaDB takes milliseconds to return them, but a tenth of that to show
+//! the table's definition, which validates an entry.
 
 use crate::catalog::definition_lock;
-use crate::catalog::table_columns::{Column, Shape, shape};
+use crate::catalog::table_columns::{ColumnInfo, TableShape, table_shape};
 use ahash::AHashMap;
 use error::Error;
 use mariadb_client::{Connection, Event, Failure, Result, quote};
@@ -13,23 +13,24 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// How often a table that is there is asked about before its columns are given up.
-const LOOKS_MAX: u32 = 8;
+/// Attempts to read the columns of an existing table.
+const ATTEMPTS_MAX: u32 = 8;
 
-/// How often a table is asked about whose columns do not agree with its definition.
-const AGREEMENTS_MAX: u32 = 6;
+/// Attempts to read columns that agree with the definition.
+const AGREEMENT_ATTEMPTS_MAX: u32 = 6;
 
-/// Tables remembered; past it all are forgotten.
+/// Entries cached; past this number all are evicted.
 const TABLES_MAX: usize = 10_000;
 
-pub(super) struct Columns {
-    /// By schema and name, as they stand in statements. True of a table for as long as its definition is the same.
-    known: RefCell<AHashMap<String, (Definition, Rc<Described>)>>,
-    tell: Arc<str>,
-    tell_keys: Arc<str>,
+/// The cache.
+pub(super) struct ColumnCache {
+    /// By quoted schema and name. An entry is valid as long as the table's definition is the same.
+    entries: RefCell<AHashMap<String, (Definition, Rc<TableDescription>)>>,
+    select_columns: Arc<str>,
+    select_keys: Arc<str>,
 }
 
-/// The statement that makes a table, by its hash, and the names in it.
+/// The CREATE TABLE statement of a table, by its hash, and a hash of the names in it.
 #[derive(Clone, Copy, PartialEq)]
 struct Definition {
     hash: [u8; 32],
@@ -39,59 +40,59 @@ struct Definition {
 /// A hash of the names of a table's columns and keys.
 type Names = [u8; 32];
 
-/// What the columns are, but for the expressions of generated ones, and what they make of the table.
-pub(super) struct Described {
-    pub columns: Vec<Column>,
+/// A table's columns, without the expressions of generated ones, and keys.
+pub(super) struct TableDescription {
+    pub columns: Vec<ColumnInfo>,
     /// The names of the table's keys, but for the primary one.
     pub keys: Vec<String>,
-    pub shape: Option<Shape>,
+    pub shape: Option<TableShape>,
 }
 
-impl Columns {
-    pub fn new() -> Columns {
-        Columns {
-            known: RefCell::default(),
-            tell: "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_KEY, EXTRA, GENERATION_EXPRESSION, IS_NULLABLE, \
+impl ColumnCache {
+    pub fn new() -> ColumnCache {
+        ColumnCache {
+            entries: RefCell::default(),
+            select_columns: "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_KEY, EXTRA, GENERATION_EXPRESSION, IS_NULLABLE, \
                    COLUMN_DEFAULT IS NOT NULL FROM information_schema.COLUMNS \
                    WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION"
                 .into(),
-            tell_keys: "SELECT DISTINCT INDEX_NAME FROM information_schema.STATISTICS \
+            select_keys: "SELECT DISTINCT INDEX_NAME FROM information_schema.STATISTICS \
                         WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND INDEX_NAME <> 'PRIMARY'"
                 .into(),
         }
     }
 
-    /// Those of a table; none where there is no table, or none that can be opened just now.
+    /// Returns the columns of a table; none if there is no table, or it cannot be opened just now.
     ///
-    /// Columns and keys are two questions, and each may wait for a change of the table. Between
-    /// them it may be dropped and made anew. So what is told has to agree with the definition, or
-    /// the keys of another moment would be believed for as long as it stays.
-    pub async fn of(&self, connection: &mut Connection, schema: &str, table: &str) -> Result<Rc<Described>> {
+    /// Columns and keys are two queries, each of which may wait for a change of the table. Between them
+    /// it may be dropped and created again. So they must agree with the definition, or keys of another
+    /// moment would be cached with it.
+    pub async fn of(&self, connection: &mut Connection, schema: &str, table: &str) -> Result<Rc<TableDescription>> {
         let quoted = quoted(schema, table);
         let (mut definition, mut described);
         let mut attempt = 0;
         loop {
             definition = self::definition(connection, &quoted).await?;
-            if let Some(described) = self.remembered(&quoted, definition) {
+            if let Some(described) = self.cached(&quoted, definition) {
                 return Ok(described);
             }
-            described = Rc::new(self.told(connection, schema, table).await?);
+            described = Rc::new(self.read(connection, schema, table).await?);
             let disagrees = definition.is_some_and(|definition| definition.names != described.names());
             if described.columns.is_empty() || !disagrees {
                 break;
             }
             attempt += 1;
-            if attempt >= AGREEMENTS_MAX {
+            if attempt >= AGREEMENT_ATTEMPTS_MAX {
                 return Ok(described);
             }
             definition_lock::pause(attempt).await;
         }
-        // One that cannot be opened may be shown all the same; one that is told may have been altered between the two questions.
+        // A table that cannot be opened may still be shown; it may have been altered between the queries.
         if !described.columns.is_empty()
             && let Some(definition) = definition
             && self::definition(connection, &quoted).await? == Some(definition)
         {
-            let mut known = self.known.borrow_mut();
+            let mut known = self.entries.borrow_mut();
             if known.len() >= TABLES_MAX {
                 known.clear();
             }
@@ -100,37 +101,38 @@ impl Columns {
         Ok(described)
     }
 
-    /// Those of a table; `None` when there is no table, which takes the server a small part of the time that its columns take.
+    /// Returns the columns of a table; `None` if there is no table, which the server answers in a small
+    /// part of the time that the columns take.
     ///
-    /// `information_schema` has no columns of a table that cannot be opened just now, and no error either. A table that is there is not
-    /// taken for missing: its documents would be.
+    /// `information_schema` has neither columns nor an error for a table that cannot be opened just now.
+    /// An existing table must not count as missing: its documents would.
     pub async fn if_any(
         &self,
         connection: &mut Connection,
         schema: &str,
         table: &str,
-    ) -> Result<Option<Rc<Described>>> {
+    ) -> Result<Option<Rc<TableDescription>>> {
         let quoted = quoted(schema, table);
-        let is_known = self.known.borrow().contains_key(&quoted);
+        let is_known = self.entries.borrow().contains_key(&quoted);
         if is_known {
             let definition = definition(connection, &quoted).await?;
-            if let Some(described) = self.remembered(&quoted, definition) {
+            if let Some(described) = self.cached(&quoted, definition) {
                 return Ok(Some(described));
             }
         }
-        let look = format!("SELECT 1 FROM {quoted} LIMIT 0");
+        let probe = format!("SELECT 1 FROM {quoted} LIMIT 0");
         let mut refusal = None;
-        // It may be dropped between the two questions, or be in the midst of a change.
-        for attempt in 0..LOOKS_MAX {
+        // It may be dropped between the two queries, or be in the middle of a change.
+        for attempt in 0..ATTEMPTS_MAX {
             if attempt > 1 {
                 definition_lock::pause(attempt).await;
             }
-            connection.queue_query(&look);
+            connection.queue_query(&probe);
             match connection.finish().await {
                 Ok(_) => refusal = None,
                 Err(failure) if failure.is_missing_table() => return Ok(None),
                 Err(failure) if failure.is_lost() => return Err(failure),
-                // Its columns can be read all the same, or it is none of ours.
+                // Its columns may be readable nevertheless, or it is no collection.
                 Err(failure) => refusal = Some(failure),
             }
             let described = self.of(connection, schema, table).await?;
@@ -141,41 +143,41 @@ impl Columns {
                 break;
             }
         }
-        // MariaDB says so of tables that are not there as well.
+        // MariaDB denies access to missing tables as well.
         if refusal.as_ref().is_some_and(Failure::is_access_denied) {
             return Ok(None);
         }
-        let untold = || Error::internal(format!("MariaDB does not tell the columns of {schema}.{table}")).into();
-        Err(refusal.unwrap_or_else(untold))
+        let no_columns = || Error::internal(format!("MariaDB does not return the columns of {schema}.{table}")).into();
+        Err(refusal.unwrap_or_else(no_columns))
     }
 
-    fn remembered(&self, quoted: &str, definition: Option<Definition>) -> Option<Rc<Described>> {
-        let known = self.known.borrow();
+    fn cached(&self, quoted: &str, definition: Option<Definition>) -> Option<Rc<TableDescription>> {
+        let known = self.entries.borrow();
         known.get(quoted).filter(|(known, _)| definition == Some(*known)).map(|(_, described)| described.clone())
     }
 
-    async fn told(&self, connection: &mut Connection, schema: &str, table: &str) -> Result<Described> {
+    async fn read(&self, connection: &mut Connection, schema: &str, table: &str) -> Result<TableDescription> {
         let params = [Param::Text(schema.as_bytes()), Param::Text(table.as_bytes())];
-        connection.queue_execute(&self.tell, &params);
-        connection.queue_execute(&self.tell_keys, &params);
+        connection.queue_execute(&self.select_columns, &params);
+        connection.queue_execute(&self.select_keys, &params);
         let (mut columns, mut keys) = (Vec::new(), Vec::new());
         while let Event::Row(range) = connection.next().await? {
-            columns.push(Column::read(&mut connection.row(range)?)?);
+            columns.push(ColumnInfo::read(&mut connection.row(range)?)?);
         }
         while let Event::Row(range) = connection.next().await? {
             let name = connection.row(range)?.next_bytes()?.unwrap_or_default();
             keys.push(String::from_utf8_lossy(name).into_owned());
         }
-        Ok(Described::new(columns, keys))
+        Ok(TableDescription::new(columns, keys))
     }
 }
 
-impl Described {
-    fn new(mut columns: Vec<Column>, keys: Vec<String>) -> Described {
-        let shape = shape(&columns);
-        // They are long.
+impl TableDescription {
+    fn new(mut columns: Vec<ColumnInfo>, keys: Vec<String>) -> TableDescription {
+        let shape = table_shape(&columns);
+        // Expressions are long and not needed.
         columns.iter_mut().for_each(|column| column.generation = None);
-        Described { columns, keys, shape }
+        TableDescription { columns, keys, shape }
     }
 
     fn names(&self) -> Names {
@@ -193,7 +195,7 @@ fn names_of<'n>(columns: impl Iterator<Item = &'n [u8]>, mut keys: Vec<&'n [u8]>
     hash.finalize().into()
 }
 
-/// The names of the columns and keys, but for the primary one, that a definition shows: each on a
+/// Hashes the names of the columns and keys, except the primary one, in a definition: each is on a
 /// line of its own.
 fn names_shown(text: &[u8]) -> Names {
     let (mut columns, mut keys) = (Vec::new(), Vec::new());
@@ -210,7 +212,7 @@ fn names_shown(text: &[u8]) -> Names {
     names_of(columns.iter().map(Vec::as_slice), keys.iter().map(Vec::as_slice).collect())
 }
 
-/// A name that ends with a quotation mark; doubled ones belong to it.
+/// Returns the name before the closing backtick; doubled backticks belong to it.
 fn unquoted(text: &[u8]) -> Vec<u8> {
     let mut name = Vec::new();
     let mut bytes = text.iter().peekable();
@@ -227,7 +229,7 @@ fn quoted(schema: &str, table: &str) -> String {
     format!("{}.{}", quote(schema), quote(table))
 }
 
-/// The statement that makes the table as it is; `None` where the server does not show it.
+/// Reads the table's CREATE TABLE statement; `None` if the server does not show it.
 async fn definition(connection: &mut Connection, quoted: &str) -> Result<Option<Definition>> {
     connection.queue_execute(&format!("SHOW CREATE TABLE {quoted}").into(), &[]);
     let mut found = None;
@@ -235,7 +237,7 @@ async fn definition(connection: &mut Connection, quoted: &str) -> Result<Option<
         match connection.next().await {
             Ok(Event::Row(range)) => {
                 let mut row = connection.row(range)?;
-                // The name is in front.
+                // The first column is the name.
                 row.next_bytes()?;
                 found = row.next_bytes()?.map(|text| Definition {
                     hash: Sha256::digest(without_counter(text).concat()).into(),
@@ -249,7 +251,8 @@ async fn definition(connection: &mut Connection, quoted: &str) -> Result<Option<
     }
 }
 
-/// The definition in front of the next number that a row gets, which is no part of it, and behind it.
+/// Returns the parts of the definition before and after the AUTO_INCREMENT counter, which changes with
+/// the rows.
 fn without_counter(text: &[u8]) -> [&[u8]; 2] {
     const COUNTER: &[u8] = b" AUTO_INCREMENT=";
     let options = memmem::rfind(text, b"\n) ENGINE=").unwrap_or(text.len());
@@ -264,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_off_a_definition() {
+    fn names_are_read_from_a_definition() {
         let text = b"CREATE TABLE `t` (\n  `a` int DEFAULT 5,\n  `b``c` text,\n  PRIMARY KEY (`a`),\n  UNIQUE KEY `y~1` (`b``c`),\n  \
                      KEY `x``` (`a`),\n  CONSTRAINT `z` CHECK (`a` > 1)\n) ENGINE=InnoDB";
         let names = |columns: &[&'static str], keys: &[&'static str]| {

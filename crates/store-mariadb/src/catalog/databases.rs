@@ -1,8 +1,8 @@
-//! Listing databases: schemas that have a collection.
+//! Lists databases: schemas that have a collection.
 //!
-//! The server tells the names and sizes of all tables in a millisecond, and takes half of one for the columns of each. So
-//! tables that Selkie has recorded are taken for collections by their names, and columns are asked for only in schemas
-//! that have no such table, but others, which SQL clients may have made.
+//! The server returns the names and sizes of all tables in a millisecond, and takes half of one for the
+//! columns of each. So tables that Selkie has recorded count as collections by their names. Columns are
+//! read only in schemas without such a table, whose tables SQL clients may have created.
 
 use crate::catalog::collections::document_tables;
 use crate::catalog::{names, own_schema};
@@ -26,16 +26,16 @@ pub(crate) async fn list(store: &MariaDbStore) -> Result<Vec<DatabaseInfo>> {
             collections.extend(document_tables(&mut lease, &schema).await?);
         }
         if !collections.is_empty() {
-            // What stands beside a collection's table belongs to its size.
-            let is_ours = |table: &String| collections.contains(table) || names::is_made_up(table);
-            let size_on_disk_bytes = tables.iter().filter(|(table, _)| is_ours(table)).map(|(_, bytes)| bytes).sum();
+            // Tables of a collection's indexes count for its size.
+            let counts = |table: &String| collections.contains(table) || names::is_made_up(table);
+            let size_on_disk_bytes = tables.iter().filter(|(table, _)| counts(table)).map(|(_, bytes)| bytes).sum();
             databases.push(DatabaseInfo { name: schema, size_on_disk_bytes, empty: false });
         }
     }
     Ok(databases)
 }
 
-/// The tables of all schemas that may be databases.
+/// Returns the tables of all schemas that may be databases.
 async fn tables(connection: &mut Connection) -> Result<BTreeMap<String, Tables>> {
     let sql = format!(
         "SELECT TABLE_SCHEMA, TABLE_NAME, CAST(COALESCE(DATA_LENGTH + INDEX_LENGTH, 0) AS UNSIGNED) FROM information_schema.TABLES \

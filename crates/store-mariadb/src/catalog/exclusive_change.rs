@@ -1,14 +1,15 @@
 //! Running a change of collections' definitions while no other change of them runs.
 
-use crate::catalog::definition_lock::{ATTEMPTS_MAX, locked, of_collection, pause};
+use crate::catalog::definition_lock::{ATTEMPTS_MAX, collection_lock, locked, pause};
 use crate::store::MariaDbStore;
 use error::{Code, Error};
 use mariadb_client::{Connection, Failure, Result};
 use store::Namespace;
 
-/// Runs a change of these collections while no other one of them runs, on a connection of its own. Fails with 117 if
-/// SQL clients, or gateways on other servers of a cluster, keep getting in the way.
-pub(crate) async fn alone<T>(
+/// Runs a change of these collections while no other change of them runs, on a connection of its own.
+/// Fails with 117 if it keeps losing races against SQL clients, or gateways on other servers of a
+/// cluster.
+pub(crate) async fn exclusively<T>(
     store: &MariaDbStore,
     namespaces: &[&Namespace],
     mut change: impl AsyncFnMut(&mut Connection) -> Result<T>,
@@ -16,28 +17,28 @@ pub(crate) async fn alone<T>(
     let mut names = Vec::with_capacity(namespaces.len());
     for namespace in namespaces {
         let (schema, table) = store.catalog.names(namespace)?;
-        names.push(of_collection(schema, &table));
+        names.push(collection_lock(schema, &table));
     }
     names.sort();
     names.dedup();
-    let mut turns = Vec::with_capacity(names.len());
+    let mut guards = Vec::with_capacity(names.len());
     for name in &names {
-        turns.push(store.definitions.of(name).lock_owned().await);
+        guards.push(store.definitions.of(name).lock_owned().await);
     }
     let mut attempt = 0;
     loop {
         let mut lease = store.pool.lease().await?;
-        namespaces.iter().for_each(|namespace| store.catalog.forget(namespace));
+        namespaces.iter().for_each(|namespace| store.catalog.invalidate(namespace));
         let outcome = locked(&mut lease, &names, async |connection| change(connection).await).await;
         drop(lease);
-        // What other workers have seen of it meanwhile is out of date, however far it came.
-        namespaces.iter().for_each(|namespace| store.catalog.forget(namespace));
-        store.catalog.note_change();
+        // Entries that other workers have read meanwhile are stale, even if the change failed.
+        namespaces.iter().for_each(|namespace| store.catalog.invalidate(namespace));
+        store.catalog.invalidate_all();
         match outcome {
             Err(failure) if failure.is_lost_race() => {
                 attempt += 1;
                 if attempt >= ATTEMPTS_MAX {
-                    return Err(overtaken(namespaces, &failure));
+                    return Err(conflict(namespaces, &failure));
                 }
                 pause(attempt).await;
             }
@@ -46,7 +47,7 @@ pub(crate) async fn alone<T>(
     }
 }
 
-fn overtaken(namespaces: &[&Namespace], failure: &Failure) -> Failure {
+fn conflict(namespaces: &[&Namespace], failure: &Failure) -> Failure {
     let names: Vec<String> = namespaces.iter().map(ToString::to_string).collect();
     let message = format!("{} is being changed by others at the same time: {failure}", names.join(", "));
     Error::new(Code::CONFLICTING_OPERATION_IN_PROGRESS, message).into()

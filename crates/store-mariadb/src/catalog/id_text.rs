@@ -1,11 +1,13 @@
-//! The text that identifies a document: what the column `id` holds, computed here and by the server from the same document.
+//! The id text: the value of the column `id`, computed here and by the server from the same document.
 //!
-//! It is the `_id` as compact JSON, with what MongoDB takes as equal made equal: whole numbers within int64 are plain digits whatever
-//! their type; other doubles are spelled as MariaDB spells a double; other decimals by their digits and magnitude;
-//! strings have their escapes resolved. What is longer than 255 characters keeps its first 190 and gets a hash.
+//! It is the `_id` as compact JSON, normalized so that values that are equal in MongoDB have one text.
+//! Whole numbers within int64 are plain digits whatever their type. Other doubles are formatted as
+//! MariaDB formats a double; other decimals by their digits and magnitude. Strings have their escapes
+//! resolved. A text longer than 255 characters keeps its first 190 and gets a hash.
 //!
-//! Known limits: a double and a decimal that are equal but have more than ten binary places are two ids (lookups find either), and so are spellings inside
-//! `_id` documents and dates that only somebody writing JSON by hand would choose.
+//! Known limits: a double and a decimal that are equal but have more than ten binary places are two ids
+//! (lookups find either). So are unusual encodings inside `_id` documents and dates, which only
+//! hand-written JSON has.
 
 use crate::encoding;
 use document::decimal::Parts;
@@ -17,28 +19,30 @@ pub(crate) const ID_CHARS_MAX: usize = 255;
 /// `~` and 64 hexadecimal digits, at the end of a text that was too long.
 const HASH_CHARS: usize = 65;
 
-/// A decimal of so few digits, below the limit, that is a multiple of 1/1024 is exactly a double and shares its text: 0.5, 1.25.
-/// (Both have 15 digits at the most then, and doubles tell all such numbers apart.)
+/// A decimal with at most this many digits, below the limit, that is a multiple of 1/1024 is exactly a
+/// double and shares its text: 0.5, 1.25. (Both have at most 15 digits then, and doubles distinguish all
+/// such numbers.)
 const BINARY_DIGITS_MAX: usize = 15;
 const BINARY_LIMIT: f64 = 65_536.0;
 const BINARY_PARTS: f64 = 1024.0;
 
-/// How a table's `id` column is computed.
+/// The expression of a table's `id` column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdForm {
     /// By [`expression`].
     Canonical,
-    /// `JSON_COMPACT(JSON_EXTRACT(doc, '$._id'))`: the spelling in the document.
+    /// `JSON_COMPACT(JSON_EXTRACT(doc, '$._id'))`: the encoding in the document.
     Plain,
 }
 
-/// The texts under which documents with an equal `_id` may be found, and whether nothing else is found under them.
+/// The id texts that documents with an equal `_id` may have; `exact` if no other documents have them.
 pub(crate) struct Candidates {
     pub texts: Vec<Vec<u8>>,
     pub exact: bool,
 }
 
-/// `None` for values that are no `_id` or that equality treats in a way of its own (arrays, regular expressions, undefined).
+/// Returns the id texts of a value; `None` for values that are no `_id`, or for which equality is special
+/// (arrays, regular expressions, undefined).
 pub(crate) fn candidates(value: Value<'_>, form: IdForm) -> Option<Candidates> {
     candidates_within(value, form, ID_CHARS_MAX)
 }
@@ -50,7 +54,7 @@ pub(crate) fn candidates_within(value: Value<'_>, form: IdForm, chars: usize) ->
     }
     let mut texts = match form {
         IdForm::Canonical => vec![text_within(value, chars)],
-        IdForm::Plain => plain_spellings(value),
+        IdForm::Plain => plain_encodings(value),
     };
     match value {
         Value::Symbol(text) => texts.push(text_within(Value::String(text), chars)),
@@ -70,7 +74,7 @@ pub(crate) fn candidates_within(value: Value<'_>, form: IdForm, chars: usize) ->
         _ => {}
     }
     if let Some(integer) = as_integer(value) {
-        // Beyond 18 digits a decimal is not made one with the integers.
+        // Beyond 18 digits a decimal keeps a text of its own.
         texts.push(decimal_text_of(integer < 0, u128::from(integer.unsigned_abs()), 0));
     }
     texts.sort_unstable();
@@ -80,7 +84,8 @@ pub(crate) fn candidates_within(value: Value<'_>, form: IdForm, chars: usize) ->
     Some(Candidates { texts, exact: simple && form == IdForm::Canonical })
 }
 
-/// What the canonical column of `chars` characters holds for this value; for an `_id`, [`ID_CHARS_MAX`].
+/// Returns the text of a value in a canonical column of `chars` characters; for an `_id`,
+/// [`ID_CHARS_MAX`].
 pub(crate) fn text_within(value: Value<'_>, chars: usize) -> Vec<u8> {
     match value {
         Value::Int32(number) => number.to_string().into_bytes(),
@@ -90,8 +95,8 @@ pub(crate) fn text_within(value: Value<'_>, chars: usize) -> Vec<u8> {
         Value::Boolean(flag) => flag.to_string().into_bytes(),
         Value::Null => b"null".to_vec(),
         Value::String(text) => bounded(quoted(text.as_bytes()), chars),
-        Value::ObjectId(_) => encoding::value(value),
-        other => bounded(unify_numbers(&encoding::value(other)), chars),
+        Value::ObjectId(_) => encoding::encode_value(value),
+        other => bounded(unify_numbers(&encoding::encode_value(other)), chars),
     }
 }
 
@@ -104,7 +109,7 @@ fn quoted(text: &[u8]) -> Vec<u8> {
 }
 
 fn bounded(text: Vec<u8>, chars: usize) -> Vec<u8> {
-    // Fewer bytes than characters allowed: no need to count.
+    // Fewer bytes than characters allowed: no count needed.
     if text.len() <= chars {
         return text;
     }
@@ -121,7 +126,7 @@ fn bounded(text: Vec<u8>, chars: usize) -> Vec<u8> {
     out
 }
 
-/// The int64 that this double is, if it is one.
+/// Returns the int64 equal to this double, if there is one.
 fn whole(number: f64) -> Option<i64> {
     (number.abs() < 9_223_372_036_854_775_808.0 && number == number.floor()).then_some(number as i64)
 }
@@ -154,7 +159,7 @@ fn mariadb_spelling(number: f64) -> String {
 fn decimal_text(decimal: Decimal128) -> Vec<u8> {
     match decimal.parts() {
         Parts::Finite { negative, coefficient, exponent } => decimal_text_of(negative, coefficient, exponent),
-        _ => encoding::value(Value::Decimal128(decimal)),
+        _ => encoding::encode_value(Value::Decimal128(decimal)),
     }
 }
 
@@ -250,26 +255,27 @@ fn without_zero_fraction(number: &[u8]) -> &[u8] {
     integer.filter(|integer| integer.iter().all(|byte| matches!(byte, b'-' | b'0'..=b'9'))).unwrap_or(number)
 }
 
-/// How a value's spelling may stand in a table whose `id` is the spelling itself.
-fn plain_spellings(value: Value<'_>) -> Vec<Vec<u8>> {
-    let mut texts = vec![encoding::value(value)];
+/// Returns the encodings of a value that a table with plain `id` texts may hold.
+fn plain_encodings(value: Value<'_>) -> Vec<Vec<u8>> {
+    let mut texts = vec![encoding::encode_value(value)];
     if let Some(integer) = as_integer(value) {
         texts.extend([format!("{integer}"), format!("{integer}.0"), format!("{integer}e0")].map(String::into_bytes));
     }
     if let Value::String(text) = value {
-        // MaxScale takes a string of 24 hexadecimal digits for an ObjectId too, but that is its own reading, not the document's.
+        // MaxScale also treats a string of 24 hexadecimal digits as an ObjectId, which the document is not.
         let escaped = text.contains(['/']).then(|| quoted(text.replace('/', "\\/").as_bytes()));
         texts.extend(escaped);
     }
     texts
 }
 
-/// The expression of the canonical `id` column. Made of constants only; kept in step with [`text_within`] by a test against a server.
+/// Returns the expression of the canonical `id` column. It consists of constants; a test against a server
+/// checks that it agrees with [`text_within`].
 ///
-/// An integer, a short string or an ObjectId where Selkie writes it, in the front of the document, is found by one look at the text:
-/// half a microsecond instead of the four or five that reading JSON takes, which is half of an insert. What the pattern takes is
-/// spelled in one way only, so it is the id already; everything else goes through the general expression. Another test has a server compare
-/// the two.
+/// An integer, a short string or an ObjectId at the start of the document, where Selkie writes it, is
+/// matched by a pattern. That takes half a microsecond instead of the four or five of JSON functions,
+/// which is half of an insert. A value that the pattern accepts has only one encoding, so the match is
+/// the id text; all others use the general expression. Another test has a server compare the two.
 pub(crate) fn expression() -> String {
     format!(
         "coalesce(nullif(regexp_substr(left(`doc`,{FRONT_CHARS}),'{FRONT_PATTERN}'),''),{general})",
@@ -277,16 +283,18 @@ pub(crate) fn expression() -> String {
     )
 }
 
-/// How much of a document's text the pattern is held against: an ObjectId's wrapper ends at 42, a UUID as a string at 45.
+/// Characters of a document's text that the pattern reads: an ObjectId's wrapper ends at 42, a UUID as a
+/// string at 45.
 const FRONT_CHARS: usize = 48;
 
-/// Digits that fit an int64 for certain, a string without escapes, an ObjectId in lower case. What makes them end must be there too: the text
-/// may have been cut. (Backslashes are doubled for SQL; a session's `default_regex_flags` make no difference to it.)
+/// Digits that certainly fit an int64, a string without escapes, an ObjectId in lower case. Their end must
+/// match too, since the text may have been cut. (Backslashes are doubled for SQL; a session's
+/// `default_regex_flags` do not affect it.)
 const FRONT_PATTERN: &str =
     r#"\\A\\{"_id":\\K(?:(?:0|-?[1-9][0-9]{0,17}+)(?=[,}])|"[^"\\\\]*+"|\\{"[$]oid":"[0-9a-f]{24}"\\})"#;
 
-/// The expression for the value at a JSON path, at most `chars` long. The path becomes part of a statement: it must hold no quote and
-/// no backslash.
+/// Returns the expression for the value at a JSON path, at most `chars` long. The path becomes part of a
+/// statement: it must not contain quotes or backslashes.
 pub(crate) fn expression_of(path: &str, chars: usize) -> String {
     let value = format!("json_extract(`doc`,'{path}')");
     let compact = format!("json_compact({value})");
@@ -323,14 +331,15 @@ fn double_expression(text: &str) -> String {
     )
 }
 
-/// A document's compact text with `5.0` and `5e0` as `5`, outside of strings.
+/// Returns the expression for a document's compact text with `5.0` and `5e0` as `5`, outside of strings.
 pub(crate) fn unified_expression(compact: &str) -> String {
     format!(
         "regexp_replace({compact},'\"(?:[^\"\\\\\\\\]|\\\\\\\\.)*+\"(*SKIP)(*F)|(-?[0-9]++)(?:\\\\.0|e0)(?![0-9.eE])','\\\\1')"
     )
 }
 
-/// Documents and wrapped values. In documents `5.0` and `5e0` become `5`, outside of strings.
+/// Returns the expression for documents and wrapped values. In documents `5.0` and `5e0` become `5`,
+/// outside of strings.
 fn object_expression(path: &str, id: &str, compact: &str, chars: usize) -> String {
     let unified = unified_expression(compact);
     let member = |name: &str| format!("json_value(`doc`,'{path}.{name}')");
@@ -349,8 +358,9 @@ fn object_expression(path: &str, id: &str, compact: &str, chars: usize) -> Strin
     )
 }
 
-/// A decimal's digits, without zeros at either end, and its magnitude: `0.DIGITS × 10^MAGNITUDE`. Whole ones of up to 18 digits are
-/// integers; MariaDB's decimals have room for all places of what is not below 1, and show the rest to be no whole number or nothing.
+/// Returns the expression for a decimal: its digits, without zeros at either end, and its magnitude
+/// (`0.DIGITS × 10^MAGNITUDE`). Whole numbers of up to 18 digits become integers: MariaDB's decimals hold
+/// all places of numbers from 1 on, and show that others are not whole.
 fn decimal_expression(text: &str, compact: &str) -> String {
     let mantissa = format!("replace(substring_index({text},'E',1),'-','')");
     let exponent = format!("if(locate('E',{text}),cast(substring_index({text},'E',-1) as signed),0)");
@@ -360,7 +370,7 @@ fn decimal_expression(text: &str, compact: &str) -> String {
     let magnitude = format!(
         "({exponent} + char_length(substring_index({mantissa},'.',1)) - char_length({all}) + char_length({without_front}))"
     );
-    // A cast of what is too large for it would be refused.
+    // A cast of a number that is too large would fail.
     let castable = format!("{text} not regexp 'E.?[0-9]{{3}}'");
     let double = format!("cast({text} as double)");
     let decimal = format!("cast({text} as decimal(65,38))");

@@ -1,26 +1,27 @@
-//! From databases and collections to schemas and tables,
+//! Maps databases and collections to schemas and tables.
 //!
-//! A database is the schema of the same name, a collection the table of the same name. Names that MariaDB cannot hold (longer than 64
-//! characters, characters beyond the basic plane, upper case on a server that ignores case …) get a table name made of a hash;
-//! Selkie's own schema remembers what they stand for. Databases have no such way out: their names are short anyway.
+//! A database is the schema of the same name, a collection the table of the same name. A collection
+//! name that MariaDB cannot hold (longer than 64 characters, characters beyond the basic plane, upper
+//! case on a server that ignores case …) gets a table name made of a hash; Selkie's own schema records
+//! what it stands for. Databases have no such fallback: their names are short.
 
 use error::{Code, Error, Result};
 use sha2::{Digest, Sha256};
 use store::Namespace;
 
-/// The schema that holds what Selkie itself remembers.
+/// The schema with Selkie's own records.
 pub(crate) const OWN_SCHEMA: &str = "selkie";
 
 /// Schemas that are no databases.
 pub(crate) const HIDDEN: [&str; 5] = ["mysql", "information_schema", "performance_schema", "sys", OWN_SCHEMA];
 
-/// Begins table names that are made up.
+/// Prefix of made-up table names.
 const MADE_UP: char = '~';
 
 /// MariaDB's limit, in characters.
 const IDENTIFIER_CHARS_MAX: usize = 64;
 
-/// What the file system takes for a table's files, less room for their suffixes.
+/// The longest file name of a table, without the suffixes of its files.
 const FILE_NAME_BYTES_MAX: usize = 240;
 
 /// MongoDB's limits, in bytes.
@@ -40,9 +41,7 @@ pub(crate) fn schema(database: &str, ignores_case: bool) -> Result<&str> {
         return refuse(format!("Invalid database name: '{database}'"));
     }
     if is_hidden(database) {
-        return refuse(format!(
-            "Invalid database name: '{database}' is a schema that MariaDB or Selkie keeps for itself"
-        ));
+        return refuse(format!("Invalid database name: '{database}' is a schema that MariaDB or Selkie reserves"));
     }
     if !fits(database, ignores_case) {
         return refuse(format!("Invalid database name: '{database}' cannot be the name of a schema in MariaDB"));
@@ -53,7 +52,8 @@ pub(crate) fn schema(database: &str, ignores_case: bool) -> Result<&str> {
 /// The table of a collection.
 pub(crate) fn table(namespace: &Namespace, ignores_case: bool) -> Result<String> {
     let collection = &*namespace.collection;
-    // Commands that write refuse names with a `$`, and names that are too long; for those that read they name a collection that is not there.
+    // Commands that write refuse names with a `$` and names that are too long. For commands that read,
+    // such a collection does not exist.
     if collection.is_empty() || collection.contains('\0') || collection.starts_with('.') {
         return Err(Error::new(Code::INVALID_NAMESPACE, format!("Invalid namespace specified '{namespace}'")));
     }
@@ -63,12 +63,12 @@ pub(crate) fn table(namespace: &Namespace, ignores_case: bool) -> Result<String>
     Ok(made_up(collection))
 }
 
-/// Whether a table's name is made up, so that Selkie's own schema knows the collection's.
+/// Returns whether a table's name is made up, so that the collection's name is in Selkie's own schema.
 pub(crate) fn is_made_up(table: &str) -> bool {
     table.starts_with(MADE_UP)
 }
 
-/// `~`, the readable front of the name, and a hash of all of it.
+/// Returns `~`, the readable start of the name, and a hash of it.
 fn made_up(collection: &str) -> String {
     let front: String = collection.chars().filter(char::is_ascii_alphanumeric).take(20).collect();
     let hash = Sha256::digest(collection);
@@ -79,7 +79,7 @@ fn made_up(collection: &str) -> String {
     name
 }
 
-/// Whether MariaDB takes this name as it is and gives it back the same.
+/// Returns whether MariaDB accepts this name and returns it unchanged.
 fn fits(name: &str, ignores_case: bool) -> bool {
     name.chars().count() <= IDENTIFIER_CHARS_MAX
         && !name.ends_with(is_blank)
@@ -89,12 +89,13 @@ fn fits(name: &str, ignores_case: bool) -> bool {
         && !name.starts_with("#mysql50#")
 }
 
-/// What MariaDB does not take at the end of a name.
+/// Returns whether MariaDB refuses the character at the end of a name.
 fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t'..='\r')
 }
 
-/// The length of the table's file name: what is not a letter, digit or underscore takes five bytes (`@002e`).
+/// Returns the length of the table's file name: a character other than a letter, digit or underscore
+/// takes five bytes (`@002e`).
 fn file_name_bytes(name: &str) -> usize {
     name.chars().map(|character| if character.is_ascii_alphanumeric() || character == '_' { 1 } else { 5 }).sum()
 }

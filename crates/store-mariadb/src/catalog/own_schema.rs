@@ -1,7 +1,8 @@
-//! What Selkie remembers in MariaDB about collections, beside them: the schema `selkie`.
+//! Selkie's own schema, `selkie`: records about collections and indexes, and of retryable writes.
 //!
-//! Every gateway on the same server sees the same. Nothing here is needed to read or write documents: where the schema is missing
-//! (nothing has been written yet, or somebody dropped it), collections have no options, made-up table names stand for themselves.
+//! All gateways on a server share it. It is not needed to read or write documents: if the schema is
+//! missing (nothing was written yet, or it was dropped), collections have no options, and made-up table
+//! names stand for themselves.
 
 use crate::catalog::definition_lock;
 use document::DocBuf;
@@ -11,8 +12,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::catalog::random_uuid;
 
-/// Creates the schema and its tables. `retryable_writes` holds one row per client session: its last retryable write.
-const DEFINITIONS: [&str; 5] = [
+/// Creates the schema and its tables. `retryable_writes` has one row per client session: its last
+/// retryable write.
+const DEFINITIONS: [&str; 4] = [
     "CREATE SCHEMA IF NOT EXISTS selkie CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
     "CREATE TABLE IF NOT EXISTS selkie.collections (\
      schema_name VARCHAR(64) NOT NULL, table_name VARCHAR(64) NOT NULL, collection VARCHAR(255) NOT NULL, \
@@ -22,19 +24,18 @@ const DEFINITIONS: [&str; 5] = [
      schema_name VARCHAR(64) NOT NULL, table_name VARCHAR(64) NOT NULL, position INT UNSIGNED NOT NULL, \
      sql_name VARCHAR(64) NOT NULL, spec LONGBLOB NOT NULL, values_table VARCHAR(64), \
      PRIMARY KEY (schema_name, table_name, sql_name)) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
-    "ALTER TABLE selkie.indexes ADD COLUMN IF NOT EXISTS values_table VARCHAR(64)",
     "CREATE TABLE IF NOT EXISTS selkie.retryable_writes (\
      session BINARY(16) NOT NULL PRIMARY KEY, txn_number BIGINT NOT NULL, statements INT UNSIGNED NOT NULL, \
      outcome LONGBLOB NOT NULL, written_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, \
      KEY written_at (written_at)) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
 ];
 
-/// How often a statement is executed again because another transaction is in its way.
+/// Attempts to execute a statement that conflicts with other transactions.
 const CONTENTIONS_MAX: u32 = 20;
 
-/// What is remembered of a collection.
+/// The record of a collection.
 #[derive(Clone, Debug)]
-pub(crate) struct Remembered {
+pub(crate) struct CollectionRecord {
     pub table: String,
     pub collection: String,
     pub uuid: [u8; 16],
@@ -56,17 +57,20 @@ pub(crate) async fn create(connection: &mut Connection) -> Result<()> {
     outcome
 }
 
-/// As [`create`], where the user may; the schema may have been made by somebody with more rights.
+/// As [`create`], if the user has the privilege; another user may have created the schema.
 pub(crate) async fn create_if_allowed(connection: &mut Connection) -> Result<()> {
     match create(connection).await {
         Err(failure) if failure.is_access_denied() => {
-            tracing::warn!("no right to create the schema 'selkie', where retryable writes are recorded: {failure}");
+            tracing::warn!(
+                "no privilege to create the schema 'selkie', where retryable writes are recorded: {failure}"
+            );
             Ok(())
         }
         outcome => outcome,
     }
 }
 
+/// Returns whether the schema exists.
 pub(crate) async fn exists(connection: &mut Connection) -> Result<bool> {
     let sql = "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'selkie'";
     connection.queue_execute(&sql.into(), &[]);
@@ -77,7 +81,7 @@ pub(crate) async fn exists(connection: &mut Connection) -> Result<bool> {
     Ok(found)
 }
 
-/// Executes a statement on the own schema, which is created when it turns out to be missing.
+/// Executes a statement on the own schema, which is created if it is missing.
 pub(crate) async fn execute(connection: &mut Connection, sql: &Arc<str>, params: &[Param<'_>]) -> Result<u64> {
     let mut contentions = 0;
     let mut created = false;
@@ -88,7 +92,7 @@ pub(crate) async fn execute(connection: &mut Connection, sql: &Arc<str>, params:
                 create(connection).await?;
                 created = true;
             }
-            // Rows of other collections are in the same pages.
+            // Records of other collections are in the same pages.
             Err(failure) if failure.is_contention() && contentions < CONTENTIONS_MAX => {
                 contentions += 1;
                 definition_lock::pause(contentions).await;
@@ -98,7 +102,7 @@ pub(crate) async fn execute(connection: &mut Connection, sql: &Arc<str>, params:
     }
 }
 
-/// Gives each row of a query on the own schema to `take`; a missing schema has no rows.
+/// Passes each row of a query on the own schema to `take`; a missing schema has no rows.
 pub(crate) async fn query(
     connection: &mut Connection,
     sql: &Arc<str>,
@@ -121,9 +125,9 @@ pub(crate) async fn query(
     }
 }
 
-/// Remembers a collection: one that was created this moment, in place of what an earlier one of that name left, or (not `created`) one
-/// that is about to be, so that a made-up table name is never without its meaning.
-pub(crate) async fn remember_collection(
+/// Records a collection. `created`: it was just created, so a record that an earlier one of that name left
+/// is replaced. Otherwise it is about to be created, so that a made-up table name always has a record.
+pub(crate) async fn record_collection(
     connection: &mut Connection,
     schema: &str,
     table: &str,
@@ -147,7 +151,7 @@ pub(crate) async fn remember_collection(
     Ok(())
 }
 
-/// Remembers other options of a collection, which may not have been made through a gateway.
+/// Records new options of a collection, which may have been created by SQL.
 pub(crate) async fn change_options(
     connection: &mut Connection,
     schema: &str,
@@ -169,8 +173,8 @@ pub(crate) async fn change_options(
     Ok(())
 }
 
-/// Forgets a dropped collection and its indexes.
-pub(crate) async fn forget_collection(connection: &mut Connection, schema: &str, table: &str) -> Result<()> {
+/// Deletes the records of a dropped collection and its indexes.
+pub(crate) async fn delete_collection(connection: &mut Connection, schema: &str, table: &str) -> Result<()> {
     for sql in [
         "DELETE FROM selkie.collections WHERE schema_name = ? AND table_name = ?",
         "DELETE FROM selkie.indexes WHERE schema_name = ? AND table_name = ?",
@@ -180,7 +184,7 @@ pub(crate) async fn forget_collection(connection: &mut Connection, schema: &str,
     Ok(())
 }
 
-/// Returns the names of the tables of a schema of which something is remembered.
+/// Returns the names of the tables of a schema that have records.
 pub(crate) async fn recorded_tables(connection: &mut Connection, schema: &str) -> Result<Vec<String>> {
     let sql = "SELECT table_name FROM selkie.collections WHERE schema_name = ? UNION \
                SELECT table_name FROM selkie.indexes WHERE schema_name = ?";
@@ -196,7 +200,7 @@ pub(crate) async fn recorded_tables(connection: &mut Connection, schema: &str) -
     Ok(tables)
 }
 
-/// Returns schema and table of each collection that is remembered.
+/// Returns schema and table of each recorded collection.
 pub(crate) async fn all_recorded_tables(connection: &mut Connection) -> Result<BTreeSet<(String, String)>> {
     let mut tables = BTreeSet::new();
     query(connection, &"SELECT schema_name, table_name FROM selkie.collections".into(), &[], |row| {
@@ -209,16 +213,15 @@ pub(crate) async fn all_recorded_tables(connection: &mut Connection) -> Result<B
     Ok(tables)
 }
 
-/// Remembers a renamed collection under its new name.
+/// Moves the records of a renamed collection to its new name.
 pub(crate) async fn rename_collection(
     connection: &mut Connection,
     (from_schema, from_table): (&str, &str),
     (to_schema, to_table): (&str, &str),
     collection: &str,
 ) -> Result<()> {
-    // The new name was free, so a record of it is one that a change given up in the middle has
-    // left.
-    forget_collection(connection, to_schema, to_table).await?;
+    // The new name was free, so a record of it was left by an interrupted change.
+    delete_collection(connection, to_schema, to_table).await?;
     let sql = "UPDATE selkie.collections SET schema_name = ?, table_name = ?, collection = ? \
                WHERE schema_name = ? AND table_name = ?";
     let [to_schema, to_table, from_schema, from_table] =
@@ -232,7 +235,7 @@ pub(crate) async fn rename_collection(
 
 /// Records which table holds further keys of an index; `None` for none. `index`: schema, table and
 /// the index's name in MariaDB.
-pub(crate) async fn remember_values(
+pub(crate) async fn set_index_table(
     connection: &mut Connection,
     index: [&str; 3],
     values: Option<String>,
@@ -243,9 +246,9 @@ pub(crate) async fn remember_values(
     execute(connection, &sql.into(), &[values, schema, name, sql_name]).await.map(drop)
 }
 
-/// As [`remember_values`], where what is remembered begins with `before`. What others have changed
-/// meanwhile stays.
-pub(crate) async fn update_values(
+/// As [`set_index_table`], if the recorded value begins with `before`, so that changes by other gateways
+/// are kept.
+pub(crate) async fn update_index_table(
     connection: &mut Connection,
     index: [&str; 3],
     before: &str,
@@ -259,12 +262,12 @@ pub(crate) async fn update_values(
     execute(connection, &sql.into(), &[values, schema, name, sql_name, length, before]).await.map(drop)
 }
 
-/// What is remembered of a database's collections; of one only, if a table is named.
+/// Reads the records of a database's collections; of one only, if a table is named.
 pub(crate) async fn collections(
     connection: &mut Connection,
     schema: &str,
     table: Option<&str>,
-) -> Result<Vec<Remembered>> {
+) -> Result<Vec<CollectionRecord>> {
     let mut sql =
         "SELECT table_name, collection, uuid, options FROM selkie.collections WHERE schema_name = ?".to_owned();
     let mut params = vec![Param::Text(schema.as_bytes())];
@@ -275,7 +278,7 @@ pub(crate) async fn collections(
     let mut found = Vec::new();
     query(connection, &sql.into(), &params, |row| {
         let [Some(table), Some(collection), Some(uuid), Some(options)] = row else { return Ok(()) };
-        found.push(Remembered {
+        found.push(CollectionRecord {
             table: text(table)?,
             collection: text(collection)?,
             uuid: uuid.as_slice().try_into().unwrap_or_default(),
@@ -287,10 +290,12 @@ pub(crate) async fn collections(
     Ok(found)
 }
 
+/// Decodes text that MariaDB sent. Fails if it is not UTF-8.
 pub(crate) fn text(bytes: &[u8]) -> Result<String> {
     text_of(bytes.to_vec())
 }
 
+/// As [`text`], of owned bytes.
 pub(crate) fn text_of(bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| Failure::Lost("MariaDB sent text that is not UTF-8".into()))
 }

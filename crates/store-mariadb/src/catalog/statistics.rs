@@ -1,4 +1,4 @@
-//! Counts, sizes and checks.
+//! Statistics of collections and databases: counts and sizes.
 
 use crate::catalog::collections::document_tables;
 use crate::catalog::names;
@@ -8,7 +8,8 @@ use mariadb_client::{Connection, Event, Result};
 use mariadb_wire::Param;
 use store::{CollectionStats, DatabaseStats, Namespace, SizeEstimate};
 
-/// Tables of up to so many rows have their documents' sizes added up; for larger ones the server's own figure will do.
+/// The sizes of documents are summed in tables of up to this many rows; larger ones use the server's
+/// estimate.
 const SUM_ROWS_MAX: u64 = 1_000;
 
 pub(crate) async fn collection(store: &MariaDbStore, namespace: &Namespace) -> Result<Option<CollectionStats>> {
@@ -16,15 +17,15 @@ pub(crate) async fn collection(store: &MariaDbStore, namespace: &Namespace) -> R
     let Some(table) = store.catalog.table(&mut lease, namespace).await? else { return Ok(None) };
     match of_table(&mut lease, &table).await {
         Err(failure) if failure.is_missing_table() => {
-            store.catalog.forget(namespace);
+            store.catalog.invalidate(namespace);
             Ok(None)
         }
         outcome => outcome.map(Some),
     }
 }
 
-/// The server's own figures.
-pub(crate) async fn rough(store: &MariaDbStore, namespace: &Namespace) -> Result<SizeEstimate> {
+/// Returns the server's estimates of a collection's size.
+pub(crate) async fn estimated_size(store: &MariaDbStore, namespace: &Namespace) -> Result<SizeEstimate> {
     let Some(table) = store.known_table(namespace).await? else { return Ok(SizeEstimate::default()) };
     let mut lease = store.pool.lease_for(namespace).await?;
     let [documents, data_bytes, _] = estimates(&mut lease, &table).await?;
@@ -36,12 +37,12 @@ pub(crate) async fn documents(connection: &mut Connection, table: &Table) -> Res
     one_number(connection, &table.statements.count).await
 }
 
-/// About how many rows a table has.
+/// Returns the server's estimate of a table's rows.
 pub(crate) async fn estimated_rows(connection: &mut Connection, table: &Table) -> Result<u64> {
     Ok(estimates(connection, table).await?[0])
 }
 
-/// Rows, bytes of rows and bytes of secondary keys, as the server estimates them.
+/// Returns the server's estimates of rows, bytes of rows and bytes of secondary keys.
 async fn estimates(connection: &mut Connection, table: &Table) -> Result<[u64; 3]> {
     let sql = "SELECT TABLE_ROWS, DATA_LENGTH, INDEX_LENGTH \
                FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
@@ -59,7 +60,7 @@ async fn of_table(connection: &mut Connection, table: &Table) -> Result<Collecti
     } else {
         data
     };
-    // The server tells the size of all secondary keys together, that of the ids among them.
+    // The server has the size of all secondary keys together, including that of the ids.
     let each = index / (table.indexes.len() as u64 + 1);
     let names = std::iter::once("_id_".to_owned()).chain(table.indexes.iter().map(|index| index.spec.name.clone()));
     Ok(CollectionStats {
@@ -76,7 +77,7 @@ async fn one_number(connection: &mut Connection, sql: &std::sync::Arc<str>) -> R
     Ok(number)
 }
 
-/// The numbers of a result's only row; zeros where there is none.
+/// Returns the numbers of a result's only row; zeros if there is none.
 async fn numbers<const N: usize>(connection: &mut Connection) -> Result<[u64; N]> {
     let mut numbers = [0; N];
     while let Event::Row(range) = connection.next().await? {
@@ -93,7 +94,7 @@ pub(crate) async fn database(store: &MariaDbStore, database: &str) -> Result<Dat
     let Ok(schema) = names::schema(database, store.catalog.ignores_case()) else { return Ok(total) };
     let mut lease = store.pool.lease_for_catalog().await?;
     for name in document_tables(&mut lease, schema).await? {
-        // By the table's own name, whatever the collection's is.
+        // By the table's own name, which may differ from the collection's.
         let Some(table) = store.catalog.by_table_name(&mut lease, schema, &name).await? else { continue };
         let stats = match of_table(&mut lease, &table).await {
             Err(failure) if failure.is_missing_table() => continue,

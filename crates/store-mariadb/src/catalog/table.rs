@@ -1,8 +1,8 @@
-//! A collection's table: its shape, and the statements that read and write it.
+//! A collection's table: its definition, and the statements that read and write it.
 
 use crate::catalog::id_text::{self, IdForm};
 use crate::catalog::row_key::RowKey;
-use crate::catalog::table_columns::{ID_KEY, ID_KEY_BYTES, OPAQUE, Shape};
+use crate::catalog::table_columns::{ID_KEY, ID_KEY_BYTES, OPAQUE, TableShape};
 use crate::index::{Index, column_key};
 use crate::plan::index_choice_cache::Choices;
 use crate::plan::plan_cache::Repeated;
@@ -22,22 +22,23 @@ const LONG_DOCUMENT_BYTES: u64 = 1_024;
 pub(crate) struct Table {
     pub schema: String,
     pub name: String,
-    /// Schema and name as they stand in statements.
+    /// Quoted schema and name.
     pub quoted: String,
     pub row_key: RowKey,
     pub id_form: IdForm,
-    /// There is a column `opaque`: whether the text has escapes or blobs, so that its bytes do not tell what it holds.
-    pub tells_opaque: bool,
-    /// There is a column with the order of ids.
-    pub orders_ids: bool,
+    /// The column `opaque` exists: whether the text has escapes or blobs, so that a search for bytes is
+    /// not enough.
+    pub has_opaque_column: bool,
+    /// The column with the order keys of ids exists.
+    pub has_id_key: bool,
     /// Secondary indexes.
     pub indexes: Vec<Index>,
-    /// What the collection's options demand of writes; most have no such rules.
+    /// Rules for writes from the collection's options; most collections have none.
     pub rules: Option<Arc<Rules>>,
-    /// The collection's default collation. No column and no index here goes by it.
+    /// The collection's default collation. No column and no index uses it.
     pub collation: Collation,
     pub statements: Statements,
-    /// How long the documents are that were read last.
+    /// Mean length of the documents read last.
     pub document_bytes: DocumentBytes,
     pub untold: Untold,
     /// Which indexes have served its queries best.
@@ -63,17 +64,17 @@ impl Untold {
     }
 }
 
-/// The mean length of documents, as far as some have been seen; shared by what is known of a table one time and the next.
+/// The mean length of documents read, shared by successive catalog entries of a table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DocumentBytes(Arc<AtomicU64>);
 
 impl DocumentBytes {
-    /// Zero as long as nothing is known.
+    /// Returns the mean length; 0 if unknown.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// So many documents had so many bytes.
+    /// Records the total length of some documents.
     pub fn note(&self, bytes: usize, documents: usize) {
         if let Some(mean) = bytes.checked_div(documents) {
             self.0.store(mean as u64, Ordering::Relaxed);
@@ -81,33 +82,33 @@ impl DocumentBytes {
     }
 }
 
-/// The texts of statements that are used all the time; each connection prepares them once.
+/// Texts of frequent statements; each connection prepares them once.
 #[derive(Clone, Debug)]
 pub(crate) struct Statements {
-    /// Key and document of one id.
+    /// Parameter: id. Selects row key and document.
     pub by_id: Arc<str>,
-    /// Document of one row key.
+    /// Parameter: row key. Selects row key and document.
     pub by_key: Arc<str>,
-    /// One document.
+    /// Parameter: document.
     pub insert: Arc<str>,
-    /// Row key, document.
+    /// Parameters: row key, document.
     pub insert_at: Arc<str>,
-    /// New document, row key, old document: nothing happens unless the old one is still there.
+    /// Parameters: new document, row key, old document. Changes nothing unless the row has the old one.
     pub replace: Arc<str>,
-    /// Row key, old document.
+    /// Parameters: row key, old document.
     pub delete: Arc<str>,
-    /// One id.
+    /// Parameter: id.
     pub delete_by_id: Arc<str>,
     pub count: Arc<str>,
-    /// Waits for others who write to the capped collection.
+    /// Locks the record of a capped collection against concurrent writers.
     pub lock: Arc<str>,
-    /// Bytes, documents: deletes the oldest documents past them.
+    /// Parameters: bytes, documents. Deletes the oldest documents past these limits.
     pub trim: Arc<str>,
 }
 
 impl Table {
-    pub fn new(schema: &str, name: &str, shape: Shape, indexes: Vec<Index>, rules: Option<Arc<Rules>>) -> Table {
-        let Shape { row_key, id_form, tells_opaque, orders_ids } = shape;
+    pub fn new(schema: &str, name: &str, shape: TableShape, indexes: Vec<Index>, rules: Option<Arc<Rules>>) -> Table {
+        let TableShape { row_key, id_form, has_opaque_column, has_id_key } = shape;
         let quoted = format!("{}.{}", quote(schema), quote(name));
         let key = row_key.column();
         let statements = Statements {
@@ -133,8 +134,8 @@ impl Table {
             quoted,
             row_key,
             id_form,
-            tells_opaque,
-            orders_ids,
+            has_opaque_column,
+            has_id_key,
             indexes,
             rules,
             collation: Collation::SIMPLE,
@@ -146,20 +147,20 @@ impl Table {
         }
     }
 
-    /// Takes over what was found out about the same table before.
-    pub fn learn_from(&mut self, known: &Table) {
+    /// Takes over the statistics and cached plans of an earlier entry of the table.
+    pub fn inherit_from(&mut self, known: &Table) {
         self.document_bytes = known.document_bytes.clone();
         self.choices = known.choices.clone();
-        if self.shows_definition() == known.shows_definition() {
+        if self.definition_fingerprint() == known.definition_fingerprint() {
             self.repeated = known.repeated.clone();
             self.untold = known.untold.clone();
         }
     }
 
-    /// All that planning reads and that only a change of the definition changes.
-    fn shows_definition(&self) -> String {
-        let Table { quoted, row_key, id_form, tells_opaque, orders_ids, indexes, rules, collation, .. } = self;
-        format!("{quoted} {row_key:?} {id_form:?} {tells_opaque} {orders_ids} {indexes:?} {rules:?} {collation:?}")
+    /// Returns everything that planning reads and that only a change of the definition changes.
+    fn definition_fingerprint(&self) -> String {
+        let Table { quoted, row_key, id_form, has_opaque_column, has_id_key, indexes, rules, collation, .. } = self;
+        format!("{quoted} {row_key:?} {id_form:?} {has_opaque_column} {has_id_key} {indexes:?} {rules:?} {collation:?}")
     }
 
     /// Whether the documents, as far as some have been read, are so long that a second look at keys
@@ -173,40 +174,47 @@ impl Table {
         [&self.schema, &self.name, &index.sql_name]
     }
 
-    /// Errors: what an index cannot hold of a document.
+    /// Fails if an index cannot hold the document.
     pub fn check_indexed(&self, document: Doc<'_>) -> error::Result<()> {
         self.indexes.iter().try_for_each(|index| index.check_document(document))
     }
 
-    /// Whether the table has all that is in [`Table::definition`], so that what is no document cannot be in it.
-    pub fn is_ours(&self) -> bool {
-        self.row_key == RowKey::Sequence && self.id_form == IdForm::Canonical && self.tells_opaque && self.orders_ids
+    /// Returns whether the table is as [`Table::definition`] creates it, so that every row must be a
+    /// document.
+    pub fn is_native(&self) -> bool {
+        self.row_key == RowKey::Sequence
+            && self.id_form == IdForm::Canonical
+            && self.has_opaque_column
+            && self.has_id_key
     }
 
+    /// Returns the collection's validator.
     pub fn validator(&self) -> Option<&Validator> {
         self.rules.as_ref()?.validator.as_ref()
     }
 
+    /// Returns the limits of a capped collection.
     pub fn cap(&self) -> Option<Cap> {
         self.rules.as_ref()?.cap.filter(|_| self.row_key == RowKey::Sequence)
     }
 
-    /// Queues what comes before the documents of a capped collection: they get their places in the order of commits.
-    pub fn queue_lock(&self, connection: &mut Connection) {
+    /// Queues the lock that precedes the documents of a capped collection, so that their row keys are in
+    /// commit order.
+    pub fn queue_cap_lock(&self, connection: &mut Connection) {
         let params = [Param::Text(self.schema.as_bytes()), Param::Text(self.name.as_bytes())];
         connection.queue_execute(&self.statements.lock, &params);
     }
 
-    /// Queues what comes behind them.
+    /// Queues the deletion of the oldest documents of a capped collection.
     pub fn queue_trim(&self, connection: &mut Connection, cap: Cap) {
         let params = [Param::Unsigned(cap.bytes), Param::Unsigned(cap.documents.unwrap_or(u64::MAX))];
         connection.queue_execute(&self.statements.trim, &params);
     }
 
-    /// The statement that creates a collection's table.
+    /// Returns the statement that creates a collection's table.
     ///
-    /// `id` is stored, which costs its few bytes: a virtual column would be computed again whenever a row is looked up by it (3 of 20 µs),
-    /// changed, or purged.
+    /// `id` is stored, which costs its few bytes. A virtual column would be computed again whenever a row
+    /// is looked up by it (3 of 20 µs), changed, or purged.
     pub fn definition(schema: &str, name: &str) -> String {
         let text = "json_extract(`doc`,'$._id')";
         let id_key = column_key::Source { text, decimal: None, bytes: ID_KEY_BYTES, unique: false };

@@ -1,4 +1,4 @@
-//! Definitions of tables, looked up for other parts of the process with the gateway's own rights.
+//! Looks up definitions of tables for other parts of the process, with the gateway's own privileges.
 
 use ::store::Namespace;
 use error::Error;
@@ -9,33 +9,33 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is known of a table, in the server's words.
+/// A table's definition, in the server's terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableDefinition {
     /// `BASE TABLE`, `VIEW`, `SEQUENCE` and so on.
     pub kind: String,
     pub engine: String,
-    /// Of a view its SELECT, of a MERGE table its CREATE TABLE.
+    /// The SELECT of a view, or the CREATE TABLE of a MERGE table.
     pub text: String,
-    /// Bodies of triggers, but for the gateway's own.
+    /// Bodies of triggers, except the gateway's own.
     pub triggers: Vec<String>,
 }
 
-/// A thread with a connection that looks definitions up.
+/// A thread with a connection that looks up definitions.
 pub struct TableDefinitions {
-    questions: mpsc::UnboundedSender<Question>,
+    questions: mpsc::UnboundedSender<Request>,
 }
 
-struct Question {
+struct Request {
     table: Namespace,
-    /// `None`: there is no such table.
+    /// Receives the definition; `None` if there is no such table.
     answer: oneshot::Sender<Result<Option<TableDefinition>>>,
 }
 
 impl TableDefinitions {
-    /// Starts the thread, which connects when it is first asked.
+    /// Starts the thread, which connects with the first request.
     pub fn start(url: &str) -> error::Result<TableDefinitions> {
         let target = ServerUrl::parse(url)?;
         let (questions, asked) = mpsc::unbounded_channel();
@@ -46,20 +46,20 @@ impl TableDefinitions {
         Ok(TableDefinitions { questions })
     }
 
-    /// Returns a table's definition, `Some(None)` where there is none. `None`: it cannot be told.
+    /// Returns a table's definition, `Some(None)` if there is no such table, `None` if the lookup failed.
     pub fn look_up(&self, table: Namespace) -> impl Future<Output = Option<Option<TableDefinition>>> + Send + 'static {
         let (answer, answered) = oneshot::channel();
-        // Without the thread nothing comes.
-        let _ = self.questions.send(Question { table, answer });
+        // Without the thread no answer arrives.
+        let _ = self.questions.send(Request { table, answer });
         async move { answered.await.ok()?.ok() }
     }
 }
 
-fn answer_all(target: &ServerUrl, mut asked: mpsc::UnboundedReceiver<Question>) {
+fn answer_all(target: &ServerUrl, mut asked: mpsc::UnboundedReceiver<Request>) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
     runtime.block_on(async {
         let mut connection: Option<Connection> = None;
-        while let Some(Question { table, answer }) = asked.recv().await {
+        while let Some(Request { table, answer }) = asked.recv().await {
             let mut outcome = look_up(target, &mut connection, &table).await;
             if outcome.is_err() {
                 // The connection may have been lost since it was last used.
@@ -75,9 +75,9 @@ fn answer_all(target: &ServerUrl, mut asked: mpsc::UnboundedReceiver<Question>) 
     });
 }
 
-/// How many of the rights are held that show what is asked for: without one of them the server
-/// keeps silent about triggers, views or tables.
-const RIGHTS: &str = "SELECT CAST(COUNT(DISTINCT PRIVILEGE_TYPE) AS CHAR) FROM (\
+/// Counts the required privileges that the user holds. Without one of them the server hides triggers,
+/// views or tables.
+const PRIVILEGES: &str = "SELECT CAST(COUNT(DISTINCT PRIVILEGE_TYPE) AS CHAR) FROM (\
      SELECT PRIVILEGE_TYPE, GRANTEE FROM information_schema.USER_PRIVILEGES \
      UNION ALL SELECT PRIVILEGE_TYPE, GRANTEE FROM information_schema.SCHEMA_PRIVILEGES WHERE ? LIKE TABLE_SCHEMA) AS rights \
      WHERE PRIVILEGE_TYPE IN ('SELECT', 'TRIGGER', 'SHOW VIEW') \
@@ -91,43 +91,43 @@ const TRIGGERS: &str = "SELECT TRIGGER_NAME, ACTION_STATEMENT FROM information_s
 
 const VIEW: &str = "SELECT VIEW_DEFINITION FROM information_schema.VIEWS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
 
-/// The connection, and the schemas whose definitions may be seen, with when that was found out.
+/// The connection, and the schemas whose definitions are visible, with when that was checked.
 struct Connection {
     helper: TextConnection,
-    shown: HashMap<Box<str>, Instant>,
+    visible: HashMap<Box<str>, Instant>,
 }
 
-/// That a schema's definitions may be seen is found out again after this time.
-const RIGHTS_FOR: Duration = Duration::from_secs(5);
+/// The privileges are checked again after this time.
+const PRIVILEGES_FOR: Duration = Duration::from_secs(5);
 
 async fn look_up(
     target: &ServerUrl,
     connection: &mut Option<Connection>,
     table: &Namespace,
 ) -> Result<Option<TableDefinition>> {
-    let Connection { helper, shown } = match connection {
+    let Connection { helper, visible } = match connection {
         Some(connection) => connection,
         None => {
-            let helper = TextConnection::connect(target, PATIENCE).await?;
-            connection.insert(Connection { helper, shown: HashMap::new() })
+            let helper = TextConnection::connect(target, TIMEOUT).await?;
+            connection.insert(Connection { helper, visible: HashMap::new() })
         }
     };
     let schema = || Param::Text(table.database.as_bytes());
     let names = || [schema(), Param::Text(table.collection.as_bytes())];
-    if shown.get(&table.database).is_none_or(|since| since.elapsed() > RIGHTS_FOR) {
-        let rights = helper.look_up(&RIGHTS.into(), &[schema()], 1).await?;
-        if rights.first().and_then(|row| row.first()?.as_deref()) != Some("3") {
-            static TOLD: std::sync::Once = std::sync::Once::new();
-            TOLD.call_once(|| {
+    if visible.get(&table.database).is_none_or(|since| since.elapsed() > PRIVILEGES_FOR) {
+        let privileges = helper.look_up(&PRIVILEGES.into(), &[schema()], 1).await?;
+        if privileges.first().and_then(|row| row.first()?.as_deref()) != Some("3") {
+            static LOGGED: std::sync::Once = std::sync::Once::new();
+            LOGGED.call_once(|| {
                 tracing::warn!(
                     schema = &*table.database,
-                    "few answers to SQL clients are kept: GRANT SELECT, TRIGGER, SHOW VIEW ON *.* to Selkie's user, so that it \
+                    "few results of SQL clients are cached: GRANT SELECT, TRIGGER, SHOW VIEW ON *.* to Selkie's user, so that it \
                      sees what triggers and views change"
                 );
             });
-            return Err(Failure::Lost("the gateway has no rights to see definitions".into()));
+            return Err(Failure::Lost("the gateway has no privilege to see definitions".into()));
         }
-        shown.insert(table.database.clone(), Instant::now());
+        visible.insert(table.database.clone(), Instant::now());
     }
     let found = helper.look_up(&TABLE.into(), &names(), 2).await?;
     let Some([kind, engine]) = found.first().map(Vec::as_slice) else { return Ok(None) };
@@ -145,7 +145,7 @@ async fn look_up(
         .into_iter()
         .filter(|row| !row.first().is_some_and(|name| name.as_deref().is_some_and(|name| name.starts_with('~'))))
         .filter_map(|row| row.into_iter().nth(1))
-        // One without a body cannot be seen, and may do anything.
+        // A hidden body may do anything.
         .map(|body| body.unwrap_or_else(|| "CALL unseen()".into()))
         .collect();
     Ok(Some(TableDefinition { kind, engine, text: text.unwrap_or_default(), triggers }))

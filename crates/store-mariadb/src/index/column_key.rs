@@ -258,7 +258,7 @@ fn append_date(milliseconds: i64, key: &mut Vec<u8>) {
         key.extend_from_slice(&number::signed_bytes(milliseconds));
         return;
     }
-    let text = encoding::value(Value::DateTime(milliseconds));
+    let text = encoding::encode_value(Value::DateTime(milliseconds));
     key.push(b'5');
     // Between the wrapper's front and `Z"}`.
     key.extend_from_slice(text.get(10..text.len() - 3).unwrap_or_default());

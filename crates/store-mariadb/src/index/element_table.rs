@@ -57,7 +57,7 @@ pub(crate) async fn prepare<'d>(
             Some(values) => {
                 let values = Values { fields: values.fields | fields, ..values.clone() };
                 remember(connection, table, index, Some(values.remembered())).await?;
-                store.catalog.note_change();
+                store.catalog.invalidate_all();
             }
             // A unique index refuses the document without, so what may have been in the way is tried again.
             None if !index.spec.unique && store.no_triggers.borrow().contains(&table.quoted) => {}
@@ -109,7 +109,7 @@ async fn create(
     connection.queue_query("SET lock_wait_timeout = DEFAULT");
     connection.finish().await?;
     named_lock::release(connection, &lock).await?;
-    store.catalog.note_change();
+    store.catalog.invalidate_all();
     match outcome {
         Err(failure) if !failure.is_lost() && index.owed.is_none() => {
             let what = if index.spec.unique { "refused" } else { "read by every lookup" };
@@ -160,7 +160,7 @@ async fn create_locked(connection: &mut Connection, table: &Table, index: &Index
 }
 
 async fn remember(connection: &mut Connection, table: &Table, index: &Index, values: Option<String>) -> Result<()> {
-    own_schema::remember_values(connection, table.record_key(index), values).await
+    own_schema::set_index_table(connection, table.record_key(index), values).await
 }
 
 /// Drops an index's tables and their triggers.

@@ -1,7 +1,7 @@
 //! `createIndexes`, `dropIndexes`, `listIndexes`.
 
 use crate::catalog::table::Table;
-use crate::catalog::{Look, collections, exclusive_change};
+use crate::catalog::{TableLookup, collections, exclusive_change};
 use crate::encoding;
 use crate::index::build::Build;
 use crate::index::side_index::side_table::Duplicates;
@@ -31,7 +31,7 @@ pub(crate) async fn create(
         return Ok(outcome);
     }
     let mut created_collection = false;
-    let outcome = exclusive_change::alone(store, &[namespace], async |connection| {
+    let outcome = exclusive_change::exclusively(store, &[namespace], async |connection| {
         let wanted = Wanted::find(store, connection, namespace, specs.clone()).await?;
         created_collection |= wanted.outcome.created_collection;
         make(store, connection, namespace, wanted, progress).await
@@ -47,7 +47,7 @@ async fn all_there(
     specs: &[IndexSpec],
 ) -> Result<Option<CreateIndexesOutcome>> {
     let mut lease = store.pool.lease_for(namespace).await?;
-    store.catalog.forget(namespace);
+    store.catalog.invalidate(namespace);
     let Some(table) = store.catalog.table(&mut lease, namespace).await? else { return Ok(None) };
     if !unfinished(&table, specs).is_empty() {
         return Ok(None);
@@ -79,7 +79,7 @@ impl Wanted {
         namespace: &Namespace,
         specs: Vec<IndexSpec>,
     ) -> Result<Wanted> {
-        store.catalog.forget(namespace);
+        store.catalog.invalidate(namespace);
         if store.catalog.table(lease, namespace).await?.is_none() {
             // Nothing comes into being for what is refused.
             index_rules::new_indexes(specs.clone(), &[id_index()])?;
@@ -89,7 +89,7 @@ impl Wanted {
         let left = unfinished(&table, &specs);
         if !left.is_empty() {
             take_away(lease, &table, &left).await?;
-            store.catalog.forget(namespace);
+            store.catalog.invalidate(namespace);
             table = store.catalog.table_or_create(lease, namespace).await?.0;
         }
         let known = existing(&table);
@@ -137,7 +137,7 @@ async fn make(
     if added.as_ref().is_err_and(|failure| !is_there(failure)) {
         records::forget(lease, &table.schema, &table.name, &wanted).await?;
     }
-    store.catalog.forget(namespace);
+    store.catalog.invalidate(namespace);
     let wanted = match added {
         Ok(added) => added,
         Err(failure) => return Err(build_failed(lease, namespace, &table, failure).await?),
@@ -148,7 +148,7 @@ async fn make(
         side_index::make(store, lease, &table, &wanted, Duplicates::Refused, Some(progress)).await
     };
     if let Err(failure) = furnished.await {
-        store.catalog.forget(namespace);
+        store.catalog.invalidate(namespace);
         if failure.is_lost() {
             return Err(failure);
         }
@@ -170,7 +170,7 @@ async fn build_failed(
     failure: Failure,
 ) -> Result<Failure> {
     let Failure::Other(error) = failure else { return Ok(failure) };
-    let uuid = collections::of_table(lease, table).await?.uuid;
+    let uuid = collections::collection_info(lease, table).await?.uuid;
     Ok(index_rules::build_failed(namespace, uuid, error).into())
 }
 
@@ -335,7 +335,7 @@ async fn check_documents(connection: &mut Connection, table: &Table, index: &Ind
         let mut row = connection.row(range)?;
         let (Some(json), true) = (row.next_bytes()?, refused.is_ok()) else { continue };
         bson.clear();
-        encoding::read(json, &mut bson)?;
+        encoding::decode(json, &mut bson)?;
         refused = index.check_document(Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY));
     }
     refused?;
@@ -371,7 +371,7 @@ async fn first_duplicate(
         let mut row = connection.row(range)?;
         let Some(json) = row.next_bytes()? else { continue };
         bson.clear();
-        encoding::read(json, &mut bson)?;
+        encoding::decode(json, &mut bson)?;
         let document = Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY);
         // What has no keys is refused for another reason.
         for key in keys::index_keys(document, &shape).unwrap_or_default() {
@@ -392,7 +392,7 @@ async fn first_duplicate(
 /// Gives an index another specification. Errors 26 and 27.
 pub(crate) async fn modify(store: &MariaDbStore, namespace: &Namespace, spec: IndexSpec) -> Result<()> {
     let modify = async |connection: &mut Connection| {
-        let Look::Collection(table) = store.catalog.look(connection, namespace).await? else {
+        let TableLookup::Collection(table) = store.catalog.read(connection, namespace).await? else {
             return Err(Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")).into());
         };
         let Some(position) = table.indexes.iter().position(|index| index.spec.name == spec.name) else {
@@ -405,12 +405,12 @@ pub(crate) async fn modify(store: &MariaDbStore, namespace: &Namespace, spec: In
         }
         records::remember(connection, &table.schema, &table.name, position + 1, &[Index::new(spec.clone())]).await
     };
-    exclusive_change::alone(store, &[namespace], modify).await
+    exclusive_change::exclusively(store, &[namespace], modify).await
 }
 
 /// Gives how many indexes there were before.
 pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace, which: IndexSelection) -> Result<usize> {
-    exclusive_change::alone(store, &[namespace], async |connection| {
+    exclusive_change::exclusively(store, &[namespace], async |connection| {
         drop_alone(store, connection, namespace, &which).await
     })
     .await
@@ -422,7 +422,7 @@ async fn drop_alone(
     namespace: &Namespace,
     which: &IndexSelection,
 ) -> Result<usize> {
-    let Look::Collection(table) = store.catalog.look(lease, namespace).await? else {
+    let TableLookup::Collection(table) = store.catalog.read(lease, namespace).await? else {
         return Err(Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")).into());
     };
     let specs: Vec<&IndexSpec> = table.indexes.iter().map(|index| &*index.spec).collect();
@@ -436,7 +436,7 @@ async fn drop_alone(
 
 pub(crate) async fn list(store: &MariaDbStore, namespace: &Namespace) -> Result<Option<Vec<IndexSpec>>> {
     let mut lease = store.pool.lease_for(namespace).await?;
-    store.catalog.forget(namespace);
+    store.catalog.invalidate(namespace);
     Ok(store.catalog.table(&mut lease, namespace).await?.map(|table| existing(&table)))
 }
 

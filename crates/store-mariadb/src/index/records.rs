@@ -1,7 +1,7 @@
 //! The records of a table's indexes in Selkie's own schema.
 
 use crate::catalog::own_schema;
-use crate::catalog::table_columns::Column;
+use crate::catalog::table_columns::ColumnInfo;
 use crate::index::columns::Columns;
 use crate::index::element_table::record::Values;
 use crate::index::side_index::side_table::KeyTable;
@@ -16,7 +16,7 @@ pub(crate) async fn load(
     connection: &mut Connection,
     schema: &str,
     table: &str,
-    columns: &[Column],
+    columns: &[ColumnInfo],
     keys: &[String],
 ) -> Result<Vec<Index>> {
     if !columns.iter().any(|column| column.name.contains('~')) {

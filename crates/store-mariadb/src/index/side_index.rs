@@ -56,7 +56,7 @@ pub(crate) async fn make(
             remember(connection, table, index, None).await?;
         }
     }
-    store.catalog.note_change();
+    store.catalog.invalidate_all();
     outcome
 }
 
@@ -176,7 +176,7 @@ async fn create(connection: &mut Connection, table: &Table, index: &Index, keys:
 }
 
 async fn remember(connection: &mut Connection, table: &Table, index: &Index, keys: Option<&KeyTable>) -> Result<()> {
-    own_schema::remember_values(connection, table.record_key(index), keys.map(KeyTable::remembered)).await
+    own_schema::set_index_table(connection, table.record_key(index), keys.map(KeyTable::remembered)).await
 }
 
 async fn drop_tables(connection: &mut Connection, schema: &str, keys: &KeyTable) -> Result<()> {

@@ -36,7 +36,7 @@ pub(crate) struct Repeated {
 #[derive(Debug, Default)]
 struct Known {
     seen: Vec<[u64; SEEN_AT_A_PLACE]>,
-    plans: AHashMap<Key, Arc<Remembered>>,
+    plans: AHashMap<Key, Arc<CollectionRecord>>,
 }
 
 /// A query, and all that its plan depends on besides the table's definition.
@@ -44,7 +44,7 @@ pub(crate) type Key = SmallVec<[u8; 512]>;
 
 /// A choice, and what it was decided by.
 #[derive(Debug)]
-pub(crate) struct Remembered {
+pub(crate) struct CollectionRecord {
     access: Access,
     facts: PlanFacts,
     probe: Option<Arc<str>>,
@@ -53,7 +53,7 @@ pub(crate) struct Remembered {
     pub written: Option<Arc<Written>>,
 }
 
-impl Remembered {
+impl CollectionRecord {
     pub fn choice(&self) -> Choice {
         (self.access.clone(), self.facts, self.probe.clone())
     }
@@ -64,7 +64,7 @@ impl Repeated {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn choice(&self, key: &Key) -> Option<Arc<Remembered>> {
+    pub(crate) fn choice(&self, key: &Key) -> Option<Arc<CollectionRecord>> {
         self.lock().plans.get(key).cloned()
     }
 
@@ -85,7 +85,7 @@ impl Repeated {
         }
         let written = matches!(access, Access::Rows(_)).then(Arc::default);
         let (access, probe) = (access.clone(), probe.clone());
-        known.plans.insert(key, Arc::new(Remembered { access, facts: *facts, probe, decisions, written }));
+        known.plans.insert(key, Arc::new(CollectionRecord { access, facts: *facts, probe, decisions, written }));
     }
 }
 

@@ -94,7 +94,7 @@ pub(crate) fn plan(
 fn narrowed(table: &Table, allowed: AllowedIndexes<'_>) -> Arc<Table> {
     let mut table = table.clone();
     table.indexes.retain(|index| allowed.has(&index.spec.name, index.spec.key.as_doc()));
-    table.orders_ids &= allowed.has_id();
+    table.has_id_key &= allowed.has_id();
     table.repeated = Repeated::default();
     Arc::new(table)
 }
@@ -205,7 +205,7 @@ fn natural(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice {
 }
 
 fn all(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice {
-    let condition = pushdown::condition(query.predicate.root(), table.tells_opaque).map(Arc::new);
+    let condition = pushdown::condition(query.predicate.root(), table.has_opaque_column).map(Arc::new);
     let rows = Rows { condition, ..Rows::all(wanted.natural.unwrap_or(true)) };
     let sorted = wanted.sort.is_none();
     (Access::Rows(rows), PlanFacts { exact: query.predicate.matches_everything(), sorted, view: false }, None)
@@ -214,7 +214,7 @@ fn all(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice {
 /// Whether what is read is to come in the natural order of a clustered collection, as far as the table can tell it.
 fn is_in_order_of_ids(table: &Table, wanted: &Wanted<'_>) -> bool {
     let clustered = table.rules.as_ref().is_some_and(|rules| rules.clustered);
-    clustered && table.orders_ids && wanted.ordered && wanted.sort.is_none()
+    clustered && table.has_id_key && wanted.ordered && wanted.sort.is_none()
 }
 
 /// The natural order of a clustered collection: that of `_id`.
@@ -250,7 +250,7 @@ fn by_ids(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<Choic
 /// Several ids come in the order of the index on `_id`, as everything does that MongoDB finds by it. They are found by their texts all the
 /// same, and put in order by their keys: the index by keys costs the server twice as much.
 fn in_order(table: &Table) -> Option<IndexScan> {
-    let can = table.orders_ids && table.row_key == RowKey::Sequence;
+    let can = table.has_id_key && table.row_key == RowKey::Sequence;
     can.then(|| IndexScan {
         key: ID_TEXT.to_owned(),
         spec: id_index().into(),
@@ -376,7 +376,7 @@ fn hinted<'t>(table: &'t Table, query: &Query<'_>) -> error::Result<Hinted<'t>> 
     }
     let id = id_index();
     if names(&id.name, id.key.as_doc()) {
-        return Ok(if table.orders_ids { Hinted::Index(None) } else { Hinted::Nothing });
+        return Ok(if table.has_id_key { Hinted::Index(None) } else { Hinted::Nothing });
     }
     let mut shown = table.indexes.iter().filter(|index| !index.is_hidden());
     let found = shown.find(|index| names(&index.spec.name, index.spec.key.as_doc()));

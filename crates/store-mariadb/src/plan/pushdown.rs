@@ -65,9 +65,9 @@ impl Condition {
     }
 }
 
-/// What the server can check of a filter; `None` when nothing. `tells_opaque`: the table has the column of that name.
-pub(crate) fn condition(node: &Node, tells_opaque: bool) -> Option<Condition> {
-    let condition = |node: &Node| condition(node, tells_opaque);
+/// What the server can check of a filter; `None` when nothing. `has_opaque_column`: the table has the column of that name.
+pub(crate) fn condition(node: &Node, has_opaque_column: bool) -> Option<Condition> {
+    let condition = |node: &Node| condition(node, has_opaque_column);
     match node {
         Node::And(all) => {
             // Behind what may fail for a document nothing is left out: the evaluator has to meet it.
@@ -80,7 +80,7 @@ pub(crate) fn condition(node: &Node, tells_opaque: bool) -> Option<Condition> {
         }
         Node::Path { path, test } => {
             let by_value = at_path(path, test)?;
-            Some(if tells_opaque { by_bytes(test, by_value) } else { by_value })
+            Some(if has_opaque_column { by_bytes(test, by_value) } else { by_value })
         }
         Node::Expression(expression) => {
             let implied = expression.implied().iter().filter_map(|(path, test)| at_path(path, test));
@@ -99,7 +99,7 @@ fn by_bytes(test: &Test, by_value: Condition) -> Condition {
             list.values().iter().map(|value| needle(value.as_value())).collect()
         }
         Test::Regex(regex) => regex.substring().and_then(|text| {
-            let quoted = encoding::value(Value::String(text));
+            let quoted = encoding::encode_value(Value::String(text));
             Some(vec![quoted.get(1..quoted.len() - 1)?.to_vec()])
         }),
         _ => None,
@@ -115,7 +115,7 @@ fn by_bytes(test: &Test, by_value: Condition) -> Condition {
 
 /// How a text stands in a document that is not opaque.
 fn needle(value: Value<'_>) -> Option<Vec<u8>> {
-    matches!(value, Value::String(_)).then(|| encoding::value(value))
+    matches!(value, Value::String(_)).then(|| encoding::encode_value(value))
 }
 
 fn at_path(path: &Path, test: &Test) -> Option<Condition> {

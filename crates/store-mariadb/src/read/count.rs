@@ -95,7 +95,7 @@ fn of_keys<'p>(table: &Table, index: &IndexScan, counting: &'p Counting, enough:
 async fn by_index(connection: &mut Connection, counting: &Counting, statements: &[Statement<'_>]) -> Result<u64> {
     for (position, (sql, params)) in statements.iter().enumerate() {
         match position {
-            0 => connection.queue_execute_anew(sql, params),
+            0 => connection.queue_execute_reprepared(sql, params),
             _ => connection.queue_execute(sql, params),
         }
     }
@@ -105,7 +105,7 @@ async fn by_index(connection: &mut Connection, counting: &Counting, statements: 
         let mut row = connection.row(range)?;
         let Some(json) = row.next_bytes()? else { continue };
         bson.clear();
-        encoding::read(json, &mut bson)?;
+        encoding::decode(json, &mut bson)?;
         count += u64::from(counting.predicate.matches(Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY))?);
     }
     Ok(count)

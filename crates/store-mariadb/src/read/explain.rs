@@ -354,7 +354,7 @@ pub(crate) async fn ask(store: &MariaDbStore, plan: &MariaDbPlan, counted: bool)
             if let Some(json) = lease.row(range)?.next_bytes()? {
                 explained.clear();
                 // What cannot be read is left out; the statement is there all the same.
-                if encoding::read(mended(json).as_bytes(), &mut explained).is_err() {
+                if encoding::decode(mended(json).as_bytes(), &mut explained).is_err() {
                     explained.clear();
                 }
             }
@@ -423,7 +423,7 @@ mod tests {
         ] {
             assert_eq!(super::mended(json), mended);
             let mut bson = Vec::new();
-            assert!(crate::encoding::read(mended.as_bytes(), &mut bson).is_ok());
+            assert!(crate::encoding::decode(mended.as_bytes(), &mut bson).is_ok());
         }
     }
 }

@@ -128,7 +128,7 @@ pub(crate) async fn of(
     match outcome {
         // The table with the values of arrays is gone, and the index with it.
         Err(failure) if failure.is_missing_table() && rows.found.is_some() => {
-            store.catalog.forget(&plan.namespace);
+            store.catalog.invalidate(&plan.namespace);
             Err(index_dropped("").into())
         }
         Err(failure) if failure.is_missing_table() => Ok(ScanEnd::Exhausted),
@@ -140,7 +140,7 @@ pub(crate) async fn of(
         Err(failure)
             if matches!(failure.sql_code(), Some(server_error::UNKNOWN_COLUMN | server_error::UNKNOWN_KEY)) =>
         {
-            store.catalog.forget(&plan.namespace);
+            store.catalog.invalidate(&plan.namespace);
             if let Some(index) = &rows.index {
                 return Err(index_dropped(&index.spec.name).into());
             }

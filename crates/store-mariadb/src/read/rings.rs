@@ -110,7 +110,7 @@ async fn within(
     let (mut found, mut bytes, mut bson) = (Vec::new(), 0, Vec::new());
     let mut hold = |key: &[u8], json: &[u8]| {
         bson.clear();
-        encoding::read(json, &mut bson)?;
+        encoding::decode(json, &mut bson)?;
         let Some(nearest) = Doc::from_bytes(&bson).and_then(|document| rings.near.nearest(document)) else {
             return Ok(Flow::Continue);
         };
@@ -132,7 +132,7 @@ async fn within(
 /// The document of a row that did not fit.
 async fn read_again(store: &MariaDbStore, namespace: &Namespace, table: &Table, seq: u64) -> Result<Option<Vec<u8>>> {
     let (sql, params) = (&table.statements.by_key, [Param::Unsigned(seq)]);
-    let Some((payload, types)) = store.shared_connection.lookup_patiently(namespace, sql, &params).await? else {
+    let Some((payload, types)) = store.shared_connection.lookup_waiting(namespace, sql, &params).await? else {
         return Ok(None);
     };
     let mut row = BinaryRow::new(&payload, &types)?;

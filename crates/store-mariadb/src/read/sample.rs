@@ -50,7 +50,7 @@ async fn drawn(store: &MariaDbStore, plan: &MariaDbPlan, size: usize) -> Result<
             let mut row = lease.row(range)?;
             let Some(json) = row.next_bytes()? else { continue };
             let mut bson = Vec::new();
-            encoding::read(json, &mut bson)?;
+            encoding::decode(json, &mut bson)?;
             received += 1;
             draws.add(bson);
         }

@@ -89,7 +89,7 @@ pub(crate) async fn rows(
             let mut bson = Vec::new();
             let mut take_own = |key: &[u8], json: &[u8]| {
                 bson.clear();
-                encoding::read(json, &mut bson)?;
+                encoding::decode(json, &mut bson)?;
                 let given = keyed.gives(Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY));
                 if given { take(key, json) } else { Ok(Flow::Continue) }
             };
@@ -119,7 +119,7 @@ async fn union(
         let mut take_own = |key: &[u8], json: &[u8]| {
             let Some(own) = own else { return take(key, json) };
             bson.clear();
-            encoding::read(json, &mut bson)?;
+            encoding::decode(json, &mut bson)?;
             let document = Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY);
             for (earlier, (predicate, _)) in branches[..=own].iter().enumerate() {
                 let Some(predicate) = predicate else { continue };

@@ -1,6 +1,6 @@
 //! Checking a collection: by the server, and by reading every document.
 
-use crate::catalog::Look;
+use crate::catalog::TableLookup;
 use crate::encoding;
 use crate::index::manage;
 use crate::plan::planner;
@@ -22,7 +22,7 @@ pub(crate) async fn validate(store: &MariaDbStore, namespace: &Namespace) -> Res
     let mut counts: Vec<(IndexShape, u64)> =
         indexes.into_iter().filter_map(|index| Some((IndexShape::new(index).ok()?, 0))).collect();
     let mut lease = store.pool.lease_for(namespace).await?;
-    let Look::Collection(table) = store.catalog.look(&mut lease, namespace).await? else {
+    let TableLookup::Collection(table) = store.catalog.read(&mut lease, namespace).await? else {
         return Ok(Validation::default());
     };
     lease.queue_query(&format!("CHECK TABLE {}", table.quoted));
@@ -43,7 +43,7 @@ pub(crate) async fn validate(store: &MariaDbStore, namespace: &Namespace) -> Res
     let mut bson = Vec::new();
     let mut take = |_: &[u8], json: &[u8]| {
         bson.clear();
-        if let Err(error) = encoding::read(json, &mut bson) {
+        if let Err(error) = encoding::decode(json, &mut bson) {
             findings.push(error.message().to_owned());
             return Ok(Flow::Continue);
         }

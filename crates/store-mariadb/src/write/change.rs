@@ -78,7 +78,7 @@ impl<C: Change> Running<'_, C> {
                 Ok(Some(outcome)) => return Ok(outcome),
                 Ok(None) => back_off(attempt).await,
                 Err(failure) if failure.is_contention() => back_off(attempt.max(3)).await,
-                Err(failure) if failure.is_missing_table() => self.store.catalog.forget(self.namespace),
+                Err(failure) if failure.is_missing_table() => self.store.catalog.invalidate(self.namespace),
                 Err(failure) => return Err(failure),
             }
         }
@@ -91,7 +91,7 @@ impl<C: Change> Running<'_, C> {
 
     /// `None`: somebody else was in the way, try again.
     async fn attempt(&self, ledger: &mut Ledger, attempt: usize) -> Result<Option<Option<StatementOutcome>>> {
-        let table = match self.store.catalog.remembered(self.namespace) {
+        let table = match self.store.catalog.cached(self.namespace) {
             Some(table) => Some(table),
             None => {
                 let mut lease = self.store.pool.lease_for(self.namespace).await?;
@@ -180,7 +180,7 @@ impl<C: Change> Running<'_, C> {
                 table.check_indexed(after)?;
                 outcome.modified = 1;
                 outcome.image = image(after);
-                encoding::write(after, &mut json);
+                encoding::encode(after, &mut json);
                 if json.len() as u64 >= self.store.packet_bytes_max {
                     return Err(refusal::too_large().into());
                 }
@@ -234,7 +234,7 @@ impl<C: Change> Running<'_, C> {
         }
         let document = Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY);
         let mut json = Vec::new();
-        encoding::write(document, &mut json);
+        encoding::encode(document, &mut json);
         if json.len() as u64 >= self.store.packet_bytes_max {
             return Err(refusal::too_large().into());
         }
@@ -257,7 +257,7 @@ impl<C: Change> Running<'_, C> {
                     connection.queue_execute(&table.statements.insert, &[Param::Text(&json)]);
                     return Ok(1);
                 };
-                table.queue_lock(connection);
+                table.queue_cap_lock(connection);
                 connection.queue_execute(&table.statements.insert, &[Param::Text(&json)]);
                 table.queue_trim(connection, cap);
                 Ok(3)

@@ -59,7 +59,7 @@ pub(super) async fn insert(
         let inserting = batch.insert(&mut lease, store, ledger);
         let outcome = store.change_observer.observe_write(note, Failure::is_lost, inserting).await;
         match outcome {
-            Err(failure) if failure.is_missing_table() => store.catalog.forget(namespace),
+            Err(failure) if failure.is_missing_table() => store.catalog.invalidate(namespace),
             Err(failure) if failure.is_contention() => back_off(attempt).await,
             outcome => return outcome,
         }
@@ -95,7 +95,7 @@ impl Batch<'_> {
             && self.table.cap().is_none()
             && !claims_table::are_needed(self.table)
             && parallel_insert::is_worthwhile(self.documents)
-            && let Some(mut second) = store.pool.lease_at_leisure().await
+            && let Some(mut second) = store.pool.lease_if_quiet().await
             && parallel_insert::insert(self, connection, &mut second, ledger).await?
         {
             return Ok(());
@@ -125,7 +125,7 @@ impl Batch<'_> {
         let inserted = vec![Ok(inserted()); self.documents.len()];
         if let Some(cap) = self.table.cap() {
             return write(connection, self.table, ledger, inserted, false, true, async |connection| {
-                self.table.queue_lock(connection);
+                self.table.queue_cap_lock(connection);
                 let commands = self.feed(connection, self.documents, COMMAND_BYTES).await?;
                 self.table.queue_trim(connection, cap);
                 Ok(commands + 2)
@@ -153,7 +153,7 @@ impl Batch<'_> {
         queue_begin_on(connection, self.table);
         connection.finish().await?;
         if self.table.cap().is_some() {
-            self.table.queue_lock(connection);
+            self.table.queue_cap_lock(connection);
             connection.finish().await?;
         }
         match self.each_in_transaction(connection, ledger, settled).await {

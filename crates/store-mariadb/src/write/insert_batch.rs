@@ -77,7 +77,7 @@ fn push_texts(
 }
 
 pub(super) fn spell(document: &[u8], out: &mut Vec<u8>) {
-    encoding::write(Doc::from_bytes(document).unwrap_or(Doc::EMPTY), out);
+    encoding::encode(Doc::from_bytes(document).unwrap_or(Doc::EMPTY), out);
 }
 
 pub(super) fn inserted() -> StatementOutcome {

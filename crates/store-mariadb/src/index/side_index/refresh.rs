@@ -53,7 +53,7 @@ pub(crate) async fn bring_up(store: &MariaDbStore, plan: &MariaDbPlan) -> Result
         match drain_some(&mut lease, table, index, DRAINED_BY_READ_MAX).await {
             Ok(Drained { arrays, all }) => {
                 if arrays {
-                    store.catalog.note_change();
+                    store.catalog.invalidate_all();
                 }
                 if !all {
                     bring_up_later(store, &plan.namespace);
@@ -67,7 +67,7 @@ pub(crate) async fn bring_up(store: &MariaDbStore, plan: &MariaDbPlan) -> Result
 
 /// Has what has been written to a collection drained in the background.
 pub(crate) fn bring_up_later(store: &MariaDbStore, namespace: &Namespace) {
-    let Some(table) = store.catalog.remembered(namespace) else { return };
+    let Some(table) = store.catalog.cached(namespace) else { return };
     for (at, index) in table.indexes.iter().enumerate().filter(|(_, index)| index.finds_by_keys()) {
         let Some(name) = index.keys.as_ref().map(KeyTable::name) else { continue };
         if !store.draining.borrow_mut().insert(name.clone()) {
@@ -149,7 +149,7 @@ pub(crate) async fn drain(
             if arrays & !keys.arrays != 0 {
                 keys.arrays |= arrays;
                 let (before, after) = (keys.remembered_state(), keys.remembered());
-                own_schema::update_values(connection, table.record_key(index), &before, &after).await?;
+                own_schema::update_index_table(connection, table.record_key(index), &before, &after).await?;
             }
             Ok(count)
         }
@@ -192,7 +192,7 @@ pub(crate) async fn drain_within(
         let seq = row.next_u64()?;
         bson.clear();
         let document = match row.next_bytes()? {
-            Some(json) if encoding::read(json, &mut bson).is_ok() => Doc::from_bytes(&bson),
+            Some(json) if encoding::decode(json, &mut bson).is_ok() => Doc::from_bytes(&bson),
             _ => None,
         };
         arrays |= add_keys(document, shape, seq, &mut found);

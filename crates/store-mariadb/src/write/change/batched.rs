@@ -61,7 +61,7 @@ pub(super) async fn carry_out(
     ledger: &mut Ledger,
 ) -> Result<usize> {
     let count = statements.iter().take(STATEMENTS_MAX).take_while(|statement| statement.may_go_together()).count();
-    let Some(table) = store.catalog.remembered(namespace).filter(|table| count > 1 && table.cap().is_none()) else {
+    let Some(table) = store.catalog.cached(namespace).filter(|table| count > 1 && table.cap().is_none()) else {
         return Ok(1);
     };
     let count = match table.document_bytes.get() {
@@ -233,7 +233,7 @@ impl Run {
 
 fn spelled(store: &MariaDbStore, document: Doc<'_>) -> error::Result<Vec<u8>> {
     let mut json = Vec::new();
-    encoding::write(document, &mut json);
+    encoding::encode(document, &mut json);
     if json.len() as u64 >= store.packet_bytes_max { Err(refusal::too_large()) } else { Ok(json) }
 }
 

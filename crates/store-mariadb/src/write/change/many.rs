@@ -95,7 +95,7 @@ impl<C: Change> Running<'_, C> {
                 }
                 table.check_indexed(replacement.as_doc())?;
                 let mut json = Vec::new();
-                encoding::write(replacement.as_doc(), &mut json);
+                encoding::encode(replacement.as_doc(), &mut json);
                 Some((json, replacement))
             }
         };
@@ -202,7 +202,7 @@ impl Pending {
         let mut before = Vec::new();
         let known = !changes.covers(namespace)
             && observer.wants_images(namespace)
-            && encoding::read(&self.json, &mut before).is_ok();
+            && encoding::decode(&self.json, &mut before).is_ok();
         let after = self.replacement.as_ref().map(|(_, document)| document.as_doc());
         match Doc::from_bytes(&before).filter(|_| known) {
             Some(before) => changes.add_document(namespace, Some(before), after),

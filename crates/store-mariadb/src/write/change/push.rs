@@ -152,7 +152,7 @@ impl Array {
             if index > from as usize {
                 values.push(b',');
             }
-            values.extend(encoding::value(value));
+            values.extend(encoding::encode_value(value));
         }
         values.push(b']');
         let single = Single::of(count, position, slice);

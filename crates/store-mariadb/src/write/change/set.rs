@@ -32,7 +32,7 @@ impl Set {
         }
         let field = |set: &FieldAssignment<'_>| Field {
             path: json_path(std::iter::once(set.field)),
-            value: encoding::value(set.value),
+            value: encoding::encode_value(set.value),
         };
         let fields: Vec<Field> = fields.iter().map(field).collect();
         let bytes: usize = fields.iter().map(|field| field.value.len()).sum();

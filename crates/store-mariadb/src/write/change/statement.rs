@@ -189,7 +189,7 @@ impl<C: Change> Running<'_, C> {
     /// Reads a document's text into `bson`; gives how it matches, if it does.
     pub(crate) fn matches(&self, json: &[u8], bson: &mut Vec<u8>) -> error::Result<Option<MatchDetails>> {
         bson.clear();
-        encoding::read(json, bson)?;
+        encoding::decode(json, bson)?;
         let document = Doc::from_bytes(bson).unwrap_or(Doc::EMPTY);
         let mut details = MatchDetails::default();
         let predicate = self.statement.predicate();

@@ -65,7 +65,7 @@ impl<C: Change> Running<'_, C> {
                 && (!is_array_or_document || table.indexes.iter().all(|index| is_unconcerned(index, field)))
         };
         self.store.has_ranges
-            && table.is_ours()
+            && table.is_native()
             && table.cap().is_none()
             && self.validator(table).is_none()
             && plan.facts().exact

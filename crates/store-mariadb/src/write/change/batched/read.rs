@@ -118,7 +118,7 @@ async fn by_one_query<C: Change>(
     let (mut is_clear, mut bson) = (true, Vec::new());
     let mut take = |key: &[u8], json: &[u8]| {
         bson.clear();
-        crate::encoding::read(json, &mut bson)?;
+        crate::encoding::decode(json, &mut bson)?;
         let document = Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY);
         let mut positions: Vec<usize> = Vec::new();
         named.visit(document, &mut |value| {
