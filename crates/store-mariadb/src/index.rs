@@ -6,7 +6,7 @@
 //! of a row without its document. An index over several fields has one more column, `odd`, with an index of its own: whether any field has a key without a
 //! place.
 //!
-//! A missing field counts as null (unless the index is sparse), so a unique key in MariaDB is a unique index in MongoDB's sense. Values within
+//! A missing field counts as null (unless the index is sparse), so a unique key in MariaDB is a unique index in MongoDB's sense. ElementTable within
 //! arrays cannot be had this way: all arrays have one key, which every lookup reads as well, unless there is a table with their values
 //! ([`crate::index::element_table`]). A CHECK constraint keeps arrays out of a unique index until there is one.
 
@@ -16,6 +16,7 @@ pub(crate) mod build;
 pub(crate) mod column_key;
 pub(crate) mod columns;
 pub(crate) mod element_table;
+pub(crate) mod form;
 pub(crate) mod json_path;
 pub(crate) mod key_column;
 pub(crate) mod manage;
@@ -25,12 +26,13 @@ pub(crate) mod side_index;
 
 pub(crate) use arrays::{has_number, meets_array};
 
-use crate::index::element_table::record::Values;
+use crate::index::element_table::record::ElementTable;
+use crate::index::form::{ColumnKeyForm, IndexForm, SideIndexForm};
 use crate::index::key_column::KeyColumn;
 use crate::index::partial::Filter;
-use crate::index::side_index::side_table::KeyTable;
+use crate::index::side_index::side_table::SideTable;
 use ahash::AHashMap;
-use columns::{Columns, FieldColumns, text_expression};
+use columns::{Columns, text_expression};
 use document::{Collation, Doc, Value};
 use error::{Code, Error};
 use fulltext::TextIndex;
@@ -41,7 +43,7 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use store::{IndexKind, IndexSpec, geo_keys};
 
-/// ReadFields of one index: MariaDB has 32 columns in a key, the row's own among them.
+/// Fields of one index: MariaDB has 32 columns in a key, the row's own among them.
 const FIELDS_MAX: usize = 31;
 
 /// Levels of a path; deeper ones may lie in what the JSON spelling keeps as a blob.
@@ -51,87 +53,56 @@ const LEVELS_MAX: usize = 16;
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
     pub spec: Arc<IndexSpec>,
-    /// The key's name in MariaDB; its columns' names begin with it.
+    /// The key's name in MariaDB; names of its own columns begin with it.
     pub sql_name: String,
-    /// Which documents it has, if it is partial.
+    /// The filter of a partial index.
     pub filter: Option<Filter>,
-    pub columns: Columns,
-    /// The columns with the keys of the fields.
-    pub key_columns: Box<[KeyColumn]>,
-    /// The table with the values of arrays, if there is one.
-    pub values: Option<Values>,
-    /// The tables that a unique index should have and, after something was cut off, has not: it is a plain one until they are made.
-    pub owed: Option<Values>,
-    /// Its columns can be read without the document. Earlier versions made some that cannot.
-    pub stands_alone: bool,
-    /// The tables with the keys that SQL cannot compute, if there are any.
-    pub keys: Option<KeyTable>,
-    /// What those keys are made by; `None` where columns have the keys.
-    pub shape: Option<Arc<IndexShape>>,
-    /// What tells which documents it refuses, if that are those that have no keys: arrays in a hashed index, several of them in a compound one.
-    refusing: Option<Arc<IndexShape>>,
-    /// There are columns of this index, though it may have no use for them: earlier versions made some for those with a collation.
-    pub has_columns: bool,
-    /// Columns could have its keys, but the table has no room for them.
-    pub spilled: bool,
+    pub form: IndexForm,
     kind: IndexKind,
-    /// What a text index says of documents.
-    text: Option<Arc<TextIndex>>,
 }
 
 impl Index {
     pub fn new(spec: IndexSpec) -> Index {
-        Index::of(spec, true)
+        Index::with_room(spec, true)
     }
 
-    /// An index of which gateways compute the keys because a table has no room for its columns; `None` where it has to have them.
+    /// Returns a side index in the place of one whose columns do not fit into the table; `None` if the
+    /// index must have columns.
     pub fn spilled(spec: IndexSpec) -> Option<Index> {
-        let index = Index::of(spec, false);
-        (index.spilled && index.shape.is_some()).then_some(index)
+        let index = Index::with_room(spec, false);
+        index.side_index().is_some_and(|side| side.spilled).then_some(index)
     }
 
-    fn of(spec: IndexSpec, has_room: bool) -> Index {
+    fn with_room(spec: IndexSpec, has_room: bool) -> Index {
         let hash = Sha256::digest(&spec.name);
-        let front = columns::front(&spec.name);
+        let front = columns::name_start(&spec.name);
         let sql_name = format!("{front}~{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]);
-        let text = TextIndex::from_spec(spec.spec.as_doc()).map(Arc::new);
-        // What is kept has been read before, when it was asked for.
+        // A recorded specification was validated when the index was created.
         let kind = IndexKind::of(&spec).unwrap_or(IndexKind::Ordered);
         let collation = store::catalog::default_collation(spec.spec.as_doc());
         let suits_columns =
             matches!(kind, IndexKind::Ordered | IndexKind::Hashed) && collation.is_ok_and(|it| it.is_simple());
         let filter = Filter::of(spec.spec.as_doc());
-        // What a unique index does not have must not be told apart, so its filter has to be decided.
+        // Documents outside a unique index must not be compared, so SQL must decide its filter.
         let is_decided = !spec.unique || filter.as_ref().is_none_or(|filter| !filter.is_undecided);
-        let of_columns = suits_columns && is_decided && (has_room || kind == IndexKind::Hashed);
-        let shape = if of_columns { None } else { IndexShape::new(spec.clone()).ok().map(Arc::new) };
-        let refusing = match kind {
-            IndexKind::Ordered if shape.is_some() => shape.clone(),
-            IndexKind::Ordered if arrays::refused(&spec).is_none() => None,
-            IndexKind::Hashed | IndexKind::Ordered => IndexShape::new(spec.clone()).ok().map(Arc::new),
-            _ => None,
+        let in_columns = suits_columns && is_decided && (has_room || kind == IndexKind::Hashed);
+        let side_shape = if in_columns { None } else { IndexShape::new(spec.clone()).ok().map(Arc::new) };
+        let form = match side_shape {
+            Some(shape) => IndexForm::SideIndex(SideIndexForm {
+                shape,
+                table: None,
+                marker: format!("{sql_name}.0"),
+                spilled: suits_columns,
+                text: TextIndex::from_spec(spec.spec.as_doc()).map(Arc::new),
+            }),
+            None => {
+                let refuses = kind == IndexKind::Hashed || arrays::refused(&spec).is_some();
+                let refusal_shape = refuses.then(|| IndexShape::new(spec.clone()).ok().map(Arc::new)).flatten();
+                let columns = Columns::new(&spec, &sql_name, filter.as_ref());
+                IndexForm::ColumnKey(ColumnKeyForm::new(&spec, columns, refusal_shape))
+            }
         };
-        let columns = match of_columns {
-            true => Columns::of_fields(&spec, &sql_name, filter.as_ref()),
-            false => Columns::of_index(&spec, &sql_name, filter.as_ref()),
-        };
-        Index {
-            key_columns: key_columns(&spec, &columns),
-            columns,
-            filter,
-            spec: Arc::new(spec),
-            sql_name,
-            values: None,
-            owed: None,
-            stands_alone: false,
-            keys: None,
-            has_columns: of_columns,
-            spilled: suits_columns && !of_columns,
-            shape,
-            refusing,
-            kind,
-            text,
-        }
+        Index { filter, spec: Arc::new(spec), sql_name, form, kind }
     }
 
     pub fn fields(&self) -> impl Iterator<Item = &str> {
@@ -147,50 +118,98 @@ impl Index {
         &self.kind
     }
 
-    /// Whether documents are found by keys that columns have. Another kind of index has one column, which marks that the definition holds.
-    pub fn has_keys(&self) -> bool {
-        self.shape.is_none()
+    /// Returns the form of an index on generated columns.
+    pub fn column_key(&self) -> Option<&ColumnKeyForm> {
+        match &self.form {
+            IndexForm::ColumnKey(form) => Some(form),
+            IndexForm::SideIndex(_) => None,
+        }
     }
 
-    /// Whether documents are found by keys in a table of their own: see [`crate::index::side_index`].
-    pub fn finds_by_keys(&self) -> bool {
-        self.shape.is_some() && self.keys.as_ref().is_some_and(|keys| keys.ready)
+    /// Returns the form of a side index.
+    pub fn side_index(&self) -> Option<&SideIndexForm> {
+        match &self.form {
+            IndexForm::ColumnKey(_) => None,
+            IndexForm::SideIndex(form) => Some(form),
+        }
     }
 
-    /// Whether there are documents that the index refuses, arrays in a unique one aside.
-    pub fn is_choosy(&self) -> bool {
-        !self.has_keys() || self.refusing.is_some()
+    /// Returns whether generated columns hold the keys.
+    pub fn has_column_keys(&self) -> bool {
+        self.column_key().is_some()
     }
 
-    /// Errors for a document that MongoDB could not index: see [`TextIndex::check`], [`geo_keys::check`] and [`index_keys`].
+    /// Returns the table with the elements of arrays, if it exists.
+    pub fn element_table(&self) -> Option<&ElementTable> {
+        self.column_key()?.elements.present()
+    }
+
+    /// Returns the element table that the index should have and, after an interruption, lacks. A unique
+    /// index is not unique until that is repaired.
+    pub fn pending_element_table(&self) -> Option<&ElementTable> {
+        self.column_key()?.elements.pending_repair()
+    }
+
+    /// Returns the table with the keys that gateways compute, if it exists.
+    pub fn side_table(&self) -> Option<&SideTable> {
+        self.side_index()?.table.as_ref()
+    }
+
+    /// Returns the columns with the keys of the fields; none of a side index.
+    pub fn key_columns(&self) -> &[KeyColumn] {
+        self.column_key().map_or(&[], |form| &form.key_columns)
+    }
+
+    /// Returns whether the side table serves queries.
+    pub fn serves_by_side_table(&self) -> bool {
+        self.side_table().is_some_and(|table| table.ready)
+    }
+
+    /// Returns whether the index may refuse documents, apart from arrays in a unique one.
+    pub fn may_refuse_documents(&self) -> bool {
+        self.column_key().is_none_or(|form| form.refusal_shape.is_some())
+    }
+
+    /// Fails for a document that MongoDB could not index: see [`TextIndex::check`], [`geo_keys::check`]
+    /// and [`index_keys`].
     pub fn check_document(&self, document: Doc<'_>) -> error::Result<()> {
-        if self.spec.unique && self.has_keys() && self.fields().any(|path| arrays::nest(document, path)) {
-            return Err(array_in_unique());
-        }
-        match (&self.text, &self.refusing) {
-            (Some(text), _) => text.check(document),
-            (None, Some(shape)) if self.may_refuse(document) => keys::index_keys(document, shape).map(drop),
-            (None, Some(_)) => Ok(()),
-            (None, None) => match self.shape.as_ref().filter(|shape| shape.partial.is_some()) {
-                Some(shape) => keys::index_keys(document, shape).map(drop),
-                None => geo_keys::check(document, &self.spec, &self.kind),
-            },
+        match &self.form {
+            IndexForm::ColumnKey(form) => {
+                if self.spec.unique && self.fields().any(|path| arrays::nest(document, path)) {
+                    return Err(array_in_unique());
+                }
+                match &form.refusal_shape {
+                    Some(shape) if self.may_refuse(document) => keys::index_keys(document, shape).map(drop),
+                    Some(_) => Ok(()),
+                    None => geo_keys::check(document, &self.spec, &self.kind),
+                }
+            }
+            IndexForm::SideIndex(SideIndexForm { text: Some(text), .. }) => text.check(document),
+            IndexForm::SideIndex(SideIndexForm { shape, .. }) => {
+                let checks_keys =
+                    matches!(self.kind, IndexKind::Ordered | IndexKind::Hashed) || shape.partial.is_some();
+                match checks_keys {
+                    true => keys::index_keys(document, shape).map(drop),
+                    false => geo_keys::check(document, &self.spec, &self.kind),
+                }
+            }
         }
     }
 
-    /// Whether the index has keys that MariaDB computes and refuses a document, as far as can be told without making its keys.
+    /// Returns whether an index on columns may refuse a document, without computing its keys.
     fn may_refuse(&self, document: Doc<'_>) -> bool {
-        if !self.has_columns || self.kind != IndexKind::Ordered {
+        if self.kind != IndexKind::Ordered {
             return true;
         }
         let arrays = self.fields().filter(|path| meets_array(document, path)).count();
         arrays::refused(&self.spec).is_some_and(|refused| arrays >= refused)
     }
 
-    /// In SQL, a condition that holds for each document that the index refuses: it can be told before there are columns.
+    /// Returns an SQL condition that holds for each document that the index refuses. It does not need the
+    /// index's columns.
     pub fn refused_condition(&self) -> String {
         let arrays = if self.spec.unique { Some(1) } else { arrays::refused(&self.spec) };
-        match arrays.filter(|_| self.has_columns && self.kind == IndexKind::Ordered) {
+        match arrays.filter(|_| self.has_column_keys() && self.kind == IndexKind::Ordered) {
             None => "TRUE".to_owned(),
             Some(refused) => {
                 let arrays = self.fields().map(|path| format!("ifnull(left({},1)='[',0)", text_expression(path)));
@@ -214,45 +233,48 @@ impl Index {
         self.filter.as_ref().is_none_or(|filter| filter.is_implied_by(conditions))
     }
 
-    /// The column with the keys of a field.
+    /// Returns the column with the keys of a field; of a side index, the marker.
     pub fn column(&self, position: usize) -> &str {
-        &self.columns.fields[position].key
+        match &self.form {
+            IndexForm::ColumnKey(form) => &form.columns.fields[position].key,
+            IndexForm::SideIndex(form) => &form.marker,
+        }
     }
 
-    /// The column with the JSON text of a field.
+    /// Returns the column with the JSON text of a field. Must be an index on columns.
     pub fn text_column(&self, position: usize) -> &str {
-        &self.columns.fields[position].text
+        self.column_key().map_or("", |form| &form.columns.fields[position].text)
     }
 
-    /// The column with the compact JSON text of a path, if the path is one of the index's fields.
+    /// Returns the column with the compact JSON text of a path, if the path is one of the index's fields.
     pub fn column_of_text(&self, path: &str) -> Option<&str> {
         let position = self.fields().position(|field| field == path)?;
-        let column = self.text_column(position);
-        (column == columns::text_name(path)).then_some(column)
+        Some(self.text_column(position))
     }
 
+    /// Returns the names of all columns of the index, some of them more than once.
     pub fn column_names(&self) -> impl Iterator<Item = &str> {
-        // Another kind of index has nothing but what marks it.
-        let marker = (!self.has_columns).then(|| self.column(0));
-        let all = self.has_columns.then(|| self.columns.names());
+        let marker = self.side_index().map(|form| form.marker.as_str());
+        let all = self.column_key().map(|form| form.columns.names());
         marker.into_iter().chain(all.into_iter().flatten())
     }
 
-    /// The column, and the MariaDB index over it, that tell whether a field has a key without a place; where there are several fields.
-    pub fn odd_column(&self) -> Option<&str> {
-        self.columns.odd.as_deref()
+    /// Returns the column, and the MariaDB index over it, that show whether a field has an unordered key.
+    /// Only indexes over several fields have it.
+    pub fn unordered_column(&self) -> Option<&str> {
+        self.column_key()?.columns.odd.as_deref()
     }
 
-    /// Length of each key, less the byte in front.
+    /// Returns the length of each key, without the type byte.
     pub fn bytes(&self) -> usize {
-        self.columns.bytes
+        self.column_key().map_or(0, |form| form.columns.bytes)
     }
 
     /// Error 67 for what cannot be an index here.
     pub fn check(&self) -> error::Result<()> {
         let refuse = |reason: String| Err(Error::new(Code::CANNOT_CREATE_INDEX, reason));
-        if !self.has_keys() {
-            return self.check_without_keys();
+        if !self.has_column_keys() {
+            return self.check_side_index();
         }
         if self.fields().count() > FIELDS_MAX {
             return refuse(format!("an index over more than {FIELDS_MAX} fields is not supported on MariaDB"));
@@ -266,24 +288,27 @@ impl Index {
         Ok(())
     }
 
-    /// Whether it is of no use without the tables with its keys: it says nothing to documents, or it is unique by them.
-    pub fn is_nothing_without_keys(&self) -> bool {
-        matches!(self.kind, IndexKind::Wildcard(_)) || self.spilled || self.spec.unique && !self.has_keys()
+    /// Returns whether the index is useless without its side table: it refuses no documents, or the side
+    /// table keeps it unique.
+    pub fn needs_side_table(&self) -> bool {
+        self.side_index()
+            .is_some_and(|form| matches!(self.kind, IndexKind::Wildcard(_)) || form.spilled || self.spec.unique)
     }
 
-    /// The tables by which gateways keep the index unique, if they do and not MariaDB: see [`crate::index::side_index::claims`].
-    pub fn claims(&self) -> Option<&KeyTable> {
-        self.keys.as_ref().filter(|_| self.is_claimed())
+    /// Returns the side table by which gateways keep the index unique: see
+    /// [`crate::index::side_index::claims`].
+    pub fn claims(&self) -> Option<&SideTable> {
+        self.side_table().filter(|_| self.spec.unique)
     }
 
-    /// Whether gateways keep the index unique, and not MariaDB.
+    /// Returns whether gateways, and not MariaDB, keep the index unique.
     pub fn is_claimed(&self) -> bool {
-        self.spec.unique && !self.has_keys()
+        self.spec.unique && !self.has_column_keys()
     }
 
-    /// Whether the gateway that made the index has not come to the end: it is at it, or was killed.
+    /// Returns whether the gateway that creates the index has not finished: it is building, or was killed.
     pub fn is_unfinished(&self) -> bool {
-        self.is_nothing_without_keys() && !self.keys.as_ref().is_some_and(|keys| keys.filled)
+        self.needs_side_table() && !self.side_table().is_some_and(|table| table.filled)
     }
 
     /// How strings are compared in it.
@@ -299,7 +324,7 @@ impl Index {
 
     /// What is told where the tables with an index's keys cannot be made, without which it would be good for nothing.
     pub fn without_triggers(&self, failure: Failure) -> Failure {
-        if !self.spilled && !self.spec.unique {
+        if !self.side_index().is_some_and(|form| form.spilled) && !self.spec.unique {
             return failure;
         }
         let message = format!(
@@ -310,7 +335,7 @@ impl Index {
         Error::new(Code::CANNOT_CREATE_INDEX, message).into()
     }
 
-    fn check_without_keys(&self) -> error::Result<()> {
+    fn check_side_index(&self) -> error::Result<()> {
         let kind = self.kind.name();
         let refuse = |reason: &str| {
             Err(Error::new(Code::CANNOT_CREATE_INDEX, format!("an index of the kind '{kind}' on MariaDB {reason}")))
@@ -324,15 +349,16 @@ impl Index {
     /// What ALTER TABLE adds for the index besides columns. `relaxed`: nothing in it says that the index is unique.
     pub fn key_clauses(&self, relaxed: bool) -> Vec<String> {
         let mut clauses = Vec::new();
+        let Some(form) = self.column_key() else { return clauses };
         let unique = self.spec.unique && !relaxed;
-        for (position, field) in self.columns.fields.iter().enumerate().filter(|_| unique) {
+        for (position, field) in form.columns.fields.iter().enumerate().filter(|_| unique) {
             let (constraint, column) = (quote(&self.constraint(position)), quote(&field.key));
             let array = column_key::ARRAY;
             clauses.push(format!("ADD CONSTRAINT {constraint} CHECK ({column} IS NULL OR {column} <> {array})"));
         }
         let kind = if unique { "UNIQUE KEY" } else { "KEY" };
         clauses.push(format!("ADD {kind} {} ({})", quote(&self.sql_name), self.key_parts()));
-        clauses.extend(self.odd_column().map(|odd| format!("ADD KEY {0} ({0})", quote(odd))));
+        clauses.extend(self.unordered_column().map(|odd| format!("ADD KEY {0} ({0})", quote(odd))));
         clauses
     }
 
@@ -345,7 +371,7 @@ impl Index {
         let part = |(position, column): (usize, &KeyColumn)| {
             format!("{}{}", quote(self.column(position)), if column.descends { " DESC" } else { "" })
         };
-        self.key_columns.iter().enumerate().map(part).collect::<Vec<_>>().join(",")
+        self.key_columns().iter().enumerate().map(part).collect::<Vec<_>>().join(",")
     }
 
     /// The statement that makes a plain index of a unique one, which another table watches over from now on.
@@ -355,23 +381,6 @@ impl Index {
             .collect::<String>();
         let name = quote(&self.sql_name);
         format!("ALTER TABLE {table} {constraints}DROP KEY {name}, ADD KEY {name} ({})", self.key_parts())
-    }
-}
-
-pub(crate) fn key_columns(spec: &IndexSpec, columns: &Columns) -> Box<[KeyColumn]> {
-    let directions = spec.key.as_doc().iter().map(|(_, direction)| number(direction));
-    let column = |(field, direction): (&FieldColumns, Option<f64>)| {
-        KeyColumn::named(&field.key, direction.is_some_and(|direction| direction < 0.0))
-    };
-    columns.fields.iter().zip(directions).map(column).collect()
-}
-
-fn number(value: Value<'_>) -> Option<f64> {
-    match value {
-        Value::Int32(number) => Some(number.into()),
-        Value::Int64(number) => Some(number as f64),
-        Value::Double(number) => Some(number),
-        _ => None,
     }
 }
 

@@ -10,11 +10,11 @@ use mariadb_client::quote;
 pub(crate) fn create_clause(table: &str, indexes: &[Index], relaxed: &[&str]) -> String {
     let (mut columns, mut keys, mut added) = (Vec::new(), Vec::new(), AHashSet::new());
     for index in indexes {
-        if !index.has_keys() {
+        let Some(form) = index.column_key() else {
             columns.push(format!("ADD COLUMN {} VARBINARY(1) AS (NULL) VIRTUAL INVISIBLE", quote(index.column(0))));
             continue;
-        }
-        for Definition { name, sql, shared } in index.columns.definitions(&index.spec, index.filter.as_ref()) {
+        };
+        for Definition { name, sql, shared } in form.columns.definitions(&index.spec, index.filter.as_ref()) {
             if added.insert(name) {
                 let unless = if shared { "IF NOT EXISTS " } else { "" };
                 columns.push(format!("ADD COLUMN {unless}{} {sql}", quote(name)));
@@ -33,9 +33,9 @@ pub(crate) fn drop_clause(table: &Table, indexes: &[Index]) -> String {
     let mut done: AHashSet<&str> = kept.collect();
     let mut clauses = Vec::new();
     for index in indexes {
-        if index.has_columns {
+        if index.has_column_keys() {
             clauses.push(format!("DROP KEY {}", quote(&index.sql_name)));
-            clauses.extend(index.odd_column().map(|odd| format!("DROP KEY {}", quote(odd))));
+            clauses.extend(index.unordered_column().map(|odd| format!("DROP KEY {}", quote(odd))));
             let unique = (0..index.fields().count()).filter(|_| index.spec.unique);
             clauses.extend(
                 unique.map(|position| format!("DROP CONSTRAINT IF EXISTS {}", quote(&index.constraint(position)))),

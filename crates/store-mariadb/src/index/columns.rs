@@ -54,12 +54,12 @@ pub(crate) struct Definition<'c> {
 }
 
 impl Columns {
-    pub fn of_fields(spec: &IndexSpec, sql_name: &str, filter: Option<&Filter>) -> Columns {
+    pub fn new(spec: &IndexSpec, sql_name: &str, filter: Option<&Filter>) -> Columns {
         let count = spec.key.as_doc().iter().count();
         let shares_keys = !spec.unique && !spec.sparse && filter.is_none() && count <= FIELDS_SHARED_MAX;
         let field = |(position, (path, _)): (usize, (&str, _))| {
             let text = text_name(path);
-            let named = format!("{}{text}", front(path));
+            let named = format!("{}{text}", name_start(path));
             FieldColumns {
                 decimal: format!("{text}d"),
                 key: if shares_keys { format!("{named}.key") } else { format!("{sql_name}.{position}") },
@@ -75,27 +75,6 @@ impl Columns {
             odd: (count > 1).then(|| format!("{sql_name}.odd")),
             bytes: FIELD_BYTES.min(KEY_BYTES_MAX / count.max(1) - 1),
             shares_keys,
-        }
-    }
-
-    /// Those of an index that has nothing in common with others: one that an earlier version made, or that no field's column is of use to.
-    pub fn of_index(spec: &IndexSpec, sql_name: &str, filter: Option<&Filter>) -> Columns {
-        let count = spec.key.as_doc().iter().count().max(1);
-        let text = |position| format!("{}{position}", short_name(&spec.name, 4, 5));
-        let field = |position| FieldColumns {
-            text: text(position),
-            decimal: format!("{}d", text(position)),
-            key: format!("{sql_name}.{position}"),
-            odd: String::new(),
-        };
-        let filtered =
-            filter_columns(filter, |position, _| (format!("{}f", text(position)), format!("{}g", text(position))));
-        Columns {
-            fields: (0..count).map(field).collect(),
-            filtered,
-            odd: (count > 1).then(|| format!("{sql_name}.odd")),
-            bytes: (960 / count).max(256).min(KEY_BYTES_MAX / count - 1),
-            shares_keys: false,
         }
     }
 
@@ -189,7 +168,7 @@ pub(crate) fn text_name(path: &str) -> String {
 }
 
 /// What a longer name begins with, so that it says what it is about.
-pub(crate) fn front(name: &str) -> String {
+pub(crate) fn name_start(name: &str) -> String {
     name.chars().filter(|it| it.is_ascii_alphanumeric() || *it == '_').take(30).collect()
 }
 

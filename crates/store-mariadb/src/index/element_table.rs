@@ -9,7 +9,7 @@ pub(crate) mod definition;
 pub(crate) mod record;
 mod unique;
 
-use record::{EARLIER_PREFIX, PREFIX, Values};
+use record::{ElementTable, ElementTableState, PREFIX};
 
 use crate::catalog::own_schema;
 use crate::catalog::row_key::RowKey;
@@ -29,13 +29,13 @@ const TABLE_WAIT_SECONDS: u64 = 3;
 
 /// Whether a table's name is that of one of these tables: what is written there is written beside a document.
 pub(crate) fn is_name(table: &str) -> bool {
-    let hash = [PREFIX, unique::PREFIX, EARLIER_PREFIX].iter().find_map(|prefix| table.strip_prefix(prefix));
+    let hash = [PREFIX, unique::PREFIX].iter().find_map(|prefix| table.strip_prefix(prefix));
     hash.is_some_and(|hash| hash.len() == 16)
 }
 
 /// Whether the values of arrays in this index can have a table.
 pub(crate) fn is_suitable(index: &Index, table: &Table) -> bool {
-    let can_have = index.has_keys() && *index.kind() == IndexKind::Ordered && table.row_key == RowKey::Sequence;
+    let can_have = index.has_column_keys() && *index.kind() == IndexKind::Ordered && table.row_key == RowKey::Sequence;
     can_have && !index.fields().any(has_number)
 }
 
@@ -47,16 +47,16 @@ pub(crate) async fn prepare<'d>(
     documents: impl Iterator<Item = Doc<'d>> + Clone,
 ) -> Result<()> {
     for index in table.indexes.iter().filter(|index| is_suitable(index, table)) {
-        let known = index.values.as_ref().map_or(0, |values| values.fields);
+        let known = index.element_table().map_or(0, |values| values.fields);
         let unknown = index.fields().enumerate().filter(|(position, _)| known & 1 << position == 0);
         let met = unknown.filter(|(_, path)| documents.clone().any(|document| meets_array(document, path)));
-        let owed = index.owed.as_ref().map_or(0, |owed| owed.fields);
-        let fields = met.fold(owed, |fields, (position, _)| fields | 1 << position);
-        match &index.values {
+        let pending = index.pending_element_table().map_or(0, |table| table.fields);
+        let fields = met.fold(pending, |fields, (position, _)| fields | 1 << position);
+        match index.element_table() {
             _ if fields == 0 => {}
             Some(values) => {
-                let values = Values { fields: values.fields | fields, ..values.clone() };
-                remember(connection, table, index, Some(values.remembered())).await?;
+                let values = ElementTable { fields: values.fields | fields, ..values.clone() };
+                remember(connection, table, index, Some(values.record())).await?;
                 store.catalog.invalidate_all();
             }
             // A unique index refuses the document without, so what may have been in the way is tried again.
@@ -111,7 +111,7 @@ async fn create(
     named_lock::release(connection, &lock).await?;
     store.catalog.invalidate_all();
     match outcome {
-        Err(failure) if !failure.is_lost() && index.owed.is_none() => {
+        Err(failure) if !failure.is_lost() && index.pending_element_table().is_none() => {
             let what = if index.spec.unique { "refused" } else { "read by every lookup" };
             tracing::warn!("arrays in index '{}' of {} are {what}: {failure}", index.spec.name, table.quoted);
             store.no_triggers.borrow_mut().insert(table.quoted.clone());
@@ -132,31 +132,33 @@ async fn create_locked(connection: &mut Connection, table: &Table, index: &Index
         Ok(())
     })
     .await?;
-    let owed = known.as_deref().and_then(Values::read_owed);
-    match (&owed, known) {
-        (_, Some(known)) if Values::read(&known).is_some() => return Ok(()),
-        (Some(owed), _) => drop_table(connection, &table.schema, &owed.name).await?,
-        (None, Some(earlier)) => drop_table(connection, &table.schema, &earlier).await?,
-        (None, None) => {}
+    let state = known.as_deref().map_or(ElementTableState::Absent, ElementTableState::read);
+    let pending = match state {
+        ElementTableState::Present(_) => return Ok(()),
+        ElementTableState::PendingRepair(pending) => Some(pending),
+        ElementTableState::Absent => None,
+    };
+    if let Some(pending) = &pending {
+        drop_table(connection, &table.schema, &pending.name).await?;
     }
-    let values = Values::new(fields | owed.as_ref().map_or(0, |owed| owed.fields));
+    let values = ElementTable::new(fields | pending.as_ref().map_or(0, |pending| pending.fields));
     let mut statements = definition::statements(table, index, &values);
     if index.spec.unique {
         statements.extend(unique::statements(table, index, &values));
-        remember(connection, table, index, Some(values.owed())).await?;
+        remember(connection, table, index, Some(values.pending_record())).await?;
     }
     for sql in statements {
         connection.queue_query(&sql);
         if let Err(failure) = connection.finish().await {
             if !failure.is_lost() {
                 drop_table(connection, &table.schema, &values.name).await?;
-                remember(connection, table, index, owed.as_ref().map(Values::owed)).await?;
+                remember(connection, table, index, pending.as_ref().map(ElementTable::pending_record)).await?;
             }
             return Err(failure);
         }
     }
     // Who does not know of the tables reads more than need be, but nothing is missing.
-    remember(connection, table, index, Some(values.remembered())).await
+    remember(connection, table, index, Some(values.record())).await
 }
 
 async fn remember(connection: &mut Connection, table: &Table, index: &Index, values: Option<String>) -> Result<()> {
@@ -180,8 +182,8 @@ pub(crate) async fn drop_table(connection: &mut Connection, schema: &str, name: 
 /// Makes the tables of unique indexes again, which [`drop_all`] has dropped: these are needed.
 pub(crate) async fn restore_unique(connection: &mut Connection, table: &Table) -> Result<()> {
     for index in &table.indexes {
-        if let Some(owed) = &index.owed {
-            create_locked(connection, table, index, owed.fields).await?;
+        if let Some(pending) = index.pending_element_table() {
+            create_locked(connection, table, index, pending.fields).await?;
         }
     }
     Ok(())
@@ -190,8 +192,8 @@ pub(crate) async fn restore_unique(connection: &mut Connection, table: &Table) -
 /// Drops the tables of these indexes; lookups do without them. Those of unique ones are owed from now on, while the index is there.
 pub(crate) async fn drop_all(connection: &mut Connection, table: &Table, indexes: &[Index]) -> Result<()> {
     for index in indexes {
-        let Some(values) = index.values.as_ref().or(index.owed.as_ref()) else { continue };
-        remember(connection, table, index, index.spec.unique.then(|| values.owed())).await?;
+        let Some(values) = index.element_table().or(index.pending_element_table()) else { continue };
+        remember(connection, table, index, index.spec.unique.then(|| values.pending_record())).await?;
         drop_table(connection, &table.schema, &values.name).await?;
     }
     Ok(())

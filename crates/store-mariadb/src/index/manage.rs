@@ -104,7 +104,7 @@ impl Wanted {
         indexes.iter().try_for_each(Index::check)?;
         index::check_apart(&table.indexes, &indexes)?;
         if let Some(index) =
-            indexes.iter().find(|index| index.is_nothing_without_keys() && !side_index::is_suitable(index, &table))
+            indexes.iter().find(|index| index.needs_side_table() && !side_index::is_suitable(index, &table))
         {
             return Err(index.without_keys(&table.quoted).into());
         }
@@ -217,7 +217,7 @@ async fn add(
     wanted: &[Index],
     build: &Build<'_>,
 ) -> Result<Vec<Index>> {
-    for index in wanted.iter().filter(|index| index.is_choosy() && !is_told_by_columns(index)) {
+    for index in wanted.iter().filter(|index| index.may_refuse_documents() && !is_told_by_columns(index)) {
         check_documents(connection, table, index, &index.refused_condition()).await?;
     }
     let mut wanted = wanted.to_vec();
@@ -308,8 +308,8 @@ fn is_told_by_columns(index: &Index) -> bool {
 
 /// The error of the first document that one of these indexes, which have just been added, could not hold.
 async fn check_added(connection: &mut Connection, table: &Table, added: &[Index]) -> Result<()> {
-    for index in added.iter().filter(|index| index.is_choosy() && is_told_by_columns(index)) {
-        let condition = match index.has_keys() {
+    for index in added.iter().filter(|index| index.may_refuse_documents() && is_told_by_columns(index)) {
+        let condition = match index.has_column_keys() {
             true => {
                 let is_array =
                     |position| format!("COALESCE({} = {}, 0)", quote(index.column(position)), column_key::ARRAY);

@@ -2,10 +2,10 @@
 
 use crate::catalog::own_schema;
 use crate::catalog::table_columns::ColumnInfo;
-use crate::index::columns::Columns;
-use crate::index::element_table::record::Values;
-use crate::index::side_index::side_table::KeyTable;
-use crate::index::{Index, key_columns};
+use crate::index::Index;
+use crate::index::element_table::record::ElementTableState;
+use crate::index::form::IndexForm;
+use crate::index::side_index::side_table::SideTable;
 use document::DocBuf;
 use index_keys::shape::index_spec;
 use mariadb_client::{Connection, Result};
@@ -34,24 +34,20 @@ pub(crate) async fn load(
                 tracing::warn!("selkie.indexes has no specification that can be read for an index of {schema}.{table}");
                 return Ok(());
             }
-            let earlier = Columns::of_index(&index.spec, &index.sql_name, index.filter.as_ref());
-            let marker = find(&earlier.fields[0].key);
             let has_key = keys.contains(&index.sql_name);
-            if find(&earlier.fields[0].text).is_some() {
-                index.key_columns = key_columns(&index.spec, &earlier);
-                index.columns = earlier;
-            } else if !has_key && marker.is_some_and(|marker| marker.extra.starts_with("VIRTUAL GENERATED")) {
+            let marker = find(&format!("{}.0", index.sql_name));
+            if !has_key && marker.is_some_and(|marker| marker.extra.starts_with("VIRTUAL GENERATED")) {
                 index = Index::spilled((*index.spec).clone()).unwrap_or(index);
             }
-            let tables = values.clone().map(own_schema::text_of).transpose()?;
-            index.values = tables.as_deref().and_then(Values::read);
-            index.owed = tables.as_deref().and_then(Values::read_owed);
-            index.keys = tables.as_deref().and_then(KeyTable::read);
-            let text = find(index.text_column(0));
-            index.stands_alone = text.is_some_and(|column| column.extra.starts_with("STORED GENERATED"));
+            let record = values.clone().map(own_schema::text_of).transpose()?;
+            match &mut index.form {
+                IndexForm::ColumnKey(form) => {
+                    form.elements = record.as_deref().map_or(ElementTableState::Absent, ElementTableState::read);
+                }
+                IndexForm::SideIndex(form) => form.table = record.as_deref().and_then(SideTable::read),
+            }
             let first = find(index.column(0));
-            if first.is_some_and(|column| column.data_type == "varbinary") && (has_key || !index.has_keys()) {
-                index.has_columns = text.is_some();
+            if first.is_some_and(|column| column.data_type == "varbinary") && (has_key || !index.has_column_keys()) {
                 indexes.push(index);
             }
         }

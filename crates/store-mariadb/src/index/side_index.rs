@@ -20,7 +20,7 @@ use crate::catalog::own_schema;
 use crate::catalog::row_key::RowKey;
 use crate::catalog::table::Table;
 use crate::index::Index;
-use crate::index::side_index::side_table::{CLAIMS, Duplicates, KEY_BYTES_MAX, KeyTable, PENDING};
+use crate::index::side_index::side_table::{CLAIMS, Duplicates, KEY_BYTES_MAX, PENDING, SideTable};
 use crate::store::MariaDbStore;
 use mariadb_client::{Connection, Result, quote};
 use refresh::{DRAINED_AT_ONCE, drain};
@@ -33,7 +33,7 @@ const CONTENTION_PAUSE: Duration = Duration::from_millis(5);
 
 /// Whether an index's keys can be kept in a table of their own.
 pub(crate) fn is_suitable(index: &Index, table: &Table) -> bool {
-    let known = index.shape.as_ref().is_some_and(|shape| shape.kind != IndexKind::Hashed);
+    let known = index.side_index().is_some_and(|form| form.shape.kind != IndexKind::Hashed);
     known && table.row_key == RowKey::Sequence
 }
 
@@ -66,16 +66,16 @@ async fn make_each<'i>(
     indexes: &'i [Index],
     duplicates: Duplicates,
     progress: Option<&Progress>,
-    made: &mut Vec<(&'i Index, KeyTable)>,
+    made: &mut Vec<(&'i Index, SideTable)>,
 ) -> Result<()> {
-    for index in indexes.iter().filter(|index| is_suitable(index, table) && index.keys.is_none()) {
-        let mut keys = KeyTable::new();
+    for index in indexes.iter().filter(|index| is_suitable(index, table) && index.side_table().is_none()) {
+        let mut keys = SideTable::new();
         remember(connection, table, index, Some(&keys)).await?;
         made.push((index, keys.clone()));
         match create(connection, table, index, &keys).await {
             Ok(()) => {}
             Err(failure) if failure.is_lost() => return Err(failure),
-            Err(failure) if index.is_nothing_without_keys() => return Err(index.without_triggers(failure)),
+            Err(failure) if index.needs_side_table() => return Err(index.without_triggers(failure)),
             Err(failure) => {
                 made.pop();
                 drop_tables(connection, &table.schema, &keys).await?;
@@ -120,7 +120,7 @@ async fn make_each<'i>(
 
 /// Whether every key of every document is claimed. Others drain beside a build, and leave out keys
 /// that are taken: those documents are noted again, to be refused or to have their claims.
-async fn are_claimed(connection: &mut Connection, table: &Table, keys: &KeyTable) -> Result<bool> {
+async fn are_claimed(connection: &mut Connection, table: &Table, keys: &SideTable) -> Result<bool> {
     match claims::note_unclaimed(connection, table, keys).await {
         Err(failure) if failure.is_contention() => {
             tokio::time::sleep(CONTENTION_PAUSE).await;
@@ -131,7 +131,7 @@ async fn are_claimed(connection: &mut Connection, table: &Table, keys: &KeyTable
 }
 
 /// Makes the tables and the triggers, and has all rows pending: in this order, so that no write is missed.
-async fn create(connection: &mut Connection, table: &Table, index: &Index, keys: &KeyTable) -> Result<()> {
+async fn create(connection: &mut Connection, table: &Table, index: &Index, keys: &SideTable) -> Result<()> {
     let (main, own, pending) = (&table.quoted, keys.keys(&table.schema), keys.pending(&table.schema));
     let trigger = |event: &str, row: &str| {
         let note = format!("INSERT IGNORE INTO {pending} VALUES ({row}.seq)");
@@ -175,11 +175,11 @@ async fn create(connection: &mut Connection, table: &Table, index: &Index, keys:
     Ok(())
 }
 
-async fn remember(connection: &mut Connection, table: &Table, index: &Index, keys: Option<&KeyTable>) -> Result<()> {
-    own_schema::set_index_table(connection, table.record_key(index), keys.map(KeyTable::remembered)).await
+async fn remember(connection: &mut Connection, table: &Table, index: &Index, keys: Option<&SideTable>) -> Result<()> {
+    own_schema::set_index_table(connection, table.record_key(index), keys.map(SideTable::remembered)).await
 }
 
-async fn drop_tables(connection: &mut Connection, schema: &str, keys: &KeyTable) -> Result<()> {
+async fn drop_tables(connection: &mut Connection, schema: &str, keys: &SideTable) -> Result<()> {
     for event in ["insert", "update", "delete"] {
         connection.queue_query(&format!("DROP TRIGGER IF EXISTS {}", keys.trigger(schema, event)));
         connection.finish().await?;
@@ -194,10 +194,10 @@ async fn drop_tables(connection: &mut Connection, schema: &str, keys: &KeyTable)
 /// Drops the tables of these indexes.
 pub(crate) async fn drop_all(connection: &mut Connection, table: &Table, indexes: &[Index]) -> Result<()> {
     for index in indexes {
-        let Some(keys) = &index.keys else { continue };
+        let Some(keys) = index.side_table() else { continue };
         // Whoever comes after a gateway that is killed in between still knows what to claim, and
         // what to drop.
-        let begun = KeyTable { ready: false, filled: false, ..keys.clone() };
+        let begun = SideTable { ready: false, filled: false, ..keys.clone() };
         remember(connection, table, index, Some(&begun)).await?;
         drop_tables(connection, &table.schema, keys).await?;
         remember(connection, table, index, None).await?;

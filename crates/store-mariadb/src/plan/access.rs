@@ -1,7 +1,7 @@
 //! Which rows a plan reads: the access path, as data.
 
 use crate::index::key_column::KeyColumn;
-use crate::index::side_index::side_table::KeyTable;
+use crate::index::side_index::side_table::SideTable;
 use crate::plan::covered_fields::Covered;
 use crate::plan::pushdown::Condition;
 use document::{Doc, DocBuf};
@@ -70,7 +70,7 @@ pub(crate) struct IndexScan {
     pub key: String,
     /// As MongoDB knows it.
     pub spec: Arc<IndexSpec>,
-    /// ReadFields whose arrays are looked up as well, as bits.
+    /// Fields whose arrays are looked up as well, as bits.
     pub arrays: u64,
     pub columns: Vec<KeyColumn>,
     /// The condition is about the index's columns alone, so that the index tells of each row whether it holds.
@@ -136,7 +136,7 @@ pub(crate) fn merged_column(position: usize, descends: bool) -> KeyColumn {
 /// What is known of rows that are found by such an index.
 #[derive(Clone, Debug)]
 pub(crate) struct Keyed {
-    pub keys: KeyTable,
+    pub keys: SideTable,
     /// The table of rows that are pending, quoted.
     pub pending: String,
     /// What the keys were made from, per field, for `explain`.

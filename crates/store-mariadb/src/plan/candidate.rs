@@ -4,7 +4,7 @@ use crate::catalog::row_key::RowKey;
 use crate::catalog::table::Table;
 use crate::catalog::table_columns::{ID_KEY, ID_KEY_BYTES};
 use crate::index::element_table::definition::has_array;
-use crate::index::element_table::record::Values;
+use crate::index::element_table::record::ElementTable;
 use crate::index::key_column::KeyColumn;
 use crate::index::{Index, column_key, id_index};
 use crate::plan::access::{Access, Branch, Choice, Counting, Found, IndexScan, Merged, Rows, merged_column, source};
@@ -160,7 +160,7 @@ impl<'t> Candidate<'t> {
 
     /// Whether what it reads is among what `other` reads, and comes in the order wanted if that does.
     pub fn is_within(&self, other: &Candidate<'_>) -> bool {
-        let is_plain = |candidate: &Candidate<'_>| candidate.index.is_none_or(|index| index.values.is_none());
+        let is_plain = |candidate: &Candidate<'_>| candidate.index.is_none_or(|index| index.element_table().is_none());
         let leaves_out = other.index.is_some_and(Index::leaves_out);
         let reads = |path: &str| self.leading().any(|(leading, _)| leading == path);
         is_plain(self)
@@ -245,7 +245,7 @@ impl<'t> Candidate<'t> {
 
     /// All rows, for the server to put in the order of these columns, which need not be the index's.
     pub fn branches_by(&self, columns: &[KeyColumn], wanted: &Wanted<'_>) -> Option<Vec<Branch>> {
-        let index = self.index.filter(|index| index.stands_alone)?;
+        let index = self.index.filter(|index| index.has_column_keys())?;
         let filter = || other_keys::filter(index, self.table, wanted);
         let branch = |candidate: &Candidate<'_>| {
             let condition = candidate.condition(Bounds::all).or_else(|| candidate.present());
@@ -330,7 +330,7 @@ impl<'t> Candidate<'t> {
         IndexScan {
             key: self.key().to_owned(),
             spec: self.spec(),
-            arrays: self.index.and_then(|index| index.values.as_ref()).map_or(0, |values| values.fields),
+            arrays: self.index.and_then(Index::element_table).map_or(0, |values| values.fields),
             counting: None,
             filter: None,
             hope: None,
@@ -341,9 +341,9 @@ impl<'t> Candidate<'t> {
     }
 
     /// The table with the elements of arrays, and what to look up there.
-    fn within_arrays(&self, wanted: &Wanted<'_>) -> Option<(&'t Values, Condition)> {
+    fn within_arrays(&self, wanted: &Wanted<'_>) -> Option<(&'t ElementTable, Condition)> {
         let index = self.index?;
-        let values = index.values.as_ref()?;
+        let values = index.element_table()?;
         Some((values, elements::condition(index, values, wanted)?))
     }
 
@@ -425,7 +425,7 @@ impl<'t> Candidate<'t> {
     /// scan for the first one takes it. In an index that descends it would read them all instead.
     fn probe(&self) -> Arc<str> {
         let (low, high) = (column_key::ODD.0.escape_ascii(), column_key::ODD.1.escape_ascii());
-        if let Some(odd) = self.index.and_then(Index::odd_column) {
+        if let Some(odd) = self.index.and_then(Index::unordered_column) {
             return largest(&quote(odd), &source(&self.table.quoted, odd), "");
         }
         let source = source(&self.table.quoted, self.key());
@@ -495,7 +495,7 @@ fn fields<'t>(index: Option<&'t Index>, wanted: &Wanted<'_>) -> Vec<Field<'t>> {
         return vec![Field { path: "_id", column, bounds, element: None }];
     };
     let field = |(path, column): (&'t str, &KeyColumn)| {
-        let element = index.values.as_ref().and_then(|_| elements::bounds_of(path, wanted, index.bytes()));
+        let element = index.element_table().and_then(|_| elements::bounds_of(path, wanted, index.bytes()));
         let bounds = Bounds::of(path, &wanted.conditions, index.bytes());
         Field {
             path,
@@ -505,7 +505,7 @@ fn fields<'t>(index: Option<&'t Index>, wanted: &Wanted<'_>) -> Vec<Field<'t>> {
             element,
         }
     };
-    index.fields().zip(&index.key_columns).map(field).collect()
+    index.fields().zip(index.key_columns()).map(field).collect()
 }
 
 /// Narrows the fields of the hinted index to what `min` and `max` leave. Elements of arrays are no longer looked up: which of them has to

@@ -7,7 +7,7 @@
 
 use crate::index::Index;
 use crate::index::element_table::definition::{key_column, places, rest_within};
-use crate::index::element_table::record::Values;
+use crate::index::element_table::record::ElementTable;
 use crate::plan::index_bounds::Bounds;
 use crate::plan::key_condition::within;
 use crate::plan::planner_query::Wanted;
@@ -27,7 +27,7 @@ fn of_scope(scope: usize, path: &str, wanted: &Wanted<'_>, bytes: usize) -> Opti
 }
 
 /// The condition on the rows of the index's table; `None` where the index itself does as well.
-pub(crate) fn condition(index: &Index, values: &Values, wanted: &Wanted<'_>) -> Option<Condition> {
+pub(crate) fn condition(index: &Index, values: &ElementTable, wanted: &Wanted<'_>) -> Option<Condition> {
     let is_bound = |(position, path): (usize, &str)| {
         let bound = || Bounds::of(path, &wanted.conditions, index.bytes()).is_some();
         values.fields & 1 << position != 0 && bound() || bounds_of(path, wanted, index.bytes()).is_some()

@@ -109,7 +109,7 @@ fn check_distance(namespace: &Namespace, table: &Table, query: &Query<'_>, wante
     let hinted = |index: &Index| match query.hint {
         Some(hint) if hint.kind() == Kind::String => hint.as_name().is_some_and(|name| name == index.spec.name),
         Some(Value::Document(key)) if !key.is_empty() => same_key(key, index.spec.key.as_doc()),
-        _ => index.shape.as_ref().is_none_or(|shape| covers_query(shape, &conditions::PlannerQuery::of(query))),
+        _ => index.side_index().is_none_or(|form| covers_query(&form.shape, &conditions::PlannerQuery::of(query))),
     };
     if wanted.natural.is_some() {
         return Err(near::not_natural("hint"));
@@ -124,7 +124,7 @@ fn check_distance(namespace: &Namespace, table: &Table, query: &Query<'_>, wante
 
 /// A plan that gives a document for each value of a path: one for each key of an index on it, and all whose key does not tell.
 pub(crate) fn values(namespace: &Namespace, table: Arc<Table>, path: &str) -> Option<MariaDbPlan> {
-    let mut shown = table.indexes.iter().filter(|index| !index.is_hidden() && index.has_keys());
+    let mut shown = table.indexes.iter().filter(|index| !index.is_hidden() && index.has_column_keys());
     let index = shown.find(|index| index.fields().next() == Some(path) && index.has_all_matches(&[]))?;
     let access = Access::Union(candidate::of_values(index, &table).map(|rows| (None, rows)).into());
     let facts = PlanFacts { exact: true, sorted: false, view: false };
@@ -382,8 +382,8 @@ fn hinted<'t>(table: &'t Table, query: &Query<'_>) -> error::Result<Hinted<'t>> 
     let found = shown.find(|index| names(&index.spec.name, index.spec.key.as_doc()));
     found.map_or(Ok(()), |index| index_keys::wildcard::check_hint(index.kind(), query))?;
     match found {
-        Some(index) if index.finds_by_keys() => Ok(Hinted::Keyed(index)),
-        Some(index) if !index.has_keys() => Ok(Hinted::Nothing),
+        Some(index) if index.serves_by_side_table() => Ok(Hinted::Keyed(index)),
+        Some(index) if !index.has_column_keys() => Ok(Hinted::Nothing),
         Some(index) => Ok(Hinted::Index(Some(index))),
         None => Err(Error::bad_value(
             "error processing query: planner returned error :: caused by :: \

@@ -33,7 +33,7 @@ pub(crate) enum Operand {
     Number(f64),
 }
 
-/// Values compared with at once; a longer list is left to the evaluator.
+/// ElementTable compared with at once; a longer list is left to the evaluator.
 const VALUES_MAX: usize = 64;
 
 /// Texts looked for as bytes: each costs a search, while comparing a value with many costs little more than with one.
@@ -42,7 +42,7 @@ const NEEDLES_MAX: usize = 2;
 /// A shorter text is in nearly every document.
 const NEEDLE_BYTES_MIN: usize = 4;
 
-/// ReadFields looked at: each costs a walk over the document's text.
+/// Fields looked at: each costs a walk over the document's text.
 const BRANCHES_MAX: usize = 4;
 
 impl Condition {

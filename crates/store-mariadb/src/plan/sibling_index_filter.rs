@@ -23,7 +23,7 @@ pub(crate) fn filter(own: &Index, table: &Table, wanted: &Wanted<'_>) -> Option<
 
 /// The same for documents of any length. `None` for `own`: the index on `_id`.
 pub(crate) fn filter_of_any(own: Option<&Index>, table: &Table, wanted: &Wanted<'_>) -> Option<Condition> {
-    if own.is_some_and(|own| !own.stands_alone) || table.row_key != RowKey::Sequence {
+    if own.is_some_and(|own| !own.has_column_keys()) || table.row_key != RowKey::Sequence {
         return None;
     }
     let mut paths: Vec<&str> = wanted.conditions.iter().map(|(path, _)| *path).collect();
@@ -41,12 +41,10 @@ pub(crate) fn filter_of_any(own: Option<&Index>, table: &Table, wanted: &Wanted<
 
 /// A column with the key that every document has for a path.
 pub(crate) fn column_of<'t>(table: &'t Table, path: &str) -> Option<(&'t Index, KeyColumn)> {
-    let mut all = table
-        .indexes
-        .iter()
-        .filter(|index| index.stands_alone && index.has_keys() && !index.leaves_out() && !index.is_hidden());
+    let mut all =
+        table.indexes.iter().filter(|index| index.has_column_keys() && !index.leaves_out() && !index.is_hidden());
     all.find_map(|index| {
         let position = index.fields().position(|field| field == path)?;
-        Some((index, index.key_columns.get(position)?.clone()))
+        Some((index, index.key_columns().get(position)?.clone()))
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::catalog::table::Table;
 use crate::index::Index;
-use crate::index::side_index::side_table::{ARRAYS, KEY, KEY_BYTES_MAX, KeyTable, UNKNOWN, kept};
+use crate::index::side_index::side_table::{ARRAYS, KEY, KEY_BYTES_MAX, SideTable, UNKNOWN, kept};
 use crate::plan::access::{Found, Keyed, Rings, Rows};
 use crate::plan::parameters::padded;
 use crate::plan::pushdown::{Condition, Operand};
@@ -29,7 +29,7 @@ const ARRAY_PARTS_MAX: u32 = 4;
 /// The rows by an index of these kinds: that with the words that are searched for, the one that a hint names, or else the one that narrows the
 /// search the most. `None` where none does.
 pub(crate) fn of_query(table: &Table, query: &Query<'_>, hinted: Option<&Index>) -> Option<Rows> {
-    if !table.indexes.iter().any(Index::finds_by_keys) {
+    if !table.indexes.iter().any(Index::serves_by_side_table) {
         return None;
     }
     best(table, query, &PlannerQuery::of(query), hinted)
@@ -47,7 +47,7 @@ pub(crate) fn of_branch(table: &Table, branch: &Node) -> Option<Rows> {
 }
 
 fn best(table: &Table, query: &Query<'_>, wanted: &PlannerQuery<'_>, hinted: Option<&Index>) -> Option<Rows> {
-    let shown = table.indexes.iter().filter(|index| index.finds_by_keys() && !index.is_hidden());
+    let shown = table.indexes.iter().filter(|index| index.serves_by_side_table() && !index.is_hidden());
     let chosen = shown.filter(|index| hinted.is_none_or(|hinted| hinted.spec.name == index.spec.name));
     let sought = chosen.filter_map(|index| Some((index, sought(index, query, wanted, hinted.is_some())?)));
     let (index, sought) = sought.max_by_key(|(_, sought)| sought.worth)?;
@@ -69,7 +69,7 @@ struct Sought {
 }
 
 fn sought(index: &Index, query: &Query<'_>, wanted: &PlannerQuery<'_>, hinted: bool) -> Option<Sought> {
-    let (shape, keys) = (index.shape.as_deref()?, index.keys.as_ref()?);
+    let (shape, keys) = (&*index.side_index()?.shape, index.side_table()?);
     let of =
         |intervals| Sought { intervals, bounds: Vec::new(), with_arrays: false, search: None, near: None, worth: 1 };
     if let Some(text) = wanted.text {
@@ -122,11 +122,12 @@ fn sought(index: &Index, query: &Query<'_>, wanted: &PlannerQuery<'_>, hinted: b
 }
 
 fn rows(table: &Table, index: &Index, sought: Sought, hinted: bool) -> Rows {
-    let keys = index.keys.clone().unwrap_or_else(KeyTable::new);
+    let shape = index.side_index().map(|form| form.shape.clone());
+    let keys = index.side_table().cloned().unwrap_or_else(SideTable::new);
     let condition = places_of(&sought.intervals, if sought.with_arrays { keys.arrays } else { u64::MAX });
-    let rings = sought.near.zip(index.shape.clone()).map(|((near, front), shape)| Rings { near, shape, front });
+    let rings = sought.near.zip(shape.clone()).map(|((near, front), shape)| Rings { near, shape, front });
     let pending = keys.pending(&table.schema);
-    let only = index.shape.clone().filter(|_| hinted);
+    let only = shape.filter(|_| hinted);
     let keyed = Keyed { pending, bounds: sought.bounds, search: sought.search, rings, only, keys };
     let found = Found {
         table: keyed.keys.keys(&table.schema),

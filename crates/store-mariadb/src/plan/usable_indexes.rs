@@ -9,7 +9,7 @@ pub(crate) const BRANCHES_MAX: usize = 64;
 
 /// The indexes that documents may be found by; `None` is that on `_id`.
 pub(crate) fn shown(table: &Table) -> impl Iterator<Item = Option<&Index>> {
-    let secondary = table.indexes.iter().filter(|index| !index.is_hidden() && index.has_keys()).map(Some);
+    let secondary = table.indexes.iter().filter(|index| !index.is_hidden() && index.has_column_keys()).map(Some);
     table.has_id_key.then_some(None).into_iter().chain(secondary)
 }
 

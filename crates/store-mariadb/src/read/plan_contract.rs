@@ -24,7 +24,7 @@ impl Plan for MariaDbPlan {
 
     fn visit_indexes(&self, visit: &mut VisitIndex<'_>) {
         for index in self.table.iter().flat_map(|table| &table.indexes) {
-            let met = index.values.as_ref().map_or(0, |values| values.fields);
+            let met = index.element_table().map_or(0, |values| values.fields);
             let has_arrays = |path: &str| {
                 index.fields().enumerate().any(|(position, field)| field == path && met & 1 << position != 0)
             };

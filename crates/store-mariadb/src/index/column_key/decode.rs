@@ -1,4 +1,4 @@
-//! Values back from keys, where a key has but one value: of numbers it does not tell the type, nor of null whether there is a field.
+//! ElementTable back from keys, where a key has but one value: of numbers it does not tell the type, nor of null whether there is a field.
 
 use document::{Kind, ObjectId, Value};
 

@@ -1,11 +1,11 @@
 //! The table with the elements of an index's arrays, and the triggers that keep it, as statements.
 //!
 //! Each prefix of the indexed paths is a place where an array may be. The first place of a document that has one is taken apart: a row for
-//! each element, with the keys of all fields as they are for that element. ReadFields that lie elsewhere have the same key in each row; a field
+//! each element, with the keys of all fields as they are for that element. Fields that lie elsewhere have the same key in each row; a field
 //! that meets another array (within an element, or beside the first) has that of an array, which every lookup reads as well.
 
 use crate::catalog::table::Table;
-use crate::index::element_table::record::Values;
+use crate::index::element_table::record::ElementTable;
 use crate::index::json_path::json_path_literal;
 use crate::index::{Index, column_key};
 use mariadb_client::quote;
@@ -40,7 +40,7 @@ pub(crate) fn rest_within<'p>(path: &'p str, place: &str) -> Option<&'p str> {
 }
 
 /// The statements that make the table, its triggers and its rows: in this order, so that no write is missed.
-pub(crate) fn statements(table: &Table, index: &Index, values: &Values) -> Vec<String> {
+pub(crate) fn statements(table: &Table, index: &Index, values: &ElementTable) -> Vec<String> {
     let main = &table.quoted;
     let own = values.quoted(&table.schema);
     let trigger = |event: &str| format!("{}.{}", quote(&table.schema), quote(&format!("{}.{event}", values.name)));
@@ -193,7 +193,7 @@ fn stored_elements(index: &Index, place: &str) -> Option<(String, String)> {
     let text = format!("t.{}", quote(index.column_of_text(place)?));
     let elements =
         elements_within(index, place, &text, |rest| json_path_literal(rest.split('.').filter(|it| !it.is_empty())));
-    // ReadFields within the elements are in other columns.
+    // Fields within the elements are in other columns.
     let is_alone = index.fields().all(|field| field == place || rest_within(field, place).is_none());
     is_alone.then(|| (elements, format!("LEFT({text}, 1) = '['")))
 }

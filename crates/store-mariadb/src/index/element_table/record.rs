@@ -7,42 +7,39 @@ pub(crate) const PREFIX: &str = "~elements~";
 
 /// Begins what is remembered of the tables of a unique index while they come or go. Where it stays, that was cut off: who writes next makes
 /// them, for without them the index is a plain one.
-const OWED_PREFIX: &str = "~owed~";
-
-/// Begins the names of those that earlier versions made.
-pub(crate) const EARLIER_PREFIX: &str = "~values~";
+const PENDING_PREFIX: &str = "~owed~";
 
 /// The table of an index, as it is remembered.
 #[derive(Clone, Debug)]
-pub(crate) struct Values {
+pub(crate) struct ElementTable {
     pub name: String,
     /// The fields in which gateways have met arrays, as bits. It decides which way is the shorter one, not what is found.
     pub fields: u64,
 }
 
-impl Values {
-    pub fn new(fields: u64) -> Values {
-        Values { name: format!("{PREFIX}{:016x}", rand::random::<u64>()), fields }
+impl ElementTable {
+    pub fn new(fields: u64) -> ElementTable {
+        ElementTable { name: format!("{PREFIX}{:016x}", rand::random::<u64>()), fields }
     }
 
-    /// Reads what [`Values::remembered`] spells. `None` for a table that an earlier version made, which had the first field alone.
-    pub fn read(text: &str) -> Option<Values> {
+    /// Parses what [`ElementTable::record`] formats.
+    pub fn read(text: &str) -> Option<ElementTable> {
         let (name, fields) = text.split_once(' ').filter(|(name, _)| name.starts_with(PREFIX))?;
-        Some(Values { name: name.to_owned(), fields: u64::from_str_radix(fields, 16).unwrap_or(u64::MAX) })
+        Some(ElementTable { name: name.to_owned(), fields: u64::from_str_radix(fields, 16).unwrap_or(u64::MAX) })
     }
 
-    pub fn remembered(&self) -> String {
+    pub fn record(&self) -> String {
         format!("{} {:x}", self.name, self.fields)
     }
 
-    /// Reads what [`Values::owed`] spells.
-    pub fn read_owed(text: &str) -> Option<Values> {
-        Values::read(&format!("{PREFIX}{}", text.strip_prefix(OWED_PREFIX)?))
+    /// Reads what [`ElementTable::pending_record`] formats.
+    pub fn read_pending(text: &str) -> Option<ElementTable> {
+        ElementTable::read(&format!("{PREFIX}{}", text.strip_prefix(PENDING_PREFIX)?))
     }
 
     /// What is remembered of it while it is not, or not surely, there.
-    pub fn owed(&self) -> String {
-        self.remembered().replacen(PREFIX, OWED_PREFIX, 1)
+    pub fn pending_record(&self) -> String {
+        self.record().replacen(PREFIX, PENDING_PREFIX, 1)
     }
 
     pub fn quoted(&self, schema: &str) -> String {
@@ -57,5 +54,40 @@ impl Values {
     /// With the rows of the documents that the elements belong to: `k`.
     pub fn joined(&self, schema: &str, main: &str) -> String {
         format!("{} STRAIGHT_JOIN {main} AS k ON k.seq = e.seq", self.named(schema))
+    }
+}
+
+/// Whether an index has its element table.
+#[derive(Clone, Debug)]
+pub(crate) enum ElementTableState {
+    /// No field has met an array, or triggers cannot be created.
+    Absent,
+    Present(ElementTable),
+    /// Creating or dropping it was interrupted; the next write repairs it.
+    PendingRepair(ElementTable),
+}
+
+impl ElementTableState {
+    /// Parses the record of an index.
+    pub fn read(record: &str) -> ElementTableState {
+        match (ElementTable::read(record), ElementTable::read_pending(record)) {
+            (Some(table), _) => ElementTableState::Present(table),
+            (None, Some(table)) => ElementTableState::PendingRepair(table),
+            (None, None) => ElementTableState::Absent,
+        }
+    }
+
+    pub fn present(&self) -> Option<&ElementTable> {
+        match self {
+            ElementTableState::Present(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    pub fn pending_repair(&self) -> Option<&ElementTable> {
+        match self {
+            ElementTableState::PendingRepair(table) => Some(table),
+            _ => None,
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::catalog::table::Table;
 use crate::index::element_table::definition::{
     Plain, array_of, by_place, count_of, elements_of, has_array, is_array, places, rest_within, unchanged,
 };
-use crate::index::element_table::record::Values;
+use crate::index::element_table::record::ElementTable;
 use crate::index::json_path::json_path_literal;
 use crate::index::{Index, column_key};
 use mariadb_client::quote;
@@ -25,7 +25,7 @@ pub(crate) fn table_name(values: &str) -> String {
 }
 
 /// The statements that make the table, its triggers and its rows, and take from the index what is theirs from now on.
-pub(crate) fn statements(table: &Table, index: &Index, values: &Values) -> Vec<String> {
+pub(crate) fn statements(table: &Table, index: &Index, values: &ElementTable) -> Vec<String> {
     let (main, name) = (&table.quoted, table_name(&values.name));
     let own = format!("{}.{}", quote(&table.schema), quote(&name));
     let trigger = |event: &str| format!("{}.{}", quote(&table.schema), quote(&format!("{name}.{event}")));
@@ -86,7 +86,7 @@ fn index_column(index: &Index, row: &str, position: usize) -> String {
 /// Inserts the keys of the document that a trigger is about, if the index has it. To put elements in order and to drop those that are there
 /// twice takes a temporary table, so that is done where a key is taken: by the document itself, or by another one. Then the index's first is told.
 fn insert_of_row(index: &Index, own: &str) -> String {
-    let order = index.key_columns.iter().zip(1..).map(|(column, number)| match column.descends {
+    let order = index.key_columns().iter().zip(1..).map(|(column, number)| match column.descends {
         true => format!("{number} DESC"),
         false => number.to_string(),
     });

@@ -12,7 +12,7 @@
 use crate::catalog::table::Table;
 use crate::index::Index;
 use crate::index::side_index::refresh::{DRAINED_AT_ONCE, drain, drain_within};
-use crate::index::side_index::side_table::{Duplicates, KEY, KeyTable};
+use crate::index::side_index::side_table::{Duplicates, KEY, SideTable};
 use mariadb_client::{Connection, Event, Failure, Result, server_error};
 
 /// Has what others have written drained, in transactions of its own, so that what is left is the
@@ -55,7 +55,7 @@ async fn is_pending(connection: &mut Connection, table: &Table) -> Result<bool> 
 }
 
 /// Whether notes can be seen: those that a transaction is about to take back are among them.
-async fn is_any_pending(connection: &mut Connection, table: &Table, keys: &KeyTable) -> Result<bool> {
+async fn is_any_pending(connection: &mut Connection, table: &Table, keys: &SideTable) -> Result<bool> {
     match finds(connection, &format!("SELECT seq FROM {} LIMIT 1", keys.pending(&table.schema))).await {
         // The tables are being made.
         Err(failure) if failure.is_missing_table() => Ok(false),
@@ -74,7 +74,7 @@ async fn finds(connection: &mut Connection, sql: &str) -> Result<bool> {
 
 /// Notes the documents of which a key is not claimed, when all who drain are through. Returns
 /// whether there is anything to drain.
-pub(crate) async fn note_unclaimed(connection: &mut Connection, table: &Table, keys: &KeyTable) -> Result<bool> {
+pub(crate) async fn note_unclaimed(connection: &mut Connection, table: &Table, keys: &SideTable) -> Result<bool> {
     let (own, pending, claims) = (keys.keys(&table.schema), keys.pending(&table.schema), keys.claims(&table.schema));
     if finds(connection, &format!("SELECT seq FROM {pending} LIMIT 1 LOCK IN SHARE MODE")).await? {
         return Ok(true);
@@ -104,6 +104,6 @@ pub(crate) async fn claim(connection: &mut Connection, table: &Table) -> Result<
     Ok(())
 }
 
-fn claimed(table: &Table) -> impl Iterator<Item = (&Index, &KeyTable)> {
+fn claimed(table: &Table) -> impl Iterator<Item = (&Index, &SideTable)> {
     table.indexes.iter().filter_map(|index| Some((index, index.claims()?)))
 }

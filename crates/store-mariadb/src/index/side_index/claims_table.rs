@@ -2,7 +2,7 @@
 
 use crate::catalog::table::Table;
 use crate::index::Index;
-use crate::index::side_index::side_table::{Duplicates, KeyTable};
+use crate::index::side_index::side_table::{Duplicates, SideTable};
 use document::Doc;
 use index_keys::{IndexShape, keys};
 use mariadb_client::{Connection, Result, quote};
@@ -27,7 +27,7 @@ pub(crate) fn beginning(table: &Table) -> String {
 }
 
 /// The statement of a trigger that refuses a gateway which does not claim keys of the index.
-pub(crate) fn guard(keys: &KeyTable) -> String {
+pub(crate) fn guard(keys: &SideTable) -> String {
     format!(
         "IF @selkie_gateway IS NOT NULL AND LOCATE('{}', COALESCE(@selkie_claims, '')) = 0 THEN \
          SIGNAL SQLSTATE '42S02' SET MYSQL_ERRNO = 1146, MESSAGE_TEXT = 'a unique index is not known'; END IF;",
@@ -35,7 +35,7 @@ pub(crate) fn guard(keys: &KeyTable) -> String {
     )
 }
 
-pub(crate) fn definition(table: &Table, index: &Index, keys: &KeyTable) -> String {
+pub(crate) fn definition(table: &Table, index: &Index, keys: &SideTable) -> String {
     format!(
         "CREATE TABLE {} (claim BINARY(32) NOT NULL, seq BIGINT UNSIGNED NOT NULL, PRIMARY KEY (seq, claim), \
          UNIQUE KEY {} (claim)) ENGINE = InnoDB",

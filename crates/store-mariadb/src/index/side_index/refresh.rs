@@ -9,7 +9,7 @@ use crate::catalog::table::Table;
 use crate::encoding;
 use crate::index::Index;
 use crate::index::side_index::claims_table;
-use crate::index::side_index::side_table::{ARRAYS, Duplicates, KeyTable, UNKNOWN, kept};
+use crate::index::side_index::side_table::{ARRAYS, Duplicates, SideTable, UNKNOWN, kept};
 use crate::plan::MariaDbPlan;
 use crate::plan::access::Rows;
 use crate::plan::parameters::{among, padded};
@@ -47,7 +47,7 @@ pub(crate) async fn bring_up(store: &MariaDbStore, plan: &MariaDbPlan) -> Result
         if !matches!(store.shared_connection.lookup(&keyed.keys.probe(&table.schema), &[]).await, Ok(Some(_))) {
             continue;
         }
-        let of_keys = |index: &&Index| index.keys.as_ref().is_some_and(|keys| keys.name() == keyed.keys.name());
+        let of_keys = |index: &&Index| index.side_table().is_some_and(|keys| keys.name() == keyed.keys.name());
         let Some(index) = table.indexes.iter().find(of_keys) else { continue };
         let mut lease = store.pool.lease_for(&plan.namespace).await?;
         match drain_some(&mut lease, table, index, DRAINED_BY_READ_MAX).await {
@@ -68,8 +68,8 @@ pub(crate) async fn bring_up(store: &MariaDbStore, plan: &MariaDbPlan) -> Result
 /// Has what has been written to a collection drained in the background.
 pub(crate) fn bring_up_later(store: &MariaDbStore, namespace: &Namespace) {
     let Some(table) = store.catalog.cached(namespace) else { return };
-    for (at, index) in table.indexes.iter().enumerate().filter(|(_, index)| index.finds_by_keys()) {
-        let Some(name) = index.keys.as_ref().map(KeyTable::name) else { continue };
+    for (at, index) in table.indexes.iter().enumerate().filter(|(_, index)| index.serves_by_side_table()) {
+        let Some(name) = index.side_table().map(SideTable::name) else { continue };
         if !store.draining.borrow_mut().insert(name.clone()) {
             continue;
         }
@@ -105,7 +105,7 @@ struct Drained {
 
 /// Drains so many rows and a few more at the most.
 async fn drain_some(connection: &mut Connection, table: &Table, index: &Index, at_most: usize) -> Result<Drained> {
-    let Some(mut keys) = index.keys.clone() else { return Ok(Drained { arrays: false, all: true }) };
+    let Some(mut keys) = index.side_table().cloned() else { return Ok(Drained { arrays: false, all: true }) };
     let (before, mut count) = (keys.arrays, 0);
     let all = loop {
         let drained = drain(connection, table, index, &mut keys, Duplicates::Kept).await?;
@@ -123,10 +123,10 @@ pub(crate) async fn drain(
     connection: &mut Connection,
     table: &Table,
     index: &Index,
-    keys: &mut KeyTable,
+    keys: &mut SideTable,
     duplicates: Duplicates,
 ) -> Result<usize> {
-    if index.shape.is_none() {
+    if index.side_index().is_none() {
         return Ok(0);
     }
     transaction::queue_begin(connection);
@@ -168,10 +168,10 @@ pub(crate) async fn drain_within(
     connection: &mut Connection,
     table: &Table,
     index: &Index,
-    keys: &KeyTable,
+    keys: &SideTable,
     duplicates: Duplicates,
 ) -> Result<(usize, u64)> {
-    let Some(shape) = &index.shape else { return Ok((0, 0)) };
+    let Some(shape) = index.side_index().map(|form| &form.shape) else { return Ok((0, 0)) };
     let (own, pending) = (keys.keys(&table.schema), keys.pending(&table.schema));
     connection.queue_execute(
         &format!("SELECT seq FROM {pending} LIMIT {DRAINED_AT_ONCE} FOR UPDATE SKIP LOCKED").into(),

@@ -30,7 +30,7 @@ const PENDING_MAX: u64 = 100;
 
 /// The tables of an index, as they are remembered.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct KeyTable {
+pub(crate) struct SideTable {
     /// What their names end with.
     pub hash: String,
     /// Documents are found by them: each has its keys there, or is pending.
@@ -41,17 +41,17 @@ pub(crate) struct KeyTable {
     pub arrays: u64,
 }
 
-impl KeyTable {
-    pub fn new() -> KeyTable {
-        KeyTable { hash: format!("{:016x}", rand::random::<u64>()), ready: false, filled: false, arrays: 0 }
+impl SideTable {
+    pub fn new() -> SideTable {
+        SideTable { hash: format!("{:016x}", rand::random::<u64>()), ready: false, filled: false, arrays: 0 }
     }
 
-    /// Reads what [`KeyTable::remembered`] spells.
-    pub fn read(text: &str) -> Option<KeyTable> {
+    /// Reads what [`SideTable::remembered`] spells.
+    pub fn read(text: &str) -> Option<SideTable> {
         let mut words = text.strip_prefix(KEYS)?.split(' ');
         let (hash, state, arrays) = (words.next()?, words.next()?, words.next()?);
         let arrays = u64::from_str_radix(arrays, 16).unwrap_or(u64::MAX);
-        Some(KeyTable { hash: hash.to_owned(), ready: state != BEGUN, filled: state == READY, arrays })
+        Some(SideTable { hash: hash.to_owned(), ready: state != BEGUN, filled: state == READY, arrays })
     }
 
     pub fn remembered(&self) -> String {
@@ -120,14 +120,14 @@ mod tests {
 
     #[test]
     fn tables_are_remembered() {
-        let keys = KeyTable { arrays: 5, ..KeyTable::new() };
-        assert_eq!(KeyTable::read(&keys.remembered()), Some(keys.clone()));
-        let keys = KeyTable { ready: true, ..keys };
-        assert_eq!(KeyTable::read(&keys.remembered()), Some(keys.clone()));
-        let keys = KeyTable { filled: true, ..keys };
-        assert_eq!(KeyTable::read(&keys.remembered()), Some(keys.clone()));
+        let keys = SideTable { arrays: 5, ..SideTable::new() };
+        assert_eq!(SideTable::read(&keys.remembered()), Some(keys.clone()));
+        let keys = SideTable { ready: true, ..keys };
+        assert_eq!(SideTable::read(&keys.remembered()), Some(keys.clone()));
+        let keys = SideTable { filled: true, ..keys };
+        assert_eq!(SideTable::read(&keys.remembered()), Some(keys.clone()));
         assert!(keys.remembered().len() <= 64);
         assert!(is_name(&keys.name()));
-        assert_eq!(KeyTable::read("~elements~0123456789abcdef 1"), None);
+        assert_eq!(SideTable::read("~elements~0123456789abcdef 1"), None);
     }
 }

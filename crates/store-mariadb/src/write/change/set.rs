@@ -13,7 +13,7 @@ use update::FieldAssignment;
 /// More fields are set by the way that reads first.
 const FIELDS_MAX: usize = 16;
 
-/// Values to be set, ready to be stated.
+/// ElementTable to be set, ready to be stated.
 pub(super) struct Set {
     fields: Vec<Field>,
 }

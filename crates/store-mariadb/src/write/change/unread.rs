@@ -58,7 +58,8 @@ impl<C: Change> Running<'_, C> {
 
     /// Whether nobody needs to see the document before or after, and this is a table where NULL is no document.
     fn may_go_unseen(&self, unseen: &Unseen<'_>, plan: &MariaDbPlan, table: &Table) -> bool {
-        let is_for_all = |index: &Index| index.has_keys() && !index.is_partial() && index.owed.is_none();
+        let is_for_all =
+            |index: &Index| index.has_column_keys() && !index.is_partial() && index.pending_element_table().is_none();
         let suits = |field: &str, levels: usize, is_array_or_document: bool| {
             levels <= LEVELS_MAX
                 && field.chars().all(is_plain)
