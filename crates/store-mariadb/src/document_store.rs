@@ -19,33 +19,37 @@ use store::{
     SizeEstimate, Validation, WriteBatch, rules,
 };
 
-/// How often a cursor that waits for documents looks for them.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How often a tailable cursor polls for documents.
+const POLL_EVERY: Duration = Duration::from_millis(20);
 
 impl MariaDbStore {
-    /// Does what changes collections, of whose documents nothing is known.
-    async fn redefining<T>(&self, namespaces: &[&Namespace], work: impl Future<Output = Result<T>>) -> Result<T> {
+    /// Runs a change of collections, which may change any of their documents.
+    async fn change_collections<T>(
+        &self,
+        namespaces: &[&Namespace],
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         let note = |changes: &mut Changes, _: &dyn ChangeObserver| {
             namespaces.iter().for_each(|name| changes.add_unspecified(name))
         };
         self.change_observer.observe_write(note, Failure::is_lost, work).await
     }
 
-    /// Does what changes a collection's indexes, which takes long and leaves answers as they are but for their order and for what
-    /// is refused.
-    async fn indexing<T>(&self, namespace: &Namespace, work: impl Future<Output = Result<T>>) -> Result<T> {
+    /// Runs a change of indexes, which may take long. It does not change results, except their order and
+    /// which writes are refused.
+    async fn change_indexes<T>(&self, namespace: &Namespace, work: impl Future<Output = Result<T>>) -> Result<T> {
         let outcome = work.await;
         drop(self.change_observer.begin_unspecified_write(namespace));
         outcome
     }
 }
 
-fn own(plan: &dyn Plan) -> error::Result<&MariaDbPlan> {
+fn downcast(plan: &dyn Plan) -> error::Result<&MariaDbPlan> {
     plan.as_any().downcast_ref().ok_or_else(|| Error::internal("a plan of another store"))
 }
 
-/// Runs `future` and puts its failure in MongoDB's terms.
-fn told<'a, T: 'a>(future: impl Future<Output = Result<T>> + 'a) -> LocalBoxFuture<'a, error::Result<T>> {
+/// Maps the failure of `future` to MongoDB's errors.
+fn mapped<'a, T: 'a>(future: impl Future<Output = Result<T>> + 'a) -> LocalBoxFuture<'a, error::Result<T>> {
     Box::pin(async move { future.await.map_err(Error::from) })
 }
 
@@ -54,10 +58,10 @@ impl DocumentStore for MariaDbStore {
         if let Some(table) = self.catalog.cached(namespace) {
             return Box::pin(std::future::ready(Ok(table.collation.clone())));
         }
-        told(async move {
+        mapped(async move {
             let table = match self.catalog.names(namespace) {
                 Ok(_) => self.look_up(namespace).await?,
-                // Names that MariaDB cannot hold are nobody's.
+                // A name that MariaDB cannot hold is no collection's.
                 Err(_) => None,
             };
             Ok(table.map_or(Collation::SIMPLE, |table| table.collation.clone()))
@@ -69,7 +73,7 @@ impl DocumentStore for MariaDbStore {
         namespace: &'a Namespace,
         query: Query<'a>,
     ) -> LocalBoxFuture<'a, error::Result<Arc<dyn Plan>>> {
-        told(self.make_plan(namespace, query))
+        mapped(self.make_plan(namespace, query))
     }
 
     fn plan_distinct<'a>(
@@ -79,10 +83,10 @@ impl DocumentStore for MariaDbStore {
         path: &'a str,
         collation: &'a Collation,
     ) -> LocalBoxFuture<'a, error::Result<Arc<dyn Plan>>> {
-        told(async move {
+        mapped(async move {
             if query.predicate.matches_everything() && query.hint.is_none() && collation.is_simple() {
                 let table = self.known_table(namespace).await?;
-                if let Some(plan) = table.and_then(|table| planner::values(namespace, table, path)) {
+                if let Some(plan) = table.and_then(|table| planner::plan_distinct(namespace, table, path)) {
                     return Ok(Arc::new(plan) as Arc<dyn Plan>);
                 }
             }
@@ -97,15 +101,15 @@ impl DocumentStore for MariaDbStore {
         wanted: usize,
         sink: &'a mut dyn Sink,
     ) -> LocalBoxFuture<'a, error::Result<ScanEnd>> {
-        told(async move { scan::scan(self, own(plan)?, after, wanted, sink).await })
+        mapped(async move { scan::scan(self, downcast(plan)?, after, wanted, sink).await })
     }
 
     fn sample<'a>(&'a self, plan: &'a dyn Plan, size: usize) -> LocalBoxFuture<'a, error::Result<Option<Vec<DocBuf>>>> {
-        told(async move { sample::sample(self, own(plan)?, size).await })
+        mapped(async move { sample::sample(self, downcast(plan)?, size).await })
     }
 
     fn count<'a>(&'a self, plan: &'a dyn Plan, enough: Option<u64>) -> LocalBoxFuture<'a, error::Result<Option<u64>>> {
-        told(async move { count::count(self, own(plan)?, enough).await })
+        mapped(async move { count::count(self, downcast(plan)?, enough).await })
     }
 
     fn explain<'a>(
@@ -113,11 +117,13 @@ impl DocumentStore for MariaDbStore {
         plan: &'a dyn Plan,
         counted: bool,
     ) -> LocalBoxFuture<'a, error::Result<Option<(&'static str, DocBuf)>>> {
-        told(async move { Ok(explain::ask(self, own(plan)?, counted).await?.map(|said| ("mariadb", said))) })
+        mapped(async move {
+            Ok(explain::statements(self, downcast(plan)?, counted).await?.map(|statements| ("mariadb", statements)))
+        })
     }
 
     fn tail<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<Arc<dyn Plan>>>> {
-        told(async move {
+        mapped(async move {
             let mut lease = self.pool.lease_for(namespace).await?;
             let Some(table) = self.catalog.table(&mut lease, namespace).await? else { return Ok(None) };
             if table.cap().is_none() {
@@ -128,8 +134,8 @@ impl DocumentStore for MariaDbStore {
     }
 
     fn additions(&self, _: &dyn Plan) -> LocalBoxFuture<'static, ()> {
-        // Anybody may write, other gateways and SQL clients among them, so it is looked again and again.
-        Box::pin(async { tokio::time::sleep(LOOK_EVERY).await })
+        // Other gateways and SQL clients may write too, so the cursor polls.
+        Box::pin(async { tokio::time::sleep(POLL_EVERY).await })
     }
 
     fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, error::Result<BatchOutcome>> {
@@ -146,9 +152,9 @@ impl DocumentStore for MariaDbStore {
         namespace: &'a Namespace,
         options: Doc<'a>,
     ) -> LocalBoxFuture<'a, error::Result<()>> {
-        told(async move {
+        mapped(async move {
             self.prepare().await?;
-            self.redefining(&[namespace], collections::create(self, namespace, options)).await
+            self.change_collections(&[namespace], collections::create(self, namespace, options)).await
         })
     }
 
@@ -157,11 +163,13 @@ impl DocumentStore for MariaDbStore {
         namespace: &'a Namespace,
         options: Doc<'a>,
     ) -> LocalBoxFuture<'a, error::Result<()>> {
-        told(async move { self.redefining(&[namespace], collections::modify(self, namespace, options)).await })
+        mapped(
+            async move { self.change_collections(&[namespace], collections::modify(self, namespace, options)).await },
+        )
     }
 
     fn drop_collection<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<usize>>> {
-        told(async move { self.redefining(&[namespace], collections::drop(self, namespace)).await })
+        mapped(async move { self.change_collections(&[namespace], collections::drop(self, namespace)).await })
     }
 
     fn rename_collection<'a>(
@@ -170,25 +178,27 @@ impl DocumentStore for MariaDbStore {
         to: &'a Namespace,
         drop_target: bool,
     ) -> LocalBoxFuture<'a, error::Result<()>> {
-        told(async move { self.redefining(&[from, to], collections::rename(self, from, to, drop_target)).await })
+        mapped(
+            async move { self.change_collections(&[from, to], collections::rename(self, from, to, drop_target)).await },
+        )
     }
 
     fn collections<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<Vec<CollectionInfo>>> {
-        told(collections::list(self, database))
+        mapped(collections::list(self, database))
     }
 
     fn collection<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<CollectionInfo>>> {
-        told(collections::one(self, namespace))
+        mapped(collections::one(self, namespace))
     }
 
     fn databases<'a>(&'a self) -> LocalBoxFuture<'a, error::Result<Vec<DatabaseInfo>>> {
-        told(databases::list(self))
+        mapped(databases::list(self))
     }
 
     fn drop_database<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<bool>> {
-        told(async move {
+        mapped(async move {
             let everything = Namespace::new(database, "");
-            self.redefining(&[&everything], collections::drop_database(self, database)).await
+            self.change_collections(&[&everything], collections::drop_database(self, database)).await
         })
     }
 
@@ -198,17 +208,17 @@ impl DocumentStore for MariaDbStore {
         indexes: Vec<IndexSpec>,
         progress: Arc<Progress>,
     ) -> LocalBoxFuture<'a, error::Result<CreateIndexesOutcome>> {
-        told(async move {
+        mapped(async move {
             let work = async {
                 self.prepare().await?;
-                self.indexing(namespace, manage::create(self, namespace, indexes, &progress)).await
+                self.change_indexes(namespace, manage::create(self, namespace, indexes, &progress)).await
             };
             build::until_stopped(&progress, work).await
         })
     }
 
     fn modify_index<'a>(&'a self, namespace: &'a Namespace, index: IndexSpec) -> LocalBoxFuture<'a, error::Result<()>> {
-        told(async move { self.indexing(namespace, manage::modify(self, namespace, index)).await })
+        mapped(async move { self.change_indexes(namespace, manage::modify(self, namespace, index)).await })
     }
 
     fn drop_indexes<'a>(
@@ -216,36 +226,36 @@ impl DocumentStore for MariaDbStore {
         namespace: &'a Namespace,
         which: IndexSelection,
     ) -> LocalBoxFuture<'a, error::Result<usize>> {
-        told(async move { self.indexing(namespace, manage::drop(self, namespace, which)).await })
+        mapped(async move { self.change_indexes(namespace, manage::drop(self, namespace, which)).await })
     }
 
     fn indexes<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<Vec<IndexSpec>>>> {
-        told(manage::list(self, namespace))
+        mapped(manage::list(self, namespace))
     }
 
     fn cached_indexes<'a>(
         &'a self,
         namespace: &'a Namespace,
     ) -> LocalBoxFuture<'a, error::Result<Option<Vec<IndexSpec>>>> {
-        told(manage::known(self, namespace))
+        mapped(manage::known(self, namespace))
     }
 
     fn collection_stats<'a>(
         &'a self,
         namespace: &'a Namespace,
     ) -> LocalBoxFuture<'a, error::Result<Option<CollectionStats>>> {
-        told(statistics::collection(self, namespace))
+        mapped(statistics::collection(self, namespace))
     }
 
     fn estimated_size<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<SizeEstimate>> {
-        told(statistics::estimated_size(self, namespace))
+        mapped(statistics::estimated_size(self, namespace))
     }
 
     fn database_stats<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<DatabaseStats>> {
-        told(statistics::database(self, database))
+        mapped(statistics::database(self, database))
     }
 
     fn validate<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Validation>> {
-        told(validate::validate(self, namespace))
+        mapped(validate::validate(self, namespace))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::catalog::{Catalog, own_schema};
 use crate::options::Options;
-use crate::server_facts::Facts;
+use crate::server_facts::ServerFacts;
 use crate::store::MariaDbStore;
 use error::{Code, Error};
 use mariadb_client::{Failure, Killer, Result, ServerLocation, ServerUrl, SessionOwner, establish};
@@ -31,7 +31,7 @@ pub struct MariaDbEngine {
     killer: Arc<Killer>,
     /// The claim to this gateway's sessions.
     session_owner: Option<Arc<SessionOwner>>,
-    facts: Facts,
+    facts: ServerFacts,
     /// Counts changes of definitions, which invalidate the workers' catalogs.
     changes: Arc<AtomicU64>,
     /// Who keeps answers.
@@ -82,7 +82,7 @@ impl MariaDbEngine {
     }
 }
 
-fn examine_in_runtime(place: &ServerLocation, options: &Options) -> error::Result<Facts> {
+fn examine_in_runtime(place: &ServerLocation, options: &Options) -> error::Result<ServerFacts> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -93,7 +93,7 @@ fn examine_in_runtime(place: &ServerLocation, options: &Options) -> error::Resul
     })
 }
 
-async fn examine(place: &ServerLocation, options: &Options) -> Result<Facts> {
+async fn examine(place: &ServerLocation, options: &Options) -> Result<ServerFacts> {
     let (mut connection, server) = establish(place, options.pool.connect_timeout).await?;
     connection.queue_query(
         "SELECT @@max_allowed_packet, @@lower_case_table_names, @@log_bin, @@binlog_format, @@auto_increment_increment",
@@ -133,7 +133,7 @@ async fn examine(place: &ServerLocation, options: &Options) -> Result<Facts> {
     if !options.has_sql_clients || own_schema::exists(&mut connection).await? {
         own_schema::create_if_allowed(&mut connection).await?;
     }
-    Ok(Facts {
+    Ok(ServerFacts {
         has_ranges: server.series >= PATH_RANGES_SINCE,
         version: server.version,
         ignores_case: case != "0",

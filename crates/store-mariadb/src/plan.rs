@@ -1,4 +1,4 @@
-//! A plan: which rows are read, in which order, by which statement. [`crate::plan::planner`] makes them.
+//! A plan: the access path of a query, with its table. [`planner`] makes plans.
 
 pub(crate) mod access;
 pub(crate) mod candidate;
@@ -29,44 +29,45 @@ pub(crate) mod statement;
 pub(crate) mod usable_indexes;
 
 use crate::plan::access::{Access, Rows};
-use crate::plan::plan_texts::Written;
+use crate::plan::plan_texts::PlanTexts;
 
 use crate::catalog::table::Table;
-use crate::plan::index_choice_cache::Chosen;
-use crate::plan::prefetched_rows::Ahead;
+use crate::plan::index_choice_cache::ChoiceFeedback;
+use crate::plan::prefetched_rows::Prefetch;
 use query::{Predicate, Sort};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use store::{Examined, Namespace, PlanFacts};
 
+/// The plan of a query on one collection.
 #[derive(Debug)]
 pub(crate) struct MariaDbPlan {
     pub namespace: Namespace,
-    /// `None`: there is no such collection.
+    /// `None` if there is no such collection.
     pub table: Option<Arc<Table>>,
     pub access: Access,
     pub facts: PlanFacts,
-    /// A scan stops behind the last row, to go on from there.
+    /// A scan stops after the last row, and can be resumed from there.
     pub tailable: bool,
-    /// MariaDB is asked what its statements have read.
-    pub counts_closely: AtomicBool,
-    pub reads_afresh: AtomicBool,
-    /// What is known of its rows already.
-    pub ahead: Ahead,
+    /// MariaDB's handler counters are read, for exact counts.
+    pub exact_counts: AtomicBool,
+    pub bypasses_caches: AtomicBool,
+    /// Its first rows, if they were prefetched.
+    pub prefetched: Prefetch,
     /// See [`Plan::natural_order`].
     pub natural_order: Option<Sort>,
-    /// What is looked for, where rows that are kept will do.
+    /// The predicate, if cached result sets may be used.
     pub reads: Option<Box<Predicate>>,
-    /// What its index was chosen by.
-    pub chosen: Option<Chosen>,
-    /// What has been written of it, shared with the plans of the same query that come after it.
-    pub written: Option<Arc<Written>>,
+    /// The index choice that the plan is based on, for feedback.
+    pub feedback: Option<ChoiceFeedback>,
+    /// Its statements, shared with later plans of the same query.
+    pub texts: Option<Arc<PlanTexts>>,
 }
 
-/// What it has looked at tells whether the choice was right.
+/// Reports to the index choice cache how many documents the plan has examined.
 impl Drop for MariaDbPlan {
     fn drop(&mut self) {
-        if let Some(chosen) = &self.chosen {
+        if let Some(chosen) = &self.feedback {
             chosen.note(self.total_examined().documents);
         }
     }
@@ -80,28 +81,29 @@ impl MariaDbPlan {
             access,
             facts,
             tailable: false,
-            counts_closely: AtomicBool::default(),
-            reads_afresh: AtomicBool::default(),
-            ahead: Ahead::default(),
+            exact_counts: AtomicBool::default(),
+            bypasses_caches: AtomicBool::default(),
+            prefetched: Prefetch::default(),
             natural_order: None,
             reads: None,
-            chosen: None,
-            written: None,
+            feedback: None,
+            texts: None,
         }
     }
 
+    /// Returns the plan without rows.
     pub fn of_nothing(namespace: &Namespace, table: Option<Arc<Table>>) -> MariaDbPlan {
         let facts = PlanFacts { exact: true, sorted: true, view: false };
         MariaDbPlan::new(namespace, table, Access::Nothing, facts)
     }
 
-    /// The plan for a name that is a view's: it gives nothing but that.
+    /// Returns the plan for a view: it has no rows.
     pub fn view(namespace: &Namespace) -> MariaDbPlan {
         let facts = PlanFacts { exact: false, sorted: false, view: true };
         MariaDbPlan::new(namespace, None, Access::Nothing, facts)
     }
 
-    /// The plan that follows a capped collection.
+    /// Returns the plan that tails a capped collection.
     pub fn tail(namespace: &Namespace, table: Arc<Table>) -> MariaDbPlan {
         let facts = PlanFacts { exact: false, sorted: true, view: false };
         let access = Access::Rows(Rows::all(true));
@@ -115,7 +117,7 @@ impl MariaDbPlan {
         self.all_rows().fold(Examined::default(), |sum, rows| sum + rows.tally.get())
     }
 
-    /// All rows that are read.
+    /// Returns all row sources.
     pub fn all_rows(&self) -> impl Iterator<Item = &Rows> {
         let (one, several) = match &self.access {
             Access::Nothing => (None, [].as_slice()),
@@ -125,12 +127,12 @@ impl MariaDbPlan {
         one.into_iter().chain(several.iter().map(|(_, rows)| rows))
     }
 
-    /// Whether it may turn out to look at more rows than another one would.
-    pub fn hopes(&self) -> bool {
-        self.all_rows().any(|rows| rows.index.as_ref().is_some_and(|index| index.hope.is_some()))
+    /// Returns whether the plan is speculative: it may examine more rows than another plan.
+    pub fn is_speculative(&self) -> bool {
+        self.all_rows().any(|rows| rows.index.as_ref().is_some_and(|index| index.speculative_rows.is_some()))
     }
 
-    /// The one id asked for, where nothing else narrows the rows.
+    /// Returns the id text, if the plan reads the document of one id and has no other condition.
     pub fn single_id(&self) -> Option<&[u8]> {
         match &self.access {
             Access::Rows(Rows { ids: Some(ids), condition: None, .. }) => match ids.as_slice() {
@@ -141,7 +143,7 @@ impl MariaDbPlan {
         }
     }
 
-    /// Whether the rows come by row key, so that changing one does not move it.
+    /// Returns whether rows are read in the order of row keys, so that changing one does not move it.
     pub fn is_by_row_key(&self) -> bool {
         match &self.access {
             Access::Nothing => true,

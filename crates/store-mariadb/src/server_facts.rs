@@ -2,16 +2,16 @@
 
 use error::Error;
 
-/// What was found out at the start.
+/// Facts about the server, read at the start.
 #[derive(Clone, Debug)]
-pub(crate) struct Facts {
+pub(crate) struct ServerFacts {
     pub version: String,
     pub ignores_case: bool,
     pub packet_bytes_max: u64,
-    /// `auto_increment_increment` is 1, as it is unless several servers of a cluster take turns.
+    /// `auto_increment_increment` is 1, as it is unless several servers of a cluster alternate.
     pub counts_by_one: bool,
-    /// JSON paths know ranges.
+    /// JSON paths support ranges.
     pub has_ranges: bool,
-    /// Why no documents can be written, if the server is used for something else.
+    /// Why documents cannot be written, if the server is unsuitable but also serves SQL clients.
     pub unsuitable: Option<Error>,
 }

@@ -1,10 +1,10 @@
-//! The half that serves one worker: the contract of crate `store`, carried out by the modules beside it.
+//! The half of the store that serves one worker: its connections, catalog and state.
 
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, definition_lock, names, own_schema};
 use crate::options::Options;
 use crate::read::result_set::ResultSet;
-use crate::server_facts::Facts;
+use crate::server_facts::ServerFacts;
 use ::store::{Namespace, ObserverSlot};
 use ahash::AHashSet;
 use cache::Cache;
@@ -20,30 +20,30 @@ pub(crate) struct MariaDbStore {
     /// For lookups by id.
     pub shared_connection: SharedConnection,
     pub catalog: Catalog,
-    /// Changes of definitions that are under way or wait.
+    /// Changes of definitions that are running or waiting.
     pub definitions: definition_lock::ChangeQueue,
     /// `max_allowed_packet`.
     pub packet_bytes_max: u64,
-    /// The server gives out row keys one after the other.
+    /// The server assigns row keys in steps of 1.
     pub counts_by_one: bool,
-    /// Its JSON paths know ranges.
+    /// Its JSON paths support ranges.
     pub has_ranges: bool,
-    /// Why no documents can be written here.
+    /// Why documents cannot be written, if the server is unsuitable.
     pub unsuitable: Option<Error>,
-    /// The schema with Selkie's own tables has been there since this worker began.
+    /// Selkie's own schema is known to exist.
     pub has_own_schema: Cell<bool>,
-    /// When old records of retryable writes were last removed.
-    pub tidied: Cell<Instant>,
-    /// Tables on which the server did not let us create triggers; asked no more.
+    /// When old records of retryable writes were last deleted.
+    pub cleaned_at: Cell<Instant>,
+    /// Tables on which creating triggers failed; not tried again.
     pub no_triggers: RefCell<AHashSet<String>>,
-    /// Rows that are kept.
+    /// The result-set cache.
     pub results: Option<Arc<Cache<ResultSet>>>,
-    /// Who is told of what is written here.
+    /// The observer of changes, if there is one.
     pub change_observer: Arc<ObserverSlot>,
-    /// Tables of keys that are being brought up to date in the background, by their names.
-    pub draining: Rc<RefCell<AHashSet<String>>>,
-    /// Memory for the rows that come along with a plan.
-    pub spare: Cell<Vec<u8>>,
+    /// Names of side tables that are being refreshed in the background.
+    pub refreshing: Rc<RefCell<AHashSet<String>>>,
+    /// A buffer for prefetched rows.
+    pub row_buffer: Cell<Vec<u8>>,
 }
 
 impl MariaDbStore {
@@ -52,7 +52,7 @@ impl MariaDbStore {
         options: Options,
         (killer, session_owner): (Arc<Killer>, Option<Arc<SessionOwner>>),
         catalog: Catalog,
-        facts: &Facts,
+        facts: &ServerFacts,
         change_observer: Arc<ObserverSlot>,
     ) -> Rc<MariaDbStore> {
         let results = options.results.clone();
@@ -67,16 +67,17 @@ impl MariaDbStore {
             has_ranges: facts.has_ranges,
             unsuitable: facts.unsuitable.clone(),
             has_own_schema: Cell::new(false),
-            tidied: Cell::new(Instant::now()),
+            cleaned_at: Cell::new(Instant::now()),
             no_triggers: RefCell::default(),
             results,
             change_observer,
-            draining: Rc::default(),
-            spare: Cell::default(),
+            refreshing: Rc::default(),
+            row_buffer: Cell::default(),
         })
     }
 
-    /// Fails if the server does not suit documents; makes the schema with Selkie's own tables where it is missing.
+    /// Prepares a write of documents: fails if the server is unsuitable, and creates Selkie's own schema if
+    /// missing.
     pub async fn prepare(&self) -> Result<()> {
         if let Some(error) = &self.unsuitable {
             return Err(error.clone().into());
@@ -96,13 +97,13 @@ impl MariaDbStore {
         Ok(())
     }
 
-    /// Whether a name is a view's; to be asked where there is no collection of that name.
+    /// Returns whether a name is a view's. To be called if there is no collection of that name.
     pub async fn is_view(&self, namespace: &Namespace) -> Result<bool> {
         let mut lease = self.pool.lease_for(namespace).await?;
         self.catalog.is_view(&mut lease, namespace).await
     }
 
-    /// The collection's table, by what is remembered of it where that is fresh.
+    /// Returns the collection's table, from the catalog's cache if it is fresh.
     pub async fn known_table(&self, namespace: &Namespace) -> Result<Option<Arc<Table>>> {
         match self.catalog.cached(namespace) {
             Some(table) => Ok(Some(table)),
@@ -110,11 +111,11 @@ impl MariaDbStore {
         }
     }
 
-    /// The collection's table, of which nothing fresh is remembered.
+    /// Reads the collection's table, which is not cached.
     pub async fn look_up(&self, namespace: &Namespace) -> Result<Option<Arc<Table>>> {
         let mut lease = self.pool.lease_for(namespace).await?;
         match self.catalog.table(&mut lease, namespace).await {
-            // A connection that died in idleness; reading a second time does no harm.
+            // The idle connection was dead; a second read is safe.
             Err(failure) if failure.is_lost() => {
                 drop(lease);
                 self.catalog.table(&mut *self.pool.lease_fresh_for(namespace).await?, namespace).await

@@ -1,10 +1,10 @@
-//! Writing: batches of statements, each carried out atomically per document and recorded where it may be retried.
+//! Executes write batches: each statement is atomic per document, and recorded if it may be retried.
 //!
-//! An update or delete reads, decides here, and writes on the condition that the row is still what
-//! was read: nobody waits for a lock while the gateway thinks, and no change is lost, however many
-//! gateways and SQL clients write at the same time. A statement that finds its row changed starts
-//! over. Deletes, `$set`s and `$push`es of which the server can see all by itself are one
-//! statement, without a look. In reading order: [`insert`] (and [`parallel_insert`]), [`change`] (updates
+//! An update or delete reads a document, decides in the gateway, and writes on the condition that the row has
+//! not changed. So no lock is held while the gateway decides, and no change is lost, however many gateways
+//! and SQL clients write at the same time. A statement that finds its row changed starts over. Deletes,
+//! `$set`s and `$push`es that the server can execute alone are one statement, without a read. In reading
+//! order: [`insert`] (and [`parallel_insert`]), [`change`] (updates
 //! and deletes), [`retry_record`] (retryable writes), [`transaction`] (what they have in common),
 //! [`refusal`] (errors of unique indexes), [`interruption`] (batches that are to stop).
 
@@ -21,43 +21,43 @@ pub(crate) mod transaction;
 
 use crate::store::MariaDbStore;
 use batch_options::Options;
-use interruption::Settling;
-use retry_record::Ledger;
+use interruption::Interruption;
+use retry_record::BatchRecord;
 use std::time::{Duration, Instant};
 use store::{BatchOutcome, Statements, WriteBatch};
 
 /// Labels an error after which a driver may send the same again.
 const RETRYABLE: &[&str] = &["RetryableWriteError"];
 
-/// How often a worker removes the records of sessions that are long gone.
-const TIDY_EVERY: Duration = Duration::from_secs(600);
+/// How often a worker deletes the records of ended sessions.
+const CLEAN_EVERY: Duration = Duration::from_secs(600);
 
-/// Carries a batch out, until its command is to stop.
+/// Executes a batch, until its command is stopped.
 pub(crate) async fn write(store: &MariaDbStore, batch: WriteBatch) -> error::Result<BatchOutcome> {
-    let (progress, settling) = (batch.progress.clone(), Settling::default());
-    let work = carry_out(store, batch, settling.clone());
-    interruption::until_stopped(|session| store.pool.kill_query(session), &progress, &settling, work).await
+    let (progress, interruption) = (batch.progress.clone(), Interruption::default());
+    let work = execute(store, batch, interruption.clone());
+    interruption::until_stopped(|session| store.pool.kill_query(session), &progress, &interruption, work).await
 }
 
-async fn carry_out(store: &MariaDbStore, batch: WriteBatch, settling: Settling) -> error::Result<BatchOutcome> {
+async fn execute(store: &MariaDbStore, batch: WriteBatch, interruption: Interruption) -> error::Result<BatchOutcome> {
     store.prepare().await?;
     let retryable = batch.retry.is_some();
-    let mut ledger = Ledger::new(batch.retry, settling);
-    if retryable && store.tidied.get().elapsed() > TIDY_EVERY {
-        store.tidied.set(Instant::now());
+    let mut record = BatchRecord::new(batch.retry, interruption);
+    if retryable && store.cleaned_at.get().elapsed() > CLEAN_EVERY {
+        store.cleaned_at.set(Instant::now());
         let mut lease = store.pool.lease_for_catalog().await?;
-        retry_record::tidy(&mut lease).await?;
+        retry_record::delete_old(&mut lease).await?;
     }
     let rest = Options { ordered: batch.ordered, bypass_validation: batch.bypass_validation };
     let outcome = match batch.statements {
-        Statements::Insert(documents) => insert::insert(store, &batch.namespace, &documents, rest, &mut ledger).await,
-        Statements::Update(statements) => change::all(store, &batch.namespace, &statements, rest, &mut ledger).await,
-        Statements::Delete(statements) => change::all(store, &batch.namespace, &statements, rest, &mut ledger).await,
+        Statements::Insert(documents) => insert::insert(store, &batch.namespace, &documents, rest, &mut record).await,
+        Statements::Update(statements) => change::all(store, &batch.namespace, &statements, rest, &mut record).await,
+        Statements::Delete(statements) => change::all(store, &batch.namespace, &statements, rest, &mut record).await,
     };
     match outcome {
         Ok(()) => {
-            let access = std::mem::take(&mut ledger.access);
-            Ok(BatchOutcome { retried: ledger.was_retried(), access, statements: ledger.into_outcomes() })
+            let access = std::mem::take(&mut record.access);
+            Ok(BatchOutcome { retried: record.was_retried(), access, statements: record.into_outcomes() })
         }
         Err(failure) => {
             let safe = retryable && (failure.is_lost() || failure.is_contention());

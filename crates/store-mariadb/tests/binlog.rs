@@ -311,7 +311,7 @@ fn where_the_log_does_not_go_back_everything_may_have_changed() {
     }
     server.sql("ALTER USER joe@localhost ACCOUNT UNLOCK");
     record.wait("lost", |recorded| {
-        let is_lost = |state: &State| matches!(state, State::Cut { why, .. } if why.contains("does not go back"));
+        let is_lost = |state: &State| matches!(state, State::Cut { why, .. } if why.contains("no longer contains"));
         recorded.states.iter().any(is_lost).then_some(())
     });
     record.until_change(&Change::Everything);

@@ -4,14 +4,12 @@ use crate::catalog::id_text::{self, IdForm};
 use crate::catalog::row_key::RowKey;
 use crate::catalog::table_columns::{ID_KEY, ID_KEY_BYTES, OPAQUE, TableShape};
 use crate::index::{Index, column_key};
-use crate::plan::index_choice_cache::Choices;
-use crate::plan::plan_cache::Repeated;
+use crate::plan::plan_cache::PlanCache;
 use document::{Collation, Doc};
 use mariadb_client::{Connection, quote};
 use mariadb_wire::Param;
-use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::{Cap, Rules, Validator};
 
 /// Shorter documents are sent in the time that it takes to look at their rows twice.
@@ -40,28 +38,7 @@ pub(crate) struct Table {
     pub statements: Statements,
     /// Mean length of the documents read last.
     pub document_bytes: DocumentBytes,
-    pub untold: Untold,
-    /// Which indexes have served its queries best.
-    pub choices: Choices,
-    pub repeated: Repeated,
-}
-
-/// The indexes, by MariaDB's names, whose keys did not tell the values that were asked for: documents are read at once next time.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Untold(Arc<Mutex<BTreeSet<String>>>);
-
-impl Untold {
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn has(&self, index: &str) -> bool {
-        self.lock().contains(index)
-    }
-
-    pub fn note(&self, index: &str) {
-        self.lock().insert(index.to_owned());
-    }
+    pub plan_cache: PlanCache,
 }
 
 /// The mean length of documents read, shared by successive catalog entries of a table.
@@ -141,20 +118,15 @@ impl Table {
             collation: Collation::SIMPLE,
             statements,
             document_bytes: DocumentBytes::default(),
-            untold: Untold::default(),
-            choices: Choices::default(),
-            repeated: Repeated::default(),
+            plan_cache: PlanCache::default(),
         }
     }
 
     /// Takes over the statistics and cached plans of an earlier entry of the table.
     pub fn inherit_from(&mut self, known: &Table) {
         self.document_bytes = known.document_bytes.clone();
-        self.choices = known.choices.clone();
-        if self.definition_fingerprint() == known.definition_fingerprint() {
-            self.repeated = known.repeated.clone();
-            self.untold = known.untold.clone();
-        }
+        let same_definition = self.definition_fingerprint() == known.definition_fingerprint();
+        self.plan_cache = known.plan_cache.inherited(same_definition);
     }
 
     /// Returns everything that planning reads and that only a change of the definition changes.

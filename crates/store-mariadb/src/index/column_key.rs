@@ -13,8 +13,8 @@
 //! | `G` | whatever SQL does not place: numbers from 2^63 on or within 2^-56 of zero, decimals with an exponent, dates from the year 3000 on, timestamps, regular expressions, MinKey, hand-made spellings … | in a unique index, a hash |
 //! | `J` `K` `L` `M` | binary data (length, subtype, bytes), ObjectIds, booleans, dates | |
 //!
-//! From `D` to `G` lies what has no place of its own ([`ODD`]): such documents are found all the same, because every lookup reads what may
-//! hide there ([`HIDING`], and strings among `E`); but an index with any of them is not in order.
+//! From `D` to `G` lies what has no place of its own ([`UNORDERED`]): such documents are found all the same, because every lookup reads what may
+//! hide there ([`CATCH_ALL`], and strings among `E`); but an index with any of them is not in order.
 //!
 //! Numbers are equal across types, and so are their keys: doubles are exact to 112 binary places, decimals to 15 decimal ones.
 
@@ -26,11 +26,11 @@ use crate::encoding;
 use document::{Kind, Value};
 
 /// Keys of values whose place in the order is not their own.
-pub(crate) const ODD: (&[u8], &[u8]) = (b"D", b"H");
+pub(crate) const UNORDERED: (&[u8], &[u8]) = (b"D", b"H");
 /// Keys that may stand for any value: arrays, and what SQL cannot tell.
-pub(crate) const HIDING: (&[u8], &[u8]) = (b"F", b"H");
+pub(crate) const CATCH_ALL: (&[u8], &[u8]) = (b"F", b"H");
 /// Keys that may stand for any value, but for arrays.
-pub(crate) const HIDING_BUT_ARRAYS: (&[u8], &[u8]) = (b"G", b"H");
+pub(crate) const CATCH_ALL_EXCEPT_ARRAYS: (&[u8], &[u8]) = (b"G", b"H");
 /// Keys of documents.
 pub(crate) const DOCUMENTS: (&[u8], &[u8]) = (b"D", b"E");
 /// Keys of null, undefined and missing fields.
@@ -94,10 +94,10 @@ impl Source<'_> {
         )
     }
 
-    /// Whether any of these fields may have a key without a place ([`ODD`]): true or NULL, and true of few that do have one (numbers
+    /// Whether any of these fields may have a key without a place ([`UNORDERED`]): true or NULL, and true of few that do have one (numbers
     /// that nobody but hands would spell so). Told by the texts alone: who asks MariaDB for a generated column has its expression walked
     /// through, in each statement, with those of all columns that it is computed from, and those of keys are long.
-    pub fn any_odd(fields: &[Source<'_>]) -> String {
+    pub fn any_unordered(fields: &[Source<'_>]) -> String {
         let (mut texts, mut shortest) = (Vec::new(), usize::MAX);
         for Source { text, bytes, .. } in fields {
             texts.push(format!("if(left({text},1)='\"' and octet_length(json_unquote({text}))<={bytes},null,{text})"));
@@ -212,7 +212,7 @@ const YEAR_10000: i64 = 253_402_300_800_000;
 /// The key of a value that has a place of its own, and whether keys are equal only if values are; for other values, the place that
 /// they would have: no key of a lesser value lies behind it, none of a greater one before it. `None` for values without any order here
 /// (documents, arrays, regular expressions …).
-pub(crate) fn place(value: Value<'_>) -> Option<(Vec<u8>, bool)> {
+pub(crate) fn key_of(value: Value<'_>) -> Option<(Vec<u8>, bool)> {
     let mut key = Vec::with_capacity(24);
     let mut exact = true;
     match value {
@@ -265,7 +265,7 @@ fn append_date(milliseconds: i64, key: &mut Vec<u8>) {
 }
 
 /// The first key behind all keys that begin with this one.
-pub(crate) fn behind_prefix(mut key: Vec<u8>) -> Vec<u8> {
+pub(crate) fn after_prefix(mut key: Vec<u8>) -> Vec<u8> {
     while let Some(last) = key.pop() {
         if last < 0xFF {
             key.push(last + 1);
@@ -276,7 +276,7 @@ pub(crate) fn behind_prefix(mut key: Vec<u8>) -> Vec<u8> {
 }
 
 /// The first key behind this one.
-pub(crate) fn behind(mut key: Vec<u8>) -> Vec<u8> {
+pub(crate) fn after(mut key: Vec<u8>) -> Vec<u8> {
     key.push(0);
     key
 }

@@ -148,7 +148,7 @@ impl Columns {
     fn odd_expression(&self, fields: &[FieldColumns], spec: &IndexSpec) -> String {
         let texts: Vec<String> = fields.iter().map(|field| quote(&field.text)).collect();
         let source = |text| column_key::Source { text, decimal: None, bytes: self.bytes, unique: spec.unique };
-        column_key::Source::any_odd(&texts.iter().map(|text| source(text)).collect::<Vec<_>>())
+        column_key::Source::any_unordered(&texts.iter().map(|text| source(text)).collect::<Vec<_>>())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The physical form of an index: where its keys are, and who computes them.
 
 use crate::index::columns::{Columns, FieldColumns};
-use crate::index::element_table::record::{ElementTableState};
+use crate::index::element_table::record::ElementTableState;
 use crate::index::key_column::KeyColumn;
 use crate::index::side_index::side_table::SideTable;
 use document::Value;

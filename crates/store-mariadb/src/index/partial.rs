@@ -8,7 +8,7 @@
 //! where its filter is undecided ([`crate::index::side_index::claims`]).
 
 use crate::index::column_key;
-use crate::plan::index_bounds::{Bounds, KeyRange};
+use crate::plan::index_bounds::{IndexBounds, KeyRange};
 use document::{Doc, Kind, Value};
 use mariadb_client::quote;
 use query::predicate::{Node, Test, TypeSet};
@@ -61,8 +61,8 @@ impl Condition {
         match (&self.test, &columns.key) {
             (Test::Exists, _) => format!("{text} is not null"),
             (Test::Type(types), _) => type_condition(&text, *types).unwrap_or_else(|| "true".into()),
-            (test, Some(key)) => match Bounds::of(&self.path, &[(&self.path, test)], BYTES) {
-                Some(bounds) => within(&quote(key), bounds.plain.iter().chain(&bounds.odd)),
+            (test, Some(key)) => match IndexBounds::of(&self.path, &[(&self.path, test)], BYTES) {
+                Some(bounds) => within(&quote(key), bounds.ordered.iter().chain(&bounds.unordered)),
                 None => "true".into(),
             },
             (_, None) => "true".into(),
@@ -75,14 +75,14 @@ impl Condition {
             return conditions.iter().any(|(path, test)| *path == self.path && implies_type(test, *types));
         }
         let exists = |other: &Test| matches!(other, Test::Exists);
-        let Some(asked) = Bounds::of(&self.path, conditions, BYTES) else {
+        let Some(asked) = IndexBounds::of(&self.path, conditions, BYTES) else {
             return exists(&self.test) && conditions.iter().any(|(other, test)| *other == self.path && exists(test));
         };
         if exists(&self.test) {
             return asked.excludes_missing;
         }
-        let kept = Bounds::of(&self.path, &[(&self.path, &self.test)], BYTES);
-        kept.is_some_and(|kept| covers(&kept.plain, &asked.plain) && covers(&kept.odd, &asked.odd))
+        let kept = IndexBounds::of(&self.path, &[(&self.path, &self.test)], BYTES);
+        kept.is_some_and(|kept| covers(&kept.ordered, &asked.ordered) && covers(&kept.unordered, &asked.unordered))
     }
 }
 
@@ -169,7 +169,7 @@ fn is_decided(path: &str, test: &Test) -> bool {
     match test {
         Test::Exists => true,
         Test::Type(types) => type_condition("", *types).is_some(),
-        test => Bounds::of(path, &[(path, test)], BYTES).is_some_and(|bounds| !bounds.wide),
+        test => IndexBounds::of(path, &[(path, test)], BYTES).is_some_and(|bounds| !bounds.low_selectivity),
     }
 }
 

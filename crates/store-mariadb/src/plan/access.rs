@@ -1,8 +1,8 @@
-//! Which rows a plan reads: the access path, as data.
+//! Access paths: which rows a plan reads and in which order, as data.
 
 use crate::index::key_column::KeyColumn;
 use crate::index::side_index::side_table::SideTable;
-use crate::plan::covered_fields::Covered;
+use crate::plan::covered_fields::CoveredFields;
 use crate::plan::pushdown::Condition;
 use document::{Doc, DocBuf};
 use fulltext::TextSearch;
@@ -14,193 +14,200 @@ use query::Predicate;
 use std::sync::Arc;
 use store::{ExaminedCounter, IndexSpec, PlanFacts};
 
-/// An access path, what is known of the documents it gives, and the query that must give no row
-/// for its order to hold.
-pub(crate) type Choice = (Access, PlanFacts, Option<Arc<str>>);
+/// An access path, the facts about the documents it returns, and the order probe: a query that must
+/// return no row for the path's order to hold.
+pub(crate) type AccessChoice = (Access, PlanFacts, Option<Arc<str>>);
 
-/// Which rows are read, and in which order.
+/// An access path.
 #[derive(Clone, Debug)]
 pub(crate) enum Access {
-    /// No row at all.
+    /// No rows.
     Nothing,
     Rows(Rows),
-    /// One after the other. Where they have a filter (the branches of an `$or`), a document comes with the first whose filter it matches.
-    /// Rows without one belong to the branch before them, with which they have none in common.
+    /// Several sources, one by one. If they have filters (the branches of an `$or`), a document comes with
+    /// the first branch whose filter it matches. A source without a filter belongs to the branch before,
+    /// and is disjoint from its rows.
     Union(Vec<(Option<Predicate>, Rows)>),
 }
 
-/// Rows that one statement reads. What it takes to say which is shared with the plans of the same query that come later.
+/// The rows that one statement reads. Its parts are shared with later plans of the same query.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
-    /// Only rows with one of these ids.
+    /// Only rows with one of these id texts.
     pub ids: Option<Vec<Vec<u8>>>,
-    /// Only rows whose keys are found elsewhere, where the condition holds.
-    pub found: Option<Arc<Found>>,
-    /// By way of this index, in its order; else by row key.
+    /// Only rows whose row keys are looked up elsewhere, where the condition holds.
+    pub lookup: Option<Arc<RowKeyLookup>>,
+    /// Read through this index, in its order; otherwise in the order of row keys.
     pub index: Option<Arc<IndexScan>>,
-    /// Only rows for which this holds: all documents that match, and perhaps others.
+    /// Only rows for which this holds: a superset of the matching documents.
     pub condition: Option<Arc<Condition>>,
-    /// Keys of the index are read in the place of documents.
-    pub covered: Option<Arc<Covered>>,
+    /// Fields are read from the index's keys in the place of documents.
+    pub covered: Option<Arc<CoveredFields>>,
     pub forward: bool,
     pub tally: ExaminedCounter,
 }
 
-/// Where the keys of rows are found.
+/// Where row keys are looked up.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
-    /// The table, quoted: that with the values of arrays (see [`crate::index::element_table`]), or the collection's own by way of an index.
+pub(crate) struct RowKeyLookup {
+    /// The quoted table: an element table (see [`crate::index::element_table`]), a side table, or the
+    /// collection's own table through an index.
     pub table: String,
-    /// The column there with the keys of rows.
+    /// The column with the row keys.
     pub key: &'static str,
-    /// One row for each value of this column will do.
-    pub group: Option<String>,
-    /// What holds for the row of such a key, in the collection's table as `documents`. Keys that TRUNCATE has left behind may be others' now.
-    pub holds: Option<String>,
-    /// The index that this stands for.
+    /// One row per value of this column is enough.
+    pub group_by: Option<String>,
+    /// A condition that the row must meet, in the collection's table as `documents`. A row key that
+    /// TRUNCATE has left behind may belong to another document now.
+    pub row_condition: Option<String>,
+    /// The index to which the lookup belongs.
     pub spec: Option<Arc<IndexSpec>>,
-    /// What there is besides where gateways compute the keys.
-    pub keyed: Option<Box<Keyed>>,
+    /// The scan of a side table, if it is one.
+    pub side: Option<Box<SideIndexScan>>,
 }
 
-/// An index that is read.
+/// A scan of an index on columns.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexScan {
-    /// MariaDB's name for it.
-    pub key: String,
-    /// As MongoDB knows it.
+    /// The index's name in MariaDB.
+    pub sql_name: String,
+    /// The index's specification.
     pub spec: Arc<IndexSpec>,
-    /// Fields whose arrays are looked up as well, as bits.
-    pub arrays: u64,
+    /// Fields that have met arrays, as bits.
+    pub array_fields: u64,
     pub columns: Vec<KeyColumn>,
-    /// The condition is about the index's columns alone, so that the index tells of each row whether it holds.
-    pub covers: bool,
-    /// Only rows for which this holds as well, about the keys of other indexes.
-    pub filter: Option<Condition>,
-    /// The first page is to look at no more rows than this, and another way to be taken where they are not enough for it.
-    pub hope: Option<u64>,
-    /// The places that are put together in the order of `columns`; else the index is read from end to end.
-    pub merged: Option<Merged>,
-    /// How the rows divide into those to count and those to look at, where the plan's conditions are all there is to the filter.
+    /// The condition needs only the index's columns.
+    pub covers_condition: bool,
+    /// A further condition on the keys of other indexes.
+    pub sibling_filter: Option<Condition>,
+    /// The plan is speculative: its first page may examine at most this many rows; if they are not enough,
+    /// the query is planned again.
+    pub speculative_rows: Option<u64>,
+    /// Several ranges, merged in the order of `columns`; otherwise the index is read from end to end.
+    pub merged: Option<OrderedMerge>,
+    /// How rows are counted, if the plan's conditions are the whole filter.
     pub counting: Option<Box<Counting>>,
 }
 
 impl IndexScan {
-    /// The table, read by way of the index.
+    /// Returns the table, read through the index.
     pub fn source(&self, quoted: &str) -> String {
-        source(quoted, &self.key)
+        indexed_table(quoted, &self.sql_name)
     }
 }
 
-/// The table, read by way of an index of that name in MariaDB: `k`, as key columns have it.
-pub(crate) fn source(quoted: &str, key: &str) -> String {
+/// Returns the quoted table as `k`, read through the index of this name in MariaDB.
+pub(crate) fn indexed_table(quoted: &str, key: &str) -> String {
     format!("{quoted} AS k FORCE INDEX ({})", quote(key))
 }
 
+/// How the rows of an index scan are counted.
 #[derive(Clone, Debug)]
 pub(crate) struct Counting {
-    /// Rows of documents that all match; `None`: of none.
+    /// Rows whose documents certainly match; `None`: all rows.
     pub matching: Option<Condition>,
-    /// Rows of documents that may match, none of the others among them.
-    pub odd: Condition,
+    /// Rows that need re-checking; disjoint from `matching`.
+    pub unordered: Condition,
     pub predicate: Predicate,
 }
 
-/// Places that are put together.
+/// Ranges of keys that are merged in order.
 #[derive(Clone, Debug)]
-pub(crate) struct Merged {
-    pub branches: Vec<Branch>,
-    /// The order, as a pattern, where the server sorts the rows of each branch by their keys; else their indexes give it.
+pub(crate) struct OrderedMerge {
+    pub branches: Vec<MergeBranch>,
+    /// The sort pattern, if the server sorts the rows of each branch by their keys; otherwise their
+    /// indexes give the order.
     pub sorted: Option<DocBuf>,
 }
 
-/// One of the places.
+/// One of the merged ranges.
 #[derive(Clone, Debug)]
-pub(crate) struct Branch {
+pub(crate) struct MergeBranch {
     pub spec: Arc<IndexSpec>,
-    /// The table by way of the index, or of another table, as `k`.
+    /// The table as `k`, read through the index or joined to an element table.
     pub source: String,
-    /// A row may come several times.
-    pub repeats: bool,
-    /// The columns that give the order: as many as the rows' [`super::IndexScan::columns`], of the same directions.
+    /// A row may occur several times.
+    pub has_duplicates: bool,
+    /// The columns that give the order: as many as [`IndexScan::columns`], with the same directions.
     pub columns: Vec<KeyColumn>,
     pub forward: bool,
     pub condition: Option<Condition>,
 }
 
-/// The names under which the columns of all branches go.
+/// Returns the common name of a column of all branches.
 pub(crate) fn merged_column(position: usize, descends: bool) -> KeyColumn {
     KeyColumn::named(&format!("s{position}"), descends)
 }
 
-/// What is known of rows that are found by such an index.
+/// A scan of a side table.
 #[derive(Clone, Debug)]
-pub(crate) struct Keyed {
-    pub keys: SideTable,
-    /// The table of rows that are pending, quoted.
+pub(crate) struct SideIndexScan {
+    pub table: SideTable,
+    /// The quoted table of pending rows.
     pub pending: String,
-    /// What the keys were made from, per field, for `explain`.
+    /// The bounds of each field, for `explain`.
     pub bounds: Vec<(String, FieldBounds)>,
     pub search: Option<Arc<TextSearch>>,
-    /// Documents are read in the order of their distance.
-    pub rings: Option<Rings>,
-    /// A hint names the index: what it has no keys of is not given, though pending rows are read.
+    /// Documents are read by distance.
+    pub rings: Option<DistanceSearch>,
+    /// A hint names the index: documents without keys in it are not returned, though pending rows are
+    /// read.
     pub only: Option<Arc<IndexShape>>,
 }
 
-impl Keyed {
-    /// Whether a document that was read is one that the index has, if that is asked for.
-    pub fn gives(&self, document: Doc<'_>) -> bool {
-        // What could not be indexed may have come by SQL, and is read by every lookup.
+impl SideIndexScan {
+    /// Returns whether a document that was read may be returned: with a hint, only if the index has it.
+    pub fn includes(&self, document: Doc<'_>) -> bool {
+        // A document that cannot be indexed, written by SQL, is returned by every lookup.
         self.only.as_ref().is_none_or(|shape| keys::index_keys(document, shape).map_or(true, |keys| !keys.is_empty()))
     }
 }
 
-/// By which index, and around which point.
+/// A search by distance around a point.
 #[derive(Clone, Debug)]
-pub(crate) struct Rings {
+pub(crate) struct DistanceSearch {
     pub near: Arc<Near>,
     pub shape: Arc<IndexShape>,
-    /// What the index has in front of the places.
-    pub front: GeoPrefix,
+    /// The index's fields before the location.
+    pub prefix: GeoPrefix,
 }
 
 impl Rows {
-    /// Whether one row for each value of a column will do.
-    pub fn gives_different(&self) -> bool {
-        self.found.as_ref().is_some_and(|found| found.group.is_some())
+    /// Returns whether it reads one row per value of a column.
+    pub fn is_distinct(&self) -> bool {
+        self.lookup.as_ref().is_some_and(|lookup| lookup.group_by.is_some())
     }
 
-    /// What there is of an index whose keys gateways compute.
-    pub fn keyed(&self) -> Option<&Keyed> {
-        self.found.as_ref()?.keyed.as_deref()
+    /// Returns the scan of a side table, if it is one.
+    pub fn side(&self) -> Option<&SideIndexScan> {
+        self.lookup.as_ref()?.side.as_deref()
     }
 
-    /// The rings in which they are read by their distance.
-    pub fn rings(&self) -> Option<&Rings> {
-        self.keyed()?.rings.as_ref()
+    /// Returns the search by distance, if it is one.
+    pub fn rings(&self) -> Option<&DistanceSearch> {
+        self.side()?.rings.as_ref()
     }
 
-    /// The whole table by row key.
+    /// Returns the whole table in the order of row keys.
     pub fn all(forward: bool) -> Rows {
         let tally = ExaminedCounter::default();
-        Rows { ids: None, found: None, index: None, condition: None, covered: None, forward, tally }
+        Rows { ids: None, lookup: None, index: None, condition: None, covered: None, forward, tally }
     }
 
-    /// The rows whose keys are found elsewhere.
-    pub fn found_in(found: Found, condition: Condition) -> Rows {
-        Rows { found: Some(found.into()), condition: Some(condition.into()), ..Rows::all(true) }
+    /// Returns the rows whose row keys are looked up elsewhere.
+    pub fn looked_up(lookup: RowKeyLookup, condition: Condition) -> Rows {
+        Rows { lookup: Some(lookup.into()), condition: Some(condition.into()), ..Rows::all(true) }
     }
 
-    /// What the server checks of a row, before its document is fetched.
+    /// Returns the conditions that the server checks before it fetches a document.
     pub fn conditions(&self) -> impl Iterator<Item = &Condition> {
         let index = self.index.as_ref();
         let merged = index.and_then(|index| index.merged.as_ref()).and_then(|merged| merged.branches.first());
         let branch = merged.and_then(|branch| branch.condition.as_ref());
-        self.condition.as_deref().into_iter().chain(index.and_then(|index| index.filter.as_ref())).chain(branch)
+        self.condition.as_deref().into_iter().chain(index.and_then(|index| index.sibling_filter.as_ref())).chain(branch)
     }
 
-    /// What all rows are, without exception.
+    /// Returns whether it reads all rows of the table.
     pub fn is_everything(&self) -> bool {
         self.ids.is_none() && self.index.is_none() && self.condition.is_none()
     }

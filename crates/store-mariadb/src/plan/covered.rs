@@ -6,7 +6,7 @@
 use crate::index::column_key::decode;
 use crate::plan::MariaDbPlan;
 use crate::plan::access::Access;
-use crate::plan::covered_fields::Covered;
+use crate::plan::covered_fields::CoveredFields;
 use index_keys::covered::requested_fields;
 use std::sync::Arc;
 use store::Query;
@@ -14,11 +14,15 @@ use store::Query;
 /// Has a plan read keys in the place of documents, if they may tell what is asked for.
 pub(crate) fn cover(plan: &mut MariaDbPlan, query: &Query<'_>) {
     let (Access::Rows(rows), Some(table), Some(_)) = (&mut plan.access, &plan.table, query.fields) else { return };
-    let Some(index) = rows.index.as_ref().filter(|_| rows.ids.is_none() && rows.found.is_none()) else { return };
-    if !index.covers || index.merged.is_some() || index.filter.is_some() || index.hope.is_some() {
+    let Some(index) = rows.index.as_ref().filter(|_| rows.ids.is_none() && rows.lookup.is_none()) else { return };
+    if !index.covers_condition
+        || index.merged.is_some()
+        || index.sibling_filter.is_some()
+        || index.speculative_rows.is_some()
+    {
         return;
     }
-    if !table.has_long_documents() || table.untold.has(&index.key) {
+    if !table.has_long_documents() || table.plan_cache.undecodable.contains(&index.sql_name) {
         return;
     }
     let key = index.spec.key.as_doc();
@@ -31,7 +35,7 @@ pub(crate) fn cover(plan: &mut MariaDbPlan, query: &Query<'_>) {
             String::from_utf8_lossy(&name).into_owned().into()
         })
     };
-    rows.covered = Some(Arc::new(Covered(paths.zip(asked).map(name).collect())));
+    rows.covered = Some(Arc::new(CoveredFields(paths.zip(asked).map(name).collect())));
     // That text is for plans of the same query whose documents are read.
-    plan.written = None;
+    plan.texts = None;
 }

@@ -7,9 +7,9 @@ use mariadb_wire::row::BinaryRow;
 
 /// The fields asked for: their names as JSON, in the order of the index's columns; `None` for the other columns.
 #[derive(Debug)]
-pub(crate) struct Covered(pub Vec<Option<Box<str>>>);
+pub(crate) struct CoveredFields(pub Vec<Option<Box<str>>>);
 
-impl Covered {
+impl CoveredFields {
     /// The condition that a row's document is needed.
     pub fn untold(&self, columns: &[KeyColumn]) -> String {
         let asked = columns.iter().zip(&self.0).filter(|(_, asked)| asked.is_some());

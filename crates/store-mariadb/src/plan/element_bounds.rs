@@ -8,28 +8,28 @@
 use crate::index::Index;
 use crate::index::element_table::definition::{key_column, places, rest_within};
 use crate::index::element_table::record::ElementTable;
-use crate::plan::index_bounds::Bounds;
-use crate::plan::key_condition::within;
-use crate::plan::planner_query::Wanted;
+use crate::plan::index_bounds::IndexBounds;
+use crate::plan::key_condition::in_ranges;
+use crate::plan::planner_query::PlannerQuery;
 use crate::plan::pushdown::Condition;
 use query::predicate::Test;
 
 /// The bounds on one element's field that conditions of one `$elemMatch` put there, for a measure of what they are worth.
-pub(crate) fn bounds_of(path: &str, wanted: &Wanted<'_>, bytes: usize) -> Option<Bounds> {
+pub(crate) fn bounds_of(path: &str, wanted: &PlannerQuery<'_>, bytes: usize) -> Option<IndexBounds> {
     let first = wanted.elements.iter().find(|condition| condition.path == path)?.scope;
     of_scope(first, path, wanted, bytes)
 }
 
-fn of_scope(scope: usize, path: &str, wanted: &Wanted<'_>, bytes: usize) -> Option<Bounds> {
+fn of_scope(scope: usize, path: &str, wanted: &PlannerQuery<'_>, bytes: usize) -> Option<IndexBounds> {
     let own = wanted.elements.iter().filter(|condition| condition.scope == scope && condition.path == path);
     let tests: Vec<(&str, &Test)> = own.map(|condition| (path, condition.test)).collect();
-    Bounds::of(path, &tests, bytes)
+    IndexBounds::of(path, &tests, bytes)
 }
 
 /// The condition on the rows of the index's table; `None` where the index itself does as well.
-pub(crate) fn condition(index: &Index, values: &ElementTable, wanted: &Wanted<'_>) -> Option<Condition> {
+pub(crate) fn condition(index: &Index, values: &ElementTable, wanted: &PlannerQuery<'_>) -> Option<Condition> {
     let is_bound = |(position, path): (usize, &str)| {
-        let bound = || Bounds::of(path, &wanted.conditions, index.bytes()).is_some();
+        let bound = || IndexBounds::of(path, &wanted.conditions, index.bytes()).is_some();
         values.fields & 1 << position != 0 && bound() || bounds_of(path, wanted, index.bytes()).is_some()
     };
     if !index.fields().enumerate().any(is_bound) {
@@ -44,7 +44,7 @@ pub(crate) fn condition(index: &Index, values: &ElementTable, wanted: &Wanted<'_
         }
         let bounds = bounds_in(place, index, wanted);
         let fields = bounds.iter().enumerate().filter_map(|(position, bounds)| Some((position, bounds.as_ref()?)));
-        let fields = fields.map(|(position, bounds)| within(&format!("e.{}", key_column(position)), &bounds.all()));
+        let fields = fields.map(|(position, bounds)| in_ranges(&format!("e.{}", key_column(position)), &bounds.all()));
         let fields: Vec<Condition> = fields.collect();
         if fields.is_empty() {
             return None;
@@ -59,14 +59,15 @@ pub(crate) fn condition(index: &Index, values: &ElementTable, wanted: &Wanted<'_
 }
 
 /// The bounds of each field in rows of this place.
-fn bounds_in(place: &str, index: &Index, wanted: &Wanted<'_>) -> Vec<Option<Bounds>> {
+fn bounds_in(place: &str, index: &Index, wanted: &PlannerQuery<'_>) -> Vec<Option<IndexBounds>> {
     let bytes = index.bytes();
     let scope = scope_in(place, index, wanted);
     let chosen = if scope.is_none() { condition_in(place, index, wanted) } else { None };
     let of_field = |(position, path): (usize, &str)| match (rest_within(path, place), scope) {
         // What has to be an array, and is none of this place, hides.
-        (None, _) => Bounds::of(path, &wanted.conditions, bytes)
-            .or_else(|| wanted.elements.iter().find(|condition| condition.path == path).map(|_| Bounds::of_arrays())),
+        (None, _) => IndexBounds::of(path, &wanted.conditions, bytes).or_else(|| {
+            wanted.elements.iter().find(|condition| condition.path == path).map(|_| IndexBounds::of_arrays())
+        }),
         (Some(_), Some(scope)) => of_scope(scope, path, wanted, bytes),
         (Some(_), None) => chosen.filter(|chosen| *chosen == position).and_then(|_| of_one(path, wanted, bytes)),
     };
@@ -74,7 +75,7 @@ fn bounds_in(place: &str, index: &Index, wanted: &Wanted<'_>) -> Vec<Option<Boun
 }
 
 /// The `$elemMatch` on this place that says most of the fields in it.
-fn scope_in(place: &str, index: &Index, wanted: &Wanted<'_>) -> Option<usize> {
+fn scope_in(place: &str, index: &Index, wanted: &PlannerQuery<'_>) -> Option<usize> {
     let here = wanted.elements.iter().filter(|condition| condition.array == place).map(|condition| condition.scope);
     let said =
         |scope: usize| index.fields().filter(|path| of_scope(scope, path, wanted, index.bytes()).is_some()).count();
@@ -82,11 +83,11 @@ fn scope_in(place: &str, index: &Index, wanted: &Wanted<'_>) -> Option<usize> {
 }
 
 /// The field within this place whose condition is taken: the first, as it leads the rows' keys.
-fn condition_in(place: &str, index: &Index, wanted: &Wanted<'_>) -> Option<usize> {
+fn condition_in(place: &str, index: &Index, wanted: &PlannerQuery<'_>) -> Option<usize> {
     let mut fields = index.fields();
     fields.position(|path| rest_within(path, place).is_some() && of_one(path, wanted, index.bytes()).is_some())
 }
 
-fn of_one(path: &str, wanted: &Wanted<'_>, bytes: usize) -> Option<Bounds> {
-    Bounds::of_element(path, &wanted.conditions, bytes)
+fn of_one(path: &str, wanted: &PlannerQuery<'_>, bytes: usize) -> Option<IndexBounds> {
+    IndexBounds::of_element(path, &wanted.conditions, bytes)
 }

@@ -1,4 +1,4 @@
-//! From the conditions on a field to ranges of its keys.
+//! IndexBounds of an index: from the conditions on a field to ranges of its keys.
 
 mod low_selectivity;
 
@@ -11,7 +11,7 @@ use values::regex::Beginning;
 /// ElementTable compared with at once; a longer list is left to the evaluator.
 const POINTS_MAX: usize = 2_000;
 
-/// Keys from `low` (with it) to `high` (without it).
+/// Keys from `low` (inclusive) to `high` (exclusive).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyRange {
     pub low: Vec<u8>,
@@ -20,62 +20,65 @@ pub(crate) struct KeyRange {
 
 impl KeyRange {
     fn point(key: Vec<u8>) -> KeyRange {
-        KeyRange { high: column_key::behind(key.clone()), low: key }
+        KeyRange { high: column_key::after(key.clone()), low: key }
     }
 
     fn of((low, high): (&[u8], &[u8])) -> KeyRange {
         KeyRange { low: low.to_vec(), high: high.to_vec() }
     }
 
-    /// One key and no other.
+    /// Returns whether the range has a single key.
     pub fn is_point(&self) -> bool {
         self.high.split_last().is_some_and(|(last, rest)| *last == 0 && rest == self.low)
     }
 }
 
-/// The keys that documents which match can have in one field.
+/// The keys that matching documents may have in one field.
 #[derive(Clone, Debug)]
-pub(crate) struct Bounds {
-    /// Keys with a place of their own: disjoint, ascending.
-    pub plain: Vec<KeyRange>,
-    /// Keys without, among which a match may hide.
-    pub odd: Vec<KeyRange>,
-    /// How many of the conditions this stands for.
+pub(crate) struct IndexBounds {
+    /// Ranges of ordered keys: disjoint, ascending.
+    pub ordered: Vec<KeyRange>,
+    /// Ranges of unordered keys that may match.
+    pub unordered: Vec<KeyRange>,
+    /// How many conditions the bounds represent.
     pub conditions: usize,
-    /// Every document with one of the plain keys meets those conditions.
+    /// Every document with one of the ordered keys meets those conditions.
     pub exact: bool,
-    /// Documents without the field are not among them.
+    /// Documents without the field do not match.
     pub excludes_missing: bool,
-    /// Only values within an array may match, not an array as a whole.
+    /// Only elements of an array may match, not an array as a whole.
     pub excludes_arrays: bool,
-    /// Most documents may lie in them: see [`low_selectivity`].
-    pub wide: bool,
+    /// Most documents may match: see [`low_selectivity`].
+    pub low_selectivity: bool,
 }
 
-impl Bounds {
-    /// `None` where no condition bounds the field. `bytes`: see [`column_key::expression`].
-    pub fn of(path: &str, conditions: &[(&str, &Test)], bytes: usize) -> Option<Bounds> {
+impl IndexBounds {
+    /// Returns the bounds of a field; `None` if no condition bounds it. `bytes`: length of a key without the
+    /// type byte.
+    pub fn of(path: &str, conditions: &[(&str, &Test)], bytes: usize) -> Option<IndexBounds> {
         let here = conditions.iter().filter(|(other, _)| *other == path);
-        here.filter_map(|(_, test)| Bounds::of_test(test, bytes)).reduce(Bounds::and)
+        here.filter_map(|(_, test)| IndexBounds::of_test(test, bytes)).reduce(IndexBounds::and)
     }
 
-    /// The bounds of one condition alone, as another element of an array may meet the others: of one that a value within an array meets, and the
-    /// array as a whole does not.
-    pub fn of_element(path: &str, conditions: &[(&str, &Test)], bytes: usize) -> Option<Bounds> {
+    /// Returns the bounds of a single condition on an array element, since other elements may meet the other
+    /// conditions. Only a condition that the array as a whole cannot meet is used.
+    pub fn of_element(path: &str, conditions: &[(&str, &Test)], bytes: usize) -> Option<IndexBounds> {
         let here = conditions.iter().filter(|(other, _)| *other == path);
-        let found = here.filter_map(|(_, test)| Bounds::of_test(test, bytes)).filter(|bounds| bounds.excludes_arrays);
-        found.min_by_key(|bounds| bounds.wide)
+        let found =
+            here.filter_map(|(_, test)| IndexBounds::of_test(test, bytes)).filter(|bounds| bounds.excludes_arrays);
+        found.min_by_key(|bounds| bounds.low_selectivity)
     }
 
-    /// The bounds of an index's fields by `min` and `max`: those that are the same in both, and the one behind them.
-    pub fn of_stretch(range: &sort::KeyRange, fields: usize) -> Vec<Bounds> {
+    /// Returns the bounds of an index's fields by `min` and `max`: the fields that are equal in both, and the
+    /// next one.
+    pub fn of_range_hint(range: &sort::KeyRange, fields: usize) -> Vec<IndexBounds> {
         let mut bounds = Vec::new();
         for field in 0..fields {
             let (low, high) = range.field_bounds(field);
             let goes_on = matches!((low, high), (Some((low, _)), Some((high, _))) if is_same(low, high));
             let low = low.map_or_else(|| column_key::NULLS.0.to_vec(), low_edge);
             let high = high.map_or_else(|| column_key::END.to_vec(), high_edge);
-            bounds.push(Bounds::between(low, high));
+            bounds.push(IndexBounds::between(low, high));
             if !goes_on {
                 break;
             }
@@ -83,131 +86,141 @@ impl Bounds {
         bounds
     }
 
-    /// All keys of a stretch, whatever their types.
-    fn between(low: Vec<u8>, high: Vec<u8>) -> Bounds {
+    /// Returns the bounds of all keys in a range, whatever their types.
+    fn between(low: Vec<u8>, high: Vec<u8>) -> IndexBounds {
         let excludes_missing = low.as_slice() >= column_key::NULLS.1;
         let whole = KeyRange { low, high };
         let placed = [
-            KeyRange::of((column_key::NULLS.0, column_key::ODD.0)),
-            KeyRange::of((column_key::ODD.1, column_key::END)),
+            KeyRange::of((column_key::NULLS.0, column_key::UNORDERED.0)),
+            KeyRange::of((column_key::UNORDERED.1, column_key::END)),
         ];
         let plain = intersections(&[whole], &placed);
-        Bounds {
+        IndexBounds {
             conditions: 0,
             excludes_missing,
             excludes_arrays: false,
-            ..Bounds::new(plain, vec![KeyRange::of(column_key::ODD)], false)
+            ..IndexBounds::new(plain, vec![KeyRange::of(column_key::UNORDERED)], false)
         }
     }
 
-    /// Whether it is about booleans and null alone, which many documents share.
+    /// Returns whether the bounds are only of booleans and null, which many documents share.
     pub fn is_of_flags(&self) -> bool {
         let flag = |range: &KeyRange| {
             column_key::FLAGS.iter().any(|(low, high)| *low <= &range.low[..] && &range.high[..] <= *high)
         };
-        !self.plain.is_empty() && self.plain.iter().all(flag)
+        !self.ordered.is_empty() && self.ordered.iter().all(flag)
     }
 
-    /// Every key that a document which matches may have.
+    /// Returns all ranges of keys that a matching document may have.
     pub fn all(&self) -> Vec<KeyRange> {
-        [self.plain.as_slice(), &self.odd].concat()
+        [self.ordered.as_slice(), &self.unordered].concat()
     }
 
-    /// All keys but that of arrays.
-    pub fn but_arrays() -> Bounds {
+    /// Returns the bounds of all keys except that of arrays.
+    pub fn except_arrays() -> IndexBounds {
         let range = |low: &[u8], high: &[u8]| KeyRange::of((low, high));
-        let (plain, odd) =
-            (range(column_key::NULLS.0, column_key::HIDING.0), range(column_key::HIDING_BUT_ARRAYS.0, column_key::END));
-        Bounds { conditions: 0, excludes_missing: false, ..Bounds::new(vec![plain], vec![odd], false) }
+        let (plain, odd) = (
+            range(column_key::NULLS.0, column_key::CATCH_ALL.0),
+            range(column_key::CATCH_ALL_EXCEPT_ARRAYS.0, column_key::END),
+        );
+        IndexBounds { conditions: 0, excludes_missing: false, ..IndexBounds::new(vec![plain], vec![odd], false) }
     }
 
-    /// The keys of documents of which it is known that the field meets an array.
-    pub fn of_arrays() -> Bounds {
-        Bounds { conditions: 0, ..Bounds::new(Vec::new(), vec![KeyRange::of(column_key::HIDING)], false) }
+    /// Returns the bounds of documents in which the field must meet an array.
+    pub fn of_arrays() -> IndexBounds {
+        IndexBounds { conditions: 0, ..IndexBounds::new(Vec::new(), vec![KeyRange::of(column_key::CATCH_ALL)], false) }
     }
 
-    /// The bounds without arrays, whose values have been looked up elsewhere.
-    pub fn without_arrays(mut self) -> Bounds {
-        let hiding = KeyRange::of(column_key::HIDING);
-        let but_arrays = KeyRange::of(column_key::HIDING_BUT_ARRAYS);
-        self.odd.iter_mut().filter(|range| **range == hiding).for_each(|range| *range = but_arrays.clone());
+    /// Removes the key of arrays, whose elements are looked up in the element table.
+    pub fn without_arrays(mut self) -> IndexBounds {
+        let hiding = KeyRange::of(column_key::CATCH_ALL);
+        let but_arrays = KeyRange::of(column_key::CATCH_ALL_EXCEPT_ARRAYS);
+        self.unordered.iter_mut().filter(|range| **range == hiding).for_each(|range| *range = but_arrays.clone());
         self
     }
 
-    fn of_test(test: &Test, bytes: usize) -> Option<Bounds> {
+    fn of_test(test: &Test, bytes: usize) -> Option<IndexBounds> {
         match test {
-            Test::Equal(value) => Bounds::of_points(std::slice::from_ref(value), bytes),
+            Test::Equal(value) => IndexBounds::of_points(std::slice::from_ref(value), bytes),
             Test::In(list) => {
                 let beginnings =
-                    list.regexes().iter().map(|regex| Some(Bounds::of_beginning(&regex.beginning()?, bytes)));
-                beginnings.fold(Bounds::of_points(list.values(), bytes), |all, one| Some(all?.or(one?)))
+                    list.regexes().iter().map(|regex| Some(IndexBounds::of_beginning(&regex.beginning()?, bytes)));
+                beginnings.fold(IndexBounds::of_points(list.values(), bytes), |all, one| Some(all?.or(one?)))
             }
-            Test::Less(value) => Bounds::of_range(value.as_value(), false, false, bytes),
-            Test::LessOrEqual(value) => Bounds::of_range(value.as_value(), false, true, bytes),
-            Test::Greater(value) => Bounds::of_range(value.as_value(), true, false, bytes),
-            Test::GreaterOrEqual(value) => Bounds::of_range(value.as_value(), true, true, bytes),
+            Test::Less(value) => IndexBounds::of_range(value.as_value(), false, false, bytes),
+            Test::LessOrEqual(value) => IndexBounds::of_range(value.as_value(), false, true, bytes),
+            Test::Greater(value) => IndexBounds::of_range(value.as_value(), true, false, bytes),
+            Test::GreaterOrEqual(value) => IndexBounds::of_range(value.as_value(), true, true, bytes),
             Test::Regex(regex) => match regex.beginning() {
-                Some(beginning) => Some(Bounds::of_beginning(&beginning, bytes)),
+                Some(beginning) => Some(IndexBounds::of_beginning(&beginning, bytes)),
                 None => low_selectivity::of_test(test, bytes),
             },
             _ => low_selectivity::of_test(test, bytes),
         }
     }
 
-    fn new(plain: Vec<KeyRange>, odd: Vec<KeyRange>, exact: bool) -> Bounds {
-        Bounds { plain, odd, conditions: 1, exact, excludes_missing: true, excludes_arrays: true, wide: false }
+    fn new(ordered: Vec<KeyRange>, unordered: Vec<KeyRange>, exact: bool) -> IndexBounds {
+        IndexBounds {
+            ordered,
+            unordered,
+            conditions: 1,
+            exact,
+            excludes_missing: true,
+            excludes_arrays: true,
+            low_selectivity: false,
+        }
     }
 
     pub fn is_points(&self) -> bool {
-        self.plain.iter().all(KeyRange::is_point)
+        self.ordered.iter().all(KeyRange::is_point)
     }
 
-    fn of_points(values: &[ValueBuf], bytes: usize) -> Option<Bounds> {
+    fn of_points(values: &[ValueBuf], bytes: usize) -> Option<IndexBounds> {
         if values.len() > POINTS_MAX {
             return None;
         }
-        let mut bounds = Bounds::new(Vec::new(), vec![KeyRange::of(column_key::HIDING)], true);
+        let mut bounds = IndexBounds::new(Vec::new(), vec![KeyRange::of(column_key::CATCH_ALL)], true);
         for value in values {
             bounds.add_point(value.as_value(), bytes)?;
         }
-        bounds.plain.sort_by(|left, right| left.low.cmp(&right.low));
-        bounds.plain.dedup();
-        bounds.odd.sort_by(|left, right| left.low.cmp(&right.low));
-        bounds.odd.dedup();
+        bounds.ordered.sort_by(|left, right| left.low.cmp(&right.low));
+        bounds.ordered.dedup();
+        bounds.unordered.sort_by(|left, right| left.low.cmp(&right.low));
+        bounds.unordered.dedup();
         Some(bounds)
     }
 
     fn add_point(&mut self, value: Value<'_>, bytes: usize) -> Option<()> {
         match value {
             Value::Null => {
-                self.plain.push(KeyRange::of(column_key::NULLS));
+                self.ordered.push(KeyRange::of(column_key::NULLS));
                 (self.exact, self.excludes_missing, self.excludes_arrays) = (false, false, false);
             }
-            Value::Document(_) => self.odd.push(KeyRange::of(column_key::DOCUMENTS)),
-            // Among arrays only.
+            Value::Document(_) => self.unordered.push(KeyRange::of(column_key::DOCUMENTS)),
+            // Only arrays match.
             Value::Array(_) => self.excludes_arrays = false,
             Value::String(text) if text.len() > bytes => {
                 let low = column_key::long_string(text.as_bytes(), bytes);
-                self.odd.push(KeyRange { high: column_key::behind_prefix(low.clone()), low });
+                self.unordered.push(KeyRange { high: column_key::after_prefix(low.clone()), low });
             }
             value => {
-                let (key, exact) = column_key::place(value)?;
+                let (key, exact) = column_key::key_of(value)?;
                 self.exact &= exact;
-                self.plain.push(KeyRange::point(key));
+                self.ordered.push(KeyRange::point(key));
             }
         }
         Some(())
     }
 
-    fn of_range(value: Value<'_>, above: bool, included: bool, bytes: usize) -> Option<Bounds> {
+    fn of_range(value: Value<'_>, above: bool, included: bool, bytes: usize) -> Option<IndexBounds> {
         let (low, high) = bracket(value.kind())?;
-        let (place, exact) = column_key::place(value)?;
-        // NaN is equal to itself and neither above nor below anything.
+        let (place, exact) = column_key::key_of(value)?;
+        // NaN equals itself, and is neither above nor below any number.
         if place == b"30" {
             return None;
         }
-        let past = column_key::behind(place.clone());
-        // What is not exact may be another value's place, too.
+        let past = column_key::after(place.clone());
+        // An inexact key may also be that of another value.
         let plain = match above {
             true => KeyRange { low: if included || !exact { place } else { past }, high: high.to_vec() },
             false => KeyRange { low: low.to_vec(), high: if included || !exact { past } else { place } },
@@ -217,52 +230,52 @@ impl Bounds {
             let edge = column_key::long_string(text, bytes);
             odd.push(match above {
                 true => KeyRange { low: edge, high: b"F".to_vec() },
-                false => KeyRange { low: b"E".to_vec(), high: column_key::behind_prefix(edge) },
+                false => KeyRange { low: b"E".to_vec(), high: column_key::after_prefix(edge) },
             });
         }
-        odd.push(KeyRange::of(column_key::HIDING));
-        Some(Bounds::new(vec![plain], odd, exact))
+        odd.push(KeyRange::of(column_key::CATCH_ALL));
+        Some(IndexBounds::new(vec![plain], odd, exact))
     }
 
-    /// Strings that begin with a text.
-    fn of_beginning(beginning: &Beginning, bytes: usize) -> Bounds {
+    /// Returns the bounds of strings that begin with a text.
+    fn of_beginning(beginning: &Beginning, bytes: usize) -> IndexBounds {
         let text = beginning.text.as_bytes();
         let low = [b"A", text].concat();
         let long = column_key::long_string(text, bytes);
-        let plain = KeyRange { high: column_key::behind_prefix(low.clone()), low };
-        let odd = KeyRange { high: column_key::behind_prefix(long.clone()), low: long };
-        Bounds::new(vec![plain], vec![odd, KeyRange::of(column_key::HIDING)], beginning.is_all)
+        let plain = KeyRange { high: column_key::after_prefix(low.clone()), low };
+        let odd = KeyRange { high: column_key::after_prefix(long.clone()), low: long };
+        IndexBounds::new(vec![plain], vec![odd, KeyRange::of(column_key::CATCH_ALL)], beginning.is_all)
     }
 
-    pub fn and(self, other: Bounds) -> Bounds {
-        Bounds {
-            plain: intersections(&self.plain, &other.plain),
-            odd: intersections(&self.odd, &other.odd),
+    pub fn and(self, other: IndexBounds) -> IndexBounds {
+        IndexBounds {
+            ordered: intersections(&self.ordered, &other.ordered),
+            unordered: intersections(&self.unordered, &other.unordered),
             conditions: self.conditions + other.conditions,
             exact: self.exact && other.exact,
             excludes_missing: self.excludes_missing || other.excludes_missing,
             excludes_arrays: self.excludes_arrays && other.excludes_arrays,
-            wide: self.wide && other.wide,
+            low_selectivity: self.low_selectivity && other.low_selectivity,
         }
     }
 }
 
-impl Bounds {
-    /// Bounds for one condition of which any part may hold.
-    fn or(self, other: Bounds) -> Bounds {
-        Bounds {
-            plain: union([self.plain, other.plain].concat()),
-            odd: union([self.odd, other.odd].concat()),
+impl IndexBounds {
+    /// Returns the bounds of a disjunction, as one condition.
+    fn or(self, other: IndexBounds) -> IndexBounds {
+        IndexBounds {
+            ordered: union([self.ordered, other.ordered].concat()),
+            unordered: union([self.unordered, other.unordered].concat()),
             conditions: 1,
             exact: self.exact && other.exact,
             excludes_missing: self.excludes_missing && other.excludes_missing,
             excludes_arrays: self.excludes_arrays && other.excludes_arrays,
-            wide: self.wide || other.wide,
+            low_selectivity: self.low_selectivity || other.low_selectivity,
         }
     }
 }
 
-/// The same keys by disjoint, ascending ranges.
+/// Returns the ranges as disjoint, ascending ones.
 fn union(mut ranges: Vec<KeyRange>) -> Vec<KeyRange> {
     ranges.sort_by(|left, right| left.low.cmp(&right.low));
     let mut disjoint: Vec<KeyRange> = Vec::with_capacity(ranges.len());
@@ -289,43 +302,43 @@ fn intersections(left: &[KeyRange], right: &[KeyRange]) -> Vec<KeyRange> {
     both
 }
 
-/// Whether the values have one place, which no others have.
+/// Returns whether two values have the same key, and no other value has it.
 fn is_same(one: Value<'_>, other: Value<'_>) -> bool {
-    let place = |value| column_key::place(value).filter(|(_, exact)| *exact);
+    let place = |value| column_key::key_of(value).filter(|(_, exact)| *exact);
     place(one).is_some_and(|one| place(other).is_some_and(|other| one == other))
 }
 
-/// The first key of a stretch from a value on.
+/// Returns the first key of a range that begins at a value.
 fn low_edge((value, included): (Value<'_>, bool)) -> Vec<u8> {
-    match column_key::place(value) {
-        Some((place, exact)) if exact && !included => column_key::behind(place),
+    match column_key::key_of(value) {
+        Some((place, exact)) if exact && !included => column_key::after(place),
         Some((place, _)) => place,
         None => around(value).0.to_vec(),
     }
 }
 
-/// The first key behind a stretch up to a value.
+/// Returns the first key after a range that ends at a value.
 fn high_edge((value, included): (Value<'_>, bool)) -> Vec<u8> {
-    match column_key::place(value) {
+    match column_key::key_of(value) {
         Some((place, exact)) if exact && !included => place,
-        Some((place, _)) => column_key::behind(place),
+        Some((place, _)) => column_key::after(place),
         None => around(value).1.to_vec(),
     }
 }
 
-/// Where the keys of values begin and end that have the type of one without a place.
+/// Returns the range of keys of a type, for a value without an ordered key.
 fn around(value: Value<'_>) -> (&'static [u8], &'static [u8]) {
     match value {
         Value::Undefined | Value::Null => column_key::NULLS,
-        Value::Document(_) | Value::Array(_) => column_key::ODD,
+        Value::Document(_) | Value::Array(_) => column_key::UNORDERED,
         _ => (column_key::NULLS.0, column_key::END),
     }
 }
 
-/// All keys that a range condition with a value of this kind can match: those of its own type.
+/// Returns the keys that a range condition with a value of this kind can match: those of its type.
 fn bracket(kind: Kind) -> Option<(&'static [u8], &'static [u8])> {
     Some(match kind {
-        // NaN lies below.
+        // NaN is before them.
         Kind::Double | Kind::Int32 | Kind::Int64 | Kind::Decimal128 => (b"31", b"4"),
         Kind::String => column_key::STRINGS,
         Kind::Binary => (b"J", b"K"),

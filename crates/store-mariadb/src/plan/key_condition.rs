@@ -4,12 +4,12 @@ use crate::plan::index_bounds::KeyRange;
 use crate::plan::parameters::padded;
 use crate::plan::pushdown::{Condition, Operand};
 
-/// The condition that a column's key lies in one of the ranges.
-pub(crate) fn within(column: &str, ranges: &[KeyRange]) -> Condition {
+/// Returns the condition that a column's key is in one of the ranges.
+pub(crate) fn in_ranges(column: &str, ranges: &[KeyRange]) -> Condition {
     let (mut parts, mut params) = (Vec::new(), Vec::new());
     let points: Vec<&KeyRange> = ranges.iter().filter(|range| range.is_point()).collect();
     if let Some(last) = points.last() {
-        // Lists are made of a few lengths, so that few statements need preparing.
+        // Lists have a few lengths, so that few statements need preparing.
         let length = padded(points.len());
         parts.push(format!("{column} IN (?{})", ",?".repeat(length - 1)));
         let repeated = std::iter::repeat_n(last, length - points.len());

@@ -3,15 +3,21 @@
 
 use crate::catalog::table::Table;
 use crate::index::key_column::KeyColumn;
-use crate::plan::access::{Branch, Rows};
+use crate::plan::access::{MergeBranch, Rows};
 use crate::plan::pushdown::Condition;
-use crate::plan::row_position::{RowPosition, behind, key_param};
+use crate::plan::row_position::{RowPosition, after_position, key_param};
 use mariadb_wire::Param;
 use std::sync::Arc;
 
 impl Rows {
     /// As [`Rows::statement`]. A document that several branches reach comes once: its keys are the same in all indexes.
-    pub(crate) fn merged_statement(&self, table: &Table, branches: &[Branch], goes_on: bool, probe: &str) -> Arc<str> {
+    pub(crate) fn merged_statement(
+        &self,
+        table: &Table,
+        branches: &[MergeBranch],
+        goes_on: bool,
+        probe: &str,
+    ) -> Arc<str> {
         let columns = self.index.as_ref().map_or(&[][..], |index| &index.columns);
         let key = table.row_key.column();
         let order = |columns: &[KeyColumn], forward: bool| {
@@ -31,12 +37,12 @@ impl Rows {
                 let mut conditions: Vec<String> =
                     branch.condition.iter().map(|condition| condition.sql.clone()).collect();
                 if goes_on {
-                    conditions.push(behind(&branch.columns, &format!("k.{key}"), branch.forward));
+                    conditions.push(after_position(&branch.columns, &format!("k.{key}"), branch.forward));
                 }
                 let filter =
                     if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
-                let Branch { source, columns, forward, repeats, .. } = branch;
-                let distinct = if *repeats { "DISTINCT " } else { "" };
+                let MergeBranch { source, columns, forward, has_duplicates, .. } = branch;
+                let distinct = if *has_duplicates { "DISTINCT " } else { "" };
                 let order = order(columns, *forward);
                 format!("(SELECT {distinct}k.{key} AS {key}{keys} FROM {source}{filter} {order} LIMIT ?)")
             })
@@ -56,7 +62,7 @@ impl Rows {
 /// As [`Rows::params`].
 pub(crate) fn params<'p>(
     table: &Table,
-    branches: &'p [Branch],
+    branches: &'p [MergeBranch],
     at: Option<&'p RowPosition>,
     limit: u64,
 ) -> Vec<Param<'p>> {

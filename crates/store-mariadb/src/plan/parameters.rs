@@ -2,13 +2,13 @@
 
 use mariadb_wire::Param;
 
-/// Lists of parameters are made of a few lengths.
+/// Returns the padded length of a list of parameters.
 pub(crate) fn padded(length: usize) -> usize {
     length.max(1).next_power_of_two()
 }
 
-/// A condition that holds for these rows. Lists are made of a few lengths, so that few statements need preparing.
-pub(crate) fn among(rows: &[u64]) -> (String, Vec<Param<'static>>) {
+/// Returns an `IN` list of row keys, padded.
+pub(crate) fn in_list(rows: &[u64]) -> (String, Vec<Param<'static>>) {
     let length = padded(rows.len());
     let last = rows.last().copied().unwrap_or_default();
     let params = rows.iter().copied().chain(std::iter::repeat(last)).take(length).map(Param::Unsigned);

@@ -3,11 +3,11 @@
 use std::sync::{Arc, OnceLock};
 use store::PlanSummary;
 
-/// Texts of a plan that reads rows in one place, each made when it is asked for first.
+/// Statements of a plan with one row source, each formatted on first use.
 #[derive(Debug, Default)]
-pub(crate) struct Written {
-    /// The statement of the first page, without joined documents and with them; and the one that asks something besides.
+pub(crate) struct PlanTexts {
+    /// The statement of the first page, without and with joined documents; and the one with a probe.
     pub first: [OnceLock<Arc<str>>; 2],
-    pub asking: [OnceLock<Arc<str>>; 2],
+    pub context: [OnceLock<Arc<str>>; 2],
     pub summary: OnceLock<PlanSummary>,
 }

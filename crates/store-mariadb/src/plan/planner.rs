@@ -1,12 +1,14 @@
-//! From a query to a plan.
+//! Plans a query.
 //!
-//! What a plan gives contains every document that matches. Each index is a candidate: conditions on its leading fields become ranges of
-//! keys ([`crate::plan::index_bounds`]), and its order may be the one that is asked for. By their shape those are best that have the most fields bound to single
-//! values, then a range, then the order; where that leaves several, it is measured what they find ([`crate::plan::index_choice`]). An `$or` takes an index
-//! for each of its branches, or none.
+//! A plan returns every document that matches. Each index is a candidate: conditions on its leading
+//! fields become key ranges ([`crate::plan::index_bounds`]), and it may have the requested order. By shape,
+//! the best candidate has the most fields bound to single values, then a range, then the order. If several
+//! are left, MariaDB estimates what they find ([`crate::plan::index_choice`]). An `$or` uses an index for
+//! each of its branches, or none.
 //!
-//! An index gives the order only while all its keys have a place of their own ([`column_key::ODD`]). The plan that counts on it is asked about
-//! first, by a [`Planned::probe`].
+//! An index has the order only while all its keys are ordered
+//! ([`crate::index::column_key::UNORDERED`]). A plan that relies on it has an order probe
+//! ([`PlannedQuery::order_probe`]), which must be executed first.
 
 use crate::catalog::id_text;
 use crate::catalog::row_key::RowKey;
@@ -14,12 +16,12 @@ use crate::catalog::table::Table;
 use crate::catalog::table_columns::{ID_KEY, ID_TEXT};
 use crate::index::key_column::KeyColumn;
 use crate::index::{Index, id_index};
-use crate::plan::access::{Access, Choice, IndexScan, Rows};
-use crate::plan::candidate::{self, Candidate};
-use crate::plan::index_choice::{Asking, is_made_again};
-use crate::plan::index_choice_cache::Question;
-use crate::plan::plan_cache::Repeated;
-use crate::plan::planner_query::{Order, Wanted};
+use crate::plan::access::{Access, AccessChoice, IndexScan, Rows};
+use crate::plan::candidate::{self, IndexCandidate};
+use crate::plan::index_choice::{ChoiceContext, is_still_valid};
+use crate::plan::index_choice_cache::EstimateRequest;
+use crate::plan::plan_cache::CachedPlans;
+use crate::plan::planner_query::{IndexOrder, PlannerQuery};
 use crate::plan::usable_indexes::branches_of;
 use crate::plan::{
     MariaDbPlan, covered, index_choice as choice, key_sort, ordered_merge as merge, plan_cache as repeated, pushdown,
@@ -34,74 +36,87 @@ use std::sync::Arc;
 use store::index_rules::same_key;
 use store::{AllowedIndexes, Namespace, PlanFacts, Query, near};
 
-/// More ids than this are looked for by reading everything.
+/// More ids than this are found by a full scan.
 const IDS_MAX: usize = 16_384;
 
-/// A plan, on a condition.
-pub(crate) struct Planned {
+/// A plan, and what must be checked before it is used.
+pub(crate) struct PlannedQuery {
     pub plan: MariaDbPlan,
-    /// A query that gives a row if the index has keys without a place. If it does, the plan is to be made again, not [`Order::ByIndex`].
-    pub probe: Option<Arc<str>>,
-    /// What MariaDB should be asked about its indexes, and then the plan be made again; it is a plan as it stands.
-    pub questions: Vec<Question>,
+    /// A query that returns a row if the index has unordered keys. If it does, the query must be planned
+    /// again with [`IndexOrder::Untrusted`].
+    pub order_probe: Option<Arc<str>>,
+    /// Estimates to request from MariaDB, after which the query should be planned again. The plan is
+    /// valid without them.
+    pub requests: Vec<EstimateRequest>,
 }
 
-/// Decides. `table` is the collection's, if it exists.
+/// Plans a query. `table` is the collection's, if it exists.
 ///
-/// Error 2 for a hint at an index that there is not.
+/// Fails with 2 if a hint names an index that does not exist.
 pub(crate) fn plan(
     namespace: &Namespace,
     table: Option<Arc<Table>>,
     query: &Query<'_>,
-    order: Order,
-) -> error::Result<Planned> {
+    order: IndexOrder,
+) -> error::Result<PlannedQuery> {
     let Some(table) = table else {
-        return Ok(Planned { plan: MariaDbPlan::of_nothing(namespace, None), probe: None, questions: Vec::new() });
+        return Ok(PlannedQuery {
+            plan: MariaDbPlan::of_nothing(namespace, None),
+            order_probe: None,
+            requests: Vec::new(),
+        });
     };
     query.check()?;
     let whole = table.clone();
     let (table, query) = match query.allowed() {
-        Some(allowed) => (narrowed(&table, allowed), &Query { hint: None, ..*query }),
+        Some(allowed) => (with_allowed_indexes(&table, allowed), &Query { hint: None, ..*query }),
         None => (table, query),
     };
-    let hinted = hinted(&table, query)?;
-    let wanted = Wanted::of(query, order);
+    let hint = hint_target(&table, query)?;
+    let wanted = PlannerQuery::of(query, order);
     check_distance(namespace, &table, query, &wanted)?;
     let root = query.predicate.root();
     if matches!(root, Node::Never) {
-        return Ok(Planned {
+        return Ok(PlannedQuery {
             plan: MariaDbPlan::of_nothing(namespace, Some(table)),
-            probe: None,
-            questions: Vec::new(),
+            order_probe: None,
+            requests: Vec::new(),
         });
     }
-    let asking = Asking::default();
-    let (access, facts, probe) = match hinted {
-        Hinted::Index(index) => Candidate::new(index, &table, &wanted, true).into_access(&wanted, query.predicate),
-        Hinted::Keyed(index) => side_index_scan::of_query(&table, query, Some(index))
-            .map_or_else(|| natural(&table, query, &wanted), |rows| by_keys(rows, &wanted)),
-        Hinted::Natural => natural(&table, query, &wanted),
-        Hinted::Nothing => choose_again(&table, query, &wanted, order, &asking),
+    let context = ChoiceContext::default();
+    let (access, facts, probe) = match hint {
+        HintTarget::Index(index) => {
+            IndexCandidate::new(index, &table, &wanted, true).into_access(&wanted, query.predicate)
+        }
+        HintTarget::SideIndexScan(index) => side_index_scan::of_query(&table, query, Some(index))
+            .map_or_else(|| natural(&table, query, &wanted), |rows| by_side_index(rows, &wanted)),
+        HintTarget::Natural => natural(&table, query, &wanted),
+        HintTarget::Nothing => choose_cached(&table, query, &wanted, order, &context),
     };
     let mut plan = MariaDbPlan::new(namespace, Some(whole), access, facts);
-    plan.chosen = asking.chosen.take();
-    plan.written = asking.written.take();
+    plan.feedback = context.feedback.take();
+    plan.texts = context.written.take();
     covered::cover(&mut plan, query);
-    Ok(Planned { plan, probe, questions: asking.questions.take() })
+    Ok(PlannedQuery { plan, order_probe: probe, requests: context.requests.take() })
 }
 
-/// The table as a query sees it that an index filter leaves but some of the indexes.
-fn narrowed(table: &Table, allowed: AllowedIndexes<'_>) -> Arc<Table> {
+/// Returns the table with only the indexes that an index filter allows.
+fn with_allowed_indexes(table: &Table, allowed: AllowedIndexes<'_>) -> Arc<Table> {
     let mut table = table.clone();
     table.indexes.retain(|index| allowed.has(&index.spec.name, index.spec.key.as_doc()));
     table.has_id_key &= allowed.has_id();
-    table.repeated = Repeated::default();
+    table.plan_cache.plans = CachedPlans::default();
     Arc::new(table)
 }
 
-/// Errors 291 and 2 where no index tells the distance that the query asks for, or another order is asked for. What is found is sorted by
-/// who asked: no index gives this order here.
-fn check_distance(namespace: &Namespace, table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> error::Result<()> {
+/// Fails with 291 or 2 if no index supports the query's search by distance, or if another order is
+/// requested. The caller sorts the documents: no index gives this order here.
+fn check_distance(
+    namespace: &Namespace,
+    table: &Table,
+    query: &Query<'_>,
+    wanted: &PlannerQuery<'_>,
+) -> error::Result<()> {
     let Some(near) = query.predicate.near() else { return Ok(()) };
     if query.sort.and_then(query::Sort::natural).is_some() {
         return Err(near::not_natural("sort order"));
@@ -122,66 +137,73 @@ fn check_distance(namespace: &Namespace, table: &Table, query: &Query<'_>, wante
     }
 }
 
-/// A plan that gives a document for each value of a path: one for each key of an index on it, and all whose key does not tell.
-pub(crate) fn values(namespace: &Namespace, table: Arc<Table>, path: &str) -> Option<MariaDbPlan> {
+/// Plans a `distinct`: one document per key of an index on the path, and all documents whose key does not
+/// determine the value.
+pub(crate) fn plan_distinct(namespace: &Namespace, table: Arc<Table>, path: &str) -> Option<MariaDbPlan> {
     let mut shown = table.indexes.iter().filter(|index| !index.is_hidden() && index.has_column_keys());
     let index = shown.find(|index| index.fields().next() == Some(path) && index.has_all_matches(&[]))?;
-    let access = Access::Union(candidate::of_values(index, &table).map(|rows| (None, rows)).into());
+    let access = Access::Union(candidate::distinct_rows(index, &table).map(|rows| (None, rows)).into());
     let facts = PlanFacts { exact: true, sorted: false, view: false };
     Some(MariaDbPlan::new(namespace, Some(table), access, facts))
 }
 
-/// Rows of an index whose keys gateways compute.
-fn by_keys(rows: Rows, wanted: &Wanted<'_>) -> Choice {
+/// Returns the access path of a side index.
+fn by_side_index(rows: Rows, wanted: &PlannerQuery<'_>) -> AccessChoice {
     (Access::Rows(rows), PlanFacts { exact: false, sorted: wanted.sort.is_none(), view: false }, None)
 }
 
-/// As [`choose`], by what was chosen when the same was asked before.
-fn choose_again(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, order: Order, asking: &Asking) -> Choice {
+/// As [`choose`], with the plan cache.
+fn choose_cached(
+    table: &Arc<Table>,
+    query: &Query<'_>,
+    wanted: &PlannerQuery<'_>,
+    order: IndexOrder,
+    context: &ChoiceContext,
+) -> AccessChoice {
     let Some(key) = repeated::key(table.has_long_documents(), query, order) else {
-        return choose(table, query, wanted, asking);
+        return choose(table, query, wanted, context);
     };
-    if let Some(remembered) = table.repeated.choice(&key)
-        && remembered.decisions.iter().all(|decision| is_made_again(*decision, table, asking))
+    if let Some(cached) = table.plan_cache.plans.choice(&key)
+        && cached.decisions.iter().all(|decision| is_still_valid(*decision, table, context))
     {
-        *asking.written.borrow_mut() = remembered.written.clone();
-        return remembered.choice();
+        *context.written.borrow_mut() = cached.written.clone();
+        return cached.choice();
     }
-    let choice = choose(table, query, wanted, asking);
-    if asking.questions.borrow().is_empty() {
-        table.repeated.note(key, &choice, asking.decisions.take());
+    let choice = choose(table, query, wanted, context);
+    if context.requests.borrow().is_empty() {
+        table.plan_cache.plans.note(key, &choice, context.decisions.take());
     }
     choice
 }
 
-fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, asking: &Asking) -> Choice {
+fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &PlannerQuery<'_>, context: &ChoiceContext) -> AccessChoice {
     if let Some(rows) = side_index_scan::of_search(table, query) {
-        return by_keys(rows, wanted);
+        return by_side_index(rows, wanted);
     }
     if let Some(choice) = by_ids(table, query, wanted) {
         let several = matches!(&choice.0, Access::Rows(Rows { ids: Some(ids), .. }) if ids.len() > 1);
-        return match several && is_in_order_of_ids(table, wanted) {
-            true => by_cluster(table, query, wanted),
+        return match several && needs_id_order(table, wanted) {
+            true => in_id_order(table, query, wanted),
             false => choice,
         };
     }
     if wanted.natural.is_some() {
         return natural(table, query, wanted);
     }
-    let best = choice::best(table, wanted, query.limit, asking);
+    let best = choice::best(table, wanted, query.limit, context);
     if wanted.sort.is_some()
         && !best.as_ref().is_some_and(|best| best.is_sorted() && best.is_bounded())
         && let Some(choice) = merge::in_order(table, query, wanted)
     {
         return choice;
     }
-    if !best.as_ref().is_some_and(Candidate::is_bounded)
+    if !best.as_ref().is_some_and(IndexCandidate::is_bounded)
         && let Some(rows) = side_index_scan::of_query(table, query, None)
     {
-        return by_keys(rows, wanted);
+        return by_side_index(rows, wanted);
     }
     if let Some(best) = &best
-        && let Some(choice) = by_branches(table, query, wanted, best, asking)
+        && let Some(choice) = by_union(table, query, wanted, best, context)
     {
         return choice;
     }
@@ -193,45 +215,50 @@ fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, asking: &A
         }
         return candidate.into_access(wanted, query.predicate);
     }
-    union(table, query, wanted, asking).unwrap_or_else(|| natural(table, query, wanted))
+    union(table, query, wanted, context).unwrap_or_else(|| natural(table, query, wanted))
 }
 
-/// The table by row key, with what the server can check of the filter.
-fn natural(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice {
-    if is_in_order_of_ids(table, wanted) {
-        return by_cluster(table, query, wanted);
+/// Returns the full scan in natural order, with the conditions that the server can check.
+fn natural(table: &Table, query: &Query<'_>, wanted: &PlannerQuery<'_>) -> AccessChoice {
+    if needs_id_order(table, wanted) {
+        return in_id_order(table, query, wanted);
     }
-    all(table, query, wanted)
+    full_scan(table, query, wanted)
 }
 
-fn all(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice {
+/// Returns the full scan in the order of row keys.
+fn full_scan(table: &Table, query: &Query<'_>, wanted: &PlannerQuery<'_>) -> AccessChoice {
     let condition = pushdown::condition(query.predicate.root(), table.has_opaque_column).map(Arc::new);
     let rows = Rows { condition, ..Rows::all(wanted.natural.unwrap_or(true)) };
     let sorted = wanted.sort.is_none();
     (Access::Rows(rows), PlanFacts { exact: query.predicate.matches_everything(), sorted, view: false }, None)
 }
 
-/// Whether what is read is to come in the natural order of a clustered collection, as far as the table can tell it.
-fn is_in_order_of_ids(table: &Table, wanted: &Wanted<'_>) -> bool {
+/// Returns whether rows must be in the natural order of a clustered collection, and an index has it.
+fn needs_id_order(table: &Table, wanted: &PlannerQuery<'_>) -> bool {
     let clustered = table.rules.as_ref().is_some_and(|rules| rules.clustered);
-    clustered && table.has_id_key && wanted.ordered && wanted.sort.is_none()
+    clustered && table.has_id_key && wanted.trusts_order && wanted.sort.is_none()
 }
 
-/// The natural order of a clustered collection: that of `_id`.
-fn by_cluster(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Choice {
+/// Returns the access path in the natural order of a clustered collection: that of `_id`.
+fn in_id_order(table: &Table, query: &Query<'_>, wanted: &PlannerQuery<'_>) -> AccessChoice {
     let direction = if wanted.natural == Some(false) { -1 } else { 1 };
     let order = document::doc! { "_id": direction };
-    let Ok(sort) = query::Sort::parse(order.as_doc(), &query::Context::at(0)) else { return all(table, query, wanted) };
-    let mut by_id = Wanted { sort: Some(&sort), ordered: true, ..Wanted::default() };
+    let Ok(sort) = query::Sort::parse(order.as_doc(), &query::Context::at(0)) else {
+        return full_scan(table, query, wanted);
+    };
+    let mut by_id = PlannerQuery { sort: Some(&sort), trusts_order: true, ..PlannerQuery::default() };
     by_id.read(query.predicate.root());
-    Candidate::new(None, table, &by_id, true).into_access(&by_id, query.predicate)
+    IndexCandidate::new(None, table, &by_id, true).into_access(&by_id, query.predicate)
 }
 
-fn by_ids(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<Choice> {
+/// Returns the access path by the ids that the filter names, if it does.
+fn by_ids(table: &Table, query: &Query<'_>, wanted: &PlannerQuery<'_>) -> Option<AccessChoice> {
     let root = query.predicate.root();
     let (ids, exact) = ids_in(root, table)?;
     let exact = exact && matches!(root, Node::Path { .. });
-    // Beside other conditions, and by another collation, MongoDB sorts even the one document, and says so if it cannot be sorted.
+    // With other conditions, or another collation, MongoDB sorts even a single document, and fails if it
+    // cannot be sorted.
     let is_one =
         ids.is_empty() || exact && ids.len() == 1 && wanted.sort.is_some_and(|it| *it.collation() == table.collation);
     let sorted = wanted.sort.is_none() || is_one;
@@ -240,31 +267,31 @@ fn by_ids(table: &Table, query: &Query<'_>, wanted: &Wanted<'_>) -> Option<Choic
         return Some((Access::Nothing, facts, None));
     }
     let index = (ids.len() > 1 && wanted.sort.is_none() && wanted.natural.is_none())
-        .then(|| in_order(table))
+        .then(|| id_text_scan(table))
         .flatten()
         .map(Arc::new);
     let rows = Rows { ids: Some(ids), index, ..Rows::all(wanted.natural.unwrap_or(true)) };
     Some((Access::Rows(rows), facts, None))
 }
 
-/// Several ids come in the order of the index on `_id`, as everything does that MongoDB finds by it. They are found by their texts all the
-/// same, and put in order by their keys: the index by keys costs the server twice as much.
-fn in_order(table: &Table) -> Option<IndexScan> {
+/// Returns the scan that puts several ids in the order of the index on `_id`, as in MongoDB. They are found
+/// by their texts and sorted by their keys: the index of keys costs the server twice as much.
+fn id_text_scan(table: &Table) -> Option<IndexScan> {
     let can = table.has_id_key && table.row_key == RowKey::Sequence;
     can.then(|| IndexScan {
-        key: ID_TEXT.to_owned(),
+        sql_name: ID_TEXT.to_owned(),
         spec: id_index().into(),
-        arrays: 0,
+        array_fields: 0,
         columns: vec![KeyColumn::named(ID_KEY, false)],
-        covers: false,
-        filter: None,
-        hope: None,
+        covers_condition: false,
+        sibling_filter: None,
+        speculative_rows: None,
         merged: None,
         counting: None,
     })
 }
 
-/// The ids that the filter pins `_id` to, and whether finding them says all about that condition.
+/// Returns the id texts to which the filter restricts `_id`, and whether they decide that condition.
 fn ids_in(node: &Node, table: &Table) -> Option<(Vec<Vec<u8>>, bool)> {
     match node {
         Node::Path { path, test } if path.as_str() == "_id" => ids_of(test, table),
@@ -287,7 +314,7 @@ fn ids_of(test: &Test, table: &Table) -> Option<(Vec<Vec<u8>>, bool)> {
         Test::In(list) if list.regexes().is_empty() => {
             for value in list.values() {
                 steps::step();
-                // Some may be the same; a longer list is not gone through to its end.
+                // Texts may repeat; a longer list is not read to its end.
                 if texts.len() > 2 * IDS_MAX {
                     texts.sort_unstable();
                     texts.dedup();
@@ -307,15 +334,20 @@ fn ids_of(test: &Test, table: &Table) -> Option<(Vec<Vec<u8>>, bool)> {
     (texts.len() <= IDS_MAX).then_some((texts, exact))
 }
 
-/// An index for each branch of an `$or`. What else the filter says is left to the evaluator.
-fn union(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, asking: &Asking) -> Option<Choice> {
+/// Returns the union of an index scan per branch of an `$or`. The evaluator checks other conditions.
+fn union(
+    table: &Arc<Table>,
+    query: &Query<'_>,
+    wanted: &PlannerQuery<'_>,
+    context: &ChoiceContext,
+) -> Option<AccessChoice> {
     let branches = branches_of(query.predicate.root())?;
     let mut parts = Vec::with_capacity(branches.len());
     for branch in branches {
-        let part = Wanted::of_branch(branch);
+        let part = PlannerQuery::of_branch(branch);
         let all = match ids_in(branch, table) {
             Some((ids, _)) => vec![Rows { ids: Some(ids), ..Rows::all(true) }],
-            None => match choice::best(table, &part, None, asking) {
+            None => match choice::best(table, &part, None, context) {
                 Some(best) => best.into_branch(&part),
                 None => vec![side_index_scan::of_branch(table, branch)?],
             },
@@ -323,68 +355,70 @@ fn union(table: &Arc<Table>, query: &Query<'_>, wanted: &Wanted<'_>, asking: &As
         let own = std::iter::once(Some(Predicate::of(branch.clone()))).chain(std::iter::repeat(None));
         parts.extend(own.zip(all));
     }
-    // What the branches look at is not told apart.
-    asking.chosen.take();
+    // The documents examined by the branches are not counted separately.
+    context.feedback.take();
     Some((Access::Union(parts), PlanFacts { exact: false, sorted: wanted.sort.is_none(), view: false }, None))
 }
 
-/// The union, where an index serves what stands beside the `$or` as well, but finds more documents.
-fn by_branches(
+/// Returns the union of branches if an index on other conditions finds more documents.
+fn by_union(
     table: &Arc<Table>,
     query: &Query<'_>,
-    wanted: &Wanted<'_>,
-    best: &Candidate<'_>,
-    asking: &Asking,
-) -> Option<Choice> {
+    wanted: &PlannerQuery<'_>,
+    best: &IndexCandidate<'_>,
+    context: &ChoiceContext,
+) -> Option<AccessChoice> {
     if !best.is_bounded() || best.is_one_document() || wanted.sort.is_some() && best.is_sorted() {
         return None;
     }
-    let branches: Vec<Wanted<'_>> = branches_of(query.predicate.root())?.iter().map(Wanted::of_branch).collect();
-    let chosen = asking.chosen.take();
-    let found = branches.iter().map(|branch| Some((choice::best(table, branch, None, asking)?, branch)));
-    let found: Option<Vec<(Candidate<'_>, &Wanted<'_>)>> = found.collect();
+    let branches: Vec<PlannerQuery<'_>> =
+        branches_of(query.predicate.root())?.iter().map(PlannerQuery::of_branch).collect();
+    let chosen = context.feedback.take();
+    let found = branches.iter().map(|branch| Some((choice::best(table, branch, None, context)?, branch)));
+    let found: Option<Vec<(IndexCandidate<'_>, &PlannerQuery<'_>)>> = found.collect();
     let better =
-        found.is_some_and(|found| choice::is_better_by_branches(best, &found, table, wanted, query.limit, asking));
+        found.is_some_and(|found| choice::is_better_by_branches(best, &found, table, wanted, query.limit, context));
     if better {
-        return union(table, query, wanted, asking);
+        return union(table, query, wanted, context);
     }
-    asking.chosen.replace(chosen);
+    context.feedback.replace(chosen);
     None
 }
 
-/// What a hint names.
-enum Hinted<'t> {
+/// The target of a hint.
+enum HintTarget<'t> {
     Nothing,
     Natural,
     /// `None`: the index on `_id`.
     Index(Option<&'t Index>),
     /// One whose keys gateways compute.
-    Keyed(&'t Index),
+    SideIndexScan(&'t Index),
 }
 
-fn hinted<'t>(table: &'t Table, query: &Query<'_>) -> error::Result<Hinted<'t>> {
+/// Resolves a hint. Fails with 2 if it names no index.
+fn hint_target<'t>(table: &'t Table, query: &Query<'_>) -> error::Result<HintTarget<'t>> {
     let names = |name: &str, key: Doc<'_>| match query.hint {
         Some(hint) if hint.kind() == Kind::String => hint.as_name().is_some_and(|text| text == name),
         Some(Value::Document(pattern)) => same_key(pattern, key),
         _ => false,
     };
     match query.hint {
-        None => return Ok(Hinted::Nothing),
-        Some(Value::Document(pattern)) if pattern.is_empty() => return Ok(Hinted::Nothing),
-        Some(Value::Document(pattern)) if pattern.get("$natural").is_some() => return Ok(Hinted::Natural),
+        None => return Ok(HintTarget::Nothing),
+        Some(Value::Document(pattern)) if pattern.is_empty() => return Ok(HintTarget::Nothing),
+        Some(Value::Document(pattern)) if pattern.get("$natural").is_some() => return Ok(HintTarget::Natural),
         _ => {}
     }
     let id = id_index();
     if names(&id.name, id.key.as_doc()) {
-        return Ok(if table.has_id_key { Hinted::Index(None) } else { Hinted::Nothing });
+        return Ok(if table.has_id_key { HintTarget::Index(None) } else { HintTarget::Nothing });
     }
     let mut shown = table.indexes.iter().filter(|index| !index.is_hidden());
     let found = shown.find(|index| names(&index.spec.name, index.spec.key.as_doc()));
     found.map_or(Ok(()), |index| index_keys::wildcard::check_hint(index.kind(), query))?;
     match found {
-        Some(index) if index.serves_by_side_table() => Ok(Hinted::Keyed(index)),
-        Some(index) if !index.has_column_keys() => Ok(Hinted::Nothing),
-        Some(index) => Ok(Hinted::Index(Some(index))),
+        Some(index) if index.serves_by_side_table() => Ok(HintTarget::SideIndexScan(index)),
+        Some(index) if !index.has_column_keys() => Ok(HintTarget::Nothing),
+        Some(index) => Ok(HintTarget::Index(Some(index))),
         None => Err(Error::bad_value(
             "error processing query: planner returned error :: caused by :: \
              hint provided does not correspond to an existing index",

@@ -7,52 +7,52 @@ use query::ReadFields;
 use query::predicate::{Node, Test};
 use store::Query;
 
-/// Whether an index's order may be counted on.
+/// Whether a plan may rely on the order of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    ByIndex,
-    ByNone,
+pub(crate) enum IndexOrder {
+    Trusted,
+    Untrusted,
 }
 
 /// A query, as far as planning reads it.
 #[derive(Default)]
-pub(crate) struct Wanted<'q> {
-    /// Conditions that all must hold.
+pub(crate) struct PlannerQuery<'q> {
+    /// Conditions that must all hold.
     pub conditions: Vec<(&'q str, &'q Test)>,
-    /// Those on elements of arrays, which the conditions have as a whole.
+    /// Conditions of `$elemMatch` on single elements.
     pub elements: Vec<ElementCondition<'q>>,
-    /// `min` and `max`: the stretch of the hinted index that is read.
-    pub stretch: Option<&'q query::sort::KeyRange>,
-    /// There is more to the filter.
+    /// `min` and `max`: the key range of the hinted index.
+    pub range: Option<&'q query::sort::KeyRange>,
+    /// The filter has further conditions.
     pub incomplete: bool,
     pub sort: Option<&'q query::Sort>,
     /// The direction of a sort by `$natural`.
     pub natural: Option<bool>,
-    /// An index may give the order.
-    pub ordered: bool,
-    /// The only fields of documents that are looked at.
+    /// A plan may rely on an index for the order.
+    pub trusts_order: bool,
+    /// The only fields of documents that are read.
     pub fields: Option<&'q ReadFields>,
 }
 
-impl<'q> Wanted<'q> {
-    pub fn of(query: &Query<'q>, order: Order) -> Wanted<'q> {
+impl<'q> PlannerQuery<'q> {
+    pub fn of(query: &Query<'q>, order: IndexOrder) -> PlannerQuery<'q> {
         let sort = query.sort.filter(|sort| !sort.is_empty());
         let natural = sort.and_then(query::Sort::natural).or_else(|| hinted_direction(query.hint));
         let sort = sort.filter(|sort| sort.natural().is_none());
-        let (ordered, fields) = (order == Order::ByIndex, query.fields);
-        let mut wanted = Wanted { sort, natural, ordered, fields, ..Wanted::default() };
+        let (ordered, fields) = (order == IndexOrder::Trusted, query.fields);
+        let mut wanted = PlannerQuery { sort, natural, trusts_order: ordered, fields, ..PlannerQuery::default() };
         wanted.read(query.predicate.root());
         wanted
     }
 
-    /// What one branch of a disjunction wants, for itself.
-    pub fn of_branch(branch: &'q Node) -> Wanted<'q> {
-        let mut wanted = Wanted::default();
+    /// Returns the query of one branch of a disjunction.
+    pub fn of_branch(branch: &'q Node) -> PlannerQuery<'q> {
+        let mut wanted = PlannerQuery::default();
         wanted.read(branch);
         wanted
     }
 
-    /// Whether an index that leads with this field can serve it.
+    /// Returns whether an index whose first field is this may serve the query.
     pub fn is_about(&self, first: &str) -> bool {
         self.conditions.iter().any(|(path, _)| *path == first)
             || self.elements.iter().any(|condition| condition.is_at(first))
@@ -67,7 +67,7 @@ impl<'q> Wanted<'q> {
                 self.incomplete = true;
                 expression.implied().iter().for_each(|(path, test)| self.read_test(path, test));
             }
-            Node::KeyRange(range) => (self.stretch, self.incomplete) = (Some(&**range), true),
+            Node::KeyRange(range) => (self.range, self.incomplete) = (Some(&**range), true),
             _ => self.incomplete = true,
         }
     }
@@ -78,7 +78,7 @@ impl<'q> Wanted<'q> {
     }
 }
 
-/// The direction of `{$natural: -1}` as a hint.
+/// Returns the direction of a hint by `$natural`; true for forward.
 fn hinted_direction(hint: Option<Value<'_>>) -> Option<bool> {
     let direction = hint.and_then(Value::as_document)?.get("$natural")?;
     let backward = matches!(direction, Value::Int32(..0) | Value::Int64(..0))

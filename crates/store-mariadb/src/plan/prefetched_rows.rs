@@ -5,23 +5,23 @@ use mariadb_wire::row::BinaryRow;
 use mariadb_wire::{ColumnType, Malformed};
 use std::sync::{Mutex, PoisonError};
 
-/// More memory than this is not kept for the next query.
-const SPARE_BYTES_MAX: usize = 2 << 20;
+/// Larger buffers are not reused for the next query.
+const REUSED_BYTES_MAX: usize = 2 << 20;
 
-/// Kept with the plan until it is carried out; once.
+/// The prefetched rows of a plan, which its scan takes.
 #[derive(Debug, Default)]
-pub(crate) struct Ahead(Mutex<Option<Rows>>);
+pub(crate) struct Prefetch(Mutex<Option<Rows>>);
 
 /// The first rows, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
-    /// The rows as they came, one behind the other.
+    /// The payloads of the rows, concatenated.
     pub payloads: Vec<u8>,
-    /// Where each of them ends.
+    /// The end of each payload.
     pub ends: Vec<usize>,
     pub types: Vec<ColumnType>,
-    /// There are no others.
-    pub all: bool,
+    /// The scan has no further rows.
+    pub is_complete: bool,
 }
 
 impl Rows {
@@ -31,19 +31,21 @@ impl Rows {
         payloads.map(|payload| BinaryRow::new(payload, &self.types))
     }
 
-    /// The memory, to be used again.
-    pub fn into_spare(mut self) -> Vec<u8> {
+    /// Returns the buffer, for reuse.
+    pub fn into_buffer(mut self) -> Vec<u8> {
         self.payloads.clear();
-        if self.payloads.capacity() > SPARE_BYTES_MAX { Vec::new() } else { self.payloads }
+        if self.payloads.capacity() > REUSED_BYTES_MAX { Vec::new() } else { self.payloads }
     }
 }
 
-impl Ahead {
+impl Prefetch {
+    /// Takes the rows.
     pub fn take(&self) -> Option<Rows> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    pub fn keep(&self, rows: Rows) {
+    /// Stores the rows.
+    pub fn store(&self, rows: Rows) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(rows);
     }
 }

@@ -1,12 +1,12 @@
-//! From a query to a plan: planning, with what the server has to be asked for it.
+//! Plans a query with the help of the server: catalog, estimates, order probes.
 
 use crate::catalog::table::Table;
 use crate::index::side_index::refresh;
-use crate::plan::index_choice_cache::Chosen;
-use crate::plan::planner::{self, Planned};
-use crate::plan::planner_query::Order;
+use crate::plan::index_choice_cache::ChoiceFeedback;
+use crate::plan::planner::{self, PlannedQuery};
+use crate::plan::planner_query::IndexOrder;
 use crate::plan::{MariaDbPlan, natural_order};
-use crate::read::prefetch::{self, May};
+use crate::read::prefetch::{self, OrderCheck};
 use crate::store::MariaDbStore;
 use mariadb_client::Result;
 use std::sync::Arc;
@@ -26,28 +26,29 @@ impl MariaDbStore {
         Ok(Arc::new(plan))
     }
 
-    /// The plan for a query on a collection's table, if there is one.
+    /// Plans a query on a collection's table, if it exists.
     pub async fn plan_on(
         &self,
         namespace: &Namespace,
         table: Option<Arc<Table>>,
         query: &Query<'_>,
     ) -> Result<MariaDbPlan> {
-        // Where a hope turns out to be in vain, the next plan has none.
+        // If the speculative plan hit its row limit, plan again without it.
         loop {
-            let Planned { mut plan, probe, .. } = self.planned(namespace, table.clone(), query, Order::ByIndex).await?;
-            let Some(probe) = probe else { return Ok(plan) };
+            let PlannedQuery { mut plan, order_probe, .. } =
+                self.planned(namespace, table.clone(), query, IndexOrder::Trusted).await?;
+            let Some(probe) = order_probe else { return Ok(plan) };
             let in_natural_order = natural_order::natural_order(table.as_deref(), query);
-            match self.may_be_in_order(&plan, &probe, query).await {
-                Ok(May::Yes) => {
-                    // The index goes by the bytes of strings.
+            match self.check_order(&plan, &probe, query).await {
+                Ok(OrderCheck::Holds) => {
+                    // The index orders strings by their bytes.
                     plan.natural_order = in_natural_order.filter(|sort| !sort.collation().is_simple());
                     return Ok(plan);
                 }
-                Ok(May::InVain) if plan.chosen.as_ref().is_some_and(Chosen::fail) => {}
-                // Reading tells what the matter is.
+                Ok(OrderCheck::GaveUp) if plan.feedback.as_ref().is_some_and(ChoiceFeedback::report_gave_up) => {}
+                // If this failed, reading will report the error.
                 _ => {
-                    let mut plan = self.planned(namespace, table, query, Order::ByNone).await?.plan;
+                    let mut plan = self.planned(namespace, table, query, IndexOrder::Untrusted).await?.plan;
                     plan.natural_order = in_natural_order;
                     return Ok(plan);
                 }
@@ -55,34 +56,35 @@ impl MariaDbStore {
         }
     }
 
-    async fn may_be_in_order(&self, plan: &MariaDbPlan, probe: &Arc<str>, query: &Query<'_>) -> Result<May> {
-        // Rows that are kept are in vain to read, and those to keep have to be read while changes are being watched for.
-        let keeps = self.results.is_some();
-        if keeps && !plan.hopes() {
+    async fn check_order(&self, plan: &MariaDbPlan, probe: &Arc<str>, query: &Query<'_>) -> Result<OrderCheck> {
+        // With the result-set cache on, do not prefetch: a hit needs no read, and a miss must be read
+        // inside the invalidation window.
+        let caches_results = self.results.is_some();
+        if caches_results && !plan.is_speculative() {
             let odd = self.shared_connection.lookup(probe, &[]).await?;
-            return Ok(if odd.is_none() { May::Yes } else { May::No });
+            return Ok(if odd.is_none() { OrderCheck::Holds } else { OrderCheck::Broken });
         }
-        let may = prefetch::ask(self, plan, probe, query.limit).await;
-        if keeps {
-            plan.ahead.take();
+        let order = prefetch::prefetch(self, plan, probe, query.limit).await;
+        if caches_results {
+            plan.prefetched.take();
         }
-        may
+        order
     }
 
-    /// The plan by the index that MariaDB says is best, where it has to be asked.
+    /// Plans the query, after requesting estimates from MariaDB if needed.
     async fn planned(
         &self,
         namespace: &Namespace,
         table: Option<Arc<Table>>,
         query: &Query<'_>,
-        order: Order,
-    ) -> Result<Planned> {
+        order: IndexOrder,
+    ) -> Result<PlannedQuery> {
         let planned = planner::plan(namespace, table.clone(), query, order)?;
-        let Some(known) = table.as_ref().filter(|_| !planned.questions.is_empty()) else { return Ok(planned) };
+        let Some(known) = table.as_ref().filter(|_| !planned.requests.is_empty()) else { return Ok(planned) };
         let mut lease = self.pool.lease_for(namespace).await?;
-        match known.choices.ask(&mut lease, &planned.questions).await {
+        match known.plan_cache.choices.request(&mut lease, &planned.requests).await {
             Ok(()) => Ok(planner::plan(namespace, table, query, order)?),
-            // Reading tells what the matter is.
+            // If this failed, reading will report the error.
             Err(_) => Ok(planned),
         }
     }

@@ -4,9 +4,10 @@ use crate::catalog::row_key::RowKey;
 use crate::index::key_column::KeyColumn;
 use mariadb_wire::Param;
 
-/// The condition for rows behind a position: behind it in the first column, or level with it there and behind it in the rest. Written so, the
-/// server makes ranges of the index of it, down to the row's key, and begins where the last page ended.
-pub(crate) fn behind(columns: &[KeyColumn], key: &str, forward: bool) -> String {
+/// Returns the condition for rows after a position: after it in the first column, or equal there and after
+/// it in the rest. From this form the server derives index ranges down to the row key, so that a page
+/// begins where the last one ended.
+pub(crate) fn after_position(columns: &[KeyColumn], key: &str, forward: bool) -> String {
     let compare = |descends: bool| if descends == forward { "<" } else { ">" };
     let mut condition = format!("{key} {} ?", if forward { ">" } else { "<" });
     for column in columns.iter().rev() {
@@ -16,7 +17,7 @@ pub(crate) fn behind(columns: &[KeyColumn], key: &str, forward: bool) -> String 
     condition
 }
 
-/// Where a scan of rows has come to: a row's key, and the index's keys of it.
+/// The last row of a scan: its row key, and its keys in the index.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RowPosition {
     pub row: Vec<u8>,
@@ -24,7 +25,7 @@ pub(crate) struct RowPosition {
 }
 
 impl RowPosition {
-    /// Appends it as bytes: each key behind its length, the row's key last.
+    /// Appends the position as bytes: each key with its length, then the row key.
     pub fn write(&self, out: &mut Vec<u8>) {
         for key in &self.keys {
             out.extend_from_slice(&(key.len() as u32).to_le_bytes());
@@ -33,7 +34,7 @@ impl RowPosition {
         out.extend_from_slice(&self.row);
     }
 
-    /// Reads what [`RowPosition::write`] has written, for an index of so many columns.
+    /// Decodes what [`RowPosition::write`] has encoded, for an index of this many columns.
     pub fn read(mut bytes: &[u8], columns: usize) -> Option<RowPosition> {
         let mut keys = Vec::with_capacity(columns);
         for _ in 0..columns {
@@ -46,7 +47,7 @@ impl RowPosition {
     }
 }
 
-/// A row key's bytes, as positions keep them, as a parameter.
+/// Returns the bytes of a row key as a parameter.
 pub(crate) fn key_param(row_key: RowKey, key: &[u8]) -> Param<'_> {
     match row_key {
         RowKey::Sequence => Param::Unsigned(key.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))),

@@ -1,4 +1,4 @@
-//! What the keys of other indexes say of the rows that one index finds, before their documents are fetched.
+//! Filters the rows that one index finds by the keys of sibling indexes, before documents are fetched.
 //!
 //! A row's keys lie in the row, while a document of some length lies beside it, and has to be sent and read. So rows whose keys tell that
 //! they do not match are left where they are ([`filter`]), and of a sort with a limit only the rows are fetched that come first by their
@@ -8,21 +8,26 @@ use crate::catalog::row_key::RowKey;
 use crate::catalog::table::Table;
 use crate::index::Index;
 use crate::index::key_column::KeyColumn;
-use crate::plan::index_bounds::Bounds;
-use crate::plan::key_condition::within;
-use crate::plan::planner_query::Wanted;
+use crate::plan::index_bounds::IndexBounds;
+use crate::plan::key_condition::in_ranges;
+use crate::plan::planner_query::PlannerQuery;
 use crate::plan::pushdown::Condition;
 
-/// Columns that are looked at in each row.
+/// The most columns checked in each row.
 const COLUMNS_MAX: usize = 4;
 
-/// What the server can tell by the keys of other indexes than `own`, where documents are long: true for every document that matches.
-pub(crate) fn filter(own: &Index, table: &Table, wanted: &Wanted<'_>) -> Option<Condition> {
-    table.has_long_documents().then(|| filter_of_any(Some(own), table, wanted)).flatten()
+/// Returns a condition on the keys of indexes other than `own`, which every matching document meets.
+/// `None` if documents are short.
+pub(crate) fn filter(own: &Index, table: &Table, wanted: &PlannerQuery<'_>) -> Option<Condition> {
+    table.has_long_documents().then(|| filter_regardless_of_length(Some(own), table, wanted)).flatten()
 }
 
-/// The same for documents of any length. `None` for `own`: the index on `_id`.
-pub(crate) fn filter_of_any(own: Option<&Index>, table: &Table, wanted: &Wanted<'_>) -> Option<Condition> {
+/// As [`filter`], for documents of any length. `None` for `own` is the index on `_id`.
+pub(crate) fn filter_regardless_of_length(
+    own: Option<&Index>,
+    table: &Table,
+    wanted: &PlannerQuery<'_>,
+) -> Option<Condition> {
     if own.is_some_and(|own| !own.has_column_keys()) || table.row_key != RowKey::Sequence {
         return None;
     }
@@ -32,14 +37,14 @@ pub(crate) fn filter_of_any(own: Option<&Index>, table: &Table, wanted: &Wanted<
     paths.retain(|path| !own.is_some_and(|own| own.fields().any(|field| field == *path)));
     let condition = |path: &&str| {
         let (index, column) = column_of(table, path)?;
-        let bounds = Bounds::of(path, &wanted.conditions, index.bytes())?;
-        Some(within(&column.name, &bounds.all()))
+        let bounds = IndexBounds::of(path, &wanted.conditions, index.bytes())?;
+        Some(in_ranges(&column.name, &bounds.all()))
     };
     let parts: Vec<Condition> = paths.iter().filter_map(condition).take(COLUMNS_MAX).collect();
     (!parts.is_empty()).then(|| Condition::joined(parts, " AND "))
 }
 
-/// A column with the key that every document has for a path.
+/// Returns a column with the keys of a path, from an index that has every document.
 pub(crate) fn column_of<'t>(table: &'t Table, path: &str) -> Option<(&'t Index, KeyColumn)> {
     let mut all =
         table.indexes.iter().filter(|index| index.has_column_keys() && !index.leaves_out() && !index.is_hidden());

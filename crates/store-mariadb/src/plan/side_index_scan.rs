@@ -3,7 +3,7 @@
 use crate::catalog::table::Table;
 use crate::index::Index;
 use crate::index::side_index::side_table::{ARRAYS, KEY, KEY_BYTES_MAX, SideTable, UNKNOWN, kept};
-use crate::plan::access::{Found, Keyed, Rings, Rows};
+use crate::plan::access::{DistanceSearch, RowKeyLookup, Rows, SideIndexScan};
 use crate::plan::parameters::padded;
 use crate::plan::pushdown::{Condition, Operand};
 use fulltext::TextSearch;
@@ -37,7 +37,7 @@ pub(crate) fn of_query(table: &Table, query: &Query<'_>, hinted: Option<&Index>)
 
 /// The rows with the words that a query searches for.
 pub(crate) fn of_search(table: &Table, query: &Query<'_>) -> Option<Rows> {
-    of_query(table, query, None).filter(|rows| rows.keyed().is_some_and(|keyed| keyed.search.is_some()))
+    of_query(table, query, None).filter(|rows| rows.side().is_some_and(|side| side.search.is_some()))
 }
 
 /// The rows by such an index for a branch of an `$or`.
@@ -125,19 +125,20 @@ fn rows(table: &Table, index: &Index, sought: Sought, hinted: bool) -> Rows {
     let shape = index.side_index().map(|form| form.shape.clone());
     let keys = index.side_table().cloned().unwrap_or_else(SideTable::new);
     let condition = places_of(&sought.intervals, if sought.with_arrays { keys.arrays } else { u64::MAX });
-    let rings = sought.near.zip(shape.clone()).map(|((near, front), shape)| Rings { near, shape, front });
+    let rings =
+        sought.near.zip(shape.clone()).map(|((near, front), shape)| DistanceSearch { near, shape, prefix: front });
     let pending = keys.pending(&table.schema);
     let only = shape.filter(|_| hinted);
-    let keyed = Keyed { pending, bounds: sought.bounds, search: sought.search, rings, only, keys };
-    let found = Found {
-        table: keyed.keys.keys(&table.schema),
+    let side = SideIndexScan { pending, bounds: sought.bounds, search: sought.search, rings, only, table: keys };
+    let found = RowKeyLookup {
+        table: side.table.keys(&table.schema),
         key: "seq",
-        group: None,
-        holds: None,
+        group_by: None,
+        row_condition: None,
         spec: Some(index.spec.clone()),
-        keyed: Some(Box::new(keyed)),
+        side: Some(Box::new(side)),
     };
-    Rows::found_in(found, condition)
+    Rows::looked_up(found, condition)
 }
 
 /// The condition for keys within these intervals, and for what stands in for keys of documents that have arrays in other parts.

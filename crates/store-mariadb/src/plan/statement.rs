@@ -1,13 +1,13 @@
 //! The statements that read a plan's rows.
 
 use crate::catalog::table::Table;
-use crate::plan::access::{Found, IndexScan, Merged, Rows};
+use crate::plan::access::{IndexScan, OrderedMerge, RowKeyLookup, Rows};
 use crate::plan::candidate::probe_value;
 use crate::plan::merged;
 use crate::plan::parameters::padded;
-use crate::plan::plan_texts::Written;
+use crate::plan::plan_texts::PlanTexts;
 use crate::plan::pushdown::Condition;
-use crate::plan::row_position::{RowPosition, behind, key_param};
+use crate::plan::row_position::{RowPosition, after_position, key_param};
 use mariadb_client::Connection;
 use mariadb_wire::Param;
 use std::sync::Arc;
@@ -32,11 +32,11 @@ impl Rows {
     /// As [`Rows::statement`]; each row ends with what the query `probe` says.
     fn statement_with(&self, table: &Table, after: bool, limit: u64, probe: Option<&str>) -> Arc<str> {
         let key = table.row_key.column();
-        if let Some(found) = &self.found {
+        if let Some(found) = &self.lookup {
             return self.found_elsewhere(table, found, after);
         }
         // Whoever asks something besides does so of the first page.
-        let hope = self.index.as_ref().and_then(|index| index.hope).filter(|_| probe.is_some());
+        let hope = self.index.as_ref().and_then(|index| index.speculative_rows).filter(|_| probe.is_some());
         let hope = hope.map(|rows| format!(" ROWS EXAMINED {rows}")).unwrap_or_default();
         let probe = probe.map(|probe| format!(", {}", probe_value(probe))).unwrap_or_default();
         if let Some(merged) = self.merged() {
@@ -71,7 +71,7 @@ impl Rows {
         }
         if after {
             let columns = self.index.as_ref().map_or(&[][..], |index| &index.columns);
-            conditions.push(behind(columns, &key, self.forward));
+            conditions.push(after_position(columns, &key, self.forward));
         }
         let filter = if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
         let direction = if self.forward { "" } else { " DESC" };
@@ -79,25 +79,25 @@ impl Rows {
         format!("SELECT {key}, {doc}{columns}{probe} FROM {ordered} LIMIT ?{hope}").into()
     }
 
-    fn found_elsewhere(&self, table: &Table, found: &Found, after: bool) -> Arc<str> {
+    fn found_elsewhere(&self, table: &Table, found: &RowKeyLookup, after: bool) -> Arc<str> {
         let (key, found_key) = (table.row_key.column(), found.key);
         let condition = self.condition.as_ref().map_or("TRUE", |condition| &condition.sql);
         let from = format!("FROM {} WHERE {condition}", found.table);
-        let keys = match &found.group {
+        let keys = match &found.group_by {
             Some(column) => {
                 let after = if after { " HAVING found_key > ?" } else { "" };
                 format!("SELECT MIN({found_key}) AS found_key {from} GROUP BY {column}{after}")
             }
             None => {
-                let pending = found.keyed.as_ref().map(|keyed| {
+                let pending = found.side.as_ref().map(|side| {
                     let after = if after { format!(" WHERE {key} > ?") } else { String::new() };
-                    format!(" UNION SELECT {key} FROM {}{after}", keyed.pending)
+                    format!(" UNION SELECT {key} FROM {}{after}", side.pending)
                 });
                 let after = if after { format!(" AND {found_key} > ?") } else { String::new() };
                 format!("SELECT DISTINCT {found_key} AS found_key {from}{after}{}", pending.unwrap_or_default())
             }
         };
-        let holds = found.holds.as_ref().map(|holds| format!(" AND ({holds})")).unwrap_or_default();
+        let holds = found.row_condition.as_ref().map(|holds| format!(" AND ({holds})")).unwrap_or_default();
         format!(
             "SELECT found_key, doc FROM ({keys} ORDER BY found_key LIMIT ?) AS found \
              LEFT JOIN {} AS documents ON documents.{key} = found.found_key{holds} ORDER BY found_key",
@@ -108,8 +108,9 @@ impl Rows {
 
     /// Whether a page of so many rows is of documents joined to keys.
     pub fn joins(&self, table: &Table, limit: u64) -> bool {
-        let of_index =
-            |index: &IndexScan| index.merged.is_some() || index.filter.is_some() || self.joins_to_index(table, limit);
+        let of_index = |index: &IndexScan| {
+            index.merged.is_some() || index.sibling_filter.is_some() || self.joins_to_index(table, limit)
+        };
         self.covered.is_none() && self.index.as_deref().is_some_and(of_index)
     }
 
@@ -120,11 +121,13 @@ impl Rows {
         let drops = |index: &IndexScan| index.columns.len() > 1 && self.condition.is_some();
         self.index.as_ref().filter(|_| self.covered.is_none()).is_some_and(|index| match &index.merged {
             Some(merged) => merged.sorted.is_none(),
-            None => !self.forward && drops(index) && index.filter.is_none() && index.covers && is_large(),
+            None => {
+                !self.forward && drops(index) && index.sibling_filter.is_none() && index.covers_condition && is_large()
+            }
         })
     }
 
-    fn merged(&self) -> Option<&Merged> {
+    fn merged(&self) -> Option<&OrderedMerge> {
         self.index.as_ref()?.merged.as_ref()
     }
 
@@ -133,7 +136,7 @@ impl Rows {
         &self,
         connection: &mut Connection,
         table: &Table,
-        written: Option<&Written>,
+        written: Option<&PlanTexts>,
         after: Option<&RowPosition>,
         limit: u64,
     ) {
@@ -150,13 +153,13 @@ impl Rows {
         &self,
         connection: &mut Connection,
         table: &Table,
-        written: Option<&Written>,
+        written: Option<&PlanTexts>,
         probe: &str,
         limit: u64,
     ) {
         let make = || self.statement_with(table, false, limit, Some(probe));
         let statement = match written {
-            Some(written) => written.asking[usize::from(self.joins(table, limit))].get_or_init(make).clone(),
+            Some(written) => written.context[usize::from(self.joins(table, limit))].get_or_init(make).clone(),
             None => make(),
         };
         self.queue_as(connection, table, &statement, None, limit);
@@ -172,7 +175,7 @@ impl Rows {
     ) {
         let params = self.params(table, after, limit);
         // Run a second time, MariaDB 10.11 no longer skips from one value to the next (documents for the 13 values of a million: 3 s).
-        match self.gives_different() || self.joins_to_index(table, limit) {
+        match self.is_distinct() || self.joins_to_index(table, limit) {
             true => connection.queue_execute_reprepared(statement, &params),
             false => connection.queue_execute(statement, &params),
         }
@@ -193,7 +196,7 @@ impl Rows {
         params.extend(self.conditions().flat_map(Condition::params));
         if let Some(after) = after {
             params.extend(after.keys.iter().flat_map(|key| [Param::Bytes(key), Param::Bytes(key)]));
-            let times = if self.keyed().is_some() { 2 } else { 1 };
+            let times = if self.side().is_some() { 2 } else { 1 };
             params.extend(std::iter::repeat_n(key_param(table.row_key, &after.row), times));
         }
         params.push(Param::Unsigned(limit));

@@ -4,16 +4,16 @@ use crate::catalog::table::Table;
 use crate::index::Index;
 use query::predicate::Node;
 
-/// Branches of an `$or` that are looked up one by one.
+/// The most branches of an `$or` that are looked up one by one.
 pub(crate) const BRANCHES_MAX: usize = 64;
 
-/// The indexes that documents may be found by; `None` is that on `_id`.
-pub(crate) fn shown(table: &Table) -> impl Iterator<Item = Option<&Index>> {
+/// Returns the indexes on columns that may serve a query; `None` is the index on `_id`.
+pub(crate) fn usable_indexes(table: &Table) -> impl Iterator<Item = Option<&Index>> {
     let secondary = table.indexes.iter().filter(|index| !index.is_hidden() && index.has_column_keys()).map(Some);
     table.has_id_key.then_some(None).into_iter().chain(secondary)
 }
 
-/// The branches of the `$or` that all documents must match, if there are not too many.
+/// Returns the branches of the top-level `$or`, unless there are too many.
 pub(crate) fn branches_of(root: &Node) -> Option<&[Node]> {
     let branches = match root {
         Node::Or(branches) => branches,

@@ -1,4 +1,4 @@
-//! Counting without reading: rows of the table, of ids, of an index's keys.
+//! Counts documents without reading them: rows of the table, ids, keys of an index.
 
 use crate::catalog::table::Table;
 use crate::encoding;
@@ -6,7 +6,7 @@ use crate::plan::MariaDbPlan;
 use crate::plan::access::{Access, Counting, IndexScan, Rows};
 use crate::plan::parameters::padded;
 use crate::plan::pushdown::Condition;
-use crate::read::handler_counters::Watch;
+use crate::read::handler_counters::HandlerCounters;
 use crate::store::MariaDbStore;
 use document::Doc;
 use mariadb_client::{Connection, Event, Result};
@@ -18,7 +18,7 @@ use store::Examined;
 /// A statement with its parameters.
 pub(crate) type Statement<'p> = (Arc<str>, Vec<Param<'p>>);
 
-/// How many documents a plan gives, where the server can tell, `enough` at the most.
+/// Returns how many documents a plan has, `enough` at most; `None` if the server cannot count them.
 pub(crate) async fn count(store: &MariaDbStore, plan: &MariaDbPlan, enough: Option<u64>) -> Result<Option<u64>> {
     let facts = store::Plan::facts(plan);
     if plan.table.is_none() || facts.view {
@@ -33,14 +33,14 @@ pub(crate) async fn count(store: &MariaDbStore, plan: &MariaDbPlan, enough: Opti
     let mut lease = store.pool.lease_for(&plan.namespace).await?;
     let counted = match rows.index.as_ref().and_then(|index| index.counting.as_deref()) {
         Some(counting) => {
-            let watch = match plan.counts_closely.load(Ordering::Relaxed) {
-                true => Some(Watch::begin(&mut lease).await?),
+            let counters = match plan.exact_counts.load(Ordering::Relaxed) {
+                true => Some(HandlerCounters::begin(&mut lease).await?),
                 false => None,
             };
             let counted = by_index(&mut lease, counting, &statements).await;
             let keys = Examined { keys: *counted.as_ref().unwrap_or(&0), seeks: 1, ..Examined::default() };
-            rows.tally.add(match watch {
-                Some(watch) if counted.is_ok() => watch.end(&mut lease).await?.of_keys(),
+            rows.tally.add(match counters {
+                Some(counters) if counted.is_ok() => counters.end(&mut lease).await?.of_keys(),
                 _ => keys,
             });
             counted
@@ -57,8 +57,8 @@ pub(crate) async fn count(store: &MariaDbStore, plan: &MariaDbPlan, enough: Opti
     }
 }
 
-/// The statements that count what a plan finds: one, or by an index one of the keys that all match, and one for the documents whose key does
-/// not tell. `None` where all have to be read.
+/// Returns the statements that count a plan's documents: one; or for an index, one that counts keys that
+/// certainly match, and one that reads the documents to re-check. `None` if all must be read.
 pub(crate) fn statements(plan: &MariaDbPlan, enough: Option<u64>) -> Option<Vec<Statement<'_>>> {
     let (Some(table), Access::Rows(rows)) = (&plan.table, &plan.access) else { return None };
     match rows.index.as_ref().and_then(|index| Some((index, index.counting.as_deref()?))) {
@@ -88,8 +88,8 @@ fn of_keys<'p>(table: &Table, index: &IndexScan, counting: &'p Counting, enough:
         None => format!("SELECT COUNT(*) FROM {from} {matching}"),
     };
     let params = counting.matching.iter().flat_map(Condition::params).chain(enough.map(Param::Unsigned));
-    let documents = format!("SELECT doc FROM {from} {}", filter(&counting.odd));
-    [(keys.into(), params.collect()), (documents.into(), counting.odd.params().collect())]
+    let documents = format!("SELECT doc FROM {from} {}", filter(&counting.unordered));
+    [(keys.into(), params.collect()), (documents.into(), counting.unordered.params().collect())]
 }
 
 async fn by_index(connection: &mut Connection, counting: &Counting, statements: &[Statement<'_>]) -> Result<u64> {

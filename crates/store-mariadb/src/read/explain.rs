@@ -1,11 +1,13 @@
-//! A plan in MongoDB's words, the stages of `explain`; and in MariaDB's, its statements with what MariaDB makes of them.
+//! Explains a plan: MongoDB's stages, and MariaDB's own plans of its statements.
 
 mod bounds;
 
 use crate::catalog::table::Table;
 use crate::encoding;
 use crate::plan::MariaDbPlan;
-use crate::plan::access::{Access, Branch, Found, IndexScan, Keyed, Merged, Rings, Rows};
+use crate::plan::access::{
+    Access, DistanceSearch, IndexScan, MergeBranch, OrderedMerge, RowKeyLookup, Rows, SideIndexScan,
+};
 use crate::read::count::{self, Statement};
 use crate::store::MariaDbStore;
 use document::{Doc, DocBuf, DocWriter, Value};
@@ -17,14 +19,14 @@ use std::sync::Arc;
 use store::explain::append_multikey_paths;
 use store::{Examined, ExplainContext, FieldKind, IndexSpec, Plan, PlanSummary};
 
-/// The rows of a page as MariaDB is asked to explain it: a usual first batch.
+/// The page size for which MariaDB explains statements: a usual first batch.
 const PAGE_ROWS: u64 = 101;
 
 pub(crate) fn stages(plan: &MariaDbPlan, about: &ExplainContext<'_>) -> DocBuf {
     let stages = Stages { plan, about };
     DocBuf::build(|writer| match &plan.access {
         Access::Rows(rows) if plan.table.is_some() => stages.write_rows(rows, about.predicate.map(|it| it.0), writer),
-        // A document's arrays lie in a table of their own; as MongoDB sees it, that is the same index.
+        // The element table belongs to the same index, as MongoDB sees it.
         Access::Union(branches) if plan.table.is_some() && branches.iter().all(|(filter, _)| filter.is_none()) => {
             let predicate = about.predicate.map(|it| it.0);
             branches.first().iter().for_each(|(_, rows)| stages.write_rows(rows, predicate, writer));
@@ -34,7 +36,7 @@ pub(crate) fn stages(plan: &MariaDbPlan, about: &ExplainContext<'_>) -> DocBuf {
             about.write_execution_stats(|ran| ran.found, writer);
             let mut input = writer.document("inputStage");
             input.append("stage", "FETCH");
-            if !stages.is_said_by_branches(branches) {
+            if !stages.is_covered_by_branches(branches) {
                 about.write_filter(|_, _| false, &mut input);
             }
             stages.write_fetched(&mut input);
@@ -55,7 +57,7 @@ pub(crate) fn stages(plan: &MariaDbPlan, about: &ExplainContext<'_>) -> DocBuf {
     })
 }
 
-/// The plan in a line. What [`stages`] would say, without building it: each operation is counted by it.
+/// Returns the plan in one line, as [`stages`] would describe it, for the statistics of operations.
 pub(crate) fn summary(plan: &MariaDbPlan) -> PlanSummary {
     match &plan.access {
         _ if plan.table.is_none() => PlanSummary::Name("EOF"),
@@ -74,7 +76,7 @@ pub(crate) fn summary(plan: &MariaDbPlan) -> PlanSummary {
 fn summary_of(rows: &Rows) -> PlanSummary {
     match rows {
         Rows { ids: Some(_), index: None, .. } => PlanSummary::Name("IDHACK"),
-        Rows { index: None, found: None, .. } => PlanSummary::Name("COLLSCAN"),
+        Rows { index: None, lookup: None, .. } => PlanSummary::Name("COLLSCAN"),
         rows => summary_of_index(rows),
     }
 }
@@ -83,13 +85,13 @@ fn summary_of_index(rows: &Rows) -> PlanSummary {
     let of = |stage: &str, spec: &IndexSpec| PlanSummary::of_index(stage, spec.key.as_doc());
     let stage = match rows.rings() {
         Some(rings) => stage_of_rings(rings),
-        None if rows.gives_different() => "DISTINCT_SCAN",
+        None if rows.is_distinct() => "DISTINCT_SCAN",
         None => "IXSCAN",
     };
-    match (rows.index.as_deref(), rows.found.as_ref().and_then(|found| found.spec.as_ref())) {
+    match (rows.index.as_deref(), rows.lookup.as_ref().and_then(|lookup| lookup.spec.as_ref())) {
         (Some(IndexScan { merged: Some(merged), .. }), _) => {
-            // The elements of an array are told with the index itself.
-            let told = merged.branches.iter().filter(|branch| !branch.repeats);
+            // The element table is shown with the index itself.
+            let told = merged.branches.iter().filter(|branch| !branch.has_duplicates);
             PlanSummary::joined(told.map(|branch| of("IXSCAN", &branch.spec)))
         }
         (Some(index), _) => of(stage, &index.spec),
@@ -98,7 +100,7 @@ fn summary_of_index(rows: &Rows) -> PlanSummary {
     }
 }
 
-fn stage_of_rings(rings: &Rings) -> &'static str {
+fn stage_of_rings(rings: &DistanceSearch) -> &'static str {
     if rings.shape.kind.name() == "2d" { "GEO_NEAR_2D" } else { "GEO_NEAR_2DSPHERE" }
 }
 
@@ -115,14 +117,14 @@ impl Stages<'_> {
             return;
         }
         if let Some(index) = rows.index.as_ref().filter(|index| about.counted && index.counting.is_some()) {
-            if !bounds::is_one_range(&index.spec, index.arrays, predicate) {
+            if !bounds::is_one_range(&index.spec, index.array_fields, predicate) {
                 return self.write_scan(rows, predicate, looked, writer);
             }
             writer.append("stage", "COUNT_SCAN");
             about.write_execution_stats(|ran| ran.found, writer);
             about.write_count("keysExamined", looked.keys, writer);
             self.write_key(index, writer);
-            bounds::write_edges(&index.spec, index.arrays, predicate, &mut writer.document("indexBounds"));
+            bounds::write_edges(&index.spec, index.array_fields, predicate, &mut writer.document("indexBounds"));
             return;
         }
         let one_id = predicate.is_none_or(|predicate| {
@@ -133,19 +135,19 @@ impl Stages<'_> {
             about.write_execution_stats(|ran| ran.found, writer);
             about.write_count("keysExamined", looked.keys, writer);
             about.write_count("docsExamined", looked.documents, writer);
-        } else if let Some(search) = rows.keyed().and_then(|keyed| keyed.search.as_deref()) {
+        } else if let Some(search) = rows.side().and_then(|side| side.search.as_deref()) {
             self.write_text_match(rows, search, looked, writer);
         } else if let (Some(rings), Some(spec)) =
-            (rows.rings(), rows.found.as_ref().and_then(|found| found.spec.as_ref()))
+            (rows.rings(), rows.lookup.as_ref().and_then(|lookup| lookup.spec.as_ref()))
         {
             self.write_rings(rows, rings, spec, writer);
         } else if rows.covered.is_some() && looked.documents == 0 {
             self.write_scan(rows, predicate, looked, writer);
-        } else if rows.ids.is_some() || rows.index.is_some() || rows.found.is_some() {
+        } else if rows.ids.is_some() || rows.index.is_some() || rows.lookup.is_some() {
             writer.append("stage", "FETCH");
-            about.write_filter(|path, test| is_said_by(rows, predicate, path, test), writer);
+            about.write_filter(|path, test| is_represented_by(rows, predicate, path, test), writer);
             self.write_fetched(writer);
-            // The values of arrays are read beside the index itself; they are told as one.
+            // The element table and the index are shown as one.
             self.write_index(rows, predicate, looked, &mut writer.document("inputStage"));
         } else {
             writer.append("stage", "COLLSCAN");
@@ -166,13 +168,13 @@ impl Stages<'_> {
     }
 
     fn write_text_match(&self, rows: &Rows, search: &TextSearch, looked: Examined, writer: &mut DocWriter<'_>) {
-        let spec = rows.found.as_ref().and_then(|found| found.spec.as_deref());
+        let spec = rows.lookup.as_ref().and_then(|lookup| lookup.spec.as_deref());
         let term = |looked: Examined, writer: &mut DocWriter<'_>| self.write_index(rows, None, looked, writer);
         self.about.write_text_match(spec, search, looked, term, writer);
     }
 
-    /// Documents by their distance, as they are found in one ring after the other.
-    fn write_rings(&self, rows: &Rows, rings: &Rings, spec: &IndexSpec, writer: &mut DocWriter<'_>) {
+    /// Writes a search by distance, ring by ring.
+    fn write_rings(&self, rows: &Rows, rings: &DistanceSearch, spec: &IndexSpec, writer: &mut DocWriter<'_>) {
         writer.append("stage", stage_of_rings(rings));
         self.about.write_execution_stats(|ran| ran.found, writer);
         writer.append("keyPattern", spec.key.as_doc());
@@ -185,7 +187,7 @@ impl Stages<'_> {
         self.write_index(rows, None, self.plan.examined(), &mut fetch.document("inputStage"));
     }
 
-    fn write_merged(&self, branches: &[Branch], writer: &mut DocWriter<'_>) {
+    fn write_merged(&self, branches: &[MergeBranch], writer: &mut DocWriter<'_>) {
         let looked = self.plan.examined();
         writer.append("stage", "SORT_MERGE");
         self.about.write_execution_stats(|_| looked.entries, writer);
@@ -205,8 +207,8 @@ impl Stages<'_> {
     fn write_index(&self, rows: &Rows, predicate: Option<&Predicate>, looked: Examined, writer: &mut DocWriter<'_>) {
         match rows.index.as_ref().and_then(|index| index.merged.as_ref()) {
             None => self.write_scan(rows, predicate, looked, writer),
-            Some(Merged { branches, sorted: None }) => self.write_merged(branches, writer),
-            Some(Merged { sorted: Some(pattern), .. }) => {
+            Some(OrderedMerge { branches, sorted: None }) => self.write_merged(branches, writer),
+            Some(OrderedMerge { sorted: Some(pattern), .. }) => {
                 writer.append("stage", "SORT");
                 self.about.write_execution_stats(|_| looked.entries, writer);
                 writer.append("sortPattern", pattern.as_doc());
@@ -216,27 +218,27 @@ impl Stages<'_> {
     }
 
     fn write_scan(&self, rows: &Rows, predicate: Option<&Predicate>, looked: Examined, writer: &mut DocWriter<'_>) {
-        let different = rows.gives_different();
+        let different = rows.is_distinct();
         writer.append("stage", if different { "DISTINCT_SCAN" } else { "IXSCAN" });
         let covered = rows.covered.is_some() && looked.documents == 0;
         if covered {
-            self.about.write_filter(|path, test| is_said_by(rows, predicate, path, test), writer);
+            self.about.write_filter(|path, test| is_represented_by(rows, predicate, path, test), writer);
         }
         self.about.write_execution_stats(|ran| if covered { ran.found } else { looked.entries }, writer);
         let id;
         let (spec, arrays) = match &rows.index {
-            Some(index) => (&*index.spec, index.arrays),
+            Some(index) => (&*index.spec, index.array_fields),
             None => {
                 id = rows
-                    .found
+                    .lookup
                     .as_ref()
-                    .and_then(|found| found.spec.clone())
+                    .and_then(|lookup| lookup.spec.clone())
                     .unwrap_or_else(|| crate::index::id_index().into());
-                (&*id, if rows.found.is_some() && !different { u64::MAX } else { 0 })
+                (&*id, if rows.lookup.is_some() && !different { u64::MAX } else { 0 })
             }
         };
-        if let Some(keyed) = rows.keyed() {
-            self.write_keyed(spec, keyed, writer);
+        if let Some(side) = rows.side() {
+            self.write_keyed(spec, side, writer);
         } else {
             self.write_spec(spec, arrays != 0, Some(arrays), writer);
             writer.append("direction", direction(rows.forward));
@@ -250,38 +252,38 @@ impl Stages<'_> {
         self.about.write_count("seeks", looked.seeks, writer);
     }
 
-    /// An index whose keys gateways compute.
-    fn write_keyed(&self, spec: &IndexSpec, keyed: &Keyed, writer: &mut DocWriter<'_>) {
-        match keyed.bounds.as_slice() {
-            // A wildcard is shown as an index on the path that is looked at.
+    /// Writes the scan of a side table.
+    fn write_keyed(&self, spec: &IndexSpec, side: &SideIndexScan, writer: &mut DocWriter<'_>) {
+        match side.bounds.as_slice() {
+            // A wildcard index is shown as an index on the queried path.
             [(path, _), (field, _)] if path == "$_path" => {
                 let pattern = DocBuf::build(|writer| {
                     writer.append(path, 1);
                     writer.append(field, 1);
                 });
-                self.write_facts(spec, pattern.as_doc(), keyed.keys.arrays != 0, None, writer);
+                self.write_facts(spec, pattern.as_doc(), side.table.arrays != 0, None, writer);
             }
             // A document has a key for each of its words.
-            _ => self.write_spec(spec, keyed.keys.arrays != 0 || keyed.search.is_some(), None, writer),
+            _ => self.write_spec(spec, side.table.arrays != 0 || side.search.is_some(), None, writer),
         }
-        writer.append("direction", direction(keyed.search.is_none()));
+        writer.append("direction", direction(side.search.is_none()));
         let mut bounds = writer.document("indexBounds");
         let kinds = spec.key.as_doc().values().chain(std::iter::repeat(Value::Int32(1)));
-        for ((path, ranges), kind) in keyed.bounds.iter().zip(kinds) {
+        for ((path, ranges), kind) in side.bounds.iter().zip(kinds) {
             let ascends = FieldKind::of(path, kind) != FieldKind::Descending;
             bounds::write_ranges(ranges, ascends, &mut bounds.array(path));
         }
     }
 
     fn write_key(&self, index: &IndexScan, writer: &mut DocWriter<'_>) {
-        self.write_spec(&index.spec, index.arrays != 0, Some(index.arrays), writer);
+        self.write_spec(&index.spec, index.array_fields != 0, Some(index.array_fields), writer);
     }
 
     fn write_spec(&self, spec: &IndexSpec, multikey: bool, arrays: Option<u64>, writer: &mut DocWriter<'_>) {
         self.write_facts(spec, spec.key.as_doc(), multikey, arrays, writer);
     }
 
-    /// `arrays`: which fields have arrays, as bits, where that is known.
+    /// Writes the facts about an index. `arrays`: which fields have arrays, as bits, if known.
     fn write_facts(
         &self,
         spec: &IndexSpec,
@@ -303,13 +305,13 @@ impl Stages<'_> {
         writer.append("indexVersion", options.get("v").unwrap_or(Value::Int32(2)));
     }
 
-    /// Whether an `$or` is all there is to the filter, and each branch is all that its index says.
-    fn is_said_by_branches(&self, branches: &[(Option<Predicate>, Rows)]) -> bool {
+    /// Returns whether the filter is an `$or`, and the index of each branch represents it exactly.
+    fn is_covered_by_branches(&self, branches: &[(Option<Predicate>, Rows)]) -> bool {
         let is_or = self.about.predicate.is_some_and(|(predicate, _)| matches!(predicate.root(), Node::Or(_)));
         let is_said = |(filter, rows): &(Option<Predicate>, Rows)| {
             let Some(filter) = filter else { return true };
             filter
-                .describe_rest(Doc::EMPTY, |path, test| is_said_by(rows, Some(filter), path, test))
+                .describe_rest(Doc::EMPTY, |path, test| is_represented_by(rows, Some(filter), path, test))
                 .as_doc()
                 .is_empty()
         };
@@ -317,7 +319,8 @@ impl Stages<'_> {
     }
 }
 
-/// Whether the fields of an ordered index that have arrays are all of the top level: else it is not known at which part of a path they are.
+/// Returns whether all fields of an ordered index with arrays are top-level: otherwise the part of the path
+/// with the array is unknown.
 fn are_at_ends(arrays: u64, key: Doc<'_>) -> bool {
     let fits = |(field, (path, kind)): (usize, (&str, Value<'_>))| {
         kind.kind().is_number() && (arrays & 1 << field == 0 || !path.contains('.'))
@@ -325,13 +328,13 @@ fn are_at_ends(arrays: u64, key: Doc<'_>) -> bool {
     key.iter().enumerate().all(fits)
 }
 
-/// Whether the keys that are read say all about a condition, but for those of no certain place.
-fn is_said_by(rows: &Rows, predicate: Option<&Predicate>, path: &str, test: &Test) -> bool {
-    let (spec, arrays) = match (rows.index.as_deref(), rows.found.as_deref()) {
-        // Rows that are pending are read besides.
-        (None, Some(Found { keyed: Some(_), .. })) => return false,
-        (Some(index), _) => (&index.spec, index.arrays),
-        (None, Some(Found { spec: Some(spec), .. })) => (spec, 0),
+/// Returns whether the keys that are read represent a condition exactly, except unordered keys.
+fn is_represented_by(rows: &Rows, predicate: Option<&Predicate>, path: &str, test: &Test) -> bool {
+    let (spec, arrays) = match (rows.index.as_deref(), rows.lookup.as_deref()) {
+        // Pending rows are read as well.
+        (None, Some(RowKeyLookup { side: Some(_), .. })) => return false,
+        (Some(index), _) => (&index.spec, index.array_fields),
+        (None, Some(RowKeyLookup { spec: Some(spec), .. })) => (spec, 0),
         _ => return rows.ids.is_some() && path == "_id" && matches!(test, Test::Equal(_) | Test::In(_)),
     };
     bounds::is_said(spec, arrays, predicate, path, test)
@@ -341,29 +344,30 @@ fn direction(forward: bool) -> &'static str {
     if forward { "forward" } else { "backward" }
 }
 
-/// The statements of a plan and what MariaDB says to each, those that count if it is `counted`; `None` where there is nothing to ask for.
-pub(crate) async fn ask(store: &MariaDbStore, plan: &MariaDbPlan, counted: bool) -> Result<Option<DocBuf>> {
+/// Returns a plan's statements with MariaDB's EXPLAIN of each; those that count if `counted`. `None` if the plan
+/// has no statements.
+pub(crate) async fn statements(store: &MariaDbStore, plan: &MariaDbPlan, counted: bool) -> Result<Option<DocBuf>> {
     let Some(table) = plan.table.as_ref().filter(|_| plan.all_rows().next().is_some()) else { return Ok(None) };
     let counting = if counted { count::statements(plan, None) } else { None };
     let mut lease = store.pool.lease_for(&plan.namespace).await?;
-    let mut said = Vec::new();
+    let mut explained_statements = Vec::new();
     for (sql, params) in counting.unwrap_or_else(|| plan.all_rows().map(|rows| reading(plan, table, rows)).collect()) {
         lease.queue_execute(&Arc::from(format!("EXPLAIN FORMAT=JSON {sql}")), &params);
         let mut explained = Vec::new();
         while let Event::Row(range) = lease.next().await? {
             if let Some(json) = lease.row(range)?.next_bytes()? {
                 explained.clear();
-                // What cannot be read is left out; the statement is there all the same.
-                if encoding::decode(mended(json).as_bytes(), &mut explained).is_err() {
+                // An EXPLAIN that cannot be parsed is omitted; the statement is shown nevertheless.
+                if encoding::decode(repaired(json).as_bytes(), &mut explained).is_err() {
                     explained.clear();
                 }
             }
         }
-        said.push((sql, explained));
+        explained_statements.push((sql, explained));
     }
     Ok(Some(DocBuf::build(|writer| {
         let mut statements = writer.array("statements");
-        for (sql, explained) in &said {
+        for (sql, explained) in &explained_statements {
             let mut statement = statements.document();
             statement.append("sql", &**sql);
             if let Some(explained) = Doc::from_bytes(explained) {
@@ -384,8 +388,8 @@ fn reading<'p>(plan: &MariaDbPlan, table: &Table, rows: &'p Rows) -> Statement<'
     }
 }
 
-/// MariaDB's text as JSON: it prints keys, which are bytes, as they are.
-fn mended(json: &[u8]) -> String {
+/// Repairs MariaDB's JSON: it prints keys, which are bytes, without escaping.
+fn repaired(json: &[u8]) -> String {
     let text = String::from_utf8_lossy(json);
     let mut mended = String::with_capacity(text.len());
     let mut within = false;
@@ -421,7 +425,7 @@ mod tests {
             (&b"{\"a\": \"x\0y\xff\"}"[..], "{\"a\": \"x\u{FFFD}y\u{FFFD}\"}"),
             (b"{\"a\": \"\\u00 \\q \\\"\"}\n", "{\"a\": \"\\\\u00 \\\\q \\\"\"}\n"),
         ] {
-            assert_eq!(super::mended(json), mended);
+            assert_eq!(super::repaired(json), mended);
             let mut bson = Vec::new();
             assert!(crate::encoding::decode(mended.as_bytes(), &mut bson).is_ok());
         }

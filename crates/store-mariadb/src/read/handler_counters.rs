@@ -1,4 +1,4 @@
-//! What MariaDB says that statements have read: the counters of the session's handler calls, before and after them.
+//! Counts what statements have read, by MariaDB's handler counters of the session before and after them.
 
 use crate::plan::access::Rows;
 use mariadb_client::{Connection, Event, Result};
@@ -9,101 +9,104 @@ use store::Examined;
 const COUNTERS: &str =
     "SHOW SESSION STATUS WHERE Variable_name LIKE 'Handler_read%' OR Variable_name LIKE 'Handler_icp%'";
 
-/// The counters that tell how much was read.
+/// Numbers of handler calls.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Handlers {
-    /// Searches.
+pub(crate) struct HandlerCalls {
+    /// Index searches.
     key: u64,
-    /// Steps along an index, or along the table in the order of its key.
+    /// Steps along an index, or along the table in primary key order.
     step: u64,
-    /// Steps through a table in no order.
+    /// Steps through a table in physical order.
     random: u64,
-    /// Keys that were judged without a look at their rows.
-    judged: u64,
+    /// Keys checked by index condition pushdown.
+    index_conditions: u64,
 }
 
-impl Sub for Handlers {
-    type Output = Handlers;
+impl Sub for HandlerCalls {
+    type Output = HandlerCalls;
 
-    fn sub(self, other: Handlers) -> Handlers {
-        Handlers {
+    fn sub(self, other: HandlerCalls) -> HandlerCalls {
+        HandlerCalls {
             key: self.key.saturating_sub(other.key),
             step: self.step.saturating_sub(other.step),
             random: self.random.saturating_sub(other.random),
-            judged: self.judged.saturating_sub(other.judged),
+            index_conditions: self.index_conditions.saturating_sub(other.index_conditions),
         }
     }
 }
 
-/// Counting, since some moment.
-pub(crate) struct Watch {
-    before: Handlers,
-    /// What asking for the counters adds to them.
-    cost: Handlers,
+/// Handler counters of a session since a moment.
+pub(crate) struct HandlerCounters {
+    before: HandlerCalls,
+    /// What context for the counters adds to them.
+    cost: HandlerCalls,
 }
 
-impl Watch {
-    pub async fn begin(connection: &mut Connection) -> Result<Watch> {
+impl HandlerCounters {
+    /// Starts counting.
+    pub async fn begin(connection: &mut Connection) -> Result<HandlerCounters> {
         let first = read(connection).await?;
         let before = read(connection).await?;
-        Ok(Watch { before, cost: before - first })
+        Ok(HandlerCounters { before, cost: before - first })
     }
 
-    /// What has been read since then.
-    pub async fn end(self, connection: &mut Connection) -> Result<Handlers> {
+    /// Returns the calls since then.
+    pub async fn end(self, connection: &mut Connection) -> Result<HandlerCalls> {
         Ok(read(connection).await? - self.before - self.cost)
     }
 }
 
-impl Handlers {
-    /// The counters where nothing but keys was read.
+impl HandlerCalls {
+    /// Returns what was examined if only keys were read.
     pub fn of_keys(self) -> Examined {
-        Examined { keys: self.judged.max(self.key + self.step), seeks: self.key, ..Examined::default() }
+        Examined { keys: self.index_conditions.max(self.key + self.step), seeks: self.key, ..Examined::default() }
     }
 
-    /// The counters where keys were read, and of so many of the rows that came the documents, each by a search of its own.
+    /// Returns what was examined if keys were read, and for `fetched` of the received rows the documents, each
+    /// by a search.
     pub fn of_covered(self, received: u64, fetched: u64) -> Examined {
         let (key, step) = (self.key.saturating_sub(fetched), self.step);
-        let keys = self.judged.max(key + step).max(received);
+        let keys = self.index_conditions.max(key + step).max(received);
         Examined { keys, entries: received, documents: fetched, seeks: key }
     }
 
-    /// The counters in MongoDB's terms, for so many rows, of which so many were joined to keys. A search finds a key, and so does a step, but for the last one of a range.
+    /// Returns what was examined for `received` rows, of which `joined` were joined to keys. A search finds a
+    /// key, and so does a step, except the last one of a range.
     pub fn examined(self, rows: &Rows, received: u64, joined: u64) -> Examined {
-        let Handlers { key, step, random, judged } = self;
-        if rows.ids.is_none() && rows.index.is_none() && rows.found.is_none() {
+        let HandlerCalls { key, step, random, index_conditions } = self;
+        if rows.ids.is_none() && rows.index.is_none() && rows.lookup.is_none() {
             let documents = received.max((key + step + random).saturating_sub(1));
             return Examined { documents, seeks: 0, ..Examined::default() };
         }
         if joined > 0 {
-            // Each of these documents is a search of its own, behind those along the keys.
+            // Each of these documents is a further search.
             let (seeks, keys) = (key.saturating_sub(joined), (key + step).saturating_sub(joined));
             return Examined { keys: keys.max(received), entries: received, documents: received, seeks };
         }
-        let keys = judged.max(key + step);
-        // Rows that are found elsewhere are fetched one by one; the steps are along the keys there.
-        let documents = if rows.found.is_some() { received } else { received.max(step) };
+        let keys = index_conditions.max(key + step);
+        // Rows looked up elsewhere are fetched one by one; steps are along the keys there.
+        let documents = if rows.lookup.is_some() { received } else { received.max(step) };
         Examined { keys: keys.max(documents), entries: documents, documents, seeks: key }
     }
 }
 
-async fn read(connection: &mut Connection) -> Result<Handlers> {
+async fn read(connection: &mut Connection) -> Result<HandlerCalls> {
     connection.queue_execute(&Arc::from(COUNTERS), &[]);
-    let mut handlers = Handlers::default();
+    let mut calls = HandlerCalls::default();
     while let Event::Row(range) = connection.next().await? {
         let mut row = connection.row(range)?;
         let name = row.next_bytes()?.unwrap_or_default().to_ascii_lowercase();
         let value = row.next_bytes()?.unwrap_or_default();
         let value = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()).unwrap_or(0_u64);
         match name.as_slice() {
-            b"handler_read_key" => handlers.key += value,
+            b"handler_read_key" => calls.key += value,
             b"handler_read_first" | b"handler_read_last" | b"handler_read_next" | b"handler_read_prev" => {
-                handlers.step += value;
+                calls.step += value;
             }
-            b"handler_read_rnd" | b"handler_read_rnd_next" => handlers.random += value,
-            b"handler_icp_attempts" => handlers.judged += value,
+            b"handler_read_rnd" | b"handler_read_rnd_next" => calls.random += value,
+            b"handler_icp_attempts" => calls.index_conditions += value,
             _ => {}
         }
     }
-    Ok(handlers)
+    Ok(calls)
 }

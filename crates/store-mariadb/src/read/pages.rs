@@ -4,9 +4,9 @@ use crate::catalog::table::Table;
 use crate::plan::access::Rows;
 use crate::plan::row_position::{RowPosition, key_param};
 use crate::plan::{MariaDbPlan, prefetched_rows};
-use crate::read::handler_counters::Watch;
-use crate::read::result_cache::{self, Delivered, Kept, Recording};
-use crate::read::row_sink::{Take, number};
+use crate::read::handler_counters::HandlerCounters;
+use crate::read::result_cache::{self, CachedRows, Delivered, Recording};
+use crate::read::row_sink::{RowSink, row_number};
 use crate::store::MariaDbStore;
 use error::{Code, Error};
 use mariadb_client::{Event, Lease, Result, server_error};
@@ -19,36 +19,38 @@ use store::{Examined, Flow, Position, ScanEnd, rules};
 /// Bytes of documents that a page should hold once their size is known.
 const PAGE_BYTES: usize = 8 << 20;
 
-/// What a document is taken for where pages are held whole and nothing is known of the size of documents.
+/// The assumed size of a document if pages are held as a whole and no document was read yet.
 const UNKNOWN_DOCUMENT_BYTES: usize = 64 << 10;
 
-/// Rows of a page before anything is known of their size.
+/// The most rows of a page while their size is unknown.
 const FIRST_PAGE_ROWS_MAX: usize = 16_000;
 
 const PAGE_ROWS_MAX: usize = 100_000;
 
-/// Rows of the first page of a condition that some of them may not meet.
+/// The least rows of the first page if some of them may not match.
 const INEXACT_PAGE_ROWS_MIN: usize = 16;
 
-/// When the sink stops, so many rows are read and dropped to keep the connection; for more it is closed.
+/// If the sink stops, up to this many bytes of rows are read and dropped to reuse the connection; otherwise
+/// it is closed.
 const DRAIN_BYTES_MAX: usize = 16 << 20;
 
-/// Rows that have come are taken for so long before others of the worker are let in; and rows between two looks at the clock.
-const SLICE: Duration = Duration::from_millis(2);
-const ROWS_PER_LOOK: usize = 8;
+/// How long buffered rows are processed before the worker's other tasks may run, and rows between two
+/// checks of the clock.
+const YIELD_AFTER: Duration = Duration::from_millis(2);
+const ROWS_PER_CHECK: usize = 8;
 
-/// So many keys that do not tell their values, and none that does, are taken for all of an index.
-const UNTOLD_MIN: u64 = 32;
+/// An index counts as undecodable after this many keys that do not give their values, and none that does.
+const UNDECODABLE_MIN: u64 = 32;
 
-/// How far a scan has come.
-struct Progress {
-    /// The last row that was taken (or where to begin).
+/// The progress of a scan.
+struct ScanProgress {
+    /// The last row that was delivered, or the start.
     at: Option<RowPosition>,
     rows: usize,
     bytes: usize,
 }
 
-impl Progress {
+impl ScanProgress {
     fn position(&self) -> Position {
         let mut bytes = Vec::new();
         self.at.iter().for_each(|at| at.write(&mut bytes));
@@ -56,40 +58,42 @@ impl Progress {
     }
 }
 
-pub(crate) async fn of(
+/// Scans one row source.
+pub(crate) async fn scan_rows(
     store: &MariaDbStore,
     plan: &MariaDbPlan,
     table: &Arc<Table>,
     rows: &Rows,
     after: Option<&[u8]>,
     wanted: usize,
-    take: &mut Take<'_>,
+    take: &mut RowSink<'_>,
 ) -> Result<ScanEnd> {
     let columns = rows.index.as_ref().map_or(0, |index| index.columns.len());
     let mut at = after.and_then(|bytes| RowPosition::read(bytes, columns));
-    let counts_closely = plan.counts_closely.load(Ordering::Relaxed);
-    let ahead = plan.ahead.take().filter(|_| at.is_none() && !counts_closely);
-    let recording = match ahead {
-        // They came before anybody could note which changes they may miss.
+    let exact_counts = plan.exact_counts.load(Ordering::Relaxed);
+    let prefetched = plan.prefetched.take().filter(|_| at.is_none() && !exact_counts);
+    let recording = match prefetched {
+        // They were read before changes could be tracked for the cache.
         Some(_) => None,
-        None => match result_cache::of_rows(store, plan, table, rows, at.as_ref(), wanted).await {
-            Kept::Rows(set) => match result_cache::deliver(&set, after, take).await? {
+        None => match result_cache::rows_of_plan(store, plan, table, rows, at.as_ref(), wanted).await {
+            CachedRows::Hit(set) => match result_cache::deliver(&set, after, take).await? {
                 Delivered::End(end) => return Ok(end),
-                Delivered::GoesOn(reached) => {
+                Delivered::Continues(reached) => {
                     at = reached.and_then(|reached| RowPosition::read(&reached.0, columns)).or(at);
                     None
                 }
             },
-            Kept::Nothing(recording) => recording,
+            CachedRows::Miss(recording) => recording,
         },
     };
-    let progress = Progress { at, rows: 0, bytes: 0 };
-    let told = Vec::new();
-    let (received, joined, fetched, untold) = (0, 0, 0, 0);
-    let mut pages = Pages { plan, rows, wanted, take, progress, received, joined, fetched, untold, told, recording };
-    if let Some(first) = ahead {
+    let progress = ScanProgress { at, rows: 0, bytes: 0 };
+    let decoded = Vec::new();
+    let (received, joined, fetched, undecodable) = (0, 0, 0, 0);
+    let mut pages =
+        Pages { plan, rows, wanted, take, progress, received, joined, fetched, undecodable, decoded, recording };
+    if let Some(first) = prefetched {
         let end = pages.deliver(&first);
-        store.spare.set(first.into_spare());
+        store.row_buffer.set(first.into_buffer());
         if let Some(end) = end? {
             rows.tally.add(pages.examined());
             return Ok(end);
@@ -99,25 +103,25 @@ pub(crate) async fn of(
     if let (Some(at), Some(_), None) = (&pages.progress.at, table.cap(), &rows.index) {
         check_position(&mut lease, plan, table, &at.row).await?;
     }
-    let watch = match plan.counts_closely.load(Ordering::Relaxed) {
-        true => Some(Watch::begin(&mut lease).await?),
+    let counters = match plan.exact_counts.load(Ordering::Relaxed) {
+        true => Some(HandlerCounters::begin(&mut lease).await?),
         false => None,
     };
     let outcome = pages.read(&mut lease, table).await;
     if let Ok(end) = &outcome {
-        pages.keep(end);
+        pages.store_recording(end);
     }
     if let (Some(_), Some(index)) = (&rows.covered, &rows.index)
-        && pages.untold >= UNTOLD_MIN
+        && pages.undecodable >= UNDECODABLE_MIN
         && pages.fetched == pages.received
     {
-        table.untold.note(&index.key);
+        table.plan_cache.undecodable.insert(&index.sql_name);
     }
     let (received, joined, fetched) = (pages.received, pages.joined, pages.fetched);
     let examined = pages.examined();
-    let read = match watch {
-        // A connection that was given up in the middle of a page tells nothing any more.
-        Some(watch) if outcome.is_ok() => watch.end(&mut lease).await.ok(),
+    let read = match counters {
+        // A connection abandoned in the middle of a page cannot be queried.
+        Some(counters) if outcome.is_ok() => counters.end(&mut lease).await.ok(),
         _ => None,
     };
     rows.tally.add(match read {
@@ -126,13 +130,13 @@ pub(crate) async fn of(
         Some(read) => read.examined(rows, received, joined),
     });
     match outcome {
-        // The table with the values of arrays is gone, and the index with it.
-        Err(failure) if failure.is_missing_table() && rows.found.is_some() => {
+        // The element table or side table was dropped with its index.
+        Err(failure) if failure.is_missing_table() && rows.lookup.is_some() => {
             store.catalog.invalidate(&plan.namespace);
             Err(index_dropped("").into())
         }
         Err(failure) if failure.is_missing_table() => Ok(ScanEnd::Exhausted),
-        // Nothing was delivered: the same again does no harm.
+        // Nothing was delivered, so a retry is safe.
         Err(failure) if failure.is_lost() && pages.progress.rows == 0 => {
             drop(lease);
             pages.read(&mut store.pool.lease_fresh_for(&plan.namespace).await?, table).await
@@ -154,26 +158,26 @@ pub(crate) async fn of(
     }
 }
 
-/// Error 175: a cursor goes on with an index that there is no more.
+/// Returns error 175: the index of a cursor was dropped.
 fn index_dropped(name: &str) -> Error {
     Error::new(Code::QUERY_PLAN_KILLED, format!("query plan killed :: index '{name}' dropped"))
 }
 
-/// A capped collection is read without gaps or not at all. Error 136.
+/// Fails with 136 if the row at a position of a capped collection was deleted: it must be read without gaps.
 async fn check_position(lease: &mut Lease, plan: &MariaDbPlan, table: &Table, key: &[u8]) -> Result<()> {
     lease.queue_execute(&table.statements.by_key, &[key_param(table.row_key, key)]);
     let mut found = false;
     while let Event::Row(_) = lease.next().await? {
         found = true;
     }
-    let record = std::str::from_utf8(key).ok().and_then(|key| key.parse().ok()).unwrap_or_else(|| number(key));
+    let record = std::str::from_utf8(key).ok().and_then(|key| key.parse().ok()).unwrap_or_else(|| row_number(key));
     if found { Ok(()) } else { Err(rules::position_lost(plan.tailable, record).into()) }
 }
 
 impl Rows {
-    /// What reading so many rows is taken to have looked at.
+    /// Returns what reading this many rows counts as examined.
     pub fn examined(&self, received: u64) -> Examined {
-        let by_keys = self.ids.is_some() || self.index.is_some() || self.found.is_some();
+        let by_keys = self.ids.is_some() || self.index.is_some() || self.lookup.is_some();
         let keys = if by_keys { received } else { 0 };
         Examined { keys, entries: keys, documents: received, seeks: 1 }
     }
@@ -184,19 +188,19 @@ struct Pages<'p, 't> {
     plan: &'p MariaDbPlan,
     rows: &'p Rows,
     wanted: usize,
-    take: &'p mut Take<'t>,
-    progress: Progress,
-    /// Rows that have come.
+    take: &'p mut RowSink<'t>,
+    progress: ScanProgress,
+    /// Number of rows received.
     received: u64,
-    /// Those among them whose documents were fetched behind all keys.
+    /// Those whose documents were joined to keys.
     joined: u64,
-    /// Those among them whose documents were fetched, where keys may do.
+    /// Those whose documents were fetched although fields may be read from keys.
     fetched: u64,
-    /// Those among these whose keys are not null's.
-    untold: u64,
-    /// The text of a document that keys tell.
-    told: Vec<u8>,
-    /// Where rows are noted that are to be kept.
+    /// Those of these without a null key.
+    undecodable: u64,
+    /// The JSON text of a document built from keys.
+    decoded: Vec<u8>,
+    /// Records the rows for the result-set cache.
     recording: Option<Box<Recording>>,
 }
 
@@ -209,14 +213,14 @@ enum Page {
 }
 
 impl Pages<'_, '_> {
-    /// Keeps the rows that were taken.
-    fn keep(&mut self, end: &ScanEnd) {
+    /// Caches the recorded rows.
+    fn store_recording(&mut self, end: &ScanEnd) {
         if let Some(recording) = self.recording.take() {
             recording.finish(*end == ScanEnd::Exhausted);
         }
     }
 
-    /// What it is taken to have looked at.
+    /// Returns what counts as examined.
     fn examined(&self) -> Examined {
         let examined = self.rows.examined(self.received);
         match self.rows.covered {
@@ -225,29 +229,29 @@ impl Pages<'_, '_> {
         }
     }
 
-    /// Gives rows that are here already; how the scan ends, if it does with them.
+    /// Delivers prefetched rows; returns how the scan ends, if it does with them.
     fn deliver(&mut self, first: &prefetched_rows::Rows) -> Result<Option<ScanEnd>> {
         for row in first.iter() {
             if self.take(row?)? != Flow::Continue {
                 return Ok(Some(ScanEnd::Stopped(self.progress.position())));
             }
         }
-        Ok(first.all.then_some(ScanEnd::Exhausted))
+        Ok(first.is_complete.then_some(ScanEnd::Exhausted))
     }
 
-    /// Gives a row to the sink: its key, its document, the keys of the index.
+    /// Delivers a row: its row key, its document, and the keys of the index.
     fn take(&mut self, mut row: BinaryRow<'_>) -> Result<Flow> {
         let progress = &mut self.progress;
         self.received += 1;
         let key = row.next_bytes()?.unwrap_or_default();
         let mut json = row.next_bytes()?;
         if let Some(covered) = &self.rows.covered {
-            self.told.clear();
+            self.decoded.clear();
             if json.is_some() {
                 self.fetched += 1;
-                self.untold += u64::from(!covered.has_null(row.clone())?);
-            } else if covered.write(row.clone(), &mut self.told)? {
-                json = Some(&self.told);
+                self.undecodable += u64::from(!covered.has_null(row.clone())?);
+            } else if covered.write(row.clone(), &mut self.decoded)? {
+                json = Some(&self.decoded);
             }
         }
         let flow = match json {
@@ -255,7 +259,7 @@ impl Pages<'_, '_> {
                 progress.bytes += json.len();
                 (self.take)(key, json)?
             }
-            // One that somebody made by force, or that is gone since it was found.
+            // A row without a document, or deleted since its key was read.
             None => Flow::Continue,
         };
         if flow != Flow::StopBefore {
@@ -267,7 +271,7 @@ impl Pages<'_, '_> {
                 replace(key, row.next_bytes()?.unwrap_or_default());
             }
             if let Some(recording) = &mut self.recording {
-                recording.note(key, || progress.position(), json);
+                recording.add(key, || progress.position(), json);
             }
         }
         Ok(flow)
@@ -276,8 +280,8 @@ impl Pages<'_, '_> {
     async fn read(&mut self, lease: &mut Lease, table: &Table) -> Result<ScanEnd> {
         let mut limit = self.wanted.clamp(1, FIRST_PAGE_ROWS_MAX);
         let facts = store::Plan::facts(self.plan);
-        // Few rows of an index are in vain.
-        if !facts.exact && self.rows.index.is_none() && self.rows.found.is_none() {
+        // Few rows of an index do not match.
+        if !facts.exact && self.rows.index.is_none() && self.rows.lookup.is_none() {
             limit = limit.max(INEXACT_PAGE_ROWS_MIN);
         }
         if lease.holds_results() {
@@ -289,7 +293,7 @@ impl Pages<'_, '_> {
         }
         loop {
             let joins = self.rows.joins(table, limit as u64);
-            let written = self.plan.written.as_deref();
+            let written = self.plan.texts.as_deref();
             self.rows.queue(lease, table, written, self.progress.at.as_ref(), limit as u64);
             let page = self.page(lease, limit, joins).await?;
             if self.rows.covered.is_none() {
@@ -312,8 +316,8 @@ impl Pages<'_, '_> {
         let mut rows = 0_usize;
         let mut began = Instant::now();
         while let Event::Row(range) = lease.next().await? {
-            // A condition may take its time with each row, while the socket always has more of them.
-            if rows % ROWS_PER_LOOK == ROWS_PER_LOOK - 1 && began.elapsed() > SLICE {
+            // The sink may take long with each row, while the socket always has more.
+            if rows % ROWS_PER_CHECK == ROWS_PER_CHECK - 1 && began.elapsed() > YIELD_AFTER {
                 tokio::task::yield_now().await;
                 began = Instant::now();
             }
@@ -332,7 +336,7 @@ impl Pages<'_, '_> {
     }
 }
 
-/// Keeps bytes without allocating for each row.
+/// Replaces the contents without allocating for each row.
 fn replace(kept: &mut Vec<u8>, bytes: &[u8]) {
     kept.clear();
     kept.extend_from_slice(bytes);

@@ -41,7 +41,7 @@ impl Plan for MariaDbPlan {
     }
 
     fn summary(&self) -> PlanSummary {
-        match &self.written {
+        match &self.texts {
             Some(written) => written.summary.get_or_init(|| explain::summary(self)).clone(),
             None => explain::summary(self),
         }
@@ -52,11 +52,11 @@ impl Plan for MariaDbPlan {
     }
 
     fn enable_exact_counts(&self) {
-        self.counts_closely.store(true, Ordering::Relaxed);
+        self.exact_counts.store(true, Ordering::Relaxed);
         self.bypass_caches();
     }
 
     fn bypass_caches(&self) {
-        self.reads_afresh.store(true, Ordering::Relaxed);
+        self.bypasses_caches.store(true, Ordering::Relaxed);
     }
 }

@@ -1,15 +1,16 @@
-//! The result-set cache: rows that a statement gave, by its SQL and its parameters.
+//! The result-set cache: the rows of a statement, by its SQL and its parameters.
 //!
-//! What is kept are the rows that a scan took, in their order, with the places to go on from. Where the statement says all there is to a
-//! filter, a change matters to them only if it matters to the filter; where the gateway has to look at the rows again, filters that differ
-//! may come to the same statement, and any change of the table matters.
+//! An entry has the rows that a scan delivered, in order, with the positions to continue from. If the
+//! statement represents the whole filter, a change invalidates an entry only if it affects the filter. If the
+//! gateway must re-check the rows, different filters may have the same statement, and any change of the table
+//! invalidates the entry.
 
 use crate::catalog::table::Table;
 use crate::plan::MariaDbPlan;
 use crate::plan::access::Rows;
 use crate::plan::row_position::RowPosition;
 use crate::read::result_set::ResultSet;
-use crate::read::row_sink::Take;
+use crate::read::row_sink::RowSink;
 use crate::store::MariaDbStore;
 use ::store::{Flow, Position, ScanEnd};
 use cache::dependencies::Aspect;
@@ -22,51 +23,53 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Rows that are kept are given for so long before others of the worker are let in; and rows between two looks at the clock.
-const SLICE: Duration = Duration::from_millis(2);
-const ROWS_PER_LOOK: usize = 64;
+/// How long cached rows are delivered before the worker's other tasks may run, and rows between two checks
+/// of the clock.
+const YIELD_AFTER: Duration = Duration::from_millis(2);
+const ROWS_PER_CHECK: usize = 64;
 
-/// Rows that are being read, to be kept.
+/// Records the rows of a scan for the cache.
 pub(crate) struct Recording {
     fill: ComputePermit<ResultSet>,
     scope: Dependencies,
     set: ResultSet,
-    /// More than may be kept has come.
-    overflown: bool,
+    /// The rows exceed the size of an entry.
+    is_too_large: bool,
     bytes_max: usize,
 }
 
-/// What is kept for a scan.
-pub(crate) enum Kept {
-    Rows(Arc<ResultSet>),
-    Nothing(Option<Box<Recording>>),
+/// The result of looking up a scan.
+pub(crate) enum CachedRows {
+    Hit(Arc<ResultSet>),
+    /// With a recording, if the rows may be cached.
+    Miss(Option<Box<Recording>>),
 }
 
-/// What is kept of a plan's rows behind a place; leave to keep them, if nothing is.
-pub(crate) async fn of_rows(
+/// Looks up a plan's rows after a position.
+pub(crate) async fn rows_of_plan(
     store: &MariaDbStore,
     plan: &MariaDbPlan,
     table: &Table,
     rows: &Rows,
     at: Option<&RowPosition>,
     wanted: usize,
-) -> Kept {
-    let Some((cache, predicate)) = cache_for(store, plan) else { return Kept::Nothing(None) };
+) -> CachedRows {
+    let Some((cache, predicate)) = cache_for(store, plan) else { return CachedRows::Miss(None) };
     let exact = ::store::Plan::facts(plan).exact;
     let scope = scope(plan, exact.then(|| predicate.clone()));
-    // Whether the rows are read by a join or not, they are the same.
+    // The rows are the same whether they are read by a join or not.
     let sql = rows.statement(table, at.is_some(), 0);
     look_up(cache, scope, plan, &sql, &rows.params(table, at, wanted as u64)).await
 }
 
-/// The same for the row with an id.
-pub(crate) async fn of_id(store: &MariaDbStore, plan: &MariaDbPlan, table: &Table, id: &[u8]) -> Kept {
-    let Some((cache, predicate)) = cache_for(store, plan) else { return Kept::Nothing(None) };
+/// As [`rows_of_plan`], for the row of one id.
+pub(crate) async fn row_of_id(store: &MariaDbStore, plan: &MariaDbPlan, table: &Table, id: &[u8]) -> CachedRows {
+    let Some((cache, predicate)) = cache_for(store, plan) else { return CachedRows::Miss(None) };
     let scope = scope(plan, by_id(predicate));
     look_up(cache, scope, plan, &table.statements.by_id, &[Param::Text(id)]).await
 }
 
-/// What rows depend on that are all there are of a condition; of all rows, where that is not known.
+/// Returns the dependencies of the rows that meet a condition; of all rows, if it is unknown.
 fn scope(plan: &MariaDbPlan, condition: Option<Predicate>) -> Dependencies {
     match condition {
         Some(condition) => Dependencies::matching(plan.namespace.clone(), condition, Aspect::Documents),
@@ -74,7 +77,7 @@ fn scope(plan: &MariaDbPlan, condition: Option<Predicate>) -> Dependencies {
     }
 }
 
-/// The condition on the `_id`, without the others.
+/// Returns the condition on `_id`, without the others.
 fn by_id(predicate: &Predicate) -> Option<Predicate> {
     let is_id = |node: &&Node| matches!(node, Node::Path { path, test: Test::Equal(_) } if *path == *"_id");
     let found = match predicate.root() {
@@ -86,7 +89,7 @@ fn by_id(predicate: &Predicate) -> Option<Predicate> {
 
 fn cache_for<'s>(store: &'s MariaDbStore, plan: &'s MariaDbPlan) -> Option<(&'s Arc<Cache<ResultSet>>, &'s Predicate)> {
     let (cache, predicate) = (store.results.as_ref()?, plan.reads.as_deref()?);
-    (!plan.tailable && !plan.reads_afresh.load(Ordering::Relaxed)).then_some((cache, predicate))
+    (!plan.tailable && !plan.bypasses_caches.load(Ordering::Relaxed)).then_some((cache, predicate))
 }
 
 async fn look_up(
@@ -95,9 +98,9 @@ async fn look_up(
     plan: &MariaDbPlan,
     sql: &str,
     params: &[Param<'_>],
-) -> Kept {
+) -> CachedRows {
     let mut key = Vec::with_capacity(sql.len() + 64);
-    // The database is part of the table's name; which collection is meant may not be.
+    // The database is part of the table's name; the collection's name may not be.
     key.extend_from_slice(plan.namespace.database.as_bytes());
     key.push(0);
     key.extend_from_slice(sql.as_bytes());
@@ -106,7 +109,7 @@ async fn look_up(
     let mut alone = false;
     loop {
         match cache.look_up(&key, now_ms(), alone) {
-            CacheLookup::Hit(set) => return Kept::Rows(set),
+            CacheLookup::Hit(set) => return CachedRows::Hit(set),
             CacheLookup::Wait(mut flight) => {
                 let _ = flight.changed().await;
                 alone = true;
@@ -114,59 +117,59 @@ async fn look_up(
             CacheLookup::Compute(fill) => {
                 let settings = cache.settings();
                 let bytes_max = settings.bytes / settings.shards;
-                return Kept::Nothing(Some(Box::new(Recording {
+                return CachedRows::Miss(Some(Box::new(Recording {
                     fill,
                     scope,
                     set: ResultSet::default(),
-                    overflown: false,
+                    is_too_large: false,
                     bytes_max,
                 })));
             }
-            CacheLookup::Bypass => return Kept::Nothing(None),
+            CacheLookup::Bypass => return CachedRows::Miss(None),
         }
     }
 }
 
 impl Recording {
-    /// Notes a row that was taken.
-    pub fn note(&mut self, key: &[u8], place: impl FnOnce() -> Position, json: Option<&[u8]>) {
-        if self.overflown {
+    /// Adds a row that was delivered.
+    pub fn add(&mut self, key: &[u8], place: impl FnOnce() -> Position, json: Option<&[u8]>) {
+        if self.is_too_large {
             return;
         }
         if self.set.bytes.len() + json.map_or(0, <[u8]>::len) > self.bytes_max {
-            self.overflown = true;
+            self.is_too_large = true;
             self.set.bytes = Vec::new();
             return;
         }
         self.set.push(key, &place().0, json);
     }
 
-    /// Keeps the rows. `all`: there are no more behind them.
+    /// Caches the rows. `all`: the scan has no further rows.
     pub fn finish(mut self, all: bool) {
-        if self.overflown {
+        if self.is_too_large {
             return self.fill.discard(cache::NotCached::TooLarge);
         }
         self.set.all = all;
         self.set.bytes.shrink_to_fit();
         let bytes = self.set.bytes.len() + 96;
-        // Why they are not kept is counted there.
+        // The cache counts why rows are not cached.
         let _ = self.fill.store(Arc::new(self.set), bytes, self.scope, now_ms());
     }
 }
 
-/// How far rows that are kept have brought a scan.
+/// How far cached rows have brought a scan.
 pub(crate) enum Delivered {
     End(ScanEnd),
-    /// Nothing kept is left, and the scan goes on from there.
-    GoesOn(Option<Position>),
+    /// The scan continues from there, after the cached rows.
+    Continues(Option<Position>),
 }
 
-/// Gives rows that are kept to a scan.
-pub(crate) async fn deliver(set: &ResultSet, after: Option<&[u8]>, take: &mut Take<'_>) -> Result<Delivered> {
+/// Delivers cached rows to a scan.
+pub(crate) async fn deliver(set: &ResultSet, after: Option<&[u8]>, take: &mut RowSink<'_>) -> Result<Delivered> {
     let position = |place: Option<&[u8]>| Position(place.or(after).unwrap_or_default().to_vec());
     let (mut last, mut began) = (None, Instant::now());
     for (number, row) in set.rows().enumerate() {
-        if number % ROWS_PER_LOOK == ROWS_PER_LOOK - 1 && began.elapsed() > SLICE {
+        if number % ROWS_PER_CHECK == ROWS_PER_CHECK - 1 && began.elapsed() > YIELD_AFTER {
             tokio::task::yield_now().await;
             began = Instant::now();
         }
@@ -182,7 +185,7 @@ pub(crate) async fn deliver(set: &ResultSet, after: Option<&[u8]>, take: &mut Ta
     }
     Ok(match set.all {
         true => Delivered::End(ScanEnd::Exhausted),
-        false => Delivered::GoesOn(last.map(|place| Position(place.to_vec()))),
+        false => Delivered::Continues(last.map(|place| Position(place.to_vec()))),
     })
 }
 

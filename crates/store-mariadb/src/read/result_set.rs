@@ -1,18 +1,19 @@
 //! A cached result set: the rows that a scan took.
 
-/// Rows that a scan took.
+/// The rows that a scan delivered.
 #[derive(Debug, Default)]
 pub struct ResultSet {
-    /// Per row: its key, its place in an index's order if that is another, its document if it has one; each behind its length.
+    /// Per row: its row key, its position in an index's order if that differs, its document if it has one;
+    /// each with its length.
     pub bytes: Vec<u8>,
-    /// There are no more.
+    /// The scan has no further rows.
     pub all: bool,
 }
 
-/// The length that stands for "no document".
+/// The length that means "no document".
 const NONE: u32 = u32::MAX;
 
-/// One row that is kept.
+/// A cached row.
 pub struct Row<'s> {
     pub key: &'s [u8],
     pub place: &'s [u8],
@@ -52,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_come_back_as_they_were() {
+    fn rows_round_trip() {
         let mut set = ResultSet::default();
         set.push(b"1", b"1", Some(b"{}"));
         set.push(b"2", b"place", None);

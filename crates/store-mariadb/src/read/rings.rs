@@ -1,15 +1,16 @@
-//! Documents by their distance: ring after ring around a point, each as wide as gives some documents.
+//! Reads documents by distance: ring by ring around a point, each wide enough for some documents.
 //!
-//! Of a ring as many documents are held as fit; of the others their distances and numbers, by which they are read again. The position
-//! reached is the distance of the last document taken, its number, and how wide the ring was.
+//! As many documents of a ring are held as fit. Of the others only distances and row keys are held, by which
+//! they are read again. The position is the distance of the last document, its row key, and the width of the
+//! ring.
 
 use crate::catalog::table::Table;
 use crate::encoding;
 use crate::plan::MariaDbPlan;
-use crate::plan::access::{Rings, Rows};
+use crate::plan::access::{DistanceSearch, Rows};
 use crate::plan::side_index_scan::places_of;
 use crate::read::pages;
-use crate::read::row_sink::{Take, number};
+use crate::read::row_sink::{RowSink, row_number};
 use crate::store::MariaDbStore;
 use document::Doc;
 use index_keys::geo_bounds;
@@ -20,14 +21,14 @@ use std::sync::Arc;
 use store::near::{RING_DOCUMENTS, Ring};
 use store::{Flow, Namespace, Position, ScanEnd};
 
-/// Bytes of documents that are held of a ring.
+/// The most bytes of documents held of a ring.
 const HELD_BYTES_MAX: usize = 8 << 20;
 
-/// Where in the order of distances a scan stands.
+/// The position of a scan by distance.
 #[derive(Clone, Copy)]
 struct Reached {
     ring: Ring,
-    /// The last document taken at the distance where the ring begins.
+    /// The row key of the last document at the distance where the ring begins.
     seq: Option<u64>,
 }
 
@@ -45,8 +46,8 @@ impl Reached {
         Position(bytes)
     }
 
-    /// Behind a document of this ring.
-    fn behind(&self, near: &Held) -> Reached {
+    /// Returns the position after a document of this ring.
+    fn after(&self, near: &Held) -> Reached {
         Reached { ring: Ring { inner: near.distance, ..self.ring }, seq: Some(near.seq) }
     }
 
@@ -55,7 +56,7 @@ impl Reached {
     }
 }
 
-/// A document of a ring, by its number and its row key as the server sent it.
+/// A document of a ring.
 struct Held {
     distance: f64,
     seq: u64,
@@ -63,32 +64,32 @@ struct Held {
     json: Option<Box<[u8]>>,
 }
 
-/// Reads a plan's only rows, the nearest first.
+/// Delivers the rows of a search by distance, the nearest first.
 pub(crate) async fn scan(
     store: &MariaDbStore,
     plan: &MariaDbPlan,
-    (table, rows, rings): (&Arc<Table>, &Rows, &Rings),
+    (table, rows, rings): (&Arc<Table>, &Rows, &DistanceSearch),
     after: Option<&[u8]>,
-    take: &mut Take<'_>,
+    take: &mut RowSink<'_>,
 ) -> Result<ScanEnd> {
     let start = Reached { ring: Ring::first(&rings.near, &rings.shape.kind), seq: None };
     let mut reached = after.and_then(Reached::read).unwrap_or(start);
     while reached.ring.is_wanted(&rings.near, &rings.shape.kind) {
         let ring = reached.ring;
-        let found = within(store, plan, (table, rows, rings), reached).await?;
+        let found = read_ring(store, plan, (table, rows, rings), reached).await?;
         for held in &found {
             let again = match held.json {
                 Some(_) => None,
                 None => read_again(store, &plan.namespace, table, held.seq).await?,
             };
-            // One that is gone since is no one's.
+            // It may have been deleted since.
             let flow = match held.json.as_deref().or(again.as_deref()) {
                 Some(json) => take(&held.key, json)?,
                 None => Flow::Continue,
             };
             match flow {
-                Flow::Continue => reached = reached.behind(held),
-                Flow::StopAfter => return Ok(ScanEnd::Stopped(reached.behind(held).position())),
+                Flow::Continue => reached = reached.after(held),
+                Flow::StopAfter => return Ok(ScanEnd::Stopped(reached.after(held).position())),
                 Flow::StopBefore => return Ok(ScanEnd::Stopped(reached.position())),
             }
         }
@@ -97,15 +98,15 @@ pub(crate) async fn scan(
     Ok(ScanEnd::Exhausted)
 }
 
-/// The documents of a ring that have not been taken, the nearest first.
-async fn within(
+/// Reads the documents of a ring after the position, the nearest first.
+async fn read_ring(
     store: &MariaDbStore,
     plan: &MariaDbPlan,
-    (table, rows, rings): (&Arc<Table>, &Rows, &Rings),
+    (table, rows, rings): (&Arc<Table>, &Rows, &DistanceSearch),
     reached: Reached,
 ) -> Result<Vec<Held>> {
     let (inner, outer) = (reached.ring.inner, reached.ring.outer(&rings.near));
-    let condition = places_of(&geo_bounds::ring(&rings.shape, &rings.near, &rings.front, inner, outer), u64::MAX);
+    let condition = places_of(&geo_bounds::ring(&rings.shape, &rings.near, &rings.prefix, inner, outer), u64::MAX);
     let in_ring = Rows { condition: Some(condition.into()), ..rows.clone() };
     let (mut found, mut bytes, mut bson) = (Vec::new(), 0, Vec::new());
     let mut hold = |key: &[u8], json: &[u8]| {
@@ -114,7 +115,7 @@ async fn within(
         let Some(nearest) = Doc::from_bytes(&bson).and_then(|document| rings.near.nearest(document)) else {
             return Ok(Flow::Continue);
         };
-        let (distance, seq) = (nearest.distance, number(key) as u64);
+        let (distance, seq) = (nearest.distance, row_number(key) as u64);
         if distance < outer && !reached.has_taken(distance, seq) {
             let fits = bytes + json.len() <= HELD_BYTES_MAX;
             bytes += if fits { json.len() } else { 0 };
@@ -123,13 +124,13 @@ async fn within(
         }
         Ok(Flow::Continue)
     };
-    pages::of(store, plan, table, &in_ring, None, RING_DOCUMENTS.end, &mut hold).await?;
+    pages::scan_rows(store, plan, table, &in_ring, None, RING_DOCUMENTS.end, &mut hold).await?;
     rows.tally.add(in_ring.tally.get());
     found.sort_unstable_by(|left, right| left.distance.total_cmp(&right.distance).then(left.seq.cmp(&right.seq)));
     Ok(found)
 }
 
-/// The document of a row that did not fit.
+/// Reads a document that did not fit.
 async fn read_again(store: &MariaDbStore, namespace: &Namespace, table: &Table, seq: u64) -> Result<Option<Vec<u8>>> {
     let (sql, params) = (&table.statements.by_key, [Param::Unsigned(seq)]);
     let Some((payload, types)) = store.shared_connection.lookup_waiting(namespace, sql, &params).await? else {
@@ -145,10 +146,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_come_back() {
+    fn positions_round_trip() {
         let start = Reached { ring: Ring { inner: 0.5, width: 20.0 }, seq: None };
         let held = Held { distance: 7.25, seq: 9, key: Vec::new(), json: None };
-        let behind = start.behind(&held);
+        let behind = start.after(&held);
         for reached in [start, behind] {
             let read = Reached::read(&reached.position().0).unwrap();
             assert_eq!(

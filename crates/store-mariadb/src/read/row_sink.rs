@@ -2,10 +2,10 @@
 
 use store::Flow;
 
-/// Takes a row: its key and its document's text.
-pub(crate) type Take<'t> = dyn FnMut(&[u8], &[u8]) -> error::Result<Flow> + 't;
+/// Receives a row: its row key and its document's JSON text.
+pub(crate) type RowSink<'t> = dyn FnMut(&[u8], &[u8]) -> error::Result<Flow> + 't;
 
-/// A row key as the server sends it.
-pub(crate) fn number(key: &[u8]) -> i64 {
+/// Decodes a numeric row key as the server sends it.
+pub(crate) fn row_number(key: &[u8]) -> i64 {
     key.iter().rev().fold(0, |number, byte| number << 8 | i64::from(*byte))
 }

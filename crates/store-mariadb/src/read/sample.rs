@@ -1,11 +1,11 @@
-//! `$sample` of a small part of a collection: rows whose numbers are drawn at random.
+//! `$sample` of a small part of a collection: rows whose row keys are drawn at random.
 
 use crate::catalog::row_key::RowKey;
 use crate::catalog::statistics;
 use crate::encoding;
 use crate::plan::MariaDbPlan;
 use crate::plan::access::Access;
-use crate::plan::parameters::among;
+use crate::plan::parameters::in_list;
 use crate::store::MariaDbStore;
 use document::DocBuf;
 use mariadb_client::{Event, Result};
@@ -15,7 +15,7 @@ use store::row_sampler::RowSampler;
 /// As [`store::DocumentStore::sample`].
 pub(crate) async fn sample(store: &MariaDbStore, plan: &MariaDbPlan, size: usize) -> Result<Option<Vec<DocBuf>>> {
     match drawn(store, plan, size).await {
-        // Dropped a moment ago: a scan knows what to make of it.
+        // The collection was just dropped, which a scan handles.
         Err(failure) if failure.is_missing_table() => Ok(None),
         outcome => outcome,
     }
@@ -23,7 +23,7 @@ pub(crate) async fn sample(store: &MariaDbStore, plan: &MariaDbPlan, size: usize
 
 async fn drawn(store: &MariaDbStore, plan: &MariaDbPlan, size: usize) -> Result<Option<Vec<DocBuf>>> {
     let (Access::Rows(rows), Some(table)) = (&plan.access, &plan.table) else { return Ok(None) };
-    let is_everything = rows.is_everything() && rows.found.is_none() && store::Plan::facts(plan).exact;
+    let is_everything = rows.is_everything() && rows.lookup.is_none() && store::Plan::facts(plan).exact;
     if !is_everything || plan.tailable || table.row_key != RowKey::Sequence {
         return Ok(None);
     }
@@ -44,7 +44,7 @@ async fn drawn(store: &MariaDbStore, plan: &MariaDbPlan, size: usize) -> Result<
     while !draws.is_done() {
         let Some(drawn) = draws.draw() else { return Ok(None) };
         let drawn: Vec<u64> = drawn.into_iter().map(|number| number as u64).collect();
-        let (among, params) = among(&drawn);
+        let (among, params) = in_list(&drawn);
         lease.queue_execute(&format!("SELECT doc FROM {} WHERE seq {among}", table.quoted).into(), &params);
         while let Event::Row(range) = lease.next().await? {
             let mut row = lease.row(range)?;

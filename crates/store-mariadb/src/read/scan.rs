@@ -1,18 +1,19 @@
-//! Reading a plan's rows: pages, streamed from the socket into the sink.
+//! Executes a plan's scan.
 //!
-//! A page is one statement. The first page holds about as many rows as the caller wants; later ones grow, so that a long scan
-//! waits for few round trips, yet stay small enough that little is in vain when the sink stops. Within a page the server, the
-//! socket and the sink work at the same time: rows go to the sink where they lie in the receive buffer, and nothing is
-//! read ahead of the sink but what the socket's buffers hold. A page begins behind the last row of the one before it, by row key or by
-//! the keys of the index that gives the order.
+//! Rows are read in pages, each of which is one statement ([`crate::read::pages`]). The first page has about
+//! as many rows as the caller requests. Later ones grow, so that a long scan waits for few round trips, yet
+//! stay small enough that little is wasted when the sink stops. Within a page the server, the socket and the
+//! sink work at the same time: the sink gets rows from the receive buffer, and only the socket's buffers are
+//! read ahead. A page begins after the last row of the one before, by row key or by the keys of the index
+//! that gives the order.
 
 use crate::catalog::row_key::RowKey;
 use crate::catalog::table::Table;
 use crate::encoding;
 use crate::plan::MariaDbPlan;
 use crate::plan::access::{Access, Rows};
-use crate::read::result_cache::{self, Delivered, Kept, Recording};
-use crate::read::row_sink::{Take, number};
+use crate::read::result_cache::{self, CachedRows, Delivered, Recording};
+use crate::read::row_sink::{RowSink, row_number};
 use crate::read::{pages, rings};
 use crate::store::MariaDbStore;
 use document::Doc;
@@ -23,6 +24,7 @@ use query::Predicate;
 use std::sync::Arc;
 use store::{Flow, Position, ScanEnd, Sink, StoredDoc, views};
 
+/// Scans a plan into a sink.
 pub(crate) async fn scan(
     store: &MariaDbStore,
     plan: &MariaDbPlan,
@@ -33,20 +35,20 @@ pub(crate) async fn scan(
     let numbered = sink.wants_records() && plan.table.as_ref().is_some_and(|table| table.row_key == RowKey::Sequence);
     let mut take = |key: &[u8], json: &[u8]| {
         if numbered {
-            sink.record(number(key));
+            sink.record(row_number(key));
         }
         sink.accept(StoredDoc::Json(json))
     };
     rows(store, plan, after, wanted, &mut take).await
 }
 
-/// As [`scan`], for those who need the rows' keys.
+/// As [`scan`], for callers that need row keys.
 pub(crate) async fn rows(
     store: &MariaDbStore,
     plan: &MariaDbPlan,
     after: Option<&Position>,
     wanted: usize,
-    take: &mut Take<'_>,
+    take: &mut RowSink<'_>,
 ) -> Result<ScanEnd> {
     if store::Plan::facts(plan).view {
         return Err(views::scanned_as_collection().into());
@@ -60,12 +62,12 @@ pub(crate) async fn rows(
                 return rings::scan(store, plan, (table, rows, rings), after, take).await;
             }
             if let (Some(id), None) = (plan.single_id(), after) {
-                let recording = match result_cache::of_id(store, plan, table, id).await {
-                    Kept::Rows(set) => match result_cache::deliver(&set, None, take).await? {
+                let recording = match result_cache::row_of_id(store, plan, table, id).await {
+                    CachedRows::Hit(set) => match result_cache::deliver(&set, None, take).await? {
                         Delivered::End(end) => return Ok(end),
-                        Delivered::GoesOn(_) => return Ok(ScanEnd::Exhausted),
+                        Delivered::Continues(_) => return Ok(ScanEnd::Exhausted),
                     },
-                    Kept::Nothing(recording) => recording,
+                    CachedRows::Miss(recording) => recording,
                 };
                 match store.shared_connection.lookup(&table.statements.by_id, &[Param::Text(id)]).await {
                     Ok(row) => {
@@ -73,7 +75,7 @@ pub(crate) async fn rows(
                         return lookup(row, recording, take);
                     }
                     Err(failure) if failure.is_missing_table() => return Ok(ScanEnd::Exhausted),
-                    // Tried again below, on a connection of its own, which waits for locks.
+                    // Retried below on a connection of its own, which waits for locks.
                     Err(failure)
                         if failure.is_lost()
                             || matches!(
@@ -83,23 +85,23 @@ pub(crate) async fn rows(
                     Err(failure) => return Err(failure),
                 }
             }
-            let Some(keyed) = rows.keyed().filter(|keyed| keyed.only.is_some()) else {
-                return pages::of(store, plan, table, rows, after, wanted, take).await;
+            let Some(side) = rows.side().filter(|side| side.only.is_some()) else {
+                return pages::scan_rows(store, plan, table, rows, after, wanted, take).await;
             };
             let mut bson = Vec::new();
             let mut take_own = |key: &[u8], json: &[u8]| {
                 bson.clear();
                 encoding::decode(json, &mut bson)?;
-                let given = keyed.gives(Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY));
+                let given = side.includes(Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY));
                 if given { take(key, json) } else { Ok(Flow::Continue) }
             };
-            pages::of(store, plan, table, rows, after, wanted, &mut take_own).await
+            pages::scan_rows(store, plan, table, rows, after, wanted, &mut take_own).await
         }
         Access::Union(branches) => union(store, plan, table, branches, after, wanted, take).await,
     }
 }
 
-/// The rows of each branch of an `$or`, one after the other. A position begins with the number of the branch.
+/// Scans the branches of a union one by one. A position begins with the number of the branch.
 async fn union(
     store: &MariaDbStore,
     plan: &MariaDbPlan,
@@ -107,7 +109,7 @@ async fn union(
     branches: &[(Option<Predicate>, Rows)],
     after: Option<&[u8]>,
     wanted: usize,
-    take: &mut Take<'_>,
+    take: &mut RowSink<'_>,
 ) -> Result<ScanEnd> {
     let (first, mut after) = match after.and_then(<[u8]>::split_first) {
         Some((branch, rest)) => (usize::from(*branch), Some(rest).filter(|rest| !rest.is_empty())),
@@ -129,7 +131,7 @@ async fn union(
             }
             Ok(Flow::Continue)
         };
-        match pages::of(store, plan, table, rows, after.take(), wanted, &mut take_own).await? {
+        match pages::scan_rows(store, plan, table, rows, after.take(), wanted, &mut take_own).await? {
             ScanEnd::Exhausted => {}
             ScanEnd::Stopped(Position(position)) => {
                 return Ok(ScanEnd::Stopped(Position([&[number as u8][..], &position].concat())));
@@ -139,8 +141,8 @@ async fn union(
     Ok(ScanEnd::Exhausted)
 }
 
-/// The row of one id, or none.
-fn lookup(row: Option<LookupRow>, recording: Option<Box<Recording>>, take: &mut Take<'_>) -> Result<ScanEnd> {
+/// Delivers the row of one id, if there is one.
+fn lookup(row: Option<LookupRow>, recording: Option<Box<Recording>>, take: &mut RowSink<'_>) -> Result<ScanEnd> {
     let mut row = match &row {
         Some((payload, types)) => Some(BinaryRow::new(payload, types)?),
         None => None,
@@ -152,7 +154,7 @@ fn lookup(row: Option<LookupRow>, recording: Option<Box<Recording>>, take: &mut 
     };
     let found = parts()?;
     if let Some(mut recording) = recording {
-        found.into_iter().for_each(|(key, json)| recording.note(key, || Position(key.to_vec()), Some(json)));
+        found.into_iter().for_each(|(key, json)| recording.add(key, || Position(key.to_vec()), Some(json)));
         recording.finish(true);
     }
     let Some((key, json)) = found else { return Ok(ScanEnd::Exhausted) };

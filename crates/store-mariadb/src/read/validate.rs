@@ -4,7 +4,7 @@ use crate::catalog::TableLookup;
 use crate::encoding;
 use crate::index::manage;
 use crate::plan::planner;
-use crate::plan::planner_query::Order;
+use crate::plan::planner_query::IndexOrder;
 use crate::read::scan;
 use crate::store::MariaDbStore;
 use document::Doc;
@@ -15,7 +15,7 @@ use mariadb_wire::row::TextRow;
 use query::Predicate;
 use store::{Flow, Namespace, Query, Validation};
 
-/// Has the server check the table, and reads every document.
+/// Checks the table with the server, and reads every document.
 pub(crate) async fn validate(store: &MariaDbStore, namespace: &Namespace) -> Result<Validation> {
     let mut findings = Vec::new();
     let indexes = manage::list(store, namespace).await?.unwrap_or_default();
@@ -31,7 +31,7 @@ pub(crate) async fn validate(store: &MariaDbStore, namespace: &Namespace) -> Res
         let mut text =
             || -> Result<String> { Ok(String::from_utf8_lossy(row.next_bytes()?.unwrap_or_default()).into_owned()) };
         let (_, _, kind, message) = (text()?, text()?, text()?, text()?);
-        // Warnings and notes are about history that others may still read, not about what is there.
+        // Warnings and notes concern old row versions, not the current rows.
         if kind.eq_ignore_ascii_case("error") || kind == "status" && message != "OK" {
             findings.push(format!("MariaDB: {message}"));
         }
@@ -39,7 +39,7 @@ pub(crate) async fn validate(store: &MariaDbStore, namespace: &Namespace) -> Res
     drop(lease);
     let everything = Predicate::everything();
     let query = Query::of(&everything);
-    let plan = planner::plan(namespace, Some(table), &query, Order::ByNone)?.plan;
+    let plan = planner::plan(namespace, Some(table), &query, IndexOrder::Untrusted)?.plan;
     let mut bson = Vec::new();
     let mut take = |_: &[u8], json: &[u8]| {
         bson.clear();

@@ -1,4 +1,4 @@
-//! Updates and deletes: read a document, decide, write if it is still the same.
+//! Updates and deletes: reads a document, decides, and writes if it has not changed.
 
 mod batched;
 mod many;
@@ -9,7 +9,7 @@ mod unread;
 mod update_statement;
 
 use super::refusal;
-use super::retry_record::Ledger;
+use super::retry_record::BatchRecord;
 use super::transaction::back_off;
 use crate::catalog::table::Table;
 use crate::encoding;
@@ -19,8 +19,8 @@ use crate::plan::access::Access;
 use crate::plan::row_position::key_param;
 use crate::store::MariaDbStore;
 use crate::write::batch_options::{ATTEMPTS_MAX, Options, concerns_statement};
-use crate::write::change::statement::{Change, Decision, Found, Running};
-use crate::write::recorded_write::{Wrote, write};
+use crate::write::change::statement::{Change, Decision, MatchedRow, RunningStatement};
+use crate::write::recorded_write::{WriteOutcome, write};
 use document::{Doc, Value, ValueBuf};
 use error::{Code, Error};
 use mariadb_client::{Failure, Result, server_error};
@@ -29,7 +29,7 @@ use query::predicate::{Node, Test};
 use std::cell::RefCell;
 use store::{ChangeObserver, Changes, Namespace, Plan, ReturnImage, StatementOutcome};
 
-/// How often an upsert that finds its document inserted by somebody else looks again.
+/// How often an upsert that finds its document inserted meanwhile starts over.
 const UPSERT_ATTEMPTS_MAX: usize = 20;
 
 pub(super) async fn all(
@@ -37,44 +37,44 @@ pub(super) async fn all(
     namespace: &Namespace,
     statements: &[impl Change],
     options: Options,
-    ledger: &mut Ledger,
+    record: &mut BatchRecord,
 ) -> Result<()> {
-    // So many were found to have to be carried out one by one.
+    // Number of statements that must be executed one by one.
     let mut single = 0;
-    while let Some(statement) = statements.get(ledger.len()) {
+    while let Some(statement) = statements.get(record.len()) {
         if single == 0 {
-            single = batched::carry_out(store, namespace, &statements[ledger.len()..], options, ledger).await?;
+            single = batched::execute(store, namespace, &statements[record.len()..], options, record).await?;
             match single {
-                0 if options.ordered && ledger.last_failed() => break,
+                0 if options.ordered && record.last_failed() => break,
                 0 => continue,
                 _ => {}
             }
         }
         single -= 1;
         let access = RefCell::default();
-        let (settling, bypass_validation) = (ledger.settling.clone(), options.bypass_validation);
-        let running = Running { store, namespace, statement, bypass_validation, access, settling };
-        let outcome = running.run(ledger).await;
-        ledger.access.push(running.access.into_inner());
+        let (interruption, bypass_validation) = (record.interruption.clone(), options.bypass_validation);
+        let running = RunningStatement { store, namespace, statement, bypass_validation, access, interruption };
+        let outcome = running.run(record).await;
+        record.access.push(running.access.into_inner());
         match outcome {
-            // Settled by the transaction that wrote it, or taken over from an earlier attempt.
+            // Added by the transaction that wrote it, or adopted from an earlier attempt.
             Ok(None) => {}
-            Ok(Some(outcome)) => ledger.settle([Ok(outcome)]),
-            Err(failure) if concerns_statement(&failure) => ledger.settle([Err(failure.into())]),
+            Ok(Some(outcome)) => record.add([Ok(outcome)]),
+            Err(failure) if concerns_statement(&failure) => record.add([Err(failure.into())]),
             Err(failure) => return Err(failure),
         }
-        if options.ordered && ledger.last_failed() {
+        if options.ordered && record.last_failed() {
             break;
         }
     }
     Ok(())
 }
 
-impl<C: Change> Running<'_, C> {
-    /// Carries the statement out. `None`: the ledger has its outcome already.
-    async fn run(&self, ledger: &mut Ledger) -> Result<Option<StatementOutcome>> {
+impl<C: Change> RunningStatement<'_, C> {
+    /// Executes the statement. Returns `None` if the record has its outcome already.
+    async fn run(&self, record: &mut BatchRecord) -> Result<Option<StatementOutcome>> {
         for attempt in 0..ATTEMPTS_MAX {
-            match self.attempt(ledger, attempt).await {
+            match self.attempt(record, attempt).await {
                 Ok(Some(outcome)) => return Ok(outcome),
                 Ok(None) => back_off(attempt).await,
                 Err(failure) if failure.is_contention() => back_off(attempt.max(3)).await,
@@ -89,8 +89,8 @@ impl<C: Change> Running<'_, C> {
         .into())
     }
 
-    /// `None`: somebody else was in the way, try again.
-    async fn attempt(&self, ledger: &mut Ledger, attempt: usize) -> Result<Option<Option<StatementOutcome>>> {
+    /// Makes one attempt. Returns `None` on a conflict, after which it must be repeated.
+    async fn attempt(&self, record: &mut BatchRecord, attempt: usize) -> Result<Option<Option<StatementOutcome>>> {
         let table = match self.store.catalog.cached(self.namespace) {
             Some(table) => Some(table),
             None => {
@@ -106,31 +106,31 @@ impl<C: Change> Running<'_, C> {
                 return Err(store::views::not_a_collection(self.namespace).into());
             }
             drop(lease);
-            return self.nothing_matched(ledger, attempt).await;
+            return self.nothing_matched(record, attempt).await;
         };
-        if statement.deletes_unseen()
-            && !ledger.is_recording()
-            && let Some(outcome) = self.delete_unseen(&plan, &table).await?
+        if statement.deletes_unread()
+            && !record.is_recording()
+            && let Some(outcome) = self.delete_unread(&plan, &table).await?
         {
             plan.all_rows().for_each(|rows| rows.tally.add(rows.examined(outcome.matched)));
             self.note(&plan);
             return Ok(Some(Some(outcome)));
         }
-        match self.update_unseen(&plan, &table, ledger).await? {
-            Some(Wrote::Done(_)) => {
+        match self.update_unread(&plan, &table, record).await? {
+            Some(WriteOutcome::Done(_)) => {
                 plan.all_rows().for_each(|rows| rows.tally.add(rows.examined(1)));
                 self.note(&plan);
                 return Ok(Some(None));
             }
-            Some(Wrote::Recorded) => return Ok(self.adopt(ledger).await?.then_some(None)),
-            // It is to be read first, or is not there.
-            Some(Wrote::Stale) | None => {}
+            Some(WriteOutcome::Recorded) => return Ok(self.adopt(record).await?.then_some(None)),
+            // The document must be read first, or does not exist.
+            Some(WriteOutcome::Stale) | None => {}
         }
         if statement.changes_many() {
             let Some(outcome) = self.change_many(&plan, &table).await? else { return Ok(None) };
             self.note(&plan);
             let upserts = outcome.matched == 0 && statement.upsert(&mut Vec::new())?;
-            return if upserts { self.nothing_matched(ledger, attempt).await } else { Ok(Some(Some(outcome))) };
+            return if upserts { self.nothing_matched(record, attempt).await } else { Ok(Some(Some(outcome))) };
         }
         let found = match self.find(&plan).await {
             Err(failure) if failure.is_killed_plan() => return Ok(None),
@@ -138,8 +138,8 @@ impl<C: Change> Running<'_, C> {
         };
         self.note(&plan);
         match found {
-            Some(found) => self.change_one(&table, &found, ledger).await,
-            None => self.nothing_matched(ledger, attempt).await,
+            Some(found) => self.change_one(&table, &found, record).await,
+            None => self.nothing_matched(record, attempt).await,
         }
     }
 
@@ -152,8 +152,8 @@ impl<C: Change> Running<'_, C> {
     async fn change_one(
         &self,
         table: &Table,
-        found: &Found,
-        ledger: &mut Ledger,
+        found: &MatchedRow,
+        record: &mut BatchRecord,
     ) -> Result<Option<Option<StatementOutcome>>> {
         let document = Doc::from_bytes(&found.bson).unwrap_or(Doc::EMPTY);
         let mut changed = Vec::new();
@@ -169,8 +169,8 @@ impl<C: Change> Running<'_, C> {
         match decision {
             Decision::Keep => {
                 outcome.image = image(document);
-                // An earlier attempt may be why there is nothing left to change.
-                return Ok(Some(if self.adopt(ledger).await? { None } else { Some(outcome) }));
+                // There may be nothing to change because of an earlier attempt.
+                return Ok(Some(if self.adopt(record).await? { None } else { Some(outcome) }));
             }
             Decision::Replace => {
                 let after = Doc::from_bytes(&changed).unwrap_or(Doc::EMPTY);
@@ -190,7 +190,7 @@ impl<C: Change> Running<'_, C> {
         let mut lease = self.store.pool.lease_for(self.namespace).await?;
         element_table::prepare(self.store, &mut lease, table, Doc::from_bytes(&changed).into_iter()).await?;
         let key = key_param(table.row_key, &found.key);
-        let writing = write(&mut lease, table, ledger, vec![Ok(outcome)], true, false, async |connection| {
+        let writing = write(&mut lease, table, record, vec![Ok(outcome)], true, false, async |connection| {
             let old = Param::Text(&found.json);
             match decision {
                 Decision::Delete => connection.queue_execute(&table.statements.delete, &[key, old]),
@@ -198,34 +198,38 @@ impl<C: Change> Running<'_, C> {
             }
             Ok(1)
         });
-        let wrote = self.announced(Some(document), Doc::from_bytes(&changed), writing).await;
+        let wrote = self.observed(Some(document), Doc::from_bytes(&changed), writing).await;
         drop(lease);
         match wrote.map_err(|failure| self.refused(failure, table, Doc::from_bytes(&changed).unwrap_or(document)))? {
-            Wrote::Done(_) => Ok(Some(None)),
-            Wrote::Stale => Ok(None),
-            Wrote::Recorded => Ok(self.adopt(ledger).await?.then_some(None)),
+            WriteOutcome::Done(_) => Ok(Some(None)),
+            WriteOutcome::Stale => Ok(None),
+            WriteOutcome::Recorded => Ok(self.adopt(record).await?.then_some(None)),
         }
     }
 
-    /// The `_id` that is all there is to the filter.
-    fn named_id(&self) -> Option<Value<'_>> {
+    /// Returns the `_id`, if the filter is nothing but an equality on it.
+    fn only_id(&self) -> Option<Value<'_>> {
         match self.statement.predicate().root() {
             Node::Path { path, test: Test::Equal(id) } if *path == *"_id" => Some(id.as_value()),
             _ => None,
         }
     }
 
-    async fn adopt(&self, ledger: &mut Ledger) -> Result<bool> {
-        if !ledger.is_recording() {
+    async fn adopt(&self, record: &mut BatchRecord) -> Result<bool> {
+        if !record.is_recording() {
             return Ok(false);
         }
         let mut lease = self.store.pool.lease_for(self.namespace).await?;
-        ledger.adopt(&mut lease).await
+        record.adopt(&mut lease).await
     }
 
-    /// No document matches: inserts one, if the statement says so.
-    async fn nothing_matched(&self, ledger: &mut Ledger, attempt: usize) -> Result<Option<Option<StatementOutcome>>> {
-        if self.adopt(ledger).await? {
+    /// Handles that no document matches: inserts one if the statement is an upsert.
+    async fn nothing_matched(
+        &self,
+        record: &mut BatchRecord,
+        attempt: usize,
+    ) -> Result<Option<Option<StatementOutcome>>> {
+        if self.adopt(record).await? {
             return Ok(Some(None));
         }
         let mut bson = Vec::new();
@@ -252,7 +256,7 @@ impl<C: Change> Running<'_, C> {
         element_table::prepare(self.store, &mut lease, &table, std::iter::once(document)).await?;
         let cap = table.cap();
         let writing =
-            write(&mut lease, &table, ledger, vec![Ok(outcome)], cap.is_none(), cap.is_some(), async |connection| {
+            write(&mut lease, &table, record, vec![Ok(outcome)], cap.is_none(), cap.is_some(), async |connection| {
                 let Some(cap) = cap else {
                     connection.queue_execute(&table.statements.insert, &[Param::Text(&json)]);
                     return Ok(1);
@@ -263,27 +267,27 @@ impl<C: Change> Running<'_, C> {
                 Ok(3)
             });
         let wrote = match cap {
-            None => self.announced(None, Some(document), writing).await,
-            // The oldest may go.
-            Some(_) => self.announced_anything(writing).await,
+            None => self.observed(None, Some(document), writing).await,
+            // The oldest documents may be deleted.
+            Some(_) => self.observed_unspecified(writing).await,
         };
         drop(lease);
         match wrote {
-            // Somebody inserted it in between: now it may match.
+            // Another client inserted it meanwhile: now it may match.
             Err(failure)
                 if failure.sql_code() == Some(server_error::DUPLICATE_ENTRY) && attempt < UPSERT_ATTEMPTS_MAX =>
             {
                 Ok(None)
             }
             Err(failure) => Err(self.refused(failure, &table, document)),
-            Ok(Wrote::Done(_)) => Ok(Some(None)),
-            Ok(Wrote::Stale) => Ok(None),
-            Ok(Wrote::Recorded) => Ok(self.adopt(ledger).await?.then_some(None)),
+            Ok(WriteOutcome::Done(_)) => Ok(Some(None)),
+            Ok(WriteOutcome::Stale) => Ok(None),
+            Ok(WriteOutcome::Recorded) => Ok(self.adopt(record).await?.then_some(None)),
         }
     }
 
-    /// Deletes without reading first, where the plan says all there is to the filter.
-    async fn delete_unseen(&self, plan: &MariaDbPlan, table: &Table) -> Result<Option<StatementOutcome>> {
+    /// Deletes without reading first, if the plan represents the filter exactly.
+    async fn delete_unread(&self, plan: &MariaDbPlan, table: &Table) -> Result<Option<StatementOutcome>> {
         let Access::Rows(rows) = &plan.access else { return Ok(None) };
         if !store::Plan::facts(plan).exact {
             return Ok(None);
@@ -296,13 +300,13 @@ impl<C: Change> Running<'_, C> {
         } else {
             return Ok(None);
         }
-        let note = |changes: &mut Changes, _: &dyn ChangeObserver| match self.named_id() {
+        let note = |changes: &mut Changes, _: &dyn ChangeObserver| match self.only_id() {
             Some(id) => changes.add_id(self.namespace, id),
             None => changes.add_unspecified(self.namespace),
         };
-        // Queued statements are sent when their answers are waited for.
+        // Queued statements are sent when their answers are awaited.
         let session = lease.session();
-        let deleting = self.settling.during(session, lease.finish());
+        let deleting = self.interruption.during(session, lease.finish());
         let matched = self.store.change_observer.observe_write(note, Failure::is_lost, deleting).await?.affected_rows;
         Ok(Some(StatementOutcome { matched, ..StatementOutcome::default() }))
     }

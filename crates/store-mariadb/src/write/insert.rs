@@ -1,6 +1,6 @@
-//! Inserting: many documents as one command, and one by one only where that is refused.
+//! Inserts: many documents as one command, and one by one only if that is refused.
 
-use super::retry_record::Ledger;
+use super::retry_record::BatchRecord;
 use super::transaction::{back_off, commit, queue_begin_on, roll_back};
 use super::{parallel_insert, refusal};
 use crate::catalog::row_key::RowKey;
@@ -9,8 +9,8 @@ use crate::index::element_table;
 use crate::index::side_index::{claims, claims_table};
 use crate::store::MariaDbStore;
 use crate::write::batch_options::{ATTEMPTS_MAX, Options, concerns_statement};
-use crate::write::insert_batch::{Batch, COMMAND_BYTES, inserted, spell};
-use crate::write::recorded_write::{Wrote, write};
+use crate::write::insert_batch::{Batch, COMMAND_BYTES, encode_document, inserted};
+use crate::write::recorded_write::{WriteOutcome, write};
 use ahash::AHashMap;
 use bytes::Bytes;
 use document::Doc;
@@ -20,10 +20,10 @@ use mariadb_wire::Param;
 use std::ops::Range;
 use store::{ChangeObserver, Changes, Namespace, StatementOutcome};
 
-/// Documents inserted one by one between two looks at the answers.
+/// Documents inserted one by one before their answers are read.
 const SINGLES: usize = 64;
 
-/// A document's JSON is at most so many times as long as its BSON (`{"$undefined":true}`, of two bytes, is what grows most).
+/// The greatest ratio of a document's JSON to its BSON (`{"$undefined":true}`, of two bytes, grows most).
 const GROWTH_MAX: u64 = 16;
 
 pub(super) async fn insert(
@@ -31,14 +31,14 @@ pub(super) async fn insert(
     namespace: &Namespace,
     documents: &[Bytes],
     options: Options,
-    ledger: &mut Ledger,
+    record: &mut BatchRecord,
 ) -> Result<()> {
     let mut lease = store.pool.lease_for(namespace).await?;
     for attempt in 0..ATTEMPTS_MAX {
         let (table, _) = match store.catalog.table_or_create(&mut lease, namespace).await {
             Err(Failure::Other(error)) if store::write::refuses_each_insert(&error) => {
                 let refused = if options.ordered { 1 } else { documents.len() };
-                ledger.settle(vec![Err(error); refused]);
+                record.add(vec![Err(error); refused]);
                 return Ok(());
             }
             outcome => outcome?,
@@ -56,7 +56,7 @@ pub(super) async fn insert(
             let all = documents.iter().filter_map(|document| Doc::from_bytes(document));
             all.for_each(|document| changes.add_document(namespace, None, Some(document)));
         };
-        let inserting = batch.insert(&mut lease, store, ledger);
+        let inserting = batch.insert(&mut lease, store, record);
         let outcome = store.change_observer.observe_write(note, Failure::is_lost, inserting).await;
         match outcome {
             Err(failure) if failure.is_missing_table() => store.catalog.invalidate(namespace),
@@ -67,7 +67,7 @@ pub(super) async fn insert(
     Err(Error::new(Code::WRITE_CONFLICT, format!("{namespace} is being written by too many others")).into())
 }
 
-/// What the collection's validator and indexes say to the documents.
+/// Returns the errors of documents that the collection's validator or indexes refuse.
 fn refused(table: &Table, documents: &[Bytes], options: Options) -> Result<AHashMap<usize, Error>> {
     let mut refused = AHashMap::new();
     if let Some(validator) = table.validator().filter(|_| !options.bypass_validation) {
@@ -86,9 +86,9 @@ fn refused(table: &Table, documents: &[Bytes], options: Options) -> Result<AHash
 }
 
 impl Batch<'_> {
-    async fn insert(&self, connection: &mut Connection, store: &MariaDbStore, ledger: &mut Ledger) -> Result<()> {
+    async fn insert(&self, connection: &mut Connection, store: &MariaDbStore, record: &mut BatchRecord) -> Result<()> {
         let fits = |document: &Bytes| (document.len() as u64) < self.packet_bytes_max / GROWTH_MAX;
-        let all_at_once = ledger.len() == 0 && self.refused.is_empty() && self.documents.iter().all(fits);
+        let all_at_once = record.len() == 0 && self.refused.is_empty() && self.documents.iter().all(fits);
         if all_at_once
             && store.counts_by_one
             && self.table.row_key == RowKey::Sequence
@@ -96,37 +96,37 @@ impl Batch<'_> {
             && !claims_table::are_needed(self.table)
             && parallel_insert::is_worthwhile(self.documents)
             && let Some(mut second) = store.pool.lease_if_quiet().await
-            && parallel_insert::insert(self, connection, &mut second, ledger).await?
+            && parallel_insert::insert(self, connection, &mut second, record).await?
         {
             return Ok(());
         }
-        if all_at_once && ledger.len() == 0 {
-            match self.insert_all(connection, ledger).await {
-                Ok(Wrote::Done(_)) => return Ok(()),
+        if all_at_once && record.len() == 0 {
+            match self.insert_all(connection, record).await {
+                Ok(WriteOutcome::Done(_)) => return Ok(()),
                 Ok(_) => {
-                    ledger.adopt(connection).await?;
+                    record.adopt(connection).await?;
                 }
                 Err(failure) if failure.is_lost() || failure.is_contention() || failure.is_missing_table() => {
                     return Err(failure);
                 }
-                // One of them is refused: find out which.
+                // One of them is refused; insert one by one to find out which.
                 Err(_) => {}
             }
         }
-        // What an earlier attempt has settled is over; the rest is inserted.
-        if ledger.len() == self.documents.len() || self.ordered && ledger.last_failed() {
+        // Statements finished by an earlier attempt are skipped.
+        if record.len() == self.documents.len() || self.ordered && record.last_failed() {
             return Ok(());
         }
-        self.insert_each(connection, ledger).await
+        self.insert_each(connection, record).await
     }
 
-    /// All documents or none.
-    async fn insert_all(&self, connection: &mut Connection, ledger: &mut Ledger) -> Result<Wrote> {
+    /// Inserts all documents or none.
+    async fn insert_all(&self, connection: &mut Connection, record: &mut BatchRecord) -> Result<WriteOutcome> {
         let inserted = vec![Ok(inserted()); self.documents.len()];
         if let Some(cap) = self.table.cap() {
-            return write(connection, self.table, ledger, inserted, false, true, async |connection| {
+            return write(connection, self.table, record, inserted, false, true, async |connection| {
                 self.table.queue_cap_lock(connection);
-                let commands = self.feed(connection, self.documents, COMMAND_BYTES).await?;
+                let commands = self.send(connection, self.documents, COMMAND_BYTES).await?;
                 self.table.queue_trim(connection, cap);
                 Ok(commands + 2)
             })
@@ -134,42 +134,42 @@ impl Batch<'_> {
         }
         let bytes: usize = self.documents.iter().map(Bytes::len).sum();
         let alone = bytes <= COMMAND_BYTES;
-        write(connection, self.table, ledger, inserted, alone, false, async |connection| {
+        write(connection, self.table, record, inserted, alone, false, async |connection| {
             if let [document] = self.documents {
                 let mut text = Vec::with_capacity(document.len() + document.len() / 4);
-                spell(document, &mut text);
+                encode_document(document, &mut text);
                 connection.queue_execute(&self.table.statements.insert, &[Param::Text(&text)]);
                 return Ok(1);
             }
             let command_bytes = if alone { usize::MAX } else { COMMAND_BYTES };
-            self.feed(connection, self.documents, command_bytes).await
+            self.send(connection, self.documents, command_bytes).await
         })
         .await
     }
 
-    /// One by one, in one transaction, so that each document's fate is known.
-    async fn insert_each(&self, connection: &mut Connection, ledger: &mut Ledger) -> Result<()> {
-        let settled = !claims_table::are_needed(self.table) || claims::settle(connection, self.table).await?;
+    /// Inserts documents one by one in one transaction, to find the outcome of each.
+    async fn insert_each(&self, connection: &mut Connection, record: &mut BatchRecord) -> Result<()> {
+        let settled = !claims_table::are_needed(self.table) || claims::refresh_pending(connection, self.table).await?;
         queue_begin_on(connection, self.table);
         connection.finish().await?;
         if self.table.cap().is_some() {
             self.table.queue_cap_lock(connection);
             connection.finish().await?;
         }
-        match self.each_in_transaction(connection, ledger, settled).await {
+        match self.each_in_transaction(connection, record, settled).await {
             Ok(outcomes) => {
-                let recording = ledger.queue_record(connection, &outcomes);
+                let recording = record.queue_record(connection, &outcomes);
                 if recording {
                     let answer = connection.finish().await.map(|ok| ok.affected_rows);
-                    if !ledger.is_recorded(answer)? {
+                    if !record.is_recorded(answer)? {
                         roll_back(connection).await?;
-                        ledger.adopt(connection).await?;
+                        record.adopt(connection).await?;
                         return Ok(());
                     }
                 }
                 let session = connection.session();
-                ledger.settling.during(session, commit(connection)).await?;
-                ledger.committed(outcomes);
+                record.interruption.during(session, commit(connection)).await?;
+                record.committed(outcomes);
                 Ok(())
             }
             Err(failure) => {
@@ -184,36 +184,36 @@ impl Batch<'_> {
     async fn each_in_transaction(
         &self,
         connection: &mut Connection,
-        ledger: &Ledger,
+        record: &BatchRecord,
         settled: bool,
     ) -> Result<Vec<error::Result<StatementOutcome>>> {
         let mut outcomes = Vec::new();
-        let mut next = ledger.len();
+        let mut next = record.len();
         let claims = claims_table::are_needed(self.table);
         while next < self.documents.len() {
-            // What a capped collection lets go of may make room for the next document's keys; keys are claimed for one at a time.
+            // Trimming a capped collection may free keys for the next document; claims are made one by one.
             let cap = self.table.cap();
             let until = (next + if cap.is_some() || claims { 1 } else { SINGLES }).min(self.documents.len());
             connection.queue_query("SAVEPOINT selkie");
             connection.finish().await?;
-            let mut fates = self.singles(connection, next..until).await?;
-            if claims && let [fate @ Ok(_)] = fates.as_mut_slice() {
-                *fate = self.claim(connection, next, settled).await?;
+            let mut outcomes_of_some = self.singles(connection, next..until).await?;
+            if claims && let [outcome @ Ok(_)] = outcomes_of_some.as_mut_slice() {
+                *outcome = self.claim(connection, next, settled).await?;
             }
-            let refused = fates.iter().position(Result::is_err);
+            let refused = outcomes_of_some.iter().position(Result::is_err);
             match refused {
                 Some(position) if self.ordered => {
-                    // What came behind the refused document must not be there.
+                    // Documents after the refused one must not be inserted.
                     connection.queue_query("ROLLBACK TO SAVEPOINT selkie");
                     connection.finish().await?;
-                    let commands = self.feed(connection, &self.documents[next..next + position], COMMAND_BYTES).await?;
+                    let commands = self.send(connection, &self.documents[next..next + position], COMMAND_BYTES).await?;
                     for _ in 0..commands {
                         connection.finish().await?;
                     }
-                    outcomes.extend(fates.into_iter().take(position + 1));
+                    outcomes.extend(outcomes_of_some.into_iter().take(position + 1));
                     return Ok(outcomes);
                 }
-                _ => outcomes.extend(fates),
+                _ => outcomes.extend(outcomes_of_some),
             }
             if let Some(cap) = cap {
                 self.table.queue_trim(connection, cap);
@@ -224,7 +224,7 @@ impl Batch<'_> {
         Ok(outcomes)
     }
 
-    /// Claims the keys of a document that has just been inserted; where one is taken, the document is not there any more.
+    /// Claims the keys of a document that was just inserted; if one is taken, removes the document.
     async fn claim(
         &self,
         connection: &mut Connection,
@@ -236,7 +236,7 @@ impl Batch<'_> {
             Err(failure) if failure.sql_code() == Some(server_error::DUPLICATE_ENTRY) => {
                 connection.queue_query("ROLLBACK TO SAVEPOINT selkie");
                 connection.finish().await?;
-                let failure = claims::weigh(connection, self.table, settled, failure).await;
+                let failure = claims::check_duplicate(connection, self.table, settled, failure).await;
                 if failure.is_contention() {
                     return Err(failure);
                 }
@@ -255,7 +255,7 @@ impl Batch<'_> {
         let (mut text, mut sent) = (Vec::new(), Vec::with_capacity(range.len()));
         for (index, document) in self.documents.iter().enumerate().take(range.end).skip(range.start) {
             text.clear();
-            spell(document, &mut text);
+            encode_document(document, &mut text);
             let fits = (text.len() as u64) < self.packet_bytes_max;
             sent.push(fits && !self.refused.contains_key(&index));
             if sent.last() == Some(&true) {
@@ -263,28 +263,28 @@ impl Batch<'_> {
                 connection.flush().await?;
             }
         }
-        let mut fates = Vec::with_capacity(range.len());
+        let mut outcomes_of_some = Vec::with_capacity(range.len());
         let mut failed = None;
         for (index, sent) in range.zip(sent) {
             if let Some(error) = self.refused.get(&index) {
-                fates.push(Err(error.clone()));
+                outcomes_of_some.push(Err(error.clone()));
                 continue;
             }
             if !sent {
-                fates.push(Err(refusal::too_large()));
+                outcomes_of_some.push(Err(refusal::too_large()));
                 continue;
             }
             match connection.finish().await {
-                Ok(_) => fates.push(Ok(inserted())),
+                Ok(_) => outcomes_of_some.push(Ok(inserted())),
                 Err(failure) if failure.is_contention() || failure.is_missing_table() => failed = Some(failure),
                 Err(failure) if concerns_statement(&failure) => {
                     let document =
                         self.documents.get(index).and_then(|bytes| Doc::from_bytes(bytes)).unwrap_or(Doc::EMPTY);
-                    fates.push(Err(refusal::of(failure, self.namespace, self.table, document)));
+                    outcomes_of_some.push(Err(refusal::of(failure, self.namespace, self.table, document)));
                 }
                 Err(failure) => return Err(failure),
             }
         }
-        failed.map_or(Ok(fates), Err)
+        failed.map_or(Ok(outcomes_of_some), Err)
     }
 }

@@ -10,24 +10,25 @@ use mariadb_client::{Connection, Result};
 use mariadb_wire::{ColumnType, Param, com_stmt_bulk_execute};
 use store::{Namespace, StatementOutcome};
 
-/// Bytes of JSON that one command carries. The server begins with a command when it has come whole: with many small ones it inserts
-/// while the next ones are being spelled. One this large travels in a socket's buffer.
+/// Bytes of JSON in one command. The server begins with a command when it has received all of it: with many
+/// small ones it inserts while the next ones are being encoded. One of this size fits a socket's buffer.
 pub(super) const COMMAND_BYTES: usize = 128 << 10;
 
-/// What is to be inserted, and where.
+/// A batch of documents to insert into a table.
 pub(super) struct Batch<'b> {
     pub namespace: &'b Namespace,
     pub table: &'b Table,
     pub documents: &'b [Bytes],
-    /// Documents that the validator or an index refuses, by their place.
+    /// Documents that the validator or an index refuses, by their position.
     pub refused: &'b AHashMap<usize, Error>,
     pub ordered: bool,
     pub packet_bytes_max: u64,
 }
 
 impl Batch<'_> {
-    /// Sends documents as commands of bounded size, each while the next is being made; gives how many commands.
-    pub async fn feed(&self, connection: &mut Connection, documents: &[Bytes], command_bytes: usize) -> Result<usize> {
+    /// Sends documents as commands of bounded size, each while the next is being encoded; returns the number of
+    /// commands.
+    pub async fn send(&self, connection: &mut Connection, documents: &[Bytes], command_bytes: usize) -> Result<usize> {
         let (mut rest, mut commands) = (documents.iter(), 0);
         while !rest.as_slice().is_empty() {
             connection.queue_bulk(&self.table.statements.insert, &[ColumnType::VAR_STRING], |out| {
@@ -39,8 +40,8 @@ impl Batch<'_> {
         Ok(commands)
     }
 
-    /// As [`Batch::feed`], with row keys from `key` on.
-    pub async fn feed_at(&self, connection: &mut Connection, documents: &[Bytes], mut key: u64) -> Result<usize> {
+    /// As [`Batch::send`], with row keys from `key` on.
+    pub async fn send_at(&self, connection: &mut Connection, documents: &[Bytes], mut key: u64) -> Result<usize> {
         let (mut rest, mut commands) = (documents.iter(), 0);
         while !rest.as_slice().is_empty() {
             let types = [ColumnType::LONG_LONG, ColumnType::VAR_STRING];
@@ -57,7 +58,7 @@ impl Batch<'_> {
     }
 }
 
-/// Appends documents as parameters, each behind what `before` appends, until there are so many bytes.
+/// Appends documents as parameters, each after what `before` appends, up to this many bytes.
 fn push_texts(
     rest: &mut std::slice::Iter<'_, Bytes>,
     bytes: usize,
@@ -70,13 +71,13 @@ fn push_texts(
         && let Some(document) = rest.next()
     {
         text.clear();
-        spell(document, &mut text);
+        encode_document(document, &mut text);
         before(out);
         com_stmt_bulk_execute::push(Param::Text(&text), out);
     }
 }
 
-pub(super) fn spell(document: &[u8], out: &mut Vec<u8>) {
+pub(super) fn encode_document(document: &[u8], out: &mut Vec<u8>) {
     encoding::encode(Doc::from_bytes(document).unwrap_or(Doc::EMPTY), out);
 }
 

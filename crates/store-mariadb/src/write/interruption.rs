@@ -1,10 +1,9 @@
-//! Ending a batch whose command is killed or over time.
+//! Interrupts a batch whose command is killed or exceeds its time limit.
 //!
-//! Most of a batch's time can be cut short by dropping its future: what is read is nobody's loss,
-//! and a transaction that is not committed yet is rolled back when its session is killed. Only a
-//! statement that is a transaction by itself, and a `COMMIT`, may take effect after that. So their
-//! answer is waited for, after the server was asked to end them. A server that does not answer at
-//! all leaves the outcome unknown, as a network error does.
+//! Dropping the future of a batch ends most of its work: reads have no effect, and an uncommitted transaction
+//! is rolled back when its session is killed. Only a statement that is a transaction of its own, and a
+//! `COMMIT`, may take effect after that. So the batch waits for their answer, after killing them. If the
+//! server does not answer, the outcome is unknown, as after a network error.
 
 use error::Result;
 use std::cell::Cell;
@@ -15,15 +14,15 @@ use std::task::Poll;
 use std::time::Duration;
 use store::Progress;
 
-/// How long an answer is waited for after the server was asked to end a statement.
+/// How long to wait for the answer of a killed statement.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// The session that executes a statement whose outcome counts, while it does.
+/// The session that executes a statement which may take effect, while it does.
 #[derive(Clone, Default)]
-pub(crate) struct Settling(Rc<Cell<Option<u64>>>);
+pub(crate) struct Interruption(Rc<Cell<Option<u64>>>);
 
-impl Settling {
-    /// Waits for a statement after which something is written for good.
+impl Interruption {
+    /// Waits for a statement whose effect cannot be undone.
     pub async fn during<T>(&self, session: u64, work: impl Future<Output = T>) -> T {
         let _reset = Reset(&self.0);
         self.0.set(Some(session));
@@ -39,12 +38,12 @@ impl Drop for Reset<'_> {
     }
 }
 
-/// Carries a batch out until its command is to stop; then fails with the reason, unless the batch
-/// comes to its end in time.
+/// Executes a batch until its command is stopped; then fails with the reason, unless the batch finishes in
+/// time.
 pub(crate) async fn until_stopped<T>(
     kill: impl Fn(u64),
     progress: &Progress,
-    settling: &Settling,
+    interruption: &Interruption,
     work: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     let mut work = pin!(work);
@@ -55,7 +54,7 @@ pub(crate) async fn until_stopped<T>(
         if let Poll::Ready(outcome) = polled {
             return Poll::Ready(outcome.map_err(|_| reason));
         }
-        let Some(session) = settling.0.get() else { return Poll::Ready(Err(reason)) };
+        let Some(session) = interruption.0.get() else { return Poll::Ready(Err(reason)) };
         let grace = grace.get_or_insert_with(|| {
             kill(session);
             Box::pin(tokio::time::sleep(GRACE))
@@ -83,26 +82,26 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_undone_is_given_up_at_once() {
+    fn work_that_can_be_undone_is_abandoned_at_once() {
         let began = Instant::now();
         let work = std::future::pending::<Result<()>>();
-        let outcome = run(until_stopped(|_| {}, &stopped(), &Settling::default(), work));
+        let outcome = run(until_stopped(|_| {}, &stopped(), &Interruption::default(), work));
         assert_eq!(outcome.unwrap_err().code(), Code::MAX_TIME_MS_EXPIRED);
         assert!(began.elapsed() < GRACE);
     }
 
     #[test]
-    fn what_is_written_for_good_is_waited_for() {
-        let settling = Settling::default();
+    fn statements_that_take_effect_are_awaited() {
+        let interruption = Interruption::default();
         let outcome = |waits: Duration| {
-            let work = settling.during(7, async move {
+            let work = interruption.during(7, async move {
                 tokio::time::sleep(waits).await;
                 Ok(waits)
             });
-            run(async { until_stopped(|_| {}, &stopped(), &settling, work).await })
+            run(async { until_stopped(|_| {}, &stopped(), &interruption, work).await })
         };
         assert!(outcome(GRACE / 10).is_ok());
         assert!(outcome(GRACE * 20).is_err());
-        assert_eq!(settling.0.get(), None);
+        assert_eq!(interruption.0.get(), None);
     }
 }

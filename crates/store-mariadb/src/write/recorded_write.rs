@@ -1,78 +1,78 @@
 //! One write with its record, as one transaction and in few round trips.
 
-use super::retry_record::Ledger;
+use super::retry_record::BatchRecord;
 use super::transaction::{commit, queue_begin_on, roll_back};
 use crate::catalog::table::Table;
 use crate::index::side_index::{claims, claims_table};
 use mariadb_client::{Connection, Result};
 use store::StatementOutcome;
 
-/// What became of a write.
-pub(super) enum Wrote {
-    /// It is done: rows affected by each statement.
+/// The outcome of a write.
+pub(super) enum WriteOutcome {
+    /// It was executed: rows affected by each statement.
     Done(Vec<u64>),
-    /// An earlier attempt of the same retryable write has been here first; nothing was written.
+    /// An earlier attempt of the retryable write was recorded first; nothing was written.
     Recorded,
-    /// Not what was expected (a row had changed); nothing was written.
+    /// A row had changed; nothing was written.
     Stale,
 }
 
-/// Carries out the statements that `queue` queues, whose number it gives, and records `outcomes` with them where the batch is retryable.
-/// They are kept only if each affects rows, or `any` allows less. `alone`: there is one statement, a transaction by itself. `queue` fails
-/// only with the connection.
+/// Executes the statements that `queue` queues, whose number it returns, and records `outcomes` with them if the
+/// batch is retryable. They are committed only if each affects rows, unless `any` is set. `alone`: there is one
+/// statement, which is a transaction of its own. `queue` may fail only with the connection.
 pub(super) async fn write(
     connection: &mut Connection,
     table: &Table,
-    ledger: &mut Ledger,
+    record: &mut BatchRecord,
     outcomes: Vec<error::Result<StatementOutcome>>,
     alone: bool,
     any: bool,
     queue: impl AsyncFnOnce(&mut Connection) -> Result<usize>,
-) -> Result<Wrote> {
+) -> Result<WriteOutcome> {
     let claims = claims_table::are_needed(table);
-    if alone && !ledger.is_recording() && !claims {
+    if alone && !record.is_recording() && !claims {
         queue(connection).await?;
         let session = connection.session();
-        let affected = ledger.settling.during(session, connection.finish()).await?.affected_rows;
+        let affected = record.interruption.during(session, connection.finish()).await?.affected_rows;
         return Ok(if affected > 0 || any {
-            ledger.committed(outcomes);
-            Wrote::Done(vec![affected])
+            record.committed(outcomes);
+            WriteOutcome::Done(vec![affected])
         } else {
-            Wrote::Stale
+            WriteOutcome::Stale
         });
     }
-    let settled = !claims || claims::settle(connection, table).await?;
+    let settled = !claims || claims::refresh_pending(connection, table).await?;
     queue_begin_on(connection, table);
-    let recording = ledger.queue_record(connection, &outcomes);
+    let recording = record.queue_record(connection, &outcomes);
     let count = queue(connection).await?;
-    let mut answered = answers(connection, ledger, recording, count).await;
+    let mut answered = answers(connection, record, recording, count).await;
     if claims && let Ok(Some(_)) = answered {
         answered = claims::claim(connection, table).await.and(answered);
     }
     match answered {
         Ok(Some(affected)) if any || affected.iter().all(|&affected| affected > 0) => {
             let session = connection.session();
-            ledger.settling.during(session, commit(connection)).await?;
-            ledger.committed(outcomes);
-            Ok(Wrote::Done(affected))
+            record.interruption.during(session, commit(connection)).await?;
+            record.committed(outcomes);
+            Ok(WriteOutcome::Done(affected))
         }
         Ok(affected) => {
             roll_back(connection).await?;
-            Ok(if affected.is_some() { Wrote::Stale } else { Wrote::Recorded })
+            Ok(if affected.is_some() { WriteOutcome::Stale } else { WriteOutcome::Recorded })
         }
         Err(failure) => {
             if !failure.is_lost() {
                 roll_back(connection).await?;
             }
-            Err(if claims { claims::weigh(connection, table, settled, failure).await } else { failure })
+            Err(if claims { claims::check_duplicate(connection, table, settled, failure).await } else { failure })
         }
     }
 }
 
-/// Takes all answers, however the first ones turn out; `None` when the record is there already.
+/// Takes all answers, even after a failure; returns `None` if the write was recorded before.
 async fn answers(
     connection: &mut Connection,
-    ledger: &Ledger,
+    record: &BatchRecord,
     recording: bool,
     count: usize,
 ) -> Result<Option<Vec<u64>>> {
@@ -89,7 +89,7 @@ async fn answers(
     }
     began?;
     if let Some(recorded) = recorded
-        && !ledger.is_recorded(recorded)?
+        && !record.is_recorded(recorded)?
     {
         return Ok(None);
     }

@@ -1,4 +1,4 @@
-//! What a refused write is called in MongoDB's terms.
+//! Maps the server's refusal of a write to MongoDB's errors.
 
 use crate::catalog::id_text;
 use crate::catalog::table::Table;
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use store::Namespace;
 use store::duplicate::duplicate_key;
 
-/// The error of a document that the server refused.
+/// Returns the error of a document that the server refused.
 pub(super) fn of(failure: Failure, namespace: &Namespace, table: &Table, document: Doc<'_>) -> Error {
     match &failure {
         Failure::Sql { code: server_error::DUPLICATE_ENTRY, message } => duplicate(message, namespace, table, document),
@@ -31,7 +31,7 @@ pub(super) fn too_large() -> Error {
     )
 }
 
-/// `Duplicate entry '…' for key '…'`: the key's name is behind the last such words.
+/// Parses `Duplicate entry '…' for key '…'`: the key's name follows the last such words.
 fn duplicate(message: &str, namespace: &Namespace, table: &Table, document: Doc<'_>) -> Error {
     let (entry, name) = message.rsplit_once("for key '").unwrap_or((message, ""));
     let name = name.trim_end_matches('\'');
@@ -44,11 +44,11 @@ fn duplicate(message: &str, namespace: &Namespace, table: &Table, document: Doc<
     duplicate_key(namespace, &index.spec.name, index.spec.key.as_doc(), value.as_doc(), &index.collation())
 }
 
-/// The values of a document that are there already. Of those of several elements, the entry tells which.
+/// Returns the duplicate values of a document. If it has several keys, the entry shows which.
 fn values_of(entry: &str, index: &Index, document: Doc<'_>) -> DocBuf {
     let mut candidates: Vec<(Vec<u8>, DocBuf)> = Vec::new();
     if let Ok(shape) = IndexShape::new((*index.spec).clone()) {
-        // What has no keys has been refused for another reason.
+        // A document without keys was refused for another reason.
         let _ = keys::visit_keys(document, &shape, &mut |key, values| {
             let mut named = DocBuf::new();
             index.fields().zip(values).for_each(|(path, value)| named.append(path, *value));
@@ -57,17 +57,17 @@ fn values_of(entry: &str, index: &Index, document: Doc<'_>) -> DocBuf {
     }
     candidates.sort_by(|(left, _), (right, _)| left.cmp(right));
     let entry = entry.split_once('\'').map_or("", |(_, rest)| rest).trim_end().trim_end_matches('\'');
-    let is_told = |values: &DocBuf| {
+    let matches_entry = |values: &DocBuf| {
         let keys: Vec<String> = values.as_doc().values().map(|value| shown(&unique_key(value))).collect();
         let keys = keys.join("-");
-        // Long ones are cut off.
+        // MariaDB truncates long entries.
         keys == entry || entry.strip_suffix("...").is_some_and(|front| keys.starts_with(front))
     };
-    let told = candidates.iter().position(|(_, values)| is_told(values)).unwrap_or_default();
-    candidates.into_iter().nth(told).map(|(_, values)| values).unwrap_or_default()
+    let position = candidates.iter().position(|(_, values)| matches_entry(values)).unwrap_or_default();
+    candidates.into_iter().nth(position).map(|(_, values)| values).unwrap_or_default()
 }
 
-/// The key that a unique index has of a value, where gateways know it.
+/// Returns a value's key in a unique index, as far as gateways can compute it.
 fn unique_key(value: Value<'_>) -> Vec<u8> {
     let hashed = |front: u8| {
         let hash = Sha256::digest(id_text::text_within(value, usize::MAX));
@@ -78,11 +78,11 @@ fn unique_key(value: Value<'_>) -> Vec<u8> {
         Value::Undefined => b"1".to_vec(),
         Value::Document(_) => hashed(b'D'),
         Value::Array(_) => hashed(b'F'),
-        value => column_key::place(value).map_or_else(Vec::new, |(key, _)| key),
+        value => column_key::key_of(value).map_or_else(Vec::new, |(key, _)| key),
     }
 }
 
-/// Bytes as the server has them in its messages.
+/// Formats bytes as the server does in its messages.
 fn shown(bytes: &[u8]) -> String {
     let byte = |byte: &u8| match byte {
         b' '..=b'~' => char::from(*byte).to_string(),

@@ -1,10 +1,11 @@
-//! Retryable writes: what became of each statement of a batch, recorded in the same transaction as the write itself.
+//! Retryable writes: the outcome of each statement of a batch, recorded in the transaction of the write.
 //!
-//! `selkie.retryable_writes` holds one row per client session, for its last batch: how many statements are settled, and how. A
-//! batch that comes a second time meets its own row when it wants to record its first write, takes over what is settled and
-//! goes on behind it. Recording is part of each write's transaction, so that neither exists without the other.
+//! `selkie.retryable_writes` has one row per client session, for its last batch: the outcomes of its finished
+//! statements. A retried batch finds its own row when it records its first write, adopts the outcomes and
+//! continues after them. The record is part of each write's transaction, so that neither exists without the
+//! other.
 
-use super::interruption::Settling;
+use super::interruption::Interruption;
 use crate::catalog::own_schema;
 use document::Doc;
 use error::{Code, Error};
@@ -20,16 +21,16 @@ const FORMAT: RecordFormat =
     RecordFormat { total: None, entries: "outcomes", repeats: "times", repeats_if_several: true };
 
 /// The outcomes of a batch so far, and whether they are being recorded.
-pub(super) struct Ledger {
+pub(super) struct BatchRecord {
     key: Option<RetryKey>,
-    settled: Vec<Outcome>,
-    /// How many outcomes the row in the database holds.
+    outcomes: Vec<Outcome>,
+    /// Number of outcomes in the recorded row.
     recorded: usize,
     retried: bool,
-    /// How each update or delete has found its documents.
+    /// Access statistics of each update or delete.
     pub access: SmallVec<[AccessStats; 1]>,
-    /// Told of statements that write for good.
-    pub settling: Settling,
+    /// Tracks statements whose effect cannot be undone.
+    pub interruption: Interruption,
     statements: Texts,
 }
 
@@ -39,10 +40,10 @@ struct Texts {
     load: Arc<str>,
 }
 
-impl Ledger {
-    pub fn new(key: Option<RetryKey>, settling: Settling) -> Ledger {
+impl BatchRecord {
+    pub fn new(key: Option<RetryKey>, interruption: Interruption) -> BatchRecord {
         let statements = Texts {
-            // NULL is refused by the column: that is how a number that is not new makes the statement fail.
+            // The column refuses NULL, so the statement fails for a number that is not new.
             begin:
                 "INSERT INTO selkie.retryable_writes (session, txn_number, statements, outcome) VALUES (?, ?, ?, ?) \
                     ON DUPLICATE KEY UPDATE \
@@ -55,41 +56,49 @@ impl Ledger {
                 .into(),
             load: "SELECT txn_number, outcome FROM selkie.retryable_writes WHERE session = ?".into(),
         };
-        Ledger { key, settled: Vec::new(), recorded: 0, retried: false, access: SmallVec::new(), settling, statements }
+        BatchRecord {
+            key,
+            outcomes: Vec::new(),
+            recorded: 0,
+            retried: false,
+            access: SmallVec::new(),
+            interruption,
+            statements,
+        }
     }
 
     pub fn is_recording(&self) -> bool {
         self.key.is_some()
     }
 
-    /// How many statements are settled: the next one has this index.
+    /// Returns the number of finished statements, which is the index of the next one.
     pub fn len(&self) -> usize {
-        self.settled.len()
+        self.outcomes.len()
     }
 
     pub fn was_retried(&self) -> bool {
         self.retried
     }
 
-    /// Adds outcomes of statements that are done (and recorded, where they wrote anything).
-    pub fn settle(&mut self, outcomes: impl IntoIterator<Item = Outcome>) {
-        self.settled.extend(outcomes);
+    /// Adds outcomes of finished statements, which are recorded if they wrote anything.
+    pub fn add(&mut self, outcomes: impl IntoIterator<Item = Outcome>) {
+        self.outcomes.extend(outcomes);
     }
 
     pub fn last_failed(&self) -> bool {
-        self.settled.last().is_some_and(Result::is_err)
+        self.outcomes.last().is_some_and(Result::is_err)
     }
 
     pub fn into_outcomes(self) -> Vec<Outcome> {
-        self.settled
+        self.outcomes
     }
 
-    /// Queues the statement that records the outcomes so far and `next`, inside of the write's transaction. Nothing is queued, and
-    /// false given, where nothing is recorded.
+    /// Queues the statement that records the outcomes so far and `next`, inside the write's transaction. Returns
+    /// false, and queues nothing, if the batch is not retryable.
     pub fn queue_record(&self, connection: &mut Connection, next: &[Outcome]) -> bool {
         let Some(key) = &self.key else { return false };
-        let count = (self.settled.len() + next.len()) as u64;
-        let outcomes = FORMAT.encode(self.settled.iter().chain(next));
+        let count = (self.outcomes.len() + next.len()) as u64;
+        let outcomes = FORMAT.encode(self.outcomes.iter().chain(next));
         let (session, number) = (Param::Bytes(&key.session), Param::Signed(key.txn_number));
         let (count, outcomes) = (Param::Unsigned(count), Param::Bytes(outcomes.as_bytes()));
         if self.recorded == 0 {
@@ -101,7 +110,7 @@ impl Ledger {
         true
     }
 
-    /// What the server said to the statement of [`Ledger::queue_record`]: `Ok(false)` when another attempt has been here first.
+    /// Interprets the answer to [`BatchRecord::queue_record`]: `Ok(false)` if another attempt was first.
     pub fn is_recorded(&self, answer: Result<u64>) -> Result<bool> {
         match answer {
             Ok(affected) => Ok(self.recorded == 0 || affected == 1),
@@ -110,16 +119,16 @@ impl Ledger {
         }
     }
 
-    /// The transaction with `next` in it has been committed.
+    /// Adds the outcomes of a committed transaction.
     pub fn committed(&mut self, next: impl IntoIterator<Item = Outcome>) {
-        self.settle(next);
+        self.add(next);
         if self.is_recording() {
-            self.recorded = self.settled.len();
+            self.recorded = self.outcomes.len();
         }
     }
 
-    /// Takes over what an earlier attempt at the same batch has settled; gives whether there was more than is known here.
-    /// Error 225 when the session has gone on to a later batch.
+    /// Adopts the outcomes of an earlier attempt at the batch; returns whether there were any new ones. Fails with
+    /// 225 if the session has begun a later batch.
     pub async fn adopt(&mut self, connection: &mut Connection) -> Result<bool> {
         let Some(key) = self.key.clone() else { return Ok(false) };
         let mut found = None;
@@ -146,18 +155,18 @@ impl Ledger {
             return Ok(false);
         }
         let outcomes = Doc::from_bytes(&outcomes).and_then(|record| FORMAT.decode(record)).unwrap_or_default();
-        if outcomes.len() <= self.settled.len() {
+        if outcomes.len() <= self.outcomes.len() {
             return Ok(false);
         }
         self.recorded = outcomes.len();
-        self.settled = outcomes;
+        self.outcomes = outcomes;
         self.retried = true;
         Ok(true)
     }
 }
 
 /// Removes the records of sessions that have written nothing for twice as long as a session may live idle.
-pub(super) async fn tidy(connection: &mut Connection) -> Result<()> {
+pub(super) async fn delete_old(connection: &mut Connection) -> Result<()> {
     let sql = "DELETE FROM selkie.retryable_writes WHERE written_at < NOW() - INTERVAL 1 HOUR LIMIT 1000";
     own_schema::execute(connection, &sql.into(), &[]).await.map(drop)
 }

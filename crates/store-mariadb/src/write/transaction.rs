@@ -5,17 +5,18 @@ use crate::index::side_index::claims_table;
 use mariadb_client::{Connection, Result};
 use std::time::Duration;
 
-/// Begins a transaction, which [`commit`] or [`roll_back`] ends.
+/// Queues the beginning of a transaction, which [`commit`] or [`roll_back`] ends.
 ///
-/// Statements are sent ahead of their answers, and the server may undo the transaction in the midst of them (a deadlock). Behind a
-/// `BEGIN` it would then commit each of those that are still on their way; without autocommit they are a transaction of their
-/// own, which is rolled back with the failure.
+/// Statements are pipelined, and the server may roll the transaction back in the middle of them (a deadlock).
+/// After a `BEGIN` it would then commit each of the remaining statements. Without autocommit they are a new
+/// transaction, which is rolled back with the failure.
 pub(crate) fn queue_begin(connection: &mut Connection) {
     connection.altered = true;
     connection.queue_query("SET autocommit = 0");
 }
 
-/// Begins a transaction that writes to a table: see [`queue_begin`], and [`claims_table`] for what unique indexes may have to know.
+/// As [`queue_begin`], for a transaction that writes to a table: also names the indexes whose keys it claims
+/// (see [`claims_table`]).
 pub(super) fn queue_begin_on(connection: &mut Connection, table: &Table) {
     match claims_table::are_needed(table) {
         true => {
@@ -34,8 +35,8 @@ pub(crate) async fn roll_back(connection: &mut Connection) -> Result<()> {
     end(connection, "ROLLBACK").await
 }
 
-/// Where this fails, or the session cannot be set as before, the connection stays marked as
-/// altered, and is closed rather than used again.
+/// Ends the transaction. If that fails, or autocommit cannot be restored, the connection stays marked as
+/// altered, and is closed rather than reused.
 async fn end(connection: &mut Connection, how: &str) -> Result<()> {
     connection.queue_query(how);
     connection.queue_query("SET autocommit = 1");
@@ -45,7 +46,7 @@ async fn end(connection: &mut Connection, how: &str) -> Result<()> {
     Ok(())
 }
 
-/// Waits a little, longer the more often others were in the way, so that many writers of one document get through.
+/// Pauses after a conflict, longer after several, so that many writers of one document get through.
 pub(super) async fn back_off(attempt: usize) {
     if attempt > 2 {
         let limit = (attempt as u64 * 50).min(5_000);

@@ -17,7 +17,7 @@ use mariadb_client::{Connection, Event, Failure, Result, server_error};
 
 /// Has what others have written drained, in transactions of its own, so that what is left is the
 /// caller's. False: others are still draining some of it, and keys may be claimed that are free.
-pub(crate) async fn settle(connection: &mut Connection, table: &Table) -> Result<bool> {
+pub(crate) async fn refresh_pending(connection: &mut Connection, table: &Table) -> Result<bool> {
     let mut settled = true;
     for (index, keys) in claimed(table) {
         let mut keys = keys.clone();
@@ -34,7 +34,12 @@ pub(crate) async fn settle(connection: &mut Connection, table: &Table) -> Result
 /// Returns what became of a write that was refused and rolled back: where others have written
 /// meanwhile, or their keys are still being drained, the key may be free, or taken by a document
 /// that is not the caller's. The write is then to be tried again.
-pub(crate) async fn weigh(connection: &mut Connection, table: &Table, settled: bool, failure: Failure) -> Failure {
+pub(crate) async fn check_duplicate(
+    connection: &mut Connection,
+    table: &Table,
+    settled: bool,
+    failure: Failure,
+) -> Failure {
     if failure.sql_code() != Some(server_error::DUPLICATE_ENTRY) {
         return failure;
     }

@@ -12,7 +12,7 @@ use crate::index::side_index::claims_table;
 use crate::index::side_index::side_table::{ARRAYS, Duplicates, SideTable, UNKNOWN, kept};
 use crate::plan::MariaDbPlan;
 use crate::plan::access::Rows;
-use crate::plan::parameters::{among, padded};
+use crate::plan::parameters::{in_list, padded};
 use crate::store::MariaDbStore;
 use crate::write::transaction;
 use document::Doc;
@@ -42,12 +42,12 @@ type KeyRow = (Vec<u8>, u64);
 /// while an index is being built, some are left to be drained beside requests.
 pub(crate) async fn bring_up(store: &MariaDbStore, plan: &MariaDbPlan) -> Result<()> {
     let Some(table) = &plan.table else { return Ok(()) };
-    for keyed in plan.all_rows().filter_map(Rows::keyed) {
+    for side in plan.all_rows().filter_map(Rows::side) {
         // What cannot be asked here fails where the rows are read, or is right all the same.
-        if !matches!(store.shared_connection.lookup(&keyed.keys.probe(&table.schema), &[]).await, Ok(Some(_))) {
+        if !matches!(store.shared_connection.lookup(&side.table.probe(&table.schema), &[]).await, Ok(Some(_))) {
             continue;
         }
-        let of_keys = |index: &&Index| index.side_table().is_some_and(|keys| keys.name() == keyed.keys.name());
+        let of_keys = |index: &&Index| index.side_table().is_some_and(|keys| keys.name() == side.table.name());
         let Some(index) = table.indexes.iter().find(of_keys) else { continue };
         let mut lease = store.pool.lease_for(&plan.namespace).await?;
         match drain_some(&mut lease, table, index, DRAINED_BY_READ_MAX).await {
@@ -70,10 +70,10 @@ pub(crate) fn bring_up_later(store: &MariaDbStore, namespace: &Namespace) {
     let Some(table) = store.catalog.cached(namespace) else { return };
     for (at, index) in table.indexes.iter().enumerate().filter(|(_, index)| index.serves_by_side_table()) {
         let Some(name) = index.side_table().map(SideTable::name) else { continue };
-        if !store.draining.borrow_mut().insert(name.clone()) {
+        if !store.refreshing.borrow_mut().insert(name.clone()) {
             continue;
         }
-        let (pool, table, draining) = (store.pool.clone(), table.clone(), store.draining.clone());
+        let (pool, table, draining) = (store.pool.clone(), table.clone(), store.refreshing.clone());
         let namespace = namespace.clone();
         tokio::task::spawn_local(async move {
             tokio::time::sleep(DRAIN_AFTER).await;
@@ -184,7 +184,7 @@ pub(crate) async fn drain_within(
     if rows.is_empty() {
         return Ok((0, 0));
     }
-    let (among, params) = among(&rows);
+    let (among, params) = in_list(&rows);
     connection.queue_execute(&format!("SELECT seq, doc FROM {} WHERE seq {among}", table.quoted).into(), &params);
     let (mut found, mut claimed, mut bson, mut arrays) = (Vec::new(), Vec::new(), Vec::new(), 0);
     while let Event::Row(range) = connection.next().await? {

@@ -1,6 +1,6 @@
 //! `indexBounds`: the values of each field that an index is read for, as far as the plan's keys go by conditions.
 
-use crate::plan::index_bounds::Bounds;
+use crate::plan::index_bounds::IndexBounds;
 use document::{ArrayWriter, Collation, DocWriter, Kind, Value, ValueBuf};
 use query::Predicate;
 use query::predicate::{Node, Test};
@@ -93,7 +93,7 @@ pub(super) fn write_edges(spec: &IndexSpec, arrays: u64, predicate: Option<&Pred
 pub(super) fn is_said(spec: &IndexSpec, arrays: u64, predicate: Option<&Predicate>, path: &str, test: &Test) -> bool {
     // Of what has the same hash, not all is the same value.
     let position = spec.key.as_doc().iter().position(|(field, kind)| field == path && kind != Value::String("hashed"));
-    let is_exact = || Bounds::of(path, &[(path, test)], KEY_BYTES).is_some_and(|bounds| bounds.exact);
+    let is_exact = || IndexBounds::of(path, &[(path, test)], KEY_BYTES).is_some_and(|bounds| bounds.exact);
     position.filter(|_| !has_ends(predicate)).is_some_and(|position| {
         let sought = || of_fields(spec, arrays, predicate).swap_remove(position);
         is_exact() && (arrays & 1 << position == 0 || sought().iter().any(|one| std::ptr::eq(one.test, test)))

@@ -1,10 +1,10 @@
-//! Updates of a batch that are carried out together: their documents are read at once and written in one transaction.
+//! Executes several updates of a batch together: reads their documents at once and writes them in one transaction.
 //!
-//! A statement by itself is a round trip to read and a transaction to write, each of which waits for the disk. Here the
-//! documents of many statements are read first, and what becomes of them is decided from the first statement to the
-//! last. The run ends before a statement that may find what an earlier one of it writes. Rows are replaced on the
-//! condition that they are still what was read, as ever. If one is not, or MariaDB refuses anything, nothing of the run is
-//! written, and its statements are carried out one by one.
+//! A single statement takes a round trip to read and a transaction to write, which waits for the disk. Here the
+//! documents of many statements are read first, and decided from the first statement to the last. The run ends
+//! before a statement that may match a document written by an earlier one. Rows are replaced on the condition
+//! that they have not changed. If one has, or MariaDB refuses anything, nothing of the run is written, and its
+//! statements are executed one by one.
 
 mod read;
 
@@ -14,10 +14,10 @@ use crate::index::element_table;
 use crate::plan::row_position::key_param;
 use crate::store::MariaDbStore;
 use crate::write::batch_options::Options;
-use crate::write::change::statement::{Change, Decision, Found, Running};
-use crate::write::recorded_write::{Wrote, write};
+use crate::write::change::statement::{Change, Decision, MatchedRow, RunningStatement};
+use crate::write::recorded_write::{WriteOutcome, write};
 use crate::write::refusal;
-use crate::write::retry_record::Ledger;
+use crate::write::retry_record::BatchRecord;
 use ahash::AHashSet;
 use document::{Doc, DocBuf};
 use mariadb_client::{Connection, Failure, Result};
@@ -34,33 +34,34 @@ const BYTES_MAX: u64 = 4 << 20;
 
 type Outcome = error::Result<StatementOutcome>;
 
-/// What a run has decided so far.
+/// The decisions of a run so far.
 #[derive(Default)]
 struct Run {
     outcomes: Vec<Outcome>,
     writes: Vec<Write>,
-    /// The rows that are replaced.
+    /// Row keys that are replaced.
     keys: AHashSet<Vec<u8>>,
-    /// Where all statements name a value of one path: the values that later ones must not name.
+    /// If all statements name a value of one path: the values that later ones must not name.
     values: AHashSet<Vec<u8>>,
 }
 
 /// A document to write, and the row that it replaces, if any.
 struct Write {
-    row: Option<Found>,
+    row: Option<MatchedRow>,
     json: Vec<u8>,
     after: DocBuf,
 }
 
-/// Carries out statements from the first on. Returns how many should not be tried this way again: zero if some were settled.
-pub(super) async fn carry_out(
+/// Executes statements from the first on. Returns 0 if some were finished; otherwise how many must be executed
+/// one by one.
+pub(super) async fn execute(
     store: &MariaDbStore,
     namespace: &Namespace,
     statements: &[impl Change],
     options: Options,
-    ledger: &mut Ledger,
+    record: &mut BatchRecord,
 ) -> Result<usize> {
-    let count = statements.iter().take(STATEMENTS_MAX).take_while(|statement| statement.may_go_together()).count();
+    let count = statements.iter().take(STATEMENTS_MAX).take_while(|statement| statement.may_be_batched()).count();
     let Some(table) = store.catalog.cached(namespace).filter(|table| count > 1 && table.cap().is_none()) else {
         return Ok(1);
     };
@@ -73,24 +74,24 @@ pub(super) async fn carry_out(
     }
     let all: Vec<_> = statements[..count]
         .iter()
-        .map(|statement| Running {
+        .map(|statement| RunningStatement {
             store,
             namespace,
             statement,
             bypass_validation: options.bypass_validation,
             access: RefCell::default(),
-            settling: ledger.settling.clone(),
+            interruption: record.interruption.clone(),
         })
         .collect();
     let Read { found, named } = match read::read(&all, &table).await {
         Ok(read) => read,
         Err(failure) if failure.is_lost() => return Err(failure),
-        // One by one they tell what the matter is.
+        // Executed one by one, they report the error.
         Err(_) => return Ok(count),
     };
     let mut run = Run::default();
     for (position, (running, (access, found))) in all.iter().zip(found).enumerate() {
-        if run.may_concern(running, position, named.as_ref(), found.as_ref()) {
+        if run.may_match_written(running, position, named.as_ref(), found.as_ref()) {
             break;
         }
         *running.access.borrow_mut() = access;
@@ -104,10 +105,10 @@ pub(super) async fn carry_out(
     if done < 2 {
         return Ok(1);
     }
-    match run.write(store, namespace, &table, ledger).await? {
+    match run.write(store, namespace, &table, record).await? {
         true => {
             let access = all.into_iter().take(done).map(|running| running.access.into_inner());
-            ledger.access.extend(access);
+            record.access.extend(access);
             Ok(0)
         }
         false => Ok(done),
@@ -115,13 +116,13 @@ pub(super) async fn carry_out(
 }
 
 impl Run {
-    /// Whether a statement may find what an earlier one of the run writes.
-    fn may_concern<C: Change>(
+    /// Returns whether a statement may match a document written by an earlier one of the run.
+    fn may_match_written<C: Change>(
         &mut self,
-        running: &Running<'_, C>,
+        running: &RunningStatement<'_, C>,
         position: usize,
         named: Option<&Named>,
-        found: Option<&Found>,
+        found: Option<&MatchedRow>,
     ) -> bool {
         if found.is_some_and(|found| self.keys.contains(&found.key)) {
             return true;
@@ -137,10 +138,10 @@ impl Run {
 
     fn decide<C: Change>(
         &mut self,
-        running: &Running<'_, C>,
+        running: &RunningStatement<'_, C>,
         table: &Table,
         named: Option<&Named>,
-        found: Option<Found>,
+        found: Option<MatchedRow>,
     ) -> Outcome {
         let writes = self.writes.len();
         let outcome = match found {
@@ -155,7 +156,12 @@ impl Run {
         outcome
     }
 
-    fn decide_change<C: Change>(&mut self, running: &Running<'_, C>, table: &Table, found: Found) -> Outcome {
+    fn decide_change<C: Change>(
+        &mut self,
+        running: &RunningStatement<'_, C>,
+        table: &Table,
+        found: MatchedRow,
+    ) -> Outcome {
         let document = Doc::from_bytes(&found.bson).unwrap_or(Doc::EMPTY);
         let mut changed = Vec::new();
         let mut outcome = StatementOutcome { matched: 1, ..StatementOutcome::default() };
@@ -167,20 +173,20 @@ impl Run {
             validator.check_update(document, after.as_doc())?;
         }
         table.check_indexed(after.as_doc())?;
-        let json = spelled(running.store, after.as_doc())?;
+        let json = encoded(running.store, after.as_doc())?;
         self.keys.insert(found.key.clone());
         self.writes.push(Write { row: Some(found), json, after });
         outcome.modified = 1;
         Ok(outcome)
     }
 
-    fn decide_insert<C: Change>(&mut self, running: &Running<'_, C>, table: &Table) -> Outcome {
+    fn decide_insert<C: Change>(&mut self, running: &RunningStatement<'_, C>, table: &Table) -> Outcome {
         let mut bson = Vec::new();
         if !running.statement.upsert(&mut bson)? {
             return Ok(StatementOutcome::default());
         }
         let after = DocBuf::from_vec(bson).unwrap_or_default();
-        let json = spelled(running.store, after.as_doc())?;
+        let json = encoded(running.store, after.as_doc())?;
         if let Some(validator) = running.validator(table) {
             validator.check_insert(after.as_doc())?;
         }
@@ -190,20 +196,20 @@ impl Run {
         Ok(StatementOutcome { upserted, ..StatementOutcome::default() })
     }
 
-    /// Writes what was decided and settles it. False: nothing was written.
+    /// Writes the decisions and adds their outcomes; returns false if nothing was written.
     async fn write(
         self,
         store: &MariaDbStore,
         namespace: &Namespace,
         table: &Table,
-        ledger: &mut Ledger,
+        record: &mut BatchRecord,
     ) -> Result<bool> {
         let Run { outcomes, writes, .. } = self;
         let mut lease = store.pool.lease_for(namespace).await?;
         if writes.is_empty() {
-            // An earlier attempt may be why there is nothing left to change.
-            if !ledger.is_recording() || !ledger.adopt(&mut lease).await? {
-                ledger.settle(outcomes);
+            // There may be nothing to change because of an earlier attempt.
+            if !record.is_recording() || !record.adopt(&mut lease).await? {
+                record.add(outcomes);
             }
             return Ok(true);
         }
@@ -219,25 +225,25 @@ impl Run {
             }),
             false => changes.add_unspecified(namespace),
         };
-        let writing = write(&mut lease, table, ledger, outcomes, false, false, async |connection| {
+        let writing = write(&mut lease, table, record, outcomes, false, false, async |connection| {
             Ok(queue(connection, table, &writes))
         });
         match store.change_observer.observe_write(note, Failure::is_lost, writing).await {
-            Ok(Wrote::Done(_)) => Ok(true),
-            Ok(Wrote::Recorded) => ledger.adopt(&mut lease).await,
+            Ok(WriteOutcome::Done(_)) => Ok(true),
+            Ok(WriteOutcome::Recorded) => record.adopt(&mut lease).await,
             Err(failure) if failure.is_lost() => Err(failure),
-            Ok(Wrote::Stale) | Err(_) => Ok(false),
+            Ok(WriteOutcome::Stale) | Err(_) => Ok(false),
         }
     }
 }
 
-fn spelled(store: &MariaDbStore, document: Doc<'_>) -> error::Result<Vec<u8>> {
+fn encoded(store: &MariaDbStore, document: Doc<'_>) -> error::Result<Vec<u8>> {
     let mut json = Vec::new();
     encoding::encode(document, &mut json);
     if json.len() as u64 >= store.packet_bytes_max { Err(refusal::too_large()) } else { Ok(json) }
 }
 
-/// Queues the writes in their order, inserts that follow one another as one command; gives how many commands.
+/// Queues the writes in order, consecutive inserts as one command; returns the number of commands.
 fn queue(connection: &mut Connection, table: &Table, writes: &[Write]) -> usize {
     let mut commands = 0;
     for some in writes.chunk_by(|one, next| one.row.is_none() && next.row.is_none()) {

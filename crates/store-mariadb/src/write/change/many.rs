@@ -1,4 +1,4 @@
-//! A statement over many documents: page by page, each page one transaction.
+//! Changes many documents by one statement: page by page, each page one transaction.
 
 use crate::catalog::table::Table;
 use crate::encoding;
@@ -7,9 +7,9 @@ use crate::plan::MariaDbPlan;
 use crate::plan::row_position::key_param;
 use crate::read::scan;
 use crate::write::batch_options::ATTEMPTS_MAX;
-use crate::write::change::statement::{Change, Decision, Running};
-use crate::write::recorded_write::{Wrote, write};
-use crate::write::retry_record::Ledger;
+use crate::write::change::statement::{Change, Decision, RunningStatement};
+use crate::write::recorded_write::{WriteOutcome, write};
+use crate::write::retry_record::BatchRecord;
 use crate::write::transaction::back_off;
 use ahash::AHashSet;
 use document::{Doc, DocBuf};
@@ -24,12 +24,13 @@ use store::{ChangeObserver, Changes, Flow, Namespace, Position, ScanEnd, Stateme
 const PAGE_DOCUMENTS: usize = 500;
 const PAGE_BYTES: usize = 4 << 20;
 
-impl<C: Change> Running<'_, C> {
-    /// Changes all documents that match, page by page. `None`: the plan's index is gone, and nothing is changed yet.
+impl<C: Change> RunningStatement<'_, C> {
+    /// Changes all matching documents, page by page. Returns `None` if the plan's index was dropped before
+    /// anything was changed.
     pub(super) async fn change_many(&self, plan: &MariaDbPlan, table: &Arc<Table>) -> Result<Option<StatementOutcome>> {
         let mut outcome = StatementOutcome::default();
         let mut position: Option<Position> = None;
-        // A document that its change moves behind the position in an index would come again.
+        // A change may move a document behind the position in an index, so that it would be read again.
         let mut seen = (!plan.is_by_row_key()).then(AHashSet::new);
         loop {
             let (mut pending, mut bson, mut bytes) = (Vec::new(), Vec::new(), 0);
@@ -64,7 +65,7 @@ impl<C: Change> Running<'_, C> {
                 Err(failure) if failure.is_killed_plan() && position.is_none() => return Ok(None),
                 end => end?,
             };
-            // What came before the document that cannot be changed is changed all the same.
+            // Documents before the one that cannot be changed are changed.
             self.change_page(table, &pending, &mut outcome).await?;
             if let Some(error) = refused {
                 return Err(error.into());
@@ -102,7 +103,8 @@ impl<C: Change> Running<'_, C> {
         Ok(Some(Pending { key: key.to_vec(), json: json.to_vec(), replacement }))
     }
 
-    /// Writes a page in one transaction; documents that others have changed meanwhile are looked at again, one by one.
+    /// Writes a page in one transaction. Documents that were changed meanwhile are read and changed again, one
+    /// by one.
     async fn change_page(&self, table: &Arc<Table>, pending: &[Pending], outcome: &mut StatementOutcome) -> Result<()> {
         if pending.is_empty() {
             return Ok(());
@@ -110,7 +112,7 @@ impl<C: Change> Running<'_, C> {
         let mut lease = self.store.pool.lease_for(self.namespace).await?;
         let after = pending.iter().filter_map(|one| Some(one.replacement.as_ref()?.1.as_doc()));
         element_table::prepare(self.store, &mut lease, table, after).await?;
-        let mut unrecorded = Ledger::new(None, self.settling.clone());
+        let mut unrecorded = BatchRecord::new(None, self.interruption.clone());
         let writing =
             write(&mut lease, table, &mut unrecorded, Vec::new(), pending.len() == 1, true, async |connection| {
                 pending.iter().for_each(|one| one.queue(connection, table));
@@ -121,9 +123,9 @@ impl<C: Change> Running<'_, C> {
         };
         let wrote = self.store.change_observer.observe_write(note, Failure::is_lost, writing).await;
         let affected = match wrote {
-            Ok(Wrote::Done(affected)) => affected,
+            Ok(WriteOutcome::Done(affected)) => affected,
             Err(failure) if failure.is_lost() => return Err(failure),
-            // Nothing of the page was written. One by one, all up to the document that is refused.
+            // Nothing of the page was written: change documents one by one, up to the one that is refused.
             _ => vec![0; pending.len()],
         };
         for (one, affected) in pending.iter().zip(affected) {
@@ -137,7 +139,7 @@ impl<C: Change> Running<'_, C> {
         Ok(())
     }
 
-    /// Changes the document with this key, if it is still there and matches.
+    /// Changes the document with this row key, if it still exists and matches.
     async fn change_again(
         &self,
         connection: &mut Connection,
@@ -163,13 +165,13 @@ impl<C: Change> Running<'_, C> {
             };
             let note =
                 |changes: &mut Changes, observer: &dyn ChangeObserver| one.note(self.namespace, changes, observer);
-            let mut unrecorded = Ledger::new(None, self.settling.clone());
+            let mut unrecorded = BatchRecord::new(None, self.interruption.clone());
             let writing = write(connection, table, &mut unrecorded, Vec::new(), true, false, async |connection| {
                 one.queue(connection, table);
                 Ok(1)
             });
             match self.store.change_observer.observe_write(note, Failure::is_lost, writing).await {
-                Ok(Wrote::Done(_)) => {
+                Ok(WriteOutcome::Done(_)) => {
                     outcome.matched += 1;
                     outcome.modified += u64::from(one.replacement.is_some());
                     return Ok(());
@@ -189,11 +191,11 @@ impl<C: Change> Running<'_, C> {
     }
 }
 
-/// A change that is decided and not yet written.
+/// A decided change that is not written yet.
 struct Pending {
     key: Vec<u8>,
     json: Vec<u8>,
-    /// `None`: it is to be deleted.
+    /// `None` for a delete.
     replacement: Option<(Vec<u8>, DocBuf)>,
 }
 

@@ -1,8 +1,10 @@
-//! `$push` as one statement: the server puts the array together.
+//! `$push` as one statement: the server assembles the array.
 //!
-//! The elements that stay are copied as they are spelled, so they keep their types. The statement finds no row where the field holds no array.
+//! Kept elements are copied in their encoding, so they keep their types. The statement finds no row if the field
+//! is not an array.
 //!
-//! Each range of old elements is taken of the array alone: in a document that has the field twice, a path with a range finds elements of both.
+//! Each range of old elements is extracted from the array alone: in a document that has the field twice, a path
+//! with a range finds elements of both.
 
 use crate::catalog::table::Table;
 use crate::encoding;
@@ -14,14 +16,14 @@ use update::UnsortedPush;
 /// No array has as many elements within these bytes, pushed ones included.
 const ELEMENTS_MAX: u64 = 1 << 20;
 
-/// A push, ready to be stated.
+/// A push that can be formatted as a statement.
 pub(super) struct Push {
     array: Array,
     paths: Paths,
 }
 
 impl Push {
-    /// `None` where the values are too long.
+    /// Returns `None` if the values are too long.
     pub fn new(pushed: &UnsortedPush<'_>) -> Option<Push> {
         let array = Array::after(pushed)?;
         let paths = Paths::new(pushed.path, array.single);
@@ -31,7 +33,7 @@ impl Push {
     pub fn statement<'p>(&'p self, table: &Table, id: &'p [u8]) -> Statement<'p> {
         let mut statement = Statement::update(table);
         self.array.add_document(&self.paths, &mut statement);
-        statement.add_place(id);
+        statement.add_condition(id);
         // An array, or nothing.
         let path = text(&self.paths.array);
         let array = " AND IFNULL(LEFT(JSON_QUERY(doc, ?), 1), IF(JSON_EXISTS(doc, ?), '', '[')) = '['";
@@ -40,20 +42,20 @@ impl Push {
     }
 }
 
-/// An array as it becomes, in terms of what it was.
+/// The new array, in terms of the old one.
 #[derive(Debug, PartialEq)]
 struct Array {
     head: Option<Old>,
     /// The values pushed, as JSON.
     values: Vec<u8>,
     tail: Option<Old>,
-    /// What is kept of head, values and tail, as a path.
+    /// The part kept of head, values and tail, as a path.
     kept: Option<String>,
     single: Option<Single>,
 }
 
-/// One value that goes to an end of the array, of which no more than one goes at the other: less work for the server, where the array is
-/// not longer than that.
+/// One value pushed to an end of the array, of which at most one is removed at the other: less work for the
+/// server, if the array is not longer than that.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Single {
     end: End,
@@ -129,7 +131,7 @@ impl Array {
                 (Some(Old::all_but_last(behind)), Some(Old::last(behind)))
             }
         };
-        // Where it is known which of the values and how many of the old elements stay, no more are put together.
+        // If the kept values and old elements are known, only these are assembled.
         let (mut from, mut to, mut kept) = (0, count, None);
         match (slice, position) {
             (None, _) => {}

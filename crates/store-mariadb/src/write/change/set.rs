@@ -1,7 +1,7 @@
-//! `$set` of fields of the document as one statement: the server puts the values in place, or adds them behind the others.
+//! `$set` of top-level fields as one statement: the server replaces the values, or appends them.
 //!
-//! The statement finds no row where each field has its value already. A value that SQL has spelled otherwise than Selkie does (`1.50`) is
-//! another one here.
+//! The statement finds no row if each field has its value already. A value that SQL has encoded differently
+//! (`1.50`) counts as another value.
 
 use crate::catalog::table::Table;
 use crate::encoding;
@@ -10,7 +10,7 @@ use crate::write::change::update_statement::{Statement, VALUES_BYTES_MAX, text};
 use mariadb_wire::Param;
 use update::FieldAssignment;
 
-/// More fields are set by the way that reads first.
+/// With more fields the document is read first.
 const FIELDS_MAX: usize = 16;
 
 /// ElementTable to be set, ready to be stated.
@@ -25,7 +25,7 @@ struct Field {
 }
 
 impl Set {
-    /// `None` where there are too many of them or they are too long.
+    /// Returns `None` if there are too many values or they are too long.
     pub fn new(fields: &[FieldAssignment<'_>]) -> Option<Set> {
         if fields.len() > FIELDS_MAX {
             return None;
@@ -46,7 +46,7 @@ impl Set {
             statement.add(", ?, JSON_COMPACT(?)", [text(path), Param::Text(value)]);
         }
         statement.add(")", []);
-        statement.add_place(id);
+        statement.add_condition(id);
         let mut before = " AND NOT (";
         for Field { path, value } in &self.fields {
             statement.add(before, []);

@@ -5,8 +5,8 @@ use crate::encoding;
 use crate::plan::MariaDbPlan;
 use crate::read::scan;
 use crate::store::MariaDbStore;
-use crate::write::change::update_statement::Unseen;
-use crate::write::interruption::Settling;
+use crate::write::change::update_statement::UnreadUpdate;
+use crate::write::interruption::Interruption;
 use crate::write::refusal;
 use document::{Doc, Value, ValueBuf};
 use mariadb_client::{Failure, Result};
@@ -19,7 +19,7 @@ use store::{
 };
 use update::UpdateOutcome;
 
-/// What is to become of a document that matches.
+/// The decision about a matching document.
 pub(crate) enum Decision {
     Keep,
     /// The new document was written to the buffer.
@@ -27,7 +27,7 @@ pub(crate) enum Decision {
     Delete,
 }
 
-/// What updates and deletes have in common.
+/// An update or delete statement.
 pub(crate) trait Change {
     fn predicate(&self) -> &Predicate;
     fn sort(&self) -> Option<&Sort>;
@@ -36,14 +36,14 @@ pub(crate) trait Change {
     fn changes_many(&self) -> bool;
     fn needs_match_details(&self) -> bool;
     fn decide(&self, document: Doc<'_>, details: &MatchDetails, out: &mut Vec<u8>) -> error::Result<Decision>;
-    /// Writes the document to insert where none matches; false when there is none to insert.
+    /// Writes the document to insert if none matches; returns false if the statement is no upsert.
     fn upsert(&self, out: &mut Vec<u8>) -> error::Result<bool>;
-    /// Matching documents go without a look at them.
-    fn deletes_unseen(&self) -> bool;
-    /// What happens to the first document that matches, where nothing need be known of it.
-    fn unseen(&self) -> Option<Unseen<'_>>;
-    /// Whether it may be carried out with others of its batch: see [`batched`].
-    fn may_go_together(&self) -> bool;
+    /// Returns whether matching documents may be deleted without reading them.
+    fn deletes_unread(&self) -> bool;
+    /// Returns the update, if the server can apply it without reading the document first.
+    fn unread(&self) -> Option<UnreadUpdate<'_>>;
+    /// Returns whether it may be executed with others of its batch: see [`super::batched`].
+    fn may_be_batched(&self) -> bool;
 }
 
 impl Change for UpdateStatement {
@@ -77,16 +77,19 @@ impl Change for UpdateStatement {
         }
         Ok(self.upsert)
     }
-    fn deletes_unseen(&self) -> bool {
+    fn deletes_unread(&self) -> bool {
         false
     }
-    fn unseen(&self) -> Option<Unseen<'_>> {
+    fn unread(&self) -> Option<UnreadUpdate<'_>> {
         if self.multi || self.image != ReturnImage::None || self.sort.is_some() {
             return None;
         }
-        self.update.as_unsorted_push().map(Unseen::Push).or_else(|| self.update.as_assignments().map(Unseen::Set))
+        self.update
+            .as_unsorted_push()
+            .map(UnreadUpdate::Push)
+            .or_else(|| self.update.as_assignments().map(UnreadUpdate::Set))
     }
-    fn may_go_together(&self) -> bool {
+    fn may_be_batched(&self) -> bool {
         !self.multi && self.image == ReturnImage::None && self.sort.is_none() && self.hint.is_none()
     }
 }
@@ -116,37 +119,37 @@ impl Change for DeleteStatement {
     fn upsert(&self, _: &mut Vec<u8>) -> error::Result<bool> {
         Ok(false)
     }
-    fn deletes_unseen(&self) -> bool {
+    fn deletes_unread(&self) -> bool {
         self.image == ReturnImage::None
     }
-    fn unseen(&self) -> Option<Unseen<'_>> {
+    fn unread(&self) -> Option<UnreadUpdate<'_>> {
         None
     }
-    fn may_go_together(&self) -> bool {
+    fn may_be_batched(&self) -> bool {
         false
     }
 }
 
-pub(crate) struct Running<'r, C> {
+pub(crate) struct RunningStatement<'r, C> {
     pub(crate) store: &'r MariaDbStore,
     pub(crate) namespace: &'r Namespace,
     pub(crate) statement: &'r C,
     pub(crate) bypass_validation: bool,
-    /// How the statement has found its documents.
+    /// The statement's access statistics.
     pub(crate) access: RefCell<AccessStats>,
-    pub(crate) settling: Settling,
+    pub(crate) interruption: Interruption,
 }
 
-/// A document that matches.
-pub(crate) struct Found {
+/// A row whose document matches.
+pub(crate) struct MatchedRow {
     pub(crate) key: Vec<u8>,
     pub(crate) json: Vec<u8>,
     pub(crate) bson: Vec<u8>,
     pub(crate) details: MatchDetails,
 }
 
-impl<C: Change> Running<'_, C> {
-    /// The validator that documents written by this statement have to pass.
+impl<C: Change> RunningStatement<'_, C> {
+    /// Returns the validator for documents that the statement writes.
     pub(crate) fn validator<'t>(&self, table: &'t Table) -> Option<&'t Validator> {
         table.validator().filter(|_| !self.bypass_validation)
     }
@@ -163,8 +166,8 @@ impl<C: Change> Running<'_, C> {
         self.store.plan_on(self.namespace, table, &query).await
     }
 
-    /// The first document that matches, by the statement's sort.
-    pub(crate) async fn find(&self, plan: &MariaDbPlan) -> Result<Option<Found>> {
+    /// Finds the first matching document, by the statement's sort.
+    pub(crate) async fn find(&self, plan: &MariaDbPlan) -> Result<Option<MatchedRow>> {
         let sort = self.statement.sort().filter(|_| !store::Plan::facts(plan).sorted);
         let (mut best, mut best_order) = (None, Vec::new());
         let (mut bson, mut order) = (Vec::new(), Vec::new());
@@ -178,7 +181,7 @@ impl<C: Change> Running<'_, C> {
                 }
                 std::mem::swap(&mut order, &mut best_order);
             }
-            best = Some(Found { key: key.to_vec(), json: json.to_vec(), bson: bson.clone(), details });
+            best = Some(MatchedRow { key: key.to_vec(), json: json.to_vec(), bson: bson.clone(), details });
             Ok(if sort.is_some() { Flow::Continue } else { Flow::StopAfter })
         };
         let wanted = if sort.is_some() { usize::MAX } else { 1 };
@@ -186,7 +189,7 @@ impl<C: Change> Running<'_, C> {
         Ok(best)
     }
 
-    /// Reads a document's text into `bson`; gives how it matches, if it does.
+    /// Decodes a document into `bson`; returns the match details if it matches.
     pub(crate) fn matches(&self, json: &[u8], bson: &mut Vec<u8>) -> error::Result<Option<MatchDetails>> {
         bson.clear();
         encoding::decode(json, bson)?;
@@ -202,7 +205,7 @@ impl<C: Change> Running<'_, C> {
         Ok(matches.then_some(details))
     }
 
-    /// A failure in MongoDB's terms, unless trying again may help.
+    /// Maps a failure to MongoDB's errors, unless a retry may help.
     pub(crate) fn refused(&self, failure: Failure, table: &Table, document: Doc<'_>) -> Failure {
         if failure.is_lost() || failure.is_contention() || failure.is_missing_table() || failure.is_interrupted() {
             return failure;
@@ -210,8 +213,8 @@ impl<C: Change> Running<'_, C> {
         Failure::Other(refusal::of(failure, self.namespace, table, document))
     }
 
-    /// Does a write of one document, announced to whoever keeps answers.
-    pub(crate) async fn announced<T>(
+    /// Executes a write of one document, reported to the observer of changes.
+    pub(crate) async fn observed<T>(
         &self,
         before: Option<Doc<'_>>,
         after: Option<Doc<'_>>,
@@ -224,7 +227,7 @@ impl<C: Change> Running<'_, C> {
         self.store.change_observer.observe_write(note, Failure::is_lost, writing).await
     }
 
-    pub(crate) async fn announced_anything<T>(&self, writing: impl Future<Output = Result<T>>) -> Result<T> {
+    pub(crate) async fn observed_unspecified<T>(&self, writing: impl Future<Output = Result<T>>) -> Result<T> {
         let note = |changes: &mut Changes, _: &dyn ChangeObserver| changes.add_unspecified(self.namespace);
         self.store.change_observer.observe_write(note, Failure::is_lost, writing).await
     }

@@ -1,43 +1,45 @@
-//! Updates by `_id` as one statement: nothing is read first, and writers of one document queue for its row instead of starting over.
+//! Updates by `_id` as one statement, without reading first: writers of one document queue for its row instead of
+//! starting over.
 //!
-//! The statement finds no row where it would not be exact (see [`super::push`] and [`super::set`]; or the document is so large that it
-//! may outgrow a document's size), nor where there is no document. It fails where MariaDB's functions give NULL, which they do for
-//! whatever they cannot read, and a document must not be. All of that is decided by the other way, which reads first.
+//! The statement finds no row if it would not be exact (see [`super::push`] and [`super::set`]), if the document
+//! is so large that it may exceed the limit, or if there is no document. It fails if MariaDB's functions return
+//! NULL, as they do for text they cannot parse, since a document must not be NULL. In all these cases the
+//! document is read first.
 
 use super::push::Push;
 use super::set::Set;
 use crate::catalog::table::Table;
 use crate::index::Index;
 use crate::plan::MariaDbPlan;
-use crate::write::change::statement::{Change, Running};
-use crate::write::change::update_statement::{Statement, Unseen};
-use crate::write::recorded_write::{Wrote, write};
+use crate::write::change::statement::{Change, RunningStatement};
+use crate::write::change::update_statement::{Statement, UnreadUpdate};
+use crate::write::recorded_write::{WriteOutcome, write};
 use document::Kind;
 use mariadb_client::Result;
 use store::{Plan, StatementOutcome};
 
-/// Deeper values are spelled by where they stand.
+/// The encoding of deeper values depends on their depth.
 const LEVELS_MAX: usize = 8;
 
-impl<C: Change> Running<'_, C> {
-    /// Updates without reading first. `None`: it was not for this way.
-    pub(super) async fn update_unseen(
+impl<C: Change> RunningStatement<'_, C> {
+    /// Updates without reading first. Returns `None` if that is not possible.
+    pub(super) async fn update_unread(
         &self,
         plan: &MariaDbPlan,
         table: &Table,
-        ledger: &mut super::Ledger,
-    ) -> Result<Option<Wrote>> {
+        record: &mut super::BatchRecord,
+    ) -> Result<Option<WriteOutcome>> {
         let Some(id) = plan.single_id() else { return Ok(None) };
-        let Some(unseen) = self.statement.unseen().filter(|unseen| self.may_go_unseen(unseen, plan, table)) else {
+        let Some(unread) = self.statement.unread().filter(|unread| self.may_update_unread(unread, plan, table)) else {
             return Ok(None);
         };
         let (push, set);
-        let statement = match unseen {
-            Unseen::Push(pushed) => {
+        let statement = match unread {
+            UnreadUpdate::Push(pushed) => {
                 push = Push::new(&pushed);
                 push.as_ref().map(|push| push.statement(table, id))
             }
-            Unseen::Set(fields) => {
+            UnreadUpdate::Set(fields) => {
                 set = Set::new(&fields);
                 set.as_ref().map(|set| set.statement(table, id))
             }
@@ -45,19 +47,19 @@ impl<C: Change> Running<'_, C> {
         let Some(Statement { sql, params }) = statement else { return Ok(None) };
         let outcome = StatementOutcome { matched: 1, modified: 1, ..StatementOutcome::default() };
         let mut lease = self.store.pool.lease_for(self.namespace).await?;
-        let writing = write(&mut lease, table, ledger, vec![Ok(outcome)], true, false, async |connection| {
+        let writing = write(&mut lease, table, record, vec![Ok(outcome)], true, false, async |connection| {
             connection.queue_execute(&sql.into(), &params);
             Ok(1)
         });
-        match self.announced_anything(writing).await {
+        match self.observed_unspecified(writing).await {
             Ok(wrote) => Ok(Some(wrote)),
             Err(failure) if failure.is_lost() || failure.is_contention() || failure.is_missing_table() => Err(failure),
             Err(_) => Ok(None),
         }
     }
 
-    /// Whether nobody needs to see the document before or after, and this is a table where NULL is no document.
-    fn may_go_unseen(&self, unseen: &Unseen<'_>, plan: &MariaDbPlan, table: &Table) -> bool {
+    /// Returns whether no document image is needed, and the table refuses NULL as a document.
+    fn may_update_unread(&self, unread: &UnreadUpdate<'_>, plan: &MariaDbPlan, table: &Table) -> bool {
         let is_for_all =
             |index: &Index| index.has_column_keys() && !index.is_partial() && index.pending_element_table().is_none();
         let suits = |field: &str, levels: usize, is_array_or_document: bool| {
@@ -72,9 +74,9 @@ impl<C: Change> Running<'_, C> {
             && plan.facts().exact
             && table.indexes.iter().all(is_for_all)
             && !self.store.change_observer.get().is_some_and(|observer| observer.wants_images(self.namespace))
-            && match unseen {
-                Unseen::Push(pushed) => suits(pushed.path, pushed.levels, true),
-                Unseen::Set(fields) => fields.iter().all(|set| {
+            && match unread {
+                UnreadUpdate::Push(pushed) => suits(pushed.path, pushed.levels, true),
+                UnreadUpdate::Set(fields) => fields.iter().all(|set| {
                     let kind = set.value.kind();
                     suits(set.field, set.levels, matches!(kind, Kind::Array | Kind::Document))
                 }),
@@ -82,12 +84,12 @@ impl<C: Change> Running<'_, C> {
     }
 }
 
-/// Whether a field's name is written in a path as it is.
+/// Returns whether a character of a field's name needs no escape in a path.
 fn is_plain(character: char) -> bool {
     character.is_alphanumeric() || matches!(character, '_' | '-' | ' ')
 }
 
-/// Whether an index is of other fields, so that no array comes into it.
+/// Returns whether an index has only other fields, so that no array is added to it.
 fn is_unconcerned(index: &Index, field: &str) -> bool {
     index.fields().all(|path| path.split('.').next() != Some(field))
 }

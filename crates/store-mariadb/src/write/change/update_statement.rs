@@ -4,32 +4,33 @@ use crate::catalog::table::Table;
 use mariadb_wire::Param;
 use update::{FieldAssignment, UnsortedPush};
 
-/// Longer texts are read first. BSON has at most seven bytes for one of a text's, so a document stays below MongoDB's limit.
+/// Longer documents are read first. BSON has at most seven bytes per byte of text, so a document stays below
+/// MongoDB's limit.
 const DOCUMENT_BYTES_MAX: usize = 1 << 20;
 pub(super) const VALUES_BYTES_MAX: usize = 1 << 18;
 
-/// What happens to the first document that matches, where nothing need be known of it.
-pub(crate) enum Unseen<'u> {
+/// An update that the server can apply without reading the document first.
+pub(crate) enum UnreadUpdate<'u> {
     Push(UnsortedPush<'u>),
     Set(Vec<FieldAssignment<'u>>),
 }
 
-/// SQL with its parameters. The text is the same for all updates of one form, so it is prepared once.
+/// A statement with its parameters. Its text is the same for all updates of one form, so it is prepared once.
 pub(super) struct Statement<'p> {
     pub sql: String,
     pub params: Vec<Param<'p>>,
 }
 
 impl<'p> Statement<'p> {
-    /// Begins one that gives a document of the table what is added next for its text.
+    /// Begins an UPDATE; the text added next is the expression of the new document.
     pub fn update(table: &Table) -> Statement<'p> {
         let mut statement = Statement { sql: String::with_capacity(768), params: Vec::with_capacity(16) };
         statement.add(&format!("UPDATE {} SET doc = JSON_COMPACT(", table.quoted), []);
         statement
     }
 
-    /// Ends the text, and says which document it is.
-    pub fn add_place(&mut self, id: &'p [u8]) {
+    /// Ends the expression, and adds the condition on the document's id.
+    pub fn add_condition(&mut self, id: &'p [u8]) {
         self.add(") WHERE id = ?", [Param::Text(id)]);
         self.add(&format!(" AND OCTET_LENGTH(doc) <= {DOCUMENT_BYTES_MAX}"), []);
     }

@@ -1,8 +1,9 @@
-//! Reading the documents of many updates at once: by one query where each is `{<path>: <value>}`, else by one for each.
+//! Reads the documents of several updates at once: by one query if each filter is `{<path>: <value>}`, otherwise by
+//! one query each.
 
 use crate::catalog::table::Table;
 use crate::read::scan;
-use crate::write::change::statement::{Change, Found, Running};
+use crate::write::change::statement::{Change, MatchedRow, RunningStatement};
 use ahash::{AHashMap, AHashSet};
 use document::path::Path;
 use document::{Doc, DocBuf, Value, ValueBuf, key};
@@ -14,27 +15,26 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use store::{AccessStats, Examined, Flow, Plan, Query};
 
-/// How many documents are read at the same time where a statement names an `_id`, which takes no connection for itself, and
-/// elsewhere.
+/// Documents read at the same time by `_id`, which needs no connection of its own, and otherwise.
 const READ_BY_ID: usize = 64;
 const READ_OTHERWISE: usize = 4;
 
-/// What the statements of a run find.
+/// The documents that the statements of a run match.
 pub(super) struct Read {
-    /// Of each statement, how it has looked for a document, and which it has found.
-    pub found: Vec<(AccessStats, Option<Found>)>,
-    /// The values that the statements name, if each names one of the same path.
+    /// Access statistics and matched row of each statement.
+    pub found: Vec<(AccessStats, Option<MatchedRow>)>,
+    /// The values that the statements name, if all name one of the same path.
     pub named: Option<Named>,
 }
 
-/// A path, and the value of it that each statement names, as a key that equal values share.
+/// A path, and the encoded value that each statement names; equal values have equal encodings.
 pub(super) struct Named {
     pub path: Path,
     pub values: Vec<Vec<u8>>,
 }
 
 impl Named {
-    fn of<C: Change>(all: &[Running<'_, C>]) -> Option<Named> {
+    fn of<C: Change>(all: &[RunningStatement<'_, C>]) -> Option<Named> {
         let (path, _) = named(all.first()?.statement.predicate())?;
         let mut values = Vec::with_capacity(all.len());
         for running in all {
@@ -62,7 +62,7 @@ fn encoded(value: Value<'_>) -> Vec<u8> {
     bytes
 }
 
-/// The path and the value of a filter that is nothing but an equality with a value that is no list of others.
+/// Returns the path and value of a filter that is nothing but an equality with a scalar.
 fn named(predicate: &Predicate) -> Option<(&Path, Value<'_>)> {
     let Node::Path { path, test: Test::Equal(value) } = predicate.root() else { return None };
     let value = value.as_value();
@@ -81,7 +81,7 @@ fn named(predicate: &Predicate) -> Option<(&Path, Value<'_>)> {
     (is_plain && !path.has_position()).then_some((path, value))
 }
 
-pub(super) async fn read<C: Change>(all: &[Running<'_, C>], table: &Arc<Table>) -> Result<Read> {
+pub(super) async fn read<C: Change>(all: &[RunningStatement<'_, C>], table: &Arc<Table>) -> Result<Read> {
     if let Some(named) = Named::of(all)
         && let Some(found) = by_one_query(all, table, &named).await?
     {
@@ -90,12 +90,13 @@ pub(super) async fn read<C: Change>(all: &[Running<'_, C>], table: &Arc<Table>) 
     Ok(Read { found: one_by_one(all, table).await?, named: None })
 }
 
-/// `None`: there are several documents for a statement, and which of them it finds is said by its own plan.
+/// Reads all documents by one query. Returns `None` if a statement matches several documents: its own plan decides
+/// which one it changes.
 async fn by_one_query<C: Change>(
-    all: &[Running<'_, C>],
+    all: &[RunningStatement<'_, C>],
     table: &Arc<Table>,
     named: &Named,
-) -> Result<Option<Vec<(AccessStats, Option<Found>)>>> {
+) -> Result<Option<Vec<(AccessStats, Option<MatchedRow>)>>> {
     let [first, ..] = all else { return Ok(None) };
     let mut asked = AHashSet::with_capacity(all.len());
     let mut by_value = AHashMap::<&[u8], Vec<usize>>::with_capacity(all.len());
@@ -114,7 +115,7 @@ async fn by_one_query<C: Change>(
     let predicate = Predicate::parse(filter.as_doc(), &Context::at(0))?;
     let query = Query { predicate: &predicate, sort: None, limit: None, hint: None, fields: None };
     let plan = first.store.plan_on(first.namespace, Some(table.clone()), &query).await?;
-    let mut found: Vec<Option<Found>> = all.iter().map(|_| None).collect();
+    let mut found: Vec<Option<MatchedRow>> = all.iter().map(|_| None).collect();
     let (mut is_clear, mut bson) = (true, Vec::new());
     let mut take = |key: &[u8], json: &[u8]| {
         bson.clear();
@@ -131,7 +132,7 @@ async fn by_one_query<C: Change>(
             let (Some(running), Some(found)) = (all.get(position), found.get_mut(position)) else { continue };
             let Some(details) = running.matches(json, &mut bson)? else { continue };
             is_clear &= found.is_none();
-            *found = Some(Found { key: key.to_vec(), json: json.to_vec(), bson, details });
+            *found = Some(MatchedRow { key: key.to_vec(), json: json.to_vec(), bson, details });
         }
         Ok(if is_clear { Flow::Continue } else { Flow::StopAfter })
     };
@@ -149,9 +150,9 @@ async fn by_one_query<C: Change>(
 }
 
 async fn one_by_one<C: Change>(
-    all: &[Running<'_, C>],
+    all: &[RunningStatement<'_, C>],
     table: &Arc<Table>,
-) -> Result<Vec<(AccessStats, Option<Found>)>> {
+) -> Result<Vec<(AccessStats, Option<MatchedRow>)>> {
     let mut plans = Vec::with_capacity(all.len());
     for running in all {
         plans.push(running.plan_on(Some(table.clone())).await?);
@@ -159,12 +160,12 @@ async fn one_by_one<C: Change>(
     let by_ids = plans.iter().all(|plan| plan.single_id().is_some());
     let at_once = if by_ids { READ_BY_ID } else { READ_OTHERWISE };
     let reading = stream::iter(all.iter().zip(&plans)).map(|(running, plan)| running.find(plan));
-    let found: Vec<Result<Option<Found>>> = reading.buffered(at_once).collect().await;
+    let found: Vec<Result<Option<MatchedRow>>> = reading.buffered(at_once).collect().await;
     let access = plans.iter().map(|plan| AccessStats { examined: plan.examined(), summary: plan.summary() });
     access.zip(found).map(|(access, found)| Ok((access, found?))).collect()
 }
 
-/// The id of a document that is not there yet.
+/// Returns the id of a document to insert.
 pub(super) fn upserted(document: Doc<'_>) -> Option<ValueBuf> {
     document.get("_id").map(ValueBuf::from)
 }
