@@ -1,9 +1,9 @@
 //! `$bucket`: a `$group` by the boundaries between which values fall.
 
-use super::Stage;
 use super::boundaries::Boundaries;
 use super::group::Group;
 use super::reshape::{is_expression, quoted};
+use super::stage::Stage;
 use document::compare::kind_rank;
 use document::{DocBuf, Kind, Value, ValueBuf, doc};
 use error::{Code, Error, Result};

@@ -3,8 +3,8 @@
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/operator/aggregation/fill/>
 
-use super::Stage;
 use super::add_fields::AddFields;
+use super::stage::Stage;
 use super::window::SetWindowFields;
 use document::{Doc, DocBuf, Kind, Value};
 use error::{Code, Error, Result};

@@ -10,53 +10,24 @@ mod graph_lookup;
 mod join_table;
 mod join_values;
 mod lookup;
+pub(crate) mod sources;
+mod sub_pipeline;
 mod write;
 
-use crate::{Pipeline, optimize, source_metadata};
-use document::{ArrayWriter, Doc, DocBuf, Value};
+use crate::stage::{Pipeline, record_metadata};
+use document::{Doc, DocBuf, Value};
 use error::{Code, Error, Result};
+use query::Context;
 use query::metadata::{Meta, Needs};
-use query::{Context, Expression};
-use steps::Counted;
 
 pub use graph_lookup::{GraphLookup, GraphSearch};
 pub use join_table::JoinTable;
 pub use lookup::{Lookup, MATCHES_BYTES_MAX};
+pub use sources::documents_of;
+use sources::{missing_source, source_metadata, split_documents, unknown_field, wrong_type};
+pub use sub_pipeline::check_nesting;
+use sub_pipeline::parse_sub_pipeline;
 pub use write::{Merge, Out, WhenMatched, WhenNotMatched};
-
-/// Parses the name of the collection in `from`.
-pub(super) fn parse_source<'v>(stage: &str, from: Value<'v>) -> Result<&'v str> {
-    match from {
-        Value::String(collection) => Ok(collection),
-        Value::Document(spec) => {
-            let [mut database, mut collection] = [""; 2];
-            for (name, value) in spec.iter() {
-                let wrong = || {
-                    let kind = value.kind().alias();
-                    let message =
-                        format!("BSON field 'from.{name}' is the wrong type '{kind}', expected type 'string'");
-                    Error::type_mismatch(message)
-                };
-                match name {
-                    "db" => database = value.as_str().ok_or_else(wrong)?,
-                    "coll" => collection = value.as_str().ok_or_else(wrong)?,
-                    _ => {
-                        let message = format!("BSON field 'from.{name}' is an unknown field.");
-                        return Err(Error::new(Code(40415), message));
-                    }
-                }
-            }
-            Err(Error::failed_to_parse(format!(
-                "{stage} with syntax {{from: {{db:<>, coll:<>}},..}} is not supported for db: {database} and coll: \
-                 {collection}"
-            )))
-        }
-        other => {
-            let kind = other.kind().alias();
-            Err(Error::failed_to_parse(format!("{stage} 'from' field must be a string, but found {kind}")))
-        }
-    }
-}
 
 #[derive(Debug)]
 pub enum Foreign {
@@ -116,7 +87,7 @@ impl UnionWith {
     pub(super) fn request_metadata(&mut self, requested: Needs) {
         self.missing_metadata = self.missing_metadata.or_else(|| requested.lacking(self.produced));
         self.pipeline.needs = self.pipeline.needs.and(requested);
-        optimize::record_metadata(&mut self.pipeline.stages, requested);
+        record_metadata(&mut self.pipeline.stages, requested);
     }
 
     fn parse(spec: Value<'_>, context: &Context) -> Result<UnionWith> {
@@ -171,83 +142,4 @@ impl UnionWith {
             missing_metadata: None,
         })
     }
-}
-
-/// Returns the operand of a leading `$documents`, and the stages after it.
-fn split_documents<'v>(stages: Doc<'v>) -> (Option<Value<'v>>, DocBuf) {
-    let first = stages.values().next().and_then(Value::as_document).and_then(Doc::first);
-    let documents = first.filter(|first| first.key() == "$documents").map(|first| first.value());
-    let mut bytes = Vec::new();
-    let mut rest = ArrayWriter::begin(&mut bytes);
-    stages.values().counted().skip(usize::from(documents.is_some())).for_each(|stage| rest.push(stage));
-    drop(rest);
-    (documents, DocBuf::from_vec(bytes).unwrap_or_default())
-}
-
-/// Evaluates the operand of `$documents`. Fails with 5858203 if the result is no array, and with
-/// 40228 for elements that are no documents.
-pub fn documents_of(operand: Value<'_>, context: &Context) -> Result<Vec<DocBuf>> {
-    let expression = Expression::parse(operand, context)?;
-    let evaluated = expression.evaluate(Doc::EMPTY)?;
-    let Some(Value::Array(array)) = evaluated.value() else {
-        return Err(Error::new(Code(5858203), "an array is expected"));
-    };
-    array
-        .values()
-        .counted()
-        .map(|element| match element {
-            Value::Document(document) => Ok(document.to_owned()),
-            other => {
-                let (found, kind) = (values::text::display(other), other.kind().alias());
-                let message = format!(
-                    "elements within the array passed to $documents must evaluate to an object, but resulting value was: \
-                     {found}. Type of resulting value: '{kind}'."
-                );
-                Err(Error::new(Code(40228), message))
-            }
-        })
-        .collect()
-}
-
-/// Parses the pipeline of a stage, which may not write.
-fn parse_sub_pipeline(stage: &str, stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
-    for inner in stages.values().counted() {
-        let name = inner.as_document().and_then(Doc::first).map_or("", |first| first.key());
-        if matches!(name, "$out" | "$merge") {
-            let message = format!("{name} is not allowed within a {stage}'s sub-pipeline");
-            let code = if stage == "$unionWith" { 31441 } else { 51047 };
-            return Err(Error::new(error::Code(code), message));
-        }
-    }
-    let context = Context { pipelines_around: context.pipelines_around + 1, ..context.clone() };
-    check_nesting(context.pipelines_around)?;
-    Pipeline::parse(stages, &context)
-}
-
-/// Maximal depth of nested pipelines.
-const NESTED_PIPELINES_MAX: usize = 20;
-
-/// Fails with 232 for a pipeline inside too many others.
-pub fn check_nesting(pipelines_around: usize) -> Result<()> {
-    if pipelines_around <= NESTED_PIPELINES_MAX {
-        return Ok(());
-    }
-    let message = format!("Maximum number of nested sub-pipelines exceeded. Limit is {NESTED_PIPELINES_MAX}");
-    Err(Error::new(Code(232), message))
-}
-
-/// Returns the error for a stage that names no collection and whose pipeline has no `$documents`.
-pub(super) fn missing_source(stage: &str) -> Error {
-    let message =
-        format!("{stage} stage without explicit collection must have a pipeline with $documents as first stage");
-    Error::failed_to_parse(message)
-}
-
-pub(super) fn wrong_type(stage: &str, name: &str, found: Value<'_>, expected: &str) -> Error {
-    let kind = found.kind().alias();
-    Error::type_mismatch(format!("BSON field '{stage}.{name}' is the wrong type '{kind}', expected type '{expected}'"))
-}
-
-fn unknown_field(stage: &str, name: &str) -> Error {
-    Error::new(error::Code(40415), format!("BSON field '{stage}.{name}' is an unknown field."))
 }

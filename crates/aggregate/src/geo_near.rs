@@ -3,8 +3,8 @@
 //! The stage is translated into a source, with the condition and the order of a `$near` in a
 //! filter, and stages that write the distance of each document and the location that has it.
 
-use super::Stage;
 use super::add_fields::AddFields;
+use super::stage::Stage;
 use document::path::Path;
 use document::{Doc, DocBuf, Element, Value, ValueBuf, doc};
 use error::{Code, Error, Result};

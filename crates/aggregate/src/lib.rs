@@ -18,6 +18,7 @@ mod boundaries;
 mod bucket;
 mod bucket_auto;
 mod densify;
+mod facets;
 mod field_tree;
 mod fill;
 mod flow;
@@ -34,6 +35,8 @@ mod reshape;
 mod sample;
 mod second_engine;
 mod sections;
+mod stage;
+mod stage_names;
 mod transform;
 mod unpack_bucket;
 mod unwind;
@@ -42,80 +45,25 @@ mod window;
 #[cfg(test)]
 mod tests;
 
-use document::{Doc, DocBuf, Value};
+use document::{Doc, DocBuf};
 use error::{Error, Result};
 pub use flow::{Demand, Pace, Pacer};
 use foreign::Foreign;
-pub use parse::{LOCAL_SESSIONS_NAMESPACE, SESSIONS_NAMESPACE, no_change_streams};
+use foreign::sources::source_metadata;
 pub use precheck::precheck;
 use query::metadata::{Item, ItemBuf, Meta, Needs};
-use query::{Context, Predicate, ReadFields, Sort};
+use query::{Context, Predicate, ReadFields};
 use sections::Section;
 pub use sections::{check_facet_size, check_size, facet_document};
+use stage::Stage;
+pub use stage::{Facets, Pipeline, PipelineSource};
+pub use stage_names::{LOCAL_SESSIONS_NAMESPACE, SESSIONS_NAMESPACE, no_change_streams};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 pub use transform::Transformation;
 pub use unpack_bucket::UNPACK_BUCKET;
 use values::spill::Budget;
-
-/// A parsed pipeline.
-#[derive(Clone, Debug)]
-pub struct Pipeline {
-    stages: Vec<Stage>,
-    /// The metadata that its stages read.
-    needs: Needs,
-    /// The only fields of input documents that its stages read; `None` if they may read any.
-    fields: Option<ReadFields>,
-}
-
-/// One stage. Cheap to clone: runs share the parsed parts.
-#[derive(Clone, Debug)]
-pub(crate) enum Stage {
-    Match(Arc<Predicate>),
-    /// Ends after `limit` documents, if a `$limit` follows.
-    Sort {
-        sort: Sort,
-        limit: Option<u64>,
-    },
-    Limit(u64),
-    Skip(u64),
-    AddFields(Arc<add_fields::AddFields>),
-    Project(Arc<reshape::Project>),
-    ReplaceRoot(Arc<reshape::ReplaceRoot>),
-    Unwind(Arc<unwind::Unwind>),
-    UnpackBucket(Arc<unpack_bucket::UnpackBucket>),
-    Group(Arc<group::Group>),
-    Count(Arc<str>),
-    BucketAuto(Arc<bucket_auto::BucketAuto>),
-    Sample(sample::Sample),
-    Redact(Arc<redact::Redact>),
-    Densify(Arc<densify::Densify>),
-    SetWindowFields(Arc<window::SetWindowFields>),
-    Facet(Facets),
-    Foreign(Arc<Foreign>),
-    /// Allowed only as the first stage.
-    GeoNear(Arc<geo_near::GeoNear>),
-}
-
-/// The front of a pipeline that a store can execute; the rest of the pipeline no longer contains
-/// it.
-#[derive(Clone, Debug)]
-pub struct PipelineSource {
-    /// The leading `$match` stages.
-    pub predicate: Predicate,
-    /// A `$sort` directly after them.
-    pub sort: Option<Sort>,
-    /// Maximal number of documents that the pipeline uses, if a `$limit` directly after says so.
-    pub limit: Option<u64>,
-    /// The metadata of the documents that the pipeline reads.
-    pub needs: Needs,
-    /// The only fields that the pipeline and this source read; `None` if they may read any.
-    pub fields: Option<ReadFields>,
-}
-
-/// The pipelines of a `$facet`, by name.
-pub type Facets = Arc<Vec<(Box<str>, Pipeline)>>;
 
 /// A section of a pipeline.
 #[derive(Clone, Debug)]
@@ -148,7 +96,7 @@ impl Pipeline {
     fn parse_whole(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
         let mut pipeline = Self::parse_stages(stages, context)?;
         pipeline.needs.check(source_metadata(stages))?;
-        optimize::record_metadata(&mut pipeline.stages, pipeline.needs);
+        stage::record_metadata(&mut pipeline.stages, pipeline.needs);
         let asks_for_order = optimize::leading_inclusion(&pipeline.stages);
         if asks_for_order.is_some_and(|needs| needs.contains(Meta::SortKey)) {
             return Err(no_sort_key());
@@ -264,17 +212,6 @@ impl Pipeline {
     pub fn start(&self, budget: impl Into<Budget>) -> Execution {
         let sections = sections::sections(&self.stages, &budget.into());
         Execution { sections, ending: sections::EndProgress::default(), ready: VecDeque::new() }
-    }
-}
-
-/// Returns the metadata that the first stage adds to documents: those of a text search, or of a
-/// search by distance.
-fn source_metadata(stages: Doc<'_>) -> Needs {
-    let first = stages.values().next().and_then(Value::as_document).and_then(Doc::first);
-    match first.map(|stage| (stage.key(), stage.value())) {
-        Some(("$match", Value::Document(filter))) => Needs::given_by(filter),
-        Some(("$geoNear", _)) => Needs::given_by_near(),
-        _ => Needs::NONE,
     }
 }
 

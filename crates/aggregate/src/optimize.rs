@@ -7,7 +7,7 @@ mod before_redact;
 
 use super::foreign::Foreign;
 use super::second_engine::is_absorbed;
-use super::{Pipeline, PipelineSource, Stage};
+use super::stage::{Pipeline, PipelineSource, Stage};
 use hashbrown::HashMap;
 use query::Predicate;
 use query::changes::{Changes, is_within};
@@ -105,15 +105,11 @@ fn position_of_sort(stages: &[Stage], sort: &Stage) -> usize {
     at
 }
 
-pub(super) fn is_one_to_one(stage: &Stage) -> bool {
-    matches!(stage, Stage::AddFields(_) | Stage::Project(_) | Stage::ReplaceRoot(_))
-}
-
 /// Returns whether the stage returns one document for each input document.
 fn preserves_count(stage: &Stage) -> bool {
     match stage {
         Stage::Foreign(foreign) => matches!(**foreign, Foreign::Lookup(_)),
-        stage => is_one_to_one(stage),
+        stage => stage.is_one_to_one(),
     }
 }
 
@@ -339,16 +335,5 @@ pub(super) fn leading_inclusion(stages: &[Stage]) -> Option<Needs> {
     match stages {
         [Stage::Match(_), Stage::Project(project), ..] | [Stage::Project(project), ..] => project.inclusion_needs(),
         _ => None,
-    }
-}
-
-/// Makes the stages that produce metadata record the requested ones.
-pub(super) fn record_metadata(stages: &mut [Stage], needs: Needs) {
-    for stage in stages {
-        match stage {
-            Stage::Sort { sort, .. } if needs.contains(Meta::SortKey) => sort.record_keys(),
-            Stage::Sample(sample) => sample.records_rand_val |= needs.contains(Meta::RandVal),
-            _ => {}
-        }
     }
 }

@@ -3,18 +3,20 @@
 use super::add_fields::AddFields;
 use super::bucket_auto::BucketAuto;
 use super::densify::Densify;
+use super::facets::facet_pipelines;
 use super::foreign::Foreign;
 use super::group::Group;
 use super::redact::Redact;
 use super::reshape::{Project, ReplaceRoot};
 use super::sample::{self, Sample};
+use super::stage::{Pipeline, Stage};
+use super::stage_names::{FIRST_ONLY, unsupported_stage};
 use super::unpack_bucket::{UNPACK_BUCKET, UnpackBucket};
 use super::unwind::Unwind;
 use super::window::SetWindowFields;
-use super::{Pipeline, Stage, bucket, fill, geo_near, optimize};
-use document::{Doc, Kind, Value};
+use super::{bucket, fill, geo_near};
+use document::{Doc, Value};
 use error::{Code, Error, Result};
-use query::expression::check_name;
 use query::metadata::{Meta, Needs};
 use query::{Context, Predicate, Sort};
 use std::borrow::Cow;
@@ -25,47 +27,8 @@ use values::text;
 /// Maximal number of stages in a pipeline.
 const STAGES_MAX: usize = 1000;
 
-/// Stages that are allowed only as the first one.
-const FIRST_ONLY: &[&str] = &[
-    "$changeStream",
-    "$collStats",
-    "$currentOp",
-    "$documents",
-    "$geoNear",
-    "$indexStats",
-    "$listCatalog",
-    "$listLocalSessions",
-    "$listSessions",
-    "$planCacheStats",
-];
-
 /// Stages that are allowed only as the last one.
 const LAST_ONLY: &[&str] = &["$out", "$merge"];
-
-/// Stages that only a MongoDB server itself uses.
-const INTERNAL: &[&str] = &[
-    "$_addReshardingResumeId",
-    "$_internalBoundedSort",
-    "$_internalChangeStreamAddPostImage",
-    "$_internalChangeStreamAddPreImage",
-    "$_internalChangeStreamCheckInvalidate",
-    "$_internalChangeStreamCheckResumability",
-    "$_internalChangeStreamCheckTopologyChange",
-    "$_internalChangeStreamOplogMatch",
-    "$_internalChangeStreamTransform",
-    "$_internalChangeStreamUnwindTransaction",
-    "$_internalDensify",
-    "$_internalFindAndModifyImageLookup",
-    "$_internalReshardingIterateTransaction",
-    "$_internalReshardingOwnershipMatch",
-    "$queue",
-    "$setVariableFromSubPipeline",
-];
-
-/// The error for stages that list sessions in the wrong namespace.
-pub const SESSIONS_NAMESPACE: &str = "$listSessions may only be run against config.system.sessions";
-pub const LOCAL_SESSIONS_NAMESPACE: &str =
-    "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection";
 
 /// Parses the stages, and determines the metadata that they read of the input documents.
 pub(super) fn parse_stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<Stage>, Needs)> {
@@ -103,10 +66,10 @@ pub(super) fn parse_stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<
 /// on both its sides.
 fn request_from_union(stages: &mut [Stage], requested: Needs) {
     let [before @ .., last] = stages else { return };
-    if !optimize::is_one_to_one(last) || requested.is_empty() {
+    if !last.is_one_to_one() || requested.is_empty() {
         return;
     }
-    let moves = |stage: &Stage| optimize::is_one_to_one(stage) || matches!(stage, Stage::Match(_));
+    let moves = |stage: &Stage| stage.is_one_to_one() || matches!(stage, Stage::Match(_));
     if let Some(Stage::Foreign(foreign)) = before.iter_mut().rev().find(|stage| !moves(stage))
         && let Some(Foreign::UnionWith(union)) = Arc::get_mut(foreign)
     {
@@ -207,41 +170,6 @@ fn parse_filter(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
     Ok(predicate)
 }
 
-/// Returns the error for change streams: there is no oplog to read changes from.
-pub fn no_change_streams() -> Error {
-    Error::new(Code(40573), "The $changeStream stage is only supported on replica sets")
-}
-
-/// Returns the error for a stage that does not exist or does not run in a pipeline over a
-/// collection.
-pub(super) fn unsupported_stage(name: &str) -> Error {
-    match name {
-        "$changeStream" => no_change_streams(),
-        "$documents" => Error::new(Code::INVALID_NAMESPACE, "'$documents' can only be run with {aggregate: 1}"),
-        "$currentOp" => Error::new(
-            Code::INVALID_NAMESPACE,
-            "$currentOp must be run against the 'admin' database with {aggregate: 1}",
-        ),
-        "$listSessions" => Error::new(Code::INVALID_NAMESPACE, SESSIONS_NAMESPACE),
-        "$listLocalSessions" => Error::new(Code::INVALID_NAMESPACE, LOCAL_SESSIONS_NAMESPACE),
-        "$operationMetrics" => Error::new(
-            Code::COMMAND_NOT_SUPPORTED,
-            "The aggregateOperationResourceConsumption server parameter is not set",
-        ),
-        "$shardedDataDistribution" => {
-            Error::new(Code(6789101), "The $shardedDataDistribution stage can only be run on mongoS")
-        }
-        "$listCachedAndActiveUsers" => {
-            Error::new(Code(224), "$listCachedAndActiveUsers is not allowed with the current configuration")
-        }
-        _ if FIRST_ONLY.contains(&name) => {
-            Error::new(Code(40602), format!("{name} is only valid as the first stage in a pipeline"))
-        }
-        _ if INTERNAL.contains(&name) => Error::new(Code(5491300), format!("{name}' is not allowed in user requests")),
-        _ => Error::new(Code(40324), format!("Unrecognized pipeline stage name: '{name}'")),
-    }
-}
-
 /// Parses the argument of `$limit` and `$skip`.
 fn parse_count(name: &str, code: i32, spec: Value<'_>) -> Result<u64> {
     let refuse = |expected: &str| {
@@ -290,39 +218,6 @@ const NOT_IN_FACETS: &[&str] = &[
     "$documents",
     "$planCacheStats",
 ];
-
-/// Returns the pipelines of a `$facet`. Fails with 40169 to 40171, and for invalid names.
-pub(super) fn facet_pipelines(spec: Value<'_>) -> Result<Vec<(&str, Doc<'_>)>> {
-    let Some(spec) = spec.as_document().filter(|spec| !spec.is_empty()) else {
-        let found = text::element("$facet", spec);
-        let message = format!("the $facet specification must be a non-empty object, but found: {found}");
-        return Err(Error::new(Code(40169), message));
-    };
-    spec.iter().counted().map(|(name, pipeline)| Ok((name, facet_pipeline(name, pipeline)?))).collect()
-}
-
-fn facet_pipeline<'v>(name: &str, pipeline: Value<'v>) -> Result<Doc<'v>> {
-    check_name(name)?;
-    if name.contains('.') {
-        let message = "FieldPath field names may not contain '.'. Consider using $getField or $setField.";
-        return Err(Error::new(Code(16412), message));
-    }
-    let Value::Array(pipeline) = pipeline else {
-        let kind = pipeline.kind().alias();
-        return Err(Error::new(Code(40170), format!("arguments to $facet must be arrays, {name} is type {kind}")));
-    };
-    match pipeline.elements().counted().find(|stage| stage.kind != Kind::Document) {
-        None => Ok(pipeline),
-        Some(stage) => {
-            let (kind, found) = (stage.kind.alias(), text::element(stage.key(), stage.value()));
-            let message = format!(
-                "elements of arrays in $facet spec must be non-empty objects, {name} argument contained an element of \
-                 type {kind}: {found}"
-            );
-            Err(Error::new(Code(40171), message))
-        }
-    }
-}
 
 fn parse_facets(spec: Value<'_>, context: &Context) -> Result<Vec<(Box<str>, Pipeline)>> {
     let parse = |(name, stages)| Ok((Box::from(name), parse_facet(stages, context)?));

@@ -2,46 +2,13 @@
 //! the collections they read and write are named. MongoDB reports errors of these first, wherever
 //! they occur.
 
-use super::foreign::{Merge, Out, missing_source, parse_source};
-use super::parse::{facet_pipelines, unsupported_stage};
+use super::facets::facet_pipelines;
+use super::foreign::sources::{missing_source, parse_source, wrong_type};
+use super::foreign::{Merge, Out};
+use super::stage_names::{STAGES, unsupported_stage};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 use steps::Counted;
-
-/// The stages that run over a collection's documents.
-const STAGES: &[&str] = &[
-    "$_internalInhibitOptimization",
-    "$_internalSplitPipeline",
-    "$addFields",
-    "$bucket",
-    "$bucketAuto",
-    "$count",
-    "$densify",
-    "$facet",
-    "$fill",
-    "$geoNear",
-    "$graphLookup",
-    "$group",
-    "$limit",
-    "$lookup",
-    "$match",
-    "$merge",
-    "$out",
-    "$project",
-    "$redact",
-    "$replaceRoot",
-    "$replaceWith",
-    "$sample",
-    "$set",
-    "$setWindowFields",
-    "$skip",
-    "$sort",
-    "$sortByCount",
-    "$unionWith",
-    "$unset",
-    "$unwind",
-    super::unpack_bucket::UNPACK_BUCKET,
-];
 
 /// Checks a pipeline. Fails with 14 and 40323 for an invalid stage, 40324 for an unknown one, and
 /// 73 for an invalid name of a collection.
@@ -81,7 +48,10 @@ fn check_stage(name: &str, spec: Value<'_>) -> Result<()> {
         }
         ("$facet", spec) => facet_pipelines(spec)?.into_iter().try_for_each(|(_, stages)| precheck(stages)),
         ("$out", spec) => Out::parse(spec).map(drop),
-        ("$merge", spec) => Merge::check_fields(spec),
+        ("$merge", spec) => {
+            let stages = Merge::check_fields(spec)?;
+            stages.map_or(Ok(()), |stages| precheck(stages.as_value().as_array().unwrap_or(Doc::EMPTY)))
+        }
         _ if STAGES.contains(&name) => Ok(()),
         _ => match unsupported_stage(name) {
             unknown if unknown.code() == Code(40324) => Err(unknown),
@@ -109,6 +79,6 @@ fn check_source(stage: &str, from: Value<'_>) -> Result<()> {
 fn check_elements(stages: Doc<'_>) -> Result<()> {
     stages.elements().counted().try_for_each(|stage| match stage.value() {
         Value::Document(_) => Ok(()),
-        other => Err(super::foreign::wrong_type("$unionWith.pipeline", stage.key(), other, "object")),
+        other => Err(wrong_type("$unionWith.pipeline", stage.key(), other, "object")),
     })
 }

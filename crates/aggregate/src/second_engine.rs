@@ -3,7 +3,7 @@
 //! the first stage that the engine does not support.
 
 use super::foreign::Foreign;
-use super::{Pipeline, Stage};
+use super::stage::{Pipeline, Stage};
 use query::predicate::{Node, Test};
 use std::sync::Arc;
 

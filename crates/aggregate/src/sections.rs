@@ -1,15 +1,16 @@
 //! A run: documents pass the stages one by one; each stage passes them to the next as borrowed
 //! bytes.
 
+use super::Execution;
 use super::bucket_auto::BucketAutoInput;
 use super::densify::DensifyInput;
 use super::flow::{BlockingStage, Demand, DocumentSource, LEVELS_MAX, Pace, Pacer, too_deep};
 use super::group::GroupInput;
 use super::sample::Sampler;
+use super::stage::Stage;
 use super::unpack_bucket::UnpackBucket;
 use super::unwind::Unwind;
 use super::window::WindowInput;
-use super::{Execution, Stage};
 use super::{add_fields::AddFields, redact::Redact, reshape};
 use document::{Doc, DocBuf, DocWriter, Kind, Value};
 use error::{Code, Error, Result};

@@ -1,6 +1,6 @@
 //! Pipelines of stages that map one document to one: the form of update that is a pipeline.
 
-use super::{Pipeline, Stage};
+use super::stage::{Pipeline, Stage};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 use query::Context;

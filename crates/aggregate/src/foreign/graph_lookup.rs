@@ -4,7 +4,8 @@
 //! [`GraphSearch::next_predicate`], and passes the results to [`GraphSearch::add_found`], until the
 //! search has no further query.
 
-use super::{join_values, parse_source};
+use super::join_values;
+use super::sources::parse_source;
 use crate::add_fields::set_path;
 use document::path::Path;
 use document::{ArrayWriter, Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};

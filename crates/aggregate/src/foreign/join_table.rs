@@ -1,6 +1,6 @@
 //! A collection in memory, indexed by the values of the field that a `$lookup` joins on.
 
-use super::Lookup;
+use super::lookup::Lookup;
 use document::path::{End, Path};
 use document::{Collation, Doc, DocBuf, Value};
 use hashbrown::HashMap;

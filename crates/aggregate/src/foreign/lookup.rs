@@ -1,8 +1,10 @@
 //! `$lookup`: adds documents of another collection to each input document.
 
-use super::{documents_of, join_values, missing_source, parse_source, parse_sub_pipeline, split_documents};
-use crate::Pipeline;
+use super::join_values;
+use super::sources::{documents_of, missing_source, parse_source, split_documents};
+use super::sub_pipeline::parse_sub_pipeline;
 use crate::add_fields::set_path;
+use crate::stage::Pipeline;
 use document::path::Path;
 use document::{ArrayWriter, Collation, Doc, DocBuf, DocWriter, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};

@@ -1,7 +1,8 @@
 //! `$out` and `$merge`: write the results of the pipeline to a collection.
 
-use super::{parse_sub_pipeline, unknown_field, wrong_type};
-use crate::{Pipeline, precheck};
+use super::sources::{unknown_field, wrong_type};
+use super::sub_pipeline::parse_sub_pipeline;
+use crate::stage::Pipeline;
 use document::{Collation, Doc, DocBuf, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::{HashMap, HashSet};
@@ -216,19 +217,18 @@ impl Merge {
         Ok(())
     }
 
-    /// Checks the fields of a specification one by one, and the names of the stages in it.
-    pub(crate) fn check_fields(spec: Value<'_>) -> Result<()> {
+    /// Checks the fields of a specification one by one. Returns the pipeline in it, whose stages
+    /// the caller checks.
+    pub(crate) fn check_fields(spec: Value<'_>) -> Result<Option<ValueBuf>> {
         match spec {
-            Value::String(_) => Ok(()),
+            Value::String(_) => Ok(None),
             Value::Document(spec) => {
                 let mut merge = Merge::with_defaults(&Collation::SIMPLE);
                 merge.parse_fields(spec)?;
-                match &merge.when_matched {
-                    WhenMatched::Pipeline { stages, .. } => {
-                        precheck(stages.as_value().as_array().unwrap_or(Doc::EMPTY))
-                    }
-                    _ => Ok(()),
-                }
+                Ok(match merge.when_matched {
+                    WhenMatched::Pipeline { stages, .. } => Some(stages),
+                    _ => None,
+                })
             }
             other => {
                 let kind = other.kind().alias();
