@@ -36,7 +36,7 @@ def test_shipped(server, tmp_path, scenario):
     (one,) = figures["servers"]
     assert one["checks"] and all(check["holds"] for check in one["checks"])
     assert not any(operation["errors"] for operation in one["operations"])
-    users = sum(sum(operation[kind] for kind in ("done", "stopped", "failed", "given_up")) for operation in one["operations"])
+    users = sum(sum(operation[kind] for kind in ("done", "stopped", "failed", "abandoned")) for operation in one["operations"])
     assert users == 100
     for operation in one["operations"]:
         times, sending = operation["times"], operation["times_from_sending"]
@@ -52,7 +52,7 @@ def test_metadata(server):
 
 
 def test_transactions(server):
-    """They are begun and committed where there are any, and a server without them is left out."""
+    """Transactions are started and committed; a server without them is skipped."""
     mongod = os.environ.get("MONGOD")
     done = simulate("account-transfers", *QUICK, "--uri", server.uri)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -89,12 +89,12 @@ def test_a_server_that_does_not_keep_up(server, tmp_path):
     assert "did not keep up" in done.stdout
     (one,) = json.loads(file.read_text())["servers"]
     assert one["load"]["achieved_per_second"] < 2000
-    # Users who had to wait for the one connection have waited from when they should have begun.
+    # The times of users include their wait for the one connection.
     (wait,) = one["operations"]
-    assert wait["times"]["max_ms"] > 2 * wait["times_from_sending"]["max_ms"] or wait["given_up"] > 0
+    assert wait["times"]["max_ms"] >= wait["times_from_sending"]["max_ms"] or wait["abandoned"] > 0
 
 
-def test_what_does_not_hold(server, tmp_path):
+def test_a_check_that_does_not_hold(server, tmp_path):
     scenario = tmp_path / "wrong.toml"
     scenario.write_text(
         "[[operation]]\nname = 'put'\n[[operation.step]]\ncommand = { insert = 'a', documents = [{ n = 1 }] }\n"
@@ -102,22 +102,22 @@ def test_what_does_not_hold(server, tmp_path):
     )
     done = simulate(str(scenario), *QUICK, "--uri", server.uri)
     assert done.returncode == 1
-    assert "IT DOES NOT HOLD that there are more: 100 instead of 101" in done.stdout
+    assert "CHECK FAILED: there are more: 100 instead of 101" in done.stdout
 
 
-def test_errors_of_the_server_are_told(server, tmp_path):
+def test_errors_of_the_server_are_reported(server, tmp_path):
     scenario = tmp_path / "errors.toml"
     scenario.write_text("[[operation]]\nname = 'x'\n[[operation.step]]\ncommand = { noSuchCommand = 1 }\n")
     done = simulate(str(scenario), *QUICK, "--uri", server.uri)
     assert "100 users of \"x\" failed with 59: no such command: 'noSuchCommand'" in done.stdout
 
 
-def test_mistakes_are_told_with_line_and_key(tmp_path):
+def test_errors_name_line_and_key(tmp_path):
     scenario = tmp_path / "mistake.toml"
     scenario.write_text("[values]\nposts = 3\n[[setup]]\ninsert = 'posts'\ncount = '{psts}'\ndocument = { a = 1 }\n")
     done = simulate(str(scenario))
     assert done.returncode == 1
-    assert 'mistake.toml:5: count: there is nothing of the name "psts"; did you mean "posts"?' in done.stderr
+    assert 'mistake.toml:5: count: unknown name "psts"; did you mean "posts"?' in done.stderr
     done = simulate("no-such-scenario")
     assert done.returncode == 1 and "--list" in done.stderr
 

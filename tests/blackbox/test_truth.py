@@ -36,7 +36,7 @@ def asked(uri: str, seconds: int, *options: str) -> subprocess.CompletedProcess:
 def truth(uri: str, seconds: int, *options: str) -> str:
     done = asked(uri, seconds, *options)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert " 0  wrong answers" in done.stdout
+    assert " 0  wrong replies" in done.stdout
     return done.stdout
 
 
@@ -61,10 +61,10 @@ def test_a_run_that_is_ended_early_says_what_it_has_found(own_server, told):
         printed, errors = checker.communicate(timeout=60)
     finally:
         checker.kill()
-    assert "  find by _id\n" in printed and " 0  wrong answers" in printed, printed + errors
+    assert "  find by _id\n" in printed and " 0  wrong replies" in printed, printed + errors
     assert checker.returncode == (0 if told == "the checker" else 1), errors
     assert ("stopping: " in errors) == (told == "the checker")
-    assert ("ended early, with 0 wrong answers" in errors) == (told == "the server")
+    assert ("ended early, with 0 wrong replies" in errors) == (told == "the server")
 
 
 @contextlib.contextmanager
@@ -125,7 +125,7 @@ def test_with_a_cache_and_sql_beside_it(own_server, strict_mariadb):
     """MariaDB tells what was written before the writer knows that it was. Tolerated is what a reader sees before either knows: MariaDB shows
     a change a moment before the log has been read."""
     server = own_server("--cache", "documents", "--external-writes", "strict", mariadb=strict_mariadb)
-    printed = truth(server.uri, 5, "--reads", "93", "--sql", strict_mariadb.tcp_url(), "--until-told")
+    printed = truth(server.uri, 5, "--reads", "93", "--sql", strict_mariadb.tcp_url(), "--acknowledged-only")
     assert "  write by SQL\n" in printed
 
 
@@ -135,14 +135,14 @@ def test_with_two_gateways_of_which_one_is_killed(own_server, strict_mariadb, tm
     options = ("--cache", "documents")
     one, other = (own_server(*options, mariadb=strict_mariadb, folder=tmp_path / name) for name in ("one", "other"))
     with meanwhile((4, other.kill), (0, other.start)):
-        truth(one.uri, 8, "--uri", other.uri, "--reads", "90", "--ride-out", "60", "--staleness-ms", "10000")
+        truth(one.uri, 8, "--uri", other.uri, "--reads", "90", "--reconnect-seconds", "60", "--staleness-ms", "10000")
 
 
 @pytest.mark.mariadb_only
 @pytest.mark.parametrize("options", [(), ("--stale-ms", "1000")], ids=["", "stale"])
 def test_while_the_log_is_cut_again_and_again(own_server, strict_mariadb, options):
     server = own_server("--cache", "documents", *options, mariadb=strict_mariadb)
-    sql = ("--sql", strict_mariadb.tcp_url(), "--cut-ms", "3000", "--staleness-ms", "10000")
+    sql = ("--sql", strict_mariadb.tcp_url(), "--disconnect-ms", "3000", "--staleness-ms", "10000")
     printed = truth(server.uri, 12, "--reads", "93", *sql)
     assert "  write by SQL\n" in printed
     with server.client() as client:
@@ -150,7 +150,7 @@ def test_while_the_log_is_cut_again_and_again(own_server, strict_mariadb, option
 
 
 # What is shared goes with every write to its collection: few of them.
-RARE = ("--reads", "100", "--sql-connections", "1", "--sql-pause-us", "200000", "--move-ms", "0", "--define-ms", "0")
+RARE = ("--reads", "100", "--sql-connections", "1", "--sql-pause-us", "200000", "--rename-ms", "0", "--definition-ms", "0")
 
 
 def sharing(url: str, folder: Path) -> tuple[str, ...]:
@@ -190,7 +190,7 @@ def test_shared_replies_whose_age_is_not_looked_at_are_found_out(own_server, str
         one, other = (own_server(*options, mariadb=strict_mariadb, folder=tmp_path / name) for name in ("one", "other"))
         sql = ("--sql", strict_mariadb.tcp_url())
         done = asked(one.uri, 10 if checked else 15, "--uri", other.uri, "--staleness-ms", "3000", *sql, *RARE)
-        assert (" 0  wrong answers" in done.stdout) == checked
+        assert (" 0  wrong replies" in done.stdout) == checked
         assert (done.returncode == 0) == checked
         for server in (one, other):
             with server.client() as client:

@@ -9,15 +9,15 @@ use std::path::PathBuf;
 #[derive(clap::Parser, Debug, Clone)]
 #[command(name = "simulate", version, arg_required_else_help = true)]
 pub struct SimulateArgs {
-    /// The scenario: a file, or the name of one that is shipped (see --list)
+    /// The scenario: a file, or the name of an included one (see --list)
     #[arg(value_name = "SCENARIO", required_unless_present_any = ["list", "print", "as_process"])]
     pub scenario: Option<String>,
 
-    /// List the scenarios that are shipped
+    /// List the included scenarios
     #[arg(long)]
     pub list: bool,
 
-    /// Print a scenario that is shipped, to begin one's own with
+    /// Print an included scenario, to start your own from
     #[arg(long, value_name = "NAME")]
     pub print: Option<String>,
 
@@ -27,15 +27,15 @@ pub struct SimulateArgs {
     #[command(flatten)]
     pub servers: ServerArgs,
 
-    /// What `--cache` is given to the Selkies that are started
+    /// The value of `--cache` of the Selkies that are started
     #[arg(long, value_name = "MODE", conflicts_with = "uris")]
     pub cache: Option<String>,
 
-    /// Another value for one of the scenario's [values]; may be repeated
+    /// Replaces one of the scenario's [values]; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub set: Vec<String>,
 
-    /// Users per second, instead of what the scenario says
+    /// Users per second, instead of the scenario's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub users: Option<u32>,
 
@@ -51,23 +51,23 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub pool: Option<u32>,
 
-    /// Milliseconds of the slices in which the users of a second begin
+    /// Milliseconds of the slices in which the users of a second start
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub slice_ms: Option<u32>,
 
-    /// Write plots into this folder: a page of HTML, and a PNG for each operation
+    /// Write plots into this folder: an HTML page, and a PNG per operation
     #[arg(long, value_name = "DIR")]
     pub plot: Option<PathBuf>,
 
-    /// Two iterations of a hundred users in two processes with five connections, for trying it out
+    /// Two iterations of a hundred users in two processes with five connections, to try it out
     #[arg(long)]
     pub quick: bool,
 
-    /// Where chance begins: the same number draws the same values
+    /// Seed of the random values; the same seed repeats them
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
-    /// Leave the database `selkie_simulate` behind
+    /// Keep the database `selkie_simulate`
     #[arg(long)]
     pub keep: bool,
 

@@ -1,4 +1,4 @@
-//! What stands in braces in a scenario's texts, as it is spelled: `{int(1, 6)}`, `{accounts - 1}`, `user-{index}@example.org`.
+//! The syntax of expressions, in braces in a scenario's texts: `{int(1, 6)}`, `{accounts - 1}`, `user-{index}@example.org`.
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,10 +26,10 @@ pub enum Operator {
     Remainder,
 }
 
-/// Nested deeper, an expression is a slip.
+/// Deeper nesting is an error.
 const DEPTH_MAX: usize = 32;
 
-/// Takes a text apart. `{{` and `}}` are braces that mean nothing.
+/// Parses a text. `{{` and `}}` are literal braces.
 pub fn pieces(text: &str) -> Result<Vec<Piece>, String> {
     let (mut pieces, mut plain, mut rest) = (Vec::new(), String::new(), text);
     while let Some(at) = rest.find(['{', '}']) {
@@ -47,7 +47,7 @@ pub fn pieces(text: &str) -> Result<Vec<Piece>, String> {
             pieces.push(Piece::Expression(term));
             rest = behind;
         } else {
-            return Err("a } without its {; write }} for a brace that means nothing".to_owned());
+            return Err("a } without its {; write }} for a literal brace".to_owned());
         }
     }
     plain += rest;
@@ -57,14 +57,14 @@ pub fn pieces(text: &str) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
-/// The expression up to the closing brace, and what is behind that.
+/// Parses an expression up to its closing brace; returns it and the rest of the text.
 fn in_braces(text: &str) -> Result<(Term, &str), String> {
     let mut parser = Parser { rest: text, depth: 0 };
     let term = parser.sum()?;
     match parser.token().strip_prefix('}') {
         Some(behind) => Ok((term, behind)),
-        None if parser.rest.is_empty() => Err("a { without its }; write {{ for a brace that means nothing".to_owned()),
-        None => Err(format!("what is {:?} doing here?", parser.rest.split('}').next().unwrap_or_default().trim())),
+        None if parser.rest.is_empty() => Err("a { without its }; write {{ for a literal brace".to_owned()),
+        None => Err(format!("unexpected {:?}", parser.rest.split('}').next().unwrap_or_default().trim())),
     }
 }
 
@@ -74,7 +74,7 @@ struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    /// What is left, without blanks at its front.
+    /// Returns the rest of the text without leading blanks.
     fn token(&mut self) -> &'t str {
         self.rest = self.rest.trim_start();
         self.rest
@@ -123,21 +123,21 @@ impl<'t> Parser<'t> {
             }
             Some(first) if first.is_ascii_alphabetic() => self.name(),
             Some('}') | None => Err("a value is missing".to_owned()),
-            Some(other) => Err(format!("{other:?} begins no value")),
+            Some(other) => Err(format!("{other:?} cannot begin a value")),
         }
     }
 
     fn number(&mut self) -> Result<Term, String> {
         let sign = usize::from(self.rest.starts_with('-'));
-        let digits = self.rest[sign..].find(|c: char| !c.is_ascii_digit() && c != '.');
-        let (spelled, rest) = self.rest.split_at(digits.map_or(self.rest.len(), |end| sign + end));
+        let end = self.rest[sign..].find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (digits, rest) = self.rest.split_at(end.map_or(self.rest.len(), |end| sign + end));
         self.rest = rest;
-        let term = if spelled.contains('.') {
-            spelled.parse().map(Term::Double).ok()
+        let term = if digits.contains('.') {
+            digits.parse().map(Term::Double).ok()
         } else {
-            spelled.parse().map(Term::Integer).ok()
+            digits.parse().map(Term::Integer).ok()
         };
-        term.ok_or_else(|| format!("{spelled:?} is no number"))
+        term.ok_or_else(|| format!("{digits:?} is not a number"))
     }
 
     fn text(&mut self) -> Result<Term, String> {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn products_go_before_sums() {
+    fn products_bind_tighter_than_sums() {
         let integer = |number| Box::new(Term::Integer(number));
         let product = |a, b| Box::new(Term::Arithmetic(Operator::Multiply, integer(a), integer(b)));
         assert_eq!(only("{1 + 2 * 3}"), Term::Arithmetic(Operator::Add, integer(1), product(2, 3)));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn errors_are_described() {
         for (text, part) in [
             ("{int(1, 2)", "without its }"),
             ("a}", "without its {"),
@@ -216,9 +216,9 @@ mod tests {
             ("{int(1 2)}", "arguments of int"),
             ("{(1}", "without its )"),
             ("{'a}", "does not end"),
-            ("{1.2.3}", "no number"),
-            ("{99999999999999999999}", "no number"),
-            ("{§}", "begins no value"),
+            ("{1.2.3}", "not a number"),
+            ("{99999999999999999999}", "not a number"),
+            ("{§}", "cannot begin a value"),
         ] {
             let error = pieces(text).expect_err(text);
             assert!(error.contains(part), "{text}: {error}");

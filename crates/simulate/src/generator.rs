@@ -1,4 +1,4 @@
-//! Values that are drawn anew each time: what the expressions of a scenario come to.
+//! Generators of values, which expressions of a scenario are compiled to.
 
 mod functions;
 
@@ -10,10 +10,10 @@ use harness::random::{SplitMix, Zipfian};
 use std::time::{SystemTime, UNIX_EPOCH};
 use strict_toml::nearest;
 
-/// Gives a value each time it is asked.
+/// Generates a value at each call.
 pub enum Generator {
     Constant(ValueBuf),
-    /// A variable of the operation, by its place.
+    /// A variable of the operation, by its index.
     Variable(usize),
     Index,
     Element,
@@ -23,7 +23,7 @@ pub enum Generator {
     Double(f64, f64),
     Uniform(Box<Generator>),
     Zipf(Zipfian),
-    /// By its place among the scenario's sequences.
+    /// By its index among the scenario's sequences.
     Sequence(usize),
     Letters(Box<[Generator; 2]>),
     Words(Box<Generator>),
@@ -35,35 +35,35 @@ pub enum Generator {
     Now(Box<Generator>),
     ObjectId,
     Uuid,
-    /// How many users of an operation have done it, by its place.
+    /// The number of users that have completed an operation, by its index.
     Done(usize),
     Arithmetic(Operator, Box<[Generator; 2]>),
     Join(Vec<Generator>),
 }
 
-/// What names mean where an expression stands.
+/// The meanings of names in an expression.
 pub struct Scope<'s> {
     pub constants: &'s [(String, ValueBuf)],
     pub sequences: &'s mut Vec<String>,
     /// Names of the operation's variables so far.
     pub variables: Vec<String>,
-    /// Names of the operations, where it is known how many users have done them.
+    /// Names of the operations, in checks; empty elsewhere.
     pub operations: &'s [String],
     pub in_array: bool,
 }
 
-/// Where values are drawn from; each process has one.
+/// The source of random values; each process has one.
 pub struct Source {
     pub random: SplitMix,
-    /// What each sequence gives next.
+    /// The next number of each sequence.
     pub sequences: Vec<i64>,
     pub process: i64,
-    /// So far apart are a sequence's numbers, for other processes have those in between.
+    /// The increment of sequences; other processes have the numbers in between.
     pub step: i64,
     object_ids: ObjectIds,
 }
 
-/// What else a value depends on.
+/// The context of a generated value.
 pub struct Draw<'d> {
     pub source: &'d mut Source,
     pub variables: &'d [ValueBuf],
@@ -78,7 +78,8 @@ struct ObjectIds {
 }
 
 impl Source {
-    /// The source of one process of several. Sequences begin where they are, spread over the processes.
+    /// Creates the source of one of several processes. Numbers of sequences are distributed over the
+    /// processes.
     pub fn new(seed: u64, sequences: &[i64], process: u32, processes: u32) -> Source {
         let mut random = SplitMix(seed.wrapping_mul(1_000_003).wrapping_add(u64::from(process)));
         let [a, b, c, d, e, ..] = random.next().to_le_bytes();
@@ -89,13 +90,13 @@ impl Source {
 }
 
 impl Draw<'_> {
-    /// Values that depend on nothing but chance.
+    /// Creates a context without variables.
     pub fn from(source: &mut Source) -> Draw<'_> {
         Draw { source, variables: &[], index: 0, element: 0, done: &[] }
     }
 }
 
-/// Understands a text with expressions in it. One expression alone keeps its type; anything else is text.
+/// Compiles a text with expressions. A single expression keeps its type; anything else is text.
 pub fn compile(text: &str, scope: &mut Scope<'_>) -> Result<Generator, String> {
     let pieces = pieces(text)?;
     let mut parts = Vec::new();
@@ -122,7 +123,7 @@ fn resolve(term: &Term, scope: &mut Scope<'_>) -> Result<Generator, String> {
     })
 }
 
-/// Computes what depends on constants alone, once and for all.
+/// Evaluates arithmetic on constants at compile time.
 fn fold(generator: Generator) -> Result<Generator, String> {
     match &generator {
         Generator::Arithmetic(_, both) if both.iter().all(|one| matches!(one, Generator::Constant(_))) => {
@@ -134,8 +135,8 @@ fn fold(generator: Generator) -> Result<Generator, String> {
 }
 
 fn resolve_name(name: &str, scope: &mut Scope<'_>) -> Result<Generator, String> {
-    if let Some(place) = scope.variables.iter().position(|known| known == name) {
-        return Ok(Generator::Variable(place));
+    if let Some(index) = scope.variables.iter().position(|known| known == name) {
+        return Ok(Generator::Variable(index));
     }
     if let Some((_, value)) = scope.constants.iter().find(|(known, _)| known == name) {
         return Ok(Generator::Constant(value.clone()));
@@ -144,7 +145,7 @@ fn resolve_name(name: &str, scope: &mut Scope<'_>) -> Result<Generator, String> 
         "index" => Ok(Generator::Index),
         "process" => Ok(Generator::Process),
         "element" if scope.in_array => Ok(Generator::Element),
-        "element" => Err("element is known in the \"of\" of an array alone".to_owned()),
+        "element" => Err("element may be used in the \"of\" of an array only".to_owned()),
         "true" | "false" => Ok(Generator::Constant(ValueBuf::from(Value::Boolean(name == "true")))),
         "null" => Ok(Generator::Constant(ValueBuf::from(Value::Null))),
         _ => resolve_call(name, &[], scope),
@@ -165,30 +166,30 @@ fn resolve_call(name: &str, arguments: &[Term], scope: &mut Scope<'_>) -> Result
 fn unknown(name: &str, scope: &Scope<'_>) -> String {
     let variables = scope.variables.iter().chain(scope.constants.iter().map(|(name, _)| name)).map(String::as_str);
     let known = variables.chain(FUNCTIONS.iter().map(|function| function.name)).chain(["index", "process", "element"]);
-    let what = format!("there is nothing of the name {name:?}");
+    let problem = format!("unknown name {name:?}");
     match nearest(name, known) {
-        Some(meant) => format!("{what}; did you mean {meant:?}?"),
-        None => what,
+        Some(meant) => format!("{problem}; did you mean {meant:?}?"),
+        None => problem,
     }
 }
 
-/// An int32 if it fits into one.
+/// Returns an int32 if the number fits, else an int64.
 pub fn integer(number: i64) -> ValueBuf {
     ValueBuf::from(i32::try_from(number).map_or(Value::Int64(number), Value::Int32))
 }
 
 impl Generator {
-    /// Whether it gives the same value always.
+    /// Returns the value of a constant.
     pub fn constant(&self) -> Option<&ValueBuf> {
         if let Generator::Constant(value) = self { Some(value) } else { None }
     }
 
-    /// A value. It fails where what comes from replies is of another type than is needed, or out of range.
+    /// Generates a value. Fails if a value from a reply has the wrong type or is out of range.
     pub fn draw(&self, draw: &mut Draw<'_>) -> Result<ValueBuf, String> {
         Ok(match self {
             Generator::Constant(value) => value.clone(),
-            Generator::Variable(place) => {
-                draw.variables.get(*place).cloned().ok_or("a variable is used before it has a value")?
+            Generator::Variable(index) => {
+                draw.variables.get(*index).cloned().ok_or("a variable is used before it has a value")?
             }
             Generator::Index => integer(draw.index),
             Generator::Element => integer(draw.element),
@@ -204,7 +205,7 @@ impl Generator {
                 integer(draw.source.random.below(bound) as i64)
             }
             Generator::Zipf(zipfian) => integer(zipfian.next(&mut draw.source.random) as i64),
-            Generator::Sequence(place) => integer(next_of(draw.source, *place)?),
+            Generator::Sequence(index) => integer(next_of(draw.source, *index)?),
             Generator::Letters(bounds) => {
                 let length = count_of(between(bounds, draw)?)?;
                 text(&letters(length, &mut draw.source.random))
@@ -223,8 +224,8 @@ impl Generator {
                 ValueBuf::from(Value::Binary { subtype: 0, bytes: &bytes })
             }
             Generator::Pick(choices) => {
-                let place = draw.source.random.below(choices.len() as u64) as usize;
-                choices[place].draw(draw)?
+                let index = draw.source.random.below(choices.len() as u64) as usize;
+                choices[index].draw(draw)?
             }
             Generator::Chance(percent) => {
                 let percent = percent.count(draw)?;
@@ -257,13 +258,13 @@ impl Generator {
         value.as_value().to_i64().ok_or_else(|| format!("a whole number is needed, not {value:?}"))
     }
 
-    /// A number that is not negative, and not so large that it must be a mistake.
+    /// Generates a number that is neither negative nor implausibly large.
     pub fn count(&self, draw: &mut Draw<'_>) -> Result<u64, String> {
         count_of(self.integer(draw)?)
     }
 }
 
-/// No text, array or range of a scenario needs more.
+/// The largest length or bound.
 const COUNT_MAX: i64 = 1 << 40;
 
 fn count_of(number: i64) -> Result<u64, String> {
@@ -280,8 +281,8 @@ fn between(bounds: &[Generator; 2], draw: &mut Draw<'_>) -> Result<i64, String> 
     Ok(low + draw.source.random.below(span.saturating_add(1)) as i64)
 }
 
-fn next_of(source: &mut Source, place: usize) -> Result<i64, String> {
-    let next = source.sequences.get_mut(place).ok_or("a sequence that nobody has begun")?;
+fn next_of(source: &mut Source, index: usize) -> Result<i64, String> {
+    let next = source.sequences.get_mut(index).ok_or("an unknown sequence")?;
     let value = *next;
     *next += source.step;
     Ok(value)
@@ -337,7 +338,7 @@ fn hex_digit(number: u64) -> char {
     char::from_digit(number as u32, 16).unwrap_or('0')
 }
 
-/// Words of two to nine letters with blanks between them, so long all in all.
+/// Returns words of two to nine letters with blanks between them, `length` bytes in total.
 fn words(length: usize, random: &mut SplitMix) -> String {
     let mut text = String::with_capacity(length + 10);
     while text.len() < length {
@@ -349,7 +350,7 @@ fn words(length: usize, random: &mut SplitMix) -> String {
     text
 }
 
-/// A random one (version 4).
+/// Returns a random UUID (version 4).
 pub fn uuid(random: &mut SplitMix) -> ValueBuf {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&random.next().to_le_bytes());

@@ -1,4 +1,4 @@
-//! What is counted and timed in a process, and how several processes' measurements come together.
+//! The counts and times of a process, and how those of several processes are added up.
 
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
@@ -11,48 +11,48 @@ use std::time::Duration;
 #[serde(into = "Vec<(u64, u64)>", try_from = "Vec<(u64, u64)>")]
 pub struct Times(Histogram<u64>);
 
-/// Longer times are counted as this: an hour.
+/// Longer times are recorded as an hour.
 const TIME_NS_MAX: u64 = 3_600_000_000_000;
 
-/// What became of the users of one operation.
+/// The outcomes and times of the users of one operation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Tally {
-    /// Those who went through all steps.
+pub struct OperationCounts {
+    /// Users that completed all steps.
     pub done: u64,
-    /// Those who went no further after a step, as the scenario wants it.
+    /// Users that ended after a step, as the scenario defines.
     pub stopped: u64,
     pub failed: u64,
-    /// Those who had not begun or not finished when time was over.
-    pub given_up: u64,
-    /// Transactions that were begun anew.
+    /// Users that had not started or not finished when the time was over.
+    pub abandoned: u64,
+    /// Transactions that were restarted.
     pub retries: u64,
-    /// From when a user should have begun until it was done or had stopped.
+    /// From the scheduled start until the user was done or had stopped.
     pub times: Times,
-    /// The same from when the first message was sent: what is seen by who does not look at the schedule.
+    /// The same from when the first message was sent: the times without regard to the schedule.
     pub times_from_sending: Times,
-    /// The same as `times`, by the second in which the user should have begun.
+    /// The same as `times`, by the second of the scheduled start.
     pub by_second: Vec<Times>,
-    /// Each step, from the end of the one before.
+    /// Each step, from the end of the previous one.
     pub steps: Vec<Times>,
-    /// What was answered to those who failed, and how often.
+    /// The errors of failed users, and the number of each.
     pub errors: BTreeMap<String, u64>,
 }
 
-/// What one process has found out, or all of them together.
+/// The measurements of one process, or of all of them together.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Measurements {
-    pub operations: Vec<Tally>,
-    /// How late the first message was sent.
+    pub operations: Vec<OperationCounts>,
+    /// The lateness of the first message.
     pub lateness: Times,
-    /// Users who were through before the last second was over.
-    pub in_time: u64,
+    /// Users that finished before the last second was over.
+    pub finished_in_time: u64,
     /// CPU time of the process.
     pub cpu: Duration,
-    /// From the beginning until the last user was through.
+    /// From the start until the last user finished.
     pub runtime: Duration,
 }
 
-/// The measurements of times, in milliseconds.
+/// Statistics of times, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
     pub count: u64,
@@ -67,7 +67,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// All times, in the order in which tables have them.
+    /// Returns all values, in the order of the columns of tables.
     pub fn columns(&self) -> [f64; 8] {
         let Summary { mean_ms, standard_deviation_ms, p50_ms, p75_ms, p95_ms, p99_ms, min_ms, max_ms, .. } = *self;
         [mean_ms, standard_deviation_ms, p50_ms, p75_ms, p95_ms, p99_ms, min_ms, max_ms]
@@ -76,7 +76,7 @@ impl Summary {
 
 impl Default for Times {
     fn default() -> Self {
-        // Bounds that are constants are either always right or never; a test makes sure.
+        // The bounds are constants, and a test covers them.
         #[expect(clippy::expect_used, reason = "the bounds are constants")]
         let times = Histogram::new_with_bounds(1, TIME_NS_MAX, 3).expect("bounds that a histogram can have");
         Times(times)
@@ -137,21 +137,25 @@ fn milliseconds(nanoseconds: f64) -> f64 {
     nanoseconds / 1e6
 }
 
-impl Tally {
-    pub fn new(steps: usize, seconds: usize) -> Tally {
-        Tally { by_second: vec![Times::default(); seconds], steps: vec![Times::default(); steps], ..Tally::default() }
+impl OperationCounts {
+    pub fn new(steps: usize, seconds: usize) -> OperationCounts {
+        OperationCounts {
+            by_second: vec![Times::default(); seconds],
+            steps: vec![Times::default(); steps],
+            ..OperationCounts::default()
+        }
     }
 
-    /// Users of this operation who should have begun.
+    /// Returns the number of users of this operation that were scheduled.
     pub fn users(&self) -> u64 {
-        self.done + self.stopped + self.failed + self.given_up
+        self.done + self.stopped + self.failed + self.abandoned
     }
 
-    fn add(&mut self, other: &Tally) -> Result<()> {
+    fn add(&mut self, other: &OperationCounts) -> Result<()> {
         self.done += other.done;
         self.stopped += other.stopped;
         self.failed += other.failed;
-        self.given_up += other.given_up;
+        self.abandoned += other.abandoned;
         self.retries += other.retries;
         self.times.add(&other.times)?;
         self.times_from_sending.add(&other.times_from_sending)?;
@@ -165,14 +169,14 @@ impl Tally {
 }
 
 impl Measurements {
-    /// The measurements of all processes.
-    pub fn together(processes: Vec<Measurements>) -> Result<Measurements> {
+    /// Adds up the measurements of all processes.
+    pub fn sum(processes: Vec<Measurements>) -> Result<Measurements> {
         let mut processes = processes.into_iter();
         let mut sum = processes.next().context("no process")?;
         for other in processes {
             sum.operations.iter_mut().zip(&other.operations).try_for_each(|(own, other)| own.add(other))?;
             sum.lateness.add(&other.lateness)?;
-            sum.in_time += other.in_time;
+            sum.finished_in_time += other.finished_in_time;
             sum.cpu += other.cpu;
             sum.runtime = sum.runtime.max(other.runtime);
         }
@@ -180,7 +184,7 @@ impl Measurements {
     }
 
     pub fn done(&self) -> Vec<u64> {
-        self.operations.iter().map(|tally| tally.done).collect()
+        self.operations.iter().map(|counts| counts.done).collect()
     }
 }
 
@@ -210,22 +214,27 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_processes_add_up() {
+    fn measurements_of_processes_add_up() {
         let measurements = |milliseconds: std::ops::RangeInclusive<u64>| {
-            let mut tally = Tally { done: 2, ..Tally::new(1, 1) };
-            tally.times = times(milliseconds);
-            tally.errors.insert("11000".to_owned(), 1);
-            Measurements { operations: vec![tally], cpu: Duration::from_secs(1), in_time: 2, ..Measurements::default() }
+            let mut counts = OperationCounts { done: 2, ..OperationCounts::new(1, 1) };
+            counts.times = times(milliseconds);
+            counts.errors.insert("11000".to_owned(), 1);
+            Measurements {
+                operations: vec![counts],
+                cpu: Duration::from_secs(1),
+                finished_in_time: 2,
+                ..Measurements::default()
+            }
         };
-        let both = Measurements::together(vec![measurements(1..=500), measurements(501..=1000)]).unwrap();
+        let both = Measurements::sum(vec![measurements(1..=500), measurements(501..=1000)]).unwrap();
         assert_eq!(both.operations[0].times.summary(), times(1..=1000).summary());
-        assert_eq!((both.operations[0].done, both.operations[0].errors["11000"], both.in_time), (4, 2, 4));
+        assert_eq!((both.operations[0].done, both.operations[0].errors["11000"], both.finished_in_time), (4, 2, 4));
         assert_eq!(both.cpu, Duration::from_secs(2));
-        assert!(Measurements::together(Vec::new()).is_err());
+        assert!(Measurements::sum(Vec::new()).is_err());
     }
 
     #[test]
-    fn times_survive_their_way_between_processes() {
+    fn times_are_the_same_after_serialization() {
         let sent = times([0, 1, 1, 7, 5000]);
         let text = serde_json::to_string(&sent).unwrap();
         let received: Times = serde_json::from_str(&text).unwrap();

@@ -1,5 +1,5 @@
-//! Plots of a run: for each operation how long users had to wait, by the part of users and by the second of the run. A PNG each, and all of
-//! them in a page of HTML with the tables.
+//! Plots of a run: for each operation the waiting time of users by quantile and by the second of the
+//! run. A PNG each, and an HTML page with all of them and the tables.
 
 use super::outcome::{Operation, Outcome, Server};
 use anyhow::{Context, Result};
@@ -10,16 +10,17 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 const SIZE: (u32, u32) = (1200, 480);
-/// Percentages are shown up to so many digits of nine.
+/// The number of nines of the largest percentage.
 const NINES: f64 = 4.0;
 
-/// Writes the page and the images into the folder, which is made if it is not there. Gives their paths, the page first.
+/// Writes the page and the images into the folder, which is created if necessary. Returns their paths,
+/// the page first.
 pub fn write(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>> {
     std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     charts::prepare()?;
     let (mut paths, mut drawings) = (Vec::new(), Vec::new());
-    for place in 0..outcome.servers.first().map_or(0, |server| server.operations.len()) {
-        let plot = Plot::of(outcome, place);
+    for index in 0..outcome.servers.first().map_or(0, |server| server.operations.len()) {
+        let plot = Plot::of(outcome, index);
         let path = folder.join(format!("{}.png", slug(&format!("{} {}", outcome.scenario, plot.name))));
         let drawn = plot.draw(&BitMapBackend::new(&path, SIZE).into_drawing_area());
         drawn.with_context(|| format!("writing {}", path.display()))?;
@@ -34,20 +35,20 @@ pub fn write(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// One operation on all servers where anybody was served.
+/// One operation on all servers that served a user.
 struct Plot<'o> {
     name: &'o str,
     lines: Vec<(&'o str, &'o Operation, RGBColor)>,
 }
 
 impl<'o> Plot<'o> {
-    fn of(outcome: &'o Outcome, place: usize) -> Plot<'o> {
+    fn of(outcome: &'o Outcome, index: usize) -> Plot<'o> {
         let lines = outcome.servers.iter().enumerate().filter_map(|(number, server): (usize, &'o Server)| {
-            let operation = &server.operations[place];
+            let operation = &server.operations[index];
             let served = operation.times.count > 0;
             served.then_some((server.name.as_str(), operation, COLORS[number % COLORS.len()]))
         });
-        let name = outcome.servers.first().map_or("", |server| server.operations[place].name.as_str());
+        let name = outcome.servers.first().map_or("", |server| server.operations[index].name.as_str());
         Plot { name, lines: lines.collect() }
     }
 
@@ -63,20 +64,20 @@ impl<'o> Plot<'o> {
             0.0 => "0 %".to_owned(),
             nines => format!("{} %", 100.0 * (1.0 - 10f64.powf(-nines.round()))),
         };
-        let title = format!("{}: ms by the part of users who took no longer", self.name);
+        let title = format!("{}: ms by quantile", self.name);
         chart(&left, &title, (0.0..NINES, &percent), &quantiles.collect::<Vec<_>>())?;
         let seconds = self.lines.iter().map(|(_, operation, _)| operation.by_second.len()).max().unwrap_or(1);
         let by_second = self.lines.iter().flat_map(|(name, operation, color)| {
-            let points = |figure: fn(&super::measurements::Summary) -> f64| {
+            let points = |value: fn(&super::measurements::Summary) -> f64| {
                 let served = operation.by_second.iter().enumerate().filter(|(_, summary)| summary.count > 0);
-                served.map(|(second, summary)| (second as f64, figure(summary))).collect::<Vec<_>>()
+                served.map(|(second, summary)| (second as f64, value(summary))).collect::<Vec<_>>()
             };
             [
                 Line { name: format!("{name}, p99"), color: *color, bold: true, points: points(|one| one.p99_ms) },
                 Line { name: format!("{name}, p50"), color: *color, bold: false, points: points(|one| one.p50_ms) },
             ]
         });
-        let title = format!("{}: ms by the second in which users should have begun", self.name);
+        let title = format!("{}: ms by the second of the scheduled start", self.name);
         let last = (seconds as f64 - 1.0).max(1.0);
         chart(&right, &title, (0.0..last, &|second| format!("{second:.0}")), &by_second.collect::<Vec<_>>())?;
         area.present().map_err(failed)
@@ -105,7 +106,7 @@ fn page(outcome: &Outcome, drawings: &[String]) -> String {
         writeln!(page, "<p><strong>{}</strong></p>", escape(&warning)).ok();
     }
     for drawing in drawings {
-        // What stands above the picture is for files of their own.
+        // The XML header before the picture is for separate files.
         page += drawing.find("<svg").map_or("", |at| &drawing[at..]);
     }
     for table in [Some(outcome.times()), Some(outcome.loads()), outcome.checks()].into_iter().flatten() {
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_served_is_a_plot_too() {
+    fn an_operation_without_served_users_is_plotted() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(write(&outcome(0), folder.path()).unwrap().len(), 2);
     }

@@ -1,7 +1,8 @@
-//! The processes of a simulation: this program again, told what to do by its standard input.
+//! The processes of a simulation: instances of this program, controlled by their standard input.
 //!
-//! Each gets its [`Job`] as a line, opens its connections and says [`READY`]; then it gets the time to begin at, on the clock that all
-//! processes of a machine share, and answers with its measurements, as JSON.
+//! Each reads its [`Job`] from a line, opens its connections and prints [`READY`]. Then it reads the
+//! time of the start, on the clock that all processes of a machine share, and at the end prints its
+//! measurements as JSON.
 
 use super::generator::Source;
 use super::measurements::Measurements;
@@ -15,33 +16,33 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a process has to do.
+/// The work of a process.
 #[derive(Serialize, Deserialize)]
 pub struct Job {
-    /// The scenario's text; each process understands it for itself.
+    /// The text of the scenario; each process parses it.
     pub scenario: String,
     pub set: Vec<(String, String)>,
     pub run: Run,
     pub process: u32,
     pub address: Address,
     pub seed: u64,
-    /// What each sequence gives next.
+    /// The next number of each sequence.
     pub sequences: Vec<i64>,
 }
 
-/// The hidden option that makes this program one of the processes.
+/// The hidden option that runs this program as one of the processes.
 pub const OPTION: &str = "--as-process";
 const READY: &str = "ready";
-/// Time for all to hear when it begins.
+/// The time for all processes to receive the start.
 const LEAD: Duration = Duration::from_millis(200);
 
-/// Runs all processes of a run. `job` gives each of them its own.
+/// Runs all processes of a run. `job` returns the job of each.
 pub fn run(processes: u32, job: impl Fn(u32) -> Job) -> Result<Measurements> {
     let mut started = (0..processes).map(|number| Process::start(&job(number))).collect::<Result<Vec<_>>>()?;
     started.iter_mut().try_for_each(Process::wait_until_ready)?;
     let begin = clock() + LEAD;
-    started.iter_mut().try_for_each(|process| process.tell(&begin.as_nanos().to_string()))?;
-    Measurements::together(started.into_iter().map(Process::finish).collect::<Result<_>>()?)
+    started.iter_mut().try_for_each(|process| process.send(&begin.as_nanos().to_string()))?;
+    Measurements::sum(started.into_iter().map(Process::finish).collect::<Result<_>>()?)
 }
 
 struct Process {
@@ -63,19 +64,19 @@ impl Process {
             bail!("a process without pipes");
         };
         let mut process = Process { child, input, output: BufReader::new(output) };
-        process.tell(&serde_json::to_string(job)?)?;
+        process.send(&serde_json::to_string(job)?)?;
         Ok(process)
     }
 
-    fn tell(&mut self, line: &str) -> Result<()> {
-        writeln!(self.input, "{line}").context("talking to a process of the simulation")?;
+    fn send(&mut self, line: &str) -> Result<()> {
+        writeln!(self.input, "{line}").context("writing to a process of the simulation")?;
         Ok(())
     }
 
     fn wait_until_ready(&mut self) -> Result<()> {
         let mut line = String::new();
         self.output.read_line(&mut line)?;
-        // What went wrong it has said itself.
+        // The process has printed the error itself.
         if line.trim_end() == READY { Ok(()) } else { bail!("a process of the simulation did not get ready") }
     }
 
@@ -91,7 +92,7 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// One that is still there after a failure is not left behind.
+    /// Kills the process if it still runs after a failure.
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             self.child.kill().ok();
@@ -100,22 +101,22 @@ impl Drop for Process {
     }
 }
 
-/// What this program does as one of the processes.
-pub fn be_one() -> Result<()> {
+/// Runs this program as one of the processes.
+pub fn run_as_process() -> Result<()> {
     let mut lines = std::io::stdin().lines();
-    let mut line = || lines.next().context("the simulation has gone away")?.context("reading standard input");
+    let mut line = || lines.next().context("the simulation has closed its pipe")?.context("reading standard input");
     let job: Job = serde_json::from_str(&line()?)?;
     let scenario = Scenario::read(&job.scenario, &job.set).map_err(|refusal| anyhow!("line {refusal}"))?;
     let source = Source::new(job.seed, &job.sequences, job.process, job.run.processes);
     let worker = Worker::prepare(&scenario, &job.run, job.process, source, &job.address)?;
     println!("{READY}");
-    let begin = Duration::from_nanos(line()?.trim().parse().context("when to begin")?);
+    let begin = Duration::from_nanos(line()?.trim().parse().context("parsing the time of the start")?);
     let measurements = worker.run(Instant::now() + begin.saturating_sub(clock()))?;
     println!("{}", serde_json::to_string(&measurements)?);
     Ok(())
 }
 
-/// The monotonic clock, which is the same for all processes.
+/// Returns the monotonic clock, which is the same for all processes.
 fn clock() -> Duration {
     let time = clock_gettime(ClockId::Monotonic);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

@@ -1,6 +1,6 @@
-//! A scenario: what is there at first, what users do and how many of them come, and what has to hold at the end.
+//! A scenario: the initial data, the operations of users and their rate, and the checks at the end.
 //!
-//! What comes in is TOML, what goes out is ready to be run. Whatever is not understood is told with its line and its key.
+//! Parses TOML into a scenario that can be run. Errors name the line and the key.
 
 mod fields;
 #[cfg(test)]
@@ -12,11 +12,11 @@ use document::ValueBuf;
 use fields::Fields;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use strict_toml::{Source, TomlError};
+use strict_toml::{TomlError, Source};
 
 pub struct Scenario {
     pub about: String,
-    /// Whether a server without transactions cannot take part.
+    /// Whether servers must support transactions.
     pub needs_transactions: bool,
     pub run: Run,
     pub setup: Vec<Setup>,
@@ -26,36 +26,36 @@ pub struct Scenario {
     pub sequences: Vec<String>,
 }
 
-/// How many users come, when, and on how many connections.
+/// The number of users, their schedule, and the number of connections.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     pub processes: u32,
     /// Connections of each process.
     pub pool: u32,
-    /// Of one second each.
+    /// Seconds of the run.
     pub iterations: u32,
     pub users_per_second: u32,
-    /// The users of a second begin in slices that are so long.
+    /// The length of the slices in which the users of a second start.
     pub slice_ms: u32,
-    /// Users who have not finished so long after the last second are given up.
+    /// The time after the last second after which unfinished users are abandoned.
     pub overtime_seconds: u32,
 }
 
 pub enum Setup {
-    /// A command, so many times.
+    /// A command that is run `repeat` times.
     Command { command: Template, repeat: u64 },
-    /// So many documents of one kind.
+    /// `count` documents from one template.
     Insert { collection: String, count: u64, document: Template },
 }
 
-/// What a user does.
+/// The operation of a user.
 pub struct Operation {
     pub name: String,
-    /// Of how many users, in relation to the other operations'.
+    /// The share of users, relative to the other operations.
     pub weight: u64,
     /// Whether the steps are one transaction.
     pub transaction: bool,
-    /// What is drawn once per user; they take the first places among the variables.
+    /// Values drawn once per user; they are the first variables.
     pub values: Vec<Template>,
     pub steps: Vec<Step>,
 }
@@ -63,15 +63,15 @@ pub struct Operation {
 pub struct Step {
     pub name: String,
     pub command: Template,
-    /// The user goes no further unless the reply has something else than nothing here.
+    /// The user stops unless the reply has a value here that is not null, false, zero or empty.
     pub stop_unless: Option<String>,
-    /// The user goes no further if the server answers with one of these errors.
+    /// The user stops if the server returns one of these errors.
     pub stop_on: Vec<i64>,
-    /// What is taken from the reply, by its path, into the variables that follow those there are.
+    /// Paths of values in the reply, which become the next variables.
     pub take: Vec<String>,
 }
 
-/// What has to hold at the end.
+/// A condition that must hold at the end.
 pub struct Check {
     pub name: String,
     pub command: Template,
@@ -86,7 +86,7 @@ const DEFAULT_RUN: Run =
 type Constants = Vec<(String, ValueBuf)>;
 
 impl Scenario {
-    /// Understands a scenario's text. `set` are values, as `name` and what is to stand behind it, that take the place of its own.
+    /// Parses a scenario. `set` are pairs of a name and a value that replace the scenario's own values.
     pub fn read(text: &str, set: &[(String, String)]) -> Result<Scenario, TomlError> {
         let source = Source::new(text);
         let table = source.parse()?;
@@ -104,7 +104,7 @@ impl Scenario {
         let operations = operations.iter().map(|table| read_operation(source, table, &constants, &mut sequences));
         let operations = operations.collect::<Result<Vec<_>, _>>()?;
         if operations.iter().all(|operation| operation.weight == 0) {
-            return Err(source.refuse(0, "nobody does anything: there is no [[operation]] with a weight"));
+            return Err(source.refuse(0, "there is no [[operation]] with a weight"));
         }
         let names: Vec<String> = operations.iter().map(|operation| operation.name.clone()).collect();
         if let Some(twice) = (1..names.len()).find(|at| names[..*at].contains(&names[*at])) {
@@ -140,7 +140,7 @@ fn read_run(source: Source<'_>, table: Option<&toml::de::DeTable<'_>>) -> Result
     })
 }
 
-/// The values of `[values]`, each of which may be made of those above it.
+/// Reads `[values]`, each of which may use those above it.
 fn read_values(
     source: Source<'_>,
     table: Option<&toml::de::DeTable<'_>>,
@@ -188,7 +188,7 @@ fn unknown_value(name: &str, constants: &Constants) -> String {
     }
 }
 
-/// A name has to be one that expressions can use.
+/// Fails unless expressions can use the name.
 fn check_name(source: Source<'_>, key: &strict_toml::Key<'_>) -> Result<(), TomlError> {
     let name = key.get_ref();
     let begins = name.chars().next().is_some_and(|first| first.is_ascii_alphabetic());
@@ -242,7 +242,7 @@ fn read_operation(
         return Err(fields.refuse("an operation needs at least one [[operation.step]]"));
     }
     Ok(Operation {
-        name: fields.needed_text("name")?,
+        name: fields.required_text("name")?,
         weight: fields.integer("weight", 0, 1_000_000)?.unwrap_or(1) as u64,
         transaction: fields.boolean("transaction")?.unwrap_or(false),
         values,
@@ -266,7 +266,7 @@ fn read_step(source: Source<'_>, table: &toml::de::DeTable<'_>, scope: &mut Scop
     }
     let name = match (fields.text("name")?, &command) {
         (Some(name), _) => name,
-        // The command's own name says what it does, if not why.
+        // The name of the command describes the step.
         (None, Template::Document(parts)) => {
             let first = parts.first().and_then(|(key, _)| key.constant());
             first.and_then(|key| key.as_value().as_str()).unwrap_or("step").to_owned()
@@ -286,9 +286,9 @@ fn read_check(
     let fields = Fields::open(source, "[[check]]", table, &["name", "command", "result", "equals"])?;
     let mut scope = Scope { operations, ..outer_scope(constants, sequences) };
     Ok(Check {
-        name: fields.needed_text("name")?,
+        name: fields.required_text("name")?,
         command: fields.document("command", &mut scope)?,
-        result: fields.needed_text("result")?,
+        result: fields.required_text("result")?,
         equals: fields.template("equals", &mut scope)?,
     })
 }

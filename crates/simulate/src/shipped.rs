@@ -1,6 +1,6 @@
-//! The scenarios that come with the program, by name.
+//! The scenarios that are included in the program, by name.
 
-/// One that is shipped. Some are another one with a line changed.
+/// An included scenario. Some are another one with a changed line.
 pub struct Shipped {
     pub name: &'static str,
     text: &'static str,
@@ -46,7 +46,7 @@ mod tests {
     use crate::scenario::Scenario;
 
     #[test]
-    fn each_is_understood_and_says_what_it_is() {
+    fn each_is_valid_and_has_a_description() {
         for shipped in &SHIPPED {
             let scenario =
                 Scenario::read(&shipped.text(), &[]).unwrap_or_else(|error| panic!("{}:{error}", shipped.name));

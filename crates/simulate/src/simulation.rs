@@ -24,7 +24,7 @@ struct JsonReport<'o> {
 
 pub fn run(args: &SimulateArgs) -> Result<()> {
     if args.as_process {
-        return processes::be_one();
+        return processes::run_as_process();
     }
     if args.list {
         return list();
@@ -32,11 +32,11 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
     if let Some(name) = &args.print {
         print!(
             "{}",
-            shipped_text(name).with_context(|| format!("no scenario of the name {name:?} is shipped; see --list"))?
+            shipped_text(name).with_context(|| format!("no included scenario has the name {name:?}; see --list"))?
         );
         return Ok(());
     }
-    let outcome = Play::read(args)?.on_servers(args)?;
+    let outcome = Simulation::read(args)?.on_servers(args)?;
     println!("{}", outcome.text());
     let plots = args.plot.as_ref().map_or_else(|| Ok(Vec::new()), |folder| plot::write(&outcome, folder))?;
     if let Some(path) = &args.target.json {
@@ -48,7 +48,7 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
         println!("{}", path.display());
     }
     if !outcome.holds() {
-        bail!("something does not hold that has to; the table says what");
+        bail!("a check does not hold; the table shows which");
     }
     Ok(())
 }
@@ -66,8 +66,8 @@ fn shipped_text(name: &str) -> Option<String> {
     shipped::find(name).map(shipped::Shipped::text)
 }
 
-/// A scenario as it is to be run.
-struct Play {
+/// A scenario with the options of its run.
+struct Simulation {
     name: String,
     text: String,
     set: Vec<(String, String)>,
@@ -77,14 +77,13 @@ struct Play {
     keep: bool,
 }
 
-impl Play {
-    fn read(args: &SimulateArgs) -> Result<Play> {
+impl Simulation {
+    fn read(args: &SimulateArgs) -> Result<Simulation> {
         let name = args.scenario.as_deref().context("no scenario is named")?;
         let text = match shipped_text(name) {
             Some(text) => text,
-            None => std::fs::read_to_string(name).with_context(|| {
-                format!("the scenario {name} is neither one that is shipped (see --list) nor a file that can be read")
-            })?,
+            None => std::fs::read_to_string(name)
+                .with_context(|| format!("the scenario {name} is neither included (see --list) nor a readable file"))?,
         };
         let set = args.set.iter().map(|set| {
             let (name, value) = set.split_once('=').with_context(|| format!("--set {set}: NAME=VALUE is expected"))?;
@@ -94,10 +93,10 @@ impl Play {
         let scenario = Scenario::read(&text, &set).map_err(|refusal| anyhow!("{name}:{refusal}"))?;
         let run = overridden(&scenario.run, args);
         let name = Path::new(name).file_stem().map_or(name.to_owned(), |stem| stem.to_string_lossy().into_owned());
-        Ok(Play { name, text, set, scenario, run, seed: args.seed, keep: args.keep })
+        Ok(Simulation { name, text, set, scenario, run, seed: args.seed, keep: args.keep })
     }
 
-    /// Runs on the servers that are named, or on those that are started for it.
+    /// Runs on the servers that are named, or on servers that it starts.
     fn on_servers(&self, args: &SimulateArgs) -> Result<Outcome> {
         if !args.target.uris.is_empty() {
             return self.on(&args.target.targets()?);
@@ -123,7 +122,7 @@ impl Play {
         Ok(servers)
     }
 
-    /// Runs on one server after the other.
+    /// Runs on each server, one after the other.
     fn on(&self, targets: &[Target]) -> Result<Outcome> {
         let mut outcome = Outcome {
             machine: Machine::default(),
@@ -134,7 +133,7 @@ impl Play {
             left_out: Vec::new(),
         };
         for target in targets {
-            if let Some(reason) = self.unfit(target)? {
+            if let Some(reason) = self.unsupported_reason(target)? {
                 outcome.left_out.push(reason);
                 continue;
             }
@@ -144,8 +143,8 @@ impl Play {
         Ok(outcome)
     }
 
-    /// Why a server cannot take part, if it cannot.
-    fn unfit(&self, target: &Target) -> Result<Option<String>> {
+    /// Returns the reason if a server does not support the scenario.
+    fn unsupported_reason(&self, target: &Target) -> Result<Option<String>> {
         if !self.scenario.needs_transactions {
             return Ok(None);
         }
@@ -181,7 +180,7 @@ fn seconds(run: &Run) -> String {
     if run.iterations == 1 { "a second".to_owned() } else { format!("{} seconds", run.iterations) }
 }
 
-/// What the scenario says, and before that the options.
+/// Returns the scenario's parameters, overridden by the options.
 fn overridden(run: &Run, args: &SimulateArgs) -> Run {
     let quick = |number: u32| args.quick.then_some(number);
     let few = |given: Option<u32>, quick: Option<u32>, own: u32| given.or(quick.map(|few| few.min(own))).unwrap_or(own);

@@ -1,4 +1,4 @@
-//! Before and after a run, over one connection: what is there at first, and what has to hold at the end.
+//! Before and after a run, over one connection: the initial data, and the checks at the end.
 
 use super::generator::{Draw, Source};
 use super::scenario::{Check, Scenario, Setup};
@@ -11,19 +11,19 @@ use harness::connection::Connection;
 use harness::message::{Message, check_ok};
 use serde::Serialize;
 
-/// How many documents one insert command takes.
+/// Documents per insert command.
 const BATCH: u64 = 1000;
 
-/// What a check has come to.
+/// The result of a check.
 #[derive(Clone, Debug, Serialize)]
-pub struct Finding {
+pub struct CheckResult {
     pub check: String,
     pub holds: bool,
     pub expected: String,
     pub found: String,
 }
 
-/// Makes the database anew and fills it. Gives what each sequence gives next.
+/// Recreates the database and fills it. Returns the next number of each sequence.
 pub fn set_up(scenario: &Scenario, address: &Address, seed: u64) -> Result<Vec<i64>> {
     let mut connection = connect(address)?;
     connection.run_on(DATABASE, doc! { "dropDatabase": 1i32 })?;
@@ -72,49 +72,49 @@ fn draw(template: &Template, index: u64, source: &mut Source) -> Result<DocBuf> 
     template.document(&mut draw).map_err(|message| anyhow!(message))
 }
 
-/// Looks whether everything holds that has to. `done` is how many users have done each operation.
-pub fn check(scenario: &Scenario, address: &Address, done: &[u64]) -> Result<Vec<Finding>> {
+/// Runs all checks. `done` is the number of users that have completed each operation.
+pub fn check(scenario: &Scenario, address: &Address, done: &[u64]) -> Result<Vec<CheckResult>> {
     let mut connection = connect(address)?;
     let mut source = Source::new(0, &vec![0; scenario.sequences.len()], 0, 1);
     let each = scenario.checks.iter().map(|check| {
-        look(check, &mut connection, &mut source, done).with_context(|| format!("checking {:?}", check.name))
+        run_check(check, &mut connection, &mut source, done).with_context(|| format!("checking {:?}", check.name))
     });
     each.collect()
 }
 
-fn look(check: &Check, connection: &mut Connection, source: &mut Source, done: &[u64]) -> Result<Finding> {
+fn run_check(check: &Check, connection: &mut Connection, source: &mut Source, done: &[u64]) -> Result<CheckResult> {
     let mut draw = Draw { done, ..Draw::from(source) };
     let expected = check.equals.value(&mut draw).map_err(|message| anyhow!(message))?;
     let command = check.command.document(&mut draw).map_err(|message| anyhow!(message))?;
     let body = connection.run_on(DATABASE, command)?;
     let found = find(body, &check.result).map(ValueBuf::from);
     let holds = found.as_ref().is_some_and(|found| document::equal(found.as_value(), expected.as_value()));
-    let found = found.map_or_else(|| format!("no {}", check.result), |found| spelled(&found));
-    Ok(Finding { check: check.name.clone(), holds, expected: spelled(&expected), found })
+    let found = found.map_or_else(|| format!("no {}", check.result), |found| to_json(&found));
+    Ok(CheckResult { check: check.name.clone(), holds, expected: to_json(&expected), found })
 }
 
-/// A value as JSON.
-fn spelled(value: &ValueBuf) -> String {
+/// Formats a value as JSON.
+fn to_json(value: &ValueBuf) -> String {
     let mut text = Vec::new();
     document::json::value_to_json(value.as_value(), &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Removes what the run has left.
+/// Drops the database.
 pub fn clear(address: &Address) -> Result<()> {
     connect(address)?.run_on(DATABASE, doc! { "dropDatabase": 1i32 })?;
     Ok(())
 }
 
-/// Fails where the server has no transactions, with what it answers.
+/// Fails with the server's error if it has no transactions.
 pub fn try_transaction(address: &Address) -> Result<()> {
     let mut connection = connect(address)?;
     connection.run_on(DATABASE, doc! { "create": "transactions" })?;
     let session = super::user::Session::new(&mut Source::new(0, &[], 0, 1));
     let mut find = doc! { "find": "transactions" };
-    session.sign(&mut find, true);
+    session.append_to(&mut find, true);
     let mut commit = doc! { "commitTransaction": 1i32 };
-    session.sign(&mut commit, false);
+    session.append_to(&mut commit, false);
     connection.run_on(DATABASE, find)?;
     connection.run_on("admin", commit)?;
     Ok(())

@@ -1,9 +1,10 @@
-//! Documents with expressions in them: read from a scenario's tables, written as BSON with what is drawn.
+//! Templates of documents with expressions: parsed from a scenario's tables, encoded as BSON with random
+//! values.
 
 use super::generator::{self, Draw, Generator, Scope, integer, milliseconds};
 use document::{ArrayWriter, Doc, DocBuf, DocWriter, Value as Bson, ValueBuf};
 use std::str::FromStr;
-use strict_toml::{Source, TomlError, Value};
+use strict_toml::{TomlError, Source, Value};
 use toml::de::{DeTable, DeValue};
 
 /// A value with expressions in it.
@@ -11,15 +12,15 @@ pub enum Template {
     Drawn(Generator),
     Document(Vec<(Generator, Template)>),
     Array(Vec<Template>),
-    /// An array of so many values of one kind.
+    /// An array of many values from one template.
     Repeated(Generator, Box<Template>),
 }
 
-/// The key that makes a table an array of so many of what is under [`OF`].
+/// The key of a table that stands for an array: the number of elements, whose template is under [`OF`].
 const ARRAY: &str = "{array}";
 const OF: &str = "of";
 
-/// Reads a value. `key` is what it stands behind, for messages.
+/// Parses a value. `key` is its key, for messages.
 pub fn read(source: Source<'_>, key: &str, value: &Value<'_>, scope: &mut Scope<'_>) -> Result<Template, TomlError> {
     let at = value.span().start;
     let refuse = |message: String| source.refuse(at, format!("{key}: {message}"));
@@ -32,8 +33,8 @@ pub fn read(source: Source<'_>, key: &str, value: &Value<'_>, scope: &mut Scope<
             Template::Drawn(Generator::Constant(integer(number)))
         }
         DeValue::Float(number) => {
-            let spelled = number.as_str().replace('_', "");
-            constant(Bson::Double(f64::from_str(&spelled).map_err(|error| refuse(error.to_string()))?))
+            let digits = number.as_str().replace('_', "");
+            constant(Bson::Double(f64::from_str(&digits).map_err(|error| refuse(error.to_string()))?))
         }
         DeValue::Boolean(flag) => constant(Bson::Boolean(*flag)),
         DeValue::Datetime(date) => match milliseconds(*date) {
@@ -49,7 +50,7 @@ pub fn read(source: Source<'_>, key: &str, value: &Value<'_>, scope: &mut Scope<
     })
 }
 
-/// Reads a table as a document; the order of its keys is kept.
+/// Parses a table as a document, in the order of its keys.
 pub fn read_document(source: Source<'_>, table: &DeTable<'_>, scope: &mut Scope<'_>) -> Result<Template, TomlError> {
     let mut fields = Vec::new();
     for (key, value) in table {
@@ -80,11 +81,11 @@ fn read_repeated(source: Source<'_>, table: &DeTable<'_>, scope: &mut Scope<'_>)
     Ok(Template::Repeated(count, Box::new(of)))
 }
 
-/// More elements are a mistake; a document holds fewer in any case.
+/// More elements are an error; a document cannot hold them.
 const ELEMENTS_MAX: u64 = 1_000_000;
 
 impl Template {
-    /// The document that it comes to. What is no document gives an empty one.
+    /// Generates a document; an empty one if the template is not a document.
     pub fn document(&self, draw: &mut Draw<'_>) -> Result<DocBuf, String> {
         let mut bytes = Vec::with_capacity(256);
         let fields = if let Template::Document(fields) = self { fields.as_slice() } else { &[] };
@@ -214,12 +215,12 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_line_and_key() {
+    fn errors_name_line_and_key() {
         let check = |text: &str, line: usize, part: &str| {
             let refusal = compiled(text).map(drop).expect_err(text);
             assert!(refusal.line == line && refusal.message.contains(part), "{refusal}");
         };
-        check("a = 1\nb = '{tree}'", 2, "b: there is nothing of the name \"tree\"; did you mean \"three\"?");
+        check("a = 1\nb = '{tree}'", 2, "b: unknown name \"tree\"; did you mean \"three\"?");
         check("a = [\n1,\n'{int(}']", 3, "a: ");
         check("a = { '{array}' = 3 }", 1, "missing");
         check("a = { '{array}' = 3,\n'off' = 1 }", 2, "\"off\"");

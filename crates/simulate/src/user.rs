@@ -1,24 +1,24 @@
-//! One user on its way through the steps of an operation: what it sends next, and what it makes of replies.
+//! One user that goes through the steps of an operation: its messages, and its reactions to replies.
 
 use super::generator::{Draw, Source};
 use super::scenario::{Operation, Step};
-use super::schedule::Beginning;
+use super::schedule::ScheduledStart;
 use document::{Doc, DocBuf, Value, ValueBuf, doc};
 use harness::message::{Message, reply_body};
 use std::time::Instant;
 
-/// The database that scenarios have to themselves.
+/// The database of scenarios.
 pub const DATABASE: &str = "selkie_simulate";
 
 pub struct User<'s> {
-    /// The operation's place in the scenario.
-    pub place: usize,
-    pub beginning: Beginning,
-    /// When it should have begun.
-    pub intended: Instant,
+    /// The index of the operation in the scenario.
+    pub index: usize,
+    pub start: ScheduledStart,
+    /// The scheduled start.
+    pub scheduled: Instant,
     pub sent: Instant,
-    /// When the step that it is at began.
-    pub step_began: Instant,
+    /// The start of the current step.
+    pub step_start: Instant,
     pub step: usize,
     pub retries: u64,
     operation: &'s Operation,
@@ -26,28 +26,28 @@ pub struct User<'s> {
     phase: Phase,
 }
 
-/// What the reply that is awaited is to.
+/// The request that the next reply answers.
 enum Phase {
     Step,
     Commit,
-    /// The transaction is ended for a reason that is known already.
-    Abort(Outcome),
+    /// The abort of the transaction, for this outcome.
+    Abort(UserOutcome),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum UserOutcome {
     Done,
     Stopped,
-    /// With what was answered.
+    /// With the error of the server.
     Failed(String),
 }
 
-/// What follows from a reply.
+/// The consequence of a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The user sends something more; with the step that is behind it, if one is.
+    /// The user sends another message; with the step that is completed, if one is.
     Send(Option<usize>),
-    Over(Outcome, Option<usize>),
+    Finished(UserOutcome, Option<usize>),
 }
 
 /// The logical session of a connection, for transactions.
@@ -56,7 +56,7 @@ pub struct Session {
     transaction: i64,
 }
 
-/// Who meets others in as many attempts is told of it as of a failure.
+/// A transaction that conflicts in more attempts fails.
 const RETRIES_MAX: u64 = 100;
 
 impl Session {
@@ -64,8 +64,8 @@ impl Session {
         Session { id: super::generator::uuid(&mut source.random), transaction: 1 }
     }
 
-    /// The fields that make a command part of the transaction.
-    pub fn sign(&self, command: &mut DocBuf, first: bool) {
+    /// Appends the fields that make a command part of the transaction.
+    pub fn append_to(&self, command: &mut DocBuf, first: bool) {
         command.append("lsid", &doc! { "id": &self.id });
         command.append("txnNumber", self.transaction);
         command.append("autocommit", false);
@@ -78,24 +78,24 @@ impl Session {
 impl<'s> User<'s> {
     pub fn begin(
         operation: &'s Operation,
-        place: usize,
-        beginning: Beginning,
-        intended: Instant,
+        index: usize,
+        start: ScheduledStart,
+        scheduled: Instant,
         source: &mut Source,
     ) -> Result<User<'s>, String> {
         let mut variables = Vec::new();
         for value in &operation.values {
-            let mut draw = Draw { variables: &variables, index: beginning.user as i64, ..Draw::from(source) };
+            let mut draw = Draw { variables: &variables, index: start.user as i64, ..Draw::from(source) };
             let drawn = value.value(&mut draw)?;
             variables.push(drawn);
         }
         let now = Instant::now();
         Ok(User {
-            place,
-            beginning,
-            intended,
+            index,
+            start,
+            scheduled,
             sent: now,
-            step_began: intended,
+            step_start: scheduled,
             step: 0,
             retries: 0,
             operation,
@@ -104,7 +104,7 @@ impl<'s> User<'s> {
         })
     }
 
-    /// What the user sends now.
+    /// Returns the next message of the user.
     pub fn message(&mut self, source: &mut Source, session: &mut Session) -> Result<Message, String> {
         let ending = |name| {
             let mut command = if name == COMMIT {
@@ -112,7 +112,7 @@ impl<'s> User<'s> {
             } else {
                 doc! { "abortTransaction": 1i32 }
             };
-            session.sign(&mut command, false);
+            session.append_to(&mut command, false);
             Ok(Message::command_on("admin", command))
         };
         match self.phase {
@@ -120,12 +120,12 @@ impl<'s> User<'s> {
             Phase::Abort(_) => return ending(ABORT),
             Phase::Step => {}
         }
-        let mut draw = Draw { variables: &self.variables, index: self.beginning.user as i64, ..Draw::from(source) };
+        let mut draw = Draw { variables: &self.variables, index: self.start.user as i64, ..Draw::from(source) };
         let mut command = self.current().command.document(&mut draw)?;
         if self.operation.transaction {
             let first = self.step == 0;
             session.transaction += i64::from(first);
-            session.sign(&mut command, first);
+            session.append_to(&mut command, first);
         }
         Ok(Message::command_on(DATABASE, command))
     }
@@ -134,20 +134,20 @@ impl<'s> User<'s> {
         &self.operation.steps[self.step]
     }
 
-    /// Looks at a whole reply.
+    /// Handles a complete reply.
     pub fn reply(&mut self, bytes: &[u8]) -> Next {
         let body = match reply_body(bytes) {
             Ok(body) => body,
-            Err(error) => return Next::Over(Outcome::Failed(error.to_string()), None),
+            Err(error) => return Next::Finished(UserOutcome::Failed(error.to_string()), None),
         };
         match std::mem::replace(&mut self.phase, Phase::Step) {
             Phase::Step => self.step_reply(body),
             Phase::Commit => match error_of(body) {
-                None => Next::Over(Outcome::Done, None),
-                Some(error) if error.transient => self.again(error),
-                Some(error) => Next::Over(Outcome::Failed(error.text), None),
+                None => Next::Finished(UserOutcome::Done, None),
+                Some(error) if error.transient => self.retry(error),
+                Some(error) => Next::Finished(UserOutcome::Failed(error.text), None),
             },
-            Phase::Abort(outcome) => Next::Over(outcome, None),
+            Phase::Abort(outcome) => Next::Finished(outcome, None),
         }
     }
 
@@ -155,47 +155,47 @@ impl<'s> User<'s> {
         let step = self.current();
         if let Some(error) = error_of(body) {
             return match error {
-                error if self.operation.transaction && error.transient => self.again(error),
-                error if step.stop_on.contains(&error.code) => self.end(Outcome::Stopped),
-                error => self.end(Outcome::Failed(error.text)),
+                error if self.operation.transaction && error.transient => self.retry(error),
+                error if step.stop_on.contains(&error.code) => self.end(UserOutcome::Stopped),
+                error => self.end(UserOutcome::Failed(error.text)),
             };
         }
-        if step.stop_unless.as_ref().is_some_and(|path| !find(body, path).is_some_and(is_something)) {
-            return self.end(Outcome::Stopped);
+        if step.stop_unless.as_ref().is_some_and(|path| !find(body, path).is_some_and(is_truthy)) {
+            return self.end(UserOutcome::Stopped);
         }
         for path in &step.take {
             match find(body, path) {
                 Some(value) => self.variables.push(ValueBuf::from(value)),
-                None => return self.end(Outcome::Failed(format!("{}: the reply has no {path}", step.name))),
+                None => return self.end(UserOutcome::Failed(format!("{}: the reply has no {path}", step.name))),
             }
         }
-        let behind = self.step;
+        let completed = self.step;
         if self.step + 1 < self.operation.steps.len() {
             self.step += 1;
-            return Next::Send(Some(behind));
+            return Next::Send(Some(completed));
         }
         if self.operation.transaction {
             self.phase = Phase::Commit;
-            return Next::Send(Some(behind));
+            return Next::Send(Some(completed));
         }
-        Next::Over(Outcome::Done, Some(behind))
+        Next::Finished(UserOutcome::Done, Some(completed))
     }
 
-    /// Goes no further; a transaction is ended first.
-    fn end(&mut self, outcome: Outcome) -> Next {
+    /// Ends the operation; aborts its transaction first.
+    fn end(&mut self, outcome: UserOutcome) -> Next {
         if self.operation.transaction {
             self.phase = Phase::Abort(outcome);
             return Next::Send(None);
         }
-        let behind = (outcome == Outcome::Stopped).then_some(self.step);
-        Next::Over(outcome, behind)
+        let completed = (outcome == UserOutcome::Stopped).then_some(self.step);
+        Next::Finished(outcome, completed)
     }
 
-    /// Begins the transaction anew, with what was drawn at first.
-    fn again(&mut self, error: ServerError) -> Next {
+    /// Restarts the transaction, with the same random values.
+    fn retry(&mut self, error: ServerError) -> Next {
         self.retries += 1;
         if self.retries > RETRIES_MAX {
-            return self.end(Outcome::Failed(error.text));
+            return self.end(UserOutcome::Failed(error.text));
         }
         self.step = 0;
         self.variables.truncate(self.operation.values.len());
@@ -212,7 +212,7 @@ struct ServerError {
     transient: bool,
 }
 
-/// The error in a reply, whether the command's or that of one of its writes.
+/// Returns the error in a reply: the command's or that of one of its writes.
 fn error_of(body: Doc<'_>) -> Option<ServerError> {
     let failed = body.get("ok").and_then(Value::to_i64) != Some(1);
     let write = find(body, "writeErrors.0").and_then(Value::as_document);
@@ -226,10 +226,10 @@ fn error_of(body: Doc<'_>) -> Option<ServerError> {
     Some(ServerError { code, text: format!("{code}: {}", without_values(message)), transient })
 }
 
-/// Longer messages are cut there.
+/// Longer messages are truncated.
 const MESSAGE_MAX: usize = 160;
 
-/// A message without the values in it, so that the same error is counted as one.
+/// Returns a message without its values, so that equal errors are counted together.
 fn without_values(message: &str) -> String {
     let message = message.split(" dup key:").next().unwrap_or(message);
     let mut text = String::new();
@@ -243,7 +243,7 @@ fn without_values(message: &str) -> String {
     text
 }
 
-/// The value at a path such as `cursor.firstBatch.0._id`.
+/// Returns the value at a path such as `cursor.firstBatch.0._id`.
 pub fn find<'d>(document: Doc<'d>, path: &str) -> Option<Value<'d>> {
     let mut parts = path.split('.');
     let mut value = document.get(parts.next()?)?;
@@ -256,8 +256,8 @@ pub fn find<'d>(document: Doc<'d>, path: &str) -> Option<Value<'d>> {
     Some(value)
 }
 
-/// Whether it is anything else than nothing: null, false, zero, an empty array or document.
-fn is_something(value: Value<'_>) -> bool {
+/// Returns false for null, false, zero, and an empty array or document.
+fn is_truthy(value: Value<'_>) -> bool {
     match value {
         Value::Null | Value::Undefined | Value::Boolean(false) => false,
         Value::Document(inner) | Value::Array(inner) => !inner.is_empty(),

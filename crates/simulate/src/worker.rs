@@ -1,14 +1,15 @@
-//! One process of a simulation: a thread that begins users when it is time, over a pool of connections.
+//! One process of a simulation: a thread that starts users on schedule, over a pool of connections.
 //!
-//! A user who finds no connection free waits for one, and its time runs from when it should have begun. So what a slow server makes
-//! others wait is in the measurements ("coordinated omission" leaves it out), and so is what this process is late itself.
+//! A user that finds no free connection waits for one, and its time runs from its scheduled start. So
+//! the results include the time that a slow server makes others wait ("coordinated omission" would
+//! leave it out), and the lateness of this process.
 
 use super::generator::Source;
-use super::measurements::{Measurements, Tally};
+use super::measurements::{Measurements, OperationCounts};
 use super::scenario::{Operation, Run, Scenario};
 use super::schedule::Schedule;
 use super::stage::connect;
-use super::user::{Next, Outcome, Session, User};
+use super::user::{Next, Session, User, UserOutcome};
 use anyhow::{Context, Result};
 use harness::address::Address;
 use harness::connection::Connection;
@@ -19,10 +20,10 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// What tells the timer from connections, which are numbered from 0.
+/// The event of the timer; connections are numbered from 0.
 const TIMER: u64 = u64::MAX;
-/// How often it is looked whether time is over.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+/// The interval at which the end of the run is checked.
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 pub struct Worker<'s> {
     scenario: &'s Scenario,
@@ -30,14 +31,14 @@ pub struct Worker<'s> {
     schedule: Schedule,
     source: Source,
     address: Address,
-    lanes: Vec<Lane<'s>>,
+    connections: Vec<PooledConnection<'s>>,
     idle: Vec<usize>,
     epoll: OwnedFd,
     timer: OwnedFd,
     measurements: Measurements,
 }
 
-struct Lane<'s> {
+struct PooledConnection<'s> {
     connection: Connection,
     session: Session,
     user: Option<User<'s>>,
@@ -55,55 +56,55 @@ impl<'s> Worker<'s> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &timer, epoll::EventData::new_u64(TIMER), epoll::EventFlags::IN)?;
-        let mut lanes = Vec::new();
+        let mut connections = Vec::new();
         for number in 0..run.pool {
             let connection = connect(address)?;
             epoll::add(&epoll, &connection, epoll::EventData::new_u64(number.into()), epoll::EventFlags::IN)?;
-            lanes.push(Lane { connection, session: Session::new(&mut source), user: None });
+            connections.push(PooledConnection { connection, session: Session::new(&mut source), user: None });
         }
-        let tally = |operation: &Operation| Tally::new(operation.steps.len(), run.iterations as usize);
+        let counts = |operation: &Operation| OperationCounts::new(operation.steps.len(), run.iterations as usize);
         let measurements =
-            Measurements { operations: scenario.operations.iter().map(tally).collect(), ..Measurements::default() };
+            Measurements { operations: scenario.operations.iter().map(counts).collect(), ..Measurements::default() };
         Ok(Worker {
             scenario,
             run: run.clone(),
             schedule: Schedule::new(run, process),
             source,
             address: address.clone(),
-            idle: (0..lanes.len()).rev().collect(),
-            lanes,
+            idle: (0..connections.len()).rev().collect(),
+            connections,
             epoll,
             timer,
             measurements,
         })
     }
 
-    /// Runs from `start` on until everybody is through or time is over.
+    /// Runs from `start` until all users have finished or the time is over.
     pub fn run(mut self, start: Instant) -> Result<Measurements> {
         let cpu = cpu_time();
         let end = start + self.run.window();
         let over = end + Duration::from_secs(self.run.overtime_seconds.into());
-        let mut upcoming = 0;
+        let mut next_user = 0;
         let mut events = [MaybeUninit::uninit(); 64];
         loop {
-            upcoming = self.begin_users(start, upcoming)?;
-            let next = self.schedule.beginning(upcoming).map(|beginning| start + beginning.after);
+            next_user = self.start_users(start, next_user)?;
+            let next = self.schedule.start_of(next_user).map(|user| start + user.after);
             let now = Instant::now();
-            if next.is_none() && self.idle.len() == self.lanes.len() || now > over {
+            if next.is_none() && self.idle.len() == self.connections.len() || now > over {
                 break;
             }
             if let Some(next) = next.filter(|_| !self.idle.is_empty()) {
                 self.set_timer(next.saturating_duration_since(now))?;
             }
-            let (ready, _) = epoll::wait(&self.epoll, &mut events, Some(&LOOK))?;
+            let (ready, _) = epoll::wait(&self.epoll, &mut events, Some(&POLL_INTERVAL))?;
             for event in ready {
                 match event.data.u64() {
                     TIMER => drop(rustix::io::read(&self.timer, &mut [0; 8])),
-                    lane => self.receive(lane as usize, end)?,
+                    pooled => self.receive(pooled as usize, end)?,
                 }
             }
         }
-        self.give_up(upcoming);
+        self.abandon_remaining(next_user);
         self.measurements.runtime = start.elapsed();
         self.measurements.cpu = cpu_time().saturating_sub(cpu);
         Ok(self.measurements)
@@ -118,124 +119,125 @@ impl<'s> Worker<'s> {
         Ok(())
     }
 
-    /// Begins those whose time has come, as far as there are connections for them. Gives who is next.
-    fn begin_users(&mut self, start: Instant, mut upcoming: u64) -> Result<u64> {
-        while let Some(lane) = self.idle.last().copied() {
-            let Some(beginning) = self.schedule.beginning(upcoming) else { break };
-            let intended = start + beginning.after;
-            if intended > Instant::now() {
+    /// Starts the users that are due, while there are free connections. Returns the number of the next.
+    fn start_users(&mut self, start: Instant, mut next_user: u64) -> Result<u64> {
+        while let Some(pooled) = self.idle.last().copied() {
+            let Some(scheduled_start) = self.schedule.start_of(next_user) else { break };
+            let scheduled = start + scheduled_start.after;
+            if scheduled > Instant::now() {
                 break;
             }
-            upcoming += 1;
-            let place = pick(&self.scenario.operations, &mut self.source);
-            let operation = &self.scenario.operations[place];
-            match User::begin(operation, place, beginning, intended, &mut self.source) {
+            next_user += 1;
+            let index = pick(&self.scenario.operations, &mut self.source);
+            let operation = &self.scenario.operations[index];
+            match User::begin(operation, index, scheduled_start, scheduled, &mut self.source) {
                 Ok(user) => {
                     self.idle.pop();
-                    self.lanes[lane].user = Some(user);
-                    self.send(lane)?;
+                    self.connections[pooled].user = Some(user);
+                    self.send(pooled)?;
                 }
-                Err(message) => self.measurements.operations[place].fail(message),
+                Err(message) => self.measurements.operations[index].fail(message),
             }
         }
-        Ok(upcoming)
+        Ok(next_user)
     }
 
-    /// Has the lane's user send what is next.
+    /// Sends the next message of the connection's user.
     fn send(&mut self, number: usize) -> Result<()> {
-        let lane = &mut self.lanes[number];
-        let Some(user) = &mut lane.user else { return Ok(()) };
-        let first = user.step == 0 && user.retries == 0 && user.step_began == user.intended;
-        match user.message(&mut self.source, &mut lane.session) {
+        let pooled = &mut self.connections[number];
+        let Some(user) = &mut pooled.user else { return Ok(()) };
+        let first = user.step == 0 && user.retries == 0 && user.step_start == user.scheduled;
+        match user.message(&mut self.source, &mut pooled.session) {
             Ok(message) => {
                 if first {
                     user.sent = Instant::now();
-                    self.measurements.lateness.record(user.sent.saturating_duration_since(user.intended));
+                    self.measurements.lateness.record(user.sent.saturating_duration_since(user.scheduled));
                 }
-                if let Err(error) = lane.connection.send(&message) {
-                    self.lose(number, &error)?;
+                if let Err(error) = pooled.connection.send(&message) {
+                    self.replace_connection(number, &error)?;
                 }
                 Ok(())
             }
             Err(message) => {
-                self.finish(number, Outcome::Failed(message), Instant::now());
+                self.finish(number, UserOutcome::Failed(message), Instant::now());
                 Ok(())
             }
         }
     }
 
     fn receive(&mut self, number: usize, end: Instant) -> Result<()> {
-        let lane = &mut self.lanes[number];
-        match lane.connection.receive_some() {
+        let pooled = &mut self.connections[number];
+        match pooled.connection.receive_some() {
             Ok(true) => {}
             Ok(false) => return Ok(()),
-            Err(error) => return self.lose(number, &error),
+            Err(error) => return self.replace_connection(number, &error),
         }
         let now = Instant::now();
-        let Some(user) = &mut lane.user else {
-            lane.connection.forget_reply();
+        let Some(user) = &mut pooled.user else {
+            pooled.connection.forget_reply();
             return Ok(());
         };
-        let next = user.reply(lane.connection.reply());
-        lane.connection.forget_reply();
-        let (Next::Send(behind) | Next::Over(_, behind)) = &next;
-        if let Some(step) = behind {
-            self.measurements.operations[user.place].steps[*step].record(now - user.step_began);
-            user.step_began = now;
+        let next = user.reply(pooled.connection.reply());
+        pooled.connection.forget_reply();
+        let (Next::Send(completed) | Next::Finished(_, completed)) = &next;
+        if let Some(step) = completed {
+            self.measurements.operations[user.index].steps[*step].record(now - user.step_start);
+            user.step_start = now;
         }
         match next {
             Next::Send(_) => self.send(number),
-            Next::Over(outcome, _) => {
-                self.measurements.in_time += u64::from(now <= end);
+            Next::Finished(outcome, _) => {
+                self.measurements.finished_in_time += u64::from(now <= end);
                 self.finish(number, outcome, now);
                 Ok(())
             }
         }
     }
 
-    /// Counts a user who is through, and frees the connection.
-    fn finish(&mut self, number: usize, outcome: Outcome, now: Instant) {
-        let Some(user) = self.lanes[number].user.take() else { return };
+    /// Counts a user that has finished, and frees its connection.
+    fn finish(&mut self, number: usize, outcome: UserOutcome, now: Instant) {
+        let Some(user) = self.connections[number].user.take() else { return };
         self.idle.push(number);
-        let tally = &mut self.measurements.operations[user.place];
-        tally.retries += user.retries;
+        let counts = &mut self.measurements.operations[user.index];
+        counts.retries += user.retries;
         match outcome {
-            Outcome::Done => tally.done += 1,
-            Outcome::Stopped => tally.stopped += 1,
-            Outcome::Failed(message) => return tally.fail(message),
+            UserOutcome::Done => counts.done += 1,
+            UserOutcome::Stopped => counts.stopped += 1,
+            UserOutcome::Failed(message) => return counts.fail(message),
         }
-        tally.times.record(now - user.intended);
-        tally.times_from_sending.record(now - user.sent);
-        if let Some(times) = tally.by_second.get_mut(user.beginning.iteration as usize) {
-            times.record(now - user.intended);
+        counts.times.record(now - user.scheduled);
+        counts.times_from_sending.record(now - user.sent);
+        if let Some(times) = counts.by_second.get_mut(user.start.iteration as usize) {
+            times.record(now - user.scheduled);
         }
     }
 
-    /// A connection has failed: so has its user, and a new one takes its place. It is an error only if there is none to be had.
-    fn lose(&mut self, number: usize, error: &anyhow::Error) -> Result<()> {
-        if self.lanes[number].user.is_some() {
-            self.finish(number, Outcome::Failed(format!("the connection was lost: {error:#}")), Instant::now());
+    /// Handles a lost connection: its user has failed, and a new connection replaces it. Fails if none
+    /// can be opened.
+    fn replace_connection(&mut self, number: usize, error: &anyhow::Error) -> Result<()> {
+        if self.connections[number].user.is_some() {
+            self.finish(number, UserOutcome::Failed(format!("the connection was lost: {error:#}")), Instant::now());
         }
         let connection = connect(&self.address).context("after a connection was lost")?;
         epoll::add(&self.epoll, &connection, epoll::EventData::new_u64(number as u64), epoll::EventFlags::IN)?;
-        self.lanes[number].connection = connection;
+        self.connections[number].connection = connection;
         Ok(())
     }
 
-    /// Counts those who are not through, under way or not yet begun.
-    fn give_up(&mut self, mut upcoming: u64) {
-        for user in self.lanes.iter().filter_map(|lane| lane.user.as_ref()) {
-            self.measurements.operations[user.place].given_up += 1;
+    /// Counts the users that have not finished or not started.
+    fn abandon_remaining(&mut self, mut next_user: u64) {
+        for user in self.connections.iter().filter_map(|pooled| pooled.user.as_ref()) {
+            self.measurements.operations[user.index].abandoned += 1;
         }
-        while self.schedule.beginning(upcoming).is_some() {
-            upcoming += 1;
-            let place = pick(&self.scenario.operations, &mut self.source);
-            self.measurements.operations[place].given_up += 1;
+        while self.schedule.start_of(next_user).is_some() {
+            next_user += 1;
+            let index = pick(&self.scenario.operations, &mut self.source);
+            self.measurements.operations[index].abandoned += 1;
         }
     }
 }
 
-impl Tally {
+impl OperationCounts {
     fn fail(&mut self, message: String) {
         self.failed += 1;
         *self.errors.entry(message).or_default() += 1;
@@ -246,16 +248,16 @@ impl Tally {
 fn pick(operations: &[Operation], source: &mut Source) -> usize {
     let total = operations.iter().map(|operation| operation.weight).sum();
     let mut left = source.random.below(total);
-    for (place, operation) in operations.iter().enumerate() {
+    for (index, operation) in operations.iter().enumerate() {
         if left < operation.weight {
-            return place;
+            return index;
         }
         left -= operation.weight;
     }
     0
 }
 
-/// CPU time of this process so far.
+/// Returns the CPU time of this process so far.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

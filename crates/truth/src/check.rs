@@ -1,20 +1,22 @@
-//! Judges the answer to a read: is there a version of every document concerned, between what had been acknowledged when the read was sent and what
-//! had been started when its reply was there, that makes the answer right?
+//! Checks the reply to a read: for every document concerned there must be a version that matches the
+//! reply. It must be between the version that was acknowledged when the read was sent and the one that
+//! was started when the reply arrived.
 //!
-//! Documents are judged one by one: no server promises that a read sees all of them at one moment. Nothing here does I/O.
+//! Documents are checked one by one, because no server promises that a read sees all of them at the
+//! same time. This module does no I/O.
 
-use super::layout::{Id, Layout, NUMBERS, Place, Version, shown, text};
+use super::layout::{Id, Layout, Location, NUMBERS, Version, text, visible_version};
 use std::collections::HashMap;
 use std::ops::{Range, RangeInclusive};
 
-/// The documents that an answer may be made of.
+/// The documents that a reply may contain.
 #[derive(Clone, Debug)]
 pub enum Scope {
-    These(Vec<Id>),
-    All(Range<Id>),
+    Ids(Vec<Id>),
+    Range(Range<Id>),
 }
 
-/// What a filter asks beside the scope.
+/// The condition of a filter besides the scope.
 #[derive(Clone, Debug)]
 pub enum Condition {
     Any,
@@ -34,29 +36,29 @@ pub enum Order {
 
 /// A read that has been sent.
 #[derive(Clone, Debug)]
-pub struct Reading {
-    pub place: Place,
+pub struct SentRead {
+    pub location: Location,
     pub scope: Scope,
-    /// Of each document of the scope, the oldest version that may be seen.
-    pub lows: Vec<Version>,
+    /// The oldest visible version of each document of the scope.
+    pub oldest: Vec<Version>,
     pub condition: Condition,
     pub order: Order,
     pub limit: usize,
-    /// Whether every document that matches has to be there; it need not in one batch of several.
-    pub whole: bool,
-    /// Whether the server may go through an index whose keys the filter bounds or the order asks for: what moves in it meanwhile may be met twice or
-    /// not at all.
-    pub moving: bool,
+    /// Whether every matching document must be in the reply; false for one batch of several.
+    pub complete: bool,
+    /// Whether the server may scan an index on a field of the filter or the sort. A document whose key
+    /// changes meanwhile may be found twice or not at all.
+    pub keys_change: bool,
 }
 
-/// A document that was shown.
+/// A document in a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed {
     pub id: Id,
     pub version: Version,
 }
 
-/// `_id`, count and sum of `n` of a group.
+/// The `_id`, the count and the sum of `n` of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
     pub group: i32,
@@ -64,32 +66,32 @@ pub struct Group {
     pub sum: i64,
 }
 
-/// What is known of one document of the scope once the answer is there.
-struct Possible {
+/// The versions that a document of the scope may have in the reply.
+struct Candidate {
     id: Id,
     low: Version,
     high: Version,
     /// It matches at one version at least.
-    may: bool,
+    may_match: bool,
     /// It matches at all of them.
-    must: bool,
+    must_match: bool,
     /// All matching versions have the same group and number.
-    still: bool,
+    stable: bool,
 }
 
 impl Scope {
     pub fn ids(&self) -> impl Iterator<Item = Id> + '_ {
         let (these, range) = match self {
-            Scope::These(ids) => (ids.as_slice(), 0..0),
-            Scope::All(range) => (&[][..], range.clone()),
+            Scope::Ids(ids) => (ids.as_slice(), 0..0),
+            Scope::Range(range) => (&[][..], range.clone()),
         };
         these.iter().copied().chain(range)
     }
 
     fn position(&self, id: Id) -> Option<usize> {
         match self {
-            Scope::These(ids) => ids.iter().position(|one| *one == id),
-            Scope::All(range) => range.contains(&id).then(|| (id - range.start) as usize),
+            Scope::Ids(ids) => ids.iter().position(|one| *one == id),
+            Scope::Range(range) => range.contains(&id).then(|| (id - range.start) as usize),
         }
     }
 }
@@ -105,38 +107,39 @@ impl Condition {
     }
 }
 
-/// The versions of the contents that may be seen of a document between `low` and `high`; `None` where there is nothing to be seen.
-fn contents(place: Place, id: Id, low: Version, high: Version) -> impl Iterator<Item = Option<Version>> {
-    (low..=high).map(move |version| shown(place, id, version))
+/// Returns the contents that a read may find while a document is between `low` and `high`; `None` for
+/// no document.
+fn visible_versions(location: Location, id: Id, low: Version, high: Version) -> impl Iterator<Item = Option<Version>> {
+    (low..=high).map(move |version| visible_version(location, id, version))
 }
 
-impl Reading {
-    /// All documents of the scope, with the versions `high` says they had begun.
-    fn possible<'r>(
+impl SentRead {
+    /// Returns all documents of the scope; `high` returns the newest version of each.
+    fn candidates<'r>(
         &'r self,
         layout: &'r Layout,
         high: &'r impl Fn(Id) -> Version,
-    ) -> impl Iterator<Item = Possible> + 'r {
-        self.scope.ids().zip(&self.lows).map(move |(id, &low)| self.judge_one(layout, id, low, high(id)))
+    ) -> impl Iterator<Item = Candidate> + 'r {
+        self.scope.ids().zip(&self.oldest).map(move |(id, &low)| self.candidate(layout, id, low, high(id)))
     }
 
-    fn judge_one(&self, layout: &Layout, id: Id, low: Version, high: Version) -> Possible {
-        let mut one = Possible { id, low, high, may: false, must: true, still: true };
+    fn candidate(&self, layout: &Layout, id: Id, low: Version, high: Version) -> Candidate {
+        let mut one = Candidate { id, low, high, may_match: false, must_match: true, stable: true };
         let mut first = None;
-        for content in contents(self.place, id, low, high) {
+        for content in visible_versions(self.location, id, low, high) {
             let matches = content.filter(|version| self.condition.holds(layout, id, *version));
-            one.may |= matches.is_some();
-            one.must &= matches.is_some();
+            one.may_match |= matches.is_some();
+            one.must_match &= matches.is_some();
             let Some(version) = matches else { continue };
             let keys = (layout.group(id, version), layout.number(id, version));
-            one.still &= *first.get_or_insert(keys) == keys;
+            one.stable &= *first.get_or_insert(keys) == keys;
         }
-        one.must &= one.still || !self.moving;
+        one.must_match &= one.stable || !self.keys_change;
         one
     }
 
-    /// Documents, whole or projected.
-    pub fn documents(
+    /// Checks documents, whole or projected.
+    pub fn check_documents(
         &self,
         layout: &Layout,
         high: impl Fn(Id) -> Version,
@@ -145,25 +148,25 @@ impl Reading {
         if observed.len() > self.limit {
             return Err(format!("{} documents, and {} are the limit", observed.len(), self.limit));
         }
-        let mut found = vec![false; self.lows.len()];
+        let mut found = vec![false; self.oldest.len()];
         for one in observed {
-            self.shown_rightly(layout, &high, *one, &mut found)?;
+            self.check_document(layout, &high, *one, &mut found)?;
         }
-        self.in_order(layout, observed)?;
-        if !self.whole {
+        self.check_order(layout, observed)?;
+        if !self.complete {
             return Ok(());
         }
         let last = observed.last().filter(|_| observed.len() == self.limit);
-        for (one, found) in self.possible(layout, &high).zip(found) {
-            if !found && one.must && !last.is_some_and(|last| self.may_come_behind(layout, &one, *last)) {
-                let versions = window(one.low, one.high);
+        for (one, found) in self.candidates(layout, &high).zip(found) {
+            if !found && one.must_match && !last.is_some_and(|last| self.may_sort_after(layout, &one, *last)) {
+                let versions = version_range(one.low, one.high);
                 return Err(format!("document {} is missing, which matches {versions}", one.id));
             }
         }
         Ok(())
     }
 
-    fn shown_rightly(
+    fn check_document(
         &self,
         layout: &Layout,
         high: &impl Fn(Id) -> Version,
@@ -172,31 +175,31 @@ impl Reading {
     ) -> Result<(), String> {
         let Observed { id, version } = one;
         let Some(at) = self.scope.position(id) else {
-            return Err(format!("document {id} was not asked for"));
+            return Err(format!("document {id} is outside of the scope"));
         };
-        let (low, high) = (self.lows[at], high(id));
-        let versions = window(low, high);
-        if !contents(self.place, id, low, high).any(|content| content == Some(version)) {
-            return Err(format!("document {id} is shown at version {version}, and may be seen {versions}"));
+        let (low, high) = (self.oldest[at], high(id));
+        let versions = version_range(low, high);
+        if !visible_versions(self.location, id, low, high).any(|content| content == Some(version)) {
+            return Err(format!("document {id} has version {version}, and may be visible {versions}"));
         }
         if !self.condition.holds(layout, id, version) {
-            return Err(format!("document {id} is shown at version {version}, which does not match"));
+            return Err(format!("document {id} has version {version}, which does not match"));
         }
-        // One that goes and comes back while a scan is under way may be met in both of its places.
-        if std::mem::replace(&mut found[at], true) && low == high && self.whole {
-            return Err(format!("document {id} is shown twice, {versions}"));
+        // A document that is deleted and inserted again during a scan may be found twice.
+        if std::mem::replace(&mut found[at], true) && low == high && self.complete {
+            return Err(format!("document {id} is returned twice, {versions}"));
         }
         Ok(())
     }
 
-    fn in_order(&self, layout: &Layout, observed: &[Observed]) -> Result<(), String> {
+    fn check_order(&self, layout: &Layout, observed: &[Observed]) -> Result<(), String> {
         match observed.windows(2).find(|pair| self.key(layout, pair[0]) > self.key(layout, pair[1])) {
-            Some(pair) => Err(format!("{:?} is shown before {:?}", pair[0], pair[1])),
+            Some(pair) => Err(format!("{:?} comes before {:?}", pair[0], pair[1])),
             None => Ok(()),
         }
     }
 
-    /// Compares as the order asked for does.
+    /// Returns a key that sorts like the order of the read.
     fn key(&self, layout: &Layout, one: Observed) -> i64 {
         match self.order {
             Order::None => 0,
@@ -205,21 +208,21 @@ impl Reading {
         }
     }
 
-    fn may_come_behind(&self, layout: &Layout, one: &Possible, last: Observed) -> bool {
+    fn may_sort_after(&self, layout: &Layout, one: &Candidate, last: Observed) -> bool {
         let last = self.key(layout, last);
         let behind = |version| self.key(layout, Observed { id: one.id, version }) >= last;
-        contents(self.place, one.id, one.low, one.high).flatten().any(behind)
+        visible_versions(self.location, one.id, one.low, one.high).flatten().any(behind)
     }
 
-    /// How many documents match.
-    pub fn count(&self, layout: &Layout, high: impl Fn(Id) -> Version, count: i64) -> Result<(), String> {
+    /// Checks the number of documents that match.
+    pub fn check_count(&self, layout: &Layout, high: impl Fn(Id) -> Version, count: i64) -> Result<(), String> {
         let (mut least, mut most) = (0, 0);
-        for one in self.possible(layout, &high) {
-            least += i64::from(one.must);
-            most += i64::from(one.may);
+        for one in self.candidates(layout, &high) {
+            least += i64::from(one.must_match);
+            most += i64::from(one.may_match);
         }
-        // One may be met twice where documents move.
-        let extra = if self.moving { most - least } else { 0 };
+        // A document whose key changes may be counted twice.
+        let extra = if self.keys_change { most - least } else { 0 };
         if (least..=most + extra).contains(&count) {
             Ok(())
         } else {
@@ -227,43 +230,45 @@ impl Reading {
         }
     }
 
-    /// The different groups of the documents that match.
-    pub fn distinct(&self, layout: &Layout, high: impl Fn(Id) -> Version, groups: &[i32]) -> Result<(), String> {
+    /// Checks the distinct groups of the documents that match.
+    pub fn check_distinct(&self, layout: &Layout, high: impl Fn(Id) -> Version, groups: &[i32]) -> Result<(), String> {
         let (mut allowed, mut asked) = (Vec::new(), Vec::new());
-        for one in self.possible(layout, &high) {
+        for one in self.candidates(layout, &high) {
             let groups = self.matching(layout, &one).map(|version| layout.group(one.id, version));
             let groups: Vec<i32> = groups.collect();
-            if let Some(first) = groups.first().filter(|_| one.must && groups.iter().all(|group| *group == groups[0])) {
+            if let Some(first) =
+                groups.first().filter(|_| one.must_match && groups.iter().all(|group| *group == groups[0]))
+            {
                 asked.push((*first, one.id));
             }
             allowed.extend(groups);
         }
         if let Some(wrong) = groups.iter().find(|group| !allowed.contains(group)) {
-            return Err(format!("group {wrong} is named, and no document may be in it"));
+            return Err(format!("group {wrong} is returned, and no document may be in it"));
         }
         match asked.iter().find(|(group, _)| !groups.contains(group)) {
-            Some((group, id)) => Err(format!("group {group} is not named, and document {id} is in it")),
+            Some((group, id)) => Err(format!("group {group} is missing, and document {id} is in it")),
             None => Ok(()),
         }
     }
 
-    /// Count and sum of `n` per group of the documents that match.
-    pub fn groups(&self, layout: &Layout, high: impl Fn(Id) -> Version, rows: &[Group]) -> Result<(), String> {
-        /// Bounds of a group's count and sum.
+    /// Checks the count and the sum of `n` per group of the documents that match.
+    pub fn check_groups(&self, layout: &Layout, high: impl Fn(Id) -> Version, rows: &[Group]) -> Result<(), String> {
+        /// The bounds of a group's count and sum.
         #[derive(Default)]
-        struct Bounds {
+        struct GroupBounds {
             count: (i64, i64),
             sum: (i64, i64),
         }
-        let mut bounds: HashMap<i32, Bounds> = HashMap::new();
-        for one in self.possible(layout, &high) {
+        let mut bounds: HashMap<i32, GroupBounds> = HashMap::new();
+        for one in self.candidates(layout, &high) {
             let mut per_group: HashMap<i32, (i64, i64)> = HashMap::new();
             for version in self.matching(layout, &one) {
                 let n = i64::from(layout.number(one.id, version));
                 let range = per_group.entry(layout.group(one.id, version)).or_insert((n, n));
                 *range = (range.0.min(n), range.1.max(n));
             }
-            let must = one.must && per_group.len() == 1;
+            let must = one.must_match && per_group.len() == 1;
             for (group, (least, most)) in per_group {
                 let bounds = bounds.entry(group).or_default();
                 bounds.count.1 += 1;
@@ -276,12 +281,12 @@ impl Reading {
         }
         for row in rows {
             let Some(bounds) = bounds.remove(&row.group) else {
-                return Err(format!("group {} is shown, and no document may be in it", row.group));
+                return Err(format!("group {} is returned, and no document may be in it", row.group));
             };
             let fits = |value: i64, (least, most): (i64, i64)| (least..=most).contains(&value);
             if !fits(row.count, bounds.count) || !fits(row.sum, bounds.sum) {
                 let (count, sum) = (bounds.count, bounds.sum);
-                return Err(format!("{row:?} is shown, its count may be within {count:?}, its sum within {sum:?}"));
+                return Err(format!("{row:?} is returned, its count may be within {count:?}, its sum within {sum:?}"));
             }
         }
         match bounds.iter().find(|(_, bounds)| bounds.count.0 > 0) {
@@ -292,21 +297,21 @@ impl Reading {
         }
     }
 
-    fn matching<'r>(&'r self, layout: &'r Layout, one: &Possible) -> impl Iterator<Item = Version> + 'r {
+    fn matching<'r>(&'r self, layout: &'r Layout, one: &Candidate) -> impl Iterator<Item = Version> + 'r {
         let id = one.id;
-        let versions = contents(self.place, id, one.low, one.high).flatten();
+        let versions = visible_versions(self.location, id, one.low, one.high).flatten();
         versions.filter(move |version| self.condition.holds(layout, id, *version))
     }
 
-    /// The first version of a document that shows what was observed: everybody knows of it from now on. `None` for a document that was
-    /// not observed means that there is none.
-    pub fn settled(&self, id: Id, high: Version, observed: Option<Version>) -> Option<Version> {
-        let low = *self.lows.get(self.scope.position(id)?)?;
-        (low..=high).find(|version| shown(self.place, id, *version) == observed)
+    /// Returns the first version of a document that matches the observation, which later reads must see
+    /// too. `observed` is `None` if the reply contained no such document.
+    pub fn seen_version(&self, id: Id, high: Version, observed: Option<Version>) -> Option<Version> {
+        let low = *self.oldest.get(self.scope.position(id)?)?;
+        (low..=high).find(|version| visible_version(self.location, id, *version) == observed)
     }
 }
 
-fn window(low: Version, high: Version) -> String {
+fn version_range(low: Version, high: Version) -> String {
     match low == high {
         true => format!("at version {low} alone"),
         false => format!("from version {low} to version {high}"),

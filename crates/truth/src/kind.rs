@@ -1,15 +1,15 @@
-//! The kinds of operations, as they are counted.
+//! The kinds of operations that are counted.
 
 macro_rules! kinds {
     ($($kind:ident $name:literal),* $(,)?) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Kind { $($kind),* }
+        pub enum OperationKind { $($kind),* }
 
-        impl Kind {
-            pub const ALL: &[Kind] = &[$(Kind::$kind),*];
+        impl OperationKind {
+            pub const ALL: &[OperationKind] = &[$(OperationKind::$kind),*];
 
             pub fn name(self) -> &'static str {
-                match self { $(Kind::$kind => $name),* }
+                match self { $(OperationKind::$kind => $name),* }
             }
         }
     };
@@ -25,7 +25,7 @@ kinds! {
     FindProjected "find with projection",
     FindBatches "find in batches",
     GetMore "getMore",
-    FindMoved "reads of what is renamed",
+    FindMoved "reads of renamed collections",
     Count "count",
     Distinct "distinct",
     Group "$match and $group",

@@ -1,7 +1,8 @@
-//! What is stored: which documents there are, and what a document holds at each of its versions.
+//! The stored data: the documents, and the contents of a document at each of its versions.
 //!
-//! A document is a function of its number and its version, so that an answer can be judged by itself. Numbers are dealt out in one row: the
-//! main collection's, then one of the side collection per block of the main one, then one per collection that is renamed and dropped.
+//! A document is a function of its id and its version, so that a reply can be checked by itself. Ids are
+//! consecutive: those of the main collection, then one of the side collection per block of the main
+//! one, then one per collection that is renamed and dropped.
 
 use document::{DocBuf, DocWriter, doc};
 use std::ops::Range;
@@ -9,50 +10,50 @@ use std::ops::Range;
 pub type Id = u32;
 pub type Version = u32;
 
-/// Documents that one writer has to itself, together.
+/// Documents that one writer claims together.
 pub const BLOCK: u32 = 8;
-/// Documents among which the groups are: whoever asks for a group has to look at so many.
-pub const TERRITORY: u32 = 64;
-/// Groups of a territory.
+/// Documents that a group is a part of: a read of a group concerns so many.
+pub const PARTITION: u32 = 64;
+/// Groups of a partition.
 pub const GROUPS: u32 = 8;
-/// Every document is gone at one of so many versions.
-const GONE_EVERY: u32 = 13;
-/// What a collection that is renamed and dropped goes through, again and again.
-pub const TURNS: u32 = 5;
+/// Every document is deleted at one of so many versions.
+const DELETED_EVERY: u32 = 13;
+/// Steps in the lifecycle of a renamed collection, which repeats.
+pub const LIFECYCLE_STEPS: u32 = 5;
 /// Collections that are renamed and dropped.
-pub const RENAMED: u32 = 4;
+pub const RENAMED_COLLECTIONS: u32 = 4;
 
 pub const MAIN: &str = "truth";
 pub const SIDE: &str = "truth_side";
 
-/// Where a document is looked for.
+/// The collection that a document is read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     Main,
     Side,
-    /// The collection with this number, under its own name.
-    Home(u32),
-    /// The same, under the name that it has for a while.
-    Away(u32),
+    /// The renamed collection with this number, under its original name.
+    Original(u32),
+    /// The same, under its temporary name.
+    Temporary(u32),
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     /// Documents of the main collection, a multiple of [`TERRITORY`].
     pub main: u32,
-    /// Bytes that each document carries beside what is looked at.
+    /// Bytes of padding per document.
     pub pad: usize,
 }
 
-/// What a document holds beside `_id` and `pad`.
+/// The fields of a document besides `_id` and `pad`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fields {
     pub v: i32,
     /// Its block.
     pub b: i32,
-    /// Its territory.
+    /// Its partition.
     pub t: i32,
-    /// Its group, which changes with the version and stays in the territory.
+    /// Its group, which changes with the version and stays in the partition.
     pub g: i32,
     pub n: i32,
     pub s: String,
@@ -65,12 +66,12 @@ impl Layout {
         self.main..self.main + self.main / BLOCK
     }
 
-    /// Documents there are numbers for; some of the last ones stand for nothing.
+    /// Returns the number of ids; some of the last ones are unused.
     pub fn count(&self) -> u32 {
-        self.renamed(RENAMED)
+        self.renamed(RENAMED_COLLECTIONS)
     }
 
-    /// The document that stands for a collection that is renamed and dropped. Each has a block of its own.
+    /// Returns the document of a renamed collection. Each is in a block of its own.
     pub fn renamed(&self, number: u32) -> Id {
         self.side().end.next_multiple_of(BLOCK) + number * BLOCK
     }
@@ -79,23 +80,23 @@ impl Layout {
         self.count() / BLOCK
     }
 
-    /// Documents of a territory of the main collection.
-    pub fn territory(&self, number: u32) -> Range<Id> {
-        number * TERRITORY..(number + 1) * TERRITORY
+    /// Returns the documents of a partition of the main collection.
+    pub fn partition(&self, number: u32) -> Range<Id> {
+        number * PARTITION..(number + 1) * PARTITION
     }
 
-    /// The collection and its documents that are written to by the documents' own commands.
-    pub fn place(&self, id: Id) -> Place {
+    /// Returns the collection that a document is written to.
+    pub fn location(&self, id: Id) -> Location {
         if id < self.main {
-            Place::Main
+            Location::Main
         } else if id < self.side().end {
-            Place::Side
+            Location::Side
         } else {
-            Place::Home((id - self.renamed(0)) / BLOCK)
+            Location::Original((id - self.renamed(0)) / BLOCK)
         }
     }
 
-    /// The documents of a block that exist by the layout.
+    /// Returns the documents of a block.
     pub fn block(&self, number: u32) -> Range<Id> {
         let begin = number * BLOCK;
         let end = if begin < self.main { begin + BLOCK } else { (begin + BLOCK).min(self.side().end) };
@@ -103,7 +104,7 @@ impl Layout {
     }
 
     pub fn fields(&self, id: Id, version: Version) -> Fields {
-        let (b, t) = (id / BLOCK, id / TERRITORY);
+        let (b, t) = (id / BLOCK, id / PARTITION);
         Fields {
             v: version as i32,
             b: b as i32,
@@ -116,7 +117,7 @@ impl Layout {
     }
 
     pub fn group(&self, id: Id, version: Version) -> i32 {
-        let (b, t) = (id / BLOCK, id / TERRITORY);
+        let (b, t) = (id / BLOCK, id / PARTITION);
         (t * GROUPS + b.wrapping_mul(3).wrapping_add(version) % GROUPS) as i32
     }
 
@@ -124,7 +125,7 @@ impl Layout {
         ((id / BLOCK).wrapping_mul(31).wrapping_add(version.wrapping_mul(17)) % NUMBERS) as i32
     }
 
-    /// The whole document, as it is inserted and replaced.
+    /// Returns the whole document, for an insert.
     pub fn document(&self, id: Id, version: Version) -> DocBuf {
         DocBuf::build(|writer| {
             writer.append("_id", id as i32);
@@ -132,7 +133,7 @@ impl Layout {
         })
     }
 
-    /// The whole document but for its `_id`.
+    /// Appends the whole document except its `_id`.
     pub fn append_rest(&self, id: Id, version: Version, writer: &mut DocWriter<'_>) {
         let fields = self.fields(id, version);
         for (name, number) in [("b", fields.b), ("t", fields.t), ("j", fields.j)] {
@@ -145,34 +146,35 @@ impl Layout {
         writer.append("pad", PAD.get(..self.pad.min(PAD.len())).unwrap_or(PAD));
     }
 
-    /// What `$set` has to set to bring a document of this block to that version.
+    /// Returns the fields of the `$set` that takes a document of this block to `version`.
     pub fn changes(&self, id: Id, version: Version) -> DocBuf {
         let fields = self.fields(id, version);
         doc! { "v": fields.v, "g": fields.g, "n": fields.n, "s": &fields.s }
     }
 }
 
-/// The version that a document shows at that place when it is at `version`; `None` when there is none to be seen.
-pub fn shown(place: Place, id: Id, version: Version) -> Option<Version> {
-    match place {
-        Place::Main | Place::Side => (!is_gone(id, version)).then_some(version),
-        Place::Home(_) => match version % TURNS {
+/// Returns the version whose contents a read of `location` finds when the document is at `version`;
+/// `None` if it finds no document.
+pub fn visible_version(location: Location, id: Id, version: Version) -> Option<Version> {
+    match location {
+        Location::Main | Location::Side => (!is_deleted(id, version)).then_some(version),
+        Location::Original(_) => match version % LIFECYCLE_STEPS {
             // Inserted; renamed; renamed back; updated; dropped.
             0 | 3 => Some(version),
             2 => Some(version - 2),
             _ => None,
         },
-        Place::Away(_) => (version % TURNS == 1).then(|| version - 1),
+        Location::Temporary(_) => (version % LIFECYCLE_STEPS == 1).then(|| version - 1),
     }
 }
 
-fn is_gone(id: Id, version: Version) -> bool {
-    (id.wrapping_add(version)).is_multiple_of(GONE_EVERY)
+fn is_deleted(id: Id, version: Version) -> bool {
+    (id.wrapping_add(version)).is_multiple_of(DELETED_EVERY)
 }
 
 /// `n` is below this.
 pub const NUMBERS: u32 = 1000;
-/// Of `s` there are so many.
+/// The number of values of `s`.
 pub const TEXTS: u32 = 16;
 const PAD: &str = match std::str::from_utf8(&[b'.'; 4096]) {
     Ok(text) => text,
@@ -183,7 +185,7 @@ pub fn text(number: u32) -> String {
     format!("text {number:02}")
 }
 
-/// A pipeline that brings any document to its next version, as [`Layout::fields`] has it.
+/// Returns an update pipeline that takes any document to its next version (see [`Layout::fields`]).
 pub fn next_version_pipeline() -> document::ValueBuf {
     let v = document::array!["$v", 1i32];
     let next = doc! { "v": &doc! { "$add": &v } };
@@ -208,41 +210,47 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_dealt_out_once() {
+    fn ids_are_unique() {
         let layout = Layout { main: 128, pad: 10 };
         assert_eq!(layout.side(), 128..144);
-        assert_eq!(layout.place(127), Place::Main);
-        assert_eq!(layout.place(128), Place::Side);
-        assert_eq!(layout.place(layout.renamed(3)), Place::Home(3));
-        assert!(layout.renamed(RENAMED - 1) < layout.count());
+        assert_eq!(layout.location(127), Location::Main);
+        assert_eq!(layout.location(128), Location::Side);
+        assert_eq!(layout.location(layout.renamed(3)), Location::Original(3));
+        assert!(layout.renamed(RENAMED_COLLECTIONS - 1) < layout.count());
         let ids: Vec<Id> = (0..layout.renamed(0) / BLOCK).flat_map(|block| layout.block(block)).collect();
         assert_eq!(ids, (0..layout.side().end).collect::<Vec<_>>());
     }
 
     #[test]
-    fn a_group_stays_in_its_territory_and_moves_within() {
+    fn a_documents_group_changes_within_its_partition() {
         let layout = Layout { main: 128, pad: 10 };
         for id in 0..128 {
             let groups: Vec<i32> = (0..GROUPS).map(|version| layout.fields(id, version).g).collect();
-            assert!(groups.iter().all(|group| *group as u32 / GROUPS == id / TERRITORY));
+            assert!(groups.iter().all(|group| *group as u32 / GROUPS == id / PARTITION));
             assert_eq!(groups.iter().collect::<std::collections::HashSet<_>>().len(), GROUPS as usize);
         }
     }
 
     #[test]
-    fn no_document_is_gone_twice_in_a_row() {
+    fn no_document_is_deleted_at_two_consecutive_versions() {
         for version in 0..100 {
-            assert!(shown(Place::Main, 5, version).is_some() || shown(Place::Main, 5, version + 1).is_some());
+            assert!(
+                visible_version(Location::Main, 5, version).is_some()
+                    || visible_version(Location::Main, 5, version + 1).is_some()
+            );
         }
-        assert!((0..20).any(|version| shown(Place::Main, 5, version).is_none()));
+        assert!((0..20).any(|version| visible_version(Location::Main, 5, version).is_none()));
     }
 
     #[test]
-    fn a_collection_is_at_home_or_away() {
+    fn a_renamed_collection_has_one_name_at_a_time() {
         for version in 5..20 {
-            let (home, away) = (shown(Place::Home(0), 0, version), shown(Place::Away(0), 0, version));
-            assert!(home.is_none() || away.is_none());
-            assert_eq!(home.is_none() && away.is_none(), version % TURNS == 4);
+            let (original, temporary) = (
+                visible_version(Location::Original(0), 0, version),
+                visible_version(Location::Temporary(0), 0, version),
+            );
+            assert!(original.is_none() || temporary.is_none());
+            assert_eq!(original.is_none() && temporary.is_none(), version % LIFECYCLE_STEPS == 4);
         }
     }
 }

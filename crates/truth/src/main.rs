@@ -1,18 +1,21 @@
-//! A checker for stale reads: many connections read and write at random, and every answer is held against what may be true.
+//! A checker for stale reads: many connections read and write at random, and every reply is compared
+//! with the versions that may be visible.
 //!
-//! Documents are functions of their number and version ([`layout`]), so that the model is no more than two numbers per document: the
-//! version that has been acknowledged and the one that has been started ([`model`]). [`check`] judges answers by them, [`read`] and
-//! [`write`](mod@write) make the operations, a [`lane`] is a connection, [`crowd`] a thread with many of them, [`sql`] writes beside them.
+//! Documents are functions of their id and version ([`layout`]), so the [`model`] needs only two
+//! numbers per document: the version that was acknowledged and the one that was started. [`check`]
+//! compares replies with it, once [`decode`] has decoded them. [`read`] and [`write`](mod@write)
+//! generate the operations of a [`connection`], [`driver`] runs threads with many of those, and [`sql`]
+//! writes by SQL beside them.
 
 mod args;
 mod check;
 mod checker;
+mod connection;
+mod decode;
 mod driver;
 mod kind;
-mod lane;
 mod layout;
 mod model;
-mod observe;
 mod read;
 mod sql;
 mod stop_signal;

@@ -1,12 +1,13 @@
-//! Which versions a document may have: what has been acknowledged and what has been started, shared by all threads.
+//! The versions that a document may have: acknowledged and started ones, shared by all threads.
 //!
-//! A writer claims a block of documents, says [`Model::begin`] before it sends, and [`Model::acknowledge`] when the reply is there. A reader takes
-//! [`Model::low`] before it sends and [`Model::high`] once the reply is there; what it was shown lies between, or the server has
-//! given a stale or a made-up answer. What a finished read has seen is acknowledged as well, by [`Model::saw`]: nobody who starts
-//! later may see less.
+//! A writer claims a block of documents, calls [`Model::begin`] before it sends, and
+//! [`Model::acknowledge`] when the reply has arrived. A reader takes [`Model::oldest_visible`] before it
+//! sends and [`Model::newest_visible`] once the reply has arrived. The version in the reply must be
+//! between the two; otherwise it is stale or was never written. [`Model::record_seen`] acknowledges
+//! the versions that a finished read has seen: no later read may return older ones.
 //!
-//! Every way in (a gateway, or SQL) is a *source*. With a tolerance, a source may be so far behind what came in by another, and sees
-//! its own writes at once.
+//! Each path of writes (a gateway, or SQL) is a *source*. With a tolerance, a source may lag behind the
+//! writes of others by that time. It sees its own writes at once.
 
 use super::layout::{BLOCK, Id, Layout, Version};
 use std::collections::VecDeque;
@@ -18,28 +19,29 @@ pub type Source = usize;
 pub struct Model {
     pub layout: Layout,
     started: Vec<AtomicU32>,
-    /// Per source and document, what it has to know of.
+    /// The version that must be visible, per source and document.
     acknowledged: Vec<Vec<AtomicU32>>,
-    /// When the last write of each document was acknowledged, in microseconds since the beginning.
+    /// The time at which the last write of each document was acknowledged, in microseconds since the
+    /// start.
     acknowledged_us: Vec<AtomicU64>,
     claimed: Vec<AtomicBool>,
-    /// Documents that were written last: whom it is worth to ask.
+    /// Documents that were written last, which reads prefer.
     recent: [AtomicU32; RECENT],
     recent_end: AtomicUsize,
     tolerance: Duration,
-    /// What a read has shown need not be known to all before its writer has been told.
-    told_only: bool,
-    begun: Instant,
+    /// A version that a read has seen need not be visible to others before it is acknowledged.
+    acknowledged_only: bool,
+    start: Instant,
 }
 
 const RECENT: usize = 32;
 
-/// What other sources have to know later.
+/// Versions that must become visible to other sources later: when, except to which source, what.
 #[derive(Default)]
-pub struct Later(VecDeque<(Instant, Source, Id, Version)>);
+pub struct Propagations(VecDeque<(Instant, Source, Id, Version)>);
 
 impl Model {
-    /// All documents are at the version that `first` tells.
+    /// Creates a model in which all documents are at the version that `first` returns.
     pub fn new(layout: Layout, sources: usize, tolerance: Duration, first: impl Fn(Id) -> Version) -> Model {
         let versions = || (0..layout.count()).map(|id| AtomicU32::new(first(id))).collect::<Vec<_>>();
         Model {
@@ -51,17 +53,17 @@ impl Model {
             recent: std::array::from_fn(|_| AtomicU32::new(0)),
             recent_end: AtomicUsize::new(0),
             tolerance,
-            told_only: false,
-            begun: Instant::now(),
+            acknowledged_only: false,
+            start: Instant::now(),
         }
     }
 
-    /// Counts what writers have been told, and not what reads have shown before that.
-    pub fn count_told_only(&mut self) {
-        self.told_only = true;
+    /// Requires acknowledged versions only, not those that reads have seen before.
+    pub fn set_acknowledged_only(&mut self) {
+        self.acknowledged_only = true;
     }
 
-    /// Takes the block of this document, if nobody has it.
+    /// Claims the block of this document; returns false if another writer has it.
     pub fn claim(&self, id: Id) -> bool {
         !self.claimed[(id / BLOCK) as usize].swap(true, SeqCst)
     }
@@ -70,70 +72,71 @@ impl Model {
         self.claimed[(id / BLOCK) as usize].store(false, SeqCst);
     }
 
-    /// The version of a document that the caller has claimed.
+    /// Returns the version of a document that the caller has claimed.
     pub fn current(&self, id: Id) -> Version {
         self.started[id as usize].load(SeqCst)
     }
 
-    /// A write of the next version is about to be sent.
+    /// Must be called before a write of the next version is sent.
     pub fn begin(&self, id: Id) {
         self.started[id as usize].fetch_add(1, SeqCst);
         self.remember(id);
     }
 
-    /// The write of the current version has been acknowledged to a client of `source`.
-    pub fn acknowledge(&self, id: Id, source: Source, later: &mut Later) {
+    /// Must be called when the write of the current version is acknowledged to a client of `source`.
+    pub fn acknowledge(&self, id: Id, source: Source, propagations: &mut Propagations) {
         let version = self.current(id);
-        self.acknowledged_us[id as usize].store(self.begun.elapsed().as_micros() as u64, SeqCst);
+        self.acknowledged_us[id as usize].store(self.start.elapsed().as_micros() as u64, SeqCst);
         if self.tolerance.is_zero() {
             self.acknowledged.iter().for_each(|floors| raise(&floors[id as usize], version));
         } else {
             let own = &self.acknowledged[source][id as usize];
-            // On top of a version that the source need not know yet, it may still show the one before both.
+            // If the source need not see the version before yet, it may still return one before both.
             let source = if own.load(SeqCst) + 1 >= version { source } else { Source::MAX };
             if source != Source::MAX {
                 raise(own, version);
             }
             let due = Instant::now() + self.tolerance;
-            later.0.push_back((due, source, id, version));
+            propagations.0.push_back((due, source, id, version));
         }
         self.remember(id);
     }
 
-    /// A finished read has seen this version. Where sources may be behind one another it says nothing about later ones.
-    pub fn saw(&self, id: Id, version: Version) {
-        if self.tolerance.is_zero() && !self.told_only {
+    /// Records that a finished read has seen this version. Has no effect with a tolerance, because
+    /// other sources may lag.
+    pub fn record_seen(&self, id: Id, version: Version) {
+        if self.tolerance.is_zero() && !self.acknowledged_only {
             self.acknowledged.iter().for_each(|floors| raise(&floors[id as usize], version));
         }
     }
 
-    /// Tells the other sources what they have to know by now.
-    pub fn settle(&self, later: &mut Later) {
-        if later.0.is_empty() {
+    /// Makes the versions whose tolerance has passed visible to the other sources.
+    pub fn propagate_due(&self, propagations: &mut Propagations) {
+        if propagations.0.is_empty() {
             return;
         }
         let now = Instant::now();
-        while let Some(&(due, source, id, version)) = later.0.front() {
+        while let Some(&(due, source, id, version)) = propagations.0.front() {
             if due > now {
                 return;
             }
-            later.0.pop_front();
+            propagations.0.pop_front();
             let others = self.acknowledged.iter().enumerate().filter(|(number, _)| *number != source);
             others.for_each(|(_, floors)| raise(&floors[id as usize], version));
         }
     }
 
-    /// The oldest version that a read by this source may see which begins now.
-    pub fn low(&self, id: Id, source: Source) -> Version {
+    /// Returns the oldest version that a read through this source may see if it begins now.
+    pub fn oldest_visible(&self, id: Id, source: Source) -> Version {
         self.acknowledged[source][id as usize].load(SeqCst)
     }
 
-    /// The newest version that a read may have seen which has ended.
-    pub fn high(&self, id: Id) -> Version {
+    /// Returns the newest version that a read may have seen if it has ended.
+    pub fn newest_visible(&self, id: Id) -> Version {
         self.started[id as usize].load(SeqCst)
     }
 
-    /// One of the documents that were written last.
+    /// Returns one of the documents that were written last.
     pub fn recent(&self, random: u64) -> Id {
         self.recent[random as usize % RECENT].load(SeqCst)
     }
@@ -143,11 +146,11 @@ impl Model {
         self.recent[at % RECENT].store(id, SeqCst);
     }
 
-    /// How long ago a document was written, in words.
+    /// Describes how long ago a document was written.
     pub fn age(&self, id: Id) -> String {
         let at = Duration::from_micros(self.acknowledged_us[id as usize].load(SeqCst));
-        let ago = self.begun.elapsed().saturating_sub(at);
-        format!("last acknowledged {:.3} ms before the answer was judged", ago.as_secs_f64() * 1e3)
+        let ago = self.start.elapsed().saturating_sub(at);
+        format!("last acknowledged {:.3} ms before the reply was checked", ago.as_secs_f64() * 1e3)
     }
 }
 

@@ -1,78 +1,81 @@
-//! The kinds of reads: a command, and what its answer is judged by.
+//! The kinds of reads: each with its command and the expectations of its reply.
 
-use super::check::{Condition, Order, Reading, Scope};
-use super::kind::Kind;
-use super::layout::{BLOCK, GROUPS, Id, MAIN, NUMBERS, Place, RENAMED, SIDE, TERRITORY, TEXTS, shown, text};
+use super::check::{Condition, Order, Scope, SentRead};
+use super::decode::{ALL_FIELDS, FieldNames, PROJECTED_FIELDS};
+use super::kind::OperationKind;
+use super::layout::{
+    BLOCK, GROUPS, Id, Location, MAIN, NUMBERS, PARTITION, RENAMED_COLLECTIONS, SIDE, TEXTS, text, visible_version,
+};
 use super::model::{Model, Source};
-use super::observe::{PART, Shape, WHOLE};
 use document::{ArrayWriter, Doc, DocBuf, Value, ValueBuf, array, doc};
 use harness::random::SplitMix;
 use std::ops::Range;
 
-/// A read that is to be sent.
+/// A read to send.
 pub struct Read {
-    pub kind: Kind,
+    pub kind: OperationKind,
     pub command: DocBuf,
-    pub reading: Reading,
-    pub answer: Answer,
+    pub sent: SentRead,
+    pub expected: ExpectedReply,
 }
 
-/// What the reply consists of.
-pub enum Answer {
-    Documents(Shape),
-    /// Some documents of several batches.
+/// The contents of the reply.
+pub enum ExpectedReply {
+    Documents(FieldNames),
+    /// Documents in several batches.
     Batches {
         collection: String,
     },
     Count,
     Distinct,
     Groups,
-    /// Documents with an array of others, which are judged by a reading of their own.
-    Joined(Box<Reading>),
+    /// Documents with an array of others, which are checked separately.
+    Joined(Box<SentRead>),
 }
 
-/// The name that a collection is moved to and fro.
-pub fn home(number: u32) -> String {
+/// Returns the original name of a renamed collection.
+pub fn original_name(number: u32) -> String {
     format!("truth_moved_{number}")
 }
 
-pub fn away(number: u32) -> String {
+/// Returns the name that the collection is renamed to.
+pub fn temporary_name(number: u32) -> String {
     format!("truth_away_{number}")
 }
 
-pub fn collection(place: Place) -> String {
-    match place {
-        Place::Main => MAIN.to_owned(),
-        Place::Side => SIDE.to_owned(),
-        Place::Home(number) => home(number),
-        Place::Away(number) => away(number),
+pub fn collection(location: Location) -> String {
+    match location {
+        Location::Main => MAIN.to_owned(),
+        Location::Side => SIDE.to_owned(),
+        Location::Original(number) => original_name(number),
+        Location::Temporary(number) => temporary_name(number),
     }
 }
 
-/// Chooses what to read.
-pub struct Reader<'m> {
+/// Generates reads through one source.
+pub struct ReadGenerator<'m> {
     pub model: &'m Model,
     pub source: Source,
 }
 
-/// How a scope is asked for.
-struct Question {
-    kind: Kind,
-    place: Place,
+/// The documents that a read asks for, and its filter.
+struct ReadSpec {
+    kind: OperationKind,
+    location: Location,
     scope: Scope,
     condition: Condition,
-    moving: bool,
+    keys_change: bool,
     filter: DocBuf,
 }
 
-impl Reader<'_> {
-    /// Any read, each kind as often as its weight says.
+impl ReadGenerator<'_> {
+    /// Returns a random read; each kind has a weight.
     pub fn any(&self, random: &mut SplitMix) -> Read {
         match random.below(100) {
             0..40 => self.by_id(self.pick_any(random)),
             40..48 => self.by_ids(random),
-            48..58 => self.found(self.group(random, Kind::FindGroup)),
-            58..62 => self.found(self.condition(random, Kind::FindRange)),
+            48..58 => self.find(self.group(random, OperationKind::FindGroup)),
+            58..62 => self.find(self.condition(random, OperationKind::FindRange)),
             62..66 => self.sorted(random),
             66..68 => self.sorted_by_id(random),
             68..74 => self.projected(random),
@@ -82,214 +85,227 @@ impl Reader<'_> {
             90..93 => self.joined(random),
             93..95 => self.joined_back(random),
             95..98 => self.batches(random),
-            _ => self.moved(random),
+            _ => self.renamed(random),
         }
     }
 
     pub fn by_id(&self, id: Id) -> Read {
-        let place = self.model.layout.place(id);
+        let location = self.model.layout.location(id);
         let filter = doc! { "_id": id as i32 };
-        let question = Question { kind: Kind::FindId, ..asked(place, Scope::These(vec![id]), filter) };
-        self.found(question)
+        let spec = ReadSpec { kind: OperationKind::FindId, ..read_spec(location, Scope::Ids(vec![id]), filter) };
+        self.find(spec)
     }
 
     fn by_ids(&self, random: &mut SplitMix) -> Read {
         let begin = self.pick(random) / BLOCK * BLOCK;
         let ids: Vec<Id> = (begin..begin + BLOCK).step_by(1 + random.below(3) as usize).collect();
         let filter = doc! { "_id": &doc! { "$in": &numbers(&ids) } };
-        self.found(Question { kind: Kind::FindIds, ..asked(Place::Main, Scope::These(ids), filter) })
+        self.find(ReadSpec { kind: OperationKind::FindIds, ..read_spec(Location::Main, Scope::Ids(ids), filter) })
     }
 
     fn projected(&self, random: &mut SplitMix) -> Read {
-        let question = match random.below(2) {
-            0 => self.group(random, Kind::FindProjected),
+        let spec = match random.below(2) {
+            0 => self.group(random, OperationKind::FindProjected),
             _ => {
                 let id = self.pick(random);
-                asked(Place::Main, Scope::These(vec![id]), doc! { "_id": id as i32 })
+                read_spec(Location::Main, Scope::Ids(vec![id]), doc! { "_id": id as i32 })
             }
         };
-        let mut read = self.found(Question { kind: Kind::FindProjected, ..question });
+        let mut read = self.find(ReadSpec { kind: OperationKind::FindProjected, ..spec });
         read.command.append("projection", &doc! { "v": 1i32, "s": 1i32, "g": 1i32 });
-        Read { answer: Answer::Documents(PART), ..read }
+        Read { expected: ExpectedReply::Documents(PROJECTED_FIELDS), ..read }
     }
 
     fn sorted(&self, random: &mut SplitMix) -> Read {
         let limit = 1 + random.below(2) as i32 * 4;
-        let (range, territory) = self.territory(random);
-        let filter = doc! { "t": territory };
-        let question =
-            Question { kind: Kind::FindSorted, moving: true, ..asked(Place::Main, Scope::All(range), filter) };
-        let mut read = self.found(question);
+        let (range, partition) = self.partition(random);
+        let filter = doc! { "t": partition };
+        let spec = ReadSpec {
+            kind: OperationKind::FindSorted,
+            keys_change: true,
+            ..read_spec(Location::Main, Scope::Range(range), filter)
+        };
+        let mut read = self.find(spec);
         read.command.append("sort", &doc! { "n": -1i32 });
         read.command.append("limit", limit);
-        (read.reading.order, read.reading.limit) = (Order::Number, limit as usize);
+        (read.sent.order, read.sent.limit) = (Order::Number, limit as usize);
         read
     }
 
     fn sorted_by_id(&self, random: &mut SplitMix) -> Read {
         let begin = self.pick(random) / BLOCK * BLOCK;
-        // Further than so many documents it does not come, since few are gone at one time.
-        let range = begin..self.model.layout.main.min(begin + TERRITORY);
+        // A partition is enough for ten documents, as few are deleted at a time.
+        let range = begin..self.model.layout.main.min(begin + PARTITION);
         let filter = doc! { "_id": &doc! { "$gte": begin as i32, "$lt": range.end as i32 } };
-        let mut read = self.found(Question { kind: Kind::FindSorted, ..asked(Place::Main, Scope::All(range), filter) });
+        let mut read = self.find(ReadSpec {
+            kind: OperationKind::FindSorted,
+            ..read_spec(Location::Main, Scope::Range(range), filter)
+        });
         read.command.append("sort", &doc! { "_id": 1i32 });
         read.command.append("limit", 10i32);
-        (read.reading.order, read.reading.limit) = (Order::Id, 10);
+        (read.sent.order, read.sent.limit) = (Order::Id, 10);
         read
     }
 
     fn counted(&self, random: &mut SplitMix) -> Read {
-        let question = match random.below(3) {
-            0 => self.condition(random, Kind::Count),
-            _ => self.group(random, Kind::Count),
+        let spec = match random.below(3) {
+            0 => self.condition(random, OperationKind::Count),
+            _ => self.group(random, OperationKind::Count),
         };
-        let command = doc! { "count": MAIN, "query": &question.filter };
-        self.read(question, command, Answer::Count)
+        let command = doc! { "count": MAIN, "query": &spec.filter };
+        self.read(spec, command, ExpectedReply::Count)
     }
 
     fn distinct(&self, random: &mut SplitMix) -> Read {
-        let (range, territory) = self.territory(random);
-        let question =
-            Question { kind: Kind::Distinct, ..asked(Place::Main, Scope::All(range), doc! { "t": territory }) };
-        let command = doc! { "distinct": MAIN, "key": "g", "query": &question.filter };
-        self.read(question, command, Answer::Distinct)
+        let (range, partition) = self.partition(random);
+        let spec = ReadSpec {
+            kind: OperationKind::Distinct,
+            ..read_spec(Location::Main, Scope::Range(range), doc! { "t": partition })
+        };
+        let command = doc! { "distinct": MAIN, "key": "g", "query": &spec.filter };
+        self.read(spec, command, ExpectedReply::Distinct)
     }
 
     fn grouped(&self, random: &mut SplitMix) -> Read {
-        let question = match random.below(2) {
-            0 => self.group(random, Kind::Group),
+        let spec = match random.below(2) {
+            0 => self.group(random, OperationKind::Group),
             _ => {
-                let (range, territory) = self.territory(random);
-                Question { kind: Kind::Group, ..asked(Place::Main, Scope::All(range), doc! { "t": territory }) }
+                let (range, partition) = self.partition(random);
+                ReadSpec {
+                    kind: OperationKind::Group,
+                    ..read_spec(Location::Main, Scope::Range(range), doc! { "t": partition })
+                }
             }
         };
         let group = doc! { "_id": "$g", "count": &doc! { "$sum": 1i32 }, "sum": &doc! { "$sum": "$n" } };
-        let pipeline = array![&doc! { "$match": &question.filter }, &doc! { "$group": &group }];
-        self.read(question, aggregate(MAIN, &pipeline), Answer::Groups)
+        let pipeline = array![&doc! { "$match": &spec.filter }, &doc! { "$group": &group }];
+        self.read(spec, aggregate(MAIN, &pipeline), ExpectedReply::Groups)
     }
 
-    /// Documents of the main collection with the one that belongs to them in the side collection.
+    /// Joins a document of the main collection with its document in the side collection.
     fn joined(&self, random: &mut SplitMix) -> Read {
         let id = self.pick(random);
         let side = self.model.layout.main + id / BLOCK;
-        let inner = self.reading(&asked(Place::Side, Scope::These(vec![side]), doc! {}));
-        let question = asked(Place::Main, Scope::These(vec![id]), doc! { "_id": id as i32 });
+        let inner = self.sent(&read_spec(Location::Side, Scope::Ids(vec![side]), doc! {}));
+        let spec = read_spec(Location::Main, Scope::Ids(vec![id]), doc! { "_id": id as i32 });
         let lookup = doc! { "from": SIDE, "localField": "j", "foreignField": "_id", "as": "joined" };
-        self.lookup(question, MAIN, &lookup, inner)
+        self.lookup(spec, MAIN, &lookup, inner)
     }
 
-    /// A document of the side collection with its block of the main one.
+    /// Joins a document of the side collection with its block of the main one.
     fn joined_back(&self, random: &mut SplitMix) -> Read {
         let block = self.pick(random) / BLOCK;
         let side = self.model.layout.main + block;
-        let inner = self.reading(&asked(Place::Main, Scope::All(block * BLOCK..(block + 1) * BLOCK), doc! {}));
-        let question = asked(Place::Side, Scope::These(vec![side]), doc! { "_id": side as i32 });
+        let inner = self.sent(&read_spec(Location::Main, Scope::Range(block * BLOCK..(block + 1) * BLOCK), doc! {}));
+        let spec = read_spec(Location::Side, Scope::Ids(vec![side]), doc! { "_id": side as i32 });
         let lookup = doc! { "from": MAIN, "localField": "_id", "foreignField": "j", "as": "joined" };
-        self.lookup(question, SIDE, &lookup, inner)
+        self.lookup(spec, SIDE, &lookup, inner)
     }
 
-    fn lookup(&self, question: Question, collection: &str, lookup: &DocBuf, inner: Reading) -> Read {
-        let pipeline = array![&doc! { "$match": &question.filter }, &doc! { "$lookup": lookup }];
-        let question = Question { kind: Kind::Lookup, ..question };
-        self.read(question, aggregate(collection, &pipeline), Answer::Joined(Box::new(inner)))
+    fn lookup(&self, spec: ReadSpec, collection: &str, lookup: &DocBuf, inner: SentRead) -> Read {
+        let pipeline = array![&doc! { "$match": &spec.filter }, &doc! { "$lookup": lookup }];
+        let spec = ReadSpec { kind: OperationKind::Lookup, ..spec };
+        self.read(spec, aggregate(collection, &pipeline), ExpectedReply::Joined(Box::new(inner)))
     }
 
     fn batches(&self, random: &mut SplitMix) -> Read {
-        let (range, territory) = self.territory(random);
-        let question =
-            Question { kind: Kind::FindBatches, ..asked(Place::Main, Scope::All(range), doc! { "t": territory }) };
-        let command = doc! { "find": MAIN, "filter": &question.filter, "batchSize": BATCH };
-        let mut read = self.read(question, command, Answer::Batches { collection: MAIN.to_owned() });
-        read.reading.whole = false;
+        let (range, partition) = self.partition(random);
+        let spec = ReadSpec {
+            kind: OperationKind::FindBatches,
+            ..read_spec(Location::Main, Scope::Range(range), doc! { "t": partition })
+        };
+        let command = doc! { "find": MAIN, "filter": &spec.filter, "batchSize": BATCH };
+        let mut read = self.read(spec, command, ExpectedReply::Batches { collection: MAIN.to_owned() });
+        read.sent.complete = false;
         read
     }
 
-    /// A collection that is renamed and dropped, by one of its names.
-    fn moved(&self, random: &mut SplitMix) -> Read {
-        let number = random.below(RENAMED.into()) as u32;
-        let place = if random.below(2) == 0 { Place::Home(number) } else { Place::Away(number) };
+    /// Reads a renamed collection by one of its names.
+    fn renamed(&self, random: &mut SplitMix) -> Read {
+        let number = random.below(RENAMED_COLLECTIONS.into()) as u32;
+        let location = if random.below(2) == 0 { Location::Original(number) } else { Location::Temporary(number) };
         let id = self.model.layout.renamed(number);
-        let question = Question { kind: Kind::FindMoved, ..asked(place, Scope::These(vec![id]), doc! {}) };
+        let spec = ReadSpec { kind: OperationKind::FindMoved, ..read_spec(location, Scope::Ids(vec![id]), doc! {}) };
         if random.below(3) == 0 {
-            let command = doc! { "count": &collection(place) };
-            return self.read(question, command, Answer::Count);
+            let command = doc! { "count": &collection(location) };
+            return self.read(spec, command, ExpectedReply::Count);
         }
-        self.found(question)
+        self.find(spec)
     }
 
-    /// A group by equality, in either way to ask for it.
-    fn group(&self, random: &mut SplitMix, kind: Kind) -> Question {
-        let (range, territory) = self.territory(random);
-        let group = territory * GROUPS as i32 + random.below(GROUPS.into()) as i32;
+    /// Returns the documents of a group, by equality or by `$expr`.
+    fn group(&self, random: &mut SplitMix, kind: OperationKind) -> ReadSpec {
+        let (range, partition) = self.partition(random);
+        let group = partition * GROUPS as i32 + random.below(GROUPS.into()) as i32;
         let condition = Condition::Groups(group..=group);
         let filter = match random.below(4) {
             0 => doc! { "$expr": &doc! { "$eq": &array!["$g", group] } },
             _ => doc! { "g": group },
         };
-        Question { kind, condition, ..asked(Place::Main, Scope::All(range), filter) }
+        ReadSpec { kind, condition, ..read_spec(Location::Main, Scope::Range(range), filter) }
     }
 
-    /// Ranges, and two conditions.
-    fn condition(&self, random: &mut SplitMix, kind: Kind) -> Question {
-        let (range, territory) = self.territory(random);
-        let (condition, moving, filter) = match random.below(4) {
+    /// Returns documents by a range or by two conditions.
+    fn condition(&self, random: &mut SplitMix, kind: OperationKind) -> ReadSpec {
+        let (range, partition) = self.partition(random);
+        let (condition, keys_change, filter) = match random.below(4) {
             0 => {
-                let first = territory * GROUPS as i32 + random.below(GROUPS.into()) as i32;
-                let last = (first + 2).min((territory + 1) * GROUPS as i32 - 1);
+                let first = partition * GROUPS as i32 + random.below(GROUPS.into()) as i32;
+                let last = (first + 2).min((partition + 1) * GROUPS as i32 - 1);
                 (Condition::Groups(first..=last), true, doc! { "g": &doc! { "$gte": first, "$lte": last } })
             }
             1 => {
                 let number = random.below(TEXTS.into()) as u32;
-                (Condition::Text(number), false, doc! { "t": territory, "s": &text(number) })
+                (Condition::Text(number), false, doc! { "t": partition, "s": &text(number) })
             }
             2 => {
-                // The text's end is what tells most about it: the ranges are open.
+                // The ranges are open, so the suffix of the text is the selective condition.
                 let number = random.below(TEXTS.into()) as u32;
                 let end = &format!("xt {number:02}$");
                 let last = ((range.end - 1) / BLOCK) as i32;
-                let (from, to) = (doc! { "$gte": territory }, doc! { "$lte": last });
+                let (from, to) = (doc! { "$gte": partition }, doc! { "$lte": last });
                 (Condition::Text(number), true, doc! { "t": &from, "b": &to, "s": &doc! { "$regex": end.as_str() } })
             }
             _ => {
                 let from = (NUMBERS / 4 * (1 + random.below(3) as u32)) as i32;
-                let filter = doc! { "t": territory, "n": &doc! { "$gte": from } };
+                let filter = doc! { "t": partition, "n": &doc! { "$gte": from } };
                 (Condition::NumberFrom(from), true, filter)
             }
         };
-        Question { kind, condition, moving, ..asked(Place::Main, Scope::All(range), filter) }
+        ReadSpec { kind, condition, keys_change, ..read_spec(Location::Main, Scope::Range(range), filter) }
     }
 
-    fn found(&self, question: Question) -> Read {
-        let collection = collection(question.place);
-        let command = doc! { "find": &collection, "filter": &question.filter };
-        self.read(question, command, Answer::Documents(WHOLE))
+    fn find(&self, spec: ReadSpec) -> Read {
+        let collection = collection(spec.location);
+        let command = doc! { "find": &collection, "filter": &spec.filter };
+        self.read(spec, command, ExpectedReply::Documents(ALL_FIELDS))
     }
 
-    fn read(&self, question: Question, command: DocBuf, answer: Answer) -> Read {
-        Read { kind: question.kind, command, reading: self.reading(&question), answer }
+    fn read(&self, spec: ReadSpec, command: DocBuf, expected: ExpectedReply) -> Read {
+        Read { kind: spec.kind, command, sent: self.sent(&spec), expected }
     }
 
-    /// Notes what has been acknowledged by now.
-    fn reading(&self, question: &Question) -> Reading {
-        Reading {
-            place: question.place,
-            lows: question.scope.ids().map(|id| self.model.low(id, self.source)).collect(),
-            scope: question.scope.clone(),
-            condition: question.condition.clone(),
+    /// Records the versions that are acknowledged now.
+    fn sent(&self, spec: &ReadSpec) -> SentRead {
+        SentRead {
+            location: spec.location,
+            oldest: spec.scope.ids().map(|id| self.model.oldest_visible(id, self.source)).collect(),
+            scope: spec.scope.clone(),
+            condition: spec.condition.clone(),
             order: Order::None,
             limit: usize::MAX,
-            whole: true,
-            moving: question.moving,
+            complete: true,
+            keys_change: spec.keys_change,
         }
     }
 
-    /// A territory: one of few, one that has just been written to, or any.
-    fn territory(&self, random: &mut SplitMix) -> (Range<Id>, i32) {
-        let number = self.pick(random) / TERRITORY;
-        (self.model.layout.territory(number), number as i32)
+    /// Returns a partition: a frequent one, a recently written one, or any.
+    fn partition(&self, random: &mut SplitMix) -> (Range<Id>, i32) {
+        let number = self.pick(random) / PARTITION;
+        (self.model.layout.partition(number), number as i32)
     }
 
-    /// A document of the main collection.
+    /// Returns a document of the main collection.
     pub fn pick(&self, random: &mut SplitMix) -> Id {
         let main = self.model.layout.main;
         let recent = self.model.recent(random.next());
@@ -300,7 +316,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A document of either collection.
+    /// Returns a document of either collection.
     fn pick_any(&self, random: &mut SplitMix) -> Id {
         let side = self.model.layout.side();
         match random.below(8) {
@@ -310,11 +326,11 @@ impl Reader<'_> {
     }
 }
 
-/// Documents per batch where a cursor is read through.
+/// Documents per batch of a cursor that is iterated.
 pub const BATCH: i32 = 10;
 
-fn asked(place: Place, scope: Scope, filter: DocBuf) -> Question {
-    Question { kind: Kind::FindId, place, scope, condition: Condition::Any, moving: false, filter }
+fn read_spec(location: Location, scope: Scope, filter: DocBuf) -> ReadSpec {
+    ReadSpec { kind: OperationKind::FindId, location, scope, condition: Condition::Any, keys_change: false, filter }
 }
 
 fn aggregate(collection: &str, pipeline: &ValueBuf) -> DocBuf {
@@ -329,7 +345,7 @@ pub fn numbers(ids: &[Id]) -> ValueBuf {
     Value::Array(Doc::from_bytes(&bytes).unwrap_or(Doc::EMPTY)).to_owned()
 }
 
-/// Whether the document is there at this version, by its own collection.
+/// Returns whether the document exists at its current version.
 pub fn exists(model: &Model, id: Id) -> bool {
-    shown(model.layout.place(id), id, model.current(id)).is_some()
+    visible_version(model.layout.location(id), id, model.current(id)).is_some()
 }

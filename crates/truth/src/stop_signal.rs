@@ -1,11 +1,11 @@
-//! Ends the run when it is asked to (SIGINT, SIGTERM), so that it still says what it has found.
+//! Stops the run on SIGINT and SIGTERM, so that it still prints its result.
 
 use anyhow::Result;
 use nix::sys::signal::{SigSet, Signal};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Set once a signal has come. Threads that are started later leave signals to the one that waits for them; a second signal ends the
-/// process at once.
+/// Returns a flag that is set by the first signal; a second signal ends the process at once. Threads
+/// started later block the signals, which one thread waits for.
 pub fn stop_at_signal() -> Result<&'static AtomicBool> {
     static STOP: AtomicBool = AtomicBool::new(false);
     let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
@@ -15,7 +15,7 @@ pub fn stop_at_signal() -> Result<&'static AtomicBool> {
             if STOP.swap(true, Relaxed) {
                 std::process::exit(1);
             }
-            eprintln!("stopping: what is under way is waited for; a second signal leaves at once");
+            eprintln!("stopping: waiting for requests in flight; a second signal exits at once");
         }
     });
     Ok(&STOP)

@@ -1,39 +1,39 @@
-//! What one thread has counted.
+//! The counters of one thread.
 
-use super::kind::Kind;
+use super::kind::OperationKind;
 
 pub struct Tally {
     counts: Vec<u64>,
     pub violations: Vec<String>,
     pub violation_count: u64,
-    /// Reads that the server gave up for a reason that is no fault.
-    pub refused: u64,
-    /// Writes of documents of which nobody knows whether they were made, since the connection was lost.
-    pub unknown: u64,
+    /// Reads that the server killed for a valid reason.
+    pub killed_reads: u64,
+    /// Documents whose last write has an unknown outcome, because the connection was lost.
+    pub unknown_writes: u64,
 }
 
-/// So many violations are kept to be shown.
-const SHOWN: usize = 10;
+/// Violations that are printed.
+const PRINTED_MAX: usize = 10;
 
 impl Default for Tally {
     fn default() -> Self {
-        let counts = vec![0; Kind::ALL.len()];
-        Tally { counts, violations: Vec::new(), violation_count: 0, refused: 0, unknown: 0 }
+        let counts = vec![0; OperationKind::ALL.len()];
+        Tally { counts, violations: Vec::new(), violation_count: 0, killed_reads: 0, unknown_writes: 0 }
     }
 }
 
 impl Tally {
-    pub fn count(&mut self, kind: Kind, judged: Result<(), String>) {
+    pub fn count(&mut self, kind: OperationKind, judged: Result<(), String>) {
         self.counts[kind as usize] += 1;
         if let Err(violation) = judged {
             self.violation_count += 1;
-            if self.violations.len() < SHOWN {
+            if self.violations.len() < PRINTED_MAX {
                 self.violations.push(violation);
             }
         }
     }
 
-    pub fn of(&self, kind: Kind) -> u64 {
+    pub fn of(&self, kind: OperationKind) -> u64 {
         self.counts[kind as usize]
     }
 
@@ -44,9 +44,9 @@ impl Tally {
     pub fn add(&mut self, other: Tally) {
         self.counts.iter_mut().zip(other.counts).for_each(|(sum, count)| *sum += count);
         self.violations.extend(other.violations);
-        self.violations.truncate(SHOWN);
+        self.violations.truncate(PRINTED_MAX);
         self.violation_count += other.violation_count;
-        self.refused += other.refused;
-        self.unknown += other.unknown;
+        self.killed_reads += other.killed_reads;
+        self.unknown_writes += other.unknown_writes;
     }
 }

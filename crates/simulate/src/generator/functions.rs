@@ -1,4 +1,4 @@
-//! The table of what can be drawn, by name.
+//! The functions of expressions, by name.
 
 use super::{Generator, Scope};
 use document::{Value, ValueBuf};
@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use toml::value::{Datetime, Offset};
 
-/// One way to draw a value.
+/// A function of expressions.
 pub struct Function {
     pub name: &'static str,
     /// As the documentation shows it.
@@ -75,8 +75,8 @@ fn constant_text(argument: Option<&Generator>) -> Result<&str, String> {
 
 fn sequence(arguments: &[Generator], scope: &mut Scope<'_>) -> Result<Generator, String> {
     let name = constant_text(arguments.first())?;
-    let place = scope.sequences.iter().position(|known| known == name);
-    Ok(Generator::Sequence(place.unwrap_or_else(|| {
+    let index = scope.sequences.iter().position(|known| known == name);
+    Ok(Generator::Sequence(index.unwrap_or_else(|| {
         scope.sequences.push(name.to_owned());
         scope.sequences.len() - 1
     })))
@@ -85,10 +85,10 @@ fn sequence(arguments: &[Generator], scope: &mut Scope<'_>) -> Result<Generator,
 fn done(arguments: &[Generator], scope: &Scope<'_>) -> Result<Generator, String> {
     let name = constant_text(arguments.first())?;
     if scope.operations.is_empty() {
-        return Err("how many have done it is known in checks alone".to_owned());
+        return Err("done may be used in checks only".to_owned());
     }
-    let place = scope.operations.iter().position(|operation| operation == name);
-    place.map(Generator::Done).ok_or_else(|| format!("there is no operation {name:?}"))
+    let index = scope.operations.iter().position(|operation| operation == name);
+    index.map(Generator::Done).ok_or_else(|| format!("there is no operation {name:?}"))
 }
 
 fn double(arguments: &[Generator]) -> Result<Generator, String> {
@@ -102,7 +102,7 @@ fn double(arguments: &[Generator]) -> Result<Generator, String> {
     }
 }
 
-/// The table of a zipfian distribution takes a step for each number.
+/// Building the zipfian distribution takes a step per number.
 const ZIPF_MAX: i64 = 10_000_000;
 
 fn zipf(arguments: &[Generator]) -> Result<Generator, String> {
@@ -121,7 +121,7 @@ fn date(arguments: &[Generator]) -> Result<Generator, String> {
     let bound = |argument: Option<&Generator>| {
         let text = constant_text(argument)?;
         let date = Datetime::from_str(text).ok();
-        date.and_then(milliseconds).ok_or_else(|| format!("{text:?} is no date such as 2020-01-31"))
+        date.and_then(milliseconds).ok_or_else(|| format!("{text:?} is not a date such as 2020-01-31"))
     };
     let first = bound(arguments.first())?;
     match arguments.len() {
@@ -130,7 +130,8 @@ fn date(arguments: &[Generator]) -> Result<Generator, String> {
     }
 }
 
-/// Milliseconds since 1970; `None` when there is a time without a date. What says no time zone is UTC.
+/// Returns milliseconds since 1970; `None` for a time without a date. Without a time zone, the date is
+/// UTC.
 pub fn milliseconds(date: Datetime) -> Option<i64> {
     let day = date.date?;
     let time = date.time.map_or(0, |time| {
@@ -144,7 +145,7 @@ pub fn milliseconds(date: Datetime) -> Option<i64> {
     Some(days(day.year.into(), day.month.into(), day.day.into()) * 86_400_000 + time - offset)
 }
 
-/// Days since 1970-01-01 in the Gregorian calendar.
+/// Returns days since 1970-01-01 in the Gregorian calendar.
 /// Source: <https://howardhinnant.github.io/date_algorithms.html#days_from_civil>
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };

@@ -1,4 +1,4 @@
-//! Each way to draw a value: types, bounds, and what is told of mistakes.
+//! Every function: types, bounds and errors.
 
 use super::*;
 use std::collections::HashSet;
@@ -10,7 +10,7 @@ fn compiled(text: &str, sequences: &mut Vec<String>) -> Result<Generator, String
     compile(text, &mut scope)
 }
 
-/// So many values of it.
+/// Generates `count` values.
 fn draws(text: &str, count: usize) -> Vec<ValueBuf> {
     let mut sequences = Vec::new();
     let generator = compiled(text, &mut sequences).expect(text);

@@ -1,19 +1,19 @@
-//! One table of a scenario, of which it is known what keys it may have.
+//! One table of a scenario, with the keys that it may have.
 
 use crate::generator::{Draw, Scope, Source as Chance};
 use crate::template::{self, Template};
-use strict_toml::{Source, TomlError, Value, nearest};
+use strict_toml::{TomlError, Source, Value, nearest};
 use toml::de::{DeTable, DeValue};
 
 pub struct Fields<'t, 'a> {
     source: Source<'t>,
-    /// What the table is called in messages.
+    /// The name of the table in messages.
     place: &'static str,
     table: &'a DeTable<'t>,
 }
 
 impl<'t, 'a> Fields<'t, 'a> {
-    /// Refuses keys that are not among those known.
+    /// Fails if there is a key that is not among `known`.
     pub fn open(
         source: Source<'t>,
         place: &'static str,
@@ -25,15 +25,15 @@ impl<'t, 'a> Fields<'t, 'a> {
             return Ok(fields);
         };
         let preposition = if place.starts_with('[') { "in" } else { "at" };
-        let what = format!("there is no key {:?} {preposition} {place}", key.get_ref());
+        let problem = format!("there is no key {:?} {preposition} {place}", key.get_ref());
         let message = match nearest(key.get_ref(), known.iter().copied()) {
-            Some(meant) => format!("{what}; did you mean {meant:?}?"),
-            None => format!("{what}; there are {}", known.join(", ")),
+            Some(meant) => format!("{problem}; did you mean {meant:?}?"),
+            None => format!("{problem}; there are {}", known.join(", ")),
         };
         Err(source.refuse(key.span().start, message))
     }
 
-    /// Says what is wrong with the table as a whole, where it begins.
+    /// Returns an error about the table as a whole, at its beginning.
     pub fn refuse(&self, message: &str) -> TomlError {
         let at = self.table.iter().next().map_or(0, |(key, _)| key.span().start);
         self.source.refuse(at, format!("{}: {message}", self.place))
@@ -58,7 +58,7 @@ impl<'t, 'a> Fields<'t, 'a> {
         }
     }
 
-    pub fn needed_text(&self, key: &str) -> Result<String, TomlError> {
+    pub fn required_text(&self, key: &str) -> Result<String, TomlError> {
         self.text(key)?.ok_or_else(|| self.refuse(&format!("{key} is missing")))
     }
 
@@ -83,7 +83,7 @@ impl<'t, 'a> Fields<'t, 'a> {
         numbers.ok_or_else(|| self.expected(key, value, "a list of numbers"))
     }
 
-    /// A number that may be an expression over constants.
+    /// Returns a number, which may be an expression of constants.
     pub fn count(&self, key: &str, scope: &mut Scope<'_>) -> Result<Option<u64>, TomlError> {
         let Some(value) = self.table.get(key) else { return Ok(None) };
         let Template::Drawn(generator) = template::read(self.source, key, value, scope)? else {
@@ -99,7 +99,7 @@ impl<'t, 'a> Fields<'t, 'a> {
         value.get_ref().as_table().map(Some).ok_or_else(|| self.expected(key, value, &format!("a table [{key}]")))
     }
 
-    /// The tables of an array, such as `[[setup]]`.
+    /// Returns the tables of an array, such as `[[setup]]`.
     pub fn tables(&self, key: &str) -> Result<Vec<&'a DeTable<'t>>, TomlError> {
         let Some(value) = self.table.get(key) else { return Ok(Vec::new()) };
         let tables = value.get_ref().as_array().map(|values| values.iter().map(|one| one.get_ref().as_table()));
@@ -107,7 +107,7 @@ impl<'t, 'a> Fields<'t, 'a> {
         tables.ok_or_else(|| self.expected(key, value, &format!("a list of tables [[{key}]]")))
     }
 
-    /// A table that becomes a document, which has to be there and may not be empty.
+    /// Returns the template of a document; fails if it is missing or empty.
     pub fn document(&self, key: &str, scope: &mut Scope<'_>) -> Result<Template, TomlError> {
         let Some(value) = self.table.get(key) else { return Err(self.refuse(&format!("{key} is missing"))) };
         match value.get_ref().as_table() {

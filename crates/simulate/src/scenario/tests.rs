@@ -1,4 +1,4 @@
-//! Scenarios as people write them, right and wrong.
+//! Valid and invalid scenarios.
 
 use super::*;
 use document::{DocBuf, doc};
@@ -41,7 +41,7 @@ fn set(name: &str, value: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_whole_one() {
+fn a_scenario_is_parsed() {
     let scenario = Scenario::read(SMALL, &[]).unwrap();
     assert_eq!(scenario.run, Run { processes: 2, slice_ms: 100, ..DEFAULT_RUN });
     assert_eq!(scenario.sequences, ["posts"]);
@@ -108,8 +108,8 @@ fn bad_values() {
 }
 
 #[test]
-fn what_is_missing() {
-    check_refused("", 1, "nobody does anything: there is no [[operation]] with a weight");
+fn missing_parts() {
+    check_refused("", 1, "there is no [[operation]] with a weight");
     check_refused("[[operation]]\nname = 'a'", 2, "[[operation]]: an operation needs at least one [[operation.step]]");
     check_refused(
         "[[operation]]\nweight = 1\n[[operation.step]]\ncommand = { ping = 1 }",
@@ -120,11 +120,11 @@ fn what_is_missing() {
 }
 
 #[test]
-fn expressions_with_line_and_key() {
+fn errors_in_expressions_name_line_and_key() {
     check_refused(
         &SMALL.replace("{uniform(posts)}", "{uniform(psts)}"),
         14,
-        "id: there is nothing of the name \"psts\"; did you mean \"posts\"?",
+        "id: unknown name \"psts\"; did you mean \"posts\"?",
     );
     check_refused(
         &SMALL.replace("done('read')", "done('write')"),

@@ -1,19 +1,19 @@
-//! Takes the documents out of an answer, and holds each against what its version says it holds.
+//! Decodes the documents of a reply, and compares each with the contents of its version.
 
 use super::check::{Group, Observed};
 use super::layout::{Layout, Version};
 use document::{Doc, Value};
 
-/// Which fields a document has to have beside `_id`.
-pub type Shape = &'static [&'static str];
+/// The fields of a document besides `_id`.
+pub type FieldNames = &'static [&'static str];
 
-pub const WHOLE: Shape = &["v", "b", "t", "g", "n", "s", "j", "pad"];
-pub const PART: Shape = &["v", "s", "g"];
-/// With an array of documents of another collection, which is not looked into here.
-pub const JOINED: Shape = &["v", "b", "t", "g", "n", "s", "j", "pad", "joined"];
+pub const ALL_FIELDS: FieldNames = &["v", "b", "t", "g", "n", "s", "j", "pad"];
+pub const PROJECTED_FIELDS: FieldNames = &["v", "s", "g"];
+/// With an array of documents of another collection, which is not decoded here.
+pub const JOINED_FIELDS: FieldNames = &["v", "b", "t", "g", "n", "s", "j", "pad", "joined"];
 
-/// A document's number and version, all of whose fields are right.
-pub fn document(layout: &Layout, document: Doc<'_>, shape: Shape) -> Result<Observed, String> {
+/// Returns a document's id and version; fails unless all its fields match the version.
+pub fn document(layout: &Layout, document: Doc<'_>, field_names: FieldNames) -> Result<Observed, String> {
     let number = |name: &str| match document.get(name) {
         Some(Value::Int32(number)) if number >= 0 => Ok(number as u32),
         _ => Err(format!("a document without {name}: {document:?}")),
@@ -40,33 +40,33 @@ pub fn document(layout: &Layout, document: Doc<'_>, shape: Shape) -> Result<Obse
                 _ => return Err(format!("a field that was never written, {name}: {document:?}")),
             },
         );
-        let right = match name {
+        let matches = match name {
             "s" => value.as_str() == Some(&fields.s),
             "joined" => value.as_array().is_some(),
             "pad" => value.as_str().is_some_and(|text| text.len() == layout.pad),
             _ => value == Value::Int32(expected),
         };
-        if !right || !shape.contains(&name) {
+        if !matches || !field_names.contains(&name) {
             return Err(format!("the field {name} does not belong to version {}: {document:?}", fields.v));
         }
         count += 1;
     }
-    if count != shape.len() {
-        return Err(format!("{count} fields instead of {}: {document:?}", shape.len()));
+    if count != field_names.len() {
+        return Err(format!("{count} fields instead of {}: {document:?}", field_names.len()));
     }
     Ok(observed)
 }
 
-/// The documents of a batch.
-pub fn batch(layout: &Layout, batch: Doc<'_>, shape: Shape) -> Result<Vec<Observed>, String> {
+/// Decodes the documents of a batch.
+pub fn batch(layout: &Layout, batch: Doc<'_>, field_names: FieldNames) -> Result<Vec<Observed>, String> {
     let one = |value: Value<'_>| match value {
-        Value::Document(found) => document(layout, found, shape),
+        Value::Document(found) => document(layout, found, field_names),
         other => Err(format!("{other:?} in a batch")),
     };
     batch.values().map(one).collect()
 }
 
-/// Numbers of an array, as `distinct` gives them.
+/// Decodes an array of numbers, as `distinct` returns it.
 pub fn numbers(values: Doc<'_>) -> Result<Vec<i32>, String> {
     let one = |value: Value<'_>| match value {
         Value::Int32(number) => Ok(number),
@@ -75,7 +75,7 @@ pub fn numbers(values: Doc<'_>) -> Result<Vec<i32>, String> {
     values.values().map(one).collect()
 }
 
-/// Rows `{_id, count, sum}`.
+/// Decodes rows `{_id, count, sum}`.
 pub fn groups(batch: Doc<'_>) -> Result<Vec<Group>, String> {
     let one = |value: Value<'_>| {
         let row = value.as_document()?;
