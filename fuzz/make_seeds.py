@@ -1,4 +1,4 @@
-"""Writes seeds for the fuzz targets of the query language: what the comparison suite's generator asks, as BSON.
+"""Writes seeds for the fuzz targets of the query language: commands of the comparison suite's generator, as BSON.
 
     python fuzz/make_seeds.py fuzz/corpus [--count N]
 

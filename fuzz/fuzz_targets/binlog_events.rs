@@ -1,6 +1,7 @@
-//! Any bytes, as the events of a binary log: each event, and rows by a table that the same bytes describe.
+//! Decodes arbitrary bytes as events of a binary log, and as rows of a table that the same bytes
+//! describe.
 //!
-//! Holds besides not crashing: expanding stays within its limit, and a row has a field for every column.
+//! Checks that decompression stays within its limit, and that a row has a field for every column.
 
 #![no_main]
 
@@ -11,7 +12,7 @@ use mariadb_wire::binlog::rows::{Field, RowsEvent};
 use mariadb_wire::binlog::table_map::TableMap;
 use mariadb_wire::binlog::{Checksum, Event, FormatDescription, Gtid, GtidEvent, Header, compressed, control, gtid};
 
-/// Small, so that the fuzzer meets it.
+/// Small, so that the fuzzer reaches it.
 const LIMIT: usize = 4096;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -35,7 +36,7 @@ fuzz_target!(|bytes: &[u8]| {
     rows(bytes);
 });
 
-/// Takes the bytes apart: a row event's type, how much of the rest describes a table, and rows.
+/// Splits the bytes into the type of a row event, the description of a table, and rows.
 fn rows(bytes: &[u8]) -> Option<()> {
     let (&kind, rest) = bytes.split_first()?;
     let (&cut, rest) = rest.split_first()?;

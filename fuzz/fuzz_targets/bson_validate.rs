@@ -1,5 +1,5 @@
-//! Arbitrary bytes: nothing that reads documents panics, whatever they are. What passes the check is walked whole, goes to JSON
-//! and back to the same bytes, and orders by its key as it compares.
+//! Decodes arbitrary bytes as documents, which must not panic. A valid document is iterated,
+//! converted to JSON and back to the same bytes, and its key must sort like the document.
 #![no_main]
 
 use document::{Doc, Value, compare, json, key, validate};

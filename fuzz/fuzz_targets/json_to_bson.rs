@@ -1,4 +1,5 @@
-//! Arbitrary text: it is refused, or gives a document that passes the check and comes back whole from its own spelling.
+//! Parses arbitrary text as JSON: it is refused, or becomes a valid document that is the same after
+//! conversion to JSON and back.
 #![no_main]
 
 use document::{Doc, json, validate};

@@ -1,6 +1,6 @@
-//! Any bytes, as a MariaDB server's: framing, and every packet that the client reads.
+//! Decodes arbitrary bytes as packets of a MariaDB server: framing, and every kind of packet.
 //!
-//! Holds besides not crashing: the same bytes fed in two pieces give the same packets.
+//! Checks that the same bytes in two pieces decode to the same packets.
 
 #![no_main]
 
@@ -16,7 +16,7 @@ use mariadb_wire::result_set::{Head, Next};
 use mariadb_wire::row::{BinaryRow, TextRow};
 use mariadb_wire::{Capabilities, ColumnType};
 
-/// Small, so that the fuzzer meets it.
+/// Small, so that the fuzzer reaches it.
 const LIMIT: usize = 4096;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -29,7 +29,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// The payloads that come out of a stream that arrives in `pieces`, up to the first one that is too large.
+/// Returns the payloads of a stream that arrives in `pieces`, up to the first that is too large.
 fn packets(pieces: &[&[u8]]) -> Vec<Vec<u8>> {
     let mut reader = PacketReader::new(LIMIT);
     let mut payloads = Vec::new();
@@ -53,7 +53,8 @@ fn packets(pieces: &[&[u8]]) -> Vec<Vec<u8>> {
     payloads
 }
 
-/// Reads `payload` as each packet in turn: which one it is depends on what the client asked, and a server may lie.
+/// Decodes `payload` as each kind of packet. The kind depends on the client's request, and a server
+/// may send another one.
 fn decode(payload: &[u8]) {
     let _ = Handshake::decode(payload).map(|handshake| handshake.mariadb_version());
     let _ = AuthSwitch::decode(payload);

@@ -1,6 +1,7 @@
-//! Any pipeline, `{pipeline: […], documents: […]}`, run over `documents`, as far as it needs no other collections.
+//! Runs an arbitrary pipeline, `{pipeline: […], documents: […]}`, over `documents`, unless it needs
+//! other collections.
 //!
-//! Holds besides not crashing: what comes out are documents.
+//! Checks that the results are valid documents.
 
 #![no_main]
 
@@ -9,9 +10,9 @@ use libfuzzer_sys::fuzz_target;
 use query::Context;
 use aggregate::{Demand, Pipeline};
 
-/// Small, so that the fuzzer meets it.
+/// Small, so that the fuzzer reaches it.
 const MEMORY_BYTES_MAX: usize = 1 << 20;
-/// More than one stage after another may make of a small input; the rest is not looked at.
+/// The largest number of results to check: a few stages can multiply a small input.
 const RESULTS_MAX: usize = 10_000;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,5 @@
-//! Any document as filter, projection, sort and expression, evaluated over itself and over a document with arrays.
+//! Evaluates an arbitrary document as filter, projection, sort and expression, over itself and over
+//! a document with arrays.
 #![no_main]
 
 use document::{Doc, Value};

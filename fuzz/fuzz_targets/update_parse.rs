@@ -1,6 +1,7 @@
-//! Any update statement, `{q: filter, u: update, arrayFilters: […], d: document}`, applied to `d` and upserted.
+//! Applies an arbitrary update statement, `{q: filter, u: update, arrayFilters: […], d: document}`,
+//! to `d`, and upserts it.
 //!
-//! Holds besides not crashing: what an update gives is a document, and its `_id` is the old one's.
+//! Checks that the result is a valid document with the same `_id`.
 
 #![no_main]
 

@@ -1,7 +1,8 @@
-//! Any bytes, as a client's: framing, decompression, checksums, and everything a command reads of a request.
+//! Decodes arbitrary bytes of a client: framing, decompression, checksums, and everything that a
+//! command reads of a request.
 //!
-//! Holds besides not crashing: what is decoded lies within the message, a request's reply can be written and read back, and the
-//! same bytes fed in two pieces decode to the same.
+//! Checks that decoded parts are within the message, that the reply to a request can be encoded and
+//! decoded, and that the same bytes in two pieces decode to the same requests.
 //!
 //! Run: `cargo +nightly fuzz run wire_decode fuzz/seeds/wire_decode`
 
@@ -14,11 +15,12 @@ use mongo_wire::{Codecs, DecodeError, Message, Request, decode, needed, op_compr
 use std::cell::RefCell;
 
 thread_local! {
-    // Kept from run to run as a worker keeps it from message to message: damage must not carry over.
+    // Reused between runs, like a worker reuses it between messages: bad input must not affect the
+    // next.
     static CODECS: RefCell<Codecs> = RefCell::default();
 }
 
-/// What a stream of bytes decodes to, in a form that can be compared.
+/// The decoded requests of a stream, in a form that can be compared.
 fn decode_all(pieces: &[&[u8]], codecs: &mut Codecs) -> (Vec<String>, Option<DecodeError>) {
     let mut buffer = BytesMut::new();
     let mut seen = Vec::new();
@@ -39,7 +41,7 @@ fn decode_all(pieces: &[&[u8]], codecs: &mut Codecs) -> (Vec<String>, Option<Dec
     (seen, None)
 }
 
-/// Reads all a command may read, and answers.
+/// Reads everything that a command may read, and encodes a reply.
 fn read(request: &Request, codecs: &mut Codecs) -> String {
     let body = request.body();
     assert_eq!(body.size(), request.body.len());
@@ -53,7 +55,7 @@ fn read(request: &Request, codecs: &mut Codecs) -> String {
         seen.push_str(identifier);
     }
     if document::names::has_mark(body.as_bytes()) {
-        // Its reply has other names.
+        // The reply has other names.
         return seen;
     }
     let mut reply = Vec::new();

@@ -1,8 +1,8 @@
 //! Five reads of a collection of 10,000 cars, and loading it, on any number of servers.
 //!
-//! The experiment is the one that MariaDB published for MaxScale's document cache: the collection is
-//! dropped and loaded, each query is run to warm up and its result checked, then every query is timed
-//! many times over one connection.
+//! The experiment is the one that MariaDB published for MaxScale's document cache: the collection
+//! is dropped and loaded, each query is run to warm up and its result checked, then every query is
+//! timed many times over one connection.
 
 pub mod measure;
 pub mod modes;

@@ -1,7 +1,8 @@
-//! A closed-loop load generator: one thread keeps one request in flight on each of many connections.
+//! A closed-loop load generator: one thread keeps one request in flight on each of many
+//! connections.
 //!
-//! A thread per connection would spend more on waking up than on the requests, and the client shares
-//! the machine with the server that it measures.
+//! A thread per connection would spend more on waking up than on the requests, and the client
+//! shares the machine with the server that it measures.
 
 use anyhow::Result;
 use harness::address::Address;

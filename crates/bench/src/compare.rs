@@ -1,5 +1,5 @@
-//! All experiments on MongoDB, Selkie on its embedded store and Selkie on MariaDB, which are started
-//! for it: the source of the README's numbers.
+//! All experiments on MongoDB, Selkie on its embedded store and Selkie on MariaDB, which are
+//! started for it: the source of the README's numbers.
 
 use crate::aggregate;
 use crate::cars::measure::{self as cars, Repetitions};

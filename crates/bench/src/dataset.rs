@@ -1,5 +1,5 @@
-//! The cars: documents `{_id, Year, Make, Model, Category, createdAt, updatedAt}` of about 200 bytes,
-//! the same in every run.
+//! The cars: documents `{_id, Year, Make, Model, Category, createdAt, updatedAt}` of about 200
+//! bytes, the same in every run.
 
 use anyhow::Result;
 use document::{DocBuf, doc};

@@ -1,5 +1,5 @@
-//! The cost of a cache hit: a hit by `_id` compared with `ping`, and a hit of all 10,000 cars, or of
-//! fewer, compared with a server that replays the same bytes.
+//! The cost of a cache hit: a hit by `_id` compared with `ping`, and a hit of all 10,000 cars, or
+//! of fewer, compared with a server that replays the same bytes.
 
 use crate::dataset::{CARS, load_cars};
 use crate::replay_server::ReplayServer;

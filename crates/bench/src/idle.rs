@@ -1,4 +1,5 @@
-//! Waits until the machine is idle, so that pending work of one measurement is not part of the next.
+//! Waits until the machine is idle, so that pending work of one measurement is not part of the
+//! next.
 
 use std::fs;
 use std::thread::sleep;

@@ -1,5 +1,5 @@
-//! Indexes: queries, sorts, inserts and updates of a large collection with three secondary indexes, on
-//! any number of servers in turns.
+//! Indexes: queries, sorts, inserts and updates of a large collection with three secondary indexes,
+//! on any number of servers in turns.
 
 mod plain_table;
 
@@ -23,8 +23,8 @@ pub struct IndexesArgs {
     #[command(flatten)]
     pub target: TargetArgs,
 
-    /// A MariaDB, `mysql://user:password@host:port`, to time the same work as prepared statements on a
-    /// plain table: the cost without a gateway
+    /// A MariaDB, `mysql://user:password@host:port`, to time the same work as prepared statements
+    /// on a plain table: the cost without a gateway
     #[arg(long, value_name = "URL")]
     pub sql: Option<String>,
 

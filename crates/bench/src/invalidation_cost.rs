@@ -1,5 +1,6 @@
-//! The cost of invalidation for a write: the same updates on a server without a cache, on one with an
-//! empty cache, and on one that has cached thousands of filters, none of which the updates match.
+//! The cost of invalidation for a write: the same updates on a server without a cache, on one with
+//! an empty cache, and on one that has cached thousands of filters, none of which the updates
+//! match.
 
 use crate::round_robin::order_of_turn;
 use anyhow::{Context, Result, bail};
@@ -109,7 +110,8 @@ pub fn run(args: &InvalidationCostArgs) -> Result<()> {
         for (kind, name) in KINDS.iter().filter(|(kind, _)| selected(kind)) {
             let line = measure(args, &sandbox, store, mariadb, *kind, name);
             let line = line.with_context(|| format!("{store}, {name}"))?;
-            // All kinds take minutes. Print each result at once, so that it survives an interruption.
+            // All kinds take minutes. Print each result at once, so that it survives an
+            // interruption.
             let cells = heads.iter().zip(&line).map(|(head, value)| format!("{head}: {value}"));
             eprintln!("{}", cells.collect::<Vec<_>>().join(", "));
             lines.push(line);

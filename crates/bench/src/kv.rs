@@ -2,10 +2,10 @@
 //! turns within one run.
 //!
 //! The rows are the same everywhere: a number and 100 bytes. SQL reads use text and prepared
-//! statements, over TCP, with compression, over a Unix socket and, if libmariadbd is built in, within
-//! this process, on InnoDB, MEMORY and Aria. The same rows are read from SQLite in this process, from
-//! Selkie on each store, and from MongoDB. Clients are minimal: a thread each, which sends, waits and
-//! checks the row.
+//! statements, over TCP, with compression, over a Unix socket and, if libmariadbd is built in,
+//! within this process, on InnoDB, MEMORY and Aria. The same rows are read from SQLite in this
+//! process, from Selkie on each store, and from MongoDB. Clients are minimal: a thread each, which
+//! sends, waits and checks the row.
 
 mod calls;
 mod read_method;

@@ -22,7 +22,8 @@ pub struct LoadArgs {
     #[arg(long, value_enum, default_values_t = [Work::Point])]
     pub work: Vec<Work>,
 
-    /// Connections, each with one request in flight; several numbers are measured one after the other
+    /// Connections, each with one request in flight; several numbers are measured one after the
+    /// other
     #[arg(long, default_values_t = [1, 16])]
     pub connections: Vec<usize>,
 

@@ -3,13 +3,13 @@
 //! Most experiments take `mongodb://` URIs, print a table and optionally write a JSON file. Servers
 //! are measured in turns within one run, so that a disturbance of the machine affects all of them.
 //!
-//! In reading order: [`dataset`] (the documents), [`round_robin`], [`closed_loop`] (the driver of many
-//! connections), [`mod@idle`]; then one file per experiment: [`cars`], [`load`], [`mod@aggregate`],
-//! [`memory`], [`indexes`], [`wekan`], and [`compare`], which runs all of these on servers that it
-//! starts. For caches, [`hit_rate`] measures hit rates, [`invalidation_cost`] the cost of a write, and
-//! [`hit_cost`] the cost of a hit, compared with a [`replay_server`]. [`mod@slice`] updates arrays,
-//! [`mod@kv`] measures the cost of protocols, [`mod@sql`] sends SELECTs. [`mod@published`] runs the
-//! published experiments and writes a report.
+//! In reading order: [`dataset`] (the documents), [`round_robin`], [`closed_loop`] (the driver of
+//! many connections), [`mod@idle`]; then one file per experiment: [`cars`], [`load`],
+//! [`mod@aggregate`], [`memory`], [`indexes`], [`wekan`], and [`compare`], which runs all of these
+//! on servers that it starts. For caches, [`hit_rate`] measures hit rates, [`invalidation_cost`]
+//! the cost of a write, and [`hit_cost`] the cost of a hit, compared with a [`replay_server`].
+//! [`mod@slice`] updates arrays, [`mod@kv`] measures the cost of protocols, [`mod@sql`] sends
+//! SELECTs. [`mod@published`] runs the published experiments and writes a report.
 
 mod aggregate;
 mod cars;
@@ -72,20 +72,20 @@ enum Experiment {
     InvalidationCost(invalidation_cost::InvalidationCostArgs),
     /// The cost of a cache hit, compared with ping and with replayed bytes
     HitCost(hit_cost::HitCostArgs),
-    /// One row by its key, all rows in memory: through each protocol of MariaDB, in the process, and
-    /// through Selkie
+    /// One row by its key, all rows in memory: through each protocol of MariaDB, in the process,
+    /// and through Selkie
     Kv(kv::KvArgs),
     /// Counts the system calls of processes until standard input ends; started by `kv`
     #[command(hide = true)]
     CountCalls(kv::CountCallsArgs),
-    /// Comments pushed to posts that keep the latest ten, each acknowledged from the disk: throughput
-    /// and latency
+    /// Comments pushed to posts that keep the latest ten, each acknowledged from the disk:
+    /// throughput and latency
     Slice(slice::SliceArgs),
-    /// SELECTs of single rows, directly and through Selkie with and without its cache, over a growing
-    /// number of connections
+    /// SELECTs of single rows, directly and through Selkie with and without its cache, over a
+    /// growing number of connections
     Sql(sql::SqlArgs),
-    /// Runs the experiments published for the systems Selkie starts from, and writes a report beside
-    /// the published numbers
+    /// Runs the experiments published for the systems Selkie starts from, and writes a report
+    /// beside the published numbers
     Report(published::PublishedArgs),
 }
 

@@ -1,8 +1,8 @@
 //! Runs the experiments that were published for the systems Selkie starts from, and writes a report
 //! with the published numbers beside the results.
 //!
-//! A section is one function. It runs a command of `bench` or `simulate`, which the report shows under
-//! the table.
+//! A section is one function. It runs a command of `bench` or `simulate`, which the report shows
+//! under the table.
 
 mod args;
 mod cars;

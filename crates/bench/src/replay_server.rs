@@ -20,8 +20,8 @@ pub struct ReplayServer {
 }
 
 impl ReplayServer {
-    /// Starts the server. `replies` are keyed by whole request messages. It listens on the same kind
-    /// of socket as the server at `like`.
+    /// Starts the server. `replies` are keyed by whole request messages. It listens on the same
+    /// kind of socket as the server at `like`.
     pub fn start(replies: HashMap<Vec<u8>, Vec<u8>>, like: &Address) -> Result<ReplayServer> {
         let (address, thread) = match like {
             Address::Tcp(_) => {

@@ -1,8 +1,8 @@
 //! Servers are measured in turns, so that a disturbance of the machine affects all of them.
 
 /// The length of a turn. The first requests of a turn find the processor's caches full of the other
-/// servers' data. That is part of the result if turns are short, and does not happen to a server that
-/// runs alone.
+/// servers' data. That is part of the result if turns are short, and does not happen to a server
+/// that runs alone.
 #[derive(clap::Args, Debug, Clone, Copy)]
 pub struct RoundRobinArgs {
     /// Requests in a row to one server before the next one's turn
@@ -25,8 +25,8 @@ impl Default for RoundRobinArgs {
     }
 }
 
-/// Returns the servers' indexes in the order of turn number `turn`. Each server begins some turns, so
-/// that none always follows the same other one.
+/// Returns the servers' indexes in the order of turn number `turn`. Each server begins some turns,
+/// so that none always follows the same other one.
 pub fn order_of_turn(turn: usize, servers: usize) -> impl Iterator<Item = usize> {
     (0..servers).map(move |index| (turn + index) % servers)
 }

@@ -1,5 +1,5 @@
-//! The array slice cache: `$push` with `$each` and `$slice: -10` by `_id` over many connections, each
-//! acknowledged from the disk (`j: true`). Starts the servers and measures them in turns.
+//! The array slice cache: `$push` with `$each` and `$slice: -10` by `_id` over many connections,
+//! each acknowledged from the disk (`j: true`). Starts the servers and measures them in turns.
 
 use crate::closed_loop::{ClosedLoop, Workload};
 use crate::round_robin::order_of_turn;
@@ -45,7 +45,8 @@ const COLLECTION: &str = "posts";
 /// Comments of a post, from the beginning.
 const COMMENTS_PER_POST: usize = 10;
 
-/// Comments that are prepared and pushed one after the other, so that every update changes its post.
+/// Comments that are prepared and pushed one after the other, so that every update changes its
+/// post.
 const PREPARED_COMMENTS: usize = 64;
 
 /// The minimum of updates per second by server, as a multiple of MongoDB's.

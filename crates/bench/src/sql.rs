@@ -17,7 +17,8 @@ pub struct SqlArgs {
     #[command(flatten)]
     pub gateway: GatewayArgs,
 
-    /// Connections, each with one SELECT in flight; several numbers are measured one after the other
+    /// Connections, each with one SELECT in flight; several numbers are measured one after the
+    /// other
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8, 16, 32, 64])]
     pub connections: Vec<usize>,
 

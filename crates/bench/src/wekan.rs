@@ -1,5 +1,6 @@
-//! A load like WeKan's: sessions that poll the cards of a board, whether or not anything has changed.
-//! The number of polls per second is the same on every server, so the result is their CPU time.
+//! A load like WeKan's: sessions that poll the cards of a board, whether or not anything has
+//! changed. The number of polls per second is the same on every server, so the result is their CPU
+//! time.
 //!
 //! Fields, indexes and filters follow WeKan's cards; the texts are generated.
 
@@ -132,8 +133,8 @@ fn create_indexes() -> Message {
     }))
 }
 
-/// Polls a server for one turn: each session sends its filters one after the other, evenly over each
-/// second.
+/// Polls a server for one turn: each session sends its filters one after the other, evenly over
+/// each second.
 fn poll(target: &Target, args: &WekanArgs, samples: &mut Samples) -> Result<()> {
     let boards = args.cards.div_ceil(BOARD_CARDS);
     let mut sessions = Vec::new();

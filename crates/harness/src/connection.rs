@@ -70,8 +70,8 @@ impl Connection {
         .context("sending")
     }
 
-    /// Reads from the socket once. Returns whether the reply is complete; [`Connection::reply`] then
-    /// returns it.
+    /// Reads from the socket once. Returns whether the reply is complete; [`Connection::reply`]
+    /// then returns it.
     pub fn receive_some(&mut self) -> Result<bool> {
         let free = &mut self.buffer[self.filled..];
         let count = match &mut self.socket {

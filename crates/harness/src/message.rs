@@ -8,7 +8,8 @@ use document::{Doc, DocBuf, Value};
 /// The database of all collections.
 pub const DATABASE: &str = "selkie_bench";
 
-/// Marks where a message is patched before it is sent. An int32 that is unlikely to occur otherwise.
+/// Marks where a message is patched before it is sent. An int32 that is unlikely to occur
+/// otherwise.
 pub const MARKER: i32 = 0x5EED_F00D;
 
 const OP_MSG: i32 = 2013;

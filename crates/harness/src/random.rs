@@ -26,8 +26,8 @@ impl SplitMix {
 }
 
 /// YCSB's scrambled zipfian distribution: a few numbers below the bound are drawn very often, and
-/// they are scattered.
-/// Source: <https://github.com/brianfrankcooper/YCSB/blob/master/core/src/main/java/site/ycsb/generator/ZipfianGenerator.java>
+/// they are scattered. Source:
+/// <https://github.com/brianfrankcooper/YCSB/blob/master/core/src/main/java/site/ycsb/generator/ZipfianGenerator.java>
 pub struct Zipfian {
     bound: u64,
     zeta: f64,

@@ -105,8 +105,9 @@ impl Samples {
         self.stop_after(|| (), target, started);
     }
 
-    /// Like [`Samples::stop`], but reads the CPU clocks after `settle`, which leaves the server alone.
-    /// The server's work meanwhile is CPU time of the operations, but no client waited for it.
+    /// Like [`Samples::stop`], but reads the CPU clocks after `settle`, which leaves the server
+    /// alone. The server's work meanwhile is CPU time of the operations, but no client waited for
+    /// it.
     pub fn stop_after(&mut self, settle: impl FnOnce(), target: &Target, started: Stopwatch) {
         self.wall += started.at.elapsed();
         settle();

@@ -1,4 +1,5 @@
-//! The syntax of expressions, in braces in a scenario's texts: `{int(1, 6)}`, `{accounts - 1}`, `user-{index}@example.org`.
+//! The syntax of expressions, in braces in a scenario's texts: `{int(1, 6)}`, `{accounts - 1}`,
+//! `user-{index}@example.org`.
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq)]

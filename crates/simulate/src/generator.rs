@@ -78,8 +78,8 @@ struct ObjectIds {
 }
 
 impl Source {
-    /// Creates the source of one of several processes. Numbers of sequences are distributed over the
-    /// processes.
+    /// Creates the source of one of several processes. Numbers of sequences are distributed over
+    /// the processes.
     pub fn new(seed: u64, sequences: &[i64], process: u32, processes: u32) -> Source {
         let mut random = SplitMix(seed.wrapping_mul(1_000_003).wrapping_add(u64::from(process)));
         let [a, b, c, d, e, ..] = random.next().to_le_bytes();

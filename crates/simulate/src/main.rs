@@ -6,10 +6,10 @@
 //! milliseconds at the end. A user's time runs from its scheduled start.
 //!
 //! In reading order: [`scenario`] with its [`template`]s of documents, which are made of
-//! [`generator`]s that [`expression`]s name; [`stage`] (before and after the run); [`processes`], in
-//! each of which a [`worker`] takes the [`user`]s that its [`schedule`] gives; [`measurements`], the
-//! [`outcome`] and its [`mod@plot`]; the scenarios that are [`shipped`]; [`simulation`], which runs
-//! them.
+//! [`generator`]s that [`expression`]s name; [`stage`] (before and after the run); [`processes`],
+//! in each of which a [`worker`] takes the [`user`]s that its [`schedule`] gives; [`measurements`],
+//! the [`outcome`] and its [`mod@plot`]; the scenarios that are [`shipped`]; [`simulation`], which
+//! runs them.
 
 mod args;
 mod expression;

@@ -1,5 +1,5 @@
-//! Plots of a run: for each operation the waiting time of users by quantile and by the second of the
-//! run. A PNG each, and an HTML page with all of them and the tables.
+//! Plots of a run: for each operation the waiting time of users by quantile and by the second of
+//! the run. A PNG each, and an HTML page with all of them and the tables.
 
 use super::outcome::{Operation, Outcome, Server};
 use anyhow::{Context, Result};
@@ -13,8 +13,8 @@ const SIZE: (u32, u32) = (1200, 480);
 /// The number of nines of the largest percentage.
 const NINES: f64 = 4.0;
 
-/// Writes the page and the images into the folder, which is created if necessary. Returns their paths,
-/// the page first.
+/// Writes the page and the images into the folder, which is created if necessary. Returns their
+/// paths, the page first.
 pub fn write(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>> {
     std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     charts::prepare()?;

@@ -1,8 +1,8 @@
 //! The processes of a simulation: instances of this program, controlled by their standard input.
 //!
-//! Each reads its [`Job`] from a line, opens its connections and prints [`READY`]. Then it reads the
-//! time of the start, on the clock that all processes of a machine share, and at the end prints its
-//! measurements as JSON.
+//! Each reads its [`Job`] from a line, opens its connections and prints [`READY`]. Then it reads
+//! the time of the start, on the clock that all processes of a machine share, and at the end prints
+//! its measurements as JSON.
 
 use super::generator::Source;
 use super::measurements::Measurements;

@@ -86,7 +86,8 @@ const DEFAULT_RUN: Run =
 type Constants = Vec<(String, ValueBuf)>;
 
 impl Scenario {
-    /// Parses a scenario. `set` are pairs of a name and a value that replace the scenario's own values.
+    /// Parses a scenario. `set` are pairs of a name and a value that replace the scenario's own
+    /// values.
     pub fn read(text: &str, set: &[(String, String)]) -> Result<Scenario, TomlError> {
         let source = Source::new(text);
         let table = source.parse()?;

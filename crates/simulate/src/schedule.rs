@@ -1,4 +1,5 @@
-//! The starts of users: those of a second in slices, and equally many of each slice in every process.
+//! The starts of users: those of a second in slices, and equally many of each slice in every
+//! process.
 
 use super::scenario::Run;
 use std::time::Duration;
@@ -28,7 +29,8 @@ impl Schedule {
     pub fn start_of(&self, number: u64) -> Option<ScheduledStart> {
         let run = &self.run;
         let per_second = u64::from(run.users_per_second);
-        // Users are assigned to processes in turn, across seconds, so that few users are shared evenly too.
+        // Users are assigned to processes in turn, across seconds, so that few users are shared
+        // evenly too.
         let user = number * u64::from(run.processes) + u64::from(self.process);
         let iteration = u32::try_from(user / per_second).ok().filter(|iteration| *iteration < run.iterations)?;
         let slices = 1000u64.div_ceil(run.slice_ms.into());

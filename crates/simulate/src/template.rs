@@ -1,5 +1,5 @@
-//! Templates of documents with expressions: parsed from a scenario's tables, encoded as BSON with random
-//! values.
+//! Templates of documents with expressions: parsed from a scenario's tables, encoded as BSON with
+//! random values.
 
 use super::generator::{self, Draw, Generator, Scope, integer, milliseconds};
 use document::{ArrayWriter, Doc, DocBuf, DocWriter, Value as Bson, ValueBuf};
@@ -16,7 +16,8 @@ pub enum Template {
     Repeated(Generator, Box<Template>),
 }
 
-/// The key of a table that stands for an array: the number of elements, whose template is under [`OF`].
+/// The key of a table that stands for an array: the number of elements, whose template is under
+/// [`OF`].
 const ARRAY: &str = "{array}";
 const OF: &str = "of";
 

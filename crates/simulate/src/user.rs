@@ -1,4 +1,5 @@
-//! One user that goes through the steps of an operation: its messages, and its reactions to replies.
+//! One user that goes through the steps of an operation: its messages, and its reactions to
+//! replies.
 
 use super::generator::{Draw, Source};
 use super::scenario::{Operation, Step};

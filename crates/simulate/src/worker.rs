@@ -1,8 +1,8 @@
 //! One process of a simulation: a thread that starts users on schedule, over a pool of connections.
 //!
-//! A user that finds no free connection waits for one, and its time runs from its scheduled start. So
-//! the results include the time that a slow server makes others wait ("coordinated omission" would
-//! leave it out), and the lateness of this process.
+//! A user that finds no free connection waits for one, and its time runs from its scheduled start.
+//! So the results include the time that a slow server makes others wait ("coordinated omission"
+//! would leave it out), and the lateness of this process.
 
 use super::generator::Source;
 use super::measurements::{Measurements, OperationCounts};
@@ -119,7 +119,8 @@ impl<'s> Worker<'s> {
         Ok(())
     }
 
-    /// Starts the users that are due, while there are free connections. Returns the number of the next.
+    /// Starts the users that are due, while there are free connections. Returns the number of the
+    /// next.
     fn start_users(&mut self, start: Instant, mut next_user: u64) -> Result<u64> {
         while let Some(pooled) = self.idle.last().copied() {
             let Some(scheduled_start) = self.schedule.start_of(next_user) else { break };
@@ -212,8 +213,8 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Handles a lost connection: its user has failed, and a new connection replaces it. Fails if none
-    /// can be opened.
+    /// Handles a lost connection: its user has failed, and a new connection replaces it. Fails if
+    /// none can be opened.
     fn replace_connection(&mut self, number: usize, error: &anyhow::Error) -> Result<()> {
         if self.connections[number].user.is_some() {
             self.finish(number, UserOutcome::Failed(format!("the connection was lost: {error:#}")), Instant::now());

@@ -1,11 +1,12 @@
 //! The command line.
 
-/// Reads and writes at random over many connections, and fails if a reply is stale or was never written
+/// Reads and writes at random over many connections, and fails if a reply is stale or was never
+/// written
 #[derive(clap::Parser, Debug, Clone)]
 #[command(name = "truth", version, arg_required_else_help = true)]
 pub struct TruthArgs {
-    /// The server: `mongodb://host:port` or `mongodb://%2Fpath%2Fto.sock`; several must be gateways to the
-    /// same data
+    /// The server: `mongodb://host:port` or `mongodb://%2Fpath%2Fto.sock`; several must be gateways
+    /// to the same data
     #[arg(long = "uri", value_name = "URI", required = true)]
     pub uris: Vec<String>,
 
@@ -45,7 +46,8 @@ pub struct TruthArgs {
     #[arg(long, default_value_t = 100, value_name = "MS")]
     pub rename_ms: u64,
 
-    /// Interval in milliseconds at which an index is created or dropped, or a validator set; 0 disables it
+    /// Interval in milliseconds at which an index is created or dropped, or a validator set; 0
+    /// disables it
     #[arg(long, default_value_t = 2000, value_name = "MS")]
     pub definition_ms: u64,
 
@@ -71,8 +73,8 @@ pub struct TruthArgs {
     #[arg(long, default_value_t = 500, value_name = "US")]
     pub sql_pause_us: u64,
 
-    /// Interval in milliseconds at which readers of MariaDB's binary log are disconnected, with --sql; 0
-    /// disables it
+    /// Interval in milliseconds at which readers of MariaDB's binary log are disconnected, with
+    /// --sql; 0 disables it
     #[arg(long, default_value_t = 0, value_name = "MS", requires = "sql")]
     pub disconnect_ms: u64,
 

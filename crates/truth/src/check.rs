@@ -1,6 +1,6 @@
-//! Checks the reply to a read: for every document concerned there must be a version that matches the
-//! reply. It must be between the version that was acknowledged when the read was sent and the one that
-//! was started when the reply arrived.
+//! Checks the reply to a read: for every document concerned there must be a version that matches
+//! the reply. It must be between the version that was acknowledged when the read was sent and the
+//! one that was started when the reply arrived.
 //!
 //! Documents are checked one by one, because no server promises that a read sees all of them at the
 //! same time. This module does no I/O.
@@ -46,8 +46,8 @@ pub struct SentRead {
     pub limit: usize,
     /// Whether every matching document must be in the reply; false for one batch of several.
     pub complete: bool,
-    /// Whether the server may scan an index on a field of the filter or the sort. A document whose key
-    /// changes meanwhile may be found twice or not at all.
+    /// Whether the server may scan an index on a field of the filter or the sort. A document whose
+    /// key changes meanwhile may be found twice or not at all.
     pub keys_change: bool,
 }
 
@@ -107,8 +107,8 @@ impl Condition {
     }
 }
 
-/// Returns the contents that a read may find while a document is between `low` and `high`; `None` for
-/// no document.
+/// Returns the contents that a read may find while a document is between `low` and `high`; `None`
+/// for no document.
 fn visible_versions(location: Location, id: Id, low: Version, high: Version) -> impl Iterator<Item = Option<Version>> {
     (low..=high).map(move |version| visible_version(location, id, version))
 }
@@ -303,8 +303,8 @@ impl SentRead {
         versions.filter(move |version| self.condition.holds(layout, id, *version))
     }
 
-    /// Returns the first version of a document that matches the observation, which later reads must see
-    /// too. `observed` is `None` if the reply contained no such document.
+    /// Returns the first version of a document that matches the observation, which later reads must
+    /// see too. `observed` is `None` if the reply contained no such document.
     pub fn seen_version(&self, id: Id, high: Version, observed: Option<Version>) -> Option<Version> {
         let low = *self.oldest.get(self.scope.position(id)?)?;
         (low..=high).find(|version| visible_version(self.location, id, *version) == observed)

@@ -53,8 +53,8 @@ pub fn run(args: &TruthArgs) -> Result<()> {
     after.context("reading the statistics of the cache").map(|_| ())
 }
 
-/// Returns the version of a document at the start: 1, and for renamed collections the last step of the
-/// lifecycle, at which they do not exist.
+/// Returns the version of a document at the start: 1, and for renamed collections the last step of
+/// the lifecycle, at which they do not exist.
 fn first_version(layout: &Layout, id: Id) -> Version {
     match layout.location(id) {
         Location::Original(_) | Location::Temporary(_) => LIFECYCLE_STEPS - 1,

@@ -1,5 +1,5 @@
-//! A connection and its operation in flight: one operation after the other, each checked when its reply
-//! has arrived.
+//! A connection and its operation in flight: one operation after the other, each checked when its
+//! reply has arrived.
 
 use super::check::{Observed, Scope, SentRead};
 use super::decode::{self, ALL_FIELDS, JOINED_FIELDS};
@@ -96,7 +96,8 @@ impl CheckedConnection {
         }
     }
 
-    /// Checks the reply. Returns whether the operation is complete; if not, requests its next batch.
+    /// Checks the reply. Returns whether the operation is complete; if not, requests its next
+    /// batch.
     pub fn finish(&mut self, state: &mut ThreadState<'_>) -> Result<bool> {
         let Some(pending) = self.pending.take() else { bail!("a reply without a request") };
         let more = {
@@ -125,8 +126,8 @@ impl CheckedConnection {
         Ok(false)
     }
 
-    /// Handles the loss of the connection. Its write may or may not take effect, now or later, so its
-    /// documents stay claimed and are not written again.
+    /// Handles the loss of the connection. Its write may or may not take effect, now or later, so
+    /// its documents stay claimed and are not written again.
     pub fn abandon(&mut self, state: &mut ThreadState<'_>) {
         if let Some(Pending::Write(write)) = self.pending.take() {
             state.tally.unknown_writes += write.changed.len() as u64;

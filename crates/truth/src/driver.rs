@@ -23,8 +23,8 @@ pub struct RunResult {
     pub failure: Option<anyhow::Error>,
 }
 
-/// Runs all connections until the number of operations or the time limit is reached, one has failed,
-/// or `stop` is set.
+/// Runs all connections until the number of operations or the time limit is reached, one has
+/// failed, or `stop` is set.
 pub fn run_all(
     args: &TruthArgs,
     addresses: &[Address],
@@ -180,8 +180,8 @@ impl<'m> ConnectionDriver<'m> {
         }
     }
 
-    /// Calls `action` on a connection and returns whether it has an operation in flight then. Removes a
-    /// connection that is lost, if lost connections are reopened.
+    /// Calls `action` on a connection and returns whether it has an operation in flight then.
+    /// Removes a connection that is lost, if lost connections are reopened.
     fn step(
         &mut self,
         at: usize,
@@ -200,7 +200,8 @@ impl<'m> ConnectionDriver<'m> {
         }
     }
 
-    /// Tries to reopen each lost connection once; returns how many have an operation in flight then.
+    /// Tries to reopen each lost connection once; returns how many have an operation in flight
+    /// then.
     fn connect_again(&mut self, last_reply: Instant, patience: Duration) -> Result<usize> {
         let mut in_flight = 0;
         for at in 0..self.connections.len() {

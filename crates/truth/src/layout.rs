@@ -1,8 +1,8 @@
 //! The stored data: the documents, and the contents of a document at each of its versions.
 //!
-//! A document is a function of its id and its version, so that a reply can be checked by itself. Ids are
-//! consecutive: those of the main collection, then one of the side collection per block of the main
-//! one, then one per collection that is renamed and dropped.
+//! A document is a function of its id and its version, so that a reply can be checked by itself.
+//! Ids are consecutive: those of the main collection, then one of the side collection per block of
+//! the main one, then one per collection that is renamed and dropped.
 
 use document::{DocBuf, DocWriter, doc};
 use std::ops::Range;

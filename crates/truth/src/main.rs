@@ -1,11 +1,11 @@
-//! A checker for stale reads: many connections read and write at random, and every reply is compared
-//! with the versions that may be visible.
+//! A checker for stale reads: many connections read and write at random, and every reply is
+//! compared with the versions that may be visible.
 //!
 //! Documents are functions of their id and version ([`layout`]), so the [`model`] needs only two
 //! numbers per document: the version that was acknowledged and the one that was started. [`check`]
 //! compares replies with it, once [`decode`] has decoded them. [`read`] and [`write`](mod@write)
-//! generate the operations of a [`connection`], [`driver`] runs threads with many of those, and [`sql`]
-//! writes by SQL beside them.
+//! generate the operations of a [`connection`], [`driver`] runs threads with many of those, and
+//! [`sql`] writes by SQL beside them.
 
 mod args;
 mod check;

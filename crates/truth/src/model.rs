@@ -1,13 +1,14 @@
 //! The versions that a document may have: acknowledged and started ones, shared by all threads.
 //!
 //! A writer claims a block of documents, calls [`Model::begin`] before it sends, and
-//! [`Model::acknowledge`] when the reply has arrived. A reader takes [`Model::oldest_visible`] before it
-//! sends and [`Model::newest_visible`] once the reply has arrived. The version in the reply must be
-//! between the two; otherwise it is stale or was never written. [`Model::record_seen`] acknowledges
-//! the versions that a finished read has seen: no later read may return older ones.
+//! [`Model::acknowledge`] when the reply has arrived. A reader takes [`Model::oldest_visible`]
+//! before it sends and [`Model::newest_visible`] once the reply has arrived. The version in the
+//! reply must be between the two; otherwise it is stale or was never written.
+//! [`Model::record_seen`] acknowledges the versions that a finished read has seen: no later read
+//! may return older ones.
 //!
-//! Each path of writes (a gateway, or SQL) is a *source*. With a tolerance, a source may lag behind the
-//! writes of others by that time. It sees its own writes at once.
+//! Each path of writes (a gateway, or SQL) is a *source*. With a tolerance, a source may lag behind
+//! the writes of others by that time. It sees its own writes at once.
 
 use super::layout::{BLOCK, Id, Layout, Version};
 use std::collections::VecDeque;
@@ -21,8 +22,8 @@ pub struct Model {
     started: Vec<AtomicU32>,
     /// The version that must be visible, per source and document.
     acknowledged: Vec<Vec<AtomicU32>>,
-    /// The time at which the last write of each document was acknowledged, in microseconds since the
-    /// start.
+    /// The time at which the last write of each document was acknowledged, in microseconds since
+    /// the start.
     acknowledged_us: Vec<AtomicU64>,
     claimed: Vec<AtomicBool>,
     /// Documents that were written last, which reads prefer.
@@ -83,7 +84,8 @@ impl Model {
         self.remember(id);
     }
 
-    /// Must be called when the write of the current version is acknowledged to a client of `source`.
+    /// Must be called when the write of the current version is acknowledged to a client of
+    /// `source`.
     pub fn acknowledge(&self, id: Id, source: Source, propagations: &mut Propagations) {
         let version = self.current(id);
         self.acknowledged_us[id as usize].store(self.start.elapsed().as_micros() as u64, SeqCst);
@@ -91,7 +93,8 @@ impl Model {
             self.acknowledged.iter().for_each(|floors| raise(&floors[id as usize], version));
         } else {
             let own = &self.acknowledged[source][id as usize];
-            // If the source need not see the version before yet, it may still return one before both.
+            // If the source need not see the version before yet, it may still return one before
+            // both.
             let source = if own.load(SeqCst) + 1 >= version { source } else { Source::MAX };
             if source != Source::MAX {
                 raise(own, version);

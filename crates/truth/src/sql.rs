@@ -44,8 +44,8 @@ pub fn disconnect_replicas(target: &SqlTarget, pause: Duration, done: &AtomicBoo
     Ok(())
 }
 
-/// Errors after which nothing was written: deadlocks, lock wait timeouts, and tables or rows that have
-/// changed meanwhile.
+/// Errors after which nothing was written: deadlocks, lock wait timeouts, and tables or rows that
+/// have changed meanwhile.
 const RETRYABLE: [u16; 5] = [1213, 1205, 1412, 1020, 1615];
 
 impl SqlWriter<'_> {
@@ -102,8 +102,8 @@ impl SqlWriter<'_> {
         self.statements_from(connection, ids, &versions, end)
     }
 
-    /// Takes the documents from these versions to the next, in one transaction that is retried until it
-    /// succeeds.
+    /// Takes the documents from these versions to the next, in one transaction that is retried
+    /// until it succeeds.
     fn statements_from(
         &mut self,
         connection: &mut SqlConnection,

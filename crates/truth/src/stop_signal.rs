@@ -4,8 +4,8 @@ use anyhow::Result;
 use nix::sys::signal::{SigSet, Signal};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Returns a flag that is set by the first signal; a second signal ends the process at once. Threads
-/// started later block the signals, which one thread waits for.
+/// Returns a flag that is set by the first signal; a second signal ends the process at once.
+/// Threads started later block the signals, which one thread waits for.
 pub fn stop_at_signal() -> Result<&'static AtomicBool> {
     static STOP: AtomicBool = AtomicBool::new(false);
     let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();

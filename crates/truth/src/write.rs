@@ -1,5 +1,5 @@
-//! The kinds of writes: each takes documents of one block, which its writer has claimed, to their next
-//! version.
+//! The kinds of writes: each takes documents of one block, which its writer has claimed, to their
+//! next version.
 
 use super::decode::{self, ALL_FIELDS};
 use super::kind::OperationKind;
@@ -17,8 +17,8 @@ pub struct Write {
     pub kind: OperationKind,
     pub command: DocBuf,
     pub message: Message,
-    /// Documents that it takes to their next version, all of one claimed block. If it is empty, no block
-    /// is claimed.
+    /// Documents that it takes to their next version, all of one claimed block. If it is empty, no
+    /// block is claimed.
     pub changed: Vec<Id>,
     pub expected: Expected,
 }
@@ -45,7 +45,8 @@ struct Transition<'m> {
     collection: String,
 }
 
-/// Returns a random write to the block of this document, or `None` if another writer has claimed it.
+/// Returns a random write to the block of this document, or `None` if another writer has claimed
+/// it.
 pub fn random_write(model: &Model, id: Id, random: &mut SplitMix) -> Option<Write> {
     if !model.claim(id) {
         return None;
@@ -175,7 +176,8 @@ impl<'m> Transition<'m> {
         self.write(OperationKind::FindAndModify, command, Expected::Returned(Some((self.id, version))))
     }
 
-    /// Returns one update of several documents of the block; `None` if one of them is to be deleted.
+    /// Returns one update of several documents of the block; `None` if one of them is to be
+    /// deleted.
     fn many(&self, random: &mut SplitMix) -> Option<Write> {
         let together = random.below(3) == 0;
         let mut ids = self.model.layout.block(block_number(self.id) as u32).filter(|id| exists(self.model, *id));
@@ -256,8 +258,8 @@ impl<'m> Transition<'m> {
     }
 }
 
-/// Returns a change to the main collection that changes no document: creates or drops an index, or sets
-/// the validator.
+/// Returns a change to the main collection that changes no document: creates or drops an index, or
+/// sets the validator.
 pub fn definition(random: &mut SplitMix, index: &mut bool) -> Write {
     let main = collection(Location::Main);
     let (kind, command) = match random.below(3) {

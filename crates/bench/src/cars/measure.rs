@@ -164,7 +164,8 @@ impl ServerUnderTest {
         Ok(())
     }
 
-    /// Times one command that loads the whole collection. The queries find the same data afterwards.
+    /// Times one command that loads the whole collection. The queries find the same data
+    /// afterwards.
     fn time_load(&mut self) -> Result<()> {
         let message = insert_cars(&self.collection, 0, CARS);
         self.connection.drop_collection(&self.collection)?;

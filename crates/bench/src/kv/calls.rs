@@ -1,8 +1,9 @@
-//! Counts the system calls of this process and of servers: a child process stops each of their threads
-//! at each call (ptrace).
+//! Counts the system calls of this process and of servers: a child process stops each of their
+//! threads at each call (ptrace).
 //!
-//! That makes everything slow, so nothing else is measured meanwhile. All entries into the kernel are
-//! counted. The system may forbid tracing (`kernel.yama.ptrace_scope`); then there is no result.
+//! That makes everything slow, so nothing else is measured meanwhile. All entries into the kernel
+//! are counted. The system may forbid tracing (`kernel.yama.ptrace_scope`); then there is no
+//! result.
 
 use anyhow::{Context, Result, bail};
 use harness::process::Pid;

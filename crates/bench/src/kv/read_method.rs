@@ -150,7 +150,8 @@ impl ReadMethod {
         })
     }
 
-    /// Returns the system calls per read of a single connection; `None` if processes may not be traced.
+    /// Returns the system calls per read of a single connection; `None` if processes may not be
+    /// traced.
     fn count_calls(&mut self) -> Result<Option<f64>> {
         let own = std::process::id() as Pid;
         let pids: Vec<Pid> = [own].into_iter().chain(self.server).chain(self.backends.iter().copied()).collect();

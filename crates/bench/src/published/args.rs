@@ -42,8 +42,8 @@ struct CommandLine<A: clap::Args> {
     args: A,
 }
 
-/// Parses a command of `bench` (`bench`, the experiment, options), so that a section runs exactly the
-/// command that it shows.
+/// Parses a command of `bench` (`bench`, the experiment, options), so that a section runs exactly
+/// the command that it shows.
 pub fn parse<A: clap::Args>(command: &[String]) -> Result<A> {
     Ok(CommandLine::try_parse_from(command.iter().skip(1))?.args)
 }

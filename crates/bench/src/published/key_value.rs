@@ -41,7 +41,8 @@ pub fn section(args: &PublishedArgs) -> Result<Section> {
     Ok(Section { title: "What a protocol costs", about: ABOUT, tables: vec![table], notes })
 }
 
-/// Returns a line for each published number with its nearest result, then lines of the other results.
+/// Returns a line for each published number with its nearest result, then lines of the other
+/// results.
 fn lines(rows: &[Row]) -> Vec<Vec<String>> {
     let mut lines =
         vec![line(["published", "here", "rows/s published", "rows/s here", "p50 ms", "cpu µs/row", "backend"])];

@@ -1,5 +1,5 @@
-//! MaxScale's performance: SELECTs of single rows, directly and through the proxy, over a growing number
-//! of connections.
+//! MaxScale's performance: SELECTs of single rows, directly and through the proxy, over a growing
+//! number of connections.
 
 use super::args::{PublishedArgs, parse};
 use super::section::{Section, Table, line};

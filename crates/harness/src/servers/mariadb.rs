@@ -23,7 +23,7 @@ impl Mariadb {
     pub fn start(program: &Path, folder: &Path) -> Result<Mariadb> {
         let data = folder.join("mariadb");
         let datadir = format!("--datadir={}", data.display());
-        // mariadbd runs as root only if it is told so.
+        // mariadbd runs as root only with this option.
         let user = format!("--user={}", std::env::var("USER").unwrap_or_else(|_| "root".to_owned()));
         install(folder, &datadir, &user)?;
         let socket = folder.join("mariadb.sock");

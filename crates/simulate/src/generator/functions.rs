@@ -130,8 +130,8 @@ fn date(arguments: &[Generator]) -> Result<Generator, String> {
     }
 }
 
-/// Returns milliseconds since 1970; `None` for a time without a date. Without a time zone, the date is
-/// UTC.
+/// Returns milliseconds since 1970; `None` for a time without a date. Without a time zone, the date
+/// is UTC.
 pub fn milliseconds(date: Datetime) -> Option<i64> {
     let day = date.date?;
     let time = date.time.map_or(0, |time| {

@@ -1,4 +1,4 @@
-//! Made-up histories: right ones pass, and whatever is stale, missing, invented or out of order is found.
+//! Histories: valid ones pass; stale, missing, invented and misplaced documents are found.
 
 use super::*;
 use crate::layout::{PARTITION, RENAMED_COLLECTIONS};
@@ -16,7 +16,7 @@ fn write(model: &Model, id: Id) {
     model.acknowledge(id, 0, &mut Propagations::default());
 }
 
-/// A read of these documents that begins now.
+/// Returns a read of these documents that begins now.
 fn sent(model: &Model, scope: Scope, condition: Condition) -> SentRead {
     SentRead {
         location: Location::Main,
@@ -34,13 +34,13 @@ fn of_one(model: &Model, id: Id) -> SentRead {
     sent(model, Scope::Ids(vec![id]), Condition::Any)
 }
 
-/// The answer to a read of one document, and whether it is found wrong.
+/// Checks a reply with one document, or none.
 fn shows(model: &Model, sent: &SentRead, id: Id, version: Option<Version>) -> Result<(), String> {
     let observed: Vec<Observed> = version.map(|version| Observed { id, version }).into_iter().collect();
     sent.check_documents(&LAYOUT, |id| model.newest_visible(id), &observed)
 }
 
-/// What a server shows that keeps everything at the version `at` tells.
+/// Returns the reply of a server whose documents have the versions that `at` returns.
 fn all_at(sent: &SentRead, at: impl Fn(Id) -> Version) -> Vec<Observed> {
     let ids = sent.scope.ids();
     ids.filter_map(|id| visible_version(sent.location, id, at(id)).map(|version| Observed { id, version }))
@@ -49,12 +49,12 @@ fn all_at(sent: &SentRead, at: impl Fn(Id) -> Version) -> Vec<Observed> {
 }
 
 #[test]
-fn an_acknowledged_write_must_be_seen_by_whoever_starts_later() {
+fn later_reads_must_see_an_acknowledged_write() {
     let model = model();
     let early = of_one(&model, 5);
     write(&model, 5);
     let late = of_one(&model, 5);
-    // One that began before the write may see it or not; one that began after it must.
+    // A read that began before the write may see it; a read that began after it must.
     assert_eq!(shows(&model, &early, 5, Some(1)), Ok(()));
     assert_eq!(shows(&model, &early, 5, Some(2)), Ok(()));
     assert_eq!(shows(&model, &late, 5, Some(2)), Ok(()));
@@ -63,7 +63,7 @@ fn an_acknowledged_write_must_be_seen_by_whoever_starts_later() {
 }
 
 #[test]
-fn what_nobody_has_begun_to_write_cannot_be_seen() {
+fn a_version_that_was_not_started_cannot_be_seen() {
     let model = model();
     let before = of_one(&model, 5);
     assert!(shows(&model, &before, 5, Some(2)).is_err());
@@ -72,7 +72,7 @@ fn what_nobody_has_begun_to_write_cannot_be_seen() {
 }
 
 #[test]
-fn a_version_that_a_finished_read_has_seen_is_seen_by_all_later_ones() {
+fn later_reads_must_see_a_version_that_a_finished_read_has_seen() {
     let model = model();
     model.begin(5);
     let first = of_one(&model, 5);
@@ -81,13 +81,13 @@ fn a_version_that_a_finished_read_has_seen_is_seen_by_all_later_ones() {
     let overlapping = of_one(&model, 5);
     model.record_seen(5, version);
     let later = of_one(&model, 5);
-    // The write is still not acknowledged, and yet it is no longer open what it has done.
+    // The write is not acknowledged yet, but a read has seen its result.
     assert_eq!(shows(&model, &overlapping, 5, Some(1)), Ok(()));
     assert!(shows(&model, &later, 5, Some(1)).is_err());
 }
 
 #[test]
-fn a_deleted_document_is_gone_and_one_inserted_again_is_there() {
+fn deletions_and_insertions_must_be_seen() {
     let model = model();
     let id = 3;
     while visible_version(Location::Main, id, model.current(id) + 1).is_some() {
@@ -98,7 +98,7 @@ fn a_deleted_document_is_gone_and_one_inserted_again_is_there() {
     write(&model, id);
     assert!(shows(&model, &of_one(&model, id), id, Some(last)).is_err());
     assert_eq!(shows(&model, &of_one(&model, id), id, None), Ok(()));
-    // That it is gone has been seen by then.
+    // The read has seen that it is deleted.
     assert_eq!(around.seen_version(id, model.newest_visible(id), None), Some(last + 1));
     write(&model, id);
     let again = of_one(&model, id);
@@ -108,7 +108,7 @@ fn a_deleted_document_is_gone_and_one_inserted_again_is_there() {
 }
 
 #[test]
-fn a_stale_filter_is_found_by_what_is_missing_and_by_what_is_too_much() {
+fn a_stale_filter_is_found_by_missing_and_by_extra_documents() {
     let model = model();
     for id in 0..PARTITION {
         let group = LAYOUT.group(id, model.current(id));
@@ -132,7 +132,7 @@ fn a_stale_filter_is_found_by_what_is_missing_and_by_what_is_too_much() {
 }
 
 #[test]
-fn counts_groups_and_distinct_values_are_found_stale() {
+fn stale_counts_groups_and_distinct_values_are_found() {
     let model = model();
     let id = 20;
     let scope = || Scope::Range(0..PARTITION);
@@ -165,7 +165,7 @@ fn counts_groups_and_distinct_values_are_found_stale() {
     assert!(all(&model).check_groups(&LAYOUT, high, &cached.1).is_err());
     assert_eq!(one_group(&model).check_count(&LAYOUT, high, count(&model)), Ok(()));
     assert_eq!(all(&model).check_groups(&LAYOUT, high, &grouped(&model)), Ok(()));
-    // All documents of that group go elsewhere: it is no longer to be named.
+    // All documents leave that group, so it must not be returned any more.
     for id in 0..PARTITION {
         while LAYOUT.group(id, model.current(id)) == group {
             write(&model, id);
@@ -177,7 +177,7 @@ fn counts_groups_and_distinct_values_are_found_stale() {
 }
 
 #[test]
-fn the_first_by_an_order_must_be_the_first() {
+fn a_sorted_read_must_return_the_first_documents() {
     let model = model();
     let sorted = |model: &Model| {
         let mut sent = sent(model, Scope::Range(0..PARTITION), Condition::Any);
@@ -194,7 +194,7 @@ fn the_first_by_an_order_must_be_the_first() {
     swapped.swap(0, 4);
     let differs = LAYOUT.number(cached[0].id, 1) != LAYOUT.number(cached[4].id, 1);
     assert_eq!(before.check_documents(&LAYOUT, high, &swapped).is_err(), differs);
-    // The last but one comes to the front; the cached answer does not have it.
+    // A document becomes the first; the cached reply does not contain it.
     let (last, top) = (7, LAYOUT.number(cached[0].id, 1));
     while LAYOUT.number(last, model.current(last)) <= top
         || visible_version(Location::Main, last, model.current(last)).is_none()
@@ -210,7 +210,7 @@ fn the_first_by_an_order_must_be_the_first() {
 }
 
 #[test]
-fn what_was_not_asked_for_or_is_shown_twice_is_found() {
+fn documents_outside_of_the_scope_and_duplicates_are_found() {
     let model = model();
     let sent = of_one(&model, 5);
     let five = Observed { id: 5, version: 1 };
@@ -219,7 +219,7 @@ fn what_was_not_asked_for_or_is_shown_twice_is_found() {
 }
 
 #[test]
-fn a_collection_that_was_renamed_away_is_not_to_be_seen() {
+fn a_renamed_collection_is_not_found_by_its_old_name() {
     let model = Model::new(LAYOUT, 1, Duration::ZERO, |_| 4);
     let id = LAYOUT.renamed(RENAMED_COLLECTIONS - 1);
     let at = |model: &Model, location| SentRead { location, ..of_one(model, id) };
@@ -243,7 +243,7 @@ fn a_collection_that_was_renamed_away_is_not_to_be_seen() {
 }
 
 #[test]
-fn another_source_may_be_behind_for_as_long_as_is_tolerated() {
+fn another_source_may_lag_within_the_tolerance() {
     let tolerance = Duration::from_millis(20);
     let model = Model::new(LAYOUT, 2, tolerance, |_| 1);
     let mut propagations = Propagations::default();
@@ -252,7 +252,7 @@ fn another_source_may_be_behind_for_as_long_as_is_tolerated() {
     assert_eq!(
         (model.oldest_visible(5, 0), model.oldest_visible(5, 1)),
         (1, 2),
-        "its own writes a source sees at once"
+        "a source sees its own writes at once"
     );
     model.propagate_due(&mut propagations);
     assert_eq!(model.oldest_visible(5, 0), 1);
@@ -262,7 +262,7 @@ fn another_source_may_be_behind_for_as_long_as_is_tolerated() {
 }
 
 #[test]
-fn what_is_shown_before_its_writer_is_told_counts_unless_it_is_left_out() {
+fn a_seen_version_counts_unless_only_acknowledged_ones_do() {
     let mut model = Model::new(LAYOUT, 1, Duration::ZERO, |_| 1);
     model.begin(5);
     model.record_seen(5, 2);
@@ -272,11 +272,11 @@ fn what_is_shown_before_its_writer_is_told_counts_unless_it_is_left_out() {
     model.record_seen(5, 3);
     assert_eq!(model.oldest_visible(5, 0), 2);
     model.acknowledge(5, 0, &mut Propagations::default());
-    assert_eq!(model.oldest_visible(5, 0), 3, "once it is told, it is for all to know");
+    assert_eq!(model.oldest_visible(5, 0), 3, "once it is acknowledged, all must see it");
 }
 
 #[test]
-fn what_is_written_on_top_of_an_unknown_version_is_known_with_it() {
+fn a_write_on_an_unknown_version_becomes_visible_with_it() {
     let tolerance = Duration::from_millis(20);
     let model = Model::new(LAYOUT, 2, tolerance, |_| 1);
     let mut propagations = Propagations::default();
