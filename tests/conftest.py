@@ -1,6 +1,8 @@
-"""Starts what the tests talk to: Selkie on its own store and on a private MariaDB, or, with --target, any other server.
+"""Starts the servers of the tests: Selkie on its embedded store and on a private MariaDB, or, with
+--target, any other server.
 
-`pytest --target mongodb://127.0.0.1:27018` asks a real MongoDB the same questions; tests of what only Selkie does are skipped.
+`pytest --target mongodb://127.0.0.1:27018` runs the tests on MongoDB; tests of Selkie's own
+features are skipped.
 """
 
 import uuid
@@ -90,8 +92,8 @@ def server(store, request, tmp_path_factory):
 
 @pytest.fixture
 def own_server(store, request, tmp_path):
-    """A function that starts a server for one test alone, with a data directory of its own (on MariaDB: the shared MariaDB
-    server, unless the test brings one)."""
+    """A function that starts a server for one test, with its own data directory (on MariaDB: the
+    shared MariaDB server, unless the test brings one)."""
     started: list[SelkieServer] = []
 
     def start(*options: str, mariadb: MariadbServer | None = None, folder: Path = tmp_path) -> SelkieServer:

@@ -1,5 +1,6 @@
-"""A checker for stale reads of SQL clients: sessions write a counter in every way that a table can be changed, others read it through
-the cache, and no answer may be older than a write that was acknowledged before the question was sent.
+"""A checker for stale reads of SQL clients. Sessions write a counter in every way that a table can
+be changed, others read it through the cache. No reply may be older than a write that was
+acknowledged before the query was sent.
 
 By hand: `python -m blackbox.sql_stale_reads SECONDS none|follow|strict`, in the folder `tests`."""
 
@@ -20,7 +21,8 @@ from support.selkie import SelkieServer
 LOGGING = ("--log-bin=log", "--binlog-format=ROW", "--server-id=1", "--log-bin-trust-function-creators=1")
 STRICT = ("--rpl-semi-sync-master-enabled=ON", "--rpl-semi-sync-master-wait-point=AFTER_COMMIT")
 
-# Each way has tables of its own: what is made first, the write of a number, and the question that shows the number.
+# Each way has its own tables: the statements that create them, the write of a number, and the query
+# that returns it.
 WAYS = {
     "a table": (
         ["CREATE TABLE t{i} (id INT PRIMARY KEY, a INT)", "INSERT INTO t{i} VALUES (1, 0)"],
@@ -142,7 +144,8 @@ class Checker:
                 self.wrong.append(f"{way}: {found} after {least} was acknowledged")
 
     def change_rights(self, mariadb, bound: float):
-        """Rights come and go, without a trace in the log; a second later nothing is answered by those that have gone."""
+        """Privileges are granted and revoked without an event in the log; a second later, revoked
+        ones have no effect."""
         with self.connect(self.ports[0], "guest") as guest, mariadb.connect(database=self.database) as root:
             ask(root, "SET sql_log_bin = 0")
             while time.monotonic() < self.end:

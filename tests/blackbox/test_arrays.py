@@ -1,4 +1,4 @@
-"""Compound indexes over arrays: what they find is what is there, and they look at little else.
+"""Compound indexes over arrays: they find the right documents, and examine few others.
 
 SELKIE_ARRAYS_SEED picks other documents and questions.
 """
@@ -219,7 +219,8 @@ def test_rows_that_truncate_leaves_behind_do_no_harm(server, db):
     assert list(db.things.find({"tags": "b", "n": 1})) == []
 
 
-# Values around what a trigger takes the short way: strings of some lengths and with escapes, whole numbers of some digits, ObjectIds.
+# Values around the limits of a trigger's fast path: strings of some lengths and with escapes,
+# integers of some digits, ObjectIds.
 AROUND_PLAIN = [
     "é" * 480, "é" * 481, *("a" * length for length in (959, 960, 961, 962)), 'a"b', "a\\b", "\0", "null", "12", "\U0001f600", "[",
     -1, -0.0, 10**17, 10**18 - 1, 1 - 10**18, 10**18, Int64(2**63 - 1), Int64(-(2**63)), 2.0, ObjectId("f" * 24), {"$oid": 1}, None, [], {},

@@ -1,4 +1,5 @@
-"""The program `bench`: a small run of each experiment, to check that it works. No result is checked."""
+"""The program `bench`: a small run of each experiment, to check that it works. No result is
+checked."""
 
 import json
 import os
@@ -62,7 +63,8 @@ def test_memory(server):
 
 
 def test_indexes(server, store, request):
-    """With the plain table if MariaDB is the store. 2500 documents are not a multiple of its inserts."""
+    """With the plain table if MariaDB is the store. 2500 documents are not a multiple of its
+    inserts."""
     plain = ["--sql", request.getfixturevalue("mariadb").url()] if store == "mariadb" else []
     printed = bench("indexes", "--uri", server.uri, "--documents", "2500", "--iterations", "2", *plain)
     assert "sort by index, limit 10" in printed

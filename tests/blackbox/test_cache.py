@@ -1,4 +1,4 @@
-"""The document cache: what it keeps, what takes it away, and that nobody gets an old answer."""
+"""The document cache: cached commands, invalidation, and no stale replies."""
 
 import threading
 from urllib.parse import quote_plus
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.selkie_only
 
 @pytest.fixture
 def cached(own_server, store):
-    # The shared MariaDB keeps no binary log, and nobody else writes there.
+    # The shared MariaDB has no binary log, and no other client writes there.
     return own_server(*(("--cache", "both", "--external-writes", "none") if "mariadb" in store else ("--cache", "documents")))
 
 
@@ -94,7 +94,8 @@ def test_after_a_write_every_answer_is_new(cached, database_name, write):
             assert read(db.c) == read(other[database_name].c)
         WRITES[write](db)
         for name, read in READS.items():
-            # One at a time, so that the session that does not use the cache is the one that was told so.
+            # One connection, so that the session that bypasses the cache is the one with the
+            # setting.
             expected = read(plain[database_name].c)
             assert read(db.c) == expected and read(other[database_name].c) == expected, name
 
@@ -167,7 +168,8 @@ def test_a_cursor_behind_a_kept_batch_keeps_to_its_bounds(cached, database_name)
 
 @pytest.mark.parametrize("documents", [30, 100, 500, 900, 3000])
 def test_large_answers_arrive_whole_though_they_go_meanwhile(cached, database_name, documents):
-    """Clients that ask many times before they read: what they are sent is not touched by what takes its place in memory."""
+    """Clients that send many requests before they read: replies in flight are not changed when
+    their cache entry is replaced."""
     pad = {number: f"{number} " * (1000 // len(f"{number} ")) for number in range(documents + 1)}
     with cached.client() as client:
         c = client[database_name].c

@@ -1,4 +1,5 @@
-"""Answers to conditions on texts, and to expressions: what is kept is what would be found, whatever is written between."""
+"""Cached replies to conditions on texts and to expressions equal fresh ones, for any writes in
+between."""
 
 import random
 
@@ -7,7 +8,7 @@ import pytest
 
 pytestmark = pytest.mark.selkie_only
 
-# Letters that differ in case from others than their own: the sign for kelvins, and s as it was written long.
+# Letters whose other case is a different letter: the kelvin sign, and the long s.
 WORDS = ["kelvin", "Kelvin", "\u212aelvin", "stark", "\u017ftark", "STARK", "alpha beta", "beta gamma", "abc", "xabcx", "ABC", "über", "ÜBER"]
 PATTERNS = ["abc", "ab+c$", "^alpha", "elvin", "kelvin", "stark$", "beta.*gamma", "gam?ma", "über", "[ab]bc", "a|b", "ta ga"]
 TEXTS = [{"t": {"$regex": pattern, "$options": options}} for pattern in PATTERNS for options in ("", "i")]
@@ -33,7 +34,7 @@ def test_answers_are_those_of_the_store(own_server, store, database_name):
         return {"_id": number, "t": value(), "k": chance.choice([chance.randrange(6), float(chance.randrange(6)), [1, 2], None])}
 
     def stored(filter: dict) -> list:
-        """As the store gives it: what tells the time is not kept."""
+        """The store's reply: commands that read the time are not cached."""
         return list(collection.aggregate([{"$match": filter}, {"$sort": {"_id": 1}}, {"$set": {"n": "$$NOW"}}, {"$unset": "n"}]))
 
     collection.insert_many([document(number) for number in range(50)])

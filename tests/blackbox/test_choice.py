@@ -1,4 +1,5 @@
-"""Which of several indexes a query goes by: the one that finds the fewest documents, which `explain` shows by what was examined."""
+"""Index choice: a query uses the index that finds the fewest documents; `explain` shows the number
+of examined ones."""
 
 from datetime import datetime, timedelta
 
@@ -6,7 +7,7 @@ import pytest
 from bson import MinKey, Regex
 
 DOCUMENTS = 4000
-# What a well chosen index may look at besides what is returned.
+# Documents that a good index may examine besides the returned ones.
 FEW = 60
 
 
@@ -14,7 +15,8 @@ def document(number):
     common = number % 100 != 0
     return {
         "_id": number,
-        # Mostly one value, and each other one rarely; where one of them is common, the other is rare.
+        # Mostly one value, and the others rarely; where one field has its common value, the other
+        # has a rare one.
         "state": "done" if common else f"state{number}",
         "owner": f"owner{number}" if common else "nobody",
         "kind": "one" if number % 50 == 0 else "other",
@@ -51,7 +53,7 @@ def index_of(collection, question, **options):
 
 
 def check(collection, question, expected, **options):
-    """Asked thrice, for what is remembered of a query must not make the next one worse."""
+    """Runs the query three times, because cached plans must not make the next one worse."""
     for _ in range(3):
         figures = explained(collection, question, **options)
         assert figures["nReturned"] == expected, question
@@ -111,7 +113,8 @@ def test_few_of_those_in_order_match(things):
 
 
 def test_an_order_alone_is_enough_where_many_match(things):
-    """The filter has an index by which nearly everything is found; by that of the sort, the first few that come match."""
+    """The index of the filter matches nearly all documents; in the order of the sort's index, the
+    first few match."""
     for order in ({"at": 1}, {"at": -1}, {"_id": -1}):
         check(things, {"state": "done"}, 5, sort=order, limit=5)
     assert index_of(things, {"state": "done"}, sort={"at": -1}, limit=5) == "at_1"
@@ -134,7 +137,7 @@ def test_an_order_is_given_up_where_those_that_match_come_last(things):
         for _ in range(3):
             assert [one["_id"] for one in late.find({"kind": 1}).sort("at", 1).limit(limit)] == expected
             assert index_of(late, {"kind": 1}, sort={"at": 1}, limit=limit) == "kind_1"
-    # Others are where they were hoped to be.
+    # Other values are at the estimated positions.
     check(late, {"kind": 0}, 5, sort={"at": 1}, limit=5)
     assert index_of(late, {"kind": 0}, sort={"at": 1}, limit=5) == "at_1"
     for _ in range(3):
@@ -241,7 +244,8 @@ STRINGS, NUMBERS, DATES = ([f"s{n:03}" for n in range(60)], list(range(60)), [da
 @pytest.mark.parametrize("values", [STRINGS, NUMBERS, DATES], ids=["strings", "numbers", "dates"])
 @pytest.mark.parametrize("direction", [1, -1])
 def test_what_comes_to_stand_out_of_an_order_is_met(db, values, direction):
-    """Asked so often that its plan is remembered, while all values have their place in the index; then some come that have none in MariaDB's."""
+    """A query whose plan is cached while all values fit into the index; then values arrive that
+    MariaDB's index cannot hold."""
     db.c.create_index("v")
     db.c.insert_many([{"_id": number, "v": value} for number, value in enumerate(values)])
     in_order = list(range(60))[::direction][:5]

@@ -1,5 +1,5 @@
-"""Indexes over words, places and all fields, with a collation, and of more fields than a table in MariaDB has room for: what they find is what
-is there, and they look at little else.
+"""Text, geo and wildcard indexes, indexes with a collation, and more indexed fields than a MariaDB
+table can hold: they find the right documents, and examine few others.
 
 On MariaDB gateways compute their keys. SELKIE_KEYS_SEED picks other documents and questions.
 """
@@ -122,7 +122,7 @@ def on_plane(rng):
 
 
 def on_sphere_behind(rng):
-    """A place, and what stands in front of it in the indexes of this kind."""
+    """A location, and the fields before it in indexes of this kind."""
     others = {"a": comparison(rng)} if rng.random() < 0.6 else {"list.k": comparison(rng), "b": comparison(rng)}
     return {**on_sphere(rng), **others}
 
@@ -178,7 +178,8 @@ def has_words(document, search):
 
 
 def distance(document, path, center):
-    """From a point, in the measure of the index; `None` for what is no point."""
+    """Returns the distance from a point in the unit of the index; `None` if the value is not a
+    point."""
     if path == "flat":
         there = document.get(path)
         return there and math.dist(there, center)
@@ -190,7 +191,7 @@ def distance(document, path, center):
 
 
 def expected_of(plain, asked, options):
-    """What has to be found, by their numbers; without asking for what takes an index to answer."""
+    """Returns the numbers of the expected documents, computed without an index."""
     documents = list(plain.find({}))
     if "$text" in asked:
         return {one["_id"] for one in documents if has_words(one, asked["$text"]["$search"])}
@@ -335,7 +336,7 @@ def test_places_are_found_behind_other_fields(db, front):
         for question, limit in ((circle, 0), (near, 0), (near, 5)):
             explained = db.command("explain", {"find": "things", "filter": question, "limit": limit}, verbosity="executionStats")
             assert "2dsphere" in json.dumps(explained["queryPlanner"]["winningPlan"])
-            # Fields that the index does not have leave more to look at.
+            # Fields outside of the index require more documents to be examined.
             others = 5 if "tenth" not in front else 1
             assert explained["executionStats"]["totalDocsExamined"] <= 31 * 5 * others, (question, limit)
 
@@ -387,7 +388,7 @@ def test_many_in_one_place_are_all_found(db):
 @pytest.mark.mariadb_only
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_sql_writes_is_found(server, db, kind):
-    """Rows that no gateway has seen: new ones, changed ones and ones that are gone; few at a time, and many."""
+    """Rows that SQL inserts, changes and deletes without the gateway; few at a time, and many."""
     rng = random.Random(f"{SEED} {kind}")
     things, plain = both(db, kind)
     things.insert_one({"_id": -1})
@@ -461,7 +462,7 @@ EXPLAINED = {
 @pytest.mark.parametrize("kind", EXPLAINED)
 def test_little_else_is_looked_at(db, kind):
     asked, stage, (keys, options) = EXPLAINED[kind]
-    # Far from what is asked for, but for some.
+    # Most are far from the queried location.
     rest = [
         {"_id": number, "a": f"other {number}", "words": f"common {number}", "flat": [-100 + number / 50, -150],
          "at": {"type": "Point", "coordinates": [-100 + number / 50, -60]}} for number in range(3000)

@@ -10,7 +10,8 @@ PROCESSES, ROUNDS, INDEXED = 4, 100, 6
 
 
 def in_processes(work, *arguments) -> list:
-    """Runs `work(number, *arguments)` in several processes that begin together, and gives what they give."""
+    """Runs `work(number, *arguments)` in several processes that start together, and returns their
+    results."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(PROCESSES) as pool:
         return pool.starmap(work, [(number, *arguments) for number in range(PROCESSES)])

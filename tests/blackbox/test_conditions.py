@@ -1,5 +1,5 @@
-"""Conditions of all kinds go by indexes where these say something about them: disjunctions over indexes of any kind, and what most documents may meet
-but few do.
+"""Conditions of all kinds use indexes if these are selective: disjunctions over indexes of any
+kind, and conditions that most documents match but few do.
 """
 
 import datetime
@@ -94,7 +94,8 @@ def explained(things, question, **options):
 
 
 def check(things, question, more=10):
-    """The answer is what is read without an index; no more was looked at than it holds, a tenth of it and some `more`."""
+    """Fails unless the reply equals the one without an index, and few more documents were examined:
+    a tenth, and `more`."""
     found = sorted(one["_id"] for one in things.find(question, {"_id": 1}))
     if "$text" in json_util.dumps(question):
         made = map(document, range(DOCUMENTS))

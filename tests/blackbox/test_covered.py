@@ -1,4 +1,5 @@
-"""Queries for nothing but fields of an index are answered by its keys, where these tell their values; else by the documents, all the same."""
+"""Queries of indexed fields only are answered from the keys, if these contain the values; else from
+the documents."""
 
 import datetime
 import random
@@ -155,7 +156,7 @@ def test_numbers_of_one_type_are_told(server, things):
     things.insert_many([{"c": at - 50, "pad": PAD} for at in range(100)])
     list(things.find())
     in_order = {"find": 1, "filter": {"c": {"$gt": -40}}, "sort": {"c": 1}, "projection": {"_id": 0, "c": 1}}
-    # On MariaDB keys of numbers never tell their type.
+    # On MariaDB, keys of numbers do not contain their type.
     expected = 0 if server.mariadb is None else 89
     assert explained(things, in_order)["executionStats"]["totalDocsExamined"] in (expected, expected + 1)
     group = [{"$match": {"c": {"$gte": -1}}}, {"$group": {"_id": "$c"}}, {"$sort": {"_id": 1}}, {"$limit": 3}]

@@ -1,4 +1,4 @@
-"""Cursors: batches, limits, who may use them, when they end."""
+"""Cursors: batches, limits, access from other sessions, and their end."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -163,7 +163,7 @@ def test_batches_by_an_index_begin_where_the_last_one_ended(db, server, keys, di
     index = [(keys[0], 1), *((key, -1) for key in keys[1:])]
     db.c.create_index(index)
     sort = [(key, way * direction) for key, way in index]
-    # What is to be known of the collection is known then.
+    # The catalog has cached the collection by then.
     expected = list(db.c.find(filter).sort(sort))
     before = rows_passed(server)
     assert list(db.c.find(filter).sort(sort).batch_size(20)) == expected

@@ -1,6 +1,8 @@
-"""Damage to the embedded store's files, and faults of the disk: nothing wrong is served, nothing is lost in silence.
+"""Damage to the embedded store's files, and disk failures: no wrong data is returned, and no loss
+is silent.
 
-SELKIE_DAMAGE_SEED repeats a run of the test with random damage; SELKIE_DAMAGED_FILES says how many files are damaged (40).
+SELKIE_DAMAGE_SEED repeats a run of the test with random damage; SELKIE_DAMAGED_FILES says how many
+files are damaged (40).
 """
 
 import contextlib
@@ -74,7 +76,8 @@ def flip(path: Path, rng: random.Random, bits: int) -> list[int]:
 
 
 def wrong_answers(client: pymongo.MongoClient) -> tuple[list[str], int]:
-    """What is served that never was stored, or is missing from an answer without an error; and how many questions failed."""
+    """Returns the documents that were returned but never stored, or are missing without an error,
+    and the number of failed queries."""
     wrong, failed = [], 0
     for name in ("things", "others"):
         collection = client.shop[name]
@@ -286,7 +289,7 @@ def test_commits_lost_from_the_log_are_told(tmp_path, damage):
             assert [copy.read_bytes() for copy in copies] == [bytes(content)]
     finally:
         server.kill()
-    # It is not told twice.
+    # It is reported once.
     server = start(tmp_path)
     server.remove()
 
@@ -408,7 +411,7 @@ def test_nothing_is_acknowledged_after_a_failed_sync(tmp_path, shim, journaled):
             fault.write_text("selkie.sqlite-wal")
             refused_after(client, 2, journaled)
             assert not fault.exists()
-            # The next sync would succeed, and say nothing of what could not be written before.
+            # The next sync would succeed without an error for the earlier writes.
             for concern in (pymongo.WriteConcern(j=True), pymongo.WriteConcern(w=1), pymongo.WriteConcern("majority")):
                 with pytest.raises(PyMongoError, match="could not be synced"):
                     client.shop.get_collection("things", write_concern=concern).insert_one({})
@@ -484,7 +487,8 @@ def test_reads_go_on_where_index_entries_cannot_be_written(tmp_path, shim):
             things = client.shop.get_collection("things", write_concern=pymongo.WriteConcern(j=True))
             things.create_index("a")
             fault.write_text("selkie.sqlite-wal")
-            # The documents are there, the sync fails, and their index entries cannot be written any more.
+            # The documents are written, the sync fails, and their index entries cannot be written
+            # any more.
             with pytest.raises(PyMongoError, match="could not be synced"):
                 things.insert_many([{"_id": n, "a": n % 10} for n in range(1000)])
             time.sleep(0.2)

@@ -22,7 +22,8 @@ NAMES = {"_id_", *(index.document["name"] for index in INDEXES)}
 
 @pytest.fixture
 def gateways(own_server, store, tmp_path):
-    """Clients of two gateways on one MariaDB; on the embedded store, which one process has to itself, of one."""
+    """Clients of two gateways on one MariaDB; on the embedded store, which only one process may
+    open, of one gateway."""
     first = own_server()
     second = own_server(folder=tmp_path / "second") if store == "mariadb" else first
     with first.client(maxPoolSize=None) as one, second.client(maxPoolSize=None) as other:
@@ -37,7 +38,7 @@ def databases(gateways, database_name):
 
 
 class Clients:
-    """Threads that call the server at the same time; the first error of any is raised at the end."""
+    """Threads that send commands at the same time; their first error is raised at the end."""
 
     def __init__(self):
         self.pool = ThreadPoolExecutor(200)

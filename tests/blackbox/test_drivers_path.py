@@ -1,4 +1,5 @@
-"""What every application does, through pymongo, with each compressor: insert, find, update, delete, aggregate, indexes, GridFS."""
+"""Common operations of applications through pymongo, with each compressor: insert, find, update,
+delete, aggregate, indexes, GridFS."""
 
 import os
 from datetime import datetime, timezone

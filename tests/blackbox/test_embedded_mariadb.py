@@ -1,4 +1,5 @@
-"""MariaDB within the process (`--embedded-mariadb`): what is said of a data directory, a clean end, and ordinary servers on the same data.
+"""MariaDB within the process (`--embedded-mariadb`): messages about data directories, clean
+shutdown, and ordinary servers on the same data.
 
 Everything else that a store has to do, the other files ask of it too (`--store embedded-mariadb`).
 """
@@ -21,7 +22,7 @@ pytestmark = [
 
 @pytest.fixture
 def embedded(tmp_path):
-    """A function that starts a server on an embedded MariaDB, by default always on the same data."""
+    """A function that starts a server on an embedded MariaDB, by default on the same data."""
     started = []
 
     def start(folder=tmp_path / "selkie", *options) -> SelkieServer:
@@ -79,7 +80,7 @@ def test_documents_outlive_a_clean_end(embedded):
 
 
 def test_a_clean_end_does_not_wait_for_long_statements(embedded):
-    """What runs past the time to drain is killed."""
+    """Commands that run longer than the drain time are killed."""
     folder = embedded().folder
     config = folder / "short.toml"
     config.write_text("drain-seconds = 1\n")
@@ -115,7 +116,7 @@ def test_a_kill_right_after_the_first_start_loses_nothing(embedded):
 
 
 def test_a_start_that_was_killed_is_begun_anew(embedded, tmp_path):
-    """InnoDB cannot recover a data directory that was killed while it was made; nothing can be in it yet."""
+    """InnoDB cannot recover a data directory whose creation was killed; it contains no data yet."""
     data = tmp_path / "data"
     for wait in (0.02, 0.1, 0.2, 0.3, 0.4, 0.6):
         process = subprocess.Popen(
@@ -159,7 +160,7 @@ def test_newer_data_is_refused(embedded):
 
 
 def test_what_mariadb_says_is_told(embedded):
-    """A log in a format that is not known, without a note of who wrote it."""
+    """A log in an unknown format, without a note of its version."""
     server = embedded()
     server.stop()
     with (server.data / "ib_logfile0").open("r+b") as log:
@@ -195,7 +196,7 @@ def test_an_ordinary_server_opens_it_and_leaves_it(embedded, tmp_path):
             assert client.test.cars.find_one({"Make": "by SQL"})["_id"] == -1
             client.test.cars.insert_one({"_id": -2})
         server.kill()
-        # After a kill, whoever comes next recovers.
+        # After a kill, the next server recovers.
         ordinary.start()
         assert ordinary.sql("SELECT COUNT(*) FROM test.cars") == ((1002,),)
         ordinary.kill()

@@ -1,4 +1,4 @@
-"""Bad input gets MongoDB's code, and a message that names what is wrong."""
+"""Invalid input gets MongoDB's code, and a message that names the problem."""
 
 import pymongo
 import pytest

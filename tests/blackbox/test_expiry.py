@@ -1,4 +1,4 @@
-"""What expires by itself. The server looks once a minute, so that everything is waited for together."""
+"""TTL indexes. The server checks once a minute, so the tests wait for all of them together."""
 
 import time
 from datetime import datetime, timedelta, timezone

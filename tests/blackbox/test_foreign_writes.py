@@ -89,7 +89,7 @@ def test_with_strict_following_it_is_seen_at_once(own_server, mariadb_with):
 
 
 def test_own_writes_do_not_count_twice(own_server, mariadb_with):
-    """When the log tells of them, answers are kept already that have seen them."""
+    """Replies that contain the writes are cached before the log reports them."""
     mariadb = mariadb_with(*LOGGING)
     server = own_server("--cache", "documents", mariadb=mariadb)
     with server.client() as client:

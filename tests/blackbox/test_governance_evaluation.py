@@ -1,4 +1,5 @@
-"""Requests that are long to parse or to evaluate: each ends in time, and no other connection of the worker waits for it."""
+"""Requests that take long to parse or to evaluate: each ends within its time limit and does not
+block other connections."""
 
 import os
 import threading
@@ -17,7 +18,8 @@ from pymongo.errors import OperationFailure
 from support.selkie import SelkieServer
 
 MAX_TIME_MS = int(os.environ.get("SELKIE_MAX_TIME_MS", "500"))
-# Machines that run these tests are slow and shared: what is asserted is far from what is meant, which is 3 s and 300 ms.
+# These tests run on slow and shared machines, so the limits are far above the goals, which are 3 s
+# and 300 ms.
 ENDS_SECONDS = 10
 PING_SECONDS = 2
 CONNECTIONS = 8
@@ -211,7 +213,8 @@ REQUESTS = {
 
 
 def encoded(request):
-    """The request with its parts encoded, so that sending it does not keep the threads of the pings waiting."""
+    """Encodes the parts of the request, so that sending it does not delay the threads that send
+    pings."""
     def part(value):
         if isinstance(value, dict):
             return RawBSONDocument(bson.encode(value))
@@ -267,7 +270,7 @@ def test_each_ends_in_time_while_others_are_served(alone, name):
     assert code in (None, 50, *REFUSED)
 
 
-# What is too large, takes too much memory, or backtracks too long.
+# Too large results, too much memory, or too much backtracking.
 REFUSED = (146, 292, 13548, 10334, 17419, 51156, 4031700, 4568, 5897900, 16493, 40099)
 
 

@@ -1,4 +1,5 @@
-"""On MariaDB one request does not hold up others: time limits, killOp and lost clients reach the server, whatever it waits for."""
+"""On MariaDB no request blocks others: time limits, killOp and lost clients end statements on the
+server, whatever they wait for."""
 
 import os
 import random
@@ -141,9 +142,9 @@ def test_a_time_limit_holds_while_a_table_is_locked(gateway, db, name):
             seconds, code = took(lambda: target.command(command, maxTimeMS=LIMIT_MS))
             assert code == 50 and seconds < SOON_S
         except pytest.fail.Exception:
-            # What needs no more than is known of the table is answered.
+            # Commands that need only the cached definition of the table succeed.
             assert name in ("collStats", "collMod")
-        # What was begun does not go on.
+        # The statement does not continue.
         gateway.wait_for("governance%`t`", 0)
     time.sleep(0.1)
     assert list(db.t.find().sort("_id")) == before
@@ -171,7 +172,7 @@ def test_a_time_limit_holds_while_the_server_does_not_answer(gateway, db):
         assert db.client.admin.command("ping")["ok"] == 1
     finally:
         os.kill(gateway.mariadb.pid, signal.SIGCONT)
-    # What has reached the server may have been carried out.
+    # Statements that have reached the server may have been executed.
     db.other.insert_one({"_id": 2})
     assert db.other.count_documents({}) == 2
 
@@ -197,7 +198,7 @@ def test_a_locked_table_leaves_connections_to_others(gateway, db):
             assert db.other.find_one({"_id": 100 + number}) and db.other.count_documents({"_id": {"$gt": 100}}) == number
             assert db.other2.find_one({"a": 1}) is None
             assert time.monotonic() - began < SOON_S
-        # Those that have no connection are told so, in the end.
+        # Requests without a connection fail at the end.
         deadline = time.monotonic() + 20
         while 202 not in outcomes:
             assert time.monotonic() < deadline
@@ -331,7 +332,8 @@ def test_a_gateway_of_the_same_name_leaves_the_first_one_alone(gateway, db, tmp_
 
 
 def test_what_is_killed_takes_no_other_request_with_it(gateway, db):
-    """A statement is killed on the server some time after that was asked for: by then its session may do something else."""
+    """The server kills a statement some time after the request; by then its session may run another
+    statement."""
     db.counts.insert_many([{"_id": i, "n": 0} for i in range(8)])
     end = time.monotonic() + 6
     acknowledged, unknown, wrong = [0] * 8, [0] * 8, []
@@ -392,7 +394,8 @@ def test_no_session_of_a_server_that_was_restarted_is_killed(store, tmp_path):
 
 
 def test_definitions_that_are_given_up_leave_a_database_that_can_be_read(store, tmp_path):
-    """MariaDB writes files of triggers one after the other, and cannot read them where it is killed in between."""
+    """MariaDB writes the files of a trigger one after the other, and cannot read them if it is
+    killed in between."""
     mariadb = MariadbServer(tmp_path / "m").start()
     selkie = SelkieServer(tmp_path / "s", mariadb, ("--threads", "2")).start()
 

@@ -1,6 +1,7 @@
-"""No write holds others up: what takes long is divided, ends when it is killed or its time is over, and keeps what was done.
+"""No write blocks others: long ones are divided, end when they are killed or their time is over,
+and keep the completed part.
 
-The limits here are several times what is aimed at, because the machine may be busy.
+The limits here are several times the goals, because the machine may be busy.
 """
 
 import contextlib

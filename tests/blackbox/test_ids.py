@@ -1,4 +1,4 @@
-"""Which `_id`s are the same and which are not; what may be an `_id`."""
+"""`_id`s: which are equal, and which values are allowed."""
 
 import uuid
 from datetime import datetime

@@ -1,8 +1,9 @@
-"""An index changes how fast a query is answered, and nothing of the answer: every type of value, odd names of fields,
-every kind of index and every operator, with the index and without it, for reads and for writes.
+"""An index changes how fast a query is answered, and nothing of the answer: every type of value,
+odd names of fields, every kind of index and every operator, with the index and without it, for
+reads and for writes.
 
-Each run takes a new seed and prints it; SELKIE_INDEX_SEED repeats one. SELKIE_INDEX_ROUNDS is how many random indexes
-are tried for each kind.
+Each run takes a new seed and prints it; SELKIE_INDEX_SEED repeats one. SELKIE_INDEX_ROUNDS is how
+many random indexes are tried for each kind.
 """
 
 import datetime
@@ -152,7 +153,7 @@ def of_type(rng, values):
 
 
 def compared(given):
-    """What can stand behind an operator that takes no regular expression."""
+    """Returns an operand for an operator that does not take a regular expression."""
     return "a" if isinstance(given, Regex) else given
 
 
@@ -221,7 +222,7 @@ KINDS = {
 
 
 def answer(run):
-    """What is answered, or the code of the error."""
+    """Returns the results, or the code of the error."""
     try:
         return run()
     except OperationFailure as error:
@@ -250,7 +251,7 @@ class Pair:
 
     def same(self, what, run):
         with_index, without = (answer(lambda: run(collection)) for collection in self.both)
-        # As a list, so that the report shows what differs.
+        # As a list, so that the report shows the difference.
         differ = [] if with_index == without else difference(with_index, without)
         assert not differ, f"SELKIE_INDEX_SEED={SEED}: {what}\n{differ!r:.2000}"
 
@@ -269,7 +270,8 @@ class Pair:
             rng_limit = rng.choice([0, 3, 20])
             self.same(("sort", asked, order, rng_limit), run)
         if kind == 2:
-            # Of equal numbers of different types it may be any; where the index alone is read, a missing field gives null, as in MongoDB.
+            # Of equal numbers of different types, any may be returned. A covered read returns null
+            # for a missing field, as in MongoDB.
             count = lambda collection: len([one for one in collection.distinct(paths[0], asked, **options) if one is not None])
             self.same(("distinct", paths[0], asked), count)
         if kind == 3:
@@ -314,7 +316,8 @@ def paths_of(rng, names):
     return [first, second]
 
 
-# MongoDB's own answers do depend on indexes: a covered projection makes null of a missing field, and so does distinct.
+# MongoDB's results depend on indexes too: a covered projection returns null for a missing field,
+# and so does distinct.
 @pytest.mark.selkie_only
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -369,7 +372,8 @@ def create(collection, keys, options, tells):
     try:
         collection.database.command(command)
     except OperationFailure as error:
-        # 171, 16746, 16766: arrays that it cannot hold. 67: what an index on MariaDB cannot hold either.
+        # 171, 16746, 16766: arrays that the index cannot hold. 67: values that an index on MariaDB
+        # cannot hold.
         assert error.code in (171, 16746, 16766, 67), (tells, error)
         return False
     return True
@@ -424,7 +428,7 @@ FILTERS = {
 @pytest.mark.parametrize("filter_", FILTERS)
 @pytest.mark.parametrize("path", ["v", "r.$id", 'a"b', "a.b"])
 def test_a_unique_index_tells_equal_values_and_no_others(db, path, filter_):
-    """Values of which it is known which are equal: each equal pair that the index has is refused, and no other."""
+    """Values with known equality: each equal pair within the index is refused, and no other."""
     rng = random.Random(f"{SEED} unique {path} {filter_}")
     print(f"SELKIE_INDEX_SEED={SEED}")
     asked, holds = FILTERS[filter_]
@@ -450,7 +454,8 @@ def test_a_unique_index_tells_equal_values_and_no_others(db, path, filter_):
 
 
 def test_prices_are_found(db):
-    """Each of some hundred decimals with two places, by equality, in a list, by ranges and in a join."""
+    """Each of some hundred decimals with two places, by equality, in a list, by ranges and in a
+    join."""
     rng = random.Random(f"{SEED} prices")
     prices = [Decimal128(f"{cents // 100}.{cents % 100:02}") for cents in sorted(rng.sample(range(100_000), 400))]
     db.things.insert_many([{"_id": number_, "v": price} for number_, price in enumerate(prices)])

@@ -1,6 +1,7 @@
-"""A query's cost follows from what it returns: what explain says was examined, and that the answer is right.
+"""A query's cost follows from the size of its result: the documents examined by explain, and the
+right results.
 
-SELKIE_INDEXED sets the size of the collection, for those who have the time.
+SELKIE_INDEXED sets the size of the collection.
 """
 
 import datetime
@@ -158,7 +159,7 @@ def test_a_join_by_an_index(filled):
 
 
 def examined(database, command) -> tuple[int, dict]:
-    """How many documents a command looks at, as explain has it, and the stages."""
+    """Returns the number of documents that a command examines, from explain, and the stages."""
     stats = database.command("explain", command, verbosity="executionStats")["executionStats"]
     return stats["totalDocsExamined"], stats["executionStages"]
 
@@ -198,7 +199,8 @@ def test_equalities_in_expressions_are_found_by_an_index(filled):
 
 @pytest.fixture
 def profile(filled):
-    """Profiles operations on the collection; gives a function that finds what was noted of one of them."""
+    """Profiles operations on the collection; returns a function that finds the entry of one of
+    them."""
     database = filled.database
     database.command("profile", 2)
     yield lambda **what: list(database["system.profile"].find(what))
@@ -286,7 +288,7 @@ def test_what_is_past_its_time_is_found_by_its_index(db, filled):
 @pytest.mark.selkie_only
 @pytest.mark.parametrize("key", [{"n": 1}, {"n": "hashed"}, {"at": "2dsphere"}, {"flat": "2d"}, {"$**": 1}], ids=str)
 def test_an_index_is_of_no_use_before_it_is_built(own_server, key):
-    """Who reads meanwhile finds all there is."""
+    """Reads during the build find all documents."""
     server = own_server()
     documents = 40_000
     point = lambda number: [number % 300 / 10, number // 300 / 10]
@@ -314,7 +316,7 @@ def test_an_index_is_of_no_use_before_it_is_built(own_server, key):
 
 @pytest.mark.selkie_only
 def test_a_build_can_be_stopped(own_server):
-    """By its time, or by who kills it: then there is no index."""
+    """Ended by its time limit or by killOp: then the index does not exist."""
     server = own_server()
     documents = 80_000
     with server.client() as client, ThreadPoolExecutor() as threads:

@@ -1,4 +1,5 @@
-"""Time limits and killOp reach operations wherever they are: while they read, hold documents, or give them out."""
+"""Time limits and killOp end operations in every phase: while they read, hold documents, or return
+them."""
 
 import threading
 import time
@@ -8,7 +9,7 @@ from pymongo.errors import OperationFailure
 
 DOCUMENTS = 30_000
 NEVER = {"$match": {"never": 1}}
-# What keeps a server busy with a document for a while.
+# An expression that takes long to evaluate for one document.
 WORK = {"$reduce": {"input": {"$range": [0, 400]}, "initialValue": 0, "in": {"$add": ["$$value", {"$mod": ["$$this", 7]}]}}}
 SLOW = {"$match": {"$expr": {"$lt": [WORK, 0]}}}
 # With a millisecond and more a document, no machine comes to the end of this one.
@@ -88,7 +89,8 @@ def test_a_pipeline_can_be_killed(big, client, name):
 
 
 def test_others_are_served_beside_a_long_condition(own_server, database_name):
-    """A worker that has all rows of a long scan before it does not take them one after the other."""
+    """A worker does not process all rows of a long scan in one go, even if they have all arrived.
+    """
     server = own_server("--threads", "1")
     with server.client() as busy, server.client() as other:
         collection = busy[database_name].c

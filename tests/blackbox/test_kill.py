@@ -19,8 +19,8 @@ WRITERS = 4
 
 
 class Writer(threading.Thread):
-    """Writes until the server is gone, and remembers what was acknowledged. Each writer has documents of its own, so that its
-    last acknowledged value is the least that must be there."""
+    """Writes until the server is killed, and records the acknowledged writes. Each writer has its
+    own documents, so that its last acknowledged value is the least that must be there."""
 
     def __init__(self, uri: str, database: str, number: int, first: int):
         super().__init__(daemon=True)
@@ -126,7 +126,7 @@ def test_selkie_is_killed(own_server, database_name):
 @pytest.mark.mariadb_only
 @pytest.mark.timeout(1200)
 def test_mariadb_is_killed(own_server, database_name, tmp_path):
-    """Selkie stays up, tells its clients, and comes back by itself when MariaDB does."""
+    """Selkie keeps running, returns errors to its clients, and reconnects when MariaDB is back."""
     mariadb = MariadbServer(tmp_path / "private").start()
     server = own_server(mariadb=mariadb)
 

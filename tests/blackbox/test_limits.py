@@ -1,5 +1,5 @@
-"""What goes to extremes is refused or answered, and never takes the server down: deep filters and expressions, long pipelines, pipelines
-within one another, regular expressions that would not end.
+"""Extreme requests are refused or answered, and never crash the server: deep filters and
+expressions, long pipelines, pipelines within one another, regular expressions that would not end.
 """
 
 import pytest
@@ -8,7 +8,7 @@ from pymongo.errors import OperationFailure
 # MongoDB 6.0 itself does not survive all of this.
 pytestmark = [pytest.mark.selkie_only, pytest.mark.timeout(600)]
 
-# Too deep as BSON, as a filter, as an expression, within one another; too many stages; a regular expression out of bounds.
+# Too deeply nested BSON, filters and expressions; too many stages; a too large regular expression.
 REFUSALS = {2, 9, 15, 16, 22, 28, 232, 40600, 51091, 51156}
 
 

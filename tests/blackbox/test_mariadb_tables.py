@@ -105,7 +105,7 @@ def test_tables_of_others_are_left_alone(db, sql):
 
 
 def test_a_table_that_sql_alters_is_looked_at_again(db, sql):
-    """Within five seconds, also where its definition was known and still the same the time before."""
+    """Within five seconds, also if its definition was cached and unchanged before."""
     db.c.insert_many([{"_id": n, "a": n} for n in range(20)])
     db.c.create_index("a")
 
@@ -146,7 +146,8 @@ def test_values_are_no_sql(db):
 
 
 def test_a_table_that_cannot_be_opened_is_not_taken_for_missing(own_server, database_name, tmp_path):
-    """`information_schema` tells no columns of it, and no error. Nothing deleted would be what a missing collection is answered with."""
+    """`information_schema` returns no columns of it, and no error. A reply of no deleted documents
+    would mean a missing collection."""
     mariadb = MariadbServer(tmp_path / "private").start()
     try:
         with own_server(mariadb=mariadb).client() as client:
@@ -217,7 +218,8 @@ def test_mariadb_is_restarted_under_load(own_server, database_name, tmp_path):
 
 
 def test_indexes_are_not_made_without_their_lock(db, sql, server):
-    """Whoever changes a table's indexes waits for the lock that others hold, and gives up where the wait is broken off."""
+    """A change of a table's indexes waits for the lock of other clients, and ends if the wait is
+    interrupted."""
     db.c.insert_one({"_id": 1, "a": 1})
     hashes = b"".join(hashlib.sha256(part.encode()).digest() for part in (db.name, "c"))
     name = "selkie collection " + hashlib.sha256(hashes).hexdigest()[:32]
@@ -250,7 +252,8 @@ def test_indexes_are_not_made_without_their_lock(db, sql, server):
 
 
 def test_databases_are_listed_by_a_few_statements(own_server, tmp_path):
-    """However many there are. Schemas in which SQL clients alone have made tables are looked at one by one."""
+    """Any number of them. Schemas whose tables were all created by SQL clients are checked one by
+    one."""
     mariadb = MariadbServer(tmp_path / "m").start()
 
     def selects() -> int:
@@ -280,7 +283,7 @@ def test_databases_are_listed_by_a_few_statements(own_server, tmp_path):
 
 
 def test_a_build_that_meets_parallel_arrays_leaves_nothing_behind(db, sql):
-    """Columns tell of them, so they are found when the columns are there."""
+    """Columns identify them, so they are found once the columns exist."""
     db.c.insert_many([{"a": 1, "b": [1], "t": [2]}, {"a": [1], "b": 2}, {"a": [1], "b": [2], "x": 1}])
     db.c.create_index("t")
 

@@ -1,6 +1,8 @@
-"""Nothing is held whole: a large collection is read through in little memory, and its first batch costs what a small one's does.
+"""No result is held whole: a large collection is iterated in little memory, and its first batch
+costs as much as a small one's.
 
-SELKIE_LARGE sets the number of documents (default 100,000; the project's promise is made for 1,000,000).
+SELKIE_LARGE sets the number of documents (default 100,000; the project's promise is made for
+1,000,000).
 """
 
 import os
@@ -14,7 +16,8 @@ LARGE = int(os.environ.get("SELKIE_LARGE", "100000"))
 pytestmark = [pytest.mark.selkie_only, pytest.mark.timeout(1800)]
 
 PEAK_MIB_MAX = 150
-# What a MariaDB within the process has from the start: the buffer pool (128), its log's buffer, what it keeps of tables.
+# The memory of a MariaDB within the process at the start: the buffer pool (128), the log's buffer,
+# the table cache.
 OF_MARIADB_MIB = 200
 
 
@@ -60,7 +63,7 @@ def test_large_collection(own_server, database_name, peak_mib_max):
 
 
 def test_large_join(own_server, database_name, peak_mib_max):
-    """What comes out of stages that read other collections is not held either."""
+    """The results of stages that read other collections are not held either."""
     server = own_server()
     with server.client() as client:
         db = client[database_name]

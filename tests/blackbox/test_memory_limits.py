@@ -1,4 +1,4 @@
-"""One client's memory is not another's trouble: what holds too much is ended or refused, and the others go on."""
+"""Memory limits: a request that holds too much is ended or refused, and others continue."""
 
 import os
 import resource
@@ -16,7 +16,7 @@ from support.wire import MORE_TO_COME, Wire, op_msg
 pytestmark = pytest.mark.selkie_only
 
 MEMORY_MB = 300
-# What SQLite, threads and the allocator's own caches take beside what is asked of the allocator.
+# Memory of SQLite, threads and the allocator's caches, besides the counted allocations.
 BESIDE_MIB = 150
 
 
@@ -165,7 +165,7 @@ def test_a_request_holds_no_more_than_it_may(limited, database_name):
         server.forget_peak()
         for name, pipeline in HOLD_MUCH.items():
             assert code_of(lambda: list(collection.aggregate(pipeline, maxTimeMS=60_000))) in (146, 17261), name  # noqa: B023
-        # What can go to disk does.
+        # Stages that can spill to disk do.
         assert len(list(collection.aggregate([{"$sort": {"pad": 1, "n": -1}}, {"$count": "n"}]))) == 1
         bystander.check()
         check_peak(server)
@@ -212,7 +212,8 @@ def test_address_space_that_runs_out_ends_requests_not_the_server(tmp_path, data
 
 
 def test_unfinished_messages_wait_for_room(limited, database_name):
-    """Clients that withhold the end of a large message hold no more than their part, and no one up."""
+    """Clients that withhold the end of a large message hold only the memory of its received part,
+    and block no other client."""
     server = limited()
     insert = {"insert": "c", "documents": [{"pad": "x" * 15_000_000}] * 3, "$db": database_name}
     message = memoryview(op_msg(insert))[:-1]

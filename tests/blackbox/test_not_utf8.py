@@ -1,4 +1,5 @@
-"""Strings and field names of any bytes: kept byte for byte, found with indexes as without, readable for SQL."""
+"""Strings and field names of arbitrary bytes: stored byte for byte, found with and without indexes,
+readable by SQL."""
 
 import os
 import random
@@ -186,7 +187,7 @@ def test_kept_replies_have_names_as_they_were_sent(own_server, database_name, st
             assert run(wire, {"find": "c", "filter": {"_id": 7}})["cursor"]["firstBatch"] == [written[7]]
         assert run(wire, {"update": "c", "updates": [{"q": {NAME: TEXT * 20, "_id": 7}, "u": {"$set": {NAME: "\udcff"}}}]})["n"] == 1
         assert run(wire, {"find": "c", "filter": {"_id": 7}})["cursor"]["firstBatch"] == [{"_id": 7, NAME: "\udcff"}]
-        # What begins with a text is told by its bytes, of which any may follow.
+        # A prefix is compared by bytes, and any bytes may follow it.
         for _ in range(2):
             assert len(run(wire, {"find": "c", "filter": {NAME: {"$regex": "^a\xe9?"}}, "batchSize": 1000})["cursor"]["firstBatch"]) == 0
             assert len(run(wire, {"find": "c", "filter": {NAME: {"$regex": "^z"}}})["cursor"]["firstBatch"]) == 0

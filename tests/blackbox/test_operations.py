@@ -1,4 +1,4 @@
-"""Starting, stopping, and what is said when that does not work."""
+"""Starting, stopping, and the messages of failures."""
 
 import os
 import socket
@@ -267,7 +267,7 @@ def test_writes_wait_while_they_are_locked(client, db):
         assert not done and db.c.count_documents({}) == 1
         status = client.admin.command("currentOp")
         assert status["fsyncLock"] and sum(operation["waitingForLock"] for operation in status["inprog"]) >= 1
-        # What may not take that long gives up.
+        # A request with a shorter time limit fails.
         with pytest.raises(ExecutionTimeout):
             db.command("insert", "c", documents=[{"_id": 4}], maxTimeMS=100)
     finally:

@@ -1,4 +1,5 @@
-"""What the keys of other indexes say of documents that one index finds, on MariaDB: fewer are fetched, and the answers are the same."""
+"""Filters by sibling indexes on MariaDB: the keys of other indexes reduce the documents to fetch,
+and the results are the same."""
 
 import json
 import random
@@ -74,7 +75,7 @@ def test_only_what_is_asked_for_is_fetched(server, cards, name):
     assert stats["totalDocsExamined"] <= 1.1 * len(found) + 10, stats["totalDocsExamined"]
     told = [stage["stage"] for stage in stages(explained["queryPlanner"]["winningPlan"])]
     assert told[-1] == "IXSCAN" and ("SORT" in told) == bool(sort), told
-    # What plain SQL writes has its keys as well, and a value without a place in the order is not lost.
+    # Rows written by SQL have keys too, and a value that has no key is found.
     with server.mariadb.connect(database=cards.database.name) as connection, connection.cursor() as cursor:
         for number in (1, 2, 5, 6):
             made = json.dumps(card(random.Random(number), number) | {"at": 2000 + number, "users": ["user7", "user3"]})

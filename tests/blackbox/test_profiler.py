@@ -1,4 +1,4 @@
-"""The profiler and the slow log: what operations looked at, and how long they took."""
+"""The profiler and the slow log: examined documents, and durations."""
 
 import time
 
@@ -147,6 +147,6 @@ def test_slow_operations_are_logged(own_server, store):
     line = next(line for line in lines if '"find"' in line)
     for part in ['"ns":"slow.things"', '"appName":"patient"', '"planSummary":"COLLSCAN"', '"nreturned":9', "durationMillis"]:
         assert part in line, line
-    # MariaDB has checked most rows where they lie; what it reads for that it says to explain alone.
+    # MariaDB has filtered most rows itself; it reports their number to explain only.
     assert '"docsExamined":1000' in line or "mariadb" in store
     assert not any("991" in line for line in lines)

@@ -1,4 +1,4 @@
-"""A driver that lost the reply to a write sends it again; the server must not carry it out twice."""
+"""A driver that lost the reply to a write sends it again; the server must not execute it twice."""
 
 import uuid
 
@@ -12,7 +12,8 @@ from support.wire import Wire
 
 @pytest.fixture
 def run(db, server):
-    """Runs a command in a session of the test's own; drivers do not let go of the session's number."""
+    """Runs a command in a session of the test; drivers do not expose the session's transaction
+    number."""
     session_id = {"id": Binary(uuid.uuid4().bytes, 4)}
     with Wire(server.port) as wire:
         yield lambda command, number: wire.run(
@@ -57,7 +58,8 @@ def test_an_older_number_is_refused(run):
 
 @pytest.mark.selkie_only
 def test_a_connection_that_breaks_after_the_write(db, server):
-    """The driver's own retry, end to end: the write is done, the reply is lost, the driver asks again."""
+    """The driver's retry, end to end: the write is executed, the reply is lost, the driver sends it
+    again."""
     broken = {}
 
     def swallow(request: bytes) -> bool:

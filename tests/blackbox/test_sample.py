@@ -1,4 +1,5 @@
-"""`$sample` of a small part of a collection looks at little else, and every document is as likely as any other."""
+"""`$sample` of a small part of a collection examines few other documents, and all documents are
+equally likely."""
 
 import collections
 

@@ -1,4 +1,5 @@
-"""`$set` by `_id`, which MariaDB carries out in one statement: what comes out of it is what comes out of reading first."""
+"""`$set` by `_id`, which MariaDB executes in one statement, has the same result as reading the
+document first."""
 
 import datetime
 import random
@@ -39,7 +40,7 @@ def test_it_gives_what_reading_first_gives(db, seed, indexed):
     for _ in range(400):
         number = rng.randrange(62)
         before = read_first.find_one({"_id": number})
-        # Now and then what is there already.
+        # Sometimes the present value.
         known = {} if before is None or rng.random() < 0.6 else {name: value for name, value in decode(before.raw).items() if name != "_id"}
         fields = known or some(rng, 1)
         change = {"$set": fields}

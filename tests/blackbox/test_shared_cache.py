@@ -85,16 +85,16 @@ def test_replies_are_shared_and_never_older_than_own_writes(site):
     for reader in (site.a, site.b):
         until(lambda: reader.find_one({"_id": 2})["v"] == 1000)
     site.settle()
-    # A collection that is made anew is another one.
+    # A recreated collection is a different one.
     site.a.drop()
     until(lambda: site.b.find_one({"_id": 2}) is None)
 
 
 def test_many_at_once_never_see_the_past_and_redis_may_go(site):
-    """Readers and writers on both gateways, while Redis is killed and comes back. A gateway does not forget what it has acknowledged, nor for long
-    what the other one has."""
+    """Readers and writers on both gateways, while Redis is killed and comes back. A gateway does
+    not forget what it has acknowledged, nor for long what the other one has."""
     over, wrong = threading.Event(), []
-    # Of each key, what was acknowledged and when.
+    # Of each key, the acknowledged value and its time.
     acknowledged = [[(0.0, 0)] for _ in range(4)]
 
     def write(key: int):

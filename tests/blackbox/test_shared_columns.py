@@ -1,4 +1,5 @@
-"""Indexes on MariaDB whose fields are those of others: what they have in common in the table, and what is left of it when one goes."""
+"""Indexes on MariaDB that share fields: their common columns in the table, and the columns that
+remain when one is dropped."""
 
 import hashlib
 from itertools import permutations
@@ -40,7 +41,7 @@ def fill(db):
 
 
 def check(db, names):
-    """Every index that is there finds what is found without any, in the same order."""
+    """Every index finds the same documents as a full scan, in the same order."""
     filters = [{"a": {"$gt": 1}}, {"a": "x", "b": {"$gte": "x"}}, {"b": {"$in": ["y" * 479, "y" * 600, 2.5]}}, {"a": None}]
     for filter in filters:
         expected = sorted(one["_id"] for one in db.things.find(filter, hint={"$natural": 1}))
@@ -75,7 +76,7 @@ def test_a_field_has_its_columns_once(db, sql, columns):
         assert {one["name"] for one in db.things.list_indexes()} - {"_id_"} == left
         check(db, left & {"one", "back", "each"})
     db.things.drop_index("back")
-    # What a partial index looks at goes with it and not before.
+    # The columns of a partial index's filter are dropped with it, not before.
     db.things.drop_index("each")
     assert db.things.count_documents({"a": {"$gt": 1}}, hint="few") == db.things.count_documents({"a": {"$gt": 1}})
     db.things.drop_indexes()
@@ -119,7 +120,7 @@ def test_what_sql_drops_is_no_index(db, sql):
     sql(f"ALTER TABLE things DROP KEY `{sql_name('down')}`")
     assert [one["name"] for one in db.things.list_indexes()] == ["_id_", "one"]
     db.things.create_index([("a", -1)], name="down")
-    # Nor is what nobody can read.
+    # Neither is an unreadable index.
     sql("INSERT INTO selkie.indexes (schema_name, table_name, position, sql_name, spec) VALUES (%s, 'things', 9, 'x', 'none')", db.name)
     assert [one["name"] for one in db.things.list_indexes()] == ["_id_", "one", "down"]
     check(db, ["one", "down"])
@@ -186,7 +187,7 @@ def test_what_a_table_has_no_room_for_gateways_compute(db, sql, columns):
             db.things.create_index(keys, unique=True)
         assert refused.value.code == 11000
     assert [one["name"] for one in db.things.list_indexes()] == names
-    # Where there is room again, it is taken.
+    # Free columns are reused.
     for name in fields[:5]:
         db.things.drop_index(name)
     db.things.create_index("another", unique=True, sparse=True)

@@ -1,4 +1,5 @@
-"""The program `simulate`: every shipped scenario runs and its checks hold; errors name line and key."""
+"""The program `simulate`: every shipped scenario runs and its checks hold; errors name line and
+key."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-"""A post keeps its latest comments, and the comments are in a collection of their own: docs/slice-cache.md, by a driver."""
+"""The array slice cache with a driver: a post has its latest comments, and all comments are in a
+collection (docs/slice-cache.md)."""
 
 import datetime
 import threading
@@ -81,7 +82,8 @@ def test_a_validator_is_asked(db):
 
 
 def test_many_clients_and_one_post(db, server):
-    """Nothing is lost, and what is kept are the last ones: of each client the last it wrote, in its order."""
+    """No comment is lost, and the post has the latest ones: of each client its last ones, in order.
+    """
     db.posts.insert_one({"_id": 1, "all": []})
     failed = []
 
@@ -110,7 +112,7 @@ def test_many_clients_and_one_post(db, server):
 
 @pytest.mark.selkie_only
 def test_readers_with_a_cache_see_every_push(own_server, store, database_name):
-    """Whether or not the post is in Selkie's cache just then, who reads after a push has been acknowledged sees it."""
+    """A read after the acknowledgement of a push returns it, whether or not the post is cached."""
     options = ("--cache", "both", "--external-writes", "none") if store == "mariadb" else ("--cache", "documents")
     server = own_server(*options)
     stop, failed = threading.Event(), []

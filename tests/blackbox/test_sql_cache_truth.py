@@ -1,7 +1,8 @@
-"""Answers to SQL clients are MariaDB's own: each sequence of statements runs beside Selkie, and twice through it with a cache.
+"""Results of SQL clients equal MariaDB's: each sequence of statements runs directly, and twice
+through Selkie with a cache.
 
-A line is a statement; `name: ` in front of it says which session it is, `a` by default. `warm: ` asks until an answer
-is kept. `root: ` goes past Selkie and is not compared."""
+A line is a statement; the prefix `name: ` selects the session, `a` by default. `warm: ` repeats it
+until a result is kept. `root: ` goes past Selkie and is not compared."""
 
 import os
 import random
@@ -499,7 +500,8 @@ def test_withdrawn_rights_count_within_a_bounded_time(servers, number):
 
 
 def test_global_rights_are_as_old_as_the_login(servers, through):
-    """A session keeps global rights to its end, and what it is answered is not for those that come without them."""
+    """A session keeps global privileges until its end; its cached results are not for sessions
+    without them."""
     name = f"global_{through.name}"
     servers.mariadb.sql(f"CREATE OR REPLACE USER {name}@'%' IDENTIFIED BY 'secret'")
     servers.mariadb.sql(f"GRANT SELECT ON *.* TO {name}@'%'")
@@ -574,7 +576,7 @@ def test_prepared_statements(servers, through):
             execute(writer, update)
             assert answer(reader, "SELECT a FROM u") == [((value,),)]
         rows(writer, "DROP TRIGGER late")
-        # What was done last, in the binary protocol.
+        # The last result, in the binary protocol.
         select.ask(), select.ask()
         rows(reader, "SET @q = 1")
         assert rows(reader, "SELECT ROW_COUNT()") == ((0,),)

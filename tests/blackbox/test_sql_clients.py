@@ -1,4 +1,4 @@
-"""SQL clients through Selkie: passed on to MariaDB, with answers from memory that are never wrong."""
+"""SQL clients through Selkie: forwarded to MariaDB, with cached results that are never stale."""
 
 import struct
 import subprocess
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.selkie_only, pytest.mark.mariadb_only]
 class Gateway:
     def __init__(self, folder, mode: str = "both", *options: str):
         self.mariadb = MariadbServer(folder / "m", LOGGING).start()
-        # Over its Unix socket the server would take everybody for the user of this process.
+        # Over its Unix socket, the server would identify every client as the user of this process.
         self.mariadb.url = self.mariadb.tcp_url
         self.port = free_port()
         cache = ("--cache", mode) if mode != "off" else ()
@@ -84,7 +84,8 @@ def rows(connection, sql: str):
 
 
 def is_kept(gateway, connection, sql: str) -> bool:
-    """Asks, and gives whether an answer came from memory. What was written just before is in the log a little later, so it asks again."""
+    """Returns whether a query is answered from the cache. Repeats it, as recent writes appear in
+    the log with a delay."""
     for _ in range(25):
         rows(connection, sql)
         before = gateway.hits()
@@ -288,7 +289,8 @@ def test_several_statements_and_several_answers(gateway):
 
 
 def execute_prepared(connection, sql: str) -> bytes:
-    """Prepares a statement without parameters or columns and executes it in the binary protocol, for its answer."""
+    """Prepares a statement without parameters or columns, executes it in the binary protocol, and
+    returns the reply."""
     connection._execute_command(0x16, sql)
     number = connection._read_packet().get_all_data()[1:5]
     connection._execute_command(0x17, number + struct.pack("<BI", 0, 1))
@@ -338,7 +340,8 @@ class Statement:
         return found
 
     def hits(self, gateway, *values, **options) -> bool:
-        """Whether it is answered from memory; asked again until what was written before is in the log."""
+        """Returns whether a query is answered from the cache; repeats it until earlier writes are
+        in the log."""
         for _ in range(25):
             first, before = self.ask(*values, **options), gateway.hits()
             assert self.ask(*values, **options) == first
@@ -369,7 +372,8 @@ def test_prepared_selects_are_kept(gateway, session):
 
 
 def test_types_that_the_server_has_not_heard_of(gateway, session):
-    """The first execution, which says the types, is answered from memory; the server gets the next one."""
+    """The first execution, which contains the types, is answered from the cache; the server gets
+    the next one."""
     rows(session, "REPLACE INTO t VALUES (3, 'three', 30), (4, 'four', 40)")
     gateway.settle()
     assert Statement(session, "SELECT n FROM t WHERE id = ? AND n < 1000").hits(gateway, 3)
@@ -550,7 +554,8 @@ def test_the_command_line_client_gets_kept_answers(gateway):
 
 
 def test_many_at_once_never_see_the_past(gateway):
-    """Each row is written by one session, which everybody reads: what is read is not older than what was acknowledged before."""
+    """Each row is written by one session and read by all: no read is older than the last
+    acknowledged write."""
     acknowledged = [0] * 4
     rows(gateway.connect(), "REPLACE INTO t VALUES " + ", ".join(f"({100 + i}, '', 0)" for i in range(4)))
     stop = time.monotonic() + 5

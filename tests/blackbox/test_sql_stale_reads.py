@@ -1,4 +1,5 @@
-"""No stale reads of SQL clients, whatever way a table is changed: a short run of the checker in sql_stale_reads.py.
+"""No stale reads of SQL clients for any way to change a table: a short run of the checker in
+sql_stale_reads.py.
 
 SELKIE_SQL_STALE_SECONDS lets each run go on for longer."""
 

@@ -1,4 +1,5 @@
-"""What drivers make of each topology that Selkie can announce: they choose servers, retry and stream by it."""
+"""The behavior of drivers with each topology that Selkie can announce: server selection, retries
+and streaming."""
 
 import threading
 import time
@@ -69,7 +70,8 @@ def test_node(uri, script, database_name, tmp_path):
 
 
 def test_clients_notice_that_a_server_comes_back(topology, own_server, database_name):
-    """Monitors stream hello; a write that meets the restart is retried where the topology has retryable writes."""
+    """Monitors stream hello; a write during the restart is retried if the topology has retryable
+    writes."""
     options, query, _ = TOPOLOGIES[topology]
     server = own_server(*options)
     with pymongo.MongoClient(f"{server.uri}/{query}", heartbeatFrequencyMS=500, serverSelectionTimeoutMS=20_000) as client:
@@ -107,7 +109,7 @@ def test_a_write_concern_of_others_is_reported_beside_the_write(topology, uri, d
             reply = db.command({**command, "writeConcern": concern}, check=False)
             assert (reply["ok"], reply["writeConcernError"]) == (1, error), command
         assert db.d.find_one() == {"_id": 1, "a": 1} and db.c.count_documents({}) == 0
-        # Of what only reads, nothing is to be acknowledged.
+        # Reads need no acknowledgement.
         assert "writeConcernError" not in db.command("aggregate", "d", pipeline=[], cursor={}, writeConcern=concern)
         for w, code in (("x", 79), ({"dc": 1}, 4), (None, 79)):
             assert db.command("insert", "c", documents=[{}], writeConcern={"w": w})["writeConcernError"]["code"] == code
@@ -144,7 +146,8 @@ def test_a_missing_oplog_is_not_followed(topology, uri):
 
 
 def test_numbers_of_transactions(topology, uri, database_name):
-    """Retryable writes have one; beside other commands it is refused, and not as if there were no retryable writes."""
+    """Retryable writes have one. With other commands it is refused, but not as if retryable writes
+    were unsupported."""
     if topology == "standalone":
         return
     with pymongo.MongoClient(uri) as client, client.start_session() as session:

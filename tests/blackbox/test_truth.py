@@ -1,5 +1,6 @@
-"""No stale reads: the program `truth` reads and writes at random over many connections, and checks every reply against the
-versions that may be visible. Concurrent reads of the same data cause one read of the store.
+"""No stale reads: the program `truth` reads and writes at random over many connections, and checks
+every reply against the versions that may be visible. Concurrent reads of the same data cause one
+read of the store.
 
 SELKIE_TRUTH_OPERATIONS makes each check run for that many operations instead of some seconds."""
 
@@ -48,7 +49,8 @@ def test_without_a_cache(server):
 
 @pytest.mark.parametrize("told", ["the checker", "the server"])
 def test_a_run_that_is_ended_early_says_what_it_has_found(own_server, told):
-    """The checker stops when it is asked to; and when the server is gone for good, it tells that beside what it has counted."""
+    """The checker stops on a signal. When the server is gone, it reports the error and its counts.
+    """
     server = own_server()
     command = [selkie.program("truth"), "--uri", server.uri, "--operations", "1000000000", "--documents", "512"]
     checker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -69,7 +71,7 @@ def test_a_run_that_is_ended_early_says_what_it_has_found(own_server, told):
 
 @contextlib.contextmanager
 def meanwhile(*actions):
-    """Does these things beside the test, at these seconds, and again and again as long as it goes on."""
+    """Runs these actions during the test, each after its pause in seconds, repeatedly."""
     over = threading.Event()
 
     def act():
@@ -89,7 +91,7 @@ def meanwhile(*actions):
 
 
 def alone(store: str) -> tuple[str, ...]:
-    """Where a cache need not look for writes by others."""
+    """Returns the options for a cache without external writes."""
     return ("--external-writes", "none") if store == "mariadb" else ()
 
 
@@ -122,8 +124,9 @@ def strict_mariadb(tmp_path) -> MariadbServer:
 
 @pytest.mark.mariadb_only
 def test_with_a_cache_and_sql_beside_it(own_server, strict_mariadb):
-    """MariaDB tells what was written before the writer knows that it was. Tolerated is what a reader sees before either knows: MariaDB shows
-    a change a moment before the log has been read."""
+    """MariaDB tells what was written before the writer knows that it was. Tolerated is what a
+    reader sees before either knows: MariaDB shows a change a moment before the log has been read.
+    """
     server = own_server("--cache", "documents", "--external-writes", "strict", mariadb=strict_mariadb)
     printed = truth(server.uri, 5, "--reads", "93", "--sql", strict_mariadb.tcp_url(), "--acknowledged-only")
     assert "  write by SQL\n" in printed
@@ -131,7 +134,8 @@ def test_with_a_cache_and_sql_beside_it(own_server, strict_mariadb):
 
 @pytest.mark.mariadb_only
 def test_with_two_gateways_of_which_one_is_killed(own_server, strict_mariadb, tmp_path):
-    """Each sees its own writes at once, but for those on top of the other's, and these within a bounded time."""
+    """Each gateway sees its own writes at once, except those on top of the other's, which it sees
+    within a bounded time."""
     options = ("--cache", "documents")
     one, other = (own_server(*options, mariadb=strict_mariadb, folder=tmp_path / name) for name in ("one", "other"))
     with meanwhile((4, other.kill), (0, other.start)):
@@ -149,12 +153,13 @@ def test_while_the_log_is_cut_again_and_again(own_server, strict_mariadb, option
         assert client.admin.command("serverStatus")["cache"]["hits"] > 0
 
 
-# What is shared goes with every write to its collection: few of them.
+# Every write to a collection invalidates its shared replies, so there are few writes.
 RARE = ("--reads", "100", "--sql-connections", "1", "--sql-pause-us", "200000", "--rename-ms", "0", "--definition-ms", "0")
 
 
 def sharing(url: str, folder: Path) -> tuple[str, ...]:
-    """Options for gateways that share replies, and do not give up on Redis because the machine is busy."""
+    """Returns options of gateways that share replies, with a timeout for Redis that suits a busy
+    machine."""
     settings = folder / "selkie.toml"
     settings.write_text(f"[cache]\nmode = 'documents'\nstorage = '{url}'\nstorage-timeout-ms = 5000\n")
     return ("--config", str(settings))
@@ -166,7 +171,8 @@ def test_with_two_gateways_that_share_replies_while_redis_is_killed(own_server, 
     try:
         options = sharing(redis.url(), tmp_path)
         one, other = (own_server(*options, mariadb=strict_mariadb, folder=tmp_path / name) for name in ("one", "other"))
-        # Seven seconds a round, so that the pause of six after a failure does not end with the next kill each time.
+        # Seven seconds per round, so that the pause of six seconds after a failure does not always
+        # end at the next kill.
         with meanwhile((5, redis.kill), (2, redis.start)):
             sql = ("--sql", strict_mariadb.tcp_url())
             printed = truth(one.uri, 10, "--uri", other.uri, "--staleness-ms", "3000", *sql, *RARE)
@@ -182,7 +188,8 @@ def test_with_two_gateways_that_share_replies_while_redis_is_killed(own_server, 
 @pytest.mark.mariadb_only
 @pytest.mark.parametrize("checked", [True, False], ids=["checked", "unchecked"])
 def test_shared_replies_whose_age_is_not_looked_at_are_found_out(own_server, strict_mariadb, tmp_path, checked):
-    """A planted bug: what makes a shared reply right is taken away, and the checker finds that within a minute; nothing else has been."""
+    """A planted bug: without the validation of shared replies, the checker finds stale ones within
+    a minute."""
     redis = RedisServer(tmp_path / "redis").start()
     proxy = AgelessProxy(redis, lies=not checked)
     try:
@@ -240,7 +247,8 @@ def test_what_many_ask_for_at_once_is_read_once(own_server, store, database_name
 
 
 def rows_read(server) -> int:
-    """Rows that MariaDB has read from end to end of a table or index; none where there is no MariaDB."""
+    """Returns the rows that MariaDB has read in full scans of tables or indexes; zero without
+    MariaDB."""
     if server.mariadb is None:
         return 0
     handlers = server.mariadb.sql("SHOW GLOBAL STATUS LIKE 'Handler_read%next'")

@@ -1,4 +1,4 @@
-"""Unique indexes whose fields meet arrays: an element is in one document at the most, whoever writes it.
+"""Unique indexes over arrays: an element is in at most one document, whichever client writes it.
 
 What MongoDB says to random documents is compared in compat (`indexes: unique over arrays`).
 """
@@ -100,7 +100,7 @@ def test_another_name_is_no_way_around(session_client, db, database_name):
 
 
 def test_one_of_many_has_it(db, server):
-    """Writers of the same elements at the same time, the first arrays of the collection among them."""
+    """Concurrent writers of the same elements, including the first arrays of the collection."""
     db.things.create_index("tags", unique=True)
     won = []
 
@@ -147,7 +147,8 @@ def test_sql_cannot_write_it_either(server, db, users):
 
 @pytest.mark.mariadb_only
 def test_a_rename_that_fails_leaves_it_unique(session_client, server, db, users):
-    """MariaDB does not take a table with triggers of others into another schema; by then those of the index are gone."""
+    """MariaDB does not move a table with foreign triggers to another schema; by then the index's
+    triggers are dropped."""
     server.mariadb.sql(f"CREATE TRIGGER `{db.name}`.theirs BEFORE INSERT ON `{db.name}`.users FOR EACH ROW SET @seen = 1")
     with pytest.raises(OperationFailure):
         session_client.admin.command({"renameCollection": users.full_name, "to": f"{db.name}_2.users"})

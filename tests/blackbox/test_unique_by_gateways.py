@@ -1,5 +1,6 @@
-"""Unique indexes whose keys MariaDB cannot compute: with a collation, with filters that SQL does not decide, and more than a table has
-columns for. Gateways claim their keys, in the transaction that writes the document."""
+"""Unique indexes whose keys MariaDB cannot compute: with a collation, with filters that SQL cannot
+evaluate, and more than a table has columns for. Gateways claim their keys, in the transaction that
+writes the document."""
 
 import contextlib
 import random
@@ -40,7 +41,7 @@ def test_every_kind_of_write_is_refused_what_is_taken(names):
         names.update_many({}, {"$set": {"name": "same"}})
     assert caught.value.code == 11000
     assert names.count_documents({}) == 3
-    # What is given up is free.
+    # Released keys are free.
     names.update_one({"_id": 1}, {"$set": {"name": "Anne"}})
     names.insert_one({"_id": 4, "name": "anna"})
     names.delete_one({"_id": 2})

@@ -28,7 +28,8 @@ FILTERS = [
 
 
 def statement(choose: random.Random, filters) -> dict:
-    """A random update over few ids and keys, so that statements of a batch meet each other's documents."""
+    """Returns a random update of few ids and keys, so that statements of a batch affect the same
+    documents."""
     number, other = choose.randrange(12), choose.randrange(8)
     query = choose.choice(filters(number, other))
     update = choose.choice([

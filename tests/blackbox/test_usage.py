@@ -1,4 +1,4 @@
-"""How indexes and collections are used, as $indexStats, $collStats and serverStatus tell it."""
+"""Usage of indexes and collections in $indexStats, $collStats and serverStatus."""
 
 import pymongo
 

@@ -1,4 +1,4 @@
-"""The wire protocol as seen from a socket: what old and new clients send, and what nobody should."""
+"""The wire protocol on a raw socket: messages of old and new clients, and invalid ones."""
 
 import random
 import struct
@@ -93,7 +93,8 @@ def test_old_clients_are_welcome(server):
 
 @pytest.mark.selkie_only
 def test_drivers_from_before_op_msg_work(server, database_name):
-    """They send every command as OP_QUERY, which MongoDB has refused since 5.1 (352); hello's minWireVersion promises them more."""
+    """They send every command as OP_QUERY, which MongoDB has refused since 5.1 (352); hello's
+    minWireVersion permits it."""
     with Wire(server.port) as wire:
 
         def run(command: dict) -> dict:
@@ -182,7 +183,7 @@ def test_compression_is_agreed_by_hello(server):
 
 
 def refused(wire: Wire) -> bool:
-    """An error document or a closed connection: anything but an answer that pretends all was well, or silence."""
+    """Expects an error document or a closed connection, not a successful reply or silence."""
     try:
         reply = wire.receive_reply()
     except (ConnectionError, TimeoutError) as error:
@@ -284,7 +285,7 @@ def test_every_truncation_of_a_message(server):
 
 
 def test_random_damage(server):
-    """Single bytes changed anywhere behind the header: whatever comes, the server goes on."""
+    """Single bytes changed anywhere after the header: the server continues."""
     source = random.Random(4711)
     whole = op_msg({"find": "c", "$db": "d", "filter": {"a": {"$in": [1, "x", {"b": None}]}}, "limit": 5})
     for _ in range(500):
@@ -305,7 +306,7 @@ def test_random_damage(server):
 
 
 def test_a_client_that_never_reads(db, server):
-    """It slows itself down and nobody else."""
+    """A slow client delays no other client."""
     db.c.insert_many([{"_id": n, "pad": "x" * 10_000} for n in range(500)])
     with Wire(server.port) as lazy, Wire(server.port) as other:
         lazy.socket.settimeout(2)

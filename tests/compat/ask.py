@@ -18,7 +18,7 @@ from support import odd_bson
 CURSOR = Int64(-1)
 # The server parameter that keeps MongoDB from its second engine.
 CLASSIC = "internalQueryForceClassicEngine"
-# The server parameter that says how many bytes MongoDB reads ahead of a pipeline, and what it is by default.
+# The server parameter for the bytes that MongoDB reads ahead of a pipeline, and its default.
 READ_AHEAD, READ_AHEAD_BYTES = "internalDocumentSourceCursorBatchSizeBytes", 4 * 1024 * 1024
 
 # Stages whose documents we have all read before the first comes out, and MongoDB in part.
@@ -124,16 +124,17 @@ class Pair:
         return commands
 
     def look(self, collections) -> list[dict]:
-        """The commands that tell what the collections hold."""
+        """Returns the commands that read the contents of the collections."""
         return [{"find": name, "sort": {"_id": 1}, "batchSize": 1000} for name in collections]
 
     def reset(self, block: Block):
-        """An empty database, with the block's indexes and the like."""
+        """Prepares an empty database with the block's indexes and other setup."""
         self.ask([{"dropDatabase": 1}, *({"create": name} for name in block.collections), *block.setup])
 
     def set_up(self, setup: list[dict], collections):
-        """Asks for indexes and the like. Where one side alone makes them, because an earlier case has left other documents there, which it may
-        for a reason, they are made over nothing; over the same documents that is a difference, which the cases show."""
+        """Creates indexes and other setup. If only one side can create them, because an earlier
+        case has left different documents there for a known reason, they are created on empty
+        collections. On equal documents it is a difference, which the cases show."""
         if all(code_of(ours) == code_of(theirs) for ours, theirs in self.ask(setup)):
             return
         look = self.look(collections)
@@ -141,7 +142,7 @@ class Pair:
             self.ask([*self.load({name: [] for name in collections}), *setup])
 
     def run(self, block: Block, tally: Counter) -> list[Difference]:
-        """Asks all cases of a block; `tally` counts those asked and those that differ, per family."""
+        """Runs all cases of a block; `tally` counts cases and differences, per family."""
         if block.only and block.only[0] != self.store:
             for case in block.cases:
                 tally[block.family, "asked"] += 1
@@ -205,7 +206,8 @@ class Asked:
         self.pair, self.block, self.command, self.pairs = pair, block, command, pairs
 
     def classic(self, ours: bytes) -> bytes | None:
-        """In the place of `ours` the answer of MongoDB's classic engine alone; `None` where what was asked about is there no longer."""
+        """Returns the reply of MongoDB's classic engine to replace `ours`; `None` if the documents
+        do not exist any more."""
         reads = "aggregate" in self.command or "find" in self.command or self.command[next(iter(self.command))] == "v"
         if self.block.script or not reads:
             return None
@@ -216,7 +218,7 @@ class Asked:
         return answers[next(at for at, pair in enumerate(self.pairs) if pair[0] is ours)]
 
     def unindexed(self) -> bytes | None:
-        """The answer of MongoDB without the indexes that were set up, or without the one by `_id`."""
+        """Returns MongoDB's reply without the indexes of the setup, or without the one on `_id`."""
         if self.block.script or self.block.writes:
             return None
         if not any("createIndexes" in one for one in self.block.setup):
@@ -245,7 +247,8 @@ class Asked:
             yield from answers
 
     def nothing_else_behind_count(self) -> bool:
-        """Whether nothing comes through a $match with $expr behind a $count, by its other conditions alone."""
+        """Returns whether the other conditions of a $match with $expr after a $count match nothing.
+        """
         pipeline = self.command.get("pipeline")
         if self.block.script or not isinstance(pipeline, list) or not all(isinstance(stage, dict) for stage in pipeline):
             return False
@@ -258,7 +261,8 @@ class Asked:
         return False
 
     def unlimited(self) -> bytes | None:
-        """The answer without any $limit behind a stage that reads all of its documents; `None` where there is none."""
+        """Returns the reply without a $limit after a stage that reads all of its documents; `None`
+        if there is none."""
         pipeline = self.command.get("pipeline")
         if self.block.script or not isinstance(pipeline, list) or not all(isinstance(stage, dict) for stage in pipeline):
             return None
@@ -270,7 +274,8 @@ class Asked:
         return self.oracle([*load, {**self.command, "pipeline": kept}])[-1]
 
     def before_facet(self) -> bytes | None:
-        """The answer of the stages before a $facet with a $limit in it; `None` where there is none."""
+        """Returns the reply of the stages before a $facet that contains a $limit; `None` if there
+        is none."""
         pipeline = self.command.get("pipeline")
         if self.block.script or self.block.writes or not isinstance(pipeline, list):
             return None
@@ -279,14 +284,16 @@ class Asked:
         return None if at is None else self.oracle([{**self.command, "pipeline": pipeline[:at]}])[-1]
 
     def in_small_batches(self) -> bytes | None:
-        """The answer of MongoDB where it reads one document at a time; `None` for what is no pipeline."""
+        """Returns MongoDB's reply if it reads one document at a time; `None` for other commands
+        than pipelines."""
         if self.block.script or self.block.writes or "pipeline" not in str([self.command, self.block.setup]):
             return None
         batches = lambda size: {"setParameter": 1, READ_AHEAD: size, "$db": "admin"}
         return self.oracle([batches(1), self.command, batches(READ_AHEAD_BYTES)])[1]
 
     def stage_by_stage(self) -> bytes | None:
-        """The answer where no stage is moved or joined to another one, those of a view and of its reader included; `None` for what is no pipeline."""
+        """Returns the reply without moved or merged stages, including those of a view and of its
+        reader; `None` without a pipeline."""
         name = self.command[next(iter(self.command))]
         views = {one["create"]: one["pipeline"] for one in self.block.setup if "viewOn" in one}
         pipeline = self.command.get("pipeline", [{"$match": self.command.get("filter", self.command.get("query", {}))}])
@@ -305,7 +312,8 @@ class Asked:
         return answer
 
     def sorted_without_limit(self) -> bytes | None:
-        """The answer where a $limit behind a $sort takes of what has been sorted; `None` where there is none."""
+        """Returns the reply if a $limit after a $sort applies to the sorted documents; `None` if
+        there is none."""
         pipeline = self.command.get("pipeline")
         if self.command.get("find") == "v" and "sort" in self.command and "projection" not in self.command:
             pipeline = [{"$match": self.command.get("filter", {})}, {"$sort": self.command["sort"]}, {"$skip": self.command.get("skip", 0)}]
@@ -319,7 +327,8 @@ class Asked:
         return self.oracle([{"aggregate": name, "pipeline": stages, "cursor": self.command.get("cursor", {})}])[0]
 
     def graphs_one_by_one(self) -> list[bytes] | None:
-        """The documents that MongoDB makes of each document by itself, where a pipeline begins with a $graphLookup or a $lookup."""
+        """Returns MongoDB's results of each document by itself, for a pipeline that begins with a
+        $graphLookup or a $lookup."""
         pipeline = self.command.get("pipeline")
         if self.block.script or self.block.writes or not isinstance(pipeline, list) or {"$graphLookup", "$lookup"}.isdisjoint((pipeline or [{}])[0]):
             return None
@@ -328,7 +337,8 @@ class Asked:
         return [document for answer in answers for document in batch_of(RawBSONDocument(answer, RAW)) or ()]
 
     def without_refused(self, ours: bytes) -> bytes | None:
-        """The answer of MongoDB over those of the documents that our unique indexes did not refuse with 67, where they did so."""
+        """Returns MongoDB's reply on the documents that our unique indexes did not refuse with 67,
+        if they refused any."""
         if self.pair.store != "mariadb" or not self.block.writes:
             return None
         load, look = self.pair.load(self.block.collections), self.pair.look(self.block.collections)
@@ -347,7 +357,8 @@ class Asked:
         return answers[len(load) + next(at for at, pair in enumerate(self.pairs) if pair[0] is ours)]
 
     def is_without_unique_index(self, ours: bytes) -> bool:
-        """Whether we have none of the unique indexes that were set up, where MongoDB answers as we do without them."""
+        """Returns whether we have none of the unique indexes of the setup, and MongoDB's reply
+        without them equals ours."""
         unique = [index["name"] for one in self.block.setup for index in one.get("indexes", ()) if index.get("unique")]
         name = self.command[next(iter(self.command))]
         if self.pair.store != "mariadb" or not unique or not self.block.writes:
@@ -365,7 +376,8 @@ class Asked:
         return same(self.command, ours, answers[len(drop) + len(load) + at])
 
     def wrote_before_failing(self) -> bool:
-        """Whether it is a write that both refused with the same error, and what was written before is the difference."""
+        """Returns whether both refused a write with the same error and differ only in the documents
+        written before it."""
         (ours, theirs), *_ = self.pairs
         return self.block.writes and bool(code_of(ours)) and code_of(ours) == code_of(theirs)
 
@@ -376,10 +388,11 @@ class Asked:
 
 
 def alone(command: dict, collections: dict):
-    """The command for one document at a time, its stages for one field at a time, and what leaves less out."""
+    """Yields the command for one document at a time, its stages for one field at a time, and less
+    strict variants."""
     name = next(iter(command))
     if name == "aggregate":
-        # What is read ahead of a stage that drops documents may fail without their being asked for.
+        # Documents read ahead of a stage that drops them may fail although they are not needed.
         kept = [stage for stage in command["pipeline"] if not {"$skip", "$limit"} & set(stage)]
         if len(kept) < len(command["pipeline"]):
             yield {**command, "pipeline": kept}

@@ -1,6 +1,7 @@
 """What a case is: a command, asked of both servers, on documents that both were given.
 
-A `Block` belongs to one operator family and says what its cases start from. Blocks are data; `ask.py` runs them.
+A `Block` belongs to one operator family and defines the documents of its cases. Blocks are data;
+`ask.py` runs them.
 """
 
 from dataclasses import dataclass, field
@@ -27,9 +28,10 @@ def differs(command: dict, reason: str, store: str | None = None) -> Differs:
 class Block:
     """Cases of one family.
 
-    `collections` are loaded before the first case and, if the cases write (`writes`), anew before each; then what they hold
-    afterwards is compared as well. A `script` begins with an empty database instead, and each case finds what the ones
-    before have left. `messages` compares the texts of errors too.
+    `collections` are loaded before the first case and, if the cases write (`writes`), anew before
+    each; then what they hold afterwards is compared as well. A `script` begins with an empty
+    database instead, and each case finds what the ones before have left. `messages` compares the
+    texts of errors too.
     """
 
     family: str
@@ -50,7 +52,7 @@ def commands(family: str, documents, *cases, setup=(), **options) -> Block:
 
 
 def _each(cases, make) -> list:
-    """`make` applied to each case, or inside of what marks it as differing."""
+    """Applies `make` to each case, or to the case inside of a mark for a known difference."""
     return [Differs(make(case.command), case.reason, case.store) if isinstance(case, Differs) else make(case) for case in cases]
 
 
@@ -86,7 +88,8 @@ def expressions(family: str, *cases, documents=({"_id": 0},)) -> Block:
 
 
 def over_values(family: str, values: list, *cases) -> Block:
-    """Expressions about the field `v` (and `w`), for one document at a time, so that an error hides no other answer.
+    """Expressions on the field `v` (and `w`), for one document at a time, so that an error hides no
+    other result.
 
     A value that is a tuple gives `v` and `w`; `MISSING` leaves the field out.
     """
@@ -110,7 +113,8 @@ MISSING = _Missing()
 
 
 def updates(family: str, documents: list[dict], *cases) -> Block:
-    """Updates of all documents, one statement each. A case is the update, `(filter, update)`, or a whole statement (with `q`)."""
+    """Updates of all documents, one statement each. A case is the update, `(filter, update)`, or a
+    whole statement (with `q`)."""
 
     def update(case):
         if isinstance(case, dict) and "q" in case:

@@ -12,18 +12,19 @@ OPTIONS = {"datetime_conversion": DatetimeConversion.DATETIME_MS, "unicode_decod
 PLAIN = CodecOptions(**OPTIONS)
 RAW = CodecOptions(document_class=RawBSONDocument, **OPTIONS)
 
-# What differs from run to run, or says who answers; `lockInfo` lists whatever background threads hold just then.
+# Fields that differ between runs or servers; `lockInfo` lists the present locks of background
+# threads.
 VOLATILE = {
     "localTime", "connectionId", "processId", "uuid", "you", "millis", "lastUse", "oidMachine", "host", "executionTimeMillis",
     "timeMillis", "lockInfo", "help", "ident",
 }
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
-# Stages that leave their results in no order of their own, and what leaves arrays in none.
+# Stages whose results have no defined order, and operators whose arrays have none.
 UNORDERED = ("$group", "$sortByCount", "$unionWith", "$graphLookup", "$densify")
 UNORDERED_WITHIN = ("$addToSet", "$facet", "$graphLookup", "$sample")
 
-# The comment of commands whose results stand in whatever order an index gives them.
+# The comment of commands whose results have the order of an index.
 ANY_ORDER = "in any order"
 
 # The first of the object ids that a server makes up while the suite runs; those in cases are older.
@@ -33,7 +34,7 @@ MADE_UP_FROM = ObjectId("68000000" + "0" * 16)
 def normal(value, key=""):
     """The value with everything volatile replaced by its type."""
     if isinstance(value, dict):
-        # What is told of each collection by its name is its UUID, and of each index a name of a file.
+        # Fields by collection are UUIDs, and fields by index are names of files.
         return {name: normal(inner, "uuid" if key in ("uuids", "idxIdent") else name) for name, inner in value.items()}
     if isinstance(value, list) and key not in VOLATILE:
         return [normal(inner) for inner in value]
@@ -55,13 +56,14 @@ def normal(value, key=""):
 
 
 def normal_message(text: str) -> str:
-    """Without what MongoDB's planner saw, in a spelling of its own."""
+    """Returns the message without the query as MongoDB's planner formats it."""
     text = re.sub(r"ns=\S+Tree: .*\nSort: .*\nProj: .*\n(Collation: .*\n)? ", "", text)
     return re.sub(r"cursor (id )?\d+", "cursor", UUID.sub("<uuid>", text))
 
 
 def identical(ours, theirs) -> bool:
-    """Equality that tells the types of numbers, the order of fields and the bits of doubles apart."""
+    """Returns whether two values are identical, including types of numbers, the order of fields and
+    the bits of doubles."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return list(ours) == list(theirs) and all(identical(ours[name], theirs[name]) for name in ours)
     if isinstance(ours, list) and isinstance(theirs, list):
@@ -72,7 +74,8 @@ def identical(ours, theirs) -> bool:
 
 
 def loosely(value):
-    """The value with the fields of documents in one order: what a reply says around its results has none to keep."""
+    """Returns the value with sorted fields, as a reply's fields beside its results have no defined
+    order."""
     if isinstance(value, dict):
         return {name: loosely(value[name]) for name in sorted(value)}
     if isinstance(value, list):
@@ -97,7 +100,7 @@ def decoded(document: bytes):
 
 
 def typed(value) -> str:
-    """The value in words that tell the types of numbers apart, to sort by."""
+    """Returns a text that distinguishes the types of numbers, as a sort key."""
     if isinstance(value, dict):
         return "{%s}" % ",".join(f"{name!r}:{typed(inner)}" for name, inner in value.items())
     if isinstance(value, list):
@@ -128,7 +131,7 @@ def same_batch(ours: list[bytes], theirs: list[bytes], command: dict) -> bool:
 
 
 def summary(reply: dict, messages: bool) -> dict:
-    """What counts of a reply besides its documents."""
+    """Returns the parts of a reply to compare besides its documents."""
     reply = {name: value for name, value in reply.items() if messages or name != "errmsg"}
     if isinstance(reply.get("cursor"), dict):
         reply["cursor"] = {name: value for name, value in reply["cursor"].items() if name not in ("firstBatch", "nextBatch")}
@@ -142,7 +145,8 @@ def summary(reply: dict, messages: bool) -> dict:
 
 
 def keeps_order(command: dict) -> bool:
-    """Whether the results have one order: no stage leaves them in none, or a sort by `_id` follows."""
+    """Returns whether the results have a defined order: all stages keep it, or a sort by `_id`
+    follows."""
     if is_open(command):
         return False
     pipeline = command.get("pipeline")
@@ -163,7 +167,7 @@ def is_open(command: dict) -> bool:
 
 
 def lists_as_ids(command: dict, documents: list) -> bool:
-    """Whether groups have lists for `_id`, by which a sort leaves open what comes first."""
+    """Returns whether groups have arrays as `_id`, whose sort order is not unique."""
     lists = any(isinstance(document, dict) and isinstance(document.get("_id"), list) for document in documents)
     return lists and any(name in str(command.get("pipeline")) for name in ("$group", "$sortByCount"))
 
@@ -181,7 +185,8 @@ def same(command: dict, ours: bytes, theirs: bytes, messages: bool = False) -> b
             return False
         our, their = bson.decode(ours, PLAIN), bson.decode(theirs, PLAIN)
     except bson.errors.InvalidBSON:
-        # MongoDB quotes bytes of values as they are, which need not be text. The code stands before the text.
+        # MongoDB quotes the bytes of values unchanged, which may be invalid text. The code precedes
+        # the text.
         return code_of(ours) == code_of(theirs)
     our, their = summary(our, messages), summary(their, messages)
     if is_open(command) and isinstance(our.get("values"), list) and isinstance(their.get("values"), list):

@@ -29,7 +29,8 @@ def tally(request, store) -> Counter:
 
 
 def pytest_sessionfinish(session):
-    """Where tests are shared out among processes, each tells its counts to the one that prints them."""
+    """If tests are distributed over processes, each sends its counts to the one that prints them.
+    """
     if hasattr(session.config, "workeroutput"):
         tallies = session.config.stash.get(TALLIES, {})
         session.config.workeroutput["tallies"] = {store: list(tally.items()) for store, tally in tallies.items()}

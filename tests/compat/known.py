@@ -1,6 +1,6 @@
 """Differences that are known wherever they appear, each with its reason and how it is recognized.
 
-One that belongs to a single case stands beside that case (`differs`).
+One of a single case is declared at that case (`differs`).
 """
 
 import decimal
@@ -52,7 +52,8 @@ READ_BACK = "MongoDB 6.0 cannot read back $elemMatch with $all, or what nothing 
 
 TAKING = {"$densify", "$project", "$unset", "$unwind", "$replaceRoot", "$replaceWith", "$set", "$addFields", "$lookup"}
 SETTING = {"$project", "$set", "$addFields", "$unwind", "$lookup", "$graphLookup", "$fill", "$setWindowFields"}
-# What the second engine makes of MinKey and MaxKey, the code that it takes for text, and what it says about a group without a document.
+# The second engine's treatment of MinKey and MaxKey, of code as text, and its message about a group
+# without a document.
 ENGINE_MADE = re.compile(r"\{('': |'k': '', 'v': )M(in|ax)Key\(\)|error 4822806:")
 # What it has no notion of.
 ENGINE_MAKES = re.compile(r"M(in|ax)Key\(\)|Code\(|only supports strings, not javascript")
@@ -70,7 +71,7 @@ PARALLEL = "cannot sort with keys that are parallel arrays"
 
 
 def same_but_for(pattern: re.Pattern, ours: str, theirs: str) -> bool:
-    """Whether the two are the same without what matches. The elements of sets come in any order."""
+    """Returns whether the two are equal apart from the matches. Elements of sets have any order."""
     parts = lambda text: sorted(re.split(r"[\[\]{}, ]+", text))
     return bool(pattern.search(theirs)) and parts(pattern.sub("", theirs)) == parts(ours)
 
@@ -102,7 +103,8 @@ def _by_position(command, ours: str, theirs: str) -> bool:
 
 
 def _group_order(command, ours: bytes, theirs: bytes, setup=()) -> bool:
-    """The same documents in another order, or as many where a stage tells which came first."""
+    """Returns whether documents are equal in another order, or equally many if a stage depends on
+    the order."""
     names = _stages([*setup, command])
     batches = []
     for answer in (ours, theirs):
@@ -129,20 +131,21 @@ def _stages(command) -> list[str]:
 
 
 def _place_kept(command, ours: bytes, theirs: bytes, setup=()) -> bool:
-    """`setup`: where a view's stages stand, which come before those of a command that reads it."""
+    """`setup` contains a view's stages, which precede those of a command that reads it."""
     names = _stages([*setup, command]) if command.get("aggregate") == "v" else _stages(command)
     first = next((place for place, name in enumerate(names) if name in TAKING), len(names))
     return not SETTING.isdisjoint(names[first + 1 :]) and _but_for_fields(command, ours, theirs)
 
 
 def _hash_order(command, ours: bytes, theirs: bytes, setup=()) -> bool:
-    """`setup`: where a view's stages stand."""
+    """`setup` contains a view's stages."""
     outputs = re.findall(r"'(?:\$setWindowFields|\$fill)': \{.*?'output': \{", str([command, setup]))
     return bool(outputs) and _but_for_fields(command, ours, theirs)
 
 
 def _but_for_fields(command, ours: bytes, theirs: bytes) -> bool:
-    """Whether two answers that are no errors are the same when the fields of documents stand in one order."""
+    """Returns whether two replies that are not errors are equal with the fields of documents
+    sorted."""
     if code_of(ours) or code_of(theirs):
         return False
     replies = []
@@ -219,7 +222,8 @@ def _key_bytes(command, ours: bytes, theirs: bytes) -> bool:
 
 
 def _graphs_kept(ours: bytes, by_themselves: list[bytes] | None) -> bool:
-    """Whether we give what comes of each document by itself. What a $graphLookup finds is in no order."""
+    """Returns whether we return the results of each document by itself. Results of a $graphLookup
+    have no order."""
     batch = batch_of(RawBSONDocument(ours, RAW))
     loose = lambda documents: [settled(decoded(document)) for document in documents]
     return batch is not None and by_themselves is not None and identical(loose(batch), loose(by_themselves))
@@ -277,11 +281,11 @@ KNOWN = {
     LISTED: lambda command, ours, theirs: "Could not parse catalog entry while replying to listIndexes" in theirs,
     ENGINE: lambda command, ours, theirs: "error 4822806: " in theirs and "$ifNull" in str(command) or ours != theirs and _made_by_engine(ours) == _made_by_engine(theirs),
     IN_TURN: lambda command, ours, theirs: not ours.startswith("error") and theirs.startswith("error") and _restricts_by_expression(command),
-    # What was cut in two is refused by the library of regular expressions, too.
+    # The regular expression library refuses truncated patterns too.
     NO_TEXT: lambda command, ours, theirs: "a message that is no text" in theirs or "expression in $regex" in theirs and "Result code: -10" in theirs,
     READ_BACK: lambda command, ours, theirs: re.search(r"Failed to optimize pipeline.*unknown operator: \$(alwaysFalse|and)", theirs) or "Failed to optimize" in theirs and "unknown top level operator: $" in theirs and "$all" in str(command),
 }
-# Those where fields stand in another order: the replies are compared, not what is shown of them.
+# Differences in the order of fields: the replies are compared, not their printed form.
 KNOWN_ORDERS = {KEY_BYTES: _key_bytes, COUNTED: _counted}
 
 
@@ -300,7 +304,7 @@ def known_reason(command: dict, ours: bytes, theirs: bytes, asked) -> str | None
         # A time-series collection is a view.
         if _but_for_fields(command, ours, theirs):
             return COLUMNS
-    # Operators of filters and of validators: what is written in values does not count.
+    # Operators of filters and of validators; values do not count.
     operators = {"$jsonSchema", "$expr"}
     if operators <= set(_stages([command, *asked.block.setup])) and our.startswith("error") != their.startswith("error"):
         return PARTS_OF_SCHEMA
@@ -334,7 +338,8 @@ def known_reason(command: dict, ours: bytes, theirs: bytes, asked) -> str | None
     answer = asked.unindexed()
     if "distinct" in command and asked.pair.store == "mariadb" and asked.block.setup and _equal_values(ours, theirs):
         return FIRST_OF_EQUALS
-    # A distinct by one is answered from the index alone, but for those that have each document's fields by their names.
+    # A distinct is answered from the index alone, except by indexes that have each document's
+    # fields by name.
     answered_alone = "distinct" in command and "$**" not in str(asked.block.setup)
     if not answered_alone and answer is not None and same(command, ours, answer):
         return BY_INDEX

@@ -1,6 +1,8 @@
-"""Asks Selkie and MongoDB 6.0 the same and compares the answers: the cases, and seeded random commands.
+"""Sends the same commands to Selkie and MongoDB 6.0 and compares the replies: the cases, and seeded
+random commands.
 
-`SELKIE_RANDOM` says how many random commands there are (half of them on MariaDB), `SELKIE_SEED` which.
+`SELKIE_RANDOM` says how many random commands there are (half of them on MariaDB), `SELKIE_SEED`
+which.
 """
 
 import os

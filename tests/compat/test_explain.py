@@ -1,6 +1,8 @@
-"""`explain` has MongoDB's shape: the same stages over the same bounds, with the same filters, and as many documents found.
+"""`explain` has MongoDB's shape: the same stages over the same bounds, with the same filters, and
+as many documents found.
 
-What was examined is each server's own affair, and is asked for in `tests/blackbox/test_indexes.py`.
+The numbers of examined documents differ between servers; `tests/blackbox/test_indexes.py` checks
+them.
 """
 
 import pymongo
@@ -95,8 +97,8 @@ COMMANDS = [
     count({"a": {"$in": [3, 4]}}),
 ]
 
-# What MariaDB goes about otherwise: it sorts keys before it reads documents, reads what is pending beside keys that gateways make, or reads
-# everything where an index rules out little. What is found is the same.
+# Differences of MariaDB: it sorts keys before it reads documents, reads pending rows beside
+# computed keys, or scans the table if an index is not selective. The results are the same.
 OTHERWISE_ON_MARIADB = [
     find({"$or": [{"a": 1}, {"a": 2}]}),
     find({"a": {"$ne": 3}}),
@@ -161,7 +163,8 @@ def test_the_stages_are_those_of_mongodb(databases, store, number):
     ours, theirs = (explained(database, command) for database in databases)
     is_otherwise = number >= len(COMMANDS) and "mariadb" in store
     assert ours[1] == theirs[1] and (is_otherwise or ours[0] == theirs[0]), (command, ours[0], theirs[0])
-    # A seek past a key is counted by one of the two, and not by the other; MariaDB reads the keys of arrays twice, and joins them to rows.
+    # Only one of the two counts a seek past a key; MariaDB reads the keys of arrays twice, and
+    # joins them to rows.
     examined = ["docsExamined"] if store == "mariadb" else ["keysExamined", "docsExamined"]
     for key in [] if is_otherwise else examined:
         assert abs(totals(ours[2], key) - totals(theirs[2], key)) <= 3, (command, key)
@@ -169,7 +172,8 @@ def test_the_stages_are_those_of_mongodb(databases, store, number):
         assert ours[2].get(key) == theirs[2].get(key), (command, key)
 
 
-# An index filter (`query`, `sort`, `projection`, `collation`, `indexes`), and commands that are of its shape or nearly so.
+# An index filter (`query`, `sort`, `projection`, `collation`, `indexes`), and commands of its shape
+# or a similar one.
 LIKE_A = [
     find({"a": 5}), find({"a": {"$in": [1]}}), find({"a": {"$in": [1, 2]}}), find({"a": 5}, sort={"a": 1}), find({"a": 5}, limit=1),
     find({"a": 5}, projection={"b": 1}), find({"a": 5}, collation={"locale": "simple"}), find({"a": 5}, hint="a_1"),
@@ -244,7 +248,7 @@ def test_the_front_of_a_pipeline_is_part_of_the_plan(databases, number):
     assert ours == theirs, command
     for verbosity in ("executionStats", "allPlansExecution"):
         ours, theirs = (database.command("explain", command, verbosity=verbosity) for database in databases)
-        # What MariaDB's own plan is, is told beside it.
+        # MariaDB's own plan is in a separate field.
         assert {*ours} - {"mariadb"} == {*theirs}, (command, verbosity)
         if "executionStats" in ours:
             assert ours["executionStats"]["nReturned"] == theirs["executionStats"]["nReturned"], (command, verbosity)

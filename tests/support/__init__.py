@@ -1,1 +1,2 @@
-"""What the black-box tests stand on: servers to start and kill, raw sockets, a proxy that breaks connections."""
+"""Tools of the black-box tests: servers to start and kill, raw sockets, a proxy that breaks
+connections."""

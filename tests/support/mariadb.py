@@ -42,7 +42,8 @@ class MariadbServer(ServerProcess):
             "mariadbd", "--no-defaults", f"--user={getpass.getuser()}", f"--datadir={self.data}",
             f"--socket={self.socket}", "--bind-address=127.0.0.1", f"--port={self.port}", "--innodb-log-file-size=48M",
             "--max-allowed-packet=128M",
-            # Servers that share a directory for temporary tables remove one another's when they start.
+            # Servers that share a directory for temporary tables remove each other's when they
+            # start.
             f"--tmpdir={self.socket_folder}",
             *self.options,
         ]

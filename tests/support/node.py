@@ -8,7 +8,7 @@ NODE = Path(__file__).resolve().parents[1] / "node"
 
 
 def run(program: list[str], home: Path) -> str:
-    """Runs a program to its end in that folder and gives what it printed; one that fails fails the test."""
+    """Runs a program in a folder and returns its output; fails the test if the program fails."""
     # mongosh keeps a history and a log in the home folder; not in the user's.
     environment = {**os.environ, "HOME": str(home), "NODE_NO_WARNINGS": "1"}
     done = subprocess.run(

@@ -1,4 +1,5 @@
-"""BSON with text that is not UTF-8, which drivers refuse to write: a byte stands in a `str` as `surrogateescape` has it, `"\\udce9"` for E9."""
+"""BSON with text that is not UTF-8, which drivers refuse to write: bytes are in a `str` as
+`surrogateescape` encodes them, `"\\udce9"` for E9."""
 
 import struct
 

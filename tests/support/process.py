@@ -11,8 +11,9 @@ from pathlib import Path
 
 
 def free_port() -> int:
-    """A port that nobody listens on. It is below those that systems give to outgoing connections (32768 and up), of which one could be given
-    this one before the server that it is meant for has it."""
+    """Returns a port on which nothing listens. It is below those that systems give to outgoing
+    connections (32768 and up), of which one could be given this one before the server that it is
+    meant for has it."""
     for port in random.sample(range(20_000, 32_000), 100):
         with socket.socket() as listener, contextlib.suppress(OSError):
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

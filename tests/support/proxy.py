@@ -1,4 +1,4 @@
-"""Stands between a driver and a server, and breaks the connection when it is told to."""
+"""A proxy between a driver and a server that can break the connection."""
 
 import socket
 import struct
@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 
 class BreakingProxy:
-    """Passes messages on. A reply for which `swallow(request)` is true is not passed on: the connection to the client breaks
-    instead, after the server has carried the request out."""
+    """Forwards messages. A reply for which `swallow(request)` is true is not passed on: the
+    connection to the client breaks instead, after the server has carried the request out."""
 
     def __init__(self, port: int, swallow: Callable[[bytes], bool]):
         self.server = ("127.0.0.1", port)
@@ -33,8 +33,9 @@ class BreakingProxy:
             threading.Thread(target=self.serve, args=(client,), daemon=True).start()
 
     def serve(self, client: socket.socket):
-        """Request, reply, request, reply: drivers do not have two requests under way on one connection. Monitors that stream
-        replies do, which is why tests connect with directConnection and polling monitors."""
+        """Request, reply, request, reply: drivers do not have two requests under way on one
+        connection. Monitors that stream replies do, which is why tests connect with
+        directConnection and polling monitors."""
         with client, socket.create_connection(self.server) as server:
             while request := read_message(client):
                 server.sendall(request)

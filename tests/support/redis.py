@@ -67,8 +67,9 @@ class RedisServer(ServerProcess):
 
 
 class AgelessProxy:
-    """Stands between gateways and Redis, and, if it is told to lie, makes every shared reply look as if it had all changes: as if gateways
-    did not hold the place in MariaDB's log that a reply carries (numbers for some domains, in front of all else) against what they know."""
+    """A proxy between gateways and Redis. With `lie` it makes every shared reply look as if it had
+    all changes: as if gateways did not compare the position in MariaDB's log at the front of a
+    reply (numbers for some domains) with their own."""
 
     def __init__(self, redis: RedisServer, lies: bool):
         self.redis, self.lies = redis, lies

@@ -16,7 +16,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def program(name: str = "selkie") -> str:
-    """Returns the path of Selkie ($SELKIE, else the program that cargo built), or of the program `name` beside it."""
+    """Returns the path of Selkie ($SELKIE, else the program that cargo built), or of the program
+    `name` beside it."""
     target = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
     selkie = Path(os.environ.get("SELKIE") or target / "release" / "selkie")
     return str(selkie.with_name(name) if name != "selkie" else selkie)
@@ -30,7 +31,8 @@ def has_embedded_mariadb() -> bool:
 
 
 class SelkieServer(ServerProcess):
-    """`selkie serve` on its own store, on a MariaDB server, or (`data_flag`) on a MariaDB within the process."""
+    """`selkie serve` on its own store, on a MariaDB server, or (`data_flag`) on a MariaDB within
+    the process."""
 
     name = "selkie"
 

@@ -30,7 +30,7 @@ def op_query(collection: str, query: dict, request_id: int = 1) -> bytes:
 
 
 def op_compressed_zlib(inner: bytes, uncompressed: int | None = None) -> bytes:
-    """A message wrapped in OP_COMPRESSED by zlib; `uncompressed` lies about its size."""
+    """A message wrapped in OP_COMPRESSED by zlib; `uncompressed` is a false size."""
     (_, request_id, _, opcode) = struct.unpack_from("<iiii", inner)
     size = len(inner) - 16 if uncompressed is None else uncompressed
     return message(OP_COMPRESSED, struct.pack("<iib", opcode, size, 2) + zlib.compress(inner[16:]), request_id)
@@ -62,7 +62,7 @@ class Wire:
         return data
 
     def receive(self) -> tuple[int, int, bytes]:
-        """One message: opcode, the request it answers, and what follows the header."""
+        """Receives one message: opcode, the id of its request, and the body."""
         (length, _, response_to, opcode) = struct.unpack("<iiii", self.receive_bytes(16))
         return opcode, response_to, self.receive_bytes(length - 16)
 

@@ -1,6 +1,7 @@
 """The checks: each returns a list of failures, which is empty if all is well.
 
-`tests/test_tidy.py` runs them under pytest, `crates/error/tests/tidy.rs` under `cargo test`, and `tests/tools/tidy` alone.
+`tests/test_tidy.py` runs them under pytest, `crates/error/tests/tidy.rs` under `cargo test`, and
+`tests/tools/tidy` alone.
 """
 
 import os
@@ -53,7 +54,8 @@ def text(name: str) -> str:
 
 
 def paths_in(document: str) -> set[str]:
-    """Returns the paths that a document names: targets of links, and quoted paths that begin with a folder of the repository."""
+    """Returns the paths that a document names: targets of links, and quoted paths that begin with a
+    folder of the repository."""
     content = text(document)
     folder = Path(document).parent
     links = {target.split("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", content) if "://" not in target}

@@ -1,10 +1,10 @@
 """Prints the largest circle of files that import one another, for each crate.
 
 A circle is a strongly connected component of the graph whose nodes are the source files of a crate.
-File A has an edge to file B if A names an item that B defines, by `use crate::…`, `super::…`, `self::…`
-or a qualified path. Re-exports are followed to the file that defines the item, so a `mod.rs` that only
-re-exports is in no circle; neither `mod x;` nor a re-export that the file itself does not use is an edge.
-Test modules are left out.
+File A has an edge to file B if A names an item that B defines, by `use crate::…`, `super::…`,
+`self::…` or a qualified path. Re-exports are followed to the file that defines the item, so a
+`mod.rs` that only re-exports is in no circle; neither `mod x;` nor a re-export that the file itself
+does not use is an edge. Test modules are left out.
 
     tests/tools/circles                   # a line per crate
     tests/tools/circles query             # the line of that crate

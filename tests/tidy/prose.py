@@ -187,7 +187,7 @@ def rust_files(folder: Path) -> list[Path]:
 def parts() -> dict[str, list[Path]]:
     """Returns the files of each crate, of the fuzz targets, of the tests in Python, and of the documents."""
     crates = {path.parent.name: rust_files(path.parent) for path in sorted(ROOT.glob("crates/*/Cargo.toml"))}
-    tests = sorted(path for path in [*ROOT.glob("tests/**/*.py"), *ROOT.glob("fuzz/*.py")] if "node_modules" not in path.parts)
+    tests = sorted(path for path in [*ROOT.glob("tests/**/*.py"), *ROOT.glob("fuzz/*.py")] if "node_modules" not in path.parts and path != Path(__file__))
     documents = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted(ROOT.glob("docs/**/*.md"))]
     return {**crates, "fuzz": rust_files(ROOT / "fuzz"), "tests": tests, "docs": documents}
 

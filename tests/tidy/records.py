@@ -1,7 +1,7 @@
 """The record of numbers that only fall: words of a kind, long lines and circles, by crate.
 
-A check fails if a number is higher than recorded, and also if it has fallen far enough that the record must be lowered
-(`tests/tools/tidy --record`). So nothing that was mended comes back.
+A check fails if a number is higher than recorded, and also if it has fallen far enough that the
+record must be lowered (`tests/tools/tidy --record`). So mended places stay mended.
 """
 
 import json
@@ -10,7 +10,8 @@ from pathlib import Path
 from . import circles, prose
 
 FILE = Path(__file__).with_name("records.json")
-# A number may be this much below its record before the record must be lowered: a part of it, and an absolute number.
+# A number may be this much below its record before the record must be lowered: a part of it, and an
+# absolute number.
 MARGIN = 0.2
 MARGIN_MIN = 5
 
@@ -33,7 +34,8 @@ def recorded() -> Numbers:
 
 
 def compare(numbers: Numbers, record: Numbers) -> tuple[list[str], list[str]]:
-    """Returns what is higher than its record, and what is so much lower that the record must be lowered."""
+    """Returns the numbers above their record, and the numbers so far below that the record must be
+    lowered."""
     higher, lower = [], []
     for kind, by_part in numbers.items():
         for part in sorted({*by_part, *record.get(kind, {})}):
@@ -47,7 +49,8 @@ def compare(numbers: Numbers, record: Numbers) -> tuple[list[str], list[str]]:
 
 
 def lower() -> None:
-    """Lowers every record to its present number; raises none, except for parts that have no record yet."""
+    """Lowers every record to its present number; raises none, except for parts that have no record
+    yet."""
     record = recorded() if FILE.exists() else {}
     known = {part for by_part in record.values() for part in by_part}
     numbers = {

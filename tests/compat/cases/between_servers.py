@@ -1,4 +1,5 @@
-"""What MongoDB's servers send to one another with a command, sent by a client: well-formed or not, to a server that stands alone."""
+"""Fields that MongoDB's servers add to commands among themselves, sent by a client: valid or not,
+to a standalone server."""
 
 from datetime import datetime
 

@@ -1,4 +1,5 @@
-"""Functions of real numbers on decimals that no double comes near, and what else stands at the ends of their ranges."""
+"""Functions of real numbers on decimals outside of the range of doubles, and other values at the
+ends of their ranges."""
 
 from bson import Decimal128
 

@@ -1,4 +1,5 @@
-"""What collections are made of: options, views, validators, `collMod`, capped collections. Scripts, as in `scripts.py`."""
+"""Definitions of collections: options, views, validators, `collMod`, capped collections. Scripts,
+as in `scripts.py`."""
 
 from bson import Int64
 

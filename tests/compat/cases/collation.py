@@ -1,4 +1,4 @@
-"""Collations: what is a collation, and every place where strings compare by one."""
+"""Collations: valid definitions, and every comparison of strings that uses one."""
 
 from bson import Decimal128, Int64
 

@@ -1,4 +1,5 @@
-"""Collations in pipelines: where stages compare strings, and what views and collections with a collation of their own make of it."""
+"""Collations in pipelines: stages that compare strings, and views and collections with their own
+collation."""
 
 from compat.case import commands, script
 

@@ -1,4 +1,5 @@
-"""What commands bind with `let`, `$$CURRENT` among it; the order in which `$merge` tells what is wrong; stages that only others answer."""
+"""Variables of `let`, including `$$CURRENT`; the order of errors of `$merge`; stages that only
+other servers support."""
 
 from compat.case import COLLECTION, commands, pipelines
 

@@ -1,5 +1,5 @@
-"""What is seldom asked, and answered wrongly once: a `$merge`'s order of fields, `$or` and the positional operator, arguments that
-two parts of a stage disagree about."""
+"""Rare cases that once had wrong results: a `$merge`'s order of fields, `$or` and the positional
+operator, arguments that two parts of a stage disagree about."""
 
 import datetime
 
@@ -45,7 +45,8 @@ BLOCKS = [
             {"new": 1}, {"new": "$$CURRENT"}, {"new": "$$nope"}, {"new": "$$ROOT"}, {"new": 1, "9": 1}, {"9": 1}, {"": 1}, {"NOW": 1}, {"a b": 1})),
         writes=True,
     ),
-    # A condition on a path that holds what a field held is tested on that field before, and one above the path as it was.
+    # A condition on a path that was renamed from a field is tested on that field before; one on its
+    # parent is tested after.
     pipelines("renames below a field", [{"_id": 1}, {"_id": 2, "o": 5}, {"_id": 3, "a": [{"c": 1}], "o": 5}, {"_id": 4, "a": {"c": 7}, "o": 6}, {"_id": 5, "a": [], "o": 5}],
         *([{stage: {"a.c": "$o"}}, {"$match": condition}] for stage in ("$addFields", "$project") for condition in (
             {"a.c": 5}, {"a.c": None}, {"a": {}}, {"a.c": 7}, {"a": []}, {"a": None}, {"a.c.d": None}, {"$expr": {"$eq": ["$a.c", 5]}},

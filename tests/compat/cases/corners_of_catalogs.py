@@ -1,4 +1,5 @@
-"""Corners of `renameCollection`, `collMod` and of what makes collections capped. Scripts, each case on the same collections."""
+"""Corner cases of `renameCollection`, `collMod` and of capped collections. Scripts, each case on
+the same collections."""
 
 from compat.case import script
 

@@ -1,4 +1,5 @@
-"""Corners of pipelines: system variables rebound, scripts that are switched off, internal names, cursors and operations."""
+"""Corner cases of pipelines: system variables rebound, scripts that are switched off, internal
+names, cursors and operations."""
 
 from bson import Int64
 
@@ -17,7 +18,8 @@ def let(variables, inside):
     return {"$let": {"vars": variables, "in": inside}}
 
 
-# What a server gives to itself alone, or is to come. Left out: stages that MongoDB lets users have though it documents none of them.
+# Stages for internal use, or for later versions. Stages that MongoDB permits but does not document
+# are left out.
 INTERNAL_STAGES = (
     "$_internalInhibitOptimization", "$_internalSplitPipeline", "$_internalBoundedSort", "$_internalFindAndModifyImageLookup", "$_internalReshardingIterateTransaction", "$_internalReshardingAddResumeId",
     "$_internalDensify", "$_internalChangeStreamUnwindTransaction", "$_internalShardServerInfo", "$_addReshardingResumeId", "$search", "$searchMeta", "$searchBeta", "$listSearchIndexes", "$vectorSearch",

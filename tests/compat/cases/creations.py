@@ -1,4 +1,5 @@
-"""`create` with several mistakes at once; collections named by their UUIDs; how much a batch holds; the databases that every server has."""
+"""`create` with several errors at once; collections named by UUID; sizes of batches; the databases
+of every server."""
 
 import itertools
 

@@ -52,7 +52,7 @@ BLOCKS = [
     expressions("expression $dateFromString", *({"$dateFromString": {"dateString": text, **more}} for text in WRITTEN
         for more in ({}, {"onError": "bad"}))),
     expressions("expression $dateFromString", *({"$dateFromString": {"dateString": text, "timezone": "Europe/Paris"}} for text in WRITTEN
-        # What stands between date and time is taken for the sign of an offset.
+        # The character between date and time is parsed as the sign of an offset.
         if text != "20170706-123537")),
     expressions("expression $dateFromString", *({"$dateFromString": {"dateString": text, "format": pattern}} for pattern, text in PATTERNS)),
     expressions("expression $toDate", *({"$toDate": text} for text in WRITTEN)),

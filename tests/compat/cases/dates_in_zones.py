@@ -1,4 +1,5 @@
-"""$dateTrunc, $dateDiff, $dateAdd and $dateSubtract in zones whose clocks are put forward and back, or that once were off by seconds."""
+"""$dateTrunc, $dateDiff, $dateAdd and $dateSubtract in zones whose clocks are put forward and back,
+or that once were off by seconds."""
 
 import datetime
 

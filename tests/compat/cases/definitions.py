@@ -1,4 +1,5 @@
-"""Definitions of indexes: every option with values of all types, on key patterns of all kinds. Scripts, each case on nothing."""
+"""Definitions of indexes: every option with values of all types, on key patterns of all kinds.
+Scripts, each case on nothing."""
 
 from bson import Decimal128, Int64
 
@@ -51,7 +52,7 @@ def fields(count: int, **more) -> dict:
     return {**{f"f{number}": 1 for number in range(count)}, **more}
 
 
-# What is wrong with several things at once, and what is said of it.
+# Definitions with several errors at once.
 ORDER = [
     [{"key": {"a": 0}}], [{"key": {"a": 0}, "foo": 1}], [{"foo": 1, "key": {"a": 0}}], [{"name": 1, "key": {"a": 0}}],
     [{"key": {"a": 0}, "name": 1}], [{"key": {"a": 1}}], [{"name": "x"}], [{}], [{"name": ""}], [{"key": {}}], [{"key": {}, "name": "x"}],

@@ -1,4 +1,4 @@
-"""What any command may carry besides its own fields, and what MongoDB's API leaves out when it is strict."""
+"""Fields that every command may have, and the fields that MongoDB's strict API excludes."""
 
 from bson import Binary, Timestamp
 

@@ -184,7 +184,7 @@ BLOCKS = [
             {"$meta": "sortKey"},
         {"$function": {"body": "function() {}", "args": [], "lang": "js"}} if False else {"$getField": "_id"}, Code("f"), D("1"),
     ),
-    # A server has no time to tell before it has made a timestamp, as it does of one of zeros.
+    # A server has no cluster time until it has generated a timestamp, as it does for one of zeros.
     expressions("expression $$CLUSTER_TIME", "$$CLUSTER_TIME", {"$type": "$$CLUSTER_TIME"}, "$$CLUSTER_TIME.x", documents=[{"_id": 0, "t": Timestamp(0, 0)}]),
     expressions("expression paths", *("$" + path for path in ("a", "a.b", "a.b.c", "a.0", "a.0.b", "a.b.0", "x", "a.x", "a.b.x", "a.c")),
         *({"$type": "$" + path} for path in ("a", "a.b", "a.b.c", "a.0")), documents=PATHS),

@@ -1,4 +1,5 @@
-"""Pipelines that read some of a document's fields, beside ones that are odd: what is not read is left out early, and must not be missed."""
+"""Pipelines that read some of a document's fields, beside unusual ones: unread fields are dropped
+early, which must not change results."""
 
 from bson import Binary, Decimal128, Regex
 
@@ -24,7 +25,8 @@ FRONTS = ([], [{"$match": {"last": {"$gt": 5}}}], [{"$sort": {"last": 1}}], [{"$
           [{"$project": {"q": 0}}], [{"$unset": "last"}], [{"$match": {"$expr": {"$gt": ["$last", "$a"]}}}, {"$skip": 1}], [{"$lookup": {"from": "o", "localField": "a", "foreignField": "k", "as": "n"}}])  # fmt: skip
 PROJECTIONS = ({"a": 1}, {"b.c": 1, "_id": 0}, {"x": "$b.c.d"}, {"b": {"c": 1}}, {"q": 1, "y": {"$concat": ["$q", "!"]}}, {"_id": 0, "z": "$$ROOT.last"}, {"last": 1, "a": 1}, {"_id": 1}, {"deep.e": 1, "l": {"$slice": ["$l", 1]}}, {"n": {"$size": "$l"}})
 
-# Large and small, with an order that some have nothing for; what is looked at first stands in front, behind, within arrays or nowhere.
+# Large and small documents, some without the sort field; the first read field is first, last,
+# within arrays or missing.
 LARGE = [
     {"_id": i, "s": "x" * (3000 if i % 4 else 3), **({"r": (i * 7) % 11} if i % 3 else {}), "$d": i % 2, "a.b": i, "o": {"p": [i % 4, "\\\"}{"]}, "pad": ["{", {"k": "]"}] * 40,
      **({"late": [i % 5, 7]} if i % 2 else {"late": i % 5})}
@@ -34,7 +36,8 @@ FILTERS = ({}, {"late": 7}, {"late": {"$gt": 2}, "o.p": 1}, {"r": None}, {"r": {
            {"$nor": [{"o.p.0": 2}]}, {"$comment": "c", "late": {"$ne": 7}}, {"s": {"$regex": "^x{5}"}})  # fmt: skip
 ORDERS = ({"_id": 1}, {"late": -1, "_id": 1}, {"r": 1, "_id": -1}, {"o.p": 1, "late": 1, "_id": 1})
 
-# On several pages each, and by indexes of which one has several keys a document; what is looked at is on the first page, or is not.
+# Documents of several pages, and indexes of which one has several keys per document; the read
+# fields are on the first page, or not.
 INDEXED = [
     {"_id": i, "k": i % 3, "m": [i % 4, (i * 5) % 7, "x"][: i % 4], "r": (i * 7) % 23, "o": {"p": i % 5}, **({"odd": i} if i % 9 == 0 else {}), "s": "y" * 7000, "late": (i * 11) % 17}
     for i in range(120)

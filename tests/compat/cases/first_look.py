@@ -1,4 +1,5 @@
-"""Which mistake of a pipeline is told first: MongoDB looks at all stages' names and targets before it parses any of them."""
+"""The first error of a pipeline: MongoDB checks all stages' names and targets before it parses any
+of them."""
 
 from bson import Decimal128, Int64
 

@@ -1,4 +1,5 @@
-"""What random commands have found: order of errors, constants in calls, paths of joins, conditions that move."""
+"""Differences that random commands have found: order of errors, constants in calls, paths of joins,
+conditions that move."""
 
 from bson import DatetimeMS, Decimal128, Int64
 
@@ -11,9 +12,9 @@ JOINED = [[{}, {"a": "1"}], [{}], [], {}, None, [1], {"a": []}, [{"a": []}], [{"
 PARTNERS = [{"_id": 1}, {"_id": 2, "s": None}, {"_id": 3, "s": "1"}, {"_id": 4, "s": []}, {"_id": 5, "s": {}}, {"_id": 6, "s": [1, None]}]
 NUMBERS = [{"_id": 1, "n": [1, 2]}, {"_id": 2}, {"_id": 3, "n": None}, {"_id": 4, "n": 1}]
 TESTS = [{"$exists": True}, {"$exists": False}, {"$type": 10}, None, {"$ne": None}, {"$gte": None}, {"$elemMatch": {"$gt": 0}}, 1, {"$gt": 1}]
-# The second fails in every stage that looks at it.
+# The second document fails in every stage that reads it.
 FAILING = [{"_id": 1, "n": 1}, {"_id": 2, "n": "x"}]
-# What fails for each document.
+# Expressions that fail for each document.
 FAIL = {"$expr": {"$toDate": "$a"}}
 
 

@@ -1,4 +1,5 @@
-"""$densify and $setWindowFields where types mix, bounds are passed and several things are wrong at once; joins beside them."""
+"""$densify and $setWindowFields with mixed types, values beyond the bounds and several errors at
+once; and joins."""
 
 import datetime
 
@@ -65,7 +66,7 @@ BLOCKS += [
         "windows: arrays to keep apart by", [{"_id": 1, "b": [], "l": []}, {"_id": 2}],
         *(window({"$max": None}, partitionBy=partition, sortBy=order) for partition in ("$b", {"$ifNull": ["$b", 1]}) for order in ({"l": -1, "_id": 1}, {"_id": 1}, {"b": 1}, {"l": 1, "b": 1})),
     ),
-    # What is computed fails as well: the code tells which document came first.
+    # The computed value fails too: the code indicates which document came first.
     *(
         pipelines(
             "windows: arrays within what is kept apart by", [{"_id": 1, "s": "x"}, {"_id": 2, "b": b, "s": "x"}, {"_id": 3, "b": {"a": -1}, "s": 1}],

@@ -1,4 +1,5 @@
-"""`$geoWithin` and `$geoIntersects`: shapes of all kinds against areas of all kinds, good and bad, and random ones from a seed."""
+"""`$geoWithin` and `$geoIntersects`: shapes of all kinds and areas of all kinds, valid and invalid,
+and random ones from a seed."""
 
 import math
 import random

@@ -1,4 +1,5 @@
-"""Kinds of indexes: which key patterns and options make one, how it is listed, and what does not go together. Scripts."""
+"""Kinds of indexes: their key patterns and options, how they are listed, and invalid combinations.
+Scripts."""
 
 from bson import Int64, Regex
 
@@ -8,7 +9,8 @@ EMBEDDED = ("embedded", "on MariaDB, unique indexes over places are refused with
 
 NAN = float("nan")
 
-# Key patterns with options. (Text indexes that are none are here; those that are, beside what they find.)
+# Key patterns with options. (Invalid text indexes are here; valid ones are tested with their
+# results.)
 INDEXES = [
     ({"a": "2dsphere"}, {}), ({"a": "2dsphere", "b": 1}, {}), ({"b": 1, "a": "2dsphere"}, {}),
     ({"a": "2dsphere", "b": "2dsphere"}, {}), ({"a": "2dsphere", "b": "2d"}, {}), ({"a": "2d", "b": "2d"}, {}),

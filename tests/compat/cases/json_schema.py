@@ -1,4 +1,5 @@
-"""`$jsonSchema`: schemas of the whole document and of a property, good and bad, and which error comes first."""
+"""`$jsonSchema`: schemas of the whole document and of a property, valid and invalid, and the order
+of errors."""
 
 from bson import Decimal128, Int64
 
@@ -44,7 +45,7 @@ WHOLE = [
     {"dependencies": {"a": {"properties": {"a": {"type": "string"}}}}}, {"not": {"required": ["a"]}}, {"minProperties": 2},
     {"maxProperties": 1}, {"encrypt": {"foo": 1}}, {"encrypt": {"bsonType": "int"}}, {"encrypt": {"algorithm": "x"}},
     {"encrypt": {}, "type": "string"},
-    # Which error comes first.
+    # The order of errors.
     {"properties": {"a": {"foo": 1}}, "minimum": "x"}, {"minimum": "x", "foo": 1}, {"title": 1, "foo": 1},
     {"title": 1, "type": 1}, {"type": 1, "minimum": "x"}, {"allOf": 1, "items": 1, "required": 1}, {"allOf": 1, "items": 1},
     {"required": 1, "properties": 1, "minProperties": "x"}, {"patternProperties": 1, "additionalProperties": 1},

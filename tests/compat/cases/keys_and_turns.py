@@ -1,4 +1,5 @@
-"""Arrays that numbers in paths pick, which of equal values stands for all, and what is asked of documents in which turn."""
+"""Array elements selected by numbers in paths, the representative of equal values, and the order of
+conditions."""
 
 import random
 
@@ -32,7 +33,8 @@ ELEMENTS = [1, 2, 2.0, "a", "b", None, [], [1], [1, 2], [2, "b"], ["a", "a"], [N
 
 
 def unique(number: int):
-    """Documents for a unique index over arrays, all together, and those that it takes, one by one. Arrays within arrays are beyond MariaDB."""
+    """Documents for a unique index over arrays, all together, and the accepted ones, one by one.
+    MariaDB does not support nested arrays."""
     rng = random.Random(number)
     nested = lambda: rng.choice([{"b": rng.choice(ELEMENTS[:6])}, {"c": 1}, 5, {"b": rng.choice([1, 2, 3]), "c": rng.choice([1, 2])}, {}])
     key = rng.choice([{"a": 1}, {"a": -1}, {"a.b": 1}, {"a.b": 1}, {"a.b": 1, "a.c": -1}, {"a": -1, "z": 1}, {"a.b": 1, "z": 1}, {"z": 1, "a": 1}])

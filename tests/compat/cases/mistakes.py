@@ -1,4 +1,5 @@
-"""Commands with one thing wrong, or odd, of the kind that changed cases brought up: what is refused, and with which code."""
+"""Commands with one error or unusual part, as mutated cases have found them: which are refused, and
+with which code."""
 
 import datetime
 
@@ -23,7 +24,7 @@ def moved(unit, amount, operator):
     return [{"$match": {"_id": 2}}, {"$project": {"r": {operator: {"startDate": "$d", "unit": unit, "amount": Int64(amount)}}}}]
 
 
-# The last amounts that are within the range of dates, and within what is taken for an amount.
+# The last amounts within the range of dates, and within the range of amounts.
 AMOUNTS = {
     "year": (292276974, -292277074, 584942417), "quarter": (1169107898, -1169108298, 2339769671),
     "month": (3507323695, -3507324895, 7019309015), "week": (15250281843, -15250287061, 30500568904),

@@ -1,4 +1,4 @@
-"""Names that cannot be: of collections that stages write to, and of fields with a zero byte in them."""
+"""Invalid names: of collections that stages write to, and of fields that contain a zero byte."""
 
 from compat.case import COLLECTION, commands, pipelines, script, updates
 

@@ -1,4 +1,4 @@
-"""Commands of those who operate a server."""
+"""Commands for the operation of a server."""
 
 from bson import Binary
 

@@ -1,4 +1,5 @@
-"""What every option of a command may be: each is given values of all types, null among them, and unknown ones are added."""
+"""The types of every option of a command: each gets values of all types, including null, and
+unknown options are added."""
 
 import datetime
 

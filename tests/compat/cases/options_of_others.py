@@ -1,4 +1,5 @@
-"""What every option of the commands around reading and writing may be: of each type a value, none at all, and an unknown one."""
+"""The types of every option of other commands than reads and writes: a value of each type, no
+value, and an unknown option."""
 
 import datetime
 
@@ -8,16 +9,17 @@ from compat.case import Block
 
 ID = Binary(b"0" * 16, 4)
 ADMIN = {"$db": "admin"}
-# One of each type that a mistake is likely to be of, and what is out of range.
+# A value of each type that errors are likely to have, and values out of range.
 VALUES = [1, Int64(2**40), 1.5, Decimal128("1"), -1, float("nan"), "x", "", True, False, None, {}, {"a": 1}, [], [1], [{}], ObjectId("5f0000000000000000000001"), datetime.datetime(2020, 2, 29), ID]
-# What may stand beside any command, asked of one that reads its fields strictly and of one that does not.
+# Fields of every command, sent with a strict command and with one that is not strict.
 SHARED = ["coordinator", "allowImplicitCollectionCreation", "tracking_info", "$client", "maxTimeMSOpOnly"]
 DOCUMENTS = {"c": [{"_id": 1, "a": 1, "x": [1, 2]}, {"_id": 2, "a": 2}]}
 INDEXED = [{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1"}]}]
 
 
 def each(command: dict, *options: str, inside: str | None = None, without=(), first: bool = True) -> list[dict]:
-    """The command with each option in turn, and its own value, in each form; `inside` is the field that holds the options."""
+    """Returns the command with each option in turn, and its own value, in each form; `inside` is
+    the field of the options."""
     name = next(iter(command))
     cases = [{**command, name: value} for value in VALUES if first and not any(value is other for other in without)]
     for option in (*options, "foo"):
@@ -58,7 +60,7 @@ BLOCKS = [
     ),
     block(
         "users and roles", each({"usersInfo": 1}, "showCredentials", "showPrivileges", "showCustomData", "showAuthenticationRestrictions", "filter"),
-        # Roles that are built in are told of by those who have them.
+        # Built-in roles are listed by the servers that have them.
         [case for case in each({"rolesInfo": 1}, "showPrivileges", "showBuiltinRoles", "showAuthenticationRestrictions") if not case.get("showBuiltinRoles") or isinstance(case["showBuiltinRoles"], (str, dict, list))],
         [{command: name} for command in ("usersInfo", "rolesInfo") for name in (
             {"user": "x", "db": "y"}, {"role": "x", "db": "y"}, {"user": "x"}, {"role": "x"}, {"user": 1, "db": "y"}, {"role": 1, "db": "y"}, {"forAllDBs": True}, ["x", {"user": "a", "db": "b"}],

@@ -1,4 +1,5 @@
-"""Which stage comes first where MongoDB rearranges a pipeline, told by which of two mistakes is met; and figures over moving windows."""
+"""The order of stages after MongoDB's optimization, indicated by which of two errors occurs; and
+statistics over moving windows."""
 
 from bson import Decimal128, Int64
 
@@ -12,7 +13,7 @@ BAD = {"$add": [1, "x"]}
 IMPOSSIBLE = [{"$expr": BAD}, {"$or": [{"$expr": BAD}, {"a": 1}]}, {"$and": [{"a": 1}, {"$expr": BAD}]}, {"a": 1, "$nor": [{"$expr": {"$and": ["$a", BAD]}}]}]
 SEARCH = {"from": "c", "startWith": 1, "connectFromField": "a", "connectToField": "b", "as": "g"}
 
-# What nothing meets: in front of what fails there is no mistake.
+# Matches nothing: before a failing stage there is no error.
 CONDITIONS = [
     *({"$jsonSchema": schema} for schema in (
         {"required": ["x"]}, {"required": ["s", "x"]}, {"not": {}}, {"not": {"required": ["_id"]}}, {"allOf": [{"required": ["x"]}]}, {"anyOf": [{"required": ["x"]}]},

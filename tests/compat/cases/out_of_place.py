@@ -1,4 +1,5 @@
-"""What stands where it cannot, or is two mistakes at once: which of them is told. And corners of paths and of searches by words."""
+"""Stages and operators in invalid positions, and two errors at once: which is reported. Corner
+cases of paths and of text search."""
 
 from bson import Code, Regex
 

@@ -1,4 +1,4 @@
-"""Server parameters that change what the server does. What they are set to is put back at the end."""
+"""Server parameters that change the server's behavior. They are reset at the end."""
 
 from bson import Int64
 

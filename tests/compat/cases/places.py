@@ -1,4 +1,5 @@
-"""Indexes over places: what can be in them, `$near` and `$nearSphere`, `$geoNear`, and areas served by an index."""
+"""Geo indexes: their values, `$near` and `$nearSphere`, `$geoNear`, and areas served by an index.
+"""
 
 import math
 import random
@@ -79,7 +80,7 @@ ROUND = {"$near": {"$geometry": ORIGIN}}
 
 
 def around(condition):
-    """A condition by distance in all places where one may stand, or may not."""
+    """A condition on the distance in all positions, valid and invalid."""
     near = {"a": condition}
     find = {"find": "c", "filter": near}
     queries = [
@@ -149,7 +150,7 @@ def sources(stage):
 
 
 def keyless():
-    """Which index is meant where the stage does not say."""
+    """The index that is used if the stage does not name one."""
     stages = [STAGE, LEGACY, {**LEGACY, "spherical": True}, *({**stage, "key": key, "spherical": True} for stage in (STAGE, LEGACY) for key in "ab")]
     return [{"aggregate": "c", "pipeline": [{"$geoNear": stage}], "cursor": {}} for stage in stages]
 
@@ -167,7 +168,7 @@ GENERATOR = random.Random(11)
 SCATTERED = [{"_id": number, "a": [GENERATOR.uniform(-170, 170), GENERATOR.uniform(-85, 85)], "v": number % 7} for number in range(700)]
 CROWDED = [{"_id": number + 700, "a": [GENERATOR.gauss(8, 0.02), GENERATOR.gauss(47, 0.02)], "v": number % 7} for number in range(300)]
 CENTERS = [[GENERATOR.uniform(-179, 179), GENERATOR.uniform(-89, 89)] for _ in range(25)] + [[8, 47], [180, 0], [-180, 10], [0, 90], [7.5, 47.3]]
-# A 2d index of MongoDB's ends at the 180th meridian and at the poles, and finds nothing behind them.
+# MongoDB's 2d index ends at the 180th meridian and at the poles, and finds nothing beyond them.
 INNER = [center for center in CENTERS if abs(center[0]) < 120 and abs(center[1]) < 50]
 ENDS = "MongoDB's 2d index does not look across the 180th meridian"
 

@@ -58,7 +58,8 @@ BLOCKS = [
                     ({"b.c.x": 2}, {"b.c.$": 1}), ({}, {"l.$": 1}), ({"a": 1}, {"l.$": 1}), ({"l": {"$gt": 1}}, {"l.$": 1}),
                     ({"l": {"$in": [4, 5]}}, {"l.$": 1}), ({"$or": [{"l": 2}]}, {"l.$": 1}), ({"l": {"$all": [2, 4]}}, {"l.$": 1}),
                     ({"l": {"$not": {"$gt": 9}}}, {"l.$": 1})),
-    # Of several conditions that hold of an array the last one, as they are written, says which element it was.
+    # Of several conditions that match an array, the last one in the filter's order determines the
+    # element.
     *(
         commands(
             "projection positional: which of several conditions", [{"_id": 1, "l": [0, 1, 2, 3], "b": ["b", D("7"), "", 3], "c": [{"x": 1}, {"x": 2, "y": 1}, {"y": 2}]}],

@@ -1,4 +1,5 @@
-"""DBRefs in filters, what conversions have no room for, distinct by positions, and why validators refuse."""
+"""DBRefs in filters, overflows of conversions, distinct by positions, and the reasons of
+validators."""
 
 from bson import DBRef, Decimal128, Regex
 

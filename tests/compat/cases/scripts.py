@@ -1,5 +1,5 @@
-"""Commands, good and bad, that build on one another: each script begins with an empty database and is asked from top to
-bottom, and the texts of errors are compared as well."""
+"""Valid and invalid commands that build on one another: each script begins with an empty database
+and is asked from top to bottom, and the texts of errors are compared as well."""
 
 from bson import Binary, Decimal128, Int64, ObjectId, Regex, Timestamp
 

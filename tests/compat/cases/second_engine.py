@@ -1,4 +1,5 @@
-"""What MongoDB runs in its second engine: `$group` at the front of a pipeline, whose expressions fail with codes of their own."""
+"""Stages of MongoDB's second engine: `$group` at the front of a pipeline, whose expressions fail
+with different codes."""
 
 from bson import Binary, DatetimeMS, Decimal128, Int64, MinKey, Regex, Timestamp
 

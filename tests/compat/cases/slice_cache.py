@@ -1,4 +1,5 @@
-"""Arrays that keep their latest elements, pushed to by `_id`: the form that stores have a way of their own for, and what it is taken for."""
+"""Arrays that keep their latest elements, pushed to by `_id`: the form that stores have a fast path
+for, and similar updates."""
 
 from compat.case import commands, updates
 from compat.cases.values import D, L, T
@@ -40,7 +41,7 @@ BLOCKS = [
         [1, 2, 3], {"$slice": -2}, {"$slice": 0}, {"$position": 1}))),
     commands("slice cache images", POSTS, *({"findAndModify": "c", "query": {"_id": one}, "update": change, "new": new} for one in (1, 2, 4)
         for new in (False, True) for change in pushes([COMMENT], {"$slice": -3})), writes=True),
-    # Without the operator, or with the one of old: replacements and mistakes.
+    # Without the operator, or with the deprecated one: replacements and errors.
     updates("slice cache mistakes", POSTS, *(({"_id": 1}, change) for change in (
         {"latest": {"$each": [COMMENT], "$slice": -10}}, {"$pushAll": {"latest": [COMMENT]}}, {"$pushAll": {"latest": 1}},
         {"title": "x", "$push": {"latest": COMMENT}}, {"$push": {"latest": COMMENT}, "title": "x"},

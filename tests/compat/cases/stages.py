@@ -1,4 +1,5 @@
-"""Stages that make documents of their own, or follow them into other collections: $densify, $fill, $graphLookup, $lookup, $documents."""
+"""Stages that generate documents, or read other collections: $densify, $fill, $graphLookup,
+$lookup, $documents."""
 
 import datetime
 

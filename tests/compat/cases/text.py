@@ -1,4 +1,5 @@
-"""`$text`: words and their stems in many languages, phrases, negations, weights, languages of documents, scores, and where it may stand."""
+"""`$text`: words and their stems in many languages, phrases, negations, weights, languages of
+documents, scores, and valid positions."""
 
 import random
 
@@ -17,7 +18,7 @@ def index(*fields, key=None, **options):
 
 
 def scores(search, query=(), **options):
-    """What matches, with scores, in an order of its own."""
+    """Returns the matches with their scores, sorted."""
     return {"find": "c", "filter": {**text(search, **options), **dict(query)}, "projection": SCORE, "sort": {"_id": 1}, "batchSize": 1000}
 
 
@@ -120,7 +121,8 @@ def random_blocks():
         yield searches("text: random documents", documents, *(random_search(generator) for _ in range(60)), create=create)
 
 
-# What versions read otherwise: letters and delimiters that are not ASCII, underscores, marks; and languages by short names or none at all.
+# Differences between versions: letters and delimiters that are not ASCII, underscores, marks; short
+# language names and none.
 OLD = [{"_id": 1, "t": "Running the cafés quickly"}, {"_id": 2, "t": "café RUNS"}, {"_id": 3, "t": "cafe run ﬁsh Straße über"},
     {"_id": 4, "t": "naïve e-mail foo_bar don't İstanbul istanbul"}, {"_id": 5, "t": "a\xa0b ÜBER", "language": "german"},
     {"_id": 6, "n": {"t": "les cafés", "language": "french"}}]
@@ -129,7 +131,7 @@ ARRAYS = [{"_id": 1, "a": [5, 6], "w": "hello"}, {"_id": 2, "a": {"0": 7}, "w": 
     {"_id": 5, "a": [], "w": "hello"}, {"_id": 6, "a": [{"b": 1}], "w": "hello"}, {"_id": 7, "a": [[5]], "w": "hello"}]
 
 BLOCKS = [
-    # In version 1 the language of a part of a document is seen by the case and marks that make a difference, and not by the index.
+    # In version 1 the language of an embedded document affects case and marks, and not the index.
     *(commands(f"text: version {version}", OLD[:-1] if version == 1 else OLD, *(scores(search, **options) for search in FORMER for options in ({}, {"caseSensitive": True}, {"diacriticSensitive": True})),
         scores("run", language="xx"), {"listIndexes": "c"}, setup=[index("t", "n.t", textIndexVersion=version, default_language=language)])
         for version in (1, 2, 3) for language in ("english", "none", "turkish", "fr")),

@@ -1,4 +1,4 @@
-"""Time-series collections: what `create` takes, what is written and read, and what is refused."""
+"""Time-series collections: options of `create`, writes, reads, and refused commands."""
 
 from datetime import datetime
 

@@ -1,5 +1,6 @@
-"""Shapes on a grid, which touch, overlap and contain one another in every way: what shares corners and edges, rings that are no
-polygons, areas larger than half of the sphere, points on borders of the plane. Random ones from a seed."""
+"""Shapes on a grid that touch, overlap and contain one another in every way: shared corners and
+edges, rings that are not polygons, areas larger than half of the sphere, points on borders of the
+plane. Random ones from a seed."""
 
 import math
 import random

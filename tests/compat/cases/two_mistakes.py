@@ -1,4 +1,5 @@
-"""Commands with two things wrong at once: which of the two is told. What all commands share has its place among a command's own fields."""
+"""Commands with two errors at once: which is reported. Fields of all commands have a fixed position
+among a command's own fields."""
 
 import itertools
 
@@ -10,7 +11,7 @@ OTHER = Binary(b"0" * 16, 4)
 ZZ = {"locale": "zz"}
 UNKNOWN = [{"$foo": 1}]
 
-# What is wrong with what all commands share. `unknownField` is here as what no command has.
+# Errors in fields of all commands, and `unknownField`, which no command has.
 SHARED = {
     "maxTimeMS": ["x", -1, 1.5], "writeConcern": ["x", {"w": 9}, {"foo": 1}], "readConcern": ["x", {"level": "zz"}, {"foo": 1}, {"level": "snapshot"}],
     "lsid": [1, {"id": 1}], "txnNumber": ["x", Int64(1)], "$readPreference": [1, {"mode": "x"}], "apiVersion": ["9", 1], "apiStrict": [True, 1],
@@ -20,7 +21,7 @@ SHARED = {
 WRITING = {"ordered": ["x"], "bypassDocumentValidation": ["x"]}
 NAME = ["", 1, {"a": 1}]
 
-# Commands as they should be, and what may be wrong with their own fields. `NAMED` stands for the command's first field.
+# Valid commands, and errors in their own fields. `NAMED` stands for the command's first field.
 NAMED = "<first>"
 OWN = [
     ({"find": "c"}, {"filter": [1], "sort": [1], "projection": [1], "limit": ["x", -1], "skip": ["x"], "batchSize": [-1], "hint": [1], "singleBatch": [1],
@@ -59,7 +60,7 @@ OWN = [
     *(({name: 1, "$db": "admin"}, {}) for name in ("hostInfo", "getCmdLineOpts", "getDefaultRWConcern", "invalidateUserCache", "shardingState", "replSetGetStatus")),
 ]
 
-# One of so many pairs is asked; a number that shares no factor with those of mistakes.
+# One of so many pairs is sent; the number is coprime to the numbers of errors.
 STRIDE = 13
 
 

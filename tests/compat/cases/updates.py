@@ -91,7 +91,8 @@ BLOCKS = [
                 ({"$or": [{"l": 3}]}, {"$set": {"l.$": 9}}), ({"l": {"$not": {"$gt": 9}}}, {"$set": {"l.$": 9}}),
                 ({"l.1": 2}, {"$set": {"l.$": 9}}),
             ({"l": {"$all": [3]}}, {"$set": {"l.$": 9}}), ({"l": {"$in": [2, 3]}}, {"$inc": {"l.$": 10}})),
-    # A disjunction of equalities and regular expressions on one path is one list, and the first element in it is meant.
+    # A disjunction of equalities and regular expressions on one path is one list; the first
+    # matching element counts.
     updates("update positional $ after $or", [{"_id": 1, "g": [85, 100, 90, "x", "ay", None]}],
         *(({"$or": [{"g": value} for value in listed]}, {"$set": {"g.$": "new"}}) for listed in (
             [90, 85], [Regex("x"), 90, 85], [Regex("y"), Regex("x")], [None, "x"], [90, {"$in": [100]}], [90, {"$in": [100, 100]}],

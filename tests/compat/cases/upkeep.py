@@ -1,4 +1,5 @@
-"""Commands for upkeep and digests, and those that a server without replication and shards refuses."""
+"""Commands for maintenance and hashes, and commands that a server without replication and shards
+refuses."""
 
 from bson import Binary, ObjectId
 

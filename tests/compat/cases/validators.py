@@ -131,7 +131,7 @@ SCHEMA_VALIDATION = [
     ]
 ]
 
-# Schemas of which a value breaks every rule, told in MongoDB's order.
+# Schemas with a value that violates every rule, reported in MongoDB's order.
 BROKEN = [
     ({"minimum": 90, "maximum": 1, "multipleOf": 7, "enum": [3], "anyOf": [{"minimum": 99}], "allOf": [{"minimum": 99}], "oneOf": [{"minimum": 99}], "not": {"minimum": 2}}, 5),
     ({"minLength": 9, "maxLength": 1, "pattern": "^x", "enum": [3], "not": {"minLength": 1}, "allOf": [{"minLength": 99}]}, "abc"),

@@ -36,7 +36,7 @@ OTHERS = [
         Timestamp(0, 0), Code("f()"),
     Code("f()", {"x": 1}),
 ]
-# A few of everything, for what mostly refuses.
+# A few values of each type, for operators that refuse most.
 BROAD = [
     None, MISSING, True, 1, -3, L(5), 2.5, D("2.5"), NAN, "abc", "", T(1_582_979_696_789), OID, [], [1, 2], ["a", "b"], {}, {"a": 1},
         Regex("a"), Binary(b"ab"),

@@ -1,4 +1,5 @@
-"""`distinct` where an index's keys answer it: a missing field has the key of null there, and an empty array that of undefined."""
+"""`distinct` from the keys of an index: a missing field has the key of null there, and an empty
+array that of undefined."""
 
 from compat.case import commands
 

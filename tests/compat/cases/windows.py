@@ -67,7 +67,8 @@ OVER_MIXED = [
             for name in ["$sum", "$avg", "$min", "$max"]
             for pair in [[0, 0], [-1, 0], [-1, 1], [-2, 2], ["unbounded", "current"], [-6, 0]]
         ),
-        # Where windows slide, the last digits of standard deviations are of no known making.
+        # In sliding windows, the last digits of MongoDB's standard deviations follow no known
+        # algorithm.
         *(window({name: "$v", "window": {"documents": ["unbounded", "current"]}}) for name in ["$stdDevPop", "$stdDevSamp"]),
         *(window({"$integral": {"input": "$v"}, "window": {"documents": pair}}) for pair in [[-1, 0], [-2, 2], ["unbounded", "current"]]),
         *(window({"$derivative": {"input": "$v"}, "window": {"documents": pair}}) for pair in [[-1, 0], [-2, 2], ["unbounded", "current"]]),
@@ -126,7 +127,8 @@ RANGES = [
             for pair in [["unbounded", "current"], ["current", 0], [-1, "current"], ["current", "current"], [0, 0]]
         ),
     ),
-    # A value that no range can start from is an error in its document's turn; ranges without an end end before such values.
+    # A value that cannot start a range is an error at its document; ranges without an end stop
+    # before such values.
     *(
         pipelines(
             f"windows by range up to values {of}", [{"_id": i, "k": k, "n": i if i != 2 else "x"} for i, k in enumerate(values)],

@@ -1,4 +1,5 @@
-"""Windows whose values are held from one document to the next: growing ones, whole partitions, and sets with few values."""
+"""Windows whose values are reused from one document to the next: growing ones, whole partitions,
+and sets with few values."""
 
 from compat.case import pipelines
 

@@ -1,4 +1,5 @@
-"""What counts as it was written, whatever becomes of it, and what is told later than other mistakes."""
+"""Values that count as they are written, not as they are evaluated, and errors that are reported
+after others."""
 
 import hashlib
 import uuid
@@ -14,7 +15,7 @@ NOTHING = {"d": {"$all": []}}
 
 
 def grouped(key):
-    """Tells by an error's code which engine it is that groups."""
+    """Determines from an error's code which engine groups."""
     return [{"$group": {"_id": key, "r": {"$first": {"$abs": "$t"}}}}]
 
 

@@ -1,7 +1,8 @@
-"""A seeded generator of documents and commands, and the run that asks both servers and makes each difference small.
+"""A seeded generator of documents and commands, and the run that sends them to both servers and
+minimizes each difference.
 
-A round is a pair of collections, a number of reads of them, and a number of writes, each to fresh documents. The same seed asks
-the same.
+A round is a pair of collections, a number of reads of them, and a number of writes, each to fresh
+documents. The same seed asks the same.
 """
 
 import re
@@ -75,7 +76,7 @@ def ask(pair: Pair, block: Block, tally: Counter) -> list[Difference]:
 
 
 def signature_of(difference: Difference) -> tuple:
-    """What makes two differences look alike: kind, and codes or operators."""
+    """Returns the signature of a difference: kind, and codes or operators."""
     codes = tuple(re.findall(r"^error (-?\d+)|^$", text) for text in (difference.ours, difference.theirs))
     if any(codes):
         return difference.family, str(codes)

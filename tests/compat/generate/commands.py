@@ -123,7 +123,7 @@ WRITES = {
 }
 WRITE_WEIGHTS = [60, 7, 13, 3, 5, 8, 14]
 
-# What stands around the collection where these are asked.
+# The other options of the collection for these commands.
 SETUPS = {
     "view": Commands.view, "indexed": Commands.indexes, "indexed write": lambda commands: commands.indexes(unique=True),
 }

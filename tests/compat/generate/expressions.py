@@ -2,7 +2,8 @@
 
 from compat.generate.filters import Filters
 
-# Operators and what they take: n number, i small integer, s string, l array, d date, o object, x anything; a star repeats.
+# Operators and their arguments: n number, i small integer, s string, l array, d date, o object, x
+# anything; a star repeats.
 OPERATORS = {
     "n": """abs:n ceil:n floor:n sqrt:n exp:n ln:n log10:n trunc:n trunc:ni round:n round:ni add:n* add:nn multiply:n* subtract:nn divide:nn mod:nn
         pow:ni log:nn size:l strLenBytes:s strLenCP:s cmp:xx indexOfCP:ss indexOfBytes:ss indexOfArray:lx strcasecmp:ss bsonSize:o binarySize:s

@@ -1,6 +1,6 @@
 """Random indexes, and commands whose answers may not depend on them.
 
-With an index, the order of results that nothing sorts is another one; such commands say so (`ANY_ORDER`), and what picks
+An index changes the order of unsorted results; such commands say so (`ANY_ORDER`), and what picks
 documents by their order is not asked for.
 """
 

@@ -1,6 +1,8 @@
-"""The written cases, each with one part of the command changed: what users get wrong, and what no one thought of asking.
+"""The written cases, each with one part of the command changed: typical errors of users, and
+untested combinations.
 
-A part is replaced by a value of another type, by a part of another case, or is taken away, doubled or renamed. The same seed asks the same.
+A part is replaced by a value of another type, by a part of another case, or is removed, doubled or
+renamed. The same seed generates the same commands.
 """
 
 import copy
@@ -45,7 +47,8 @@ def run(pair: Pair, seed: int, count: int, tally: Counter, names=()) -> list[Dif
 
 
 def answered(pair: Pair, block: Block) -> Block:
-    """The block without what MongoDB refuses: of two errors in one command, which is told first is of no use to anyone."""
+    """Returns the block without cases that MongoDB refuses: the order of two errors in one command
+    is not worth testing here."""
     if block.script:
         return block
     pair.reset(block)
@@ -56,7 +59,8 @@ def answered(pair: Pair, block: Block) -> Block:
 
 
 def changed_block(chance: random.Random, block: Block, other: Block) -> Block:
-    """The block with each command changed, or with one in the case of a script, where what comes behind depends on it."""
+    """Returns the block with each command changed; in a script with one changed, as later commands
+    depend on it."""
     donors = [plain(case) for case in chance.sample(block.cases, min(20, len(block.cases))) + chance.sample(other.cases, min(3, len(other.cases)))]
     cases = [plain(case) for case in block.cases]
     if block.script:
@@ -104,7 +108,8 @@ def changed(chance: random.Random, command: dict, donors: list) -> dict:
 
 
 def places_of(held, first=None):
-    """Where a part of a command stands: what holds it, and the name or number it has there. The command's own name is none."""
+    """Returns the positions of the parts of a command: the container and the name or index. The
+    command's name is not a part."""
     for key, value in list(held.items()) if isinstance(held, dict) else list(enumerate(held)):
         if key != first and key != "$db":
             yield held, key

@@ -105,7 +105,7 @@ class Pipelines(Expressions):
         spec = {"path": path, "preserveNullAndEmptyArrays": self.chance(0.5)}
         if self.chance(0.5):
             index = self.pick("i", "a.i", "b")
-            # An index within what is unwound, or the other way round, can end MongoDB's process (signal 11).
+            # An index within the unwound array, or the reverse, can crash MongoDB (signal 11).
             spec["includeArrayIndex"] = index if index[0] != path[1] else "i"
         return {"$unwind": spec}
 

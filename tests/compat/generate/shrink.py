@@ -1,4 +1,5 @@
-"""Makes a difference small: takes parts of documents and command away as long as the servers still disagree in the same way."""
+"""Minimizes a difference: removes parts of documents and command while the servers still differ in
+the same way."""
 
 import re
 from collections import Counter
@@ -42,7 +43,7 @@ def kind_of(difference: Difference) -> tuple:
 
 
 def ask_one(pair: Pair, like: Difference, collections: dict, command: dict, writes: bool, setup=()) -> Difference | None:
-    """Asks once more, in what has been set up, or in this `setup`."""
+    """Sends the command again, in the present setup or in this `setup`."""
     block = Block(like.family, [command], collections, list(setup) or like.setup, writes=writes)
     try:
         pair.set_up(list(setup), collections)
@@ -82,7 +83,7 @@ def smaller(collections: dict, command: dict):
 
 
 def simpler(value):
-    """Values with a part taken away, or a part in the place of the whole."""
+    """Yields values with a part removed, or replaced by a part."""
     if isinstance(value, dict):
         for name in value:
             yield {other: held for other, held in value.items() if other != name}

@@ -20,7 +20,7 @@ class Stages(Pipelines):
 
     def pipeline(self) -> list:
         pipeline = super().pipeline()
-        # What is densified had better lie close together.
+        # Values for $densify should be close together.
         return [one for stage in pipeline for one in ([NARROW, stage] if "$densify" in stage and self.chance(0.9) else [stage])]
 
     # --- windows

@@ -5,7 +5,8 @@ import random
 import bson
 from bson import Binary, Code, DatetimeMS, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
 
-# Fields that hold anything, and fields that mostly hold what their letter says: number, string, list, date, object.
+# Fields of any type, and fields that mostly have the type of their letter: number, string, list,
+# date, object.
 MIXED = ["a", "b", "c"]
 TYPED = {"n": "number", "s": "text", "l": "numbers", "d": "date", "o": "object"}
 
