@@ -188,7 +188,7 @@ def test_answers_are_the_same_with_and_without_an_index(db, when, kind):
 
 @pytest.mark.mariadb_only
 @pytest.mark.parametrize("kind", INDEXES)
-def test_what_sql_writes_is_found(server, db, kind):
+def test_rows_written_by_sql_are_found(server, db, kind):
     """Rows that no gateway has seen: new ones, changed ones and ones that are gone."""
     rng = random.Random(f"{SEED} {kind}")
     create(db.things, INDEXES[kind])
@@ -230,7 +230,7 @@ AROUND_PLAIN = [
 @pytest.mark.mariadb_only
 @pytest.mark.parametrize("key", [{"tags": 1}, {"n": -1, "tags": 1}, {"tags.k": 1}, {"tags.k": 1, "tags.j": -1, "n": 1}], ids=str)
 @pytest.mark.parametrize("unique", [False, True])
-def test_elements_have_the_same_keys_whether_they_come_one_by_one_or_at_once(server, db, key, unique):
+def test_elements_have_the_same_keys_inserted_one_by_one_or_together(server, db, key, unique):
     rng, options = random.Random(SEED), {"unique": unique, "name": "i"}
 
     def element():
@@ -260,7 +260,7 @@ def test_elements_have_the_same_keys_whether_they_come_one_by_one_or_at_once(ser
 
 
 @pytest.mark.mariadb_only
-def test_gateways_need_not_know_of_one_another(server, own_server, db, database_name):
+def test_gateways_work_independently(server, own_server, db, database_name):
     rng, indexes = random.Random(SEED), INDEXES["of elements"]
     other = own_server(mariadb=server.mariadb)
     with other.client() as client:
@@ -305,7 +305,7 @@ def assets(server):
 
 
 @pytest.mark.parametrize("name", QUESTIONS_ABOUT_ASSETS)
-def test_what_is_examined_follows_from_what_is_returned(assets, name):
+def test_examined_documents_follow_from_returned_ones(assets, name):
     asked = QUESTIONS_ABOUT_ASSETS[name]
     explained = assets.database.command("explain", {"find": assets.name, "filter": asked}, verbosity="executionStats")
     stats = explained["executionStats"]
@@ -340,7 +340,7 @@ def test_explain_says_where_arrays_are(server, db):
     assert paths({"o.x.y": 3}) == expected
 
 
-def test_fields_meet_arrays_one_after_the_other(db):
+def test_fields_become_arrays_one_after_the_other(db):
     """Each has a table of its own from then on; statements prepared before know of it."""
     for field in ("a", "b", "c"):
         db.things.create_index(field)

@@ -166,7 +166,7 @@ def test_document_of_16_mebibytes(db):
     check_round_trip(db, raw, 2)
 
 
-def test_empty_timestamps_at_the_top_become_the_time(db):
+def test_empty_timestamps_at_the_top_are_replaced_by_the_time(db):
     db.stamps.insert_one({"_id": 1, "at": Timestamp(0, 0), "nested": {"at": Timestamp(0, 0)}})
     found = db.stamps.find_one()
     assert found["at"].time > 1_700_000_000
@@ -182,7 +182,7 @@ def test_fields_keep_their_order_through_an_update(db):
     assert found[fields[50]] == "changed" and isinstance(found["new"], Int64)
 
 
-def test_an_update_leaves_what_it_does_not_touch(db):
+def test_an_update_does_not_change_other_fields(db):
     raw = db.get_collection("untouched", CodecOptions(document_class=RawBSONDocument))
     raw.insert_one({"_id": 1, "counter": 1, **AT_THE_TOP})
     raw.update_one({"_id": 1}, {"$inc": {"counter": 1}})

@@ -72,7 +72,7 @@ def fill(db):
     db.d.insert_many([{"_id": n, "g": n % 10} for n in range(10)])
 
 
-def test_what_was_asked_before_is_answered_from_memory(cached, database_name):
+def test_repeated_queries_are_answered_from_the_cache(cached, database_name):
     with cached.client() as client:
         db = client[database_name]
         fill(db)
@@ -133,7 +133,7 @@ def counts(figures: dict) -> list:
     return [level.get(name) for level in (figures, figures.get("results", {})) for name in ("hits", "stored")]
 
 
-def test_what_a_write_does_not_matter_to_stays(cached, database_name):
+def test_a_write_does_not_invalidate_unaffected_replies(cached, database_name):
     with cached.client() as client:
         db = client[database_name]
         fill(db)
@@ -143,7 +143,7 @@ def test_what_a_write_does_not_matter_to_stays(cached, database_name):
         assert (hits, misses) == (3, 0)
 
 
-def test_filters_that_come_to_one_statement_do_not_share_what_they_ignore(cached, database_name):
+def test_filters_with_the_same_statement_do_not_share_ignored_parts(cached, database_name):
     with cached.client() as client:
         c = client[database_name].c
         c.create_index({"t": 1, "n": 1})
@@ -155,7 +155,7 @@ def test_filters_that_come_to_one_statement_do_not_share_what_they_ignore(cached
         assert len(list(c.find({"t": 0, "s": "x"}))) == 5
 
 
-def test_a_cursor_behind_a_kept_batch_keeps_to_its_bounds(cached, database_name):
+def test_a_cursor_after_a_cached_batch_respects_its_bounds(cached, database_name):
     with cached.client() as client:
         c = client[database_name].c
         c.create_index("n")
@@ -167,7 +167,7 @@ def test_a_cursor_behind_a_kept_batch_keeps_to_its_bounds(cached, database_name)
 
 
 @pytest.mark.parametrize("documents", [30, 100, 500, 900, 3000])
-def test_large_answers_arrive_whole_though_they_go_meanwhile(cached, database_name, documents):
+def test_large_replies_arrive_whole_although_they_are_evicted_meanwhile(cached, database_name, documents):
     """Clients that send many requests before they read: replies in flight are not changed when
     their cache entry is replaced."""
     pad = {number: f"{number} " * (1000 // len(f"{number} ")) for number in range(documents + 1)}
@@ -207,7 +207,7 @@ def test_large_answers_have_checksums(cached, database_name):
             assert crc32c(message[:-4]) == int.from_bytes(message[-4:], "little")
 
 
-def test_what_depends_on_more_than_documents_is_not_kept(cached, database_name):
+def test_replies_that_depend_on_more_than_documents_are_not_cached(cached, database_name):
     with cached.client() as client:
         db = client[database_name]
         fill(db)
@@ -235,7 +235,7 @@ def test_it_says_why(cached, database_name):
         assert refused.value.code == 40415
 
 
-def test_many_who_ask_the_same_make_one_request(cached, database_name):
+def test_concurrent_identical_queries_cause_one_read(cached, database_name):
     with cached.client(maxPoolSize=None) as client:
         db = client[database_name]
         db.c.insert_many([{"_id": n, "g": n * 7919 % 1000} for n in range(20_000)])

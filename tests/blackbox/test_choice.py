@@ -78,7 +78,7 @@ RARE = {
 
 
 @pytest.mark.parametrize("name", RARE)
-def test_the_index_that_finds_fewer_is_taken(things, name):
+def test_the_more_selective_index_is_chosen(things, name):
     question, expected = RARE[name]
     check(things, question, expected)
 
@@ -98,7 +98,7 @@ def test_a_rare_exception_is_found_out(things):
     check(things, {"state": "state200", "owner": "nobody"}, 1)
 
 
-def test_what_an_order_saves_is_weighed(things):
+def test_the_cost_of_a_sort_is_considered(things):
     # In order by one index and sorted behind another, which finds but one.
     check(things, {"kind": "other", "owner": "owner151"}, 1, sort={"at": 1}, limit=5)
     assert index_of(things, {"kind": "other"}, sort={"at": 1}, limit=5) == "kind_1_at_1"
@@ -126,7 +126,7 @@ def test_an_order_alone_is_enough_where_many_match(things):
 
 
 @pytest.mark.mariadb_only
-def test_an_order_is_given_up_where_those_that_match_come_last(things):
+def test_the_order_of_an_index_is_abandoned_if_matches_are_at_the_end(things):
     late = things.database.late
     late.drop()
     late.create_index("kind")
@@ -164,7 +164,7 @@ def test_a_distribution_that_changes_is_noticed(things):
     assert index_of(changing, question) == "group_1"
 
 
-def test_an_index_that_comes_and_goes(things):
+def test_an_index_that_is_created_and_dropped(things):
     question = {"state": "done", "number": 17}
     coming = things.database.coming
     coming.drop()
@@ -177,7 +177,7 @@ def test_an_index_that_comes_and_goes(things):
     check(coming, question, 1)
 
 
-def test_who_names_an_index_has_it(things):
+def test_a_hint_selects_the_index(things):
     question = {"state": "done", "owner": "owner55"}
     assert index_of(things, question) == "owner_1"
     assert index_of(things, question, hint="state_1") == "state_1"
@@ -199,7 +199,7 @@ def test_changes_go_by_the_same_choice(things):
     assert things.update_one(question, {"$set": {"seen": 1}}).modified_count == 1
 
 
-def test_a_query_that_is_asked_again_follows_the_indexes(server):
+def test_a_repeated_query_follows_changes_of_indexes(server):
     question = {"a": 7}
     with server.client() as client:
         database = client["choice_again"]
@@ -243,7 +243,7 @@ STRINGS, NUMBERS, DATES = ([f"s{n:03}" for n in range(60)], list(range(60)), [da
 
 @pytest.mark.parametrize("values", [STRINGS, NUMBERS, DATES], ids=["strings", "numbers", "dates"])
 @pytest.mark.parametrize("direction", [1, -1])
-def test_what_comes_to_stand_out_of_an_order_is_met(db, values, direction):
+def test_values_outside_of_the_index_order_are_found(db, values, direction):
     """A query whose plan is cached while all values fit into the index; then values arrive that
     MariaDB's index cannot hold."""
     db.c.create_index("v")

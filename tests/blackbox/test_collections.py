@@ -94,7 +94,7 @@ def test_a_tailable_cursor_waits_for_documents(server, db):
     cursor.close()
 
 
-def test_many_writers_fill_a_capped_collection_and_nothing_is_missed(server, db):
+def test_a_tailing_reader_of_a_capped_collection_misses_nothing(server, db):
     log = db.create_collection("log", capped=True, size=10_000_000)
     log.insert_one({"_id": "first"})
     cursor = log.find(cursor_type=pymongo.CursorType.TAILABLE_AWAIT)

@@ -263,7 +263,7 @@ def test_answers_are_the_same_with_and_without_an_index(db, when, kind):
     compare(things, plain, rng, kind, QUESTIONS // 2)
 
 
-def test_arrays_beside_one_another_are_refused(db):
+def test_parallel_arrays_are_refused(db):
     create_index = lambda: db.things.create_index([("a", 1), ("b", 1)], collation=ENGLISH)
     create_index()
     with pytest.raises(WriteError) as refused:
@@ -290,7 +290,7 @@ def many_places(rng):
 
 
 @pytest.mark.parametrize("path", ["at", "flat"])
-def test_the_nearest_are_found_without_reading_the_others(db, path):
+def test_the_nearest_are_found_without_a_full_scan(db, path):
     rng = random.Random(f"{SEED} nearest {path}")
     db.things.insert_many(many_places(rng))
     db.things.create_index({path: "2dsphere" if path == "at" else "2d"})
@@ -316,7 +316,7 @@ def test_the_nearest_are_found_without_reading_the_others(db, path):
 
 
 @pytest.mark.parametrize("front", [{"half": 1}, {"tenth": -1, "half": 1}], ids=["one field", "two fields"])
-def test_places_are_found_behind_other_fields(db, front):
+def test_locations_are_found_after_other_fields(db, front):
     """By the cells of the places, behind each of the values that are asked for."""
     rng = random.Random(f"{SEED} behind {front}")
     db.things.insert_many([{**one, "tenth": one["_id"] % 10} for one in many_places(rng)])
@@ -357,7 +357,7 @@ def test_a_front_of_many_values_is_read_as_such(db):
     assert [one["_id"] for one in db.things.find(near)] == by_one
 
 
-def test_no_farther_than_is_asked_for_is_read(db):
+def test_reads_stop_at_the_maximum_distance(db):
     rng = random.Random(f"{SEED} farthest")
     db.things.insert_many(many_places(rng))
     db.things.create_index({"at": "2dsphere"})
@@ -387,7 +387,7 @@ def test_many_in_one_place_are_all_found(db):
 
 @pytest.mark.mariadb_only
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_sql_writes_is_found(server, db, kind):
+def test_rows_written_by_sql_are_found(server, db, kind):
     """Rows that SQL inserts, changes and deletes without the gateway; few at a time, and many."""
     rng = random.Random(f"{SEED} {kind}")
     things, plain = both(db, kind)
@@ -411,7 +411,7 @@ def test_what_sql_writes_is_found(server, db, kind):
 
 
 @pytest.mark.mariadb_only
-def test_a_hint_gives_what_the_index_has(server, db):
+def test_a_hint_returns_the_documents_of_the_index(server, db):
     """Also of rows that no gateway has computed the keys of."""
     db.things.create_index([("words", "text")], name="text")
     db.things.create_index("a", name="sparse", sparse=True, collation=ENGLISH)
@@ -428,7 +428,7 @@ def test_a_hint_gives_what_the_index_has(server, db):
 
 
 @pytest.mark.mariadb_only
-def test_gateways_need_not_know_of_one_another(server, own_server, db, database_name):
+def test_gateways_work_independently(server, own_server, db, database_name):
     rng, kind = random.Random(SEED), "collation, compound"
     other = own_server(mariadb=server.mariadb)
     with other.client() as client:
@@ -460,7 +460,7 @@ EXPLAINED = {
 
 
 @pytest.mark.parametrize("kind", EXPLAINED)
-def test_little_else_is_looked_at(db, kind):
+def test_few_other_documents_are_examined(db, kind):
     asked, stage, (keys, options) = EXPLAINED[kind]
     # Most are far from the queried location.
     rest = [
@@ -486,7 +486,7 @@ def test_little_else_is_looked_at(db, kind):
 
 
 @pytest.mark.mariadb_only
-def test_nothing_is_left_behind(server, db):
+def test_dropping_removes_all_traces(server, db):
     def tables():
         with server.mariadb.connect(database=db.name) as connection, connection.cursor() as cursor:
             cursor.execute("SHOW TABLES")

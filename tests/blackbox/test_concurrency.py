@@ -95,7 +95,7 @@ def take(_number: int, uri: str, database: str) -> list[int]:
     return taken
 
 
-def test_a_queue_gives_each_job_once(db, server):
+def test_a_queue_returns_each_job_once(db, server):
     db.jobs.insert_many([{"_id": n, "state": "new", "priority": n % 7} for n in range(200)])
     taken = in_processes(take, server.uri, db.name)
     assert sorted(job for part in taken for job in part) == list(range(200))

@@ -110,7 +110,7 @@ def check(things, question, more=10):
 
 @pytest.mark.selkie_only
 @pytest.mark.parametrize("name", DISJUNCTIONS)
-def test_a_disjunction_goes_by_indexes_of_any_kind(things, name):
+def test_a_disjunction_uses_indexes_of_any_kind(things, name):
     # Places are looked for in cells that hold some others.
     question = DISJUNCTIONS[name]
     check(things, question, 60 if "$geoWithin" in json_util.dumps(question) else 10)
@@ -118,17 +118,17 @@ def test_a_disjunction_goes_by_indexes_of_any_kind(things, name):
 
 @pytest.mark.selkie_only
 @pytest.mark.parametrize("name", UNCOMMON)
-def test_what_few_documents_meet_is_found_by_its_keys(things, name):
+def test_selective_conditions_use_keys(things, name):
     check(things, UNCOMMON[name])
 
 
 @pytest.mark.mariadb_only
-def test_a_pattern_is_looked_for_among_few_strings(things):
+def test_a_pattern_is_matched_against_few_strings(things):
     check(things, {"maybe": {"$regex": "0"}})
 
 
 @pytest.mark.mariadb_only
-def test_what_most_documents_meet_is_read_one_behind_the_other(things):
+def test_conditions_of_low_selectivity_use_a_full_scan(things):
     for question in ({"flag": {"$ne": True}}, {"often": {"$exists": True}}, {"kind": {"$type": "number"}}):
         stages = json.dumps(explained(things, question)["queryPlanner"]["winningPlan"], default=json_util.default)
         assert "COLLSCAN" in stages, question

@@ -109,7 +109,7 @@ def test_answers_are_those_of_the_documents(things, seed, arrays):
         assert counted(things.aggregate([{"$match": asked}, group])) == expected, (asked, group)
 
 
-def test_no_documents_are_looked_at(things):
+def test_no_documents_are_examined(things):
     things.insert_many([{"a": f"a{at % 9}", "b": START + datetime.timedelta(hours=at), "n": at, "pad": PAD} for at in range(300)])
     list(things.find())
     both = {"_id": 0, "b": 1, "a": 1}
@@ -134,7 +134,7 @@ def test_no_documents_are_looked_at(things):
         assert told["totalDocsExamined"] == told["nReturned"], projection
 
 
-def test_what_keys_do_not_tell_is_looked_up(things):
+def test_documents_are_read_for_values_that_keys_do_not_contain(things):
     things.insert_many([{"a": float(at) if at % 2 else f"a{at}", "pad": PAD} for at in range(100)])
     list(things.find())
     told = explained(things, {"find": 1, "sort": {"a": 1}, "projection": {"_id": 0, "a": 1}})
@@ -144,7 +144,7 @@ def test_what_keys_do_not_tell_is_looked_up(things):
     assert found == [at for at in range(100) if at % 2] + sorted(f"a{at}" for at in range(0, 100, 2))
 
 
-def test_nulls_in_front_do_not_keep_others_from_being_told(things):
+def test_leading_nulls_do_not_prevent_covered_values(things):
     things.insert_many([{"pad": PAD} if at < 250 else {"a": f"a{at}", "pad": PAD} for at in range(310)])
     list(things.find())
     assert list(things.find({}, {"_id": 0, "a": 1}).sort("a", 1).limit(200)) == [{}] * 200
@@ -152,7 +152,7 @@ def test_nulls_in_front_do_not_keep_others_from_being_told(things):
     assert (told["executionStats"]["totalDocsExamined"], told["executionStats"]["nReturned"]) == (0, 60)
 
 
-def test_numbers_of_one_type_are_told(server, things):
+def test_numbers_of_one_type_are_covered(server, things):
     things.insert_many([{"c": at - 50, "pad": PAD} for at in range(100)])
     list(things.find())
     in_order = {"find": 1, "filter": {"c": {"$gt": -40}}, "sort": {"c": 1}, "projection": {"_id": 0, "c": 1}}
@@ -168,7 +168,7 @@ def test_numbers_of_one_type_are_told(server, things):
     assert explained(things, in_order)["executionStats"]["totalDocsExamined"] >= 91
 
 
-def test_an_array_or_a_symbol_that_comes_later_is_given_as_it_is(server, things):
+def test_an_array_or_a_symbol_inserted_later_is_returned_unchanged(server, things):
     things.insert_many([{"_id": at, "a": f"a{at:03}", "pad": PAD} for at in range(60)])
     list(things.find())
     cursor = things.find({"a": {"$gte": "a"}}, {"_id": 0, "a": 1}, batch_size=10).sort("a", 1)

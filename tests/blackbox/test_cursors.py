@@ -14,7 +14,7 @@ def fill(db, count=1000, pad=0):
     db.c.insert_many([{"_id": n, "pad": "x" * pad} for n in range(count)])
 
 
-def test_first_batch_is_101_and_the_rest_comes_at_once(db):
+def test_first_batch_is_101_and_the_next_has_the_rest(db):
     fill(db)
     reply = db.command({"find": "c"})["cursor"]
     assert (len(reply["firstBatch"]), reply["ns"]) == (101, f"{db.name}.c")
@@ -65,7 +65,7 @@ def test_batches_stop_at_16_mebibytes(db):
     assert len(list(db.c.find(batch_size=1000))) == 40
 
 
-def test_documents_of_16_mebibytes_come_one_by_one(db):
+def test_documents_of_16_mebibytes_are_returned_one_by_one(db):
     largest = 16 * 1024 * 1024 - 100
     for n in range(3):
         db.c.insert_one({"_id": n, "pad": "x" * largest})

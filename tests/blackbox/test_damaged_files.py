@@ -129,7 +129,7 @@ def invalid(client: pymongo.MongoClient) -> list[str]:
 
 
 @pytest.mark.selkie_only
-def test_flipped_bits_never_give_a_wrong_document(whole, tmp_path):
+def test_flipped_bits_never_return_a_wrong_document(whole, tmp_path):
     seed = int(os.environ.get("SELKIE_DAMAGE_SEED") or random.SystemRandom().randrange(10**6))
     print(f"SELKIE_DAMAGE_SEED={seed}")
     rng = random.Random(seed)
@@ -175,7 +175,7 @@ def test_flipped_bits_never_give_a_wrong_document(whole, tmp_path):
 
 
 @pytest.mark.selkie_only
-def test_an_error_names_the_collection_and_others_go_on(whole, tmp_path):
+def test_an_error_names_the_collection_and_others_keep_working(whole, tmp_path):
     shutil.copytree(whole, tmp_path / "data")
     path = tmp_path / "data" / "selkie.sqlite"
     data = bytearray(path.read_bytes())
@@ -251,7 +251,7 @@ def starts_not(folder: Path) -> str:
 
 @pytest.mark.selkie_only
 @pytest.mark.parametrize("damage", ["byte", "header", "cut", "missing"])
-def test_commits_lost_from_the_log_are_told(tmp_path, damage):
+def test_commits_lost_from_the_log_are_reported(tmp_path, damage):
     server = write_and_kill(tmp_path)
     log = server.data / "selkie.sqlite-wal"
     content = bytearray(log.read_bytes())
@@ -322,7 +322,7 @@ def refused_after(client: pymongo.MongoClient, seconds: float, journaled: bool =
 
 @pytest.mark.selkie_only
 @pytest.mark.parametrize("how", ["deleted", "replaced", "renamed"])
-def test_writes_to_files_that_are_gone_are_not_acknowledged(tmp_path, how):
+def test_writes_to_deleted_files_are_not_acknowledged(tmp_path, how):
     server = start(tmp_path)
     try:
         with server.client(retryWrites=False) as client:

@@ -96,7 +96,7 @@ def insert(collection, number: int) -> None:
     collection.insert_one({"_id": number, "key": number, "title": "a b"})
 
 
-def test_collections_come_into_being_by_inserts_beside_their_indexes(databases):
+def test_inserts_create_collections_concurrently_with_their_indexes(databases):
     for turn in range(ROUNDS):
         collections = [db[f"turn{turn}.{number}"] for number in range(MODELS // 2) for db in databases]
         with Clients() as clients:
@@ -130,7 +130,7 @@ def redefine(collection, turn: int) -> None:
             collection.insert_many([{"key": f"{turn}.{number}.{id(collection)}"} for number in range(3)])
 
 
-def test_collections_are_redefined_beside_one_another(databases):
+def test_collections_are_redefined_concurrently(databases):
     for turn in range(ROUNDS):
         with Clients() as clients:
             steps = itertools.product(range(7 * turn, 7 * turn + 7), range(4), databases)

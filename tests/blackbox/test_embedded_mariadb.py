@@ -61,7 +61,7 @@ def refused(data, *said: str):
         assert part in done.stderr, done.stderr
 
 
-def test_the_version_tells_that_it_is_built_in():
+def test_the_version_mentions_embedded_mariadb():
     assert "embedded MariaDB" in subprocess.run([program(), "--version"], capture_output=True, text=True).stdout
 
 
@@ -146,7 +146,7 @@ def test_a_directory_that_a_server_uses_is_refused(tmp_path):
         mariadb.remove()
 
 
-def test_a_directory_of_something_else_is_refused(tmp_path):
+def test_a_directory_with_other_contents_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("")
     refused(tmp_path, "none of them is MariaDB's", "name an empty directory")
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
@@ -159,7 +159,7 @@ def test_newer_data_is_refused(embedded):
     refused(server.data, "was written by MariaDB 11.4.2-MariaDB", "with a MariaDB server of that version")
 
 
-def test_what_mariadb_says_is_told(embedded):
+def test_messages_of_mariadb_are_logged(embedded):
     """A log in an unknown format, without a note of its version."""
     server = embedded()
     server.stop()
@@ -207,7 +207,7 @@ def test_an_ordinary_server_opens_it_and_leaves_it(embedded, tmp_path):
         ordinary.kill()
 
 
-def test_it_opens_what_an_ordinary_server_made(tmp_path):
+def test_it_opens_the_data_of_an_ordinary_server(tmp_path):
     """Tables in files of their own, written by Selkie on that server, and indexes among them."""
     ordinary = MariadbServer(tmp_path / "ordinary").start()
     before = SelkieServer(tmp_path / "before", ordinary).start()

@@ -53,7 +53,7 @@ def is_kept(collection) -> bool:
 
 
 @pytest.mark.parametrize("mode", ["documents", "results", "both"])
-def test_what_sql_writes_is_seen(own_server, mariadb_with, mode):
+def test_writes_by_sql_are_seen(own_server, mariadb_with, mode):
     mariadb = mariadb_with(*LOGGING)
     server = own_server("--cache", mode, mariadb=mariadb)
     with server.client() as client:
@@ -106,7 +106,7 @@ def test_own_writes_do_not_count_twice(own_server, mariadb_with):
         assert cache(client)["hits"] - before["hits"] > 40
 
 
-def test_what_triggers_make_of_a_write_is_seen(own_server, mariadb_with):
+def test_changes_by_triggers_are_seen(own_server, mariadb_with):
     mariadb = mariadb_with(*LOGGING)
     server = own_server("--cache", "both", mariadb=mariadb)
     with server.client() as client:
@@ -122,7 +122,7 @@ def test_what_triggers_make_of_a_write_is_seen(own_server, mariadb_with):
         until(lambda: log.count_documents({}) == 2)
 
 
-def test_while_the_log_is_not_to_be_had_nothing_is_kept(own_server, mariadb_with):
+def test_nothing_is_cached_while_the_log_is_unavailable(own_server, mariadb_with):
     mariadb = mariadb_with(*LOGGING)
     server = own_server("--cache", "both", mariadb=mariadb)
     with server.client(retryWrites=False) as client:
@@ -138,7 +138,7 @@ def test_while_the_log_is_not_to_be_had_nothing_is_kept(own_server, mariadb_with
         until(lambda: c.find_one({"_id": 1})["v"] == 2)
 
 
-def test_what_was_kept_is_given_for_a_while_if_that_is_allowed(own_server, mariadb_with):
+def test_stale_replies_are_served_for_a_while_if_configured(own_server, mariadb_with):
     mariadb = mariadb_with(*LOGGING)
     server = own_server("--cache", "documents", "--stale-ms", "6000", mariadb=mariadb)
     with server.client(retryWrites=False) as client:
@@ -159,7 +159,7 @@ def test_what_was_kept_is_given_for_a_while_if_that_is_allowed(own_server, maria
         assert c.find_one({"_id": 1})["v"] == 1
 
 
-def test_it_says_what_to_configure(mariadb_with):
+def test_it_reports_the_missing_configuration(mariadb_with):
     mariadb = mariadb_with()
     serve = ("serve", "--listen", "127.0.0.1:0", "--mariadb", mariadb.url(), "--cache", "documents")
     refuses(*serve, says=("log_bin", "binlog_format=ROW", "--external-writes none"))

@@ -251,7 +251,7 @@ def pings(server):
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_each_ends_in_time_while_others_are_served(alone, name):
+def test_each_ends_at_its_limit_while_others_are_served(alone, name):
     request = encoded(REQUESTS[name]())
     # An explain has a time of its own.
     request["maxTimeMS"] = MAX_TIME_MS
@@ -274,7 +274,7 @@ def test_each_ends_in_time_while_others_are_served(alone, name):
 REFUSED = (146, 292, 13548, 10334, 17419, 51156, 4031700, 4568, 5897900, 16493, 40099)
 
 
-def test_what_explain_answers_is_bounded(alone):
+def test_the_reply_of_explain_is_bounded(alone):
     with client(alone) as own:
         collection = own.evaluation.indexed
         collection.create_index("a")

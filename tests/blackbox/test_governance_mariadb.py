@@ -177,7 +177,7 @@ def test_a_time_limit_holds_while_the_server_does_not_answer(gateway, db):
     assert db.other.count_documents({}) == 2
 
 
-def test_a_locked_table_leaves_connections_to_others(gateway, db):
+def test_a_locked_table_does_not_occupy_all_connections(gateway, db):
     outcomes = []
 
     def insert(number: int):
@@ -211,7 +211,7 @@ def test_a_locked_table_leaves_connections_to_others(gateway, db):
 
 
 @pytest.mark.parametrize("name", ["find", "insert", "update many", "delete many", "drop", "createIndexes"])
-def test_what_is_killed_ends_on_the_server(gateway, db, name):
+def test_killed_statements_end_on_the_server(gateway, db, name):
     outcome = []
     command = COMMANDS[name] | {"comment": "to be killed"}
     thread = threading.Thread(target=lambda: outcome.append(took(lambda: db.command(command))))
@@ -229,7 +229,7 @@ def test_what_is_killed_ends_on_the_server(gateway, db, name):
     assert db.t.count_documents({}) == 10
 
 
-def test_an_update_of_many_that_ends_early_keeps_what_is_done(gateway, db):
+def test_an_interrupted_update_of_many_keeps_the_completed_part(gateway, db):
     db.many.insert_many([{"_id": i, "t": "x" * 100} for i in range(20_000)])
     limit = 100
     while True:
@@ -269,7 +269,7 @@ def test_a_sql_client_that_leaves_has_its_statement_killed(gateway):
     thread.join(10)
 
 
-def test_logins_that_are_not_completed_leave_the_server_to_others(gateway, db):
+def test_incomplete_logins_do_not_block_the_server(gateway, db):
     before = int(gateway.mariadb.sql("SHOW STATUS LIKE 'Threads_connected'")[0][1])
     sockets = [socket.create_connection(("127.0.0.1", gateway.sql_port)) for _ in range(140)]
     try:
@@ -285,7 +285,7 @@ def test_logins_that_are_not_completed_leave_the_server_to_others(gateway, db):
     connection.close()
 
 
-def test_what_a_killed_gateway_had_begun_does_not_come_later(gateway, tmp_path):
+def test_writes_of_a_killed_gateway_do_not_appear_later(gateway, tmp_path):
     own = Gateway(tmp_path, mariadb=gateway.mariadb)
     try:
         with own.client() as client:
@@ -331,7 +331,7 @@ def test_a_gateway_of_the_same_name_leaves_the_first_one_alone(gateway, db, tmp_
                 each.remove()
 
 
-def test_what_is_killed_takes_no_other_request_with_it(gateway, db):
+def test_killing_a_request_affects_no_other(gateway, db):
     """The server kills a statement some time after the request; by then its session may run another
     statement."""
     db.counts.insert_many([{"_id": i, "n": 0} for i in range(8)])
@@ -393,7 +393,7 @@ def test_no_session_of_a_server_that_was_restarted_is_killed(store, tmp_path):
         mariadb.remove()
 
 
-def test_definitions_that_are_given_up_leave_a_database_that_can_be_read(store, tmp_path):
+def test_killed_definitions_leave_a_readable_database(store, tmp_path):
     """MariaDB writes the files of a trigger one after the other, and cannot read them if it is
     killed in between."""
     mariadb = MariadbServer(tmp_path / "m").start()

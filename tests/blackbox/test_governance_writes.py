@@ -134,7 +134,7 @@ def kill(client, comment: str, after: float):
         time.sleep(0.05)
 
 
-def test_what_takes_long_ends_in_time_and_lets_others_write(client, busy_server):
+def test_long_writes_end_at_their_limit_and_do_not_block_others(client, busy_server):
     for name, command in LONG.items():
         with Other(busy_server.uri) as other:
             code, seconds = refused(busy_server, command, maxTimeMS=500)
@@ -148,7 +148,7 @@ def test_what_takes_long_ends_in_time_and_lets_others_write(client, busy_server)
     assert client.t.command("validate", "c")["valid"]
 
 
-def test_several_that_take_long_do_not_wait_for_one_another(client, busy_server):
+def test_long_writes_do_not_wait_for_each_other(client, busy_server):
     """Each is given the time that one of them would take the writer for."""
     outcomes = []
 
@@ -164,7 +164,7 @@ def test_several_that_take_long_do_not_wait_for_one_another(client, busy_server)
     assert [code for code, _ in outcomes] == [50] * 4 and max(seconds for _, seconds in outcomes) < 8
 
 
-def test_what_was_done_stays_and_a_retry_does_the_rest(busy_server):
+def test_a_retry_completes_a_partial_write(busy_server):
     documents = 5000
     with busy_server.client() as client:
         fill(client.t, documents)
@@ -184,7 +184,7 @@ def retry_the_rest(server, db, command: dict):
     assert db.c.count_documents({"n": 1}) == STATEMENTS and db.c.count_documents({"n": {"$gt": 1}}) == 0
 
 
-def test_the_process_ends_whatever_is_written(client, busy_server):
+def test_the_process_ends_during_any_write(client, busy_server):
     """With all that was acknowledged."""
     running = []
     for name in ("a retryable batch of searches", "a pipeline", "a pipeline for many", "a filter"):
@@ -241,7 +241,7 @@ def test_each_statement_is_carried_out_once_through_a_kill(busy_server):
         assert client.t.command("validate", "c")["valid"]
 
 
-def test_large_batches_let_others_write(busy_server):
+def test_large_batches_do_not_block_other_writers(busy_server):
     with busy_server.client(retryWrites=False) as client, Other(busy_server.uri) as other:
         client.t.c.insert_many([{"_id": i, "r": i * 7919 % 100_000, "pad": "x" * 100} for i in range(100_000)])
         client.t.c.create_index("r")

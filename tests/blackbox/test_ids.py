@@ -111,7 +111,7 @@ def test_impossible(db, identifier):
     assert db.ids.count_documents({}) == 0
 
 
-def test_id_comes_first_and_is_made_where_it_lacks(db):
+def test_id_is_first_and_generated_if_missing(db):
     reply = db.command({"insert": "ids", "documents": [{"a": 1, "_id": 5}, {"b": 1}]})
     assert reply["n"] == 2
     documents = list(db.ids.find().sort("_id"))

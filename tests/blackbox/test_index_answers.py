@@ -427,7 +427,7 @@ FILTERS = {
 
 @pytest.mark.parametrize("filter_", FILTERS)
 @pytest.mark.parametrize("path", ["v", "r.$id", 'a"b', "a.b"])
-def test_a_unique_index_tells_equal_values_and_no_others(db, path, filter_):
+def test_a_unique_index_refuses_equal_values_and_no_others(db, path, filter_):
     """Values with known equality: each equal pair within the index is refused, and no other."""
     rng = random.Random(f"{SEED} unique {path} {filter_}")
     print(f"SELKIE_INDEX_SEED={SEED}")

@@ -87,7 +87,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_examined_follows_from_what_is_returned(filled, name):
+def test_examined_documents_follow_from_returned_ones(filled, name):
     query, options = CASES[name]
     command = {"find": filled.name, "filter": query, **options}
     if "sort" in options:
@@ -142,7 +142,7 @@ def test_counting_and_different_values(filled):
     assert filled.find_one(sort=[("rank", DESCENDING)])["rank"] == DOCUMENTS - 1
 
 
-def test_an_upsert_goes_by_the_unique_index(filled):
+def test_an_upsert_uses_the_unique_index(filled):
     done = filled.update_one({"unique": 12}, {"$set": {"seen": True}}, upsert=True)
     assert (done.matched_count, done.upserted_id) == (1, None)
     with pytest.raises(pymongo.errors.DuplicateKeyError):
@@ -168,7 +168,7 @@ def stage_names(stage) -> list[str]:
     return [stage["stage"]] + (stage_names(stage["inputStage"]) if "inputStage" in stage else [])
 
 
-def test_distinct_looks_at_one_document_for_each_value(filled):
+def test_distinct_examines_one_document_per_value(filled):
     for key, values in [("kind", 25), ("group", GROUPS)]:
         documents, stages = examined(filled.database, {"distinct": filled.name, "key": key})
         print(f"distinct {key}: {values} values, {documents} documents examined")
@@ -176,7 +176,7 @@ def test_distinct_looks_at_one_document_for_each_value(filled):
         assert "DISTINCT_SCAN" in stage_names(stages)
 
 
-def test_counting_by_an_index_looks_at_keys(filled):
+def test_a_count_by_an_index_examines_keys(filled):
     for query in [{"kind": 3}, {"rank": {"$gte": 10, "$lt": 500}}]:
         documents, stages = examined(filled.database, {"count": filled.name, "query": query})
         print(f"count {query}: {stages['nCounted']} counted, {documents} documents examined")
@@ -225,7 +225,7 @@ def test_joins_by_an_index_leave_the_rest_of_the_collection_alone(filled, server
     assert rows_read(server) - before <= 2 * 63 + 10
 
 
-def test_writes_and_joins_look_at_what_they_need(filled, profile):
+def test_writes_and_joins_examine_few_documents(filled, profile):
     filled.update_one({"unique": 13}, {"$set": {"seen": True}}, upsert=True)
     filled.update_one({"unique": -1}, {"$set": {"seen": True}}, upsert=True)
     filled.delete_one({"unique": -1})
@@ -249,7 +249,7 @@ def test_writes_and_joins_look_at_what_they_need(filled, profile):
 
 
 @pytest.mark.selkie_only
-def test_drivers_counts_look_at_keys(filled, profile):
+def test_counts_of_drivers_examine_keys(filled, profile):
     """What drivers make of count_documents: an aggregation."""
     assert filled.count_documents({"kind": 3}) == DOCUMENTS // 25
     assert filled.count_documents({"kind": {"$lt": 0}}) == 0
@@ -270,7 +270,7 @@ def test_different_values_are_skipped_to_each_time(filled, server):
     assert rows_read(server) - before <= 3 * DOCUMENTS / 2
 
 
-def test_what_is_past_its_time_is_found_by_its_index(db, filled):
+def test_expired_documents_are_found_by_the_ttl_index(db, filled):
     """The filter is that by which the server deletes once a minute."""
     statement = {"q": {"at": {"$lt": datetime.datetime(2024, 2, 28, 0, 30)}}, "limit": 0}
     documents, stages = examined(filled.database, {"delete": filled.name, "deletes": [statement]})

@@ -57,7 +57,7 @@ def test_a_sorted_find_ends_when_its_time_is_up(big):
     assert code == 50 and seconds < 2
 
 
-def test_a_condition_that_nothing_meets_ends_when_its_time_is_up(big):
+def test_a_condition_without_matches_ends_at_its_time_limit(big):
     for work in (
         lambda: list(big.c.find({"$expr": {"$lt": [WORK, 0]}}).max_time_ms(100)),
         lambda: big.c.count_documents({"$expr": {"$lt": [WORK, 0]}}, maxTimeMS=100),
@@ -88,7 +88,7 @@ def test_a_pipeline_can_be_killed(big, client, name):
     assert outcome[0][1] == 11601 and time.monotonic() - killed < 2
 
 
-def test_others_are_served_beside_a_long_condition(own_server, database_name):
+def test_other_clients_are_served_during_a_long_condition(own_server, database_name):
     """A worker does not process all rows of a long scan in one go, even if they have all arrived.
     """
     server = own_server("--threads", "1")

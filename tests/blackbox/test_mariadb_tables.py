@@ -94,7 +94,7 @@ def test_tables_of_two_columns_are_served_as_they_are(db, sql):
     assert sorted(d["_id"] for d in db.old.find({"name": {"$in": ["Barbara", "Hopper"]}})) == [5, 4711]
 
 
-def test_tables_of_others_are_left_alone(db, sql):
+def test_foreign_tables_are_ignored(db, sql):
     db.c.insert_one({})
     sql("CREATE TABLE invoices (number INT PRIMARY KEY, total DECIMAL(10,2))")
     sql("INSERT INTO invoices VALUES (1, 9.90)")
@@ -104,7 +104,7 @@ def test_tables_of_others_are_left_alone(db, sql):
     assert sql("SELECT COUNT(*) FROM invoices") == ((1,),)
 
 
-def test_a_table_that_sql_alters_is_looked_at_again(db, sql):
+def test_a_table_altered_by_sql_is_reloaded(db, sql):
     """Within five seconds, also if its definition was cached and unchanged before."""
     db.c.insert_many([{"_id": n, "a": n} for n in range(20)])
     db.c.create_index("a")
@@ -145,7 +145,7 @@ def test_values_are_no_sql(db):
         assert db.c.find_one({"v": text})["_id"] == text
 
 
-def test_a_table_that_cannot_be_opened_is_not_taken_for_missing(own_server, database_name, tmp_path):
+def test_a_table_that_cannot_be_opened_does_not_count_as_missing(own_server, database_name, tmp_path):
     """`information_schema` returns no columns of it, and no error. A reply of no deleted documents
     would mean a missing collection."""
     mariadb = MariadbServer(tmp_path / "private").start()
@@ -282,7 +282,7 @@ def test_databases_are_listed_by_a_few_statements(own_server, tmp_path):
         mariadb.remove()
 
 
-def test_a_build_that_meets_parallel_arrays_leaves_nothing_behind(db, sql):
+def test_an_index_build_that_finds_parallel_arrays_is_undone(db, sql):
     """Columns identify them, so they are found once the columns exist."""
     db.c.insert_many([{"a": 1, "b": [1], "t": [2]}, {"a": [1], "b": 2}, {"a": [1], "b": [2], "x": 1}])
     db.c.create_index("t")
@@ -300,7 +300,7 @@ def test_a_build_that_meets_parallel_arrays_leaves_nothing_behind(db, sql):
 
 
 @pytest.mark.parametrize("options", [{}, {"unique": True}, {"partialFilterExpression": {"b": {"$gt": 1}}}])
-def test_an_index_whose_record_was_lost_is_found_again(db, sql, options):
+def test_an_index_whose_record_was_lost_is_recovered(db, sql, options):
     db.c.insert_many([{"_id": i, "a": i, "b": i} for i in range(5)])
     db.c.create_index([("b", 1), ("a", 1)], **options)
     sql("DELETE FROM selkie.indexes WHERE schema_name = %s", db.name)

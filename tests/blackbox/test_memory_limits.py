@@ -131,7 +131,7 @@ def test_cursors_are_counted(limited, database_name):
         assert command(server, find | {"lsid": of_one})["ok"] == 1
 
 
-def test_nobody_gets_a_cursor_who_wants_no_reply(limited, database_name):
+def test_an_unacknowledged_command_leaves_no_cursor(limited, database_name):
     server = limited()
     with server.client() as client, Wire(server.port) as wire:
         client[database_name].c.insert_many([{"_id": n} for n in range(10)])
@@ -306,7 +306,7 @@ WORK = {"$reduce": {"input": {"$range": [0, 2000]}, "initialValue": 0, "in": {"$
 
 
 @pytest.mark.parametrize("how", ["closes", "closes its half", "has sent more"])
-def test_a_read_ends_whose_client_has_left(own_server, database_name, how):
+def test_a_read_ends_when_its_client_disconnects(own_server, database_name, how):
     server = own_server("--threads", "2")
     with server.client() as client:
         client[database_name].c.insert_many([{"_id": n} for n in range(20_000)])

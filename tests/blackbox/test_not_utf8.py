@@ -83,7 +83,7 @@ def kinds_of_indexes(names: list[str]):
 # MongoDB finds other strings by `^a` with an index than without.
 @pytest.mark.selkie_only
 @pytest.mark.parametrize("kind", range(7))
-def test_indexes_find_what_is_found_without(wire, kind):
+def test_indexes_find_the_same_as_a_full_scan(wire, kind):
     chosen = random.Random(SEED + kind)
     names = list(dict.fromkeys([NAME, *(name(chosen) for _ in range(20))]))[:4]
     chosen.shuffle(names)
@@ -111,7 +111,7 @@ def test_indexes_find_what_is_found_without(wire, kind):
     assert ids(wire, {a: TEXT}) == ids(wire, {a: TEXT}, hint={"$natural": 1}) == []
 
 
-def test_documents_come_back_byte_for_byte(wire):
+def test_documents_are_returned_byte_for_byte(wire):
     chosen = random.Random(SEED)
     names = [name(chosen) for _ in range(20)]
     written = documents(chosen, names, 200) + [{"_id": 900 + number, **{one: one for one in names}} for number in range(3)]
@@ -176,7 +176,7 @@ def test_names_are_restored_after_a_restart(own_server, database_name):
 
 
 @pytest.mark.selkie_only
-def test_kept_replies_have_names_as_they_were_sent(own_server, database_name, store):
+def test_cached_replies_have_names_as_they_were_sent(own_server, database_name, store):
     server = own_server("--cache", "both" if store == "mariadb" else "documents", "--external-writes", "none")
     with Wire(server.port) as wire:
         wire.database = database_name

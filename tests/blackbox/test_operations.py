@@ -28,7 +28,7 @@ def refuses(*arguments: str, says: tuple[str, ...]) -> str:
     return done.stderr
 
 
-def test_it_says_where_it_listens_and_where_data_lies(own_server):
+def test_it_prints_its_addresses_and_data_directory(own_server):
     server = own_server()
     said = server.log.read_text()
     assert f"mongodb://127.0.0.1:{server.port}" in said
@@ -48,7 +48,7 @@ def test_sigterm_ends_it_and_data_stays(own_server, database_name):
         assert client[database_name].c.count_documents({}) == 1000
 
 
-def test_sigterm_under_load_keeps_what_was_acknowledged(own_server, database_name):
+def test_sigterm_under_load_loses_no_acknowledged_write(own_server, database_name):
     server = own_server()
     acknowledged, begun = [], threading.Event()
 
@@ -78,7 +78,7 @@ def test_sigterm_under_load_keeps_what_was_acknowledged(own_server, database_nam
     assert not set(acknowledged) - present
 
 
-def test_port_taken(store, tmp_path):
+def test_port_in_use(store, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         refuses("serve", "--listen", f"127.0.0.1:{port}", "--data", str(tmp_path / "data"), says=(str(port),))
@@ -189,7 +189,7 @@ def test_version_and_help():
     assert "serve" in selkie.run("--help").stdout
 
 
-def test_idle_it_does_nothing(own_server):
+def test_an_idle_server_uses_no_cpu(own_server):
     server = own_server()
     with server.client() as client:
         client.admin.command("ping")
@@ -205,7 +205,7 @@ def test_idle_it_does_nothing(own_server):
     assert cpu_ticks() - before <= 2, "burns CPU while nothing happens"
 
 
-def test_many_cursors_are_given_up_after_a_while(own_server, database_name):
+def test_idle_cursors_expire(own_server, database_name):
     server = own_server()
     with server.client() as client:
         client[database_name].c.insert_many([{} for _ in range(10)])
@@ -246,7 +246,7 @@ def test_top_counts_operations_by_collection(client, db):
     assert f"{db.name}.c" not in client.admin.command("top")["totals"]
 
 
-def test_commands_tell_which_api_they_are_in(client):
+def test_commands_list_their_api_versions(client):
     commands = client.admin.command("listCommands")["commands"]
     versions = {name: commands[name]["apiVersions"] for name in ("find", "aggregate", "hello", "top", "serverStatus", "distinct")}
     assert versions == {"find": ["1"], "aggregate": ["1"], "hello": ["1"], "top": [], "serverStatus": [], "distinct": []}
@@ -278,7 +278,7 @@ def test_writes_wait_while_they_are_locked(client, db):
     assert "fsyncLock" not in client.admin.command("currentOp")
 
 
-def test_what_monitoring_collects(client, db, store):
+def test_monitoring_commands(client, db, store):
     db.c.insert_one({})
     data = client.admin.command("getDiagnosticData")["data"]
     assert data["start"] <= data["end"] and data["serverStatus"]["opcounters"]["insert"] >= 1

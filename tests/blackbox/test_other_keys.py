@@ -51,7 +51,7 @@ def stages(plan):
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_only_what_is_asked_for_is_fetched(server, cards, name):
+def test_only_matching_documents_are_fetched(server, cards, name):
     question, sort, limit = QUESTIONS[name]
 
     def check():
@@ -94,7 +94,7 @@ def test_an_index_of_flags_is_the_last_choice(db, created):
     assert explained["executionStats"]["totalDocsExamined"] == 1
 
 
-def test_a_limit_goes_on_behind_what_does_not_match(cards):
+def test_a_limit_continues_past_documents_that_do_not_match(cards):
     """A filter that no keys say anything of: the next rows are fetched in the same order."""
     question = {"board": "board1", "_id": {"$mod": [8, 5]}, "pad": {"$ne": ""}}
     found = [one["_id"] for one in cards.find(question).sort("at", 1).limit(30)]

@@ -47,7 +47,7 @@ def test_levels_are_remembered_per_database(profiled, client):
     assert db.command("profile", 0)["was"] == 2
 
 
-def test_what_is_explained_is_profiled(profiled):
+def test_explained_commands_are_profiled(profiled):
     db = profiled
     db.command("profile", 2)
     db.command("explain", {"find": "things", "filter": {"a": 1}}, verbosity="queryPlanner")
@@ -55,7 +55,7 @@ def test_what_is_explained_is_profiled(profiled):
     assert entry["ns"] == f"{db.name}.things" and entry["command"]["explain"]["filter"] == {"a": 1}
 
 
-def test_reads_say_what_they_looked_at(profiled):
+def test_reads_report_examined_documents(profiled):
     db = profiled
     db.command("profile", 2)
     assert len(list(db.things.find({"a": {"$gte": 3}}, batch_size=50))) == 210
@@ -84,7 +84,7 @@ def test_reads_say_what_they_looked_at(profiled):
     assert shown(only(db, ok=0.0), "errCode", "errName") == {"errCode": 2, "errName": "BadValue"}
 
 
-def test_writes_say_what_they_looked_at(profiled):
+def test_writes_report_examined_documents(profiled):
     db = profiled
     db.command("profile", 2)
     db.things.insert_one({"_id": "new", "a": 77})

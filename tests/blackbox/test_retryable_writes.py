@@ -33,7 +33,7 @@ WRITES = [
 
 @pytest.mark.selkie_only
 @pytest.mark.parametrize("write", WRITES, ids=str)
-def test_the_same_number_again_gets_the_first_outcome(db, run, write):
+def test_a_repeated_transaction_number_returns_the_first_outcome(db, run, write):
     db.c.insert_many([{"_id": n, "n": 0} for n in range(3)])
     first = run(write, 7)
     assert first["ok"] == 1 and "writeErrors" not in first

@@ -36,7 +36,7 @@ def test_a_small_part_is_chosen_without_reading_the_rest(db):
     assert examined(db, [{"$sample": {"size": 100}}]) <= 300
 
 
-def test_what_comes_behind_has_the_sample(db):
+def test_later_stages_process_the_sample(db):
     fill(db)
     grouped = list(db.things.aggregate([{"$sample": {"size": 50}}, {"$group": {"_id": None, "count": {"$sum": 1}}}]))
     assert grouped == [{"_id": None, "count": 50}]
@@ -57,7 +57,7 @@ def test_a_large_part_a_filter_and_a_view_are_chosen_from_as_well(db):
 
 
 @pytest.mark.mariadb_only
-def test_of_a_table_that_sql_has_dropped_there_is_nothing(server, db):
+def test_a_table_dropped_by_sql_has_no_sample(server, db):
     fill(db)
     assert len(list(db.things.aggregate([{"$sample": {"size": 5}}]))) == 5
     with server.mariadb.connect(database=db.name) as connection, connection.cursor() as cursor:

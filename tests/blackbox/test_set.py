@@ -27,7 +27,7 @@ def some(rng: random.Random, least: int) -> dict:
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("indexed", [False, True], ids=["", "indexed"])
-def test_it_gives_what_reading_first_gives(db, seed, indexed):
+def test_the_result_equals_that_of_reading_first(db, seed, indexed):
     rng = random.Random(seed)
     documents = [{"_id": number, **some(rng, 0)} for number in range(60)]
     raw = CodecOptions(document_class=RawBSONDocument)
@@ -64,7 +64,7 @@ def test_it_gives_what_reading_first_gives(db, seed, indexed):
             assert by_index == sorted(one["_id"] for one in here.find({name: value}).hint([("$natural", 1)])), (name, value)
 
 
-def test_it_is_refused_where_another_has_the_value(db):
+def test_a_duplicate_value_is_refused(db):
     db.c.create_index("a", unique=True)
     db.c.insert_many([{"_id": 1, "a": 1}, {"_id": 2, "a": 2}])
     with pytest.raises(DuplicateKeyError):
@@ -74,7 +74,7 @@ def test_it_is_refused_where_another_has_the_value(db):
 
 @pytest.mark.selkie_only
 @pytest.mark.mariadb_only
-def test_nothing_is_modified_where_sql_has_written_the_value(db, server):
+def test_nothing_is_modified_if_sql_has_written_the_value(db, server):
     db.c.insert_one({"_id": 1})
     server.mariadb.sql(f"INSERT INTO `{db.name}`.c (doc) VALUES ('{{ \"_id\": 2,  \"a\": 5, \"b\": [1,  2] }}')")
     assert db.c.update_one({"_id": 2}, {"$set": {"a": 5}}).modified_count == 0
@@ -84,7 +84,7 @@ def test_nothing_is_modified_where_sql_has_written_the_value(db, server):
 
 @pytest.mark.selkie_only
 @pytest.mark.mariadb_only
-def test_nothing_is_read_first(db, server):
+def test_no_document_is_read_first(db, server):
     db.c.insert_one({"_id": 1, "a": 1})
     db.c.update_one({"_id": 1}, {"$set": {"a": 2}})
     selects = lambda: int(server.mariadb.sql("SHOW GLOBAL STATUS LIKE 'Com_select'")[0][1])

@@ -136,7 +136,7 @@ def test_many_at_once_never_see_the_past_and_redis_may_go(site):
     site.settle()
 
 
-def test_what_is_wrong_with_the_storage_is_said_at_the_start(store, tmp_path):
+def test_errors_of_the_storage_are_reported_at_the_start(store, tmp_path):
     redis, mariadb = RedisServer(tmp_path / "r", tls=True).start(), MariadbServer(tmp_path / "m", LOGGING).start()
     settings = tmp_path / "selkie.toml"
 

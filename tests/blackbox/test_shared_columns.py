@@ -112,7 +112,7 @@ def test_an_index_over_a_known_field_is_built_beside_writers(db, sql):
     assert table() != before
 
 
-def test_what_sql_drops_is_no_index(db, sql):
+def test_an_index_dropped_by_sql_is_not_used(db, sql):
     """One key of several over the same columns."""
     fill(db)
     db.things.create_index("a", name="one")
@@ -156,7 +156,7 @@ def test_an_index_of_an_earlier_version(db, sql, columns):
     assert sorted(one["_id"] for one in db.things.find({"a": {"$gt": "n"}}, hint="new")) == expected
 
 
-def test_what_a_table_has_no_room_for_gateways_compute(db, sql, columns):
+def test_gateways_compute_keys_beyond_the_limits_of_a_table(db, sql, columns):
     """One command with more fields than MariaDB has room for, and more of them afterwards."""
     fields = [f"field{number}" for number in range(30)]
     db.things.insert_many([{"_id": n, **{name: n * at % 101 for at, name in enumerate(fields, 1)}} for n in range(500)])
@@ -223,7 +223,7 @@ def test_without_triggers_there_is_room_for_fewer_indexes(own_server, mariadb):
         client.drop_database("calm")
 
 
-def test_what_was_remembered_of_a_table_that_sql_dropped(db, sql):
+def test_the_cached_definition_of_a_table_dropped_by_sql(db, sql):
     """Tables with the elements of arrays, which went with it."""
     for _ in range(2):
         db.things.create_index("a", name="one")

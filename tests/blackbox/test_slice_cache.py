@@ -71,7 +71,7 @@ def test_posts_that_a_push_does_not_fit(db):
     assert [post["_id"] for post in db.posts.find({"latestComments.number": 1})] == [4]
 
 
-def test_a_validator_is_asked(db):
+def test_a_validator_is_applied(db):
     schema = {"properties": {"latestComments": {"maxItems": 2}}}
     db.create_collection("posts", validator={"$jsonSchema": schema})
     db.posts.insert_one({"_id": 1, "latestComments": [comment(0), comment(1)]})

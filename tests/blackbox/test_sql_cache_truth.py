@@ -542,7 +542,7 @@ def test_a_client_that_is_answered_is_not_idle(servers, through):
                 rows(session, "SELECT a FROM b WHERE id = 2")
 
 
-def test_a_session_that_was_killed_is_answered_nothing(servers, through):
+def test_a_killed_session_gets_no_cached_result(servers, through):
     with through.connect() as session:
         number = rows(session, "SELECT CONNECTION_ID()")[0][0]
         assert is_kept(through, session, "SELECT a FROM b WHERE id = 2")

@@ -103,7 +103,7 @@ def until(condition, seconds: float = 10):
         time.sleep(0.01)
 
 
-def test_who_may_log_in_is_said_by_the_server(gateway):
+def test_the_server_authenticates_users(gateway):
     with gateway.connect() as connection:
         assert rows(connection, "SELECT CURRENT_USER(), DATABASE()") == (("joe@%", "d"),)
     with pytest.raises(pymysql.err.OperationalError) as refused:
@@ -114,7 +114,7 @@ def test_who_may_log_in_is_said_by_the_server(gateway):
     assert refused.value.args[0] == 1142
 
 
-def test_answers_are_kept(gateway, session):
+def test_results_are_cached(gateway, session):
     assert is_kept(gateway, session, "SELECT a FROM t WHERE id = 1")
     assert rows(session, "SELECT a FROM t WHERE id = 1") == (("one",),)
     # For another session of the same user, and not for another user.
@@ -130,7 +130,7 @@ def test_answers_are_kept(gateway, session):
     "SELECT NOW(6), a FROM t", "SELECT a FROM t FOR UPDATE", "SELECT @x, a FROM t", "SELECT a FROM v", "SELECT f(a) FROM t",
     "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'd'", "SELECT SQL_CALC_FOUND_ROWS a FROM t",
 ])
-def test_other_answers_are_not(gateway, session, sql):
+def test_other_results_are_not_cached(gateway, session, sql):
     rows(session, "CREATE OR REPLACE VIEW v AS SELECT * FROM t")
     rows(session, "CREATE OR REPLACE FUNCTION f(x VARCHAR(50)) RETURNS VARCHAR(50) DETERMINISTIC RETURN CONCAT(x, '!')")
     with gateway.connect() as other:
@@ -175,7 +175,7 @@ def test_mongodb_clients_and_sql_clients_see_each_other(gateway, session):
         rows(session, question)
 
 
-def test_transactions_see_their_own_and_nobody_else_does(gateway, session):
+def test_only_the_transaction_sees_its_uncommitted_writes(gateway, session):
     question = "SELECT n FROM t WHERE id = 1"
     rows(session, "UPDATE t SET n = 1 WHERE id = 1")
     with gateway.connect(autocommit=False) as writer:
@@ -205,7 +205,7 @@ def test_an_error_leaves_its_warnings_where_they_are(session):
     assert rows(session, "SHOW WARNINGS")[0][1] == 1062
 
 
-def test_what_is_not_committed_is_not_kept(gateway, session):
+def test_uncommitted_reads_are_not_cached(gateway, session):
     question = "SELECT a FROM t WHERE id = 1"
     beside = gateway.mariadb.connect()
     for level in ("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"):
@@ -240,7 +240,7 @@ def test_settings_of_the_session_count(gateway, session):
         assert rows(session, "SELECT a FROM t WHERE id = 1") == (("one",),)
 
 
-def test_temporary_tables_hide_what_is_kept(gateway, session):
+def test_temporary_tables_hide_cached_results(gateway, session):
     question = "SELECT a FROM t WHERE id = 1"
     assert is_kept(gateway, session, question)
     rows(session, "CREATE TEMPORARY TABLE t (id INT, a VARCHAR(50))")
@@ -351,7 +351,7 @@ class Statement:
         return False
 
 
-def test_prepared_selects_are_kept(gateway, session):
+def test_prepared_selects_are_cached(gateway, session):
     rows(session, "REPLACE INTO t VALUES (1, 'one', 10), (3, 'three', 30), (4, 'four', 40)")
     gateway.settle()
     select = Statement(session, "SELECT n FROM t WHERE id = ?")
@@ -387,7 +387,7 @@ def test_types_that_the_server_has_not_heard_of(gateway, session):
         assert select.ask(b"\x01" + b"4") == [40]
 
 
-def test_prepared_selects_that_are_not_kept(gateway, session):
+def test_prepared_selects_that_are_not_cached(gateway, session):
     for sql in ("SELECT n FROM t WHERE id = ? AND NOW() > 0", "SELECT n FROM t WHERE id = ? FOR UPDATE"):
         assert not Statement(session, sql).hits(gateway, 3)
     # A time of day means today's.
@@ -454,7 +454,7 @@ def test_rules_for_sql_clients(store, tmp_path):
         gateway.remove()
 
 
-def test_files_of_the_client_are_not_asked_for(gateway, tmp_path):
+def test_files_of_the_client_are_not_requested(gateway, tmp_path):
     (tmp_path / "file").write_text("1\n")
     with gateway.connect(local_infile=True) as session, pytest.raises(pymysql.err.MySQLError):
         rows(session, f"LOAD DATA LOCAL INFILE '{tmp_path / 'file'}' INTO TABLE t")
@@ -472,7 +472,7 @@ def test_the_command_line_client(gateway):
         assert rows(session, "SELECT n FROM t WHERE id = 1") == ((11,),)
 
 
-def test_rights_that_are_taken_away_count(gateway):
+def test_revoked_privileges_take_effect(gateway):
     question = "SELECT a FROM t WHERE id = 1"
     for revoke in (gateway.mariadb.sql, lambda sql: rows(gateway.connect(), sql)):
         gateway.mariadb.sql("CREATE OR REPLACE USER passing@'%' IDENTIFIED BY 'secret'")
@@ -490,7 +490,7 @@ def test_rights_that_are_taken_away_count(gateway):
             until(is_refused)
 
 
-def test_what_triggers_write_is_seen(gateway, session):
+def test_writes_of_triggers_are_seen(gateway, session):
     rows(session, "CREATE OR REPLACE TABLE log (a VARCHAR(50))")
     rows(session, "CREATE OR REPLACE TRIGGER tells AFTER UPDATE ON t FOR EACH ROW INSERT INTO log VALUES (NEW.a)")
     gateway.mongo.d.watched.insert_one({"_id": 1})
@@ -516,7 +516,7 @@ def test_a_session_that_is_lost_in_a_transaction(gateway, session):
     until(lambda: is_kept(gateway, session, question))
 
 
-def test_another_user_and_a_session_as_new(gateway):
+def test_change_user_and_reset_connection(gateway):
     question = "SELECT a FROM t WHERE id = 1"
     with gateway.connect() as session:
         rows(session, "CREATE TEMPORARY TABLE t (id INT, a VARCHAR(50))")
@@ -542,7 +542,7 @@ def test_another_user_and_a_session_as_new(gateway):
             rows(session, "DELETE FROM t")
 
 
-def test_the_command_line_client_gets_kept_answers(gateway):
+def test_the_command_line_client_gets_cached_results(gateway):
     command = ["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{gateway.port}", "-ujoe", "-psecret", "d", "-N", "-B"]
     question = "SELECT id, a FROM t WHERE id < 3"
     with gateway.connect() as session:
@@ -585,7 +585,7 @@ def test_many_at_once_never_see_the_past(gateway):
     assert not wrong and min(acknowledged) > 5 and gateway.hits() > before
 
 
-def test_what_cannot_be_listened_for_is_said(store, mariadb):
+def test_invalid_listeners_are_reported(store, mariadb):
     for options, part in [((), "embedded"), (("--mariadb", mariadb.url()), "Unix socket")]:
         done = run("check", "--sql-listen", "127.0.0.1:1", *options)
         assert done.returncode != 0 and part in done.stderr, done.stderr

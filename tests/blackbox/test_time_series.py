@@ -45,7 +45,7 @@ def test_measurements_may_be_alike(db):
         series.insert_many([{"at": 5}, {"at": BEGIN}])
 
 
-def test_what_time_series_do_not_have(db):
+def test_features_that_time_series_do_not_support(db):
     series = measured(db, 10)
     for refused, code in (
         (lambda: series.update_one({"sensor.id": 1}, {"$set": {"sensor.id": 2}}), 72),

@@ -69,7 +69,7 @@ def test_node(uri, script, database_name, tmp_path):
     assert run(["node", script, uri, database_name], tmp_path).count("ok ") >= 5
 
 
-def test_clients_notice_that_a_server_comes_back(topology, own_server, database_name):
+def test_clients_notice_that_a_server_is_back(topology, own_server, database_name):
     """Monitors stream hello; a write during the restart is retried if the topology has retryable
     writes."""
     options, query, _ = TOPOLOGIES[topology]
@@ -93,7 +93,7 @@ def test_clients_notice_that_a_server_comes_back(topology, own_server, database_
         client.drop_database(database_name)
 
 
-def test_a_write_concern_of_others_is_reported_beside_the_write(topology, uri, database_name):
+def test_an_unsatisfiable_write_concern_is_reported_with_the_write(topology, uri, database_name):
     """As by a set of one member; a standalone server refuses to write."""
     concern = {"w": 2, "wtimeout": 10}
     with pymongo.MongoClient(uri) as client:

@@ -48,7 +48,7 @@ def test_without_a_cache(server):
 
 
 @pytest.mark.parametrize("told", ["the checker", "the server"])
-def test_a_run_that_is_ended_early_says_what_it_has_found(own_server, told):
+def test_a_run_that_ends_early_prints_its_results(own_server, told):
     """The checker stops on a signal. When the server is gone, it reports the error and its counts.
     """
     server = own_server()
@@ -187,7 +187,7 @@ def test_with_two_gateways_that_share_replies_while_redis_is_killed(own_server, 
 
 @pytest.mark.mariadb_only
 @pytest.mark.parametrize("checked", [True, False], ids=["checked", "unchecked"])
-def test_shared_replies_whose_age_is_not_looked_at_are_found_out(own_server, strict_mariadb, tmp_path, checked):
+def test_stale_shared_replies_are_found(own_server, strict_mariadb, tmp_path, checked):
     """A planted bug: without the validation of shared replies, the checker finds stale ones within
     a minute."""
     redis = RedisServer(tmp_path / "redis").start()
@@ -217,7 +217,7 @@ CLIENTS = 1000
 DOCUMENTS = 20_000
 
 
-def test_what_many_ask_for_at_once_is_read_once(own_server, store, database_name):
+def test_concurrent_reads_of_the_same_data_are_read_once(own_server, store, database_name):
     server = own_server("--cache", "documents", *alone(store))
     with server.client() as client, contextlib.ExitStack() as stack:
         client[database_name].c.insert_many([{"_id": n, "text": f"text {n}"} for n in range(DOCUMENTS)])

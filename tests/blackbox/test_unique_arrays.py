@@ -28,7 +28,7 @@ def taken(write, *arguments, **options):
     return error.value.details
 
 
-def test_an_element_is_taken_by_every_kind_of_write(users):
+def test_every_kind_of_write_claims_elements(users):
     told = taken(users.insert_one, {"_id": "eve", "emails": [{"address": "d@x"}, {"address": "c@x"}]})
     assert (told["keyPattern"], told["keyValue"]) == ({"emails.address": 1}, {"emails.address": "c@x"})
     taken(users.update_one, {"_id": "ann"}, {"$push": {"emails": {"address": "b@x"}}})
@@ -55,7 +55,7 @@ def test_documents_without_elements_are_many(users):
     assert users.count_documents({}) == 8
 
 
-def test_elements_are_looked_up(users):
+def test_elements_are_found_by_the_index(users):
     users.insert_many({"emails": [{"address": f"{number}@y"}]} for number in range(300))
     found = users.find({"emails.address": "17@y"}).explain()["executionStats"]
     assert (found["nReturned"], found["totalDocsExamined"]) == (1, 1)
@@ -85,7 +85,7 @@ def test_indexes_with_and_without_arrays_at_once(db):
     taken(db.things.insert_one, {"tags": "d", "n": 4})
 
 
-def test_another_name_is_no_way_around(session_client, db, database_name):
+def test_renaming_does_not_bypass_the_index(session_client, db, database_name):
     db.things.create_index("tags", unique=True)
     db.things.insert_one({"_id": 1, "tags": [1, 2]})
     db.things.rename("others")
@@ -162,7 +162,7 @@ def test_a_rename_that_fails_leaves_it_unique(session_client, server, db, users)
 
 @pytest.mark.mariadb_only
 @pytest.mark.parametrize("left", ["nothing", "triggers and tables"])
-def test_what_was_cut_off_is_made_before_the_next_write(server, own_server, db, users, left):
+def test_truncated_entries_are_repaired_before_the_next_write(server, own_server, db, users, left):
     """As a gateway leaves it that is killed when it has begun to drop or to make the tables."""
     sql, schema = server.mariadb.sql, db.name
     [[remembered]] = sql("SELECT values_table FROM selkie.indexes WHERE schema_name = %s AND values_table IS NOT NULL", schema)
@@ -183,7 +183,7 @@ def test_what_was_cut_off_is_made_before_the_next_write(server, own_server, db, 
 
 
 @pytest.mark.mariadb_only
-def test_nothing_is_left_behind(server, db, users):
+def test_dropping_removes_all_traces(server, db, users):
     users.drop()
     assert server.mariadb.sql("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s", db.name) == ()
     assert server.mariadb.sql("SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = %s", db.name) == ()

@@ -27,7 +27,7 @@ def names(db):
     return db.names
 
 
-def test_every_kind_of_write_is_refused_what_is_taken(names):
+def test_every_kind_of_write_refuses_duplicates(names):
     names.insert_many([{"_id": 1, "name": "Anna"}, {"_id": 2, "name": "Bert"}, {"_id": 3, "name": ["x", "y"]}])
     details = refused(lambda: names.insert_one({"_id": 4, "name": "ANNA"}))
     assert details["keyPattern"] == {"name": 1} and details["collation"]["locale"] == "en"
@@ -52,7 +52,7 @@ def test_every_kind_of_write_is_refused_what_is_taken(names):
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_batches_tell_which_documents_are_refused(names, ordered):
+def test_batches_report_the_refused_documents(names, ordered):
     documents = [{"_id": 1, "name": "a"}, {"_id": 2, "name": "b"}, {"_id": 3, "name": "A"}, {"_id": 4, "name": "c"}, {"_id": 5, "name": "B"}]
     with pytest.raises(BulkWriteError) as caught:
         names.bulk_write([InsertOne(document) for document in documents], ordered=ordered)
@@ -77,7 +77,7 @@ def test_an_index_is_refused_where_documents_have_a_key_in_common(db):
     db.names.insert_one({"name": "Anna"})
 
 
-def test_one_of_many_who_write_a_name_at_once_has_it(server, db):
+def test_one_of_many_concurrent_writers_gets_the_name(server, db):
     db.names.create_index("name", unique=True, collation=ENGLISH)
     won = []
 
@@ -119,7 +119,7 @@ def test_a_collection_with_a_collation_has_unique_indexes_with_it(db):
 
 
 @pytest.mark.mariadb_only
-def test_what_sql_writes_is_known_to_gateways(names, sql):
+def test_gateways_know_rows_written_by_sql(names, sql):
     names.insert_one({"_id": 1, "name": "anna"})
     sql("INSERT INTO names (doc) VALUES (%s)", '{"_id": 2, "name": "bert"}')
     refused(lambda: names.insert_one({"_id": 3, "name": "BERT"}))
@@ -132,7 +132,7 @@ def test_what_sql_writes_is_known_to_gateways(names, sql):
 
 
 @pytest.mark.mariadb_only
-def test_a_gateway_that_has_not_heard_of_the_index_writes_nothing_that_is_taken(server, own_server, db):
+def test_a_gateway_that_does_not_know_the_index_yet_writes_no_duplicate(server, own_server, db):
     other = own_server(mariadb=server.mariadb)
     with other.client() as client:
         elsewhere = client[db.name].names
@@ -170,7 +170,7 @@ def test_writers_beside_a_build_do_not_hide_that_documents_have_a_key_in_common(
 
 @pytest.mark.mariadb_only
 @pytest.mark.parametrize("kind", ["~claims~", "~pending~"])
-def test_an_index_that_a_killed_gateway_had_begun_is_made_when_it_is_asked_for(server, own_server, db, sql, kind):
+def test_an_index_that_a_killed_gateway_had_begun_is_built_on_request(server, own_server, db, sql, kind):
     db.names.insert_many([{"_id": number, "name": f"name{number}"} for number in range(4000)])
     other = own_server(mariadb=server.mariadb)
 

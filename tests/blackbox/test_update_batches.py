@@ -106,7 +106,7 @@ def test_batches_from_many_clients_at_once(db):
 
 
 @pytest.mark.mariadb_only
-def test_upserts_of_a_batch_take_few_statements_and_one_transaction(own_server, tmp_path):
+def test_upserts_of_a_batch_need_few_statements_and_one_transaction(own_server, tmp_path):
     mariadb = MariadbServer(tmp_path / "m").start()
 
     def executed() -> dict[str, int]:

@@ -65,7 +65,7 @@ CLIENT = {"driver": {"name": "x", "version": "1"}, "os": {"type": "Linux"}}
     ({"hello": 1, "client": None}, None),
     ({"hello": 1, "helloOk": "x", "client": CLIENT}, None),
 ])
-def test_a_client_says_once_who_it_is(server, first, then):
+def test_client_metadata_may_be_sent_once(server, first, then):
     with Wire(server.port) as wire:
         wire.run({**first, "$db": "admin"})
         assert wire.run({"hello": 1, "client": CLIENT, "$db": "admin"}).get("code") == then
@@ -75,13 +75,13 @@ def test_a_client_says_once_who_it_is(server, first, then):
     (1, 14), ({"os": {"type": "x"}}, 183), ({"driver": CLIENT["driver"]}, 183), ({**CLIENT, "os": {}}, 183), ({**CLIENT, "driver": 1}, 14),
     ({**CLIENT, "application": {"name": "x" * 129}}, 184), ({**CLIENT, "application": {"name": "x" * 128}}, None), ({**CLIENT, "application": {"name": 1}}, 14),
 ])
-def test_what_a_client_says_of_itself_is_checked(server, client, code):
+def test_client_metadata_is_validated(server, client, code):
     with Wire(server.port) as wire:
         assert wire.run({"hello": 1, "client": client, "$db": "admin"}).get("code") == code
 
 
 @pytest.mark.selkie_only
-def test_old_clients_are_welcome(server):
+def test_old_clients_can_connect(server):
     with Wire(server.port) as wire:
         hello = wire.run({"hello": 1, "$db": "admin"})
         assert (hello["minWireVersion"], hello["maxWireVersion"]) == (0, 17)
@@ -109,7 +109,7 @@ def test_drivers_from_before_op_msg_work(server, database_name):
         assert run({"dropDatabase": 1})["ok"] == 1
 
 
-def test_messages_packed_by_nothing_are_not_taken(server):
+def test_messages_compressed_by_noop_are_refused(server):
     with Wire(server.port) as wire:
         body = op_msg(PING)[16:]
         packed = struct.pack("<iiB", 2013, len(body), 0) + body
