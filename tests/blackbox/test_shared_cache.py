@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from blackbox.test_foreign_writes import LOGGING, until
+from blackbox.test_external_writes import LOGGING, until
 from support.mariadb import MariadbServer
 from support.redis import RedisServer
 from support.selkie import SelkieServer, run

@@ -14,7 +14,7 @@ import pymysql
 import pytest
 from pymysql.constants import CLIENT
 
-from blackbox.test_foreign_writes import LOGGING
+from blackbox.test_external_writes import LOGGING
 from blackbox.test_sql_clients import Statement
 from support.mariadb import MariadbServer
 from support.process import free_port

@@ -10,7 +10,7 @@ import pymysql._auth as _auth
 import pytest
 from pymongo.errors import OperationFailure
 
-from blackbox.test_foreign_writes import LOGGING
+from blackbox.test_external_writes import LOGGING
 from support.mariadb import MariadbServer
 from support.process import free_port
 from support.selkie import SelkieServer, run

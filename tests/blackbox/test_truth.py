@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from blackbox.test_foreign_writes import STRICT
+from blackbox.test_external_writes import STRICT
 from support import selkie
 from support.mariadb import MariadbServer
 from support.redis import RedisServer, AgelessProxy
