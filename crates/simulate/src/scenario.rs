@@ -12,7 +12,7 @@ use document::ValueBuf;
 use fields::Fields;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use strict_toml::{TomlError, Source};
+use strict_toml::{Source, TomlError};
 
 pub struct Scenario {
     pub about: String,

@@ -4,7 +4,7 @@
 use super::generator::{self, Draw, Generator, Scope, integer, milliseconds};
 use document::{ArrayWriter, Doc, DocBuf, DocWriter, Value as Bson, ValueBuf};
 use std::str::FromStr;
-use strict_toml::{TomlError, Source, Value};
+use strict_toml::{Source, TomlError, Value};
 use toml::de::{DeTable, DeValue};
 
 /// A value with expressions in it.

@@ -2,7 +2,7 @@
 
 use crate::generator::{Draw, Scope, Source as Chance};
 use crate::template::{self, Template};
-use strict_toml::{TomlError, Source, Value, nearest};
+use strict_toml::{Source, TomlError, Value, nearest};
 use toml::de::{DeTable, DeValue};
 
 pub struct Fields<'t, 'a> {
