@@ -1,10 +1,11 @@
 //! The eviction policy: which entry goes when memory is full.
 //!
 //! Three queues, as in S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction",
-//! SOSP 2023). A new entry enters a small queue, and is evicted at its end unless it was hit; then it
-//! moves to the main queue, where each hit gives it another round. The hashes of entries evicted from
-//! the small queue are remembered (ghosts): an entry that returns enters the main queue at once. So a
-//! scan over everything passes through the small queue and leaves the other entries alone.
+//! SOSP 2023). A new entry enters a small queue, and is evicted at its end unless it was hit; then
+//! it moves to the main queue, where each hit gives it another round. The hashes of entries evicted
+//! from the small queue are remembered (ghosts): an entry that returns enters the main queue at
+//! once. So a scan over everything passes through the small queue and leaves the other entries
+//! alone.
 
 use ahash::AHashSet;
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! In-flight and recently finished writes: what replies being computed may have missed.
+//! In-flight and recently finished writes, which replies being computed may have missed.
 
 use crate::dependencies::Dependencies;
 use smallvec::SmallVec;
@@ -12,8 +12,8 @@ use store::Changes;
 /// than they reach back is not cached.
 const FINISHED_MAX: usize = 512;
 
-/// How long a write with unknown outcome blocks caching; twice the longest time in which it can still
-/// commit.
+/// How long a write with unknown outcome blocks caching; twice the longest time in which it can
+/// still commit.
 const UNKNOWN_OUTCOME_BLOCKS_FOR: Duration = Duration::from_secs(240);
 
 /// The cache's logical time, which increases with each finished write, and the writes.
@@ -77,8 +77,8 @@ impl InFlightWrites {
         number
     }
 
-    /// Finishes a write: it is visible to every reader, or will never happen. Ignored if its outcome
-    /// is unknown.
+    /// Finishes a write: it is visible to every reader, or will never happen. Ignored if its
+    /// outcome is unknown.
     pub fn finish(&self, number: u64) {
         let mut writes = self.lock();
         let is_it = |one: &InFlight| one.write.number == number && one.unknown_since.is_none();
@@ -86,8 +86,8 @@ impl InFlightWrites {
         let InFlight { write, .. } = writes.in_flight.swap_remove(at);
         let time = self.time.fetch_add(1, Ordering::SeqCst);
         if self.reads.load(Ordering::SeqCst) == 0 {
-            // No read can have missed this write or an earlier one. Without readers, writers keep no
-            // memory.
+            // No read can have missed this write or an earlier one. Without readers, writers keep
+            // no memory.
             writes.finished.clear();
             writes.forgotten = time;
             return;

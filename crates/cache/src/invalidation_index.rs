@@ -18,7 +18,7 @@ use query::Predicate;
 use smallvec::SmallVec;
 use std::ops::ControlFlow;
 
-/// Where a change finds this many false positives already, another choice of keys is tried.
+/// If a change finds this many false positives already, another choice of keys is tried.
 const FALSE_POSITIVES_FEW: usize = 2;
 
 /// A text has many trigrams: a trigram that leads to this many entries gets no more.
@@ -59,7 +59,7 @@ struct PathIndex {
 /// An entry, and whether it is never a false positive.
 type EntryLabel = (u32, bool);
 
-/// Where an entry is indexed.
+/// The placement of an entry in the index.
 #[derive(Clone, Debug)]
 pub enum Placement {
     InvalidationKeys { keys: InvalidationKeys, is_certain: bool },

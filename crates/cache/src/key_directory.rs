@@ -3,7 +3,7 @@
 //!
 //! Lock order: a shard's lock is taken before its directory's. A write that found entries here
 //! releases the directory before it locks their shard. By then the shard may have other entries in
-//! those slots, so it checks what is there.
+//! those slots, so the write checks each again.
 
 use crate::changed_fields::ChangedFields;
 use crate::dependencies::{Aspect, Dependencies, DocumentSet, covers};
@@ -12,8 +12,8 @@ use crate::invalidation_keys;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use store::{Change, Namespace};
 
-/// Shards per directory. With more directories writes have more to do; with fewer, threads that store
-/// entries wait for each other more.
+/// Shards per directory. With more directories writes have more to do; with fewer, threads that
+/// store entries wait for each other more.
 pub const SHARDS: usize = 8;
 
 /// An entry's number has its slot in the lower bits, and in the upper ones its shard among those of
@@ -105,8 +105,8 @@ impl KeyDirectory {
         found.dedup();
     }
 
-    /// Returns the oldest unindexed entry of a collection if there are more than `unindexed_max`, and
-    /// moves it to the end.
+    /// Returns the oldest unindexed entry of a collection if there are more than `unindexed_max`,
+    /// and moves it to the end.
     pub fn rotate_unindexed(&self, namespace: &Namespace, unindexed_max: usize) -> Option<u32> {
         let mut collections = self.write();
         let unindexed = collections.get_mut(namespace)?.unindexed();

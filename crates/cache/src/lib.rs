@@ -1,15 +1,15 @@
 //! A cache of replies, which are returned for as long as they are right.
 //!
-//! What comes in are keys (a command without the fields that do not affect its reply), replies with
+//! It takes keys (a command without the fields that do not affect its reply), replies with
 //! what they depend on ([`Dependencies`]), and every change of a document, reported by the store
-//! ([`store::ChangeObserver`]). What goes out are replies that are still right.
+//! ([`store::ChangeObserver`]). It returns replies that are still right.
 //!
 //! In reading order: [`dependencies`] (what a reply depends on, and whether a change affects it,
 //! with [`changed_fields`]), [`invalidation_keys`], [`invalidation_index`],
 //! [`unindexed_predicates`] and [`intervals`] (which entries a change may affect, found without
-//! checking each; [`bounded_evaluation`] bounds what is evaluated there), [`in_flight_writes`]
+//! checking each; [`bounded_evaluation`] bounds the evaluation there), [`in_flight_writes`]
 //! (writes that replies being computed may have missed), [`key_directory`] (the invalidation
-//! indexes of several shards), [`eviction_queues`] (what goes when memory is full), [`shard`] (a
+//! indexes of several shards), [`eviction_queues`] (the eviction policy), [`shard`] (a
 //! part of the cache, behind one lock), [`cache`] (the whole), [`statistics`]; and
 //! [`collection_rules`], which exclude collections.
 //!

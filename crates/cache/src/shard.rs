@@ -68,7 +68,7 @@ struct Slot<A> {
     started: Instant,
     /// A caller is computing a newer reply.
     is_being_refreshed: bool,
-    /// Hit since [`Shard::evict_unindexed`] last looked at the entry.
+    /// Hit since the last [`Shard::evict_unindexed`].
     is_recently_hit: bool,
 }
 

@@ -379,7 +379,7 @@ proptest! {
     }
 }
 
-/// Of filters that a document's values cannot tell apart, a change is checked against a limited
+/// Of filters that a document's values do not distinguish, a change is checked against a limited
 /// number.
 #[test]
 fn what_is_asked_in_vain_is_limited() {
@@ -468,8 +468,8 @@ fn what_cannot_be_told_apart_stays_while_it_is_asked_for() {
     assert!(cache.statistics().entries < 100);
 }
 
-/// Runs readers and writers of a few counters. Each reply is compared with what was acknowledged
-/// before the lookup. Returns the number of stale replies.
+/// Runs readers and writers of a few counters. Each reply is compared with the writes
+/// acknowledged before the lookup. Returns the number of stale replies.
 fn stale_reads(settings: CacheSettings, time: Duration) -> u64 {
     const KEYS: i32 = 4;
     let ignore_concurrent_writes = settings.ignore_concurrent_writes;

@@ -2,7 +2,7 @@
 //!
 //! Their filters are often alike: an application adds the same condition to all of its queries
 //! (`deleted: {$ne: true}`). So a condition that several filters have is stored once, apart from
-//! the filters, and tested once for a change. Where it fails, none of those filters is evaluated.
+//! the filters, and tested once for a change. If it fails, none of those filters is evaluated.
 
 use crate::bounded_evaluation;
 use crate::changed_fields::{ChangedFields, is_infallible};

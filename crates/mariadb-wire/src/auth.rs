@@ -73,7 +73,8 @@ mod tests {
         assert_eq!(Sha1::digest(once), stored);
     }
 
-    /// The first test vector of RFC 8032, section 7.1; a password of 32 bytes is an ordinary Ed25519 seed.
+    /// The first test vector of RFC 8032, section 7.1; a password of 32 bytes is an ordinary
+    /// Ed25519 seed.
     #[test]
     fn the_signature_is_ed25519() {
         let seed = hex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60");

@@ -1,6 +1,6 @@
 //! The binary log as a replica receives it: events, and the requests and replies around them.
 //!
-//! What comes in are the packets that follow COM_BINLOG_DUMP ([`packet`]); what goes out are events
+//! The packets that follow COM_BINLOG_DUMP ([`packet`]) are decoded to events
 //! that borrow from them. [`event`] decodes an event's header and checksum. The file named after an
 //! event decodes its body: [`format`], [`gtid`], [`control`] (rotations, heartbeats …), [`query`],
 //! [`table_map`] and [`rows`], whose values [`column`] delimits. [`compressed`] undoes

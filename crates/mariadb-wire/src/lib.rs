@@ -1,9 +1,9 @@
 //! The MariaDB client/server protocol as bytes: packets, the handshake, commands, results.
 //!
-//! What comes in are bytes from a socket (into a [`packet::PacketReader`]) and values to send. What
-//! goes out are decoded packets that borrow from the buffer, and packets appended to an output
-//! buffer. Nothing here does I/O, waits, reads a clock or draws random numbers. Decoders read
-//! untrusted bytes: they never index or allocate by an unchecked length.
+//! Bytes from a socket (in a [`packet::PacketReader`]) are decoded to packets that borrow from its
+//! buffer; packets to send are appended to an output buffer. Nothing here does I/O, waits, reads a
+//! clock or draws random numbers. Decoders read untrusted bytes: they never index or allocate by an
+//! unchecked length.
 //!
 //! One file per packet, in the order in which a connection uses them: [`packet`] (framing),
 //! [`handshake`] and [`handshake_response`] (with [`capabilities`]), [`auth`] and [`auth_switch`],

@@ -1,10 +1,9 @@
 //! MongoDB connections: from a socket's bytes to commands and back.
 //!
-//! What comes in is a [`selkie_runtime::Connection`]; what goes out are replies on it, in the order
-//! of the requests. [`MongoService`] is the service of MongoDB listeners. In reading order:
-//! [`connection`] (the loop), [`respond`] (one request), [`buffers`] (memory shared by a worker's
-//! connections), [`admission`] (memory for large messages), [`malformed_log`] (rate-limited log
-//! lines about malformed messages).
+//! Each [`selkie_runtime::Connection`] gets replies in the order of its requests. [`MongoService`]
+//! is the service of MongoDB listeners. In reading order: [`connection`] (the loop), [`respond`]
+//! (one request), [`buffers`] (memory shared by a worker's connections), [`admission`] (memory for
+//! large messages), [`malformed_log`] (rate-limited log lines about malformed messages).
 //!
 //! Nothing here knows what a command means.
 

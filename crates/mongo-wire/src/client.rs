@@ -1,4 +1,5 @@
-//! The client's side: encoding commands and decoding replies. For load drivers and tests; the server uses none of it.
+//! The client's side: encoding commands and decoding replies. For load drivers and tests; the
+//! server uses none of it.
 
 use crate::compressor::{Codecs, Compressor};
 use crate::header::{HEADER_BYTES, Header, OpCode};

@@ -1,9 +1,9 @@
 //! The MongoDB wire protocol as bytes: messages in, messages out, no I/O.
 //!
-//! What comes in are a peer's bytes. [`decode`] takes one whole message off the front of a buffer,
+//! [`decode`] takes one whole message off the front of a buffer,
 //! or asks for more bytes. It validates everything once (lengths, flags, checksum, compression,
-//! BSON), so that reading a [`Request`] cannot fail later. What goes out is written by [`ReplyTo`]
-//! around a body that the command appends itself.
+//! BSON), so that reading a [`Request`] cannot fail later. [`ReplyTo`] writes
+//! a reply around a body that the command appends itself.
 //!
 //! In reading order: [`header`], [`op_msg`], [`op_query`], [`op_compressed`], `legacy` (opcodes
 //! that are refused), [`request`], [`reply`], and [`client`], the client's side for load drivers

@@ -1,8 +1,7 @@
 //! OP_MSG: a body, document sequences, and perhaps a checksum.
 //!
-//! What closes the connection and what gets an error reply follows a MongoDB 6.0 server: it closes
-//! after errors that make the framing doubtful (flags, checksum), and replies to errors within a
-//! section.
+//! As with a MongoDB 6.0 server, an error that makes the framing doubtful (flags, checksum) closes the
+//! connection, and an error within a section gets a reply.
 //!
 //! Source: <https://github.com/mongodb/specifications/blob/master/source/message/OP_MSG.md>
 
@@ -222,7 +221,7 @@ fn read_sections(message: &[u8], at: usize, check: Check) -> Result<Sections, Fa
     Ok(Sections { body, sequences })
 }
 
-/// Returns what is wrong with the document at the front of `bytes`.
+/// Returns the error of the document at the front of `bytes`.
 #[cold]
 fn fault(invalid: Invalid, bytes: &[u8]) -> Fault {
     let path = document::Doc::from_prefix(bytes).and_then(validate::path_beyond_depth);

@@ -28,7 +28,7 @@ pub enum ReplyFormat {
     QueryFailure,
 }
 
-/// Where a reply begins in its buffer, for [`ReplyTo::finish`].
+/// The beginning of a reply in its buffer, for [`ReplyTo::finish`].
 #[derive(Debug)]
 #[must_use]
 pub struct ReplyStart(usize);

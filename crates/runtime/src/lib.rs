@@ -1,9 +1,9 @@
 //! Threads and sockets: one worker per core, and a connection that never leaves the worker that
 //! serves it.
 //!
-//! What comes in are addresses to listen on and the [`Service`] of each listener. What goes out are
-//! [`Connection`]s, handed to the service on the worker that will serve them. Nothing here reads a
-//! byte of a protocol.
+//! The program names the listeners' addresses, and the [`Service`] of each. The runtime accepts
+//! [`Connection`]s and hands each to the service on the worker that will serve it. Nothing here
+//! reads a byte of a protocol.
 //!
 //! In reading order: [`service`], [`address`], `listener` (binding, and its error messages),
 //! [`connection`], [`unix_stream`], `balance` (which worker takes a new connection), [`zero_copy`]

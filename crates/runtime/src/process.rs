@@ -16,8 +16,8 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// The stack of a worker. Nested pipelines poll one another, up to twenty levels deep. The unused part
-/// takes no memory.
+/// The stack of a worker. Nested pipelines poll one another, up to twenty levels deep. The unused
+/// part takes no memory.
 const STACK_BYTES: usize = 16 * 1024 * 1024;
 
 #[derive(Clone, Debug)]
@@ -90,7 +90,8 @@ pub struct Running {
 }
 
 impl Running {
-    /// Stops accepting, closes idle connections, and lets running requests finish until the deadline.
+    /// Stops accepting, closes idle connections, and lets running requests finish until the
+    /// deadline.
     pub fn drain(&self) {
         self.services.drain();
         self.handle.drain(self.drain_deadline);
@@ -103,8 +104,9 @@ impl Running {
     }
 }
 
-/// Serves until the process is asked to stop (SIGTERM, SIGINT), then drains. A second signal ends the
-/// process at once. `services`: that of each listener. `started`: called once the workers serve.
+/// Serves until the process is asked to stop (SIGTERM, SIGINT), then drains. A second signal ends
+/// the process at once. `services`: that of each listener. `started`: called once the workers
+/// serve.
 pub fn run(listening: Listening, services: Vec<Arc<dyn Service>>, started: impl FnOnce()) -> Result<(), StartError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Thread)?;
     let running = start(listening, services)?;

@@ -13,7 +13,8 @@ const VERSION: &str = if cfg!(feature = "embedded-mariadb") {
     env!("CARGO_PKG_VERSION")
 };
 
-/// A document database compatible with the MongoDB wire protocol, on an embedded store or on MariaDB.
+/// A document database compatible with the MongoDB wire protocol, on an embedded store or on
+/// MariaDB.
 #[derive(Debug, Parser)]
 #[command(name = "selkie", version = VERSION, arg_required_else_help = true)]
 pub struct Cli {
@@ -43,17 +44,19 @@ pub struct ServeArgs {
     /// The embedded store's directory [default: ./selkie-data]
     #[arg(long, value_name = "DIR")]
     pub data: Option<String>,
-    /// Start although a damaged write-ahead log has lost acknowledged writes; the log is copied first
+    /// Start although a damaged write-ahead log has lost acknowledged writes; the log is copied
+    /// first
     #[arg(long)]
     pub accept_lost_writes: bool,
     /// Store documents in this MariaDB server: mysql://user:password@host:3306
     #[arg(long, value_name = "URL")]
     pub mariadb: Option<String>,
-    /// The name of this gateway on the MariaDB server [default: the host's name and the addresses of
-    /// --listen]
+    /// The name of this gateway on the MariaDB server [default: the host's name and the addresses
+    /// of --listen]
     #[arg(long, value_name = "NAME")]
     pub gateway_name: Option<String>,
-    /// Store documents in a MariaDB within this process, with its data in this directory (if built in)
+    /// Store documents in a MariaDB within this process, with its data in this directory (if built
+    /// in)
     #[arg(long, value_name = "DIR")]
     pub embedded_mariadb: Option<String>,
     /// An address for SQL clients, which are forwarded to MariaDB: host:port, or the path of a Unix
@@ -91,7 +94,8 @@ pub struct ServeArgs {
     /// The memory of the caches in bytes [default: 268435456]
     #[arg(long, value_name = "BYTES")]
     pub cache_bytes: Option<i64>,
-    /// How writes of other programs in MariaDB are noticed: follow, strict or none [default: follow]
+    /// How writes of other programs in MariaDB are noticed: follow, strict or none [default:
+    /// follow]
     #[arg(long, value_name = "METHOD")]
     pub external_writes: Option<String>,
     /// Whether SELECTs are checked before their results are cached: verify or assume-cacheable

@@ -1,9 +1,10 @@
 //! The configuration: from the command line, the environment and one TOML file.
 //!
-//! [`parameter`] is the one table of all settings: name, meaning, default, and how a value is parsed.
-//! The file ([`file`]), the flags (`cli`), the reference page and the example file ([`reference`])
-//! are derived from it. The settings as written ([`Written`]) and as used ([`Config`]) are two types;
-//! [`Config::resolve`] applies the defaults and checks settings against each other.
+//! [`parameter`] is the one table of all settings: name, meaning, default, and how a value is
+//! parsed. The file ([`file`]), the flags (`cli`), the reference page and the example file
+//! ([`reference`]) are derived from it. The settings as written ([`Written`]) and as used
+//! ([`Config`]) are two types; [`Config::resolve`] applies the defaults and checks settings against
+//! each other.
 //!
 //! In reading order: [`setting`], [`choices`], [`value`] (parsing), [`written`], [`parameter`],
 //! [`file`], [`defaults`]; then the parts of [`Config`]: [`store`], [`listeners`], [`topology`],

@@ -89,8 +89,8 @@ fn warn_of_open_listeners(config: &Config) {
     }
 }
 
-/// Raises the soft limit of open files to the hard one. Every connection takes a file descriptor, and
-/// the usual soft limit of 1,024 is meant for other programs.
+/// Raises the soft limit of open files to the hard one. Every connection takes a file descriptor,
+/// and the usual soft limit of 1,024 is meant for other programs.
 fn raise_open_files_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

@@ -1,9 +1,8 @@
 //! Replies that several gateways share, in Redis.
 //!
-//! What comes in are a command's key and its reply. What goes out is a reply that another gateway
-//! stored, if it is still right here. Gateways do not report changes through Redis: each reads the
-//! log of the same MariaDB server, and a stored reply has the log position up to which its gateway
-//! had read.
+//! It stores a reply under a command's key, and returns a reply that another gateway stored if it
+//! is still right here. Gateways do not report changes through Redis: each reads the log of the
+//! same MariaDB server, and a stored reply has the log position up to which its gateway had read.
 //!
 //! In reading order: [`view`] (the changes that this gateway knows of, and whether a reply includes
 //! them), [`entry`] (a reply as stored in Redis), [`resp`] (Redis's protocol), [`storage`]
@@ -35,7 +34,7 @@ pub struct Shared {
 }
 
 /// A reply that another gateway stored.
-pub struct Found {
+pub struct SharedReply {
     pub body: Bytes,
     /// The collections that it depends on.
     pub namespaces: Vec<Namespace>,
@@ -61,12 +60,12 @@ impl Shared {
     }
 
     /// Returns the reply to a command if it includes all changes that this gateway knows of.
-    pub async fn get(&self, key: &[u8]) -> Option<Found> {
+    pub async fn get(&self, key: &[u8]) -> Option<SharedReply> {
         let key = self.full_key(key)?;
         let bytes = self.storage.get(&key).await?;
         let found = Entry::read(&bytes).filter(|entry| self.view.accepts(&entry.namespaces, &entry.position));
         self.storage.count_found(found.is_some());
-        found.map(|entry| Found { body: bytes.slice_ref(entry.body), namespaces: entry.namespaces })
+        found.map(|entry| SharedReply { body: bytes.slice_ref(entry.body), namespaces: entry.namespaces })
     }
 
     /// Stores a reply in the background. A failure is only counted.

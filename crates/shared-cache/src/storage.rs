@@ -121,8 +121,8 @@ impl Address {
 }
 
 impl Tls {
-    /// Trusts servers whose certificates are signed by one in this file (PEM). The error describes
-    /// what is wrong with the file.
+    /// Trusts servers whose certificates are signed by one in this file (PEM). Fails with a
+    /// sentence.
     pub fn trusting(file: &Path) -> Result<Tls, String> {
         let unreadable =
             |error: &dyn std::fmt::Display| format!("cannot read certificates from {}: {error}", file.display());

@@ -26,12 +26,12 @@ type Behind = Box<dyn Fn() -> Option<Duration> + Send + Sync>;
 
 #[derive(Default)]
 pub struct View {
-    known: Mutex<Known>,
+    known: Mutex<KnownChanges>,
     behind: OnceLock<Behind>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownChanges {
     /// The log's identity; `None` before it is read.
     log: Option<Arc<str>>,
     /// The position up to which it has been read, and is visible to readers of the store.
@@ -97,7 +97,7 @@ impl View {
         !known.follower_lost && !known.is_unordered && has(&known.since) && namespaces.iter().all(with_wider)
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownChanges> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -148,7 +148,7 @@ impl ChangeObserver for SharedCacheObserver {
         let read: Position = position.iter().map(|place| (place.domain, place.sequence)).collect();
         let (own, follower_lost) = (std::mem::take(&mut known.own), known.follower_lost);
         let changed = AHashMap::default();
-        *known = Known {
+        *known = KnownChanges {
             log: Some(log.into()),
             since: read.clone(),
             read,
@@ -162,7 +162,7 @@ impl ChangeObserver for SharedCacheObserver {
     fn log_advanced(&self, position: &[LogPosition]) {
         let mut known = self.0.known();
         for place in position {
-            // If numbers decrease, the position does not say what has been read.
+            // If numbers decrease, the position does not show how much was read.
             known.is_unordered |= known.read.get(&place.domain).is_some_and(|number| *number > place.sequence);
             raise(&mut known.read, *place);
         }

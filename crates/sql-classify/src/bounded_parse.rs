@@ -1,7 +1,8 @@
 //! Parsing in a bounded number of steps.
 //!
 //! The parser backtracks: it tries several readings of an expression, and each of them tries all
-//! readings of the expressions within. A few hundred bytes can take time exponential in their nesting.
+//! readings of the expressions within. A few hundred bytes can take time exponential in their
+//! nesting.
 
 use sqlparser::ast::{Expr, Statement};
 use sqlparser::dialect::{Dialect, MySqlDialect};
@@ -16,7 +17,8 @@ const STEPS_MIN: usize = 1000;
 /// Without backtracking a statement takes fewer steps than it has tokens.
 const STEPS_PER_TOKEN: usize = 8;
 
-/// Parses statements of `tokens` tokens. Returns `None` for invalid SQL, and when the steps run out.
+/// Parses statements of `tokens` tokens. Returns `None` for invalid SQL, and when the steps run
+/// out.
 pub fn parse(text: &str, tokens: usize) -> Option<Vec<Statement>> {
     let dialect = Bounded { steps_left: Cell::new(STEPS_MIN + STEPS_PER_TOKEN * tokens) };
     let parsed = Parser::parse_sql(&dialect, text);

@@ -1,7 +1,7 @@
 //! Facts about SQL statements: what they read and write, and what they do to their session.
 //!
-//! What comes in are a statement's text and, for the tables it names, their definitions. What goes
-//! out are facts; what follows from them (caching, invalidation, routing) is the caller's decision.
+//! A statement's text and the definitions of its tables become facts. The consequences (caching,
+//! invalidation, routing) are the caller's decision.
 //! Nothing here does I/O.
 //!
 //! In reading order: [`statement`] (what a statement does, by its [`tokens`] and the lists in

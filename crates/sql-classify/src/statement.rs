@@ -19,8 +19,8 @@ const TABLES_MAX: usize = 8;
 pub enum StatementKind {
     /// A SELECT from these tables whose result depends on nothing but their rows.
     PureSelect(Vec<TableName>),
-    /// Changes nothing, unless one of these tables is a view that calls a function. Where the
-    /// tables cannot be told from other names, the list has all names.
+    /// Changes nothing, unless one of these tables is a view that calls a function. If the
+    /// statement does not parse, the list has all names that may be tables.
     Read(Vec<TableName>),
     /// Describes the server or a statement: SHOW, EXPLAIN.
     Show,

@@ -1,7 +1,7 @@
-//! Which tables have rows that depend on statements alone, by SHOW CREATE TABLE.
+//! Plain tables: those whose rows depend on statements alone, by SHOW CREATE TABLE.
 
-/// Returns whether SHOW CREATE TABLE describes a plain table. Its rows change by statements alone, and
-/// its columns depend on rows alone.
+/// Returns whether SHOW CREATE TABLE describes a plain table. Its rows change by statements alone,
+/// and its columns depend on rows alone.
 ///
 /// So it is no view, no temporary table and has no engine that reads from elsewhere, no foreign key
 /// that changes rows and no column of times without a date. `row`: the first row of the result.

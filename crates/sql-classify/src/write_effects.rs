@@ -10,7 +10,7 @@ use sqlparser::tokenizer::Token;
 use std::collections::BTreeSet;
 use store::Namespace;
 
-/// A table's definition, as far as it determines what else changes with the table.
+/// The part of a table's definition that determines which other tables change with it.
 #[derive(Clone, Debug)]
 pub struct TableDefinition {
     pub kind: TableKind,

@@ -20,7 +20,7 @@ pub struct CacheFilter {
     pub except_statements: Vec<Regex>,
 }
 
-/// Compiles a pattern for statements, which ignores case. The error describes what is wrong with it.
+/// Compiles a pattern for statements, which ignores case. Fails with PCRE2's message.
 pub fn pattern(text: &str) -> Result<Regex, String> {
     RegexBuilder::new().caseless(true).dotall(true).build(text).map_err(|error| error.to_string())
 }

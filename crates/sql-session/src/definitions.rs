@@ -1,4 +1,4 @@
-//! A cache of table definitions, and what writes change by them.
+//! A cache of table definitions, by which the effects of writes are determined.
 
 use ahash::AHashMap;
 use sql_classify::write_effects::{TableDefinition, WriteEffects, WriteEffectsBuilder};

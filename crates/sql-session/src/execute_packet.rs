@@ -40,7 +40,7 @@ impl<'p> ExecutePacket<'p> {
         self.head.get(5) == Some(&0)
     }
 
-    /// Appends what distinguishes this execution from others to a cache key. `types`: those that apply.
+    /// Appends types and parameters to a cache key. `types`: those that apply.
     pub fn write_key(&self, types: &[u8], key: &mut Vec<u8>) {
         for part in [types, self.nulls, self.values] {
             key.extend_from_slice(&(part.len() as u32).to_le_bytes());

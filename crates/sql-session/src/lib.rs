@@ -1,15 +1,15 @@
 //! SQL clients: connections in MariaDB's protocol, forwarded to the MariaDB server through a result
 //! cache.
 //!
-//! What comes in is a [`selkie_runtime::Connection`]. Each has a connection of its own to the
-//! server, which authenticates the client. Commands and replies are forwarded unchanged, and parsed
-//! only as far as to find their ends. Two things are added. A SELECT that depends on nothing but
-//! rows is answered from the cache while the cached result is right. A write is reported to the
-//! change observer before the server receives it.
+//! Each [`selkie_runtime::Connection`] of a client gets a connection of its own to the server,
+//! which authenticates the client. Commands and replies are forwarded unchanged, and parsed only as
+//! far as to find their ends. Two things are added. A SELECT that depends on nothing but rows is
+//! answered from the cache while the cached result is right. A write is reported to the change
+//! observer before the server receives it.
 //!
 //! In reading order: [`packet_stream`] (a socket and its packets), [`login`], [`reply_tracker`]
 //! (where a reply ends and the status it reports), [`result_rows`], [`execute_packet`] (the
-//! parameters of a prepared statement), [`definitions`] (what writes change, by cached table
+//! parameters of a prepared statement), [`definitions`] (effects of writes, by cached table
 //! definitions), [`cache_filter`], [`privileges`] (on which cached results depend),
 //! [`in_flight_writes`], [`running_command`] (statements whose client has left), [`session`] (the
 //! protocol loop). What a statement does is a fact of `sql_classify`.

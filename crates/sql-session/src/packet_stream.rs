@@ -65,8 +65,8 @@ impl PacketStream {
         }
     }
 
-    /// Waits until `wanted` bytes of the next packet (or all of it) have been read. Returns its length
-    /// and the bytes read.
+    /// Waits until `wanted` bytes of the next packet (or all of it) have been read. Returns its
+    /// length and the bytes read.
     pub async fn peek(&mut self, wanted: usize) -> io::Result<(usize, &[u8])> {
         loop {
             if let Some(length) = packet_length(self.bytes())

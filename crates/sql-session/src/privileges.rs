@@ -1,10 +1,10 @@
-//! The privileges of SQL clients' accounts, as SHOW GRANTS lists them. Cached results depend on them,
-//! so they are read again and again.
+//! The privileges of SQL clients' accounts, as SHOW GRANTS lists them. Cached results depend on
+//! them, so they are read again and again.
 //!
 //! The server checks a session against privileges of different ages: global ones are read at the
-//! login, those of the current schema when it is chosen, all others with each statement. So a cached
-//! result is returned only to sessions that have had the same privileges in the same order since
-//! their logins.
+//! login, those of the current schema when it is chosen, all others with each statement. So a
+//! cached result is returned only to sessions that have had the same privileges in the same order
+//! since their logins.
 
 use ahash::AHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

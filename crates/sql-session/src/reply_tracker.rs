@@ -114,8 +114,8 @@ impl ReplyTracker {
         self.state == State::Over
     }
 
-    /// Returns whether the reply is one plain result set, of a session in autocommit mode and outside
-    /// of a transaction.
+    /// Returns whether the reply is one plain result set, of a session in autocommit mode and
+    /// outside of a transaction.
     pub fn is_cacheable(&self) -> bool {
         let flags = IN_TRANSACTION | AUTOCOMMIT | STATE_CHANGED | CURSOR_EXISTS;
         !self.failed

@@ -13,7 +13,8 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// Ends the session with this connection id on the server.
 pub type KillSession = Arc<dyn Fn(u64) + Send + Sync>;
 
-/// The command that the server executes for a client. Dropped before its end, its session is killed.
+/// The command that the server executes for a client. Dropped before its end, its session is
+/// killed.
 pub struct RunningCommand {
     client: Option<OwnedFd>,
     kill: KillSession,

@@ -397,7 +397,8 @@ impl Session {
         ParseContext { backslash_escapes, is_prepared, assume_pure }
     }
 
-    /// Notes that the session may see private tables and settings: it bypasses the cache from now on.
+    /// Notes that the session may see private tables and settings: it bypasses the cache from now
+    /// on.
     fn note_private_tables(&mut self) {
         self.may_see_private_tables = true;
         self.settings = None;
@@ -415,8 +416,8 @@ impl Session {
         Ok(reply)
     }
 
-    /// Forwards a reply, and copies it. A reply longer than the copy's limit leaves the copy empty, and
-    /// its limit 0.
+    /// Forwards a reply, and copies it. A reply longer than the copy's limit leaves the copy empty,
+    /// and its limit 0.
     async fn relay(&mut self, reply: &mut ReplyTracker, mut copy: Option<&mut (Vec<u8>, usize)>) -> io::Result<()> {
         while !reply.is_over() {
             if self.server.bytes().is_empty() {
@@ -466,8 +467,8 @@ impl Session {
         self.status = reply.status;
         self.has_warnings = reply.warned || reply.failed || self.has_warnings && !self.resets_warnings;
         if self.status.is_none() && !self.in_flight.is_empty() {
-            // An error packet does not say whether a transaction is still open. This query does, and
-            // keeps ROW_COUNT(), FOUND_ROWS() and the error.
+            // An error packet does not say whether a transaction is still open. This query does,
+            // and keeps ROW_COUNT(), FOUND_ROWS() and the error.
             self.status = self.read_status(&result_cache::query_packet("VALUES (0)"), ReplyKind::Results).await?;
             if self.status.is_none() {
                 self.status = self.read_status(&[1, 0, 0, 0, com::PING], ReplyKind::Single).await?;

@@ -1,7 +1,7 @@
-//! Strict parsing of TOML files: an error names its line, and what was probably meant.
+//! Strict parsing of TOML files: an error has its line, and the probable intention.
 //!
-//! What comes in is a file's text. What goes out is a table whose keys and values have their
-//! positions, and for what the reader refuses a [`TomlError`] with the line. The reader defines the
+//! A file's text becomes a table whose keys and values have their positions. For a value that it
+//! refuses, the reader makes a [`TomlError`] with the line. The reader defines the
 //! keys.
 
 mod suggest;

@@ -7,7 +7,7 @@ use super::store::Store;
 use super::written::Written;
 use std::time::Duration;
 
-/// What is cached, and for how long.
+/// The cache's mode, size, expiry and filters.
 #[derive(Clone, Debug)]
 pub struct Cache {
     pub mode: CacheMode,
@@ -31,7 +31,7 @@ pub struct Cache {
 pub struct Storage {
     pub address: shared_cache::Address,
     pub timeout: Duration,
-    /// Where it was written.
+    /// The origin of the setting.
     pub origin: Origin,
 }
 

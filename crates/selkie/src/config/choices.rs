@@ -31,7 +31,7 @@ pub enum ExternalWrites {
     None,
 }
 
-/// What is cached.
+/// The kinds of replies that are cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheMode {
     Off,

@@ -85,8 +85,8 @@ impl Written {
     }
 }
 
-/// Returns half of the machine's memory, but no more than three quarters of the control group's, and
-/// half of the address space less what threads, stacks and files take of it.
+/// Returns half of the machine's memory, but no more than three quarters of the control group's,
+/// and half of the address space less the part of threads, stacks and files.
 fn default_memory() -> i64 {
     let machine = server::host::memory_bytes() / 2;
     let group = server::host::control_group_memory_max().map(|max| max / 4 * 3);

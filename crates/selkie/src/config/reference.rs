@@ -1,5 +1,5 @@
-//! Generates the reference page and the example file from the table of parameters. A test checks that
-//! both are up to date; `SELKIE_UPDATE_DOCS=1 cargo test -p selkie reference` writes them.
+//! Generates the reference page and the example file from the table of parameters. A test checks
+//! that both are up to date; `SELKIE_UPDATE_DOCS=1 cargo test -p selkie reference` writes them.
 
 use super::parameter::{PARAMETERS, SECTIONS};
 use std::fmt::Write;

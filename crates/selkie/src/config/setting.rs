@@ -17,7 +17,7 @@ pub enum Origin {
     File { path: PathBuf, line: usize },
 }
 
-/// What is wrong with the configuration, where, and what was probably meant.
+/// An error of the configuration: its place, and a sentence with the probable intention.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     pub origin: Option<Origin>,

@@ -1,4 +1,4 @@
-//! Where documents are stored.
+//! The choice of the store.
 
 use super::defaults;
 use super::setting::{ConfigError, value};

@@ -1,4 +1,4 @@
-//! Parses values of the file and of flags. Errors say what is expected.
+//! Parses values of the file and of flags. An error names the expected value.
 
 use super::choices::{CacheMode, ExternalWrites, Invalidation, Selects, TopologyKind};
 use mongo_wire::Compressor;

@@ -56,8 +56,8 @@ pub struct Written {
 }
 
 impl Written {
-    /// Merges two sources: these settings take precedence over `beneath`. A store replaces the other
-    /// source's store: a flag `--mariadb` takes precedence over a file's `data`.
+    /// Merges two sources: these settings take precedence over `beneath`. A store replaces the
+    /// other source's store: a flag `--mariadb` takes precedence over a file's `data`.
     pub fn over(self, mut beneath: Written) -> Written {
         if self.data.is_some() || self.mariadb.is_some() || self.embedded_mariadb.is_some() {
             (beneath.data, beneath.mariadb, beneath.embedded_mariadb) = (None, None, None);

@@ -1,4 +1,5 @@
-//! The caches: of replies to MongoDB clients, of result sets of MariaDB, and of results of SQL clients.
+//! The caches: of replies to MongoDB clients, of result sets of MariaDB, and of results of SQL
+//! clients.
 
 use crate::config::choices::Invalidation;
 use crate::config::{self, Cache, CacheMode, Config};
@@ -16,8 +17,8 @@ pub struct Caches {
     pub results: Option<Arc<cache::Cache<ResultSet>>>,
     /// Results of SQL clients.
     pub sql: Option<Arc<cache::Cache<sql_session::CachedResult>>>,
-    /// The writes of this process, by which the log's external writes are told apart; `None` if nothing
-    /// is cached.
+    /// The writes of this process, to distinguish them from external writes in the log; `None` if
+    /// nothing is cached.
     pub own_writes: Option<Arc<OwnWrites>>,
     /// Replies that are shared with other gateways.
     pub shared: Option<Arc<Shared>>,
@@ -27,7 +28,8 @@ pub struct Caches {
 const SHARED_TTL: Duration = Duration::from_secs(600);
 
 impl Caches {
-    /// Creates the configured caches. Fails if the Redis server for shared replies cannot be reached.
+    /// Creates the configured caches. Fails if the Redis server for shared replies cannot be
+    /// reached.
     pub fn new(config: &Config) -> anyhow::Result<Caches> {
         let Cache { mode, bytes, soft_ttl_ms, hard_ttl_ms, stale_ms, invalidation, per_worker, .. } = config.cache;
         let settings = |bytes| cache::CacheSettings {

@@ -23,8 +23,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const LOGINS_MAX: usize = 24;
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Starts the cache of table definitions, by which the writes of SQL clients are understood. Returns
-/// `None` without SQL clients.
+/// Starts the cache of table definitions, by which the writes of SQL clients are understood.
+/// Returns `None` without SQL clients.
 pub fn definitions(config: &Config) -> anyhow::Result<Option<Arc<DefinitionCache>>> {
     let Store::MariaDb(url) = &config.store else { return Ok(None) };
     if !config.has_sql_clients() {

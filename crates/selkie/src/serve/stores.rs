@@ -15,8 +15,8 @@ pub fn open(config: &Config, caches: &Caches) -> anyhow::Result<Arc<dyn Engine>>
             store_sqlite::open(path, store_sqlite::Options { accept_lost_writes, ..Default::default() })
         }
         Store::MariaDb(url) => {
-            // A trigger on a collection's table may write to tables that SQL clients read, which only the
-            // log shows. So own writes are not told apart with SQL clients.
+            // A trigger on a collection's table may write to tables that SQL clients read, which
+            // only the log shows. So with SQL clients the log's own writes are not skipped.
             let own_writes = caches.own_writes.clone().filter(|_| caches.sql.is_none());
             let results = caches.results.clone();
             let has_sql_clients = config.has_sql_clients();
@@ -44,8 +44,8 @@ pub fn open(config: &Config, caches: &Caches) -> anyhow::Result<Arc<dyn Engine>>
     engine.map_err(sentence)
 }
 
-/// Returns a name that no other gateway has, and that stays the same after a restart: no other process
-/// listens on these addresses of the host.
+/// Returns a name that no other gateway has, and that stays the same after a restart: no other
+/// process listens on these addresses of the host.
 fn default_gateway_name(config: &Config) -> String {
     let host = rustix::system::uname();
     let addresses = config.addresses(Protocol::MongoDb).map(|address| format!(" {address}")).collect::<String>();

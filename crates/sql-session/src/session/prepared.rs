@@ -33,8 +33,8 @@ pub struct PreparedStatement {
     has_long_data: bool,
 }
 
-/// What executing a statement changes, as far as its text determines it. What changes with its
-/// tables is looked up at each execution.
+/// The effect of executing a statement, as far as its text determines it. Tables that change with
+/// those are looked up at each execution.
 #[derive(Clone)]
 pub enum ExecutionEffect {
     Read(Rc<[Namespace]>),
@@ -129,7 +129,7 @@ impl Session {
         self.prepared.get(&self.resolve_statement_id(number)?)?.select.clone()
     }
 
-    /// Executes a SELECT, from the cache or on the server. What is sent to the server includes the
+    /// Executes a SELECT, from the cache or on the server. A packet sent to the server includes the
     /// types, which it may not have received.
     pub async fn execute(&mut self, number: u32, length: usize) -> io::Result<()> {
         let (Some(number), Some(select)) = (self.resolve_statement_id(number), self.cacheable_select(number)) else {

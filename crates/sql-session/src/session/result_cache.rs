@@ -58,8 +58,8 @@ impl Session {
         key
     }
 
-    /// Records the account's privileges: as another session of the account read them recently, or as
-    /// the server lists them now.
+    /// Records the account's privileges: as another session of the account read them recently, or
+    /// as the server lists them now.
     async fn refresh_privileges(&mut self, settings: Rc<SessionSettings>) -> io::Result<()> {
         if let Some(version) = self.context.privileges.recent(&settings.account) {
             self.privileges.record(&settings.account, version, &self.context.privileges);
@@ -189,8 +189,8 @@ impl Session {
         Ok(namespaces.next().map(|first| Dependencies::all_documents(first, namespaces.collect())))
     }
 
-    /// Returns the session's settings, queried from the server if they are not known. `None`: the query
-    /// failed.
+    /// Returns the session's settings, queried from the server if they are not known. `None`: the
+    /// query failed.
     pub async fn settings(&mut self) -> io::Result<Option<Rc<SessionSettings>>> {
         if self.settings.is_none() {
             let reply = self.query_server(session_settings::SETTINGS_QUERY).await?;
@@ -210,13 +210,15 @@ impl Session {
         Ok(self.settings.clone())
     }
 
-    /// Sends a query of the gateway's own. Returns the packets of the reply, or `None` for an error.
+    /// Sends a query of the gateway's own. Returns the packets of the reply, or `None` for an
+    /// error.
     pub async fn query_server(&mut self, query: &str) -> io::Result<Option<Vec<u8>>> {
         self.server.send(&query_packet(query)).await?;
         self.read_reply().await
     }
 
-    /// Reads the reply to a query of the gateway's own. Returns its packets, or `None` for an error.
+    /// Reads the reply to a query of the gateway's own. Returns its packets, or `None` for an
+    /// error.
     pub async fn read_reply(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut reply = ReplyTracker::new(ReplyKind::Results, self.login.deprecates_eof);
         let mut taken = Vec::new();

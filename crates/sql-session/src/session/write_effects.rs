@@ -18,8 +18,8 @@ pub enum StatementEffect {
 }
 
 impl Session {
-    /// Returns the collections of tables. `must_not_query`: the statement uses the diagnostics of the
-    /// one before, so the gateway must not send a statement in between.
+    /// Returns the collections of tables. `must_not_query`: the statement uses the diagnostics of
+    /// the one before, so the gateway must not send a statement in between.
     pub async fn namespaces(
         &mut self,
         tables: &[TableName],

@@ -26,7 +26,7 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// Parses a value into `written`. The error says what is expected.
+    /// Parses a value into `written`. Fails with a sentence about the expected value.
     pub fn read(&self, written: &mut Written, raw: Raw, origin: Origin) -> Result<(), String> {
         (self.read)(written, raw, origin)
     }
