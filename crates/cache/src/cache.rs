@@ -4,6 +4,7 @@ use crate::changed_fields::ChangedFields;
 use crate::dependencies::Dependencies;
 use crate::in_flight_writes::InFlightWrites;
 use crate::key_directory::{self, KeyDirectory};
+use crate::settings::CacheSettings;
 use crate::shard::{FlightGuard, NewEntry, Shard, ShardLookup};
 use crate::statistics::{NotCached, Statistics};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -11,44 +12,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use store::{ChangeObserver, Changes, InFlightWrite, Namespace};
 use tokio::sync::watch;
-
-/// The cache's size, expiry and invalidation.
-#[derive(Clone, Debug)]
-pub struct CacheSettings {
-    /// Memory for replies, keys and dependencies.
-    pub bytes: usize,
-    /// Parts of the cache, each with a lock of its own.
-    pub shards: usize,
-    /// Each thread has a shard of its own, in which it alone looks up and stores. Otherwise the key
-    /// determines the shard.
-    pub per_thread: bool,
-    /// An older reply is recomputed by one reader; the others get the old one meanwhile.
-    pub soft_ttl_ms: Option<i64>,
-    /// An older reply is not returned.
-    pub hard_ttl_ms: Option<i64>,
-    /// How long replies stored before are still returned while external writes cannot be followed.
-    pub stale_ms: Option<i64>,
-    /// A change invalidates all entries of its collection; for comparison.
-    pub invalidate_by_collection: bool,
-    /// Caches replies although a concurrent write affects them: wrong, for tests that must detect
-    /// it.
-    pub ignore_concurrent_writes: bool,
-}
-
-/// Unindexed entries of a collection, which every change is checked against: each costs a write a
-/// quarter of a microsecond.
-const UNINDEXED_MAX: usize = 64;
-
-impl CacheSettings {
-    fn directories(&self) -> usize {
-        self.shards.div_ceil(key_directory::SHARDS)
-    }
-
-    /// The share of each directory in [`UNINDEXED_MAX`].
-    pub(crate) fn unindexed_max(&self) -> usize {
-        (UNINDEXED_MAX / self.directories()).max(4)
-    }
-}
 
 /// Numbers threads in the order of their first lookup.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
@@ -149,7 +112,7 @@ impl<A: Send + Sync + 'static> Cache<A> {
         let part = self.part(hash);
         let mut shard = self.shard(part);
         let flight = match shard.find(key, hash, now_ms, &self.settings) {
-            ShardLookup::Hit(answer) => return CacheLookup::Hit(answer),
+            ShardLookup::Hit(reply) => return CacheLookup::Hit(reply),
             ShardLookup::InFlight(_) if alone => None,
             ShardLookup::InFlight(flight) => return CacheLookup::Wait(flight),
             ShardLookup::Miss if alone => None,
@@ -299,7 +262,7 @@ impl<A: Send + Sync + 'static> ComputePermit<A> {
     /// memory.
     pub fn store(
         mut self,
-        answer: Arc<A>,
+        reply: Arc<A>,
         bytes: usize,
         dependencies: Dependencies,
         now_ms: i64,
@@ -307,8 +270,8 @@ impl<A: Send + Sync + 'static> ComputePermit<A> {
         let new = NewEntry {
             key: std::mem::take(&mut self.key),
             hash: self.hash,
-            answer,
-            answer_bytes: bytes,
+            reply,
+            reply_bytes: bytes,
             dependencies,
             began: self.began,
             started: self.started,

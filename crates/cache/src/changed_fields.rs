@@ -2,7 +2,7 @@
 //! evaluated once instead of for both images.
 
 use crate::bounded_evaluation;
-use crate::invalidation_index::first_name;
+use crate::invalidation_keys::first_name;
 use document::Doc;
 use query::Predicate;
 use query::predicate::{Node, Test};

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exceptions_go_before() {
+    fn exceptions_take_precedence() {
         let rules = |only: &[&str], except: &[&str]| {
             let list = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect();
             CollectionRules { only: list(only), except: list(except) }

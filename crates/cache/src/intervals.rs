@@ -180,7 +180,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_found_is_what_a_list_has(
+        fn the_tree_finds_the_same_as_a_list(
             steps in prop::collection::vec((any::<bool>(), 0..20_u8, 0..20_u8, 0..4_u32), 0..200),
             asked in prop::collection::vec((0..20_u8, 0..20_u8), 1..20),
         ) {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_not_deep() {
+    fn the_tree_is_not_deep() {
         fn depth(tree: &Tree<u32>) -> usize {
             tree.as_ref().map_or(0, |node| 1 + depth(&node.left).max(depth(&node.right)))
         }

@@ -9,7 +9,7 @@
 
 use crate::changed_fields::ChangedFields;
 use crate::intervals::Intervals;
-use crate::invalidation_keys::{InvalidationKeys, KeyCandidate, Trigram, ValueCondition, trigrams};
+use crate::invalidation_keys::{InvalidationKeys, KeyCandidate, Trigram, ValueCondition, first_name, trigrams};
 use crate::unindexed_predicates::UnindexedPredicates;
 use ahash::AHashMap;
 use document::path::{End, Path};
@@ -238,11 +238,6 @@ impl InvalidationIndex {
         }
         found.extend(self.unindexed.all().chain(self.any_change.iter().copied()));
     }
-}
-
-/// Returns the name of the field that a path begins with.
-pub fn first_name(path: &Path) -> &str {
-    path.components().next().unwrap_or_default()
 }
 
 /// Returns whether a document without the field meets the condition: a missing value counts as

@@ -351,3 +351,8 @@ fn encoded(value: Value<'_>) -> Box<[u8]> {
     key::encode(value, &mut bytes);
     bytes.into()
 }
+
+/// Returns the name of the field that a path begins with.
+pub fn first_name(path: &Path) -> &str {
+    path.components().next().unwrap_or_default()
+}

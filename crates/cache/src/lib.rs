@@ -30,6 +30,7 @@ mod intervals;
 mod invalidation_index;
 mod invalidation_keys;
 mod key_directory;
+mod settings;
 mod shard;
 mod statistics;
 mod unindexed_predicates;
@@ -37,7 +38,8 @@ mod unindexed_predicates;
 #[cfg(test)]
 mod tests;
 
-pub use cache::{Cache, CacheLookup, CacheObserver, CacheSettings, ComputePermit};
+pub use cache::{Cache, CacheLookup, CacheObserver, ComputePermit};
 pub use collection_rules::CollectionRules;
 pub use dependencies::{Aspect, Dependencies};
+pub use settings::CacheSettings;
 pub use statistics::{NotCached, Statistics};

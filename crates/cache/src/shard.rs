@@ -1,12 +1,12 @@
 //! One shard of the cache, behind one lock.
 
-use crate::cache::CacheSettings;
 use crate::changed_fields::ChangedFields;
 use crate::dependencies::{Dependencies, DocumentSet};
 use crate::eviction_queues::{EntryState, EvictionQueues, QueuePosition, QueuedEntries, Ticket};
 use crate::in_flight_writes::InFlightWrites;
 use crate::invalidation_index::Placement;
 use crate::key_directory::{self, KeyDirectory, SLOTS_MAX};
+use crate::settings::CacheSettings;
 use crate::statistics::{NotCached, Statistics};
 use ahash::AHashMap;
 use hashbrown::HashTable;
@@ -57,7 +57,7 @@ pub struct Shard<A> {
 struct Slot<A> {
     key: Box<[u8]>,
     hash: u64,
-    answer: Arc<A>,
+    reply: Arc<A>,
     dependencies: Dependencies,
     placement: Placement,
     position: QueuePosition,
@@ -85,8 +85,8 @@ enum RemovalReason {
 pub struct NewEntry<A> {
     pub key: Box<[u8]>,
     pub hash: u64,
-    pub answer: Arc<A>,
-    pub answer_bytes: usize,
+    pub reply: Arc<A>,
+    pub reply_bytes: usize,
     pub dependencies: Dependencies,
     pub began: u64,
     pub started: Instant,
@@ -139,14 +139,14 @@ impl<A> Shard<A> {
         slot.is_recently_hit = true;
         self.statistics.hits += 1;
         self.statistics.saved_us += slot.computed_us;
-        Some(slot.answer.clone())
+        Some(slot.reply.clone())
     }
 
     /// As [`Shard::look_up`]; on a miss the caller must compute the reply or wait for another
     /// caller.
     pub fn find(&mut self, key: &[u8], hash: u64, now_ms: i64, settings: &CacheSettings) -> ShardLookup<A> {
-        if let Some(answer) = self.look_up(key, hash, now_ms, true, settings) {
-            return ShardLookup::Hit(answer);
+        if let Some(reply) = self.look_up(key, hash, now_ms, true, settings) {
+            return ShardLookup::Hit(reply);
         }
         match self.flights.get(key).filter(|flight| flight.has_changed().is_ok()) {
             Some(flight) => {
@@ -186,7 +186,7 @@ impl<A> Shard<A> {
             new.dependencies.documents = DocumentSet::All;
         }
         let limit = settings.bytes / settings.shards;
-        let bytes = OVERHEAD_BYTES + 2 * new.key.len() + new.dependencies.bytes() + new.answer_bytes;
+        let bytes = OVERHEAD_BYTES + 2 * new.key.len() + new.dependencies.bytes() + new.reply_bytes;
         if bytes > limit || self.slots.len() >= SLOTS_MAX && self.free.is_empty() {
             self.refuse(NotCached::TooLarge, new.hash);
             return Err(NotCached::TooLarge);
@@ -203,7 +203,7 @@ impl<A> Shard<A> {
         if let Some(&old) = self.by_key.find(new.hash, |&number| self.has_key(number, &new.key)) {
             self.remove(old, RemovalReason::Replaced);
         }
-        let NewEntry { key, hash, answer, dependencies, now_ms, .. } = new;
+        let NewEntry { key, hash, reply, dependencies, now_ms, .. } = new;
         let computed_us = started.elapsed().as_micros() as u64;
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
@@ -226,7 +226,7 @@ impl<A> Shard<A> {
             *slot = Some(Slot {
                 key,
                 hash,
-                answer,
+                reply,
                 dependencies,
                 placement,
                 position,

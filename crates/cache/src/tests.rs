@@ -37,10 +37,10 @@ fn dependencies(filter: &DocBuf, aspect: Aspect) -> Dependencies {
     Dependencies::matching(namespace(), predicate(filter), aspect)
 }
 
-fn keep(cache: &Arc<Cache<u64>>, key: &str, dependencies: Dependencies) -> Result<(), NotCached> {
+fn store(cache: &Arc<Cache<u64>>, key: &str, dependencies: Dependencies) -> Result<(), NotCached> {
     match cache.look_up(key.as_bytes(), 0, false) {
-        CacheLookup::Compute(fill) => fill.store(Arc::new(0), 100, dependencies, 0),
-        _ => panic!("{key} is not to be made"),
+        CacheLookup::Compute(permit) => permit.store(Arc::new(0), 100, dependencies, 0),
+        _ => panic!("{key} cannot be computed"),
     }
 }
 
@@ -55,20 +55,20 @@ fn has(cache: &Arc<Cache<u64>>, key: &str) -> bool {
 }
 
 #[test]
-fn a_change_takes_the_answers_it_matters_to_and_no_others() {
+fn a_change_invalidates_only_the_entries_it_affects() {
     let cache = Cache::new(settings(1 << 20));
-    keep(&cache, "id 1", dependencies(&doc! { "_id": 1 }, Aspect::Documents)).unwrap();
-    keep(&cache, "id 2", dependencies(&doc! { "_id": 2 }, Aspect::Documents)).unwrap();
-    keep(&cache, "a 5", dependencies(&doc! { "a": 5 }, Aspect::Documents)).unwrap();
-    keep(&cache, "a 6", dependencies(&doc! { "a": 6.0 }, Aspect::Documents)).unwrap();
-    keep(&cache, "number of a 5", dependencies(&doc! { "a": 5 }, Aspect::Count)).unwrap();
-    keep(
+    store(&cache, "id 1", dependencies(&doc! { "_id": 1 }, Aspect::Documents)).unwrap();
+    store(&cache, "id 2", dependencies(&doc! { "_id": 2 }, Aspect::Documents)).unwrap();
+    store(&cache, "a 5", dependencies(&doc! { "a": 5 }, Aspect::Documents)).unwrap();
+    store(&cache, "a 6", dependencies(&doc! { "a": 6.0 }, Aspect::Documents)).unwrap();
+    store(&cache, "number of a 5", dependencies(&doc! { "a": 5 }, Aspect::Count)).unwrap();
+    store(
         &cache,
         "values of b",
         dependencies(&doc! { "a": &doc! { "$gt": 1 } }, Aspect::DistinctValues(Path::new("b"))),
     )
     .unwrap();
-    keep(&cache, "elsewhere", Dependencies::all_documents(Namespace::new("d", "other"), vec![])).unwrap();
+    store(&cache, "elsewhere", Dependencies::all_documents(Namespace::new("d", "other"), vec![])).unwrap();
     let (before, after) = (doc! { "_id": 1, "a": 5, "b": 1, "x": 1 }, doc! { "_id": 1, "a": 5.0, "b": 1, "x": 2 });
     change(&cache, Some(before.as_doc()), Some(after.as_doc()));
     let left = |keys: &[&str]| keys.iter().map(|key| has(&cache, key)).collect::<Vec<_>>();
@@ -80,23 +80,23 @@ fn a_change_takes_the_answers_it_matters_to_and_no_others() {
 }
 
 #[test]
-fn by_collection_a_change_takes_all_of_its_collection() {
+fn invalidation_by_collection_removes_all_of_its_entries() {
     let cache = Cache::new(CacheSettings { invalidate_by_collection: true, ..settings(1 << 20) });
-    keep(&cache, "id 1", dependencies(&doc! { "_id": 1 }, Aspect::Documents)).unwrap();
-    keep(&cache, "id 2", dependencies(&doc! { "_id": 2 }, Aspect::Count)).unwrap();
-    keep(&cache, "elsewhere", Dependencies::all_documents(Namespace::new("d", "other"), vec![])).unwrap();
+    store(&cache, "id 1", dependencies(&doc! { "_id": 1 }, Aspect::Documents)).unwrap();
+    store(&cache, "id 2", dependencies(&doc! { "_id": 2 }, Aspect::Count)).unwrap();
+    store(&cache, "elsewhere", Dependencies::all_documents(Namespace::new("d", "other"), vec![])).unwrap();
     change(&cache, None, Some(doc! { "_id": 3 }.as_doc()));
     assert!(!has(&cache, "id 1") && !has(&cache, "id 2") && has(&cache, "elsewhere"));
 }
 
 #[test]
-fn what_comes_behind_the_last_document_does_not_matter() {
+fn a_change_after_the_last_document_affects_nothing() {
     let cache = Cache::new(settings(1 << 20));
     let sort = Sort::parse(doc! { "n": -1 }.as_doc(), &Context::at(0)).unwrap();
     let mut last = Vec::new();
     sort.key(doc! { "n": 100 }.as_doc(), &mut last).unwrap();
     let first = Aspect::First { sort: Box::new(sort), last: last.into() };
-    keep(&cache, "top", dependencies(&doc! {}, first)).unwrap();
+    store(&cache, "top", dependencies(&doc! {}, first)).unwrap();
     change(&cache, None, Some(doc! { "_id": 1, "n": 99 }.as_doc()));
     assert!(has(&cache, "top"));
     change(&cache, Some(doc! { "_id": 2, "n": 100 }.as_doc()), None);
@@ -104,64 +104,64 @@ fn what_comes_behind_the_last_document_does_not_matter() {
 }
 
 #[test]
-fn an_answer_that_a_change_overtook_is_not_kept() {
+fn a_reply_with_a_concurrent_write_is_not_cached() {
     let cache = Cache::new(settings(1 << 20));
-    let fill = |key: &str| match cache.look_up(key.as_bytes(), 0, false) {
-        CacheLookup::Compute(fill) => fill,
+    let permit = |key: &str| match cache.look_up(key.as_bytes(), 0, false) {
+        CacheLookup::Compute(permit) => permit,
         _ => panic!(),
     };
-    let (one, two) = (fill("one"), fill("two"));
+    let (one, two) = (permit("one"), permit("two"));
     let mut changes = Changes::default();
     changes.add_document(&namespace(), None, Some(doc! { "_id": 1 }.as_doc()));
     let under_way = CacheObserver(cache.clone()).begin_write(changes);
-    let during = fill("during");
+    let during = permit("during");
     let id = |id: i32| dependencies(&doc! { "_id": id }, Aspect::Documents);
     assert_eq!(one.store(Arc::new(0), 1, id(1), 0), Err(NotCached::ConcurrentWrite));
     assert_eq!(two.store(Arc::new(0), 1, id(2), 0), Ok(()));
     drop(under_way);
     assert_eq!(during.store(Arc::new(0), 1, id(1), 0), Err(NotCached::ConcurrentWrite));
-    assert_eq!(fill("after").store(Arc::new(0), 1, id(1), 0), Ok(()));
+    assert_eq!(permit("after").store(Arc::new(0), 1, id(1), 0), Ok(()));
 }
 
 #[test]
-fn a_change_told_late_leaves_answers_that_have_seen_it() {
+fn a_late_report_keeps_replies_that_include_the_change() {
     let cache = Cache::new(settings(1 << 20));
     let id = |id: i32| dependencies(&doc! { "_id": id }, Aspect::Documents);
-    keep(&cache, "before", id(1)).unwrap();
+    store(&cache, "before", id(1)).unwrap();
     let moment = Instant::now();
     std::thread::sleep(Duration::from_millis(1));
-    keep(&cache, "after", id(1)).unwrap();
-    let CacheLookup::Compute(being_made) = cache.look_up(b"being made", 0, false) else { panic!() };
+    store(&cache, "after", id(1)).unwrap();
+    let CacheLookup::Compute(computing) = cache.look_up(b"computing", 0, false) else { panic!() };
     let mut changes = Changes::default();
     changes.add_document(&namespace(), None, Some(doc! { "_id": 1 }.as_doc()));
     changes.set_visible_since(moment);
     drop(CacheObserver(cache.clone()).begin_write(changes));
     assert!(!has(&cache, "before") && has(&cache, "after"));
-    assert_eq!(being_made.store(Arc::new(0), 1, id(1), 0), Ok(()));
+    assert_eq!(computing.store(Arc::new(0), 1, id(1), 0), Ok(()));
 }
 
 #[test]
-fn those_who_ask_the_same_wait_for_one_of_them() {
+fn callers_of_one_key_wait_for_one_of_them() {
     let cache = Cache::<u64>::new(settings(1 << 20));
-    let CacheLookup::Compute(fill) = cache.look_up(b"k", 0, false) else { panic!() };
+    let CacheLookup::Compute(permit) = cache.look_up(b"k", 0, false) else { panic!() };
     let CacheLookup::Wait(waiting) = cache.look_up(b"k", 0, false) else { panic!() };
     assert!(matches!(cache.look_up(b"k", 0, true), CacheLookup::Compute(_)));
     assert!(waiting.has_changed().is_ok());
-    fill.store(Arc::new(7), 1, dependencies(&doc! {}, Aspect::Documents), 0).unwrap();
+    permit.store(Arc::new(7), 1, dependencies(&doc! {}, Aspect::Documents), 0).unwrap();
     assert!(waiting.has_changed().is_err());
-    assert!(matches!(cache.look_up(b"k", 0, false), CacheLookup::Hit(answer) if *answer == 7));
+    assert!(matches!(cache.look_up(b"k", 0, false), CacheLookup::Hit(reply) if *reply == 7));
     // A computation without a result lets the callers that wait go on.
-    let CacheLookup::Compute(fill) = cache.look_up(b"l", 0, false) else { panic!() };
-    drop(fill);
+    let CacheLookup::Compute(permit) = cache.look_up(b"l", 0, false) else { panic!() };
+    drop(permit);
     assert!(matches!(cache.look_up(b"l", 0, false), CacheLookup::Compute(_)));
 }
 
 #[test]
-fn while_others_cannot_be_followed_what_was_kept_is_given_for_as_long_as_it_may() {
+fn stale_replies_are_returned_while_the_follower_is_lost() {
     let follower_lost = |stale_ms: Option<i64>| {
         let cache = Cache::new(CacheSettings { stale_ms, ..settings(1 << 20) });
-        keep(&cache, "k", dependencies(&doc! { "_id": 1 }, Aspect::Documents)).unwrap();
-        keep(&cache, "l", dependencies(&doc! { "_id": 2 }, Aspect::Documents)).unwrap();
+        store(&cache, "k", dependencies(&doc! { "_id": 1 }, Aspect::Documents)).unwrap();
+        store(&cache, "l", dependencies(&doc! { "_id": 2 }, Aspect::Documents)).unwrap();
         cache.set_follower_lost(true);
         cache
     };
@@ -170,46 +170,46 @@ fn while_others_cannot_be_followed_what_was_kept_is_given_for_as_long_as_it_may(
     assert!(has(&cache, "k") && matches!(cache.look_up(b"k", 0, false), CacheLookup::Hit(_)));
     assert!(matches!(cache.look_up(b"new", 0, false), CacheLookup::Bypass));
     change(&cache, None, Some(doc! { "_id": 2 }.as_doc()));
-    assert!(!has(&cache, "l"), "a change that is noticed counts as ever");
+    assert!(!has(&cache, "l"), "an observed change invalidates as usual");
     std::thread::sleep(Duration::from_millis(120));
     assert!(!has(&cache, "k"));
     let cache = follower_lost(Some(60_000));
     cache.set_follower_lost(false);
-    assert!(!has(&cache, "k"), "what others have written meanwhile is not known");
+    assert!(!has(&cache, "k"), "external writes meanwhile are not known");
 }
 
 #[test]
-fn ages_are_kept_to() {
+fn replies_expire() {
     let settings = CacheSettings { soft_ttl_ms: Some(10), hard_ttl_ms: Some(100), ..settings(1 << 20) };
     let cache = Cache::new(settings);
-    keep(&cache, "k", dependencies(&doc! {}, Aspect::Documents)).unwrap();
+    store(&cache, "k", dependencies(&doc! {}, Aspect::Documents)).unwrap();
     assert!(cache.get(b"k", 9).is_some());
-    assert!(cache.get(b"k", 10).is_none(), "somebody is to make it anew");
-    let CacheLookup::Compute(fill) = cache.look_up(b"k", 10, false) else { panic!("one of them makes it anew") };
-    assert!(cache.get(b"k", 11).is_some(), "the others get the old one");
+    assert!(cache.get(b"k", 10).is_none(), "a reader must recompute it");
+    let CacheLookup::Compute(permit) = cache.look_up(b"k", 10, false) else { panic!("one reader recomputes it") };
+    assert!(cache.get(b"k", 11).is_some(), "other readers get the old one");
     assert!(matches!(cache.look_up(b"k", 12, false), CacheLookup::Hit(_)));
-    fill.store(Arc::new(1), 1, dependencies(&doc! {}, Aspect::Documents), 20).unwrap();
+    permit.store(Arc::new(1), 1, dependencies(&doc! {}, Aspect::Documents), 20).unwrap();
     assert_eq!(cache.get(b"k", 29).as_deref(), Some(&1));
     assert!(cache.get(b"k", 120).is_none());
     assert_eq!((cache.statistics().replacements, cache.statistics().expirations), (1, 1));
 }
 
 #[test]
-fn memory_is_kept_to_and_a_scan_washes_nothing_out() {
+fn memory_is_bounded_and_a_scan_evicts_no_hot_entries() {
     let cache = Cache::new(settings(200_000));
     let by_id = |id: i32| dependencies(&doc! { "_id": id }, Aspect::Documents);
     for round in 0..3 {
         for id in 0..50 {
             let key = format!("hot {id}");
             if !has(&cache, &key) {
-                keep(&cache, &key, by_id(id)).unwrap();
+                store(&cache, &key, by_id(id)).unwrap();
             }
             let _ = round;
         }
     }
     let before = (0..50).filter(|id| has(&cache, &format!("hot {id}"))).count();
     for id in 0..20_000 {
-        keep(&cache, &format!("scan {id}"), by_id(id)).unwrap();
+        store(&cache, &format!("scan {id}"), by_id(id)).unwrap();
         assert!(cache.statistics().bytes <= 200_000);
     }
     let after = (0..50).filter(|id| has(&cache, &format!("hot {id}"))).count();
@@ -218,11 +218,11 @@ fn memory_is_kept_to_and_a_scan_washes_nothing_out() {
 }
 
 #[test]
-fn answers_that_are_all_in_use_make_room_for_others() {
+fn entries_that_are_all_hot_are_evicted_too() {
     let cache = Cache::new(CacheSettings { shards: 1, ..settings(20_000) });
     for id in 0..2_000 {
         let key = format!("{id}");
-        keep(&cache, &key, dependencies(&doc! { "_id": id }, Aspect::Documents)).unwrap();
+        store(&cache, &key, dependencies(&doc! { "_id": id }, Aspect::Documents)).unwrap();
         // Every entry has been hit since it was stored.
         (0..=id).for_each(|id| drop(cache.get(format!("{id}").as_bytes(), 0)));
         assert!(cache.statistics().bytes <= 20_000);
@@ -336,7 +336,7 @@ proptest! {
 
     /// A change removes the entries that it affects, and no others.
     #[test]
-    fn an_answer_goes_if_a_change_matters_and_only_then(
+    fn an_entry_is_invalidated_only_if_a_change_affects_it(
         filters in prop::collection::vec(random_filter(), 1..30),
         changes in prop::collection::vec(random_change(), 1..4),
         others in 0..20,
@@ -344,34 +344,34 @@ proptest! {
         let cache = Cache::<u64>::new(settings(1 << 20));
         for number in 0..others {
             let filter = doc_of(&format!("other{number}"), &document::Value::Int32(1).to_owned());
-            keep(&cache, &format!("other {number}"), dependencies(&filter, Aspect::Documents)).unwrap();
+            store(&cache, &format!("other {number}"), dependencies(&filter, Aspect::Documents)).unwrap();
         }
         let parse = |filter: DocBuf| Predicate::parse(filter.as_doc(), &Context::at(0)).ok().map(|parsed| (filter, parsed));
-        let mut kept: Vec<_> = filters.into_iter().filter_map(parse).enumerate().collect();
-        for (number, (_, predicate)) in &kept {
+        let mut cached: Vec<_> = filters.into_iter().filter_map(parse).enumerate().collect();
+        for (number, (_, predicate)) in &cached {
             let dependencies = Dependencies::matching(namespace(), predicate.clone(), Aspect::Documents);
-            keep(&cache, &number.to_string(), dependencies).unwrap();
+            store(&cache, &number.to_string(), dependencies).unwrap();
         }
         for (before, after) in changes {
             let matters = |predicate: &Predicate| {
                 predicate.matches(before.as_doc()).unwrap() || predicate.matches(after.as_doc()).unwrap()
             };
             change(&cache, Some(before.as_doc()), Some(after.as_doc()));
-            for (number, (filter, predicate)) in &kept {
+            for (number, (filter, predicate)) in &cached {
                 prop_assert_eq!(has(&cache, &number.to_string()), !matters(predicate), "{:?}", filter);
             }
-            kept.retain(|(_, (_, predicate))| !matters(predicate));
+            cached.retain(|(_, (_, predicate))| !matters(predicate));
         }
-        let is_kept = |number: i32| has(&cache, &format!("other {number}"));
-        prop_assert!((0..others).all(is_kept));
+        let is_cached = |number: i32| has(&cache, &format!("other {number}"));
+        prop_assert!((0..others).all(is_cached));
     }
 
     /// The same for a change of which only the `_id` is known: entries that it may affect go.
     #[test]
-    fn an_answer_goes_if_the_document_with_an_id_may_matter(filter in random_filter(), document in random_document()) {
+    fn an_entry_is_invalidated_if_the_document_with_an_id_may_affect_it(filter in random_filter(), document in random_document()) {
         let Ok(predicate) = Predicate::parse(filter.as_doc(), &Context::at(0)) else { return Ok(()) };
         let cache = Cache::<u64>::new(settings(1 << 20));
-        keep(&cache, "k", Dependencies::matching(namespace(), predicate.clone(), Aspect::Documents)).unwrap();
+        store(&cache, "k", Dependencies::matching(namespace(), predicate.clone(), Aspect::Documents)).unwrap();
         let mut changes = Changes::default();
         changes.add_id(&namespace(), document.as_doc().get("_id").unwrap());
         drop(CacheObserver(cache.clone()).begin_write(changes));
@@ -382,7 +382,7 @@ proptest! {
 /// Of filters that a document's values do not distinguish, a change is checked against a limited
 /// number.
 #[test]
-fn what_is_asked_in_vain_is_limited() {
+fn false_positives_are_bounded() {
     let cache = Cache::new(CacheSettings { shards: 1, ..settings(64 << 20) });
     type Filter = fn(i32) -> DocBuf;
     let filters: [(&str, Filter); 14] = [
@@ -406,7 +406,7 @@ fn what_is_asked_in_vain_is_limited() {
     ];
     for (name, filter) in &filters {
         (0..3_000)
-            .for_each(|i| keep(&cache, &format!("{name} {i}"), dependencies(&filter(i), Aspect::Documents)).unwrap());
+            .for_each(|i| store(&cache, &format!("{name} {i}"), dependencies(&filter(i), Aspect::Documents)).unwrap());
     }
     let document = doc! { "_id": 1, "n": -1, "m": -1, "k": 1, "t": "-1 y", "u": 5 };
     let before = cache.statistics();
@@ -424,10 +424,10 @@ fn what_is_asked_in_vain_is_limited() {
 
 /// A text on which a pattern backtracks too long may match.
 #[test]
-fn an_answer_goes_that_would_be_an_error() {
+fn an_entry_whose_filter_fails_is_invalidated() {
     let cache = Cache::new(settings(64 << 20));
     let filter = doc! { "t": &doc! { "$regex": "x*x*x*x*x*needle" } };
-    keep(&cache, "k", dependencies(&filter, Aspect::Documents)).unwrap();
+    store(&cache, "k", dependencies(&filter, Aspect::Documents)).unwrap();
     let document = doc! { "_id": 1, "t": &*("x".repeat(5000) + "e") };
     assert!(predicate(&filter).matches(document.as_doc()).is_err());
     change(&cache, None, Some(document.as_doc()));
@@ -435,11 +435,11 @@ fn an_answer_goes_that_would_be_an_error() {
 }
 
 #[test]
-fn what_a_long_text_contains_is_found() {
+fn substrings_of_a_long_text_are_found() {
     let cache = Cache::new(settings(64 << 20));
     let regex = |text: &str| dependencies(&doc! { "t": &doc! { "$regex": &*format!("{text}.") } }, Aspect::Documents);
     for number in 0..2000 {
-        keep(&cache, &number.to_string(), regex(&format!("q{number:04}"))).unwrap();
+        store(&cache, &number.to_string(), regex(&format!("q{number:04}"))).unwrap();
     }
     let text = format!("{} Q0777 q1234 {}", "lorem ipsum ".repeat(1000), "dolor sit amet ".repeat(1000));
     let before = cache.statistics();
@@ -456,13 +456,13 @@ fn what_a_long_text_contains_is_found() {
 
 /// The unindexed entries that are hit stay.
 #[test]
-fn what_cannot_be_told_apart_stays_while_it_is_asked_for() {
+fn unindexed_entries_stay_while_they_are_hit() {
     let cache = Cache::new(CacheSettings { shards: 1, ..settings(64 << 20) });
     let unlike = |number: i32| doc! { "t": &doc! { "$exists": false }, "u": &doc! { "$ne": number } };
-    keep(&cache, "asked for", dependencies(&unlike(-1), Aspect::Documents)).unwrap();
+    store(&cache, "asked for", dependencies(&unlike(-1), Aspect::Documents)).unwrap();
     for number in 0..1000 {
         assert!(has(&cache, "asked for"), "{number}");
-        keep(&cache, &number.to_string(), dependencies(&unlike(number), Aspect::Documents)).unwrap();
+        store(&cache, &number.to_string(), dependencies(&unlike(number), Aspect::Documents)).unwrap();
     }
     assert!(has(&cache, "999") && !has(&cache, "0"));
     assert!(cache.statistics().entries < 100);
@@ -506,11 +506,11 @@ fn stale_reads(settings: CacheSettings, time: Duration) -> u64 {
                 let key = id.to_le_bytes();
                 let version = match cache.look_up(&key, 0, true) {
                     CacheLookup::Hit(version) => *version,
-                    CacheLookup::Compute(fill) => {
+                    CacheLookup::Compute(permit) => {
                         let version = stored.lock().unwrap().get(&id).copied().unwrap_or(0);
                         std::thread::yield_now();
                         let dependencies = dependencies(&doc! { "_id": id }, Aspect::Documents);
-                        let _ = fill.store(Arc::new(version), 8, dependencies, 0);
+                        let _ = permit.store(Arc::new(version), 8, dependencies, 0);
                         version
                     }
                     _ => continue,
@@ -531,7 +531,7 @@ fn stale_reads(settings: CacheSettings, time: Duration) -> u64 {
 }
 
 #[test]
-fn no_read_is_stale_however_reads_and_writes_meet() {
+fn no_read_is_stale_under_concurrency() {
     assert_eq!(stale_reads(settings(1 << 20), Duration::from_secs(2)), 0);
     assert_eq!(stale_reads(CacheSettings { per_thread: true, ..settings(1 << 20) }, Duration::from_secs(2)), 0);
     let of_several_directories = CacheSettings { shards: 18, ..settings(1 << 20) };
@@ -541,11 +541,11 @@ fn no_read_is_stale_however_reads_and_writes_meet() {
 }
 
 #[test]
-fn threads_keep_answers_of_their_own_where_they_are_to() {
+fn threads_have_shards_of_their_own_if_configured() {
     let cache = Cache::new(CacheSettings { per_thread: true, ..settings(1 << 20) });
     let aside =
         |work: fn(&Arc<Cache<u64>>) -> bool| std::thread::scope(|scope| scope.spawn(|| work(&cache)).join().unwrap());
-    keep(&cache, "k", dependencies(&doc! { "_id": 1 }, Aspect::Documents)).unwrap();
+    store(&cache, "k", dependencies(&doc! { "_id": 1 }, Aspect::Documents)).unwrap();
     // Of two new threads one has the other shard.
     let seen = [aside(|cache| has(cache, "k")), aside(|cache| has(cache, "k"))];
     assert!(has(&cache, "k") && seen.contains(&false), "{seen:?}");
@@ -558,7 +558,7 @@ fn threads_keep_answers_of_their_own_where_they_are_to() {
 
 /// The same test detects replies that are cached despite a concurrent write.
 #[test]
-fn a_planted_bug_is_found() {
+fn a_planted_bug_is_detected() {
     let buggy = CacheSettings { ignore_concurrent_writes: true, ..settings(1 << 20) };
     assert!(stale_reads(buggy, Duration::from_secs(60)) > 0);
 }

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shared_condition_rules_out_is_not_found() {
+    fn a_shared_condition_rules_entries_out() {
         let mut unindexed = UnindexedPredicates::default();
         let live = doc! { "$ne": true };
         for number in 0..4 {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_go_with_the_last_that_has_them() {
+    fn a_condition_is_removed_with_its_last_entry() {
         let mut unindexed = UnindexedPredicates::default();
         let filters =
             [doc! { "a": &doc! { "$ne": 1 } }, doc! { "a": &doc! { "$ne": 1.0 } }, doc! { "a": &doc! { "$ne": 1 } }];

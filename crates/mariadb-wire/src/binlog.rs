@@ -11,6 +11,7 @@
 //!
 //! Source: <https://mariadb.com/kb/en/replication-protocol/>
 
+pub mod checksum;
 pub mod column;
 pub mod compressed;
 pub mod control;
@@ -22,6 +23,7 @@ pub mod query;
 pub mod rows;
 pub mod table_map;
 
+pub use checksum::Checksum;
 pub use event::{Event, Header, kind};
-pub use format::{Checksum, FormatDescription};
+pub use format::FormatDescription;
 pub use gtid::{Gtid, GtidEvent};

@@ -68,7 +68,7 @@ mod tests {
     use crate::testing::check_truncations;
 
     #[test]
-    fn rows_come_back() {
+    fn rows_are_decoded_as_encoded() {
         let types = [ColumnType::LONG_LONG, ColumnType::VAR_STRING, ColumnType::DOUBLE, ColumnType::BLOB];
         let sent = [
             [Param::Unsigned(7), Param::Text(b"a"), Param::Double(-0.5), Param::Bytes(&[0, 1])],

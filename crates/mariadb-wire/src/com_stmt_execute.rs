@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_stand_behind_nulls_and_types() {
+    fn parameters_follow_nulls_and_types() {
         let mut out = Vec::new();
         encode(5, &[Param::Unsigned(1), Param::Null, Param::Text(b"ab")], &mut out);
         assert_eq!(

@@ -76,7 +76,7 @@ mod tests {
         \x00\x00\x00\x00\x00\x00\x1d\x00\x00\x00ijklmnopqrst\x00mysql_native_password\x00";
 
     #[test]
-    fn a_server_introduces_itself() {
+    fn a_handshake_is_read() {
         let handshake = Handshake::decode(SAMPLE).unwrap();
         assert_eq!(handshake.mariadb_version(), Some((10, 11, 19)));
         assert_eq!(handshake.connection_id, 0x21);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn another_server_is_told_apart() {
+    fn another_server_is_recognized() {
         let mut handshake = Handshake::decode(SAMPLE).unwrap();
         handshake.server_version = b"8.0.36";
         assert_eq!(handshake.mariadb_version(), None);

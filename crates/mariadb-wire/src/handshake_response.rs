@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_stand_where_the_server_looks() {
+    fn fields_have_the_layout_of_the_server() {
         let response = HandshakeResponse {
             capabilities: Capabilities::PROTOCOL_41 | Capabilities::CONNECT_ATTRIBUTES | Capabilities::CACHE_METADATA,
             packet_bytes_max: 1 << 24,

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_is_told_by_its_name() {
+    fn the_gtid_of_a_transaction_is_read() {
         let sample = b"\x00\x01\x00\x02\x40\x00\x00\x00\x15\x00\x13\x09last_gtid\x080-12-345";
         let ok = OkPacket::decode(sample).unwrap();
         assert_eq!(ok.transaction, Some((0, 12, 345)));

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_come_back_whatever_their_length() {
+    fn packets_of_any_length_are_decoded_as_encoded() {
         check_round_trip(0, 1);
         check_round_trip(1, 3);
         check_round_trip(70_000, 1_000);

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_come_back() {
+    fn lengths_are_decoded_as_encoded() {
         for number in [0, 1, 0xFA, 0xFB, 0xFF, 0x100, 0xFFFF, 0x1_0000, 0xFF_FFFF, 0x100_0000, u64::MAX] {
             let mut bytes = Vec::new();
             write_length(number, &mut bytes);

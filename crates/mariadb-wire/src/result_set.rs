@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_are_told_apart() {
+    fn heads_are_classified() {
         let cached = Capabilities::CACHE_METADATA;
         let decode = |bytes: &'static [u8]| Head::decode(bytes, cached).unwrap();
         assert_eq!(decode(&[2, 0]), Head::ResultSet { columns: 2, definitions_follow: false });

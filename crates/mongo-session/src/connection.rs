@@ -1,21 +1,18 @@
 //! One client connection, from its first byte to its last.
 
-use crate::SessionWorker;
 use crate::admission::SMALL_BYTES;
+use crate::conversation::{Broken, CHECK_INTERVAL, Conversation, Counted};
 use crate::respond::{AtOnce, respond, respond_at_once};
+use crate::worker::SessionWorker;
 use bytes::BytesMut;
 use mongo_wire::DecodeError;
+use selkie_runtime::Connection;
 use selkie_runtime::busy_poll::{Awaited, BusyPoll, Expectation};
-use selkie_runtime::connection::Life;
-use selkie_runtime::{Connection, Stream};
-use server::{ClientSession, memory_pressure};
-use std::fmt;
+use server::ClientSession;
 use std::future::{Future, poll_fn};
-use std::io;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Poll, ready};
-use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::time::Instant;
 
@@ -23,55 +20,6 @@ use tokio::time::Instant;
 /// length, and to at least this. So a client that announces 48 MB and sends a header gets no more
 /// than this.
 const GROWTH_BYTES_MIN: usize = 256 * 1024;
-
-/// How often a client that has sent a part of a message, or has a reply to read, is checked for
-/// delaying others.
-const CHECK_INTERVAL: Duration = Duration::from_millis(500);
-
-/// How long a client may leave its reply unread while memory is short.
-const UNREAD_MAX_WHEN_SHORT: Duration = Duration::from_secs(2);
-
-/// Why a conversation ended early.
-#[derive(Debug)]
-pub(crate) enum Broken {
-    /// The client sent a malformed message.
-    Malformed(DecodeError),
-    /// The client paused too long within a message, or sent it too slowly.
-    Stalled(Duration),
-    /// There was no memory for the client's message.
-    NoMemory(usize),
-    /// The client did not read its reply.
-    Unread(Duration),
-    /// The client sent no request.
-    Idle(Duration),
-    /// The socket failed, or the client hung up on a reply.
-    Socket(io::Error),
-}
-
-impl From<DecodeError> for Broken {
-    fn from(error: DecodeError) -> Self {
-        Broken::Malformed(error)
-    }
-}
-
-impl From<io::Error> for Broken {
-    fn from(error: io::Error) -> Self {
-        Broken::Socket(error)
-    }
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Broken::Malformed(error) => error.fmt(f),
-            Broken::Stalled(waited) => write!(f, "a message was not finished within {} seconds", waited.as_secs()),
-            Broken::NoMemory(bytes) => write!(f, "there was no memory for a message of {bytes} bytes"),
-            Broken::Unread(waited) => write!(f, "a reply was not read within {} seconds", waited.as_secs()),
-            Broken::Idle(waited) => write!(f, "no request came within {} seconds", waited.as_secs()),
-            Broken::Socket(error) => error.fmt(f),
-        }
-    }
-}
 
 pub(crate) async fn serve(worker: Rc<SessionWorker>, connection: Connection) {
     let Connection { stream, id, listener, peer, ref life, .. } = connection;
@@ -96,27 +44,7 @@ pub(crate) async fn serve(worker: Rc<SessionWorker>, connection: Connection) {
     }
 }
 
-/// A connection and its session.
-pub(crate) struct Conversation {
-    pub session: ClientSession,
-    pub stream: Stream,
-    next_request: BusyPoll,
-    /// How soon the next request usually arrives.
-    expectation: Expectation,
-    life: Rc<Life>,
-    counted: Counted,
-}
-
 impl Conversation {
-    pub fn worker(&self) -> &Rc<SessionWorker> {
-        &self.counted.0
-    }
-
-    /// Returns whether the process is stopping.
-    pub fn is_draining(&self) -> bool {
-        self.life.is_draining()
-    }
-
     /// Answers requests in their order until the client hangs up.
     async fn converse(&mut self) -> Result<(), Broken> {
         let worker = self.worker().clone();
@@ -244,21 +172,6 @@ impl Conversation {
             }
         }
     }
-
-    /// Waits until the client has read enough of its replies that there is room for more.
-    pub async fn writable(&self) -> Result<(), Broken> {
-        let worker = self.worker();
-        let waiting_since = Instant::now();
-        loop {
-            if let Ok(writable) = tokio::time::timeout(CHECK_INTERVAL, self.stream.writable()).await {
-                return Ok(writable?);
-            }
-            let waited = waiting_since.elapsed();
-            if waited >= worker.timeouts.stalled || waited >= UNREAD_MAX_WHEN_SHORT && memory_pressure::is_high() {
-                return Err(Broken::Unread(waited));
-            }
-        }
-    }
 }
 
 /// Moves the beginning of a message to memory of its own, no more than it needs, and returns the
@@ -278,24 +191,6 @@ fn move_unfinished(worker: &SessionWorker, buffer: BytesMut) -> Result<BytesMut,
 fn reserve_for(unfinished: &mut BytesMut, there: usize, needed: usize) {
     let room = needed.min(there.saturating_mul(4).max(GROWTH_BYTES_MIN));
     unfinished.reserve(room.saturating_sub(unfinished.len()));
-}
-
-/// Counts the connection while it lives.
-struct Counted(Rc<SessionWorker>);
-
-impl Counted {
-    fn new(worker: Rc<SessionWorker>) -> Self {
-        let statistics = worker.commands.statistics();
-        statistics.connections_created.add(1);
-        statistics.connections_current.add(1);
-        Counted(worker)
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.commands.statistics().connections_current.subtract(1);
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! MongoDB connections: from a socket's bytes to commands and back.
 //!
 //! Each [`selkie_runtime::Connection`] gets replies in the order of its requests. [`MongoService`]
-//! is the service of MongoDB listeners. In reading order: [`connection`] (the loop), [`respond`]
+//! is the service of MongoDB listeners. In reading order: [`worker`] and [`conversation`] (the state), [`connection`] (the loop), [`respond`]
 //! (one request), [`buffers`] (memory shared by a worker's connections), [`admission`] (memory for
 //! large messages), [`malformed_log`] (rate-limited log lines about malformed messages).
 //!
@@ -10,13 +10,16 @@
 mod admission;
 mod buffers;
 mod connection;
+mod conversation;
 mod malformed_log;
 mod respond;
+mod worker;
+
+pub use worker::Timeouts;
 
 use admission::Admission;
 use buffers::Buffers;
 use malformed_log::MalformedLog;
-use mongo_wire::Codecs;
 use selkie_runtime::zero_copy::splice::Pipes;
 use selkie_runtime::{Connection, Service, WorkerService};
 use server::Server;
@@ -25,7 +28,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
+use worker::SessionWorker;
 
 /// The service of MongoDB listeners.
 pub struct MongoService {
@@ -33,21 +37,6 @@ pub struct MongoService {
     housekeeping: fn(),
     timeouts: Timeouts,
     admission: Arc<Admission>,
-}
-
-/// How long clients may be inactive.
-#[derive(Clone, Copy, Debug)]
-pub struct Timeouts {
-    /// Within a message, or before they read their reply.
-    pub stalled: Duration,
-    /// Between two requests; `None`: forever.
-    pub idle: Option<Duration>,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Timeouts { stalled: Duration::from_secs(300), idle: None }
-    }
 }
 
 impl MongoService {
@@ -64,27 +53,6 @@ impl MongoService {
     /// buffers.
     pub fn with_housekeeping(self, housekeeping: fn()) -> Self {
         MongoService { housekeeping, ..self }
-    }
-}
-
-/// State shared by the connections of one worker. It never leaves the worker's thread.
-pub struct SessionWorker {
-    commands: Rc<server::Worker>,
-    buffers: Buffers,
-    pipes: Pipes,
-    codecs: RefCell<Codecs>,
-    malformed_log: MalformedLog,
-    timeouts: Timeouts,
-    housekeeping: fn(),
-    admission: Arc<Admission>,
-    next_reply_id: Cell<i32>,
-}
-
-impl SessionWorker {
-    fn reply_id(&self) -> i32 {
-        let id = self.next_reply_id.get();
-        self.next_reply_id.set(id.wrapping_add(1));
-        id
     }
 }
 

@@ -1,6 +1,6 @@
 //! One request: runs its command and sends the reply, if it wants one.
 
-use crate::connection::{Broken, Conversation};
+use crate::conversation::{Broken, Conversation};
 use bytes::Bytes;
 use commands::{Disposition, ImmediateOutcome};
 use document::DocWriter;

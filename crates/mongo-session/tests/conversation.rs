@@ -112,7 +112,7 @@ fn the_largest_message_is_accepted() {
 
 /// A driver's monitor: one request, replies for as long as it listens.
 #[test]
-fn a_streaming_hello_is_answered_again_and_again() {
+fn a_streaming_hello_is_answered_repeatedly() {
     let server = TestServer::start(1);
     let mut client = server.client();
     let version = client.run(&doc! { "hello": 1, "$db": "admin" });

@@ -4,7 +4,7 @@
 use crate::compressor::{Codecs, Compressor};
 use crate::header::{HEADER_BYTES, Header, OpCode};
 use crate::reader::Reader;
-use crate::{DecodeError, op_compressed, op_msg, op_reply};
+use crate::{DecodeError, op_compressed, op_msg, op_msg_layout, op_reply};
 use bytes::{Bytes, BytesMut};
 use document::{Doc, validate};
 use std::ops::Range;
@@ -39,7 +39,7 @@ impl Command<'_> {
             out.push(0);
             documents.iter().for_each(|document| out.extend_from_slice(document));
         }
-        let length = out.len() - start + if self.checksum { op_msg::CHECKSUM_BYTES } else { 0 };
+        let length = out.len() - start + if self.checksum { op_msg_layout::CHECKSUM_BYTES } else { 0 };
         let header = Header { length, request_id: self.request_id, response_to: 0, opcode: OpCode::MSG };
         out[start..start + HEADER_BYTES].copy_from_slice(&header.to_bytes());
         if self.checksum {
@@ -62,9 +62,9 @@ impl Command<'_> {
 
     fn flags(&self) -> u32 {
         let flag = |set: bool, bit: u32| if set { bit } else { 0 };
-        flag(self.checksum, op_msg::CHECKSUM_PRESENT)
-            | flag(self.more_to_come, op_msg::MORE_TO_COME)
-            | flag(self.exhaust_allowed, op_msg::EXHAUST_ALLOWED)
+        flag(self.checksum, op_msg_layout::CHECKSUM_PRESENT)
+            | flag(self.more_to_come, op_msg_layout::MORE_TO_COME)
+            | flag(self.exhaust_allowed, op_msg_layout::EXHAUST_ALLOWED)
     }
 }
 
@@ -100,7 +100,7 @@ impl Reply {
 
     /// Another reply to the same request follows.
     pub fn more_to_come(&self) -> bool {
-        self.header.opcode == OpCode::MSG && self.flags & op_msg::MORE_TO_COME != 0
+        self.header.opcode == OpCode::MSG && self.flags & op_msg_layout::MORE_TO_COME != 0
     }
 }
 

@@ -1,6 +1,6 @@
 //! Errors of decoding after which the connection must be closed.
 
-use crate::header::{HEADER_BYTES, MESSAGE_BYTES_MAX, OpCode};
+use crate::opcode::{HEADER_BYTES, MESSAGE_BYTES_MAX, OpCode};
 use std::fmt;
 
 /// A violation of the protocol after which a server closes the connection without a reply.

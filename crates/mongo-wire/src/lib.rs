@@ -19,10 +19,13 @@ pub mod compressor;
 mod decode_error;
 pub mod header;
 mod legacy;
+mod message;
 pub mod op_compressed;
 pub mod op_msg;
+mod op_msg_layout;
 pub mod op_query;
 pub mod op_reply;
+mod opcode;
 mod reader;
 pub mod reply;
 pub mod request;
@@ -30,29 +33,11 @@ pub mod request;
 pub use compressor::{Codecs, Compressor};
 pub use decode_error::DecodeError;
 pub use header::{Header, MESSAGE_BYTES_MAX, OpCode};
+pub use message::{Message, Refused};
 pub use reply::{ReplyFormat, ReplyTo};
 pub use request::{Request, RequestKind};
 
 use bytes::{Bytes, BytesMut};
-use error::Error;
-
-/// A client's message.
-#[derive(Clone, Debug)]
-pub enum Message {
-    Request(Request),
-    /// A whole message that is not a valid request, but to which the protocol has a reply, so that
-    /// the connection continues.
-    Refused(Refused),
-}
-
-/// A message that gets an error reply.
-#[derive(Clone, Debug)]
-pub struct Refused {
-    pub reply_to: ReplyTo,
-    /// The request is unacknowledged (moreToCome): it gets no reply, not even this one.
-    pub silent: bool,
-    pub error: Error,
-}
 
 /// Decodes the message at the front of `buffer`, without a copy unless it is compressed. Returns
 /// `None` if more bytes are needed; [`needed`] returns how many. After an error the connection must

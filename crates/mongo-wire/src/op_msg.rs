@@ -6,6 +6,7 @@
 //! Source: <https://github.com/mongodb/specifications/blob/master/source/message/OP_MSG.md>
 
 use crate::header::{HEADER_BYTES, Header, MESSAGE_BYTES_MAX};
+pub use crate::op_msg_layout::{BODY_AT, CHECKSUM_BYTES, CHECKSUM_PRESENT, EXHAUST_ALLOWED, MORE_TO_COME};
 use crate::reader::Reader;
 use crate::reply::{ReplyFormat, ReplyTo};
 use crate::request::{Request, RequestKind, Sequence};
@@ -16,17 +17,8 @@ use document::validate::{self, Invalid};
 use error::{Code, Error};
 use std::ops::Range;
 
-pub const CHECKSUM_PRESENT: u32 = 1 << 0;
-pub const MORE_TO_COME: u32 = 1 << 1;
-pub const EXHAUST_ALLOWED: u32 = 1 << 16;
-
 /// Unknown bits from 0 to 15 are errors; the others are ignored.
 const REQUIRED_BITS: u32 = 0xFFFF;
-
-/// The flags and the section kind between header and body, in a message of one body.
-pub const BODY_AT: usize = HEADER_BYTES + 4 + 1;
-
-pub const CHECKSUM_BYTES: usize = 4;
 
 /// No command has more than one; the limit keeps the search for duplicates short.
 const SEQUENCES_MAX: usize = 16;

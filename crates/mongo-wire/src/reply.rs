@@ -6,7 +6,7 @@
 
 use crate::compressor::Compressor;
 use crate::header::{HEADER_BYTES, Header, OpCode};
-use crate::{op_msg, op_reply};
+use crate::{op_msg_layout, op_reply};
 use document::names;
 
 /// The facts about a request that its reply depends on.
@@ -39,7 +39,7 @@ impl ReplyTo {
         let start = ReplyStart(buffer.len());
         buffer.extend_from_slice(&[0; HEADER_BYTES]);
         match self.format {
-            ReplyFormat::Msg { .. } => buffer.extend_from_slice(&[0; op_msg::BODY_AT - HEADER_BYTES]),
+            ReplyFormat::Msg { .. } => buffer.extend_from_slice(&[0; op_msg_layout::BODY_AT - HEADER_BYTES]),
             ReplyFormat::Reply => buffer.extend_from_slice(&op_reply::prefix(op_reply::AWAIT_CAPABLE)),
             ReplyFormat::QueryFailure => buffer.extend_from_slice(&op_reply::prefix(op_reply::QUERY_FAILURE)),
         }
@@ -49,7 +49,7 @@ impl ReplyTo {
     /// Returns the length of the header.
     fn front_bytes(&self) -> usize {
         match self.format {
-            ReplyFormat::Msg { .. } => op_msg::BODY_AT,
+            ReplyFormat::Msg { .. } => op_msg_layout::BODY_AT,
             ReplyFormat::Reply | ReplyFormat::QueryFailure => op_reply::BODY_AT,
         }
     }
@@ -62,7 +62,7 @@ impl ReplyTo {
         start: ReplyStart,
         reply_id: i32,
         body: [&[u8]; 2],
-    ) -> Option<[u8; op_msg::CHECKSUM_BYTES]> {
+    ) -> Option<[u8; op_msg_layout::CHECKSUM_BYTES]> {
         let ReplyStart(at) = start;
         let has_checksum = matches!(self.format, ReplyFormat::Msg { checksum: true });
         let bytes = buffer.len() - at + body[0].len() + body[1].len();
@@ -92,12 +92,12 @@ impl ReplyTo {
             ReplyFormat::Msg { checksum } => (OpCode::MSG, checksum),
             ReplyFormat::Reply | ReplyFormat::QueryFailure => (OpCode::REPLY, false),
         };
-        let length = bytes + if checksum { op_msg::CHECKSUM_BYTES } else { 0 };
+        let length = bytes + if checksum { op_msg_layout::CHECKSUM_BYTES } else { 0 };
         let header = Header { length, request_id: reply_id, response_to: self.request_id, opcode };
         buffer[start..start + HEADER_BYTES].copy_from_slice(&header.to_bytes());
         if opcode == OpCode::MSG {
-            let more = if more_to_come { op_msg::MORE_TO_COME } else { 0 };
-            let flags = more | if checksum { op_msg::CHECKSUM_PRESENT } else { 0 };
+            let more = if more_to_come { op_msg_layout::MORE_TO_COME } else { 0 };
+            let flags = more | if checksum { op_msg_layout::CHECKSUM_PRESENT } else { 0 };
             buffer[start + HEADER_BYTES..start + HEADER_BYTES + 4].copy_from_slice(&flags.to_le_bytes());
         }
         checksum

@@ -90,7 +90,7 @@ fn truncated_and_damaged() {
 }
 
 #[test]
-fn sizes_that_lie() {
+fn wrong_sizes_are_refused() {
     let mut codecs = Codecs::default();
     let body = insert(1000);
     for compressor in Compressor::ALL {
@@ -136,7 +136,7 @@ fn bombs() {
 }
 
 #[test]
-fn what_is_no_compressed_message() {
+fn malformed_compressed_messages() {
     check_fatal(&compressed(2013, 5, 9, b"xxxxx"), DecodeError::UnknownCompressor(9));
     // With the compressor id 0, MongoDB closes the connection too.
     check_fatal(&compressed(2013, 5, 0, b"xxxxx"), DecodeError::UnknownCompressor(0));

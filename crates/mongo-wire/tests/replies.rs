@@ -73,7 +73,7 @@ fn a_short_reply_is_an_error_or_not_there_yet() {
 }
 
 #[test]
-fn a_body_to_send_lies_in_its_lines_as_behind_its_front() {
+fn a_body_to_send_has_its_offset_in_a_cache_line() {
     for length in [5, 21, 63, 64, 1000, 100_000] {
         let body = vec![7; length];
         let kept = mongo_wire::op_msg::body_to_send(&body);

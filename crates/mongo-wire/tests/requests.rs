@@ -182,7 +182,7 @@ fn op_msg_refusals() {
 }
 
 #[test]
-fn a_silent_request_is_refused_silently() {
+fn an_unacknowledged_request_is_refused_without_a_reply() {
     match decode_bytes(&op_msg(2, &[])) {
         Ok(Some(Message::Refused(refused))) => assert!(refused.silent),
         other => panic!("{other:?}"),
@@ -231,7 +231,7 @@ fn op_query_refusals() {
 }
 
 #[test]
-fn opcodes_of_the_past_and_of_nobody() {
+fn old_and_unknown_opcodes() {
     check_refused(&message(OpCode::GET_MORE, &[0; 30]), 5739101, "OP_GET_MORE is no longer supported");
     for opcode in [OpCode::INSERT, OpCode::UPDATE, OpCode::DELETE, OpCode::KILL_CURSORS] {
         check_fatal(&message(opcode, &[0; 30]), DecodeError::RemovedOpcode(opcode));
@@ -244,7 +244,7 @@ fn opcodes_of_the_past_and_of_nobody() {
 }
 
 #[test]
-fn lengths_are_checked_as_soon_as_they_are_there() {
+fn lengths_are_checked_as_soon_as_they_arrive() {
     for length in [0, 1, 15, -1, i32::MIN, i32::MAX, 48_000_001] {
         check_fatal(&length.to_le_bytes(), DecodeError::MessageLength(length));
     }
@@ -275,7 +275,7 @@ fn pipelined_messages_come_off_one_by_one() {
 }
 
 #[test]
-fn what_nests_too_deep_is_told_with_its_path() {
+fn too_deep_nesting_is_reported_with_its_path() {
     let deep = (0..201).fold(DocBuf::new(), |inner, _| doc! { "a": &inner });
     let command = doc! { "ping": 1, "comment": &deep };
     let expected = format!("with field name 'comment{}' in object", ".a".repeat(200));

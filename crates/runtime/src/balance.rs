@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_accepts_the_workers_stay_even() {
+    fn connections_are_spread_evenly() {
         let balance = Balance::new(3);
         let mut seats: Vec<Seat> = (0..16).map(|n| balance.seat(n * n % 3)).collect();
         let taken = |seats: &[Seat], worker| seats.iter().filter(|seat| seat.worker == worker).count();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_accepting_worker_keeps_what_it_may() {
+    fn the_accepting_worker_is_preferred() {
         assert_eq!(Balance::new(4).seat(2).worker, 2);
     }
 }

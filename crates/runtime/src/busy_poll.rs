@@ -239,7 +239,7 @@ mod tests {
 
     /// One test, since the window belongs to the process.
     #[test]
-    fn short_waits_look_again_and_long_ones_sleep() {
+    fn short_waits_poll_and_long_ones_sleep() {
         let (short, long) = (Duration::ZERO, Duration::from_millis(1200));
         let mut client = waits(Awaited::Client);
         assert!(!(0..20).any(|_| looks_again(&mut client, short)), "nothing is set");

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_taken_port_is_said() {
+    fn a_port_in_use_is_reported() {
         let taken = net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = ListenAddress::Tcp(taken.local_addr().unwrap());
         let error = bind(&[address], 1).map(drop).expect_err("bound").to_string();

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_comes_in_is_read_in_pieces_to_its_end() {
+    async fn incoming_data_is_read_in_pieces_to_its_end() {
         let (near, mut far) = pair();
         far.write_all(b"a request").unwrap();
         assert_eq!(read_some(&near, 2).await, b"a ");
@@ -173,7 +173,7 @@ mod tests {
 
     /// Writes in both ways to a reader that begins when the socket is full.
     #[tokio::test]
-    async fn room_is_waited_for_and_then_no_longer_watched_for() {
+    async fn a_writer_waits_for_room_only_while_there_is_none() {
         let (near, mut far) = pair();
         let bytes: Vec<u8> = (0..3_000_000).map(|number: u32| (number % 251) as u8).collect();
         for by_polling in [true, false] {
@@ -206,7 +206,7 @@ mod tests {
 
     /// The purpose: the thread sleeps until the reply comes, also while the request is being read.
     #[tokio::test]
-    async fn who_waits_for_an_answer_is_woken_once() {
+    async fn a_waiting_reader_is_woken_once() {
         const ROUNDS: u64 = 10;
         let (near, mut far) = pair();
         let answering = std::thread::spawn(move || {

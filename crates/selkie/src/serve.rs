@@ -2,6 +2,7 @@
 
 mod caches;
 mod external_writes;
+mod sentence;
 mod server_settings;
 mod sql_clients;
 mod stores;
@@ -52,7 +53,7 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     );
     let timeouts = Timeouts { stalled: config.limits.stalled, idle: config.limits.idle };
     let mongo = MongoService::new(server).with_housekeeping(crate::memory::give_back).with_timeouts(timeouts);
-    let services = services(&config, Arc::new(mongo), sql);
+    let services = services(&config, Arc::new(mongo), sql)?;
 
     let outcome = selkie_runtime::run(listening, services, || summary::print(&config, &engine.describe()));
     drop(external_writes);
@@ -63,12 +64,18 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
 }
 
 /// Returns the service of each listener, which its protocol determines.
-fn services(config: &Config, mongo: Arc<dyn Service>, sql: Option<Arc<dyn Service>>) -> Vec<Arc<dyn Service>> {
+fn services(
+    config: &Config,
+    mongo: Arc<dyn Service>,
+    sql: Option<Arc<dyn Service>>,
+) -> anyhow::Result<Vec<Arc<dyn Service>>> {
     let service = |listener: &Listener| match listener.protocol {
-        Protocol::MongoDb => Some(mongo.clone()),
-        Protocol::MariaDb => sql.clone(),
+        Protocol::MongoDb => Ok(mongo.clone()),
+        Protocol::MariaDb => {
+            sql.clone().ok_or_else(|| anyhow::anyhow!("there is no MariaDB server for {}", listener.address))
+        }
     };
-    config.listeners.iter().filter_map(service).collect()
+    config.listeners.iter().map(service).collect()
 }
 
 /// Replaces port 0 by the port assigned.
@@ -97,9 +104,4 @@ fn raise_open_files_limit() {
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }) {
         tracing::warn!(%error, "cannot raise the limit of open files from {:?}", limit.current);
     }
-}
-
-/// A store's error as a sentence, without the code that a client would get.
-fn sentence(error: error::Error) -> anyhow::Error {
-    anyhow::Error::msg(error.message().to_owned())
 }

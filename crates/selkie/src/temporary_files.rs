@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_leaves_no_trace() {
+    fn a_file_is_readable_and_leaves_no_trace() {
         let directory = tempfile::tempdir().unwrap();
         let files = TemporaryFiles { directory: directory.path().to_owned() };
         let mut file = files.open().unwrap();

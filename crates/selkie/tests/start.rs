@@ -48,7 +48,7 @@ fn check_refused(arguments: &[&str], parts: &[&str]) {
 }
 
 #[test]
-fn it_says_where_it_is_and_ends_in_good_order() {
+fn it_prints_its_addresses_and_drains_on_sigterm() {
     let directory = tempfile::tempdir().unwrap();
     let (mut running, port, said) = serve(directory.path(), &["--threads", "2"]);
     assert!(said.contains(&format!("data in       {}", directory.path().display())), "{said}");
@@ -61,7 +61,7 @@ fn it_says_where_it_is_and_ends_in_good_order() {
 }
 
 #[test]
-fn a_taken_port() {
+fn a_port_in_use() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let directory = tempfile::tempdir().unwrap();
@@ -82,12 +82,12 @@ fn a_data_directory_in_use() {
 }
 
 #[test]
-fn a_data_directory_that_cannot_be() {
+fn a_data_directory_that_cannot_be_created() {
     check_refused(&["serve", "--listen", "127.0.0.1:0", "--data", "/proc/no/such/place"], &["/proc/no/such/place"]);
 }
 
 #[test]
-fn addresses_that_cannot_be() {
+fn invalid_addresses() {
     check_refused(&["serve", "--listen", "192.0.2.1:0"], &["--listen", "--allow-remote", "no authentication"]);
     check_refused(&["serve", "--listen", "192.0.2.1:27017", "--allow-remote"], &["not an address of this machine"]);
     check_refused(&["serve", "--listen", "/no/such/directory/s.sock"], &["directory", "does not exist"]);
@@ -95,7 +95,7 @@ fn addresses_that_cannot_be() {
 }
 
 #[test]
-fn a_mariadb_that_is_not_there() {
+fn an_unreachable_mariadb() {
     let url = "mysql://joe:secret@127.0.0.1:1";
     check_refused(&["serve", "--listen", "127.0.0.1:0", "--mariadb", url], &["127.0.0.1:1"]);
     check_refused(&["serve", "--mariadb", "postgres://joe:secret@host"], &["--mariadb", "mysql://"]);

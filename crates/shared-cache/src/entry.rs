@@ -68,7 +68,7 @@ mod tests {
     use document::doc;
 
     #[test]
-    fn what_is_written_is_read_and_nothing_else() {
+    fn only_encoded_entries_are_decoded() {
         let body = doc! { "ok": 1.0 };
         let entry = Entry {
             position: [(0, 7), (3, 1 << 40)].into_iter().collect(),

@@ -42,8 +42,8 @@ pub struct SharedReply {
 
 impl Shared {
     /// `timeout`: of a request to Redis. `ttl`: how long Redis keeps a reply.
-    pub fn new(address: Address, limit: Duration, ttl: Duration) -> Arc<Shared> {
-        Arc::new(Shared { view: Arc::default(), storage: Storage::new(address, limit), ttl })
+    pub fn new(address: Address, timeout: Duration, ttl: Duration) -> Arc<Shared> {
+        Arc::new(Shared { view: Arc::default(), storage: Storage::new(address, timeout), ttl })
     }
 
     /// Checks that Redis can be reached and accepts the credentials. Must be called on a thread

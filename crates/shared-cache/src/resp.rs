@@ -29,7 +29,11 @@ pub fn encode(parts: &[&[u8]], out: &mut Vec<u8>) {
 /// incomplete.
 pub fn decode(bytes: &[u8]) -> Result<Option<(Reply, usize)>, String> {
     let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else {
-        return if bytes.len() > 64 << 10 { Err("it does not speak Redis's protocol".to_owned()) } else { Ok(None) };
+        return if bytes.len() > 64 << 10 {
+            Err("the server does not speak Redis's protocol".to_owned())
+        } else {
+            Ok(None)
+        };
     };
     let (line, behind) = (&bytes[..end], end + 2);
     let Some((kind, line)) = line.split_first() else { return Err("an empty reply".to_owned()) };
@@ -46,7 +50,7 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Reply, usize)>, String> {
             }
             _ => Err(format!("a reply of the length {:?}", text())),
         },
-        _ => Err("it does not speak Redis's protocol".to_owned()),
+        _ => Err("the server does not speak Redis's protocol".to_owned()),
     }
 }
 

@@ -65,7 +65,7 @@ struct Counts {
 
 pub struct Storage {
     address: Address,
-    limit: Duration,
+    timeout: Duration,
     counts: Counts,
     born: Instant,
     /// No request is sent before this time, in milliseconds since `born`.
@@ -99,11 +99,12 @@ impl Address {
             "rediss" => true,
             _ => return Err(wrong()),
         };
-        let (place, database) = rest.split_once('/').unwrap_or((rest, ""));
-        let (login, place) = place.rsplit_once('@').map_or((None, place), |(login, place)| (Some(login), place));
-        let (host, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
+        let (login, authority) =
+            authority.rsplit_once('@').map_or((None, authority), |(login, authority)| (Some(login), authority));
+        let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((host, port)) => (host, port.strip_prefix(':')),
-            None => place.rsplit_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
+            None => authority.rsplit_once(':').map_or((authority, None), |(host, port)| (host, Some(port))),
         };
         let port = port.map_or(Ok(6379), str::parse).map_err(|_| wrong())?;
         let database = if database.is_empty() { Ok(0) } else { database.parse() };
@@ -132,7 +133,7 @@ impl Tls {
             roots.add(certificate).map_err(|error| unreadable(&error))?;
         }
         if roots.is_empty() {
-            return Err(format!("there is no certificate in {}", file.display()));
+            return Err(format!("no certificate in {}", file.display()));
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let versions = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
@@ -142,23 +143,23 @@ impl Tls {
 }
 
 impl Storage {
-    pub fn new(address: Address, limit: Duration) -> Storage {
+    pub fn new(address: Address, timeout: Duration) -> Storage {
         let (counts, pause_until_ms) = (Counts::default(), AtomicU64::new(0));
-        Storage { address, limit, counts, born: Instant::now(), pause_until_ms }
+        Storage { address, timeout, counts, born: Instant::now(), pause_until_ms }
     }
 
     pub async fn check(&self) -> Result<(), String> {
         let trial = async {
             let mut connection = Connection::open(&self.address).await?;
-            connection.ask(&[b"PING"]).await.map(drop)
+            connection.request(&[b"PING"]).await.map(drop)
         };
         let outcome = tokio::time::timeout(START_LIMIT, trial).await;
-        outcome.unwrap_or_else(|_| Err("it does not answer".to_owned()))
+        outcome.unwrap_or_else(|_| Err("no reply within five seconds".to_owned()))
     }
 
     /// Returns the value of a key.
     pub async fn get(&self, key: &[u8]) -> Option<Bytes> {
-        match self.ask(&[b"GET", key]).await? {
+        match self.request(&[b"GET", key]).await? {
             Reply::Text(bytes) => Some(bytes),
             _ => {
                 self.counts.misses.fetch_add(1, Ordering::Relaxed);
@@ -169,7 +170,7 @@ impl Storage {
 
     pub async fn set(&self, key: &[u8], value: &[u8], ttl: Duration) {
         let ttl = ttl.as_millis().max(1).to_string();
-        if self.ask(&[b"SET", key, value, b"PX", ttl.as_bytes()]).await.is_some() {
+        if self.request(&[b"SET", key, value, b"PX", ttl.as_bytes()]).await.is_some() {
             self.counts.stored.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -188,23 +189,24 @@ impl Storage {
     }
 
     /// Sends a command and waits for the reply within the timeout. Returns `None` if it fails.
-    async fn ask(&self, command: &[&[u8]]) -> Option<Reply> {
+    async fn request(&self, command: &[&[u8]]) -> Option<Reply> {
         let now_ms = self.born.elapsed().as_millis() as u64;
         if now_ms < self.pause_until_ms.load(Ordering::Relaxed) {
             self.counts.skipped.fetch_add(1, Ordering::Relaxed);
             return None;
         }
-        let answer = async {
+        let response = async {
             let idle = IDLE.with_borrow_mut(Vec::pop);
             let mut connection = match idle {
                 Some(connection) => connection,
                 None => Connection::open(&self.address).await?,
             };
-            let reply = connection.ask(command).await?;
+            let reply = connection.request(command).await?;
             Ok((connection, reply))
         };
-        let outcome: Result<_, String> =
-            tokio::time::timeout(self.limit, answer).await.unwrap_or_else(|_| Err("it takes too long".to_owned()));
+        let outcome: Result<_, String> = tokio::time::timeout(self.timeout, response)
+            .await
+            .unwrap_or_else(|_| Err("the request timed out".to_owned()));
         match outcome {
             Ok((connection, reply)) => {
                 IDLE.with_borrow_mut(|idle| {
@@ -216,12 +218,12 @@ impl Storage {
             }
             Err(why) => {
                 self.counts.errors.fetch_add(1, Ordering::Relaxed);
-                let pause_until = now_ms + self.limit.as_millis() as u64 + PAUSE.as_millis() as u64;
+                let pause_until = now_ms + self.timeout.as_millis() as u64 + PAUSE.as_millis() as u64;
                 let before = self.pause_until_ms.swap(pause_until, Ordering::Relaxed);
                 // The idle connections are to the same server.
                 IDLE.with_borrow_mut(Vec::clear);
                 if before + 10_000 < now_ms || before == 0 {
-                    tracing::warn!("replies are not shared by way of Redis at the moment: {why}");
+                    tracing::warn!("replies are not shared through Redis for a moment: {why}");
                 }
                 None
             }
@@ -231,8 +233,8 @@ impl Storage {
 
 impl Connection {
     async fn open(address: &Address) -> Result<Connection, String> {
-        let place = (address.host.as_str(), address.port);
-        let stream = TcpStream::connect(place).await.map_err(|error| error.to_string())?;
+        let authority = (address.host.as_str(), address.port);
+        let stream = TcpStream::connect(authority).await.map_err(|error| error.to_string())?;
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
         let stream: Box<dyn Duplex> = match &address.tls {
             None => Box::new(stream),
@@ -245,18 +247,18 @@ impl Connection {
         let mut connection = Connection { stream, buffer: Vec::new() };
         if let Some(password) = &address.password {
             match &address.user {
-                Some(user) => connection.ask(&[b"AUTH", user.as_bytes(), password.as_bytes()]).await?,
-                None => connection.ask(&[b"AUTH", password.as_bytes()]).await?,
+                Some(user) => connection.request(&[b"AUTH", user.as_bytes(), password.as_bytes()]).await?,
+                None => connection.request(&[b"AUTH", password.as_bytes()]).await?,
             };
         }
         if address.database != 0 {
-            connection.ask(&[b"SELECT", address.database.to_string().as_bytes()]).await?;
+            connection.request(&[b"SELECT", address.database.to_string().as_bytes()]).await?;
         }
         Ok(connection)
     }
 
     /// Sends a command and returns the reply. Fails if Redis returns an error.
-    async fn ask(&mut self, command: &[&[u8]]) -> Result<Reply, String> {
+    async fn request(&mut self, command: &[&[u8]]) -> Result<Reply, String> {
         let mut bytes = Vec::with_capacity(command.iter().map(|part| part.len() + 16).sum::<usize>() + 16);
         resp::encode(command, &mut bytes);
         let message = |error: io::Error| error.to_string();
@@ -265,12 +267,12 @@ impl Connection {
         self.buffer.clear();
         loop {
             if self.stream.read_buf(&mut self.buffer).await.map_err(message)? == 0 {
-                return Err("it has closed the connection".to_owned());
+                return Err("the server closed the connection".to_owned());
             }
             match resp::decode(&self.buffer)? {
                 Some((Reply::Error(error), _)) => return Err(error),
                 Some((reply, length)) if length == self.buffer.len() => return Ok(reply),
-                Some(_) => return Err("it has said more than it was asked".to_owned()),
+                Some(_) => return Err("unexpected bytes after the reply".to_owned()),
                 None => {}
             }
         }
@@ -304,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_left_alone_for_a_while() {
+    fn an_unreachable_server_is_not_used_for_a_while() {
         let (address, _) = Address::parse("redis://127.0.0.1:1").unwrap();
         let storage = Storage::new(address, Duration::from_millis(200));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -317,9 +319,9 @@ mod tests {
     }
 
     #[test]
-    fn certificates_have_to_be_there() {
+    fn a_certificate_is_required() {
         let folder = std::env::temp_dir();
-        assert!(Tls::trusting(&folder.join("there is no such file")).is_err());
+        assert!(Tls::trusting(&folder.join("no such file")).is_err());
         assert!(Tls::trusting(Path::new("Cargo.toml")).is_err_and(|error| error.contains("no certificate")));
     }
 }

@@ -208,49 +208,49 @@ mod tests {
     fn view() -> (Arc<View>, SharedCacheObserver) {
         let view = Arc::new(View::default());
         view.set_behind(|| Some(Duration::ZERO));
-        let watching = SharedCacheObserver(view.clone());
-        watching.log_started("log", &[place(0, 10)]);
-        (view, watching)
+        let observer = SharedCacheObserver(view.clone());
+        observer.log_started("log", &[place(0, 10)]);
+        (view, observer)
     }
 
-    fn told(watching: &SharedCacheObserver, namespace: &Namespace, by: Option<LogPosition>) {
+    fn report(observer: &SharedCacheObserver, namespace: &Namespace, by: Option<LogPosition>) {
         let mut changes = Changes::default();
         changes.add_unspecified(namespace);
         changes.set_read_from_log(by);
-        drop(watching.begin_write(changes));
+        drop(observer.begin_write(changes));
     }
 
     #[test]
-    fn a_reply_has_to_have_what_the_log_told_of_its_collections() {
-        let (view, watching) = view();
+    fn a_reply_must_include_the_logged_changes_of_its_collections() {
+        let (view, observer) = view();
         assert!(view.accepts(&collection(), &position(&[(0, 10)])));
         assert!(!view.accepts(&collection(), &position(&[(0, 9)])), "of what was before, nothing is known");
         assert!(!view.accepts(&collection(), &position(&[(1, 10)])), "another log");
-        told(&watching, &Namespace::new("d", "c"), Some(place(0, 12)));
-        told(&watching, &Namespace::new("d", "other"), Some(place(0, 14)));
-        watching.log_advanced(&[place(0, 14)]);
+        report(&observer, &Namespace::new("d", "c"), Some(place(0, 12)));
+        report(&observer, &Namespace::new("d", "other"), Some(place(0, 14)));
+        observer.log_advanced(&[place(0, 14)]);
         assert_eq!(view.position(), Some(position(&[(0, 14)])));
         assert!(!view.accepts(&collection(), &position(&[(0, 11)])));
         assert!(view.accepts(&collection(), &position(&[(0, 12)])));
-        told(&watching, &Namespace::new("d", ""), Some(place(0, 15)));
+        report(&observer, &Namespace::new("d", ""), Some(place(0, 15)));
         assert!(!view.accepts(&collection(), &position(&[(0, 14)])));
-        told(&watching, &Namespace::new("", ""), Some(place(1, 3)));
+        report(&observer, &Namespace::new("", ""), Some(place(1, 3)));
         assert!(!view.accepts(&collection(), &position(&[(0, 15)])));
         assert!(view.accepts(&collection(), &position(&[(0, 15), (1, 3)])));
     }
 
     #[test]
-    fn own_writes_count_until_the_log_has_been_read_beyond_them() {
+    fn own_writes_block_replies_until_the_log_has_passed_them() {
         let view = Arc::new(View::default());
         let behind = Arc::new(Mutex::new(Duration::from_secs(3600)));
         let asked = behind.clone();
         view.set_behind(move || Some(*asked.lock().unwrap()));
-        let watching = SharedCacheObserver(view.clone());
-        watching.log_started("log", &[place(0, 10)]);
+        let observer = SharedCacheObserver(view.clone());
+        observer.log_started("log", &[place(0, 10)]);
         let reply = position(&[(0, 10)]);
         let mut changes = Changes::default();
         changes.add_unspecified(&collection()[0]);
-        let under_way = watching.begin_write(changes.clone());
+        let under_way = observer.begin_write(changes.clone());
         *behind.lock().unwrap() = Duration::ZERO;
         assert!(!view.accepts(&collection(), &reply));
         drop(under_way);
@@ -259,23 +259,23 @@ mod tests {
         *behind.lock().unwrap() = Duration::ZERO;
         std::thread::sleep(Duration::from_millis(2));
         assert!(view.accepts(&collection(), &reply), "it has changed nothing, for the log does not tell of it");
-        watching.begin_write(changes).outcome_unknown();
+        observer.begin_write(changes).outcome_unknown();
         assert!(!view.accepts(&collection(), &reply));
     }
 
     #[test]
-    fn nothing_is_shared_while_the_log_tells_nothing() {
-        let (view, watching) = view();
+    fn nothing_is_shared_while_the_log_is_not_followed() {
+        let (view, observer) = view();
         let reply = position(&[(0, 10)]);
         view.set_follower_lost(true);
         assert!(!view.accepts(&collection(), &reply) && view.position().is_none());
         view.set_follower_lost(false);
         assert!(view.accepts(&collection(), &reply));
-        watching.log_advanced(&[place(0, 9)]);
+        observer.log_advanced(&[place(0, 9)]);
         assert!(!view.accepts(&collection(), &reply), "numbers go back");
-        watching.log_started("log", &[place(0, 10)]);
+        observer.log_started("log", &[place(0, 10)]);
         assert!(view.accepts(&collection(), &reply));
-        told(&watching, &collection()[0], None);
+        report(&observer, &collection()[0], None);
         assert!(!view.accepts(&collection(), &reply) && view.position().is_none());
         assert!(View::default().position().is_none());
     }

@@ -1,7 +1,8 @@
 //! What a statement uses, and what it keeps, of the diagnostics of the statements before it:
 //! FOUND_ROWS(), ROW_COUNT(), SHOW WARNINGS.
 
-use crate::statement::{StatementKind, TableName};
+use crate::statement::StatementKind;
+use crate::table_name::TableName;
 
 /// The diagnostics that remain as they were after a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,11 +15,13 @@ pub mod diagnostics;
 pub mod session_settings;
 pub mod statement;
 pub mod table_definition;
+mod table_name;
 mod tokens;
 mod words;
 pub mod write_effects;
 
 pub use diagnostics::{DiagnosticsKept, DiagnosticsUse};
 pub use session_settings::SessionSettings;
-pub use statement::{ParseContext, StatementKind, TableName, classify};
+pub use statement::{ParseContext, StatementKind, classify};
+pub use table_name::TableName;
 pub use write_effects::{SessionEffect, TableDefinition, TableKind, WriteEffects};

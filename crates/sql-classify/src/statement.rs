@@ -3,6 +3,7 @@
 //! Everything that is not certain is [`StatementKind::Unknown`], which may change anything.
 
 use crate::bounded_parse;
+use crate::table_name::{TableName, is_plain_name};
 use crate::tokens::{Tokens, word};
 use crate::words::{NONDETERMINISTIC_KEYWORDS, PURE, SIDE_EFFECT, UNCACHEABLE_KEYWORDS, VOLATILE, WordList};
 use sqlparser::ast::{Expr, Statement, TableObject, visit_expressions, visit_relations};
@@ -37,13 +38,6 @@ pub enum StatementKind {
     CallsUnknown,
     /// May change anything, including definitions.
     Unknown,
-}
-
-/// A table's name as written in a statement.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableName {
-    pub schema: Option<String>,
-    pub name: String,
 }
 
 /// The context in which a statement is parsed.
@@ -267,11 +261,6 @@ fn table(name: &sqlparser::ast::ObjectName) -> Option<TableName> {
         _ => return None,
     };
     (is_plain_name(&name) && schema.as_deref().is_none_or(is_plain_name)).then_some(TableName { schema, name })
-}
-
-/// Returns whether a name needs no escapes.
-pub fn is_plain_name(name: &str) -> bool {
-    !name.is_empty() && !name.contains(['`', '\\', '.', '@', '#'])
 }
 
 #[cfg(test)]

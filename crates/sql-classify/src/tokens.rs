@@ -1,6 +1,6 @@
 //! The tokens of a statement, the functions they call and the tables they may name.
 
-use crate::statement::{TableName, is_plain_name};
+use crate::table_name::{TableName, is_plain_name};
 use crate::words::{BEFORE_PARENTHESES, SPACE_SENSITIVE, WordList};
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer, Whitespace, Word};

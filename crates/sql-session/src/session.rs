@@ -1,96 +1,35 @@
 //! A session of an SQL client: its commands, one after the other, and the server's replies.
 
+mod cached_select;
 mod catch_up;
 mod prepared;
+mod prepared_statement;
+mod query_packet;
 mod result_cache;
+mod state;
+mod statement_effect;
 mod write_effects;
 
-use self::catch_up::CachedSelect;
-use self::prepared::PreparedStatement;
-use self::write_effects::StatementEffect;
+use self::prepared_statement::ExecutionEffect;
+use self::query_packet::query_packet;
+use self::state::{KEY_OF_TEXT, Session, com};
+use self::statement_effect::StatementEffect;
+use crate::context::SqlContext;
 use crate::in_flight_writes::InFlightWrites;
-use crate::login::{self, Login};
+use crate::login;
 use crate::packet_stream::{self, PacketStream};
 use crate::privileges::PrivilegeHistory;
 use crate::reply_tracker::{IN_TRANSACTION, NO_BACKSLASH_ESCAPES, ReplyKind, ReplyTracker};
 use crate::running_command::RunningCommand;
-use crate::{CachedResult, SqlContext};
 use ahash::AHashMap;
 use selkie_runtime::Connection;
 use selkie_runtime::connection::Life;
 use sql_classify::statement::{self, STATEMENT_BYTES_MAX};
-use sql_classify::{DiagnosticsKept, DiagnosticsUse, ParseContext, SessionSettings, StatementKind};
+use sql_classify::{DiagnosticsKept, DiagnosticsUse, ParseContext, StatementKind};
 use std::io;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::OwnedSemaphorePermit;
-
-/// Commands, by their first byte.
-mod com {
-    pub const QUIT: u8 = 0x01;
-    pub const INIT_DB: u8 = 0x02;
-    pub const QUERY: u8 = 0x03;
-    pub const FIELD_LIST: u8 = 0x04;
-    pub const CREATE_DB: u8 = 0x05;
-    pub const DROP_DB: u8 = 0x06;
-    pub const PROCESS_INFO: u8 = 0x0A;
-    pub const PING: u8 = 0x0E;
-    pub const CHANGE_USER: u8 = 0x11;
-    pub const BINLOG_DUMP: u8 = 0x12;
-    pub const TABLE_DUMP: u8 = 0x13;
-    pub const STMT_PREPARE: u8 = 0x16;
-    pub const STMT_EXECUTE: u8 = 0x17;
-    pub const STMT_SEND_LONG_DATA: u8 = 0x18;
-    pub const STMT_CLOSE: u8 = 0x19;
-    pub const STMT_RESET: u8 = 0x1A;
-    pub const STMT_FETCH: u8 = 0x1C;
-    pub const RESET_CONNECTION: u8 = 0x1F;
-    pub const STMT_BULK_EXECUTE: u8 = 0xFA;
-}
-
-/// The first byte of a cache key: a statement in text, or a prepared one.
-const KEY_OF_TEXT: u8 = 0;
-const KEY_OF_PREPARED: u8 = 1;
-
-struct Session {
-    context: Arc<SqlContext>,
-    client: PacketStream,
-    server: PacketStream,
-    login: Login,
-    /// The session's status flags, as the server last reported them.
-    status: Option<u16>,
-    /// A backslash in a string literal is an escape.
-    backslash_escapes: bool,
-    /// The session's settings, if they are known.
-    settings: Option<Rc<SessionSettings>>,
-    /// The session may see private tables (temporary, locked, or through statements that did not
-    /// parse): it bypasses the cache.
-    may_see_private_tables: bool,
-    in_flight: InFlightWrites,
-    /// Characteristics of the next transaction are set, and no transaction has ended since.
-    has_next_transaction_settings: bool,
-    privileges: PrivilegeHistory,
-    /// When the server last replied to a command.
-    server_used: Instant,
-    /// The last statement, if it was answered from the cache: the server has not received it.
-    last_cached_select: Option<CachedSelect>,
-    /// The cached result that determines FOUND_ROWS(), if the server has received later statements
-    /// but not its SELECT.
-    found_rows: Option<Arc<CachedResult>>,
-    /// SHOW WARNINGS may return rows, by the statements that the server has received.
-    has_warnings: bool,
-    /// The running statement clears the warnings when it begins.
-    resets_warnings: bool,
-    /// The version of the definitions by which the running statement's effect was determined.
-    definitions_version: Option<u64>,
-    prepared: AHashMap<u32, PreparedStatement>,
-    last_prepared: Option<u32>,
-    /// The listener allows its clients to use the cache.
-    listener_uses_cache: bool,
-    /// The client has not switched the cache off.
-    client_uses_cache: bool,
-}
 
 /// Serves a client until either side closes.
 pub async fn serve(context: Arc<SqlContext>, connection: Connection) {
@@ -228,7 +167,7 @@ impl Session {
             com::STMT_EXECUTE | com::STMT_BULK_EXECUTE => {
                 let mut uses = DiagnosticsUse::Anything;
                 let prepared = self.resolve_statement_id(number).and_then(|number| self.prepared.get_mut(&number));
-                let effect = prepared.map_or(prepared::ExecutionEffect::Anything, |prepared| {
+                let effect = prepared.map_or(ExecutionEffect::Anything, |prepared| {
                     prepared.types = None;
                     uses = prepared.diagnostics_use;
                     prepared.effect.clone()
@@ -242,7 +181,7 @@ impl Session {
             }
             com::STMT_PREPARE => {
                 let reply = self.forward(ReplyKind::Prepared, StatementEffect::Nothing).await?;
-                self.add_prepared(&reply, (prepared::ExecutionEffect::Anything, DiagnosticsUse::Anything), None);
+                self.add_prepared(&reply, (ExecutionEffect::Anything, DiagnosticsUse::Anything), None);
             }
             com::STMT_CLOSE => {
                 self.prepared.remove(&number);
@@ -469,7 +408,7 @@ impl Session {
         if self.status.is_none() && !self.in_flight.is_empty() {
             // An error packet does not say whether a transaction is still open. This query does,
             // and keeps ROW_COUNT(), FOUND_ROWS() and the error.
-            self.status = self.read_status(&result_cache::query_packet("VALUES (0)"), ReplyKind::Results).await?;
+            self.status = self.read_status(&query_packet("VALUES (0)"), ReplyKind::Results).await?;
             if self.status.is_none() {
                 self.status = self.read_status(&[1, 0, 0, 0, com::PING], ReplyKind::Single).await?;
             }

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_are_recognized_and_strangers_are_not() {
+    fn typing_errors_are_recognized() {
         let names = ["listen", "threads", "log", "allow-remote", "drain-seconds"];
         let check = |written, meant| assert_eq!(nearest(written, names), meant, "{written}");
         check("lisen", Some("listen"));

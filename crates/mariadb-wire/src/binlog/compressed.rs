@@ -44,7 +44,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_was_packed_comes_back() {
+    fn compressed_bytes_are_decompressed() {
         let packed = pack(&[7; 1000]);
         assert_eq!(expand(&packed, 1000), Ok(vec![7; 1000]));
         assert!(expand(&packed, 999).is_err());

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_noticed() {
+    fn damage_is_detected() {
         let sample = wrap(kind::XID, b"12345678");
         for at in [0, 6, 20, sample.len() - 1] {
             let mut damaged = sample.clone();

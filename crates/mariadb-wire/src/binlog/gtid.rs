@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_say_how_they_end() {
+    fn the_end_of_a_group_is_known() {
         let sample = [5, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0x21, 0, 0, 0, 0, 0, 0];
         let event = GtidEvent::decode(&sample, 3).unwrap();
         assert_eq!(event.gtid, Gtid { domain: 9, server: 3, sequence: 5 });
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn xa_transactions_are_told_apart() {
+    fn xa_transactions_are_distinguished() {
         let sample =
             [5, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0x82, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 2, 1, b'a', b'b', b'c'];
         let event = GtidEvent::decode(&sample, 3).unwrap();

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_of_the_stream_are_told_apart() {
+    fn packets_of_the_stream_are_classified() {
         assert_eq!(Dump::decode(b"\0abc", false), Ok(Dump::Event { event: b"abc", wants_answer: false }));
         assert_eq!(Dump::decode(b"\0\xef\x01abc", true), Ok(Dump::Event { event: b"abc", wants_answer: true }));
         assert_eq!(Dump::decode(b"\0\xef\x00abc", true), Ok(Dump::Event { event: b"abc", wants_answer: false }));

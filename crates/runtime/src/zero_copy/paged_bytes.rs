@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_begins_where_it_is_to_and_can_be_cut() {
+    fn a_copy_begins_at_its_offset_and_can_be_sliced() {
         for length in [0, 1, 4095, 4096, 100_000] {
             let bytes: Vec<u8> = (0..length).map(|number: usize| number as u8).collect();
             let paged = PagedBytes::copy_of(&bytes, 37).unwrap();

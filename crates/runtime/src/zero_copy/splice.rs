@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn messages_arrive_whole_whatever_becomes_of_their_pages() {
+    async fn messages_arrive_whole_after_their_pages_are_dropped() {
         let pipes = Pipes::default();
         for (number, length) in [BYTES.start, 70_000, 600_000, BYTES.end - 1].into_iter().enumerate() {
             let (stream, mut far) = connected();
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn a_pipe_with_something_left_in_it_is_not_used_again() {
+    async fn a_pipe_with_data_left_is_not_reused() {
         let pipes = Pipes::default();
         let (stream, far) = connected();
         let large = pages(BYTES.end - 1, 0);

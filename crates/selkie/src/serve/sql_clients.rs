@@ -1,7 +1,7 @@
 //! The service of SQL clients.
 
 use super::caches::Caches;
-use super::sentence;
+use super::sentence::sentence;
 use crate::config::choices::Selects;
 use crate::config::{Cache, CacheMode, Config, Store};
 use mariadb_client::{Address, Killer, ServerUrl};

@@ -1,7 +1,7 @@
 //! Opening the configured store.
 
 use super::caches::Caches;
-use super::sentence;
+use super::sentence::sentence;
 use crate::config::{Config, Protocol, Store};
 use mariadb_client::PoolOptions;
 use std::sync::Arc;

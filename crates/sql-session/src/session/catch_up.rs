@@ -2,35 +2,14 @@
 //! that uses the diagnostics of the last one (FOUND_ROWS(), ROW_COUNT(), SHOW WARNINGS), the server
 //! is brought to the state in which it would be.
 
-use super::Session;
-use crate::CachedResult;
+use super::state::Session;
+use crate::context::CachedResult;
 use crate::reply_tracker::{ReplyKind, ReplyTracker};
 use sql_classify::{DiagnosticsKept, DiagnosticsUse};
 use std::io;
-use std::rc::Rc;
-use std::sync::Arc;
-
-/// A SELECT that was answered from the cache, after the last statement that the server received.
-pub struct CachedSelect {
-    /// The command.
-    pub packet: Vec<u8>,
-    /// The statement, where the command does not contain it.
-    pub sql: Option<Rc<[u8]>>,
-    pub result: Arc<CachedResult>,
-}
 
 /// The largest FOUND_ROWS() that is restored.
 const FOUND_ROWS_MAX: u64 = 1_000_000;
-
-impl CachedSelect {
-    /// Returns whether FOUND_ROWS() is the number of the result's rows.
-    fn counts_all_rows(&self) -> bool {
-        let sql = self.sql.as_deref().unwrap_or(&self.packet).to_ascii_uppercase();
-        ![&b"LIMIT"[..], b"OFFSET", b"FETCH", b"UNION", b"EXCEPT", b"INTERSECT"]
-            .iter()
-            .any(|word| memchr::memmem::find(&sql, word).is_some())
-    }
-}
 
 impl Session {
     /// Brings the server's diagnostics up to the last statement of the client, as far as the next

@@ -1,6 +1,8 @@
 //! Prepared statements: what executing one changes, and SELECTs through the result cache.
 
-use super::{KEY_OF_PREPARED, Session, StatementEffect};
+use super::prepared_statement::{ExecutionEffect, PreparedSelect, PreparedStatement};
+use super::state::{KEY_OF_PREPARED, Session};
+use super::statement_effect::StatementEffect;
 use crate::execute_packet::{self, ExecutePacket};
 use crate::in_flight_writes;
 use crate::reply_tracker::{PACKET_MAX, ReplyKind, ReplyTracker};
@@ -16,47 +18,6 @@ const LAST_PREPARED: u32 = u32::MAX;
 
 /// Longer COM_STMT_EXECUTE packets are forwarded without being held whole.
 const EXECUTION_BYTES_MAX: usize = PACKET_MAX - (256 << 10);
-
-/// A prepared statement.
-pub struct PreparedStatement {
-    pub effect: ExecutionEffect,
-    pub diagnostics_use: DiagnosticsUse,
-    /// The statement is a SELECT whose results can be cached.
-    select: Option<Rc<PreparedSelect>>,
-    /// The number of parameters.
-    params: usize,
-    /// The parameters' types, as last sent by the client.
-    pub types: Option<Rc<[u8]>>,
-    /// The server has not received these types: the execution was answered from the cache.
-    has_unsent_types: bool,
-    /// Some of its parameters were sent ahead (COM_STMT_SEND_LONG_DATA).
-    has_long_data: bool,
-}
-
-/// The effect of executing a statement, as far as its text determines it. Tables that change with
-/// those are looked up at each execution.
-#[derive(Clone)]
-pub enum ExecutionEffect {
-    Read(Rc<[Namespace]>),
-    /// `sets_found_rows`: it may change FOUND_ROWS().
-    Write {
-        tables: Rc<[Namespace]>,
-        sets_found_rows: bool,
-    },
-    /// Describes the server, or ends a transaction.
-    Nothing,
-    /// Calls functions that are not built in.
-    CallsUnknown,
-    Anything,
-}
-
-/// A prepared SELECT that depends on nothing but rows and its parameters.
-pub struct PreparedSelect {
-    sql: Rc<[u8]>,
-    tables: Vec<TableName>,
-    /// The settings with which the statement was prepared: its tables were resolved by them.
-    settings: Rc<SessionSettings>,
-}
 
 impl Session {
     pub async fn prepare(&mut self, packet: Vec<u8>) -> io::Result<()> {

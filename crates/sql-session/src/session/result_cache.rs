@@ -1,10 +1,12 @@
 //! The result cache on a session's path: whether it may be used, the cache key, and how results are
 //! computed.
 
-use super::catch_up::CachedSelect;
-use super::{Session, com};
-use crate::reply_tracker::{AUTOCOMMIT, IN_TRANSACTION, PACKET_MAX, ReplyKind, ReplyTracker};
-use crate::{CachedResult, in_flight_writes, privileges, result_rows};
+use super::cached_select::CachedSelect;
+use super::query_packet::query_packet;
+use super::state::{Session, com};
+use crate::context::CachedResult;
+use crate::reply_tracker::{AUTOCOMMIT, IN_TRANSACTION, ReplyKind, ReplyTracker};
+use crate::{in_flight_writes, privileges, result_rows};
 use cache::{Cache, CacheLookup, ComputePermit, Dependencies, NotCached};
 use sql_classify::{DiagnosticsKept, DiagnosticsUse, SessionSettings, TableName, session_settings, table_definition};
 use std::io;
@@ -250,14 +252,6 @@ fn store(permit: ComputePermit<CachedResult>, reply: &ReplyTracker, copy: Option
             let _ = permit.store(Arc::new(CachedResult(packets.into())), bytes, dependencies, now_ms());
         }
     }
-}
-
-pub fn query_packet(sql: &str) -> Vec<u8> {
-    debug_assert!(sql.len() < PACKET_MAX);
-    let mut packet = (sql.len() as u32 + 1).to_le_bytes()[..3].to_vec();
-    packet.extend_from_slice(&[0, com::QUERY]);
-    packet.extend_from_slice(sql.as_bytes());
-    packet
 }
 
 fn now_ms() -> i64 {

@@ -1,21 +1,11 @@
 //! What statements change, and reporting it to the change observer.
 
-use super::Session;
+use super::state::Session;
+use super::statement_effect::StatementEffect;
 use crate::in_flight_writes;
 use sql_classify::{SessionEffect, TableName, WriteEffects};
 use std::io;
 use store::Namespace;
-
-/// What a command changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StatementEffect {
-    Nothing,
-    Tables(Vec<Namespace>),
-    /// Rows of any table.
-    AnyRows,
-    /// Rows and definitions of any table.
-    Everything,
-}
 
 impl Session {
     /// Returns the collections of tables. `must_not_query`: the statement uses the diagnostics of

@@ -44,7 +44,7 @@ fn tables_are_described() {
 }
 
 #[test]
-fn both_sides_of_an_update_are_read() {
+fn both_images_of_an_update_are_read() {
     let body = b"\x05\0\0\0\0\0\x01\0\x03\x07\x02\x04\x09\0\0\0\x01\0\0\0x\0\x01\0\0\0y";
     let (map, event) = (map(), event(kind::UPDATE_ROWS_V1, body));
     let rows = decode(&event).unwrap();

@@ -1,0 +1,47 @@
+//! The state of a worker.
+
+use crate::admission::Admission;
+use crate::buffers::Buffers;
+use crate::malformed_log::MalformedLog;
+use mongo_wire::Codecs;
+use selkie_runtime::zero_copy::splice::Pipes;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long clients may be inactive.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// Within a message, or before they read their reply.
+    pub stalled: Duration,
+    /// Between two requests; `None`: forever.
+    pub idle: Option<Duration>,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Timeouts { stalled: Duration::from_secs(300), idle: None }
+    }
+}
+
+/// State shared by the connections of one worker. It never leaves the worker's thread.
+pub(crate) struct SessionWorker {
+    pub commands: Rc<server::Worker>,
+    pub buffers: Buffers,
+    pub pipes: Pipes,
+    pub codecs: RefCell<Codecs>,
+    pub malformed_log: MalformedLog,
+    pub timeouts: Timeouts,
+    pub housekeeping: fn(),
+    pub admission: Arc<Admission>,
+    pub next_reply_id: Cell<i32>,
+}
+
+impl SessionWorker {
+    pub fn reply_id(&self) -> i32 {
+        let id = self.next_reply_id.get();
+        self.next_reply_id.set(id.wrapping_add(1));
+        id
+    }
+}

@@ -1,0 +1,54 @@
+//! The state shared by the sessions of SQL clients.
+
+use crate::cache_filter::CacheFilter;
+use crate::definitions::DefinitionCache;
+use crate::packet_stream::BackendAddress;
+use crate::privileges::PrivilegeCache;
+use crate::running_command::KillSession;
+use cache::Cache;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use store::ChangeObserver;
+use tokio::sync::Semaphore;
+
+/// A cached result set: the packets of the server's reply.
+#[derive(Debug)]
+pub struct CachedResult(pub(crate) Box<[u8]>);
+
+/// What all sessions of SQL clients share.
+pub struct SqlContext {
+    pub backend: BackendAddress,
+    pub connect_timeout: Duration,
+    /// Permits for connections that have not logged in yet: each takes one of the server's.
+    pub logins: Arc<Semaphore>,
+    /// How long a login may take, including the wait for a permit.
+    pub login_timeout: Duration,
+    /// Ends a session on the server.
+    pub kill: KillSession,
+    /// The result cache; `None` if it is off.
+    pub cache: Option<Arc<Cache<CachedResult>>>,
+    /// Selects the results that are cached.
+    pub cache_filter: CacheFilter,
+    /// Whether clients use the cache, by the number of their listener; true for others.
+    pub listeners: Vec<bool>,
+    /// Observes the writes of SQL clients; `None` if nothing is cached.
+    pub observer: Option<Arc<dyn ChangeObserver>>,
+    /// Finds what statements change beside the tables that they name.
+    pub definitions: Arc<DefinitionCache>,
+    /// The privileges of clients' accounts.
+    pub privileges: PrivilegeCache,
+}
+
+impl SqlContext {
+    /// Returns whether a listener's clients use the cache.
+    pub(crate) fn uses_cache(&self, listener: usize) -> bool {
+        self.listeners.get(listener).copied().unwrap_or(true)
+    }
+}
+
+impl fmt::Debug for SqlContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SqlContext({:?})", self.backend)
+    }
+}

@@ -1,0 +1,81 @@
+//! The state of a session.
+
+use super::cached_select::CachedSelect;
+use super::prepared_statement::PreparedStatement;
+use crate::context::{CachedResult, SqlContext};
+use crate::in_flight_writes::InFlightWrites;
+use crate::login::Login;
+use crate::packet_stream::PacketStream;
+use crate::privileges::PrivilegeHistory;
+use ahash::AHashMap;
+use sql_classify::SessionSettings;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Commands, by their first byte.
+pub mod com {
+    pub const QUIT: u8 = 0x01;
+    pub const INIT_DB: u8 = 0x02;
+    pub const QUERY: u8 = 0x03;
+    pub const FIELD_LIST: u8 = 0x04;
+    pub const CREATE_DB: u8 = 0x05;
+    pub const DROP_DB: u8 = 0x06;
+    pub const PROCESS_INFO: u8 = 0x0A;
+    pub const PING: u8 = 0x0E;
+    pub const CHANGE_USER: u8 = 0x11;
+    pub const BINLOG_DUMP: u8 = 0x12;
+    pub const TABLE_DUMP: u8 = 0x13;
+    pub const STMT_PREPARE: u8 = 0x16;
+    pub const STMT_EXECUTE: u8 = 0x17;
+    pub const STMT_SEND_LONG_DATA: u8 = 0x18;
+    pub const STMT_CLOSE: u8 = 0x19;
+    pub const STMT_RESET: u8 = 0x1A;
+    pub const STMT_FETCH: u8 = 0x1C;
+    pub const RESET_CONNECTION: u8 = 0x1F;
+    pub const STMT_BULK_EXECUTE: u8 = 0xFA;
+}
+
+/// The first byte of a cache key: a statement in text, or a prepared one.
+pub const KEY_OF_TEXT: u8 = 0;
+pub const KEY_OF_PREPARED: u8 = 1;
+
+/// A session of an SQL client.
+pub struct Session {
+    pub context: Arc<SqlContext>,
+    pub client: PacketStream,
+    pub server: PacketStream,
+    pub login: Login,
+    /// The session's status flags, as the server last reported them.
+    pub status: Option<u16>,
+    /// A backslash in a string literal is an escape.
+    pub backslash_escapes: bool,
+    /// The session's settings, if they are known.
+    pub settings: Option<Rc<SessionSettings>>,
+    /// The session may see private tables (temporary, locked, or through statements that did not
+    /// parse): it bypasses the cache.
+    pub may_see_private_tables: bool,
+    pub in_flight: InFlightWrites,
+    /// Characteristics of the next transaction are set, and no transaction has ended since.
+    pub has_next_transaction_settings: bool,
+    pub privileges: PrivilegeHistory,
+    /// When the server last replied to a command.
+    pub server_used: Instant,
+    /// The last statement, if it was answered from the cache: the server has not received it.
+    pub last_cached_select: Option<CachedSelect>,
+    /// The cached result that determines FOUND_ROWS(), if the server has received later statements
+    /// but not its SELECT.
+    pub found_rows: Option<Arc<CachedResult>>,
+    /// SHOW WARNINGS may return rows, by the statements that the server has received.
+    pub has_warnings: bool,
+    /// The running statement clears the warnings when it begins.
+    pub resets_warnings: bool,
+    /// The version of the definitions by which the running statement's effect was determined.
+    pub definitions_version: Option<u64>,
+    pub prepared: AHashMap<u32, PreparedStatement>,
+    pub last_prepared: Option<u32>,
+    /// The listener allows its clients to use the cache.
+    pub listener_uses_cache: bool,
+    /// The client has not switched the cache off.
+    pub client_uses_cache: bool,
+}
