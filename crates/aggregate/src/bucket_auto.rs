@@ -79,7 +79,7 @@ fn parse_bucket_count(value: Value<'_>) -> Result<i32> {
         let message = format!("The $bucketAuto 'buckets' field must be a numeric value, but found type: {kind}");
         return Err(Error::new(Code(40241), message));
     }
-    let Some(count) = values::integer::exact(value).and_then(|count| i32::try_from(count).ok()) else {
+    let Some(count) = values::integer::as_i64_exact(value).and_then(|count| i32::try_from(count).ok()) else {
         let found = match value {
             Value::Decimal128(_) => values::text::display(value),
             other => values::text::general(Number::from_value(other).map_or(0.0, Number::to_f64), 6),

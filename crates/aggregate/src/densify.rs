@@ -23,7 +23,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use steps::Counted;
 use values::decimal;
-use values::integer::exact;
+use values::integer::as_i64_exact;
 use values::number::Number;
 use values::spill::Budget;
 
@@ -134,7 +134,7 @@ impl Densify {
 
     /// Returns a moment some steps away. Fails with 5166406 if it cannot be represented.
     fn add_units(&self, moment: i64, unit: Unit, steps: i64) -> Result<ValueBuf> {
-        let amount = exact(self.step.as_value()).unwrap_or(1).saturating_mul(steps);
+        let amount = as_i64_exact(self.step.as_value()).unwrap_or(1).saturating_mul(steps);
         let overflow = || Error::new(Code(5166406), "dateAdd overflowed");
         Ok(Value::DateTime(unit.add(moment, amount).ok_or_else(overflow)?).to_owned())
     }

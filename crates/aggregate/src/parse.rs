@@ -179,7 +179,7 @@ fn parse_count(name: &str, code: i32, spec: Value<'_>) -> Result<u64> {
     if !spec.kind().is_number() {
         return Err(refuse("a number in"));
     }
-    let number = values::integer::exact(spec).ok_or_else(|| refuse("an integer"))?;
+    let number = values::integer::as_i64_exact(spec).ok_or_else(|| refuse("an integer"))?;
     u64::try_from(number).map_err(|_| refuse("a non-negative number in"))
 }
 

@@ -6,7 +6,7 @@ use error::{Code, Error, Result};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use values::integer::truncated;
+use values::integer::as_i64_truncated;
 use values::text;
 
 /// The name among weights that covers every field.
@@ -144,13 +144,13 @@ impl TextIndex {
         let at = key.iter().position(|(name, value)| name == TERMS_FIELD && value.as_str() == Some("text"))?;
         let text = |name| spec.get(name).and_then(Value::as_str);
         let language = text("default_language").unwrap_or("english");
-        let version = spec.get("textIndexVersion").and_then(truncated).unwrap_or(3);
+        let version = spec.get("textIndexVersion").and_then(as_i64_truncated).unwrap_or(3);
         let mut weights = BTreeMap::new();
         let mut wildcard = false;
         for (field, weight) in spec.get("weights").and_then(Value::as_document)?.iter() {
             match field {
                 WILDCARD => wildcard = true,
-                _ => drop(weights.insert(field.into(), truncated(weight).unwrap_or(1) as f64)),
+                _ => drop(weights.insert(field.into(), as_i64_truncated(weight).unwrap_or(1) as f64)),
             }
         }
         Some(TextIndex {

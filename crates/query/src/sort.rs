@@ -23,7 +23,7 @@ use error::{Code, Error, Result};
 use geo::Near;
 use std::sync::Arc;
 use steps::Counted;
-use values::integer::truncated;
+use values::integer::as_i64_truncated;
 use values::text;
 
 pub use elements::ElementOrder;
@@ -69,7 +69,7 @@ impl Sort {
                 let found = text::document(spec);
                 return Err(Error::bad_value(format!("Cannot include '$natural' in compound sort: {found}")));
             }
-            let backward = truncated(natural.value()).is_some_and(|direction| direction < 0);
+            let backward = as_i64_truncated(natural.value()).is_some_and(|direction| direction < 0);
             let parts = vec![SortPart { path: Path::new(NATURAL), ascending: !backward, meta: None }];
             return Ok(Sort { parts, ..Sort::default() });
         }
@@ -200,7 +200,7 @@ fn parse_sort_part(element: Element<'_>, context: &Context) -> Result<SortPart> 
         let found = text::element(name, value);
         return Err(Error::new(Code(15974), format!("Illegal key in $sort specification: {found}")));
     }
-    let ascending = match truncated(value) {
+    let ascending = match as_i64_truncated(value) {
         Some(1) => true,
         Some(-1) => false,
         _ => {

@@ -2,13 +2,14 @@
 //! invalid ones, which all stores share.
 
 use crate::IndexSpec;
-use crate::index_kind::{IndexKind, PlaneOptions, SphereOptions, number};
+use crate::index_kind::{IndexKind, PlaneOptions, SphereOptions};
 use document::path::{End, Path};
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
 use geo::cover::index_cells;
 use geo::{Grid, Position};
 use std::ops::ControlFlow;
+use values::number::as_f64_lossy;
 use values::text;
 
 /// Fails for a document that an index of this kind cannot hold: with 16755 for `2dsphere`, with
@@ -104,7 +105,7 @@ fn plane_cell(pair: Doc<'_>, document: Doc<'_>, grid: &Grid) -> Result<u64> {
     let (x, Some(y)) = (coordinates.next(), coordinates.next()) else {
         return refuse(13068, "geo field only has 1 element");
     };
-    let (Some(x), Some(y)) = (x.and_then(number), number(y)) else {
+    let (Some(x), Some(y)) = (x.and_then(as_f64_lossy), as_f64_lossy(y)) else {
         return refuse(13026, "geo values must be 'legacy coordinate pairs' for 2d indexes");
     };
     match grid.cell(Position { x, y }) {

@@ -21,6 +21,7 @@ use error::{Code, Error, Result};
 pub use plane::PlaneOptions;
 pub use sphere::SphereOptions;
 pub use text::TextOptions;
+use values::number::as_f64_lossy;
 pub use wildcard::WildcardOptions;
 
 /// The kind of a whole index, with its options.
@@ -92,7 +93,7 @@ impl FieldKind {
             Value::String("hashed") => FieldKind::Hashed,
             Value::String(_) => FieldKind::Text,
             _ if is_wildcard(path) => FieldKind::Wildcard,
-            value if number(value).is_some_and(|number| number < 0.0) => FieldKind::Descending,
+            value if as_f64_lossy(value).is_some_and(|number| number < 0.0) => FieldKind::Descending,
             _ => FieldKind::Ascending,
         }
     }
@@ -150,7 +151,7 @@ fn with_types(index: IndexSpec) -> IndexSpec {
                     Some(number),
                 ) => writer.append(key, clamped(number)),
                 ("min" | "max", Some(_)) => {
-                    let found = number(value).filter(|number| is_plane || !number.is_nan());
+                    let found = as_f64_lossy(value).filter(|number| is_plane || !number.is_nan());
                     writer.append(key, found.unwrap_or(0.0));
                 }
                 ("unique" | "sparse" | "background" | "hidden" | "prepareUnique", _) => {
@@ -165,7 +166,7 @@ fn with_types(index: IndexSpec) -> IndexSpec {
 
 /// Returns the lifetime; if it is no number, the longest possible.
 fn seconds_to_live(value: Value<'_>, seconds: i64) -> i32 {
-    match number(value) {
+    match as_f64_lossy(value) {
         Some(number) if number.is_nan() => i32::MAX,
         _ => clamped(seconds),
     }
@@ -225,14 +226,4 @@ fn in_completed(sent: Doc<'_>, error: Error) -> Error {
 
 pub(crate) fn refuse<T>(reason: impl Into<String>) -> Result<T> {
     Err(Error::new(Code::CANNOT_CREATE_INDEX, reason.into()))
-}
-
-pub(crate) fn number(value: Value<'_>) -> Option<f64> {
-    match value {
-        Value::Int32(number) => Some(f64::from(number)),
-        Value::Int64(number) => Some(number as f64),
-        Value::Double(number) => Some(number),
-        Value::Decimal128(number) => Some(number.to_f64()),
-        _ => None,
-    }
 }

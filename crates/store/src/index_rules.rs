@@ -6,6 +6,7 @@ use crate::duplicate::{write_document, write_value};
 use crate::{IndexKind, IndexSpec, Namespace, index_kind};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
+use values::number::as_f64_or_boolean;
 
 /// How a requested index relates to existing ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,20 +296,9 @@ fn same_remaining(left: &IndexSpec, right: &IndexSpec) -> bool {
 }
 
 fn same_value(left: Value<'_>, right: Value<'_>) -> bool {
-    match (number(left), number(right)) {
+    match (as_f64_or_boolean(left), as_f64_or_boolean(right)) {
         (Some(left), Some(right)) => left == right,
         _ => left == right,
-    }
-}
-
-fn number(value: Value<'_>) -> Option<f64> {
-    match value {
-        Value::Int32(number) => Some(f64::from(number)),
-        Value::Int64(number) => Some(number as f64),
-        Value::Double(number) => Some(number),
-        Value::Decimal128(number) => Some(number.to_f64()),
-        Value::Boolean(flag) => Some(f64::from(u8::from(flag))),
-        _ => None,
     }
 }
 

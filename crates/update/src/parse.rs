@@ -205,7 +205,7 @@ fn parse_pop(path: &str, argument: Value<'_>) -> Result<bool> {
     if !argument.kind().is_number() {
         return Err(Error::failed_to_parse(format!("Expected a number in: {named}")));
     }
-    match values::integer::exact(argument) {
+    match values::integer::as_i64_exact(argument) {
         Some(1) => Ok(false),
         Some(-1) => Ok(true),
         Some(other) => Err(Error::failed_to_parse(format!("$pop expects 1 or -1, found: {other}"))),

@@ -7,7 +7,7 @@ use error::{Error, Result};
 use query::sort::ElementOrder;
 use std::ops::Range;
 use steps::Counted;
-use values::integer::exact;
+use values::integer::as_i64_exact;
 
 #[derive(Clone, Debug)]
 pub(super) struct Push {
@@ -71,7 +71,7 @@ impl Push {
                     self.values = list.values().counted().map(Value::to_owned).collect();
                 }
                 "$slice" => {
-                    self.slice = Some(exact(argument).ok_or_else(|| {
+                    self.slice = Some(as_i64_exact(argument).ok_or_else(|| {
                         Error::bad_value(format!(
                             "The value for $slice must be an integer value but was given type: {}",
                             argument.kind().alias()
@@ -79,7 +79,7 @@ impl Push {
                     })?);
                 }
                 "$position" => {
-                    self.position = Some(exact(argument).ok_or_else(|| {
+                    self.position = Some(as_i64_exact(argument).ok_or_else(|| {
                         Error::bad_value(format!(
                             "The value for $position must be an integer value, not of type: {}",
                             argument.kind().alias()

@@ -96,6 +96,24 @@ impl Number {
     }
 }
 
+/// Returns a number of any type as a double, rounded if need be.
+pub fn as_f64_lossy(value: Value<'_>) -> Option<f64> {
+    Number::from_value(value).map(Number::to_f64)
+}
+
+/// Like [`as_f64_lossy`]; `None` for decimals, which a double represents badly.
+pub fn as_f64_unless_decimal(value: Value<'_>) -> Option<f64> {
+    Number::from_value(value).filter(|number| !number.is_decimal()).map(Number::to_f64)
+}
+
+/// Like [`as_f64_lossy`], with booleans as 0 and 1.
+pub fn as_f64_or_boolean(value: Value<'_>) -> Option<f64> {
+    match value {
+        Value::Boolean(flag) => Some(f64::from(u8::from(flag))),
+        value => as_f64_lossy(value),
+    }
+}
+
 /// A running sum as computed by `$sum`, `$avg` and `$add`: integers exactly, doubles with
 /// compensation for rounding, decimals separately.
 ///
@@ -205,7 +223,7 @@ impl Sum {
             Number::Int64(number) => Some(number),
             Number::Double(_) if self.widest != Widest::Double => None,
             // To the nearest integer, halves towards zero.
-            Number::Double(sum) => crate::integer::truncated_double((sum.abs() - 0.5).ceil().copysign(sum)),
+            Number::Double(sum) => crate::integer::as_i64_of_double((sum.abs() - 0.5).ceil().copysign(sum)),
             number => crate::integer::as_milliseconds(number.to_value()),
         }
     }
@@ -336,7 +354,7 @@ impl Compensated {
 /// even.
 ///
 /// Fails with 31109 for a double out of range; a decimal out of range becomes the least number.
-pub fn to_long(number: Value<'_>) -> Result<i64> {
+pub fn to_i64(number: Value<'_>) -> Result<i64> {
     match (as_milliseconds(number), number) {
         (Some(long), _) => Ok(long),
         (None, Value::Decimal128(_)) => Ok(i64::MIN),

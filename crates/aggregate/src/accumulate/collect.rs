@@ -7,7 +7,7 @@ use error::{Code, Error, Result};
 use query::{Context, Expression, Item};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
-use values::integer::coerced;
+use values::integer::to_i64_exact;
 use values::name_index::NameIndex;
 use values::text;
 
@@ -271,7 +271,7 @@ pub(super) fn evaluate_limit(limit: &Expression, key: Value<'_>) -> Result<usize
         Some(value) if !value.kind().is_number() => {
             return Err(integral(5787902, &values::text::display(value)));
         }
-        Some(value) => coerced(value)?.ok_or_else(|| integral(5787903, &values::text::display(value)))?,
+        Some(value) => to_i64_exact(value)?.ok_or_else(|| integral(5787903, &values::text::display(value)))?,
     };
     match usize::try_from(number) {
         Ok(limit) if limit > 0 => Ok(limit),

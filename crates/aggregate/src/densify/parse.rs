@@ -8,7 +8,7 @@ use document::{Doc, DocBuf, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use query::expression::check_field_path;
 use query::{Context, Expression, Sort};
-use values::integer::exact;
+use values::integer::as_i64_exact;
 use values::number::Number;
 
 pub(super) fn parse_stage(spec: Value<'_>, context: &Context) -> Result<Densify> {
@@ -128,7 +128,7 @@ fn parse_range(range: Doc<'_>) -> Result<Range> {
         let message = "The step parameter in a range statement must be a strictly positive numeric value";
         return Err(Error::new(Code(5733401), message));
     }
-    if unit.is_some() && exact(step).is_none() {
+    if unit.is_some() && as_i64_exact(step).is_none() {
         let message = "The step parameter in a range statement must be a whole number when densifying a date range";
         return Err(Error::new(Code(6586400), message));
     }

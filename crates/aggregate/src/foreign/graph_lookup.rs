@@ -267,11 +267,11 @@ fn parse_depth(value: Value<'_>) -> Result<i64> {
         let kind = value.kind().alias();
         return Err(Error::new(Code(40100), format!("maxDepth must be numeric, found type: {kind}")));
     }
-    let truncated = values::integer::truncated(value).unwrap_or(0);
+    let truncated = values::integer::as_i64_truncated(value).unwrap_or(0);
     if truncated < 0 {
         return Err(Error::new(Code(40101), format!("maxDepth requires a nonnegative argument, found: {truncated}")));
     }
-    values::integer::exact(value).ok_or_else(|| {
+    values::integer::as_i64_exact(value).ok_or_else(|| {
         Error::new(Code(40102), format!("maxDepth could not be represented as a long long: {truncated}"))
     })
 }

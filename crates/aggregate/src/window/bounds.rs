@@ -54,7 +54,7 @@ impl WindowBounds {
     fn parse_documents(pair: Element<'_>, context: &Context, sorted: Option<usize>) -> Result<WindowBounds> {
         let [lower, upper] = both(pair)?.map(|bound| {
             parse_bound(bound, context, |value| {
-                let whole = values::integer::exact(value).and_then(|whole| i32::try_from(whole).ok());
+                let whole = values::integer::as_i64_exact(value).and_then(|whole| i32::try_from(whole).ok());
                 let message = "Numeric document-based bounds must be an integer";
                 whole.map(i64::from).ok_or_else(|| Error::failed_to_parse(message))
             })
@@ -82,7 +82,7 @@ impl WindowBounds {
             .transpose()?;
         let [lower, upper] = both(pair)?.map(|bound| {
             parse_bound(bound, context, |value| {
-                if unit_name.is_some() && values::integer::exact(value).is_none() {
+                if unit_name.is_some() && values::integer::as_i64_exact(value).is_none() {
                     let message = "With 'unit', range-based bounds must be an integer";
                     return Err(Error::failed_to_parse(message));
                 }
@@ -269,7 +269,7 @@ fn range_base(value: Option<&ValueBuf>, unit: Option<Unit>) -> Result<Value<'_>>
 
 fn add_offset(base: Value<'_>, offset: Number, unit: Option<Unit>) -> Result<ValueBuf> {
     if let (Value::DateTime(moment), Some(unit)) = (base, unit) {
-        let amount = values::integer::exact(offset.to_value()).unwrap_or(0);
+        let amount = values::integer::as_i64_exact(offset.to_value()).unwrap_or(0);
         let out_of_range = || Error::new(Code(5166406), "dateAdd overflowed");
         return Ok(Value::DateTime(unit.add(moment, amount).ok_or_else(out_of_range)?).to_owned());
     }

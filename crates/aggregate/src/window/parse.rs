@@ -11,7 +11,7 @@ use query::expression::check_field_path;
 use query::expression::date::calculate::Unit;
 use query::{Context, Expression, Folding, Sort};
 use values::decimal;
-use values::integer::exact;
+use values::integer::as_i64_exact;
 use values::number::Number;
 use values::text;
 
@@ -343,7 +343,7 @@ impl FunctionParser<'_> {
             match name {
                 "output" => output = Some(self.operand(value)?),
                 "by" => {
-                    let whole = exact(value).and_then(|whole| i32::try_from(whole).ok()).map(i64::from);
+                    let whole = as_i64_exact(value).and_then(|whole| i32::try_from(whole).ok()).map(i64::from);
                     by = Some(whole.ok_or_else(|| {
                         let found = text::element("by", value);
                         let message = format!("'$shift:by' field must be an integer, but found  {found}");
@@ -486,7 +486,7 @@ fn alpha_of_count(value: Value<'_>) -> Result<Decimal128> {
         let kind = value.kind().alias();
         return Err(Error::failed_to_parse(format!("'N' field must be an integer, but found type {kind}")));
     }
-    let count = exact(value).ok_or_else(|| {
+    let count = as_i64_exact(value).ok_or_else(|| {
         let found = text::element("N", value);
         Error::failed_to_parse(format!(
             "'N' field must be an integer, but found  {found}. To use a non-integer, use the 'alpha' argument instead"

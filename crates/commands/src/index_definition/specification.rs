@@ -11,6 +11,7 @@ use error::{Code, Error, Result};
 use query::{Context, Predicate};
 use store::index_kind::wildcard::check_projection;
 use store::{IndexSpec, index_rules};
+use values::integer::as_i64_exact;
 
 /// Options that an index on `_id` may have.
 const OF_ID_INDEX: [&str; 6] = ["_id", "v", "key", "name", "ns", "collation"];
@@ -378,12 +379,7 @@ fn check_version(spec: Doc<'_>, field: Element<'_>) -> Result<()> {
 }
 
 fn exact_i32(value: Value<'_>) -> Option<i32> {
-    let whole = match value {
-        Value::Double(number) if number.fract() != 0.0 || number.is_infinite() => None,
-        Value::Decimal128(number) => number.to_i64_exact(),
-        value => value.to_i64(),
-    };
-    whole.and_then(|whole| i32::try_from(whole).ok())
+    as_i64_exact(value).and_then(|integer| i32::try_from(integer).ok())
 }
 
 /// When an index's documents expire.

@@ -9,8 +9,8 @@ use document::Value;
 use document::decimal::Parts;
 use error::{Code, Error, Result};
 use values::decimal;
-use values::integer::{coerced, exact};
-use values::number::{Number, Sum, to_long};
+use values::integer::{as_i64_exact, to_i64_exact};
+use values::number::{Number, Sum, to_i64};
 use values::text::display;
 
 pub(super) static OPERATORS: &[Operator] = &[
@@ -139,7 +139,7 @@ fn add<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated
         return Ok(sum.total().to_value().into());
     }
     let milliseconds = match sum.total() {
-        decimal @ Number::Decimal(_) => to_long(decimal.to_value())?,
+        decimal @ Number::Decimal(_) => to_i64(decimal.to_value())?,
         _ => sum.whole_total().ok_or_else(|| Error::new(Code::OVERFLOW, "date overflow in $add"))?,
     };
     Ok(Value::DateTime(milliseconds).into())
@@ -158,7 +158,7 @@ fn subtract<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Eval
         // Beyond 64 bits it wraps around, as on the server.
         (Value::DateTime(a), Value::DateTime(b)) => Ok(a.wrapping_sub(b).into()),
         (Value::DateTime(a), b) if b.kind().is_number() => {
-            let b = to_long(b)?;
+            let b = to_i64(b)?;
             if b == i64::MIN {
                 return Err(Error::new(Code(159), "Cannot negate the minimum duration"));
             }
@@ -249,7 +249,7 @@ fn remainder(a: Number, b: Number) -> Number {
         return Number::integer(left.wrapping_rem(right), a.is_int32() && b.is_int32());
     }
     // The remainder of an integer by a double that is an integer of 32 bits is an integer.
-    match (a, exact(b.to_value()).and_then(|whole| i32::try_from(whole).ok())) {
+    match (a, as_i64_exact(b.to_value()).and_then(|whole| i32::try_from(whole).ok())) {
         (Number::Int32(left), Some(right)) => Number::Int32(left.wrapping_rem(right)),
         (Number::Int64(left), Some(right)) => Number::Int64(left.wrapping_rem(right.into())),
         _ => Number::Double(a.to_f64() % b.to_f64()),
@@ -337,7 +337,7 @@ fn decimal_places(name: &str, places: &Evaluated<'_>) -> Result<i32> {
         let found = places.type_name();
         return Err(Error::new(Code(16004), format!("can't convert from BSON type {found} to long")));
     }
-    let whole = coerced(value)?
+    let whole = to_i64_exact(value)?
         .and_then(|whole| i32::try_from(whole).ok())
         .ok_or_else(|| Error::new(Code(51082), format!("precision argument to  {name} must be a integral value")))?;
     Some(whole).filter(|places| (-20..=100).contains(places)).ok_or_else(|| {

@@ -10,7 +10,7 @@ use crate::limits::check_value_size;
 use document::{ArrayWriter, Collation, Doc, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
 use steps::Counted;
-use values::integer::exact;
+use values::integer::as_i64_exact;
 use values::text::display;
 
 pub(super) static OPERATORS: &[Operator] = &[
@@ -71,7 +71,7 @@ fn range_in_second_engine<'a>(name: &str, arguments: &mut [Evaluated<'a>]) -> Re
         }
     }
     for (argument, (part, _, code)) in arguments.iter().zip(PARTS) {
-        let number = exact(argument.value_or_null());
+        let number = as_i64_exact(argument.value_or_null());
         match number.map(i32::try_from) {
             Some(Ok(0)) if part == "step" => {
                 return Err(Error::new(Code(5154306), format!("{name} requires a non-zero step value")));
@@ -144,7 +144,7 @@ fn element_at<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Ev
         let message = format!("$arrayElemAt's second argument must be a numeric value, but is {found}");
         return Err(Error::new(Code(28690), message));
     }
-    let index = exact(index).filter(|index| i32::try_from(*index).is_ok()).ok_or_else(|| {
+    let index = as_i64_exact(index).filter(|index| i32::try_from(*index).is_ok()).ok_or_else(|| {
         // The server formats this number as a double.
         let found = match index {
             Value::Int64(number) => display(Value::Double(number as f64)),
@@ -227,7 +227,7 @@ fn slice_bound(argument: &Evaluated<'_>, code: i32, wanted: &str, which: &str) -
         let found = argument.type_name();
         return Err(Error::new(Code(code), format!("{wanted}, but is of type: {found}")));
     }
-    exact(value).filter(|number| i32::try_from(*number).is_ok()).ok_or_else(|| {
+    as_i64_exact(value).filter(|number| i32::try_from(*number).is_ok()).ok_or_else(|| {
         let found = display(value);
         let message = format!("{which} argument to $slice can't be represented as a 32-bit integer: {found}");
         Error::new(Code(code + 1), message)
@@ -321,7 +321,7 @@ fn range_bound(argument: &Evaluated<'_>, code: i32, wanted: &str, which: &str) -
     if !value.kind().is_number() {
         return Err(Error::new(Code(code), format!("$range requires {wanted}{}", argument.type_name())));
     }
-    exact(value).filter(|number| i32::try_from(*number).is_ok()).ok_or_else(|| {
+    as_i64_exact(value).filter(|number| i32::try_from(*number).is_ok()).ok_or_else(|| {
         let found = display(value);
         let message =
             format!("$range requires {which} value that can be represented as a 32-bit integer, found value: {found}");

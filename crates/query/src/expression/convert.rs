@@ -11,7 +11,7 @@ use super::tree::{Expr, Operator, ParseExpr};
 use document::{Collation, Kind, ObjectId, Value, ValueBuf};
 use error::{Code, Error, Result};
 use values::hash;
-use values::integer::{exact, truncated};
+use values::integer::{as_i64_exact, as_i64_truncated};
 use values::number::Number;
 use values::text::display;
 
@@ -88,7 +88,7 @@ fn target(to: Value<'_>) -> Result<Kind> {
             Err(Error::bad_value(format!("Unknown type name: {name}")))
         }
         to if to.kind().is_number() => {
-            let code = exact(to)
+            let code = as_i64_exact(to)
                 .ok_or_else(|| Error::failed_to_parse("In $convert, numeric 'to' argument is not an integer"))?;
             if code == 0 {
                 return Ok(Kind::Undefined);
@@ -178,7 +178,7 @@ fn whole(value: Value<'_>) -> Result<i64> {
         let what = if nan { "NaN" } else { "infinity" };
         return Err(failure(format!("Attempt to convert {what} value to integer type {WHERE}")));
     }
-    truncated(value).ok_or_else(|| overflow(value))
+    as_i64_truncated(value).ok_or_else(|| overflow(value))
 }
 
 fn parse_integer<T: std::str::FromStr<Err = std::num::ParseIntError>>(text: &str) -> Result<T> {

@@ -8,7 +8,7 @@ use super::tree::{Expr, ParseExpr, SpecialForm, SpecialOperator};
 use crate::limits::check_value_size;
 use document::{Doc, Value};
 use error::{Code, Error, Result};
-use values::integer::exact;
+use values::integer::as_i64_exact;
 
 pub(super) static OPERATORS: &[SpecialOperator] = &[
     SpecialOperator::form("$let", parse_let, SecondEngine::Same),
@@ -182,9 +182,13 @@ pub(super) fn filter_limit(limit: &Evaluated<'_>) -> Result<usize> {
         return Ok(usize::MAX);
     }
     let text = || values::text::display(limit.value_or_null());
-    let number = exact(limit.value_or_null()).and_then(|number| i32::try_from(number).ok()).ok_or_else(|| {
-        Error::new(Code(327391), format!("$filter: limit must be represented as a 32-bit integral value: {}", text()))
-    })?;
+    let number =
+        as_i64_exact(limit.value_or_null()).and_then(|number| i32::try_from(number).ok()).ok_or_else(|| {
+            Error::new(
+                Code(327391),
+                format!("$filter: limit must be represented as a 32-bit integral value: {}", text()),
+            )
+        })?;
     match usize::try_from(number) {
         Ok(limit) if limit > 0 => Ok(limit),
         _ => Err(Error::new(Code(327392), format!("$filter: limit must be greater than 0: {}", text()))),

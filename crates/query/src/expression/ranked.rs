@@ -11,7 +11,7 @@ use document::{Collation, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::collections::BTreeMap;
 use steps::Counted;
-use values::integer::{coerced, exact};
+use values::integer::{as_i64_exact, to_i64_exact};
 use values::text;
 use values::text::display;
 
@@ -90,7 +90,7 @@ fn parse_sort(parser: &mut dyn ParseExpr, name: &str, operand: Value<'_>) -> Res
     let input = parser.parse(input)?;
     match by {
         Value::Document(_) => drop(element_order(by)?),
-        by if by.kind().is_number() && matches!(exact(by), Some(1 | -1)) => {}
+        by if by.kind().is_number() && matches!(as_i64_exact(by), Some(1 | -1)) => {}
         by if by.kind().is_number() => {
             return Err(Error::new(Code(2942506), "The $sort element value must be either 1 or -1"));
         }
@@ -154,7 +154,7 @@ pub fn checked_count(count: Value<'_>) -> Result<usize> {
             format!("Value for 'n' must be of integral type, but found {}", found()),
         ));
     }
-    let whole = coerced(count)?.ok_or_else(|| {
+    let whole = to_i64_exact(count)?.ok_or_else(|| {
         Error::new(Code(5787903), format!("Value for 'n' must be of integral type, but found {}", found()))
     })?;
     usize::try_from(whole)

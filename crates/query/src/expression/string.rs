@@ -13,8 +13,8 @@ use document::{Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use std::borrow::Cow;
 use steps::Counted;
-use values::integer::exact;
-use values::number::to_long;
+use values::integer::as_i64_exact;
+use values::number::to_i64;
 use values::text::display;
 
 pub(super) static OPERATORS: &[Operator] = &[
@@ -150,12 +150,12 @@ fn substring_bytes<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
     };
     check(&arguments[1], 16034, "starting index")?;
     check(&arguments[2], 16035, "length")?;
-    let start = to_long(arguments[1].value_or_null())?;
+    let start = to_i64(arguments[1].value_or_null())?;
     let Ok(start) = usize::try_from(start) else {
         let message = format!("$substrBytes:  starting index must be non-negative (got: {start})");
         return Err(Error::new(Code(50752), message));
     };
-    let length = to_long(arguments[2].value_or_null())?;
+    let length = to_i64(arguments[2].value_or_null())?;
     if start >= text.len() {
         return Ok(Evaluated::string(""));
     }
@@ -183,7 +183,7 @@ fn substring_letters<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
             let message = format!("$substrCP: {what} must be a numeric type (is BSON type {found})");
             return Err(Error::new(Code(codes[0]), message));
         }
-        exact(value).and_then(|number| i32::try_from(number).ok()).ok_or_else(|| {
+        as_i64_exact(value).and_then(|number| i32::try_from(number).ok()).ok_or_else(|| {
             let found = display(value);
             let message = format!("$substrCP: {what} cannot be represented as a 32-bit integral value: {found}");
             Error::new(Code(codes[1]), message)
@@ -257,7 +257,7 @@ fn string_argument<'v>(name: &str, argument: &'v Evaluated<'_>, code: i32, posit
 pub(super) fn search_range(name: &str, bounds: &[Evaluated<'_>], length: usize) -> Result<(usize, usize)> {
     let bound = |argument: &Evaluated<'_>, what: &str| {
         let value = argument.value_or_null();
-        let whole = exact(value).and_then(|number| i32::try_from(number).ok()).ok_or_else(|| {
+        let whole = as_i64_exact(value).and_then(|number| i32::try_from(number).ok()).ok_or_else(|| {
             let message = format!(
                 "{name}requires an integral {what} index, found a value of type: {}, with value: {}",
                 argument.type_name(),

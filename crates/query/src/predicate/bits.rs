@@ -2,7 +2,7 @@
 
 use document::Value;
 use steps::Counted;
-use values::integer::exact;
+use values::integer::as_i64_exact;
 
 /// Which bits must be set or clear.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Bits {
                 let whole = values::decimal::round(number, 0, false).to_i64_exact();
                 self.holds_for_number(whole.unwrap_or(i64::MIN) as u64)
             }
-            _ => exact(value).is_some_and(|number| self.holds_for_number(number as u64)),
+            _ => as_i64_exact(value).is_some_and(|number| self.holds_for_number(number as u64)),
         }
     }
 

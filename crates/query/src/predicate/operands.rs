@@ -5,7 +5,7 @@ use crate::limits::check_texts;
 use document::{Doc, Element, Kind, Value, ValueBuf};
 use error::{Error, Result};
 use steps::Counted;
-use values::integer::exact;
+use values::integer::as_i64_exact;
 use values::text;
 
 /// Returns whether a document as a value contains operators: its first name begins with `$` and it
@@ -85,7 +85,7 @@ fn insert_type(value: Value<'_>, types: &mut TypeSet) -> Result<()> {
         }
         value if value.kind().is_number() => {
             let invalid = || Error::bad_value(format!("Invalid numerical type code: {}", plain_number(value)));
-            let kind = match exact(value) {
+            let kind = match as_i64_exact(value) {
                 Some(0) => {
                     return Err(Error::bad_value("Invalid numerical type code: 0. Instead use {$exists:false}."));
                 }
@@ -113,10 +113,10 @@ pub(super) fn non_negative(element: Element<'_>) -> std::result::Result<i64, Str
     if !element.kind.is_number() {
         return Err(format!("Expected a number in: {}", text()));
     }
-    match exact(element.value()) {
+    match as_i64_exact(element.value()) {
         Some(number) if number >= 0 => Ok(number),
         Some(_) => Err(format!("Expected a non-negative number in: {}", text())),
-        None if values::integer::truncated(element.value()).is_some() => {
+        None if values::integer::as_i64_truncated(element.value()).is_some() => {
             Err(format!("Expected an integer: {}", text()))
         }
         None => Err(format!("Cannot represent as a 64-bit integer: {}", text())),

@@ -205,7 +205,7 @@ fn parse_mod(operand: Value<'_>) -> Result<Test> {
         }
     }
     let whole = |name: &str, value: Value<'_>| {
-        values::integer::truncated(value).ok_or_else(|| {
+        values::integer::as_i64_truncated(value).ok_or_else(|| {
             let finite = match value {
                 Value::Double(number) => number.is_finite(),
                 Value::Decimal128(number) => values::decimal::is_finite(number),

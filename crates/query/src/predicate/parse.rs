@@ -165,7 +165,7 @@ fn parse_sample_rate(rate: Value<'_>, context: &Context) -> Result<Node> {
     let number = match rate {
         Value::Double(number) => number,
         Value::Decimal128(number) => number.to_f64(),
-        whole => values::integer::truncated(whole).unwrap_or(-1) as f64,
+        whole => values::integer::as_i64_truncated(whole).unwrap_or(-1) as f64,
     };
     if !(0.0..=1.0).contains(&number) {
         return Err(Error::bad_value("numeric argument to $sampleRate must be in [0, 1]"));
@@ -208,7 +208,7 @@ fn check_one(element: Element<'_>) -> Result<()> {
         let found = text::element(operator, element.value());
         return Err(Error::failed_to_parse(format!("Expected a number in: {found}")));
     }
-    match values::integer::exact(element.value()) {
+    match values::integer::as_i64_exact(element.value()) {
         Some(1) => Ok(()),
         _ => Err(Error::failed_to_parse(format!("{operator} must be an integer value of 1"))),
     }

@@ -202,5 +202,5 @@ fn is_nan(value: Value<'_>) -> bool {
 }
 
 fn leaves_remainder(value: Value<'_>, divisor: i64, remainder: i64) -> bool {
-    values::integer::truncated(value).is_some_and(|number| number.wrapping_rem(divisor) == remainder)
+    values::integer::as_i64_truncated(value).is_some_and(|number| number.wrapping_rem(divisor) == remainder)
 }

@@ -3,7 +3,7 @@
 use document::{Collation, Value};
 use error::{Error, Result};
 use std::cmp::Ordering;
-use values::integer::exact;
+use values::integer::as_i64_exact;
 
 /// The order of `$sort`, by whole elements or by their fields.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ impl ElementOrder {
                 .map(|(path, direction)| parse_sort_field(path, direction))
                 .collect::<Result<_>>()
                 .map(ElementOrder::Fields),
-            number if number.kind().is_number() => match exact(number) {
+            number if number.kind().is_number() => match as_i64_exact(number) {
                 Some(direction @ (1 | -1)) => Ok(ElementOrder::Whole { ascending: direction == 1 }),
                 _ => Err(Error::bad_value("The $sort element value must be either 1 or -1")),
             },
@@ -60,7 +60,7 @@ fn with_direction(order: Ordering, ascending: bool) -> Ordering {
 }
 
 fn parse_sort_field(path: &str, direction: Value<'_>) -> Result<(Box<str>, bool)> {
-    if !matches!(exact(direction), Some(1 | -1)) {
+    if !matches!(as_i64_exact(direction), Some(1 | -1)) {
         return Err(Error::bad_value("The sort element value must be either 1 or -1"));
     }
     if path.is_empty() {
@@ -70,7 +70,7 @@ fn parse_sort_field(path: &str, direction: Value<'_>) -> Result<(Box<str>, bool)
         let message = format!("The sort field is a dotted field but has an empty part: {path}");
         return Err(Error::bad_value(message));
     }
-    Ok((path.into(), exact(direction) == Some(1)))
+    Ok((path.into(), as_i64_exact(direction) == Some(1)))
 }
 
 /// Returns the value that an element is sorted by: the one at the path, through documents and array

@@ -98,7 +98,7 @@ impl Sort {
     /// order.
     pub fn of_index(pattern: Doc<'_>, collation: Collation, forward: bool) -> Option<Sort> {
         let part = |(name, direction): (&str, Value<'_>)| {
-            let ascending = values::integer::truncated(direction)? >= 0;
+            let ascending = values::integer::as_i64_truncated(direction)? >= 0;
             Some(SortPart { path: Path::new(name), ascending: ascending == forward, meta: None })
         };
         Some(Sort { parts: pattern.iter().map(part).collect::<Option<_>>()?, collation, ..Sort::default() })

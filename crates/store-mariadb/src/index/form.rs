@@ -4,11 +4,11 @@ use crate::index::columns::{Columns, FieldColumns};
 use crate::index::element_table::record::ElementTableState;
 use crate::index::key_column::KeyColumn;
 use crate::index::side_index::side_table::SideTable;
-use document::Value;
 use fulltext::TextIndex;
 use index_keys::IndexShape;
 use std::sync::Arc;
 use store::IndexSpec;
+use values::number::as_f64_unless_decimal;
 
 /// The physical form of an index.
 #[derive(Clone, Debug)]
@@ -55,18 +55,9 @@ impl ColumnKeyForm {
 }
 
 fn key_columns(spec: &IndexSpec, columns: &Columns) -> Box<[KeyColumn]> {
-    let directions = spec.key.as_doc().iter().map(|(_, direction)| number(direction));
+    let directions = spec.key.as_doc().iter().map(|(_, direction)| as_f64_unless_decimal(direction));
     let column = |(field, direction): (&FieldColumns, Option<f64>)| {
         KeyColumn::named(&field.key, direction.is_some_and(|direction| direction < 0.0))
     };
     columns.fields.iter().zip(directions).map(column).collect()
-}
-
-fn number(value: Value<'_>) -> Option<f64> {
-    match value {
-        Value::Int32(number) => Some(number.into()),
-        Value::Int64(number) => Some(number as f64),
-        Value::Double(number) => Some(number),
-        _ => None,
-    }
 }

@@ -17,6 +17,7 @@ use crate::index::json_path;
 use document::{Path, Value, ValueBuf};
 use mariadb_wire::Param;
 use query::predicate::{Node, Test};
+use values::number::as_f64_unless_decimal;
 
 /// A condition in SQL.
 #[derive(Clone, Debug, PartialEq)]
@@ -157,7 +158,8 @@ fn equal_to_one_of<'v>(mut path: Vec<u8>, values: impl Iterator<Item = Value<'v>
         });
         (texts.collect::<Vec<_>>(), "LOWER(JSON_VALUE(doc, ?))")
     } else {
-        let numbers: Option<Vec<Operand>> = values.iter().map(|&value| number(value).map(Operand::Number)).collect();
+        let numbers: Option<Vec<Operand>> =
+            values.iter().map(|&value| finite_double(value).map(Operand::Number)).collect();
         (numbers?, "JSON_VALUE(doc, ?)")
     };
     let marks = vec!["?"; operands.len()].join(",");
@@ -171,20 +173,14 @@ fn ordered(path: Vec<u8>, operator: &str, value: Value<'_>) -> Option<Condition>
         Value::String(text) => {
             ("JSON_VALUE(doc, ?) COLLATE utf8mb4_nopad_bin", Operand::Text(text.as_bytes().to_vec()))
         }
-        value => ("JSON_VALUE(doc, ?)", Operand::Number(number(value)?)),
+        value => ("JSON_VALUE(doc, ?)", Operand::Number(finite_double(value)?)),
     };
     Some(Condition { sql: format!("COALESCE({sql} {operator} ?, 1)"), params: vec![Operand::Text(path), operand] })
 }
 
-/// A number that MariaDB can take as a double.
-fn number(value: Value<'_>) -> Option<f64> {
-    let number = match value {
-        Value::Int32(number) => f64::from(number),
-        Value::Int64(number) => number as f64,
-        Value::Double(number) => number,
-        _ => return None,
-    };
-    number.is_finite().then_some(number)
+/// Returns a number that MariaDB can take as a double.
+fn finite_double(value: Value<'_>) -> Option<f64> {
+    as_f64_unless_decimal(value).filter(|number| number.is_finite())
 }
 
 /// Returns a path in MariaDB's notation, as a parameter; `None` where an empty part may stand for the elements of an array.

@@ -1,9 +1,9 @@
 //! `2d`: a square of the plane, divided into cells by the bits of its coordinates.
 
-use super::number;
 use crate::IndexSpec;
 use document::Value;
 use error::{Code, Error, Result};
+use values::number::as_f64_lossy;
 use values::text::general;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,7 +17,7 @@ pub struct PlaneOptions {
 
 impl PlaneOptions {
     pub(super) fn read(index: &IndexSpec) -> Result<PlaneOptions> {
-        let option = |name: &str, default: f64| index.spec.as_doc().get(name).and_then(number).unwrap_or(default);
+        let option = |name: &str, default: f64| index.spec.as_doc().get(name).and_then(as_f64_lossy).unwrap_or(default);
         let (bits, min, max) = (option("bits", 26.0) as i32, option("min", -180.0), option("max", 180.0));
         if !(1..=32).contains(&bits) {
             let message = format!("bits for hash must be > 0 and <= 32, but {bits} bits were specified");

@@ -1,9 +1,10 @@
 //! `2dsphere`: the cells of the sphere's surface under which a document's geometries are indexed.
 
-use super::{number, refuse};
+use super::refuse;
 use crate::IndexSpec;
 use document::{Doc, DocBuf};
 use error::{Code, Error, Result};
+use values::number::as_f64_lossy;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SphereOptions {
@@ -20,7 +21,8 @@ const VERSION: &str = "2dsphereIndexVersion";
 
 impl SphereOptions {
     pub(super) fn read(spec: Doc<'_>) -> Result<SphereOptions> {
-        let integer = |option: &str, default: i32| spec.get(option).and_then(number).map_or(default, |it| it as i32);
+        let integer =
+            |option: &str, default: i32| spec.get(option).and_then(as_f64_lossy).map_or(default, |it| it as i32);
         let (coarsest, finest) = (integer("coarsestIndexedLevel", 0), integer("finestIndexedLevel", 23));
         let (finest, coarsest) = (finest.clamp(0, 30), coarsest.clamp(0, 30));
         Ok(SphereOptions { version: integer(VERSION, 3), coarsest: coarsest as u8, finest: finest as u8 })
@@ -35,7 +37,7 @@ impl SphereOptions {
 /// Reads a level, which must be a whole number; a number out of the range of 32 bits wraps around.
 fn level(sent: Doc<'_>, option: &str) -> Result<Option<i32>> {
     let Some(value) = sent.get(option) else { return Ok(None) };
-    let Some(found) = number(value) else {
+    let Some(found) = as_f64_lossy(value) else {
         let found = value.kind().alias();
         return Err(Error::type_mismatch(format!(
             "Expected field \"{option}\" to have numeric type, but found {found}"
@@ -54,7 +56,7 @@ fn level(sent: Doc<'_>, option: &str) -> Result<Option<i32>> {
 /// Checks the levels with MongoDB's defaults for missing ones. By default, an index here has finer
 /// cells.
 fn check_levels(sent: Doc<'_>) -> Result<()> {
-    let version = sent.get(VERSION).and_then(number).unwrap_or(3.0);
+    let version = sent.get(VERSION).and_then(as_f64_lossy).unwrap_or(3.0);
     let default = if version < 3.0 { (7, 14) } else { (2, 16) };
     let finest = level(sent, "finestIndexedLevel")?.unwrap_or(default.1);
     let coarsest = level(sent, "coarsestIndexedLevel")?.unwrap_or(default.0);
@@ -73,7 +75,7 @@ fn check_levels(sent: Doc<'_>) -> Result<()> {
 
 pub(super) fn complete(index: IndexSpec, sent: Doc<'_>) -> Result<IndexSpec> {
     if let Some(version) = sent.get(VERSION) {
-        let whole = number(version).filter(|number| number.fract() == 0.0);
+        let whole = as_f64_lossy(version).filter(|number| number.fract() == 0.0);
         if whole.is_none() {
             let found = values::text::element(VERSION, version);
             return Err(Error::bad_value(format!(

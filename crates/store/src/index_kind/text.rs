@@ -3,11 +3,12 @@
 //! The stored key pattern has `{_fts: "text", _ftsx: 1}` in place of the fields; the fields' names
 //! are those of the weights.
 
-use super::{number, refuse};
+use super::refuse;
 use crate::IndexSpec;
 use document::{Doc, DocBuf, Value};
 use error::Result;
 use std::collections::BTreeMap;
+use values::number::as_f64_lossy;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextOptions {
@@ -51,7 +52,7 @@ impl TextOptions {
             weights,
             default_language: text("default_language", "english"),
             language_override: text("language_override", "language"),
-            version: spec.get("textIndexVersion").and_then(number).map_or(3, |version| version as i32),
+            version: spec.get("textIndexVersion").and_then(as_f64_lossy).map_or(3, |version| version as i32),
         };
         options.check()?;
         Ok(options)
@@ -108,7 +109,7 @@ fn fields(pattern: Doc<'_>) -> Result<(DocBuf, BTreeMap<String, i32>)> {
                 key.append(path, value);
             }
             ("_ftsx", value) => {
-                if number(value).map(f64::trunc) != Some(1.0) {
+                if as_f64_lossy(value).map(f64::trunc) != Some(1.0) {
                     return refuse("expecting _ftsx:1");
                 }
                 key.append(path, value);
@@ -121,7 +122,7 @@ fn fields(pattern: Doc<'_>) -> Result<(DocBuf, BTreeMap<String, i32>)> {
                 weights.insert(path.to_owned(), 1);
             }
             (path, value) => {
-                if !number(value).map(f64::trunc).is_some_and(|it| it.abs() == 1.0) {
+                if !as_f64_lossy(value).map(f64::trunc).is_some_and(|it| it.abs() == 1.0) {
                     return refuse("expected value 1 or -1 for non-text key in compound index");
                 }
                 key.append(path, value);
@@ -166,7 +167,9 @@ fn add_weights(spec: Doc<'_>, weights: &mut BTreeMap<String, i32>) -> Result<()>
         Some(Value::String("$**")) => drop(weights.insert("$**".into(), 1)),
         Some(Value::Document(given)) => {
             for (path, weight) in given.iter() {
-                let Some(weight) = number(weight) else { return refuse("weight for text index needs numeric type") };
+                let Some(weight) = as_f64_lossy(weight) else {
+                    return refuse("weight for text index needs numeric type");
+                };
                 weights.insert(path.to_owned(), weight as i32);
             }
         }

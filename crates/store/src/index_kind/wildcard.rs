@@ -1,10 +1,11 @@
 //! `$**`: all fields of a document or below a path, with some included or excluded.
 
-use super::{number, refuse};
+use super::refuse;
 use crate::IndexSpec;
 use document::{Doc, Kind, Value};
 use error::{Code, Error, Result};
 use query::{Context, Projection};
+use values::number::as_f64_lossy;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WildcardOptions {
@@ -82,7 +83,7 @@ fn collect(prefix: &str, projection: Doc<'_>, chosen: &mut Vec<(String, bool)>) 
 /// Refuses options that an index of this kind does not support.
 pub(super) fn check(index: &IndexSpec) -> Result<()> {
     let spec = index.spec.as_doc();
-    if let Some(version) = spec.get("v").and_then(number)
+    if let Some(version) = spec.get("v").and_then(as_f64_lossy)
         && version < 2.0
     {
         let mut key = String::new();

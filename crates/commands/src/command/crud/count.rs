@@ -71,7 +71,7 @@ fn limit(field: Element<'_>) -> Result<Option<u64>> {
         {
             return Err(Error::failed_to_parse(format!("Expected an integer: {}", found())));
         }
-        value => values::integer::exact(value),
+        value => values::integer::as_i64_exact(value),
     };
     let number =
         number.ok_or_else(|| Error::failed_to_parse(format!("Cannot represent as a 64-bit integer: {}", found())))?;

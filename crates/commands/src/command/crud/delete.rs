@@ -132,7 +132,7 @@ fn limit(field: Element<'_>) -> Result<bool> {
     let value = field.value();
     match value {
         Value::Int32(_) | Value::Int64(_) | Value::Double(_) | Value::Decimal128(_) => {
-            match values::integer::exact(value) {
+            match values::integer::as_i64_exact(value) {
                 Some(0) => Ok(false),
                 Some(1) => Ok(true),
                 _ => refuse(&values::text::value(value)),

@@ -10,7 +10,7 @@ use crate::expression::tree::{Expr, Operator, ParseExpr};
 use document::Value;
 use error::{Code, Error, Result};
 use values::calendar::{self, DAY_MS};
-use values::integer::exact;
+use values::integer::as_i64_exact;
 use values::text::display;
 
 pub(crate) static OPERATORS: &[Operator] = &[
@@ -131,7 +131,7 @@ fn add<'a>(name: &'static str, arguments: &[Evaluated<'_>], sign: i64) -> Result
     };
     let unit = Unit::parse(unit_name)
         .ok_or_else(|| Error::failed_to_parse(format!("unknown time unit value: {unit_name}")))?;
-    let number = exact(amount.value_or_null())
+    let number = as_i64_exact(amount.value_or_null())
         .ok_or_else(|| Error::new(Code(5166405), format!("{name} expects integer amount of time units")))?;
     let moved_by = number.checked_mul(sign).ok_or_else(|| {
         let found = display(amount.value_or_null());
@@ -352,7 +352,7 @@ fn truncate<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<E
 
 fn bin_size(name: &str, size: &Evaluated<'_>) -> Result<i64> {
     let value = size.value_or_null();
-    let whole = exact(value).ok_or_else(|| {
+    let whole = as_i64_exact(value).ok_or_else(|| {
         let (found, kind) = (display(value), size.type_name());
         let message =
             format!("{name} requires 'binSize' to be a 64-bit integer, but got value '{found}' of type {kind}");

@@ -10,7 +10,7 @@ use crate::expression::tree::{Expr, Operator, ParseExpr};
 use document::{Value, ValueBuf};
 use error::{Code, Error, Result};
 use values::calendar::{self, Date, Time};
-use values::integer::exact;
+use values::integer::as_i64_exact;
 use values::text;
 use values::text::display;
 
@@ -245,7 +245,7 @@ fn numbers<const N: usize>(parts: &[Evaluated<'_>], names: [&str; N]) -> Result<
 
 fn part_number(name: &str, part: &Evaluated<'_>) -> Result<i64> {
     let value = part.value_or_null();
-    let number = exact(value).ok_or_else(|| {
+    let number = as_i64_exact(value).ok_or_else(|| {
         let (kind, found) = (part.type_name(), display(value));
         Error::new(Code(40515), format!("'{name}' must evaluate to an integer, found {kind} with value {found}"))
     })?;
