@@ -49,7 +49,7 @@ impl From<Failure> for Error {
         match failure {
             Failure::Refused(error) => error,
             Failure::Engine(error) => engine_error(error),
-            Failure::TooSlow(_) => Error::internal("the writer left something undone that takes long"),
+            Failure::TooSlow(_) => Error::internal("the writer left a slow operation to the worker, which did not carry it out"),
         }
     }
 }
@@ -108,7 +108,7 @@ pub fn is_duplicate(error: &rusqlite::Error) -> bool {
 
 /// Returns whether the error means that a table does not exist: the collection or index was dropped
 /// since the catalog was read.
-pub fn is_gone(error: &rusqlite::Error) -> bool {
+pub fn is_missing_table(error: &rusqlite::Error) -> bool {
     let plain = error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_ERROR);
     plain && error.to_string().contains("no such table")
 }
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_told_apart() {
+    fn errors_are_distinguished() {
         let connection = rusqlite::Connection::open_in_memory().unwrap();
         connection
             .execute_batch("CREATE TABLE t(a INTEGER PRIMARY KEY, b UNIQUE); INSERT INTO t VALUES(1, 1)")
@@ -126,8 +126,8 @@ mod tests {
         let fails = |sql: &str| connection.execute(sql, []).unwrap_err();
         assert!(is_duplicate(&fails("INSERT INTO t VALUES(1, 2)")));
         assert!(is_duplicate(&fails("INSERT INTO t VALUES(2, 1)")));
-        assert!(is_gone(&fails("INSERT INTO missing VALUES(2, 1)")));
-        assert!(!is_gone(&fails("INSERT INTO t VALUES(1, 2)")));
+        assert!(is_missing_table(&fails("INSERT INTO missing VALUES(2, 1)")));
+        assert!(!is_missing_table(&fails("INSERT INTO t VALUES(1, 2)")));
         let full = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), None);
         assert_eq!(engine_error(full).code(), Code::OUT_OF_DISK_SPACE);
         let damage = || rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR_DATA), None);

@@ -93,7 +93,7 @@ impl DocumentStore for SqliteStore {
         let looked_up = reading.look_up(&collection, id, &mut |document| found(StoredDoc::Bson(document)));
         match looked_up {
             // The collection was just dropped.
-            Err(Failure::Engine(error)) if failure::is_gone(&error) => None,
+            Err(Failure::Engine(error)) if failure::is_missing_table(&error) => None,
             outcome => Some(outcome.map_err(Error::from)),
         }
     }

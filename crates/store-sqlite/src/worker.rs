@@ -178,7 +178,7 @@ impl SqliteStore {
                 true => {
                     let connection = self.mapped.connection(&self.shared)?;
                     let end = scan::slice(&connection, plan, &mut cursor, deadline, &mut shown);
-                    self.mapped.has_read(&connection, std::mem::take(&mut shown.bytes), &self.shared)?;
+                    self.mapped.count_read(&connection, std::mem::take(&mut shown.bytes), &self.shared)?;
                     end
                 }
                 false => scan::slice(self.read_connection()?.connection(), plan, &mut cursor, deadline, &mut shown),

@@ -196,7 +196,7 @@ impl Writer {
     /// Moves everything into the file before the process ends.
     fn finish(mut self) {
         if let Err(failure) = self.apply_all_deferred() {
-            tracing::warn!(?failure, "indexes are brought up to date with the next start");
+            tracing::warn!(?failure, "deferred index entries are recovered at the next start");
         }
         if let Err(error) = sync::checkpoint(&self.connection, "TRUNCATE") {
             tracing::warn!(%error, "the write-ahead log stays for the next start");

@@ -18,7 +18,7 @@ const PARTS_AT: u32 = 2;
 const OTHERS: u64 = (SYMBOL | OTHER_NUMBER) << PARTS_AT;
 /// Such values have been recorded since the index was created. Indexes of earlier versions lack
 /// this bit, and may have components recorded in its place.
-const NOTES_OTHERS: u64 = 1 << 63;
+const RECORDS_OTHERS: u64 = 1 << 63;
 
 /// The types of keys from which values can be decoded without doubt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct Multikey(AtomicU64);
 impl Multikey {
     /// Returns the bits of a new index.
     pub fn none() -> Multikey {
-        Multikey(AtomicU64::new(KNOWN | NOTES_OTHERS))
+        Multikey(AtomicU64::new(KNOWN | RECORDS_OTHERS))
     }
 
     pub fn from_stored(stored: i64) -> Multikey {
@@ -56,7 +56,7 @@ impl Multikey {
         match self.0.load(Ordering::Acquire) {
             bits if bits & ANY == 0 => 0,
             bits if bits & KNOWN == 0 => u64::MAX,
-            bits if bits & NOTES_OTHERS == 0 && bits & OTHERS != 0 => u64::MAX,
+            bits if bits & RECORDS_OTHERS == 0 && bits & OTHERS != 0 => u64::MAX,
             bits => bits >> PARTS_AT & PARTS,
         }
     }
@@ -64,21 +64,21 @@ impl Multikey {
     /// Returns the types of keys that identify their values.
     pub fn exact_key_types(&self) -> ExactKeyTypes {
         let bits = self.0.load(Ordering::Acquire);
-        let never = |other: u64| bits & (NOTES_OTHERS | other << PARTS_AT) == NOTES_OTHERS;
+        let never = |other: u64| bits & (RECORDS_OTHERS | other << PARTS_AT) == RECORDS_OTHERS;
         ExactKeyTypes { texts: never(SYMBOL), numbers: never(OTHER_NUMBER) }
     }
 
     /// Returns whether all of these bits are set.
     pub fn has(&self, noted: u64) -> bool {
         let bits = self.0.load(Ordering::Acquire);
-        let noted = noted_in(bits, noted);
+        let noted = recorded_in(bits, noted);
         bits & noted == noted
     }
 
     /// Sets bits for components and other values. Returns the bits before, for
     /// [`Multikey::restore`].
     pub fn note(&self, noted: u64) -> i64 {
-        let noted = noted_in(self.0.load(Ordering::Acquire), noted);
+        let noted = recorded_in(self.0.load(Ordering::Acquire), noted);
         self.0.fetch_or(noted, Ordering::AcqRel) as i64
     }
 
@@ -88,9 +88,9 @@ impl Multikey {
 }
 
 /// Converts bits of an index to stored ones, in the format of `bits`.
-fn noted_in(bits: u64, noted: u64) -> u64 {
+fn recorded_in(bits: u64, noted: u64) -> u64 {
     let any = if noted & PARTS == 0 { 0 } else { ANY };
-    let kept = if bits & NOTES_OTHERS == 0 { noted & PARTS } else { noted };
+    let kept = if bits & RECORDS_OTHERS == 0 { noted & PARTS } else { noted };
     any | kept << PARTS_AT
 }
 
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_values_are_noted_beside_arrays() {
+    fn other_values_are_recorded_beside_arrays() {
         let multikey = Multikey::none();
         assert_eq!(
             (multikey.exact_key_types(), multikey.is_any()),

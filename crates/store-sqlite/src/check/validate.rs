@@ -139,7 +139,7 @@ fn check_documents(
         };
         keys::id_key(document, &collection.collation, &mut key);
         if blob(row.get_ref(1)?) != key {
-            findings.push(format!("document {seq} is filed under another _id than its own"));
+            findings.push(format!("document {seq} is stored under another _id than its own"));
         }
         for (index, entries) in collection.indexes.iter().zip(&mut *entries).filter(|(index, _)| !index.building) {
             if seq >= late_from {

@@ -37,14 +37,14 @@ pub fn before_opening(path: &Path, options: &Options) -> Result<Arc<FileState>> 
         ));
     }
     if let (FirstPage::Checked(page_bytes), 0) = (&first, inspection.log.end) {
-        mend_length(path, *page_bytes).map_err(refuse)?;
+        restore_length(path, *page_bytes).map_err(refuse)?;
     }
     let state = FileState::register(path, options.page_bytes as usize).map_err(refuse)?;
     state.adopt(&inspection);
     match MarkFile::open(path) {
         Ok(file) => state.set_mark_file(file),
         Err(error) => {
-            tracing::warn!(%error, "damage to the write-ahead log will not be noticed by a length: its end cannot be recorded")
+            tracing::warn!(%error, "truncation of the write-ahead log will not be detected: its end cannot be recorded")
         }
     }
     Ok(state)
@@ -77,7 +77,7 @@ fn go_on_without(path: &Path, options: &Options, inspection: &Inspection, damage
 
 /// Restores the length of a truncated file, so that SQLite opens it: the missing pages are then
 /// found by their checksums.
-fn mend_length(path: &Path, page_bytes: usize) -> std::io::Result<()> {
+fn restore_length(path: &Path, page_bytes: usize) -> std::io::Result<()> {
     let mut header = [0; 100];
     let mut file = File::options().read(true).write(true).open(path)?;
     file.read_exact(&mut header)?;

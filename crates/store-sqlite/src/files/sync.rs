@@ -256,7 +256,7 @@ fn move_log(connection: &Connection, file: &File, files: &FileState) {
         let pages = match checkpoint(connection, "PASSIVE") {
             Ok(pages) => pages,
             Err(error) => {
-                tracing::warn!(%error, "the write-ahead log could not be moved into the file");
+                tracing::warn!(%error, "the write-ahead log could not be checkpointed");
                 return;
             }
         };

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_told_apart() {
+    fn pages_are_distinguished() {
         let verified = Verified::default();
         assert!(!verified.is_recent(7));
         verified.note(7);

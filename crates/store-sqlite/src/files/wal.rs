@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_byte_is_told_with_what_is_behind_it() {
+    fn a_damaged_byte_is_reported_with_the_loss() {
         let mut bytes = written();
         let whole = read(&*bytes, &mut AHashSet::new()).unwrap().unwrap();
         let frame_bytes = (whole.page_bytes + FRAME_HEADER_BYTES) as usize;
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_is_told_from_an_unfinished_commit() {
+    fn truncation_differs_from_an_unfinished_commit() {
         let mut bytes = written();
         let whole = read(&*bytes, &mut AHashSet::new()).unwrap().unwrap();
         bytes.extend_from_within(32..2000);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_header_is_told() {
+    fn a_damaged_header_is_reported() {
         let mut bytes = written();
         for at in 0..32 {
             bytes[at] ^= 1;

@@ -106,7 +106,7 @@ impl Stages<'_> {
     /// its own.
     fn write_points(&self, writer: &mut DocWriter<'_>) {
         let (about, counts) = (self.about, self.plan.examined());
-        let ids = about.predicate.and_then(|(predicate, _)| ids_asked_for(predicate));
+        let ids = about.predicate.and_then(|(predicate, _)| id_condition(predicate));
         let Some(ids) = ids else {
             writer.append("stage", "IDHACK");
             about.write_execution_stats(|ran| ran.found, writer);
@@ -239,7 +239,7 @@ impl Stages<'_> {
 }
 
 /// Returns the condition on `_id`, unless it is one value and the whole filter.
-fn ids_asked_for(predicate: &Predicate) -> Option<&Test> {
+fn id_condition(predicate: &Predicate) -> Option<&Test> {
     match predicate.root() {
         Node::And(all) => all.iter().find_map(points_of_id),
         Node::Path { test, .. } if matches!(bare(test), Test::Equal(_)) => None,

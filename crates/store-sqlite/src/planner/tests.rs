@@ -161,7 +161,7 @@ fn a_hint_decides() {
 }
 
 #[test]
-fn bounds_are_spelled_as_mongodb_spells_them() {
+fn bounds_are_shown_as_in_mongodb() {
     let bounds = |filter: DocBuf| {
         let predicate = Predicate::parse(filter.as_doc(), &Context::at(0)).unwrap();
         let query = Query::of(&predicate);

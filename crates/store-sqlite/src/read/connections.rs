@@ -13,7 +13,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 /// The limit of idle connections.
-const KEPT_MAX: usize = 4;
+const IDLE_MAX: usize = 4;
 
 /// Idle connections of one kind.
 pub struct ConnectionPool<C> {
@@ -67,7 +67,7 @@ impl<C> Deref for Lease<'_, C> {
 impl<C> Drop for Lease<'_, C> {
     fn drop(&mut self) {
         let mut free = self.readers.free.borrow_mut();
-        if free.len() < KEPT_MAX {
+        if free.len() < IDLE_MAX {
             free.push(self.connection.clone());
         }
     }

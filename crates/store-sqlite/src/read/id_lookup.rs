@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use std::collections::hash_map::Entry;
 
 /// The limit of prepared statements; past it, all are dropped.
-const STATEMENTS_KEPT: usize = 64;
+const STATEMENTS_MAX: usize = 64;
 
 self_cell!(
     /// A worker's connection, with the statements prepared on it.
@@ -27,10 +27,10 @@ self_cell!(
     }
 );
 
-type Lookups<'c> = RefCell<Kept<'c>>;
+type Lookups<'c> = RefCell<PreparedLookups<'c>>;
 
 #[derive(Default)]
-pub struct Kept<'c> {
+pub struct PreparedLookups<'c> {
     statements: AHashMap<i64, Statement<'c>>,
     /// Reused buffer for the key.
     key: Vec<u8>,
@@ -52,9 +52,9 @@ impl ReadConnection {
         id: Value<'_>,
         visit: &mut dyn FnMut(Doc<'_>) -> Result<()>,
     ) -> Attempt<bool> {
-        self.with_dependent(|connection, kept| {
-            let Kept { statements, key } = &mut *kept.borrow_mut();
-            if statements.len() >= STATEMENTS_KEPT && !statements.contains_key(&collection.id) {
+        self.with_dependent(|connection, prepared| {
+            let PreparedLookups { statements, key } = &mut *prepared.borrow_mut();
+            if statements.len() >= STATEMENTS_MAX && !statements.contains_key(&collection.id) {
                 statements.clear();
             }
             let statement = match statements.entry(collection.id) {

@@ -45,7 +45,7 @@ impl Mapped {
     }
 
     /// Counts the bytes that a finished slice has read by a connection.
-    pub fn has_read(&self, connection: &Connection, bytes: u64, shared: &Shared) -> Attempt<()> {
+    pub fn count_read(&self, connection: &Connection, bytes: u64, shared: &Shared) -> Attempt<()> {
         self.read_bytes.set(self.read_bytes.get() + bytes);
         if self.read_bytes.get() < BYTES_BETWEEN {
             return Ok(());

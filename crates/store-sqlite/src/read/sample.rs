@@ -18,7 +18,7 @@ pub fn begin(connection: &Connection, collection: &Collection, size: usize) -> A
         Ok(Some((first, last))) => Ok(RowSampler::new(size, first..=last, collection.documents())),
         Ok(None) => Ok(None),
         // The collection was just dropped.
-        Err(error) if failure::is_gone(&error) => Ok(None),
+        Err(error) if failure::is_missing_table(&error) => Ok(None),
         Err(error) => Err(Failure::Engine(error)),
     }
 }
@@ -32,7 +32,7 @@ pub fn look(
     draws: &mut RowSampler<DocBuf>,
 ) -> Attempt<Option<u64>> {
     let mut statement = match connection.prepare_cached(&collection.sql.by_seq) {
-        Err(error) if failure::is_gone(&error) => return Ok(None),
+        Err(error) if failure::is_missing_table(&error) => return Ok(None),
         statement => statement?,
     };
     let mut found = 0;

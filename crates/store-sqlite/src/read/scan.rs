@@ -120,7 +120,7 @@ pub fn slice(
     };
     plan.counter.add(slice.examined);
     match end {
-        Err(Failure::Engine(error)) if crate::failure::is_gone(&error) => Err(match &plan.access {
+        Err(Failure::Engine(error)) if crate::failure::is_missing_table(&error) => Err(match &plan.access {
             Access::Index(IndexScan { index: Some(index), .. }) if !collection.is_dropped() => {
                 Error::new(Code::QUERY_PLAN_KILLED, format!("index '{}' dropped", index.spec.name)).into()
             }

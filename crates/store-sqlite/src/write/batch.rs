@@ -168,7 +168,7 @@ impl Writer {
             if statement.multi {
                 let found = self.find_all(&collection, target)?;
                 let change = |writer: &mut Writer, seq: i64, outcome: &mut StatementOutcome| {
-                    let Some(found) = writer.read_again(&collection, seq, target)? else { return Ok(()) };
+                    let Some(found) = writer.reread(&collection, seq, target)? else { return Ok(()) };
                     writer.update_found(&collection, found, batch, statement, outcome)
                 };
                 if let Some(begun) = self.change_each(&collection, found, &mut outcome, change)? {
@@ -226,7 +226,7 @@ impl Writer {
         let applied = statement.update.apply(found.document.as_doc(), &found.details, &mut new);
         let replaced = applied.map_err(Failure::from).and_then(|applied| {
             if applied == UpdateOutcome::Changed {
-                let new = written(&new)?;
+                let new = updated_document(&new)?;
                 if let Some(validator) = collection.validator().filter(|_| !batch.bypass_validation) {
                     validator.check_update(found.document.as_doc(), new)?;
                 }
@@ -262,7 +262,7 @@ impl Writer {
     ) -> Attempt<()> {
         let mut bytes = Vec::new();
         statement.update.upsert(&statement.predicate, statement.new_id, &mut bytes)?;
-        let document = written(&bytes)?;
+        let document = updated_document(&bytes)?;
         let collection = self.ensure_collection(&batch.namespace)?;
         if let Some(validator) = collection.validator().filter(|_| !batch.bypass_validation) {
             validator.check_insert(document)?;
@@ -301,7 +301,7 @@ impl Writer {
         }
         let found = self.find_all(&collection, target)?;
         let change = |writer: &mut Writer, seq: i64, outcome: &mut StatementOutcome| {
-            let Some(found) = writer.read_again(&collection, seq, target)? else { return Ok(()) };
+            let Some(found) = writer.reread(&collection, seq, target)? else { return Ok(()) };
             let old = OldDocument::of(&collection, found.document.as_doc())?;
             writer.delete_document(&collection, seq, &old)?;
             outcome.matched += 1;
@@ -389,7 +389,7 @@ impl Writer {
             }
             Ok(Flow::Continue)
         })?;
-        least.map_or(Ok(None), |seq| self.read_again(collection, seq, target))
+        least.map_or(Ok(None), |seq| self.reread(collection, seq, target))
     }
 
     /// Returns the numbers of all matching documents. They are collected before the first change,
@@ -421,7 +421,7 @@ impl Writer {
     }
 
     /// Reads a document that was found in the same transaction.
-    fn read_again(&self, collection: &Collection, seq: i64, target: UpdateTarget<'_>) -> Attempt<Option<MatchedRow>> {
+    fn reread(&self, collection: &Collection, seq: i64, target: UpdateTarget<'_>) -> Attempt<Option<MatchedRow>> {
         let Some(document) = self.read(collection, seq)? else { return Ok(None) };
         let details = check(target, true, document.as_doc())?;
         Ok(details.map(|details| MatchedRow { seq, document, details }))
@@ -461,7 +461,7 @@ pub fn check(target: UpdateTarget<'_>, exact: bool, document: Doc<'_>) -> Result
 }
 
 /// Returns an update's result as a document. Fails with 17419 if it is too large.
-pub fn written(bytes: &[u8]) -> Result<Doc<'_>> {
+pub fn updated_document(bytes: &[u8]) -> Result<Doc<'_>> {
     if bytes.len() > DOCUMENT_BYTES_MAX_INTERNAL {
         let message = format!("Resulting document after update is larger than {}", document::DOCUMENT_BYTES_MAX);
         return Err(Error::new(Code(17419), message));

@@ -78,7 +78,7 @@ impl Writer {
         match deleted {
             Ok(rows) if rows as i64 > SLICE_ROWS => return Ok(false),
             Ok(_) => {}
-            Err(error) if crate::failure::is_gone(&error) => {}
+            Err(error) if crate::failure::is_missing_table(&error) => {}
             Err(error) => return Err(error.into()),
         }
         self.connection.execute_batch(&format!("DROP TABLE IF EXISTS {table}"))?;

@@ -142,7 +142,7 @@ impl Writer {
 
     /// Applies all deferred entries, in a transaction of its own.
     pub(super) fn apply_all_deferred(&mut self) -> Attempt<()> {
-        self.enter_until(None)
+        self.apply_deferred_until(None)
     }
 
     /// As [`Writer::apply_all_deferred`], because they are needed now.
@@ -165,7 +165,7 @@ impl Writer {
 
     /// Applies some of the entries, while the writer is idle.
     pub(super) fn apply_some_deferred(&mut self) {
-        match self.enter_until(Some(Instant::now() + SLICE)) {
+        match self.apply_deferred_until(Some(Instant::now() + SLICE)) {
             Ok(()) => self.deferred_failed_at = None,
             Err(failure) => self.postpone_deferred(failure),
         }
@@ -177,7 +177,7 @@ impl Writer {
     fn postpone_deferred(&mut self, failure: Failure) {
         if self.deferred_failed_at.replace(Instant::now()).is_none() {
             let error = Error::from(failure);
-            tracing::warn!("indexes could not be brought up to date, and are not used: {}", error.message());
+            tracing::warn!("deferred index entries could not be applied, and their indexes are not used: {}", error.message());
         }
         for deferred in self.deferred.values() {
             let lists = deferred.collection.indexes.iter().zip(&deferred.lists).filter(|(_, list)| !list.is_empty());
@@ -190,7 +190,7 @@ impl Writer {
         self.has_deferred() && self.deferred_failed_at.is_none_or(|at| at.elapsed() >= RETRY)
     }
 
-    fn enter_until(&mut self, until: Option<Instant>) -> Attempt<()> {
+    fn apply_deferred_until(&mut self, until: Option<Instant>) -> Attempt<()> {
         if !self.has_deferred() {
             return Ok(());
         }

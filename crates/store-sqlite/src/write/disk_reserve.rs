@@ -47,7 +47,7 @@ impl DiskReserve {
         }
         let made = File::create(&self.path).and_then(|file| Ok(fallocate(file, FallocateFlags::empty(), 0, BYTES)?));
         if let Err(error) = &made {
-            tracing::debug!(%error, "no disk space could be set aside for deletions on a full disk");
+            tracing::debug!(%error, "no disk space could be reserved for deletions on a full disk");
             // A partial reserve is of no use.
             let _ = std::fs::remove_file(&self.path);
         }
@@ -57,7 +57,7 @@ impl DiskReserve {
     pub fn release(&mut self) {
         if !self.released {
             tracing::error!(
-                "the disk is full: the space that was set aside is used for deletions, and other writes are refused"
+                "the disk is full: the reserved space is used for deletions, and other writes are refused"
             );
         }
         self.released = true;
@@ -74,7 +74,7 @@ impl DiskReserve {
         }
         self.looked_at = Some(Instant::now());
         if self.make() {
-            tracing::info!("there is room on the disk again");
+            tracing::info!("there is space on the disk again");
             self.released = false;
         }
         !self.released

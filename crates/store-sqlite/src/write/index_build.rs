@@ -129,7 +129,7 @@ impl Writer {
             if logged.elapsed() >= LOG_INTERVAL {
                 logged = Instant::now();
                 let (name, namespace) = (&index.spec.name, &collection.namespace);
-                tracing::info!(index = %name, %namespace, documents = seen, percent = self.progress.percent(), "index build goes on");
+                tracing::info!(index = %name, %namespace, documents = seen, percent = self.progress.percent(), "index build continues");
             }
             if end == SliceEnd::Exhausted {
                 return Ok(());

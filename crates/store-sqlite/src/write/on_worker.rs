@@ -8,7 +8,7 @@
 
 mod search;
 
-use super::batch::{MatchedRow, UpdateTarget, written};
+use super::batch::{MatchedRow, UpdateTarget, updated_document};
 use super::changes::{Applied, Change, Changed, ConditionalChanges, Record};
 use super::entries::IndexEntries;
 use super::progress::{BatchProgress, PartialStatement, RemainingBatch, is_over};
@@ -135,7 +135,7 @@ impl SqliteStore {
             Ok(None) => Ok(None),
             Ok(Some(bytes)) => DocBuf::from_vec(bytes).map(Some).ok_or_else(|| scan::damaged(collection, seq)),
             // The collection was just dropped.
-            Err(error) if failure::is_gone(&error) => Ok(None),
+            Err(error) if failure::is_missing_table(&error) => Ok(None),
             Err(error) => Err(Failure::from(error).into()),
         }
     }
@@ -242,7 +242,7 @@ impl Statement<'_> {
     async fn upsert(&self, statement: &UpdateStatement) -> Step<(ChangeOutcome, StatementOutcome)> {
         let mut bytes = Vec::new();
         statement.update.upsert(&statement.predicate, statement.new_id, &mut bytes)?;
-        let document = written(&bytes)?;
+        let document = updated_document(&bytes)?;
         let outcome = StatementOutcome {
             upserted: document.get("_id").map(Value::to_owned),
             image: (statement.image == ReturnImage::After).then(|| document.to_owned()),
@@ -267,7 +267,7 @@ impl Statement<'_> {
             outcome.image = (statement.image != ReturnImage::None).then_some(found.document);
             return Ok((outcome, None));
         }
-        let document = written(&new)?;
+        let document = updated_document(&new)?;
         if let Some(validator) = collection.validator().filter(|_| !self.batch.bypass_validation) {
             validator.check_update(old, document)?;
         }
@@ -382,7 +382,7 @@ impl Statement<'_> {
                     self.check()?;
                     slice = Instant::now();
                 }
-                let found = self.found_again(&collection, seq, target).await;
+                let found = self.reread(&collection, seq, target).await;
                 let evaluated = found.and_then(|found| match found {
                     Some(found) => Ok(Some((found.document.as_bytes().len(), change(&collection, found)?))),
                     None => Ok(None),

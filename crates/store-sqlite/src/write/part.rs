@@ -104,7 +104,7 @@ impl Writer {
             append(&mut write.done, outcome);
             let Write { batch, done, reply, .. } = match end {
                 PartEnd::Paused => {
-                    self.queue.put_back(write);
+                    self.queue.requeue(write);
                     continue;
                 }
                 _ => write,

@@ -79,7 +79,7 @@ pub enum Job<W> {
 
 impl<W> Job<W> {
     /// Returns whether the job may be carried out in the middle of an index build.
-    fn may_come_between(&self, building: Option<&Namespace>) -> bool {
+    fn may_interrupt_build(&self, building: Option<&Namespace>) -> bool {
         match self {
             Job::Write(_) | Job::Conditional(..) | Job::ApplyDeferred(..) => true,
             Job::Define(scope, _) => building.is_some_and(|building| !scope.contains(building)),
@@ -279,11 +279,11 @@ impl<W> Queue<W> {
 
     /// Returns the next job that may be carried out in the middle of the index build, skipping all
     /// others.
-    pub fn next_between(&mut self) -> Option<Job<W>> {
+    pub fn next_during_build(&mut self) -> Option<Job<W>> {
         self.receive();
         loop {
             let building = self.building.as_ref();
-            let at = self.received.iter().position(|job| job.may_come_between(building))?;
+            let at = self.received.iter().position(|job| job.may_interrupt_build(building))?;
             match self.received.remove(at)? {
                 Job::Write(write) if !claimed(&write) => {}
                 // All entries were applied before the index build, and none are deferred during it.
@@ -299,7 +299,7 @@ impl<W> Queue<W> {
     }
 
     /// Queues a batch again, to continue after the waiting jobs.
-    pub fn put_back(&mut self, write: Write) {
+    pub fn requeue(&mut self, write: Write) {
         self.receive();
         // Until its next turn it may be withdrawn again.
         write.claim.0.store(false, Ordering::Release);

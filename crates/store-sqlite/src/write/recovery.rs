@@ -22,7 +22,7 @@ impl Writer {
     pub(super) fn recover_deferred_entries(&mut self) -> Attempt<()> {
         self.recovery.collections = match self.read_deferred_table() {
             Err(Failure::Engine(error)) if is_damage(&error) => {
-                tracing::error!("the table of deferred index entries is damaged: all indexes are brought up to date");
+                tracing::error!("the table of deferred index entries is damaged: all documents are indexed again");
                 self.catalog.collections().map(|collection| (collection.id, i64::MIN)).collect()
             }
             left => left?,
@@ -71,7 +71,7 @@ impl Writer {
             Err(failure) => {
                 let error = Error::from(failure);
                 if !std::mem::replace(&mut self.recovery.logged, true) {
-                    tracing::error!("indexes that an earlier process left behind are not used: {}", error.message());
+                    tracing::error!("indexes with entries missing since an earlier process died are not used: {}", error.message());
                 }
             }
         }

@@ -50,7 +50,7 @@ impl Writer {
         }
         let restarted = self.shared.with_reads_paused(|| sync::checkpoint(&self.connection, "RESTART"));
         if let Err(error) = restarted {
-            tracing::debug!(%error, "the write-ahead log could not be begun anew");
+            tracing::debug!(%error, "the write-ahead log could not be reset");
         }
     }
     /// Refuses writes that would use the space that deletions need.
@@ -70,7 +70,7 @@ impl Writer {
         self.reserve.release();
         let begun_anew = self.shared.with_reads_paused(|| sync::checkpoint(&self.connection, "RESTART"));
         if let Err(error) = begun_anew {
-            tracing::warn!(%error, "the write-ahead log could not be moved into the file");
+            tracing::warn!(%error, "the write-ahead log could not be checkpointed");
         }
     }
 }

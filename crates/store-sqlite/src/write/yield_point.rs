@@ -26,7 +26,7 @@ impl Writer {
         self.queue.set_building(Some(building));
         let begun = Instant::now();
         while begun.elapsed() < GROUP_TIME_MAX
-            && let Some(job) = self.queue.next_between()
+            && let Some(job) = self.queue.next_during_build()
         {
             match job {
                 Job::Write(write) => self.run_group(write),

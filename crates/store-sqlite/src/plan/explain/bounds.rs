@@ -13,8 +13,8 @@ use store::{FieldKind, IndexSpec};
 const CELLS_MAX: usize = 100;
 
 pub fn write(scan: &IndexScan, spec: &IndexSpec, writer: &mut DocWriter<'_>) {
-    if let Some(index) = scan.index.as_ref().filter(|index| has_places(index)) {
-        return write_with_places(index, &scan.bounds, &scan.intervals, writer);
+    if let Some(index) = scan.index.as_ref().filter(|index| has_geometry(index)) {
+        return write_with_geometry(index, &scan.bounds, &scan.intervals, writer);
     }
     let directions = spec.key.as_doc().values().chain(std::iter::repeat(Value::Int32(1)));
     for ((path, ranges), direction) in scan.bounds.iter().zip(directions) {
@@ -38,7 +38,7 @@ pub fn write_points(test: &Test, writer: &mut DocWriter<'_>) {
 /// Writes the rings around a point that may be read, as one.
 pub fn write_rings(scan: &NearScan, writer: &mut DocWriter<'_>) {
     let intervals = geo_bounds::ring(&scan.index, &scan.near, &scan.front, scan.near.min, scan.near.max);
-    write_with_places(&scan.index, &scan.front.all_bounds(&scan.index), &intervals, writer);
+    write_with_geometry(&scan.index, &scan.front.all_bounds(&scan.index), &intervals, writer);
 }
 
 /// Returns whether the scan reads one range of keys and skips none of them.
@@ -79,17 +79,17 @@ fn ascends(direction: Value<'_>) -> bool {
         && !matches!(direction, Value::Double(number) if number < 0.0)
 }
 
-fn has_places(index: &IndexShape) -> bool {
-    index.fields.iter().any(is_place)
+fn has_geometry(index: &IndexShape) -> bool {
+    index.fields.iter().any(is_geometry)
 }
 
-fn is_place(field: &IndexField) -> bool {
+fn is_geometry(field: &IndexField) -> bool {
     matches!(field.kind, FieldKind::Sphere | FieldKind::Plane)
 }
 
 /// Writes the cells of the first geometry field, which are the same for each combination of values
 /// in front of it, and the ranges of the other fields.
-fn write_with_places(
+fn write_with_geometry(
     index: &IndexShape,
     bounds: &[(String, FieldBounds)],
     intervals: &[Interval],
@@ -99,8 +99,8 @@ fn write_with_places(
     for (at, field) in index.fields.iter().enumerate() {
         let mut array = writer.array(&field.path);
         match bounds.get(at).map(|(_, ranges)| ranges) {
-            Some(ranges) if ranges.is_empty() && is_place(field) => {
-                let front = front_of(index, at, first);
+            Some(ranges) if ranges.is_empty() && is_geometry(field) => {
+                let front = prefix_before(index, at, first);
                 let cells = intervals.iter().take_while(|interval| interval.low.starts_with(front)).take(CELLS_MAX);
                 cells.for_each(|cell| array.push(&*cells_text(field.kind, cell, front.len())));
             }
@@ -111,7 +111,7 @@ fn write_with_places(
 }
 
 /// Returns the part of a key in front of a field.
-fn front_of<'k>(index: &IndexShape, at: usize, key: &'k [u8]) -> &'k [u8] {
+fn prefix_before<'k>(index: &IndexShape, at: usize, key: &'k [u8]) -> &'k [u8] {
     let behind = index.fields[..at]
         .iter()
         .try_fold(key, |rest, field| document::key::split(rest, !field.ascending).map(|(_, behind)| behind));

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_at_more_where_little_does_not_tell() {
+    fn reads_longer_prefixes_if_short_ones_do_not_decide() {
         let mut prefix_habit = PrefixHabit::default();
         after(&mut prefix_habit, &[PrefixVerdict::Undecided]);
         assert_eq!((prefix_habit.bytes, prefix_habit.pause), (1024, 0));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_where_glances_are_good_for_nothing() {
+    fn pauses_if_prefixes_reject_too_few_documents() {
         let mut prefix_habit = PrefixHabit::default();
         after(&mut prefix_habit, &[PrefixVerdict::Wanted]);
         assert_eq!((prefix_habit.bytes, prefix_habit.pause), (BYTES_MIN, PAUSE));

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rolled_back_is_entered_again_or_never() {
+    fn rolled_back_entries_are_applied_again_or_never() {
         let mut list = List::default();
         (0..4).for_each(|seq| list.push(&[9 - seq as u8], seq));
         list.commit();

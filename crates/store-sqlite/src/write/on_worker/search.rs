@@ -21,7 +21,7 @@ impl Statement<'_> {
     ) -> Step<Option<(Arc<Collection>, MatchedRow)>> {
         if let Some(seq) = candidate.filter(|_| target.sort.is_none())
             && let Some(collection) = self.collection()
-            && let Some(found) = self.found_again(&collection, seq, target).await?
+            && let Some(found) = self.reread(&collection, seq, target).await?
         {
             return Ok(Some((collection, found)));
         }
@@ -30,7 +30,7 @@ impl Statement<'_> {
     }
 
     /// Reads a document that was found before, if it still matches.
-    pub(super) async fn found_again(
+    pub(super) async fn reread(
         &self,
         collection: &Collection,
         seq: i64,
