@@ -4,6 +4,7 @@
 //! [`plane`], [`sphere`], [`text`], [`wildcard`]. A compound key is the concatenation of the keys
 //! of its fields, with the bytes of descending fields inverted.
 
+mod encoding;
 pub mod hashed;
 mod ordered;
 pub mod plane;
@@ -11,13 +12,12 @@ pub mod sphere;
 pub mod text;
 pub mod wildcard;
 
-use crate::{IndexField, IndexShape};
-use document::{Collation, Doc, DocBuf, Kind, Value};
-use error::Result;
-use smallvec::SmallVec;
-use store::IndexKind;
+pub use encoding::{KEY_END, Key, encode, encode_directed, encode_field, end_of_prefix, id_key};
 
-pub type Key = SmallVec<[u8; 40]>;
+use crate::IndexShape;
+use document::{Doc, DocBuf, Kind, Value};
+use error::Result;
+use store::IndexKind;
 
 /// The bits of all components of an index's paths.
 pub const PARTS: u64 = SYMBOL - 1;
@@ -26,46 +26,6 @@ pub const PARTS: u64 = SYMBOL - 1;
 pub const SYMBOL: u64 = 1 << crate::shape::PARTS_MAX;
 /// The bit for a number that is no 32-bit integer, but may have the key of one.
 pub const OTHER_NUMBER: u64 = 2 << crate::shape::PARTS_MAX;
-
-/// Greater than every key.
-pub const KEY_END: &[u8] = &[0xFF; 48];
-
-/// Appends a value's key: equal keys for values that compare as equal, in the values' order.
-pub fn encode(value: Value<'_>, out: &mut Vec<u8>) {
-    document::key::encode(value, out);
-}
-
-/// Writes the key of a document's `_id`, by the collection's collation; that of null for a document
-/// without one.
-pub fn id_key(document: Doc<'_>, collation: &Collation, out: &mut Vec<u8>) {
-    out.clear();
-    collation.encode_key(document.get("_id").unwrap_or(Value::Null), out);
-}
-
-/// Returns the least byte string greater than every string that begins with `prefix`.
-pub fn end_of_prefix(mut prefix: Vec<u8>) -> Vec<u8> {
-    while let Some(last) = prefix.pop() {
-        if last < u8::MAX {
-            prefix.push(last + 1);
-            return prefix;
-        }
-    }
-    KEY_END.to_vec()
-}
-
-/// Appends one field's part of a key.
-pub fn encode_field(value: Value<'_>, field: &IndexField, out: &mut Vec<u8>) {
-    encode_directed(value, field.ascending, &field.collation, out);
-}
-
-/// Appends a value's part of a key.
-pub fn encode_directed(value: Value<'_>, ascending: bool, collation: &Collation, out: &mut Vec<u8>) {
-    let start = out.len();
-    collation.encode_key(value, out);
-    if !ascending {
-        out[start..].iter_mut().for_each(|byte| *byte = !*byte);
-    }
-}
 
 /// Returns a document's keys in an index, in ascending order, each once; none if a sparse or
 /// partial index leaves it out. Fails if the index's kind does not support the document.

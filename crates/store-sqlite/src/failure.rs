@@ -49,7 +49,9 @@ impl From<Failure> for Error {
         match failure {
             Failure::Refused(error) => error,
             Failure::Engine(error) => engine_error(error),
-            Failure::TooSlow(_) => Error::internal("the writer left a slow operation to the worker, which did not carry it out"),
+            Failure::TooSlow(_) => {
+                Error::internal("the writer left a slow operation to the worker, which did not carry it out")
+            }
         }
     }
 }

@@ -5,14 +5,15 @@ mod explain;
 
 use crate::catalog::multikey::ExactKeyTypes;
 use crate::catalog::{Collection, Index, IndexSql};
+use access::geo_bounds::GeoPrefix;
+use access::key_filter::KeyFilter;
+use access::{FieldBounds, Interval};
 use document::Doc;
 use error::Result;
 use fulltext::TextSearch;
 use geo::Near;
-use index_keys::geo_bounds::GeoPrefix;
-use index_keys::key_filter::KeyFilter;
+use index_keys::IndexField;
 use index_keys::keys::{self, Key};
-use index_keys::{FieldBounds, IndexField, Interval};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,7 +3,7 @@
 //! The invariant of this module: a plan finds every document that matches. A condition that cannot
 //! be turned into bounds on an index is left to the evaluator, and the plan is then not `exact`.
 //!
-//! In reading order: [`index_keys::conditions`] splits a query into conditions. [`candidate`]
+//! In reading order: [`access::conditions`] splits a query into conditions. [`candidate`]
 //! computes the bounds of an index and whether it gives the [`sort_order`]; [`hashed`],
 //! [`geo_scan`] and [`unordered`] do the same for other kinds of index. [`union`] combines
 //! indexes for a disjunction, [`text`] plans text searches, [`choice`] compares access paths by
@@ -26,11 +26,11 @@ mod unordered;
 
 use crate::catalog::Collection;
 use crate::plan::{Access, SqlitePlan};
+use access::conditions::PlannerQuery;
 use document::{Kind, Value};
 use error::Result;
 use hashed::equality_by_keys;
 use hint::hinted;
-use index_keys::conditions::PlannerQuery;
 use index_keys::keys::Key;
 use natural::natural;
 use query::predicate::{Node, Test};

@@ -26,7 +26,6 @@ pub mod retry_record;
 pub mod row_sampler;
 pub mod rules;
 
-pub mod selectivity;
 pub mod type_bracket;
 pub mod validator;
 pub mod views;

@@ -16,7 +16,7 @@ use crate::plan::key_condition::in_ranges;
 use crate::plan::planner_query::PlannerQuery;
 use crate::plan::pushdown::{Condition, Operand};
 use crate::plan::{element_bounds as elements, sibling_index_filter as other_keys};
-use index_keys::covered;
+use access::covered;
 use mariadb_client::quote;
 use query::{Predicate, sort};
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use crate::index::column_key::decode;
 use crate::plan::MariaDbPlan;
 use crate::plan::access::Access;
 use crate::plan::covered_fields::CoveredFields;
-use index_keys::covered::requested_fields;
+use access::covered::requested_fields;
 use std::sync::Arc;
 use store::Query;
 

@@ -7,6 +7,7 @@
 //! to a table's catalog entry, which is invalidated when indexes change.
 
 use crate::plan::pushdown::Condition;
+use access::cost::{self, PathCost};
 use ahash::{AHashMap, RandomState};
 use mariadb_client::{Connection, Event, Result};
 use mariadb_wire::Param;
@@ -14,7 +15,6 @@ use mariadb_wire::row::BinaryRow;
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use store::selectivity::{self, PathCost};
 
 /// How long, and for how many queries, a choice is fresh.
 const FRESH_FOR: Duration = Duration::from_secs(60);
@@ -280,7 +280,7 @@ impl IndexChoiceCache {
             let scattered = if request.paths.iter().any(is_all) { SCATTERED_COST } else { 1.0 };
             let known_fields =
                 request.paths.iter().zip(&keys).map(|(path, keys)| (path.leading.iter().collect(), *keys));
-            let matches = selectivity::estimated_matches::<&String>(known_fields, documents);
+            let matches = cost::estimated_matches::<&String>(known_fields, documents);
             let cost = |(path, keys): (&AccessPath, f64)| {
                 let cost = PathCost { keys, sorted: path.sorted, exact: path.exact }.cost(request.limit, matches);
                 match path.kind {

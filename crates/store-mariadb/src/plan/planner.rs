@@ -27,10 +27,10 @@ use crate::plan::{
     MariaDbPlan, covered, index_choice as choice, key_sort, ordered_merge as merge, plan_cache as repeated, pushdown,
     side_index_scan,
 };
+use access::conditions;
+use access::partial::covers_query;
 use document::{Doc, Kind, Value};
 use error::Error;
-use index_keys::conditions;
-use index_keys::partial::covers_query;
 use query::predicate::{Node, Predicate, Test};
 use std::sync::Arc;
 use store::index_rules::same_key;
@@ -414,7 +414,7 @@ fn hint_target<'t>(table: &'t Table, query: &Query<'_>) -> error::Result<HintTar
     }
     let mut shown = table.indexes.iter().filter(|index| !index.is_hidden());
     let found = shown.find(|index| names(&index.spec.name, index.spec.key.as_doc()));
-    found.map_or(Ok(()), |index| index_keys::wildcard::check_hint(index.kind(), query))?;
+    found.map_or(Ok(()), |index| access::wildcard::check_hint(index.kind(), query))?;
     match found {
         Some(index) if index.serves_by_side_table() => Ok(HintTarget::SideIndexScan(index)),
         Some(index) if !index.has_column_keys() => Ok(HintTarget::Nothing),

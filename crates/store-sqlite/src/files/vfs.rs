@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 /// The name under which connections request the VFS.
 pub const VFS: &str = "selkie";
 const NAME: &CStr = c"selkie";
-const BELOW: &CStr = c"unix-excl";
+const BELOW_NAME: &CStr = c"unix-excl";
 
 /// The VFS below, and the size of its part of a file's memory.
 static BELOW: AtomicPtr<ffi::sqlite3_vfs> = AtomicPtr::new(null_mut());
@@ -45,7 +45,7 @@ pub fn register() -> bool {
             if ffi::sqlite3_initialize() != ffi::SQLITE_OK {
                 return false;
             }
-            let below = ffi::sqlite3_vfs_find(BELOW.as_ptr());
+            let below = ffi::sqlite3_vfs_find(BELOW_NAME.as_ptr());
             if below.is_null() {
                 return false;
             }

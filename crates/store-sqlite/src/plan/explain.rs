@@ -5,9 +5,10 @@ mod bounds;
 
 use crate::catalog::{Collection, Index, id_index};
 use crate::plan::{Access, IndexScan, SqlitePlan, Union};
+use access::{bounds as value_bounds, ranges};
 use document::{Doc, DocBuf, DocWriter, Value};
 use fulltext::TextSearch;
-use index_keys::{IndexField, bounds as value_bounds, ranges};
+use index_keys::IndexField;
 use query::Predicate;
 use query::predicate::{Node, Test};
 use store::explain::append_multikey_paths;

@@ -7,7 +7,7 @@ use super::text;
 use super::unordered::unordered_scans;
 use crate::catalog::Collection;
 use crate::plan::IndexScan;
-use index_keys::conditions::PlannerQuery;
+use access::conditions::PlannerQuery;
 
 /// A branch, with the index that serves it.
 pub struct UnionBranch {

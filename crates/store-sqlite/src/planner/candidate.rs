@@ -3,9 +3,9 @@
 use super::sort_order;
 use crate::catalog::{Collection, Index};
 use crate::plan::{IndexScan, SortField, Union};
-use index_keys::conditions::PlannerQuery;
-use index_keys::index_bounds::CompoundBounds;
-use index_keys::{FieldBounds, intervals};
+use access::conditions::PlannerQuery;
+use access::index_bounds::CompoundBounds;
+use access::{FieldBounds, intervals};
 use std::ops::Deref;
 use std::sync::Arc;
 

@@ -14,12 +14,12 @@ use super::union::UnionPlanner;
 use super::unordered::unordered_scans;
 use crate::catalog::Collection;
 use crate::plan::{Access, IndexScan, SqlitePlan};
+use access::conditions::PlannerQuery;
+use access::cost::{self, MEASURED_PREFERENCE, PathCost, SORT_COST};
+use access::{FieldBounds, ValueRange, covered};
 use document::Collation;
-use index_keys::conditions::PlannerQuery;
-use index_keys::{FieldBounds, ValueRange, covered};
 use std::sync::Arc;
 use store::IndexKind;
-use store::selectivity::{self, MEASURED_PREFERENCE, PathCost, SORT_COST};
 
 /// The limit for counting keys to decide whether sorting is cheaper than reading in order.
 const KEYS_COUNTED_FOR_SORT_MAX: f64 = 1000.0;
@@ -67,7 +67,7 @@ pub fn best(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>, measure: Me
 fn cheapest(paths: &[AccessPath], collection: &Collection, wanted: &PlannerQuery<'_>) -> Option<usize> {
     let guesses = paths.iter().any(|path| path.is_estimated(wanted));
     let told = || paths.iter().map(|path| (path.leading(collection), path.keys));
-    let matches = if guesses { selectivity::estimated_matches(told(), collection.documents() as f64) } else { 1.0 };
+    let matches = if guesses { cost::estimated_matches(told(), collection.documents() as f64) } else { 1.0 };
     let cost = |path: usize| paths[path].cost(wanted, matches);
     let better = |a: &usize, b: &usize| {
         let (one, other) = (&paths[*a], &paths[*b]);
@@ -130,7 +130,7 @@ fn bound_fields_of(scan: &IndexScan) -> f64 {
     while bounds.next_if(|ranges| ranges.iter().all(ValueRange::is_point)).is_some() {
         points += 1.0;
     }
-    let ranged = bounds.next().is_some_and(|ranges| !index_keys::is_everything(ranges));
+    let ranged = bounds.next().is_some_and(|ranges| !access::is_everything(ranges));
     points + if ranged { 0.5 } else { 0.0 }
 }
 
@@ -208,7 +208,7 @@ impl AccessPath {
     fn leading<'w>(&'w self, collection: &'w Collection) -> Vec<&'w str> {
         let mut paths = Vec::new();
         for scan in scans(&self.access) {
-            let bound = |ranges: &FieldBounds| !index_keys::is_everything(ranges);
+            let bound = |ranges: &FieldBounds| !access::is_everything(ranges);
             let leading = scan.bounds.iter().take_while(|(_, ranges)| bound(ranges)).map(|(path, _)| path.as_str());
             // For other kinds of index, all of its fields.
             let others = scan.bounds.is_empty().then(|| scan.fields(collection));

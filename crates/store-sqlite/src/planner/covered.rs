@@ -1,8 +1,8 @@
 //! Covered queries: all requested fields are in the keys of the scanned index.
 
 use crate::plan::{Access, CoveredFields, SqlitePlan};
+use access::covered::requested_fields;
 use document::Kind;
-use index_keys::covered::requested_fields;
 use std::sync::atomic::AtomicBool;
 use store::{IndexKind, Query};
 

@@ -2,11 +2,11 @@
 
 use crate::catalog::Index;
 use crate::plan::IndexScan;
-use index_keys::Interval;
-use index_keys::conditions::PlannerQuery;
-use index_keys::geo_bounds::region;
+use access::Interval;
+use access::conditions::PlannerQuery;
+use access::geo_bounds::region;
+use access::wildcard::BoundedKeys;
 use index_keys::keys::KEY_END;
-use index_keys::wildcard::BoundedKeys;
 use std::sync::Arc;
 
 /// Returns the scan by this index, if it serves a condition on a region.

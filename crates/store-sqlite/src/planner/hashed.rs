@@ -2,11 +2,11 @@
 
 use crate::catalog::Index;
 use crate::plan::IndexScan;
+use access::conditions::{PlannerQuery, Scope};
+use access::{FieldBounds, Interval, ValueRange};
 use document::{Kind, Value, ValueBuf};
 use index_keys::IndexField;
-use index_keys::conditions::{PlannerQuery, Scope};
 use index_keys::keys::{encode_field, end_of_prefix};
-use index_keys::{FieldBounds, Interval, ValueRange};
 use query::predicate::Test;
 use std::sync::Arc;
 use store::{FieldKind, IndexKind};

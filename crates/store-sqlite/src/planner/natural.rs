@@ -5,7 +5,7 @@ use super::choice;
 use super::simple::with_access;
 use crate::catalog::Collection;
 use crate::plan::{Access, SqlitePlan};
-use index_keys::conditions::PlannerQuery;
+use access::conditions::PlannerQuery;
 use std::sync::Arc;
 
 /// Returns the plan for a scan in natural order.

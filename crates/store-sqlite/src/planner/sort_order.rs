@@ -1,9 +1,9 @@
 //! Decides whether an index gives the order of a sort.
 
 use crate::plan::SortField;
-use index_keys::ValueRange;
-use index_keys::conditions::PlannerQuery;
-use index_keys::index_bounds::CompoundBounds;
+use access::ValueRange;
+use access::conditions::PlannerQuery;
+use access::index_bounds::CompoundBounds;
 
 /// The limit of scans into which one scan is exploded, to be merged in order.
 const SCANS_MAX: usize = 200;

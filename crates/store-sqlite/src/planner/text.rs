@@ -2,10 +2,10 @@
 
 use crate::catalog::{Collection, Index};
 use crate::plan::{Access, IndexScan, SqlitePlan};
+use access::conditions::PlannerQuery;
+use access::partial;
+use access::search::{TermIntervals, term_intervals};
 use fulltext::TextSearch;
-use index_keys::conditions::PlannerQuery;
-use index_keys::partial;
-use index_keys::search::{TermIntervals, term_intervals};
 use std::sync::Arc;
 use store::{ExaminedCounter, PlanFacts};
 

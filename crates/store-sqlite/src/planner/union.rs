@@ -4,8 +4,8 @@ use super::branch::{UnionBranch, best_branch};
 use super::simple::Measure;
 use crate::catalog::Collection;
 use crate::plan::{Access, IndexScan, Union};
-use index_keys::conditions::PlannerQuery;
-use index_keys::{Interval, ranges};
+use access::conditions::PlannerQuery;
+use access::{Interval, ranges};
 use query::predicate::Node;
 
 /// The limit of branches in a union: each document of one branch is looked up in the earlier ones.
@@ -71,7 +71,7 @@ fn on_one_index(branches: &[UnionBranch]) -> Option<IndexScan> {
         let bounds = branch.scan.bounds.iter().skip(1);
         branch.order.is_none()
             && branch.scan.filter.is_none()
-            && bounds.into_iter().all(|(_, ranges)| index_keys::is_everything(ranges))
+            && bounds.into_iter().all(|(_, ranges)| access::is_everything(ranges))
     };
     if !others.iter().all(same) || !branches.iter().all(mergeable) {
         return None;

@@ -3,9 +3,9 @@
 use super::{geo_scan, hashed};
 use crate::catalog::{Collection, Index};
 use crate::plan::IndexScan;
-use index_keys::conditions::PlannerQuery;
-use index_keys::wildcard::BoundedKeys;
-use index_keys::{partial, wildcard};
+use access::conditions::PlannerQuery;
+use access::wildcard::BoundedKeys;
+use access::{partial, wildcard};
 use std::sync::Arc;
 
 /// Returns the scan of an index that is not ordered by values, if its kind serves one of the

@@ -177,7 +177,10 @@ impl Writer {
     fn postpone_deferred(&mut self, failure: Failure) {
         if self.deferred_failed_at.replace(Instant::now()).is_none() {
             let error = Error::from(failure);
-            tracing::warn!("deferred index entries could not be applied, and their indexes are not used: {}", error.message());
+            tracing::warn!(
+                "deferred index entries could not be applied, and their indexes are not used: {}",
+                error.message()
+            );
         }
         for deferred in self.deferred.values() {
             let lists = deferred.collection.indexes.iter().zip(&deferred.lists).filter(|(_, list)| !list.is_empty());

@@ -56,9 +56,7 @@ impl DiskReserve {
 
     pub fn release(&mut self) {
         if !self.released {
-            tracing::error!(
-                "the disk is full: the reserved space is used for deletions, and other writes are refused"
-            );
+            tracing::error!("the disk is full: the reserved space is used for deletions, and other writes are refused");
         }
         self.released = true;
         let _ = std::fs::remove_file(&self.path);

@@ -71,7 +71,10 @@ impl Writer {
             Err(failure) => {
                 let error = Error::from(failure);
                 if !std::mem::replace(&mut self.recovery.logged, true) {
-                    tracing::error!("indexes with entries missing since an earlier process died are not used: {}", error.message());
+                    tracing::error!(
+                        "indexes with entries missing since an earlier process died are not used: {}",
+                        error.message()
+                    );
                 }
             }
         }

@@ -57,8 +57,8 @@ fn hash((low, high): &mut Range) {
 }
 
 /// Ranges of values as they are, in the direction of a field.
-pub(super) fn write_ranges(ranges: &[index_keys::ValueRange], ascends: bool, array: &mut ArrayWriter<'_>) {
-    let text = |range: &index_keys::ValueRange| {
+pub(super) fn write_ranges(ranges: &[access::ValueRange], ascends: bool, array: &mut ArrayWriter<'_>) {
+    let text = |range: &access::ValueRange| {
         let low = (range.low.value.as_value(), !range.low.behind);
         let high = (range.high.value.as_value(), range.high.behind);
         if ascends { range_text(low, high) } else { range_text(high, low) }

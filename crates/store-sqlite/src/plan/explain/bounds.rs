@@ -2,8 +2,9 @@
 //! scan.
 
 use crate::plan::{IndexScan, NearScan};
+use access::{FieldBounds, Interval, ValueRange, geo_bounds};
 use document::{ArrayWriter, Collation, DocWriter, Value};
-use index_keys::{FieldBounds, IndexField, IndexShape, Interval, ValueRange, geo_bounds};
+use index_keys::{IndexField, IndexShape};
 use query::predicate::Test;
 use store::explain::{append_ranges, range_text};
 use store::{FieldKind, IndexSpec};

@@ -1,8 +1,8 @@
 //! The position of a scan.
 
 use crate::plan::IndexScan;
+use access::Interval;
 use error::{Error, Result};
-use index_keys::Interval;
 use store::Position;
 
 /// The position of a plan's scan.

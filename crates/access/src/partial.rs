@@ -3,8 +3,8 @@
 use crate::bounds::{self, FieldContext};
 use crate::conditions::{PlannerQuery, Scope};
 use crate::ranges;
-use crate::{IndexField, IndexShape};
 use document::Collation;
+use index_keys::{IndexField, IndexShape};
 use query::Predicate;
 use query::predicate::{Node, Test};
 use steps::Counted;

@@ -1,9 +1,9 @@
 //! Bounds on fields of an index behind those that a scan's intervals express. Keys outside of them
 //! are skipped without reading their documents; many in a row are skipped by a new search.
 
-use crate::IndexField;
-use crate::keys::{self, sphere};
 use crate::{FieldBounds, Interval};
+use index_keys::IndexField;
+use index_keys::keys::{self, sphere};
 use steps::Counted;
 use store::FieldKind;
 

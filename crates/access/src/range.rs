@@ -1,7 +1,7 @@
 //! Ranges of values, and of keys.
 
-use crate::keys::{self, Key};
 use document::{Collation, Value, ValueBuf};
+use index_keys::keys::{self, Key};
 use std::ops::Deref;
 use std::sync::Arc;
 

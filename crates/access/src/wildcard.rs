@@ -3,10 +3,11 @@
 use crate::bounds::{self, FieldContext, IndexBounds};
 use crate::conditions::{Condition, PlannerQuery, Scope};
 use crate::key_filter::KeyFilter;
-use crate::keys::{is_plain, wildcard};
-use crate::{FieldBounds, IndexField, IndexShape, Interval, ValueRange};
+use crate::{FieldBounds, Interval, ValueRange};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
+use index_keys::keys::{is_plain, wildcard};
+use index_keys::{IndexField, IndexShape};
 use query::predicate::Test;
 use steps::Counted;
 use store::{IndexKind, Query};

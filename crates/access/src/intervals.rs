@@ -1,9 +1,9 @@
 //! From the ranges of an index's fields to ranges of its keys.
 
-use crate::IndexField;
 use crate::key_filter::KeyFilter;
-use crate::keys::{self, KEY_END};
 use crate::{FieldBounds, Interval, ValueRange};
+use index_keys::IndexField;
+use index_keys::keys::{self, KEY_END};
 use steps::Counted;
 
 /// The limit of combinations of points that are looked up one by one; past it, the remaining fields

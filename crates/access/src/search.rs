@@ -1,10 +1,11 @@
 //! Text searches: the keys of each term, behind those of the fields before the terms.
 
+use crate::Interval;
 use crate::conditions::PlannerQuery;
-use crate::keys::{self, text};
-use crate::{IndexField, IndexShape, Interval};
 use document::{Kind, Value};
 use fulltext::TextSearch;
+use index_keys::keys::{self, text};
+use index_keys::{IndexField, IndexShape};
 use query::predicate::Test;
 use smallvec::{SmallVec, smallvec};
 use steps::Counted;

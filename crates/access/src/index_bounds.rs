@@ -2,8 +2,9 @@
 
 use crate::bounds::{self, FieldContext, IndexBounds};
 use crate::conditions::{Condition, PlannerQuery, Scope};
-use crate::{FieldBounds, IndexField, IndexShape, ValueRange, partial};
+use crate::{FieldBounds, ValueRange, partial};
 use document::{Kind, Value};
+use index_keys::{IndexField, IndexShape};
 use query::predicate::Test;
 use steps::Counted;
 

@@ -1,0 +1,27 @@
+//! The half of planning that both stores share: from a query to the keys of indexes that may have
+//! its documents, and the cost of access paths.
+//!
+//! This crate does not choose or execute an access path, and does not know where keys are stored:
+//! that is up to the stores' planners.
+//!
+//! In reading order: [`conditions`] splits a query into conditions. [`bounds`] turns a condition
+//! into ranges of values (with [`ranges`]), [`index_bounds`] those on all of an index's fields, and
+//! [`intervals`] turns these into ranges of keys, with a [`key_filter`] for the rest. [`partial`]
+//! covers partial indexes, [`covered`] queries that need no documents, and [`geo_bounds`],
+//! [`search`] and [`wildcard`] the other kinds of index. [`cost`] compares access paths.
+
+pub mod bounds;
+pub mod conditions;
+pub mod cost;
+pub mod covered;
+pub mod geo_bounds;
+pub mod index_bounds;
+pub mod intervals;
+pub mod key_filter;
+pub mod partial;
+mod range;
+pub mod ranges;
+pub mod search;
+pub mod wildcard;
+
+pub use range::{Cut, FieldBounds, Interval, ValueRange, is_everything};
