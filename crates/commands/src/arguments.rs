@@ -1,5 +1,9 @@
 //! Reading a command's fields strictly, with MongoDB's messages for what does not fit.
 
+pub mod aggregate;
+pub mod count;
+pub mod distinct;
+pub mod find;
 pub mod options;
 
 use document::{Doc, Element, Kind, Value};

@@ -4,6 +4,8 @@
 pub mod geo_near;
 pub mod joins;
 pub mod nested_sources;
+pub mod open;
+pub mod over_views;
 pub mod referenced_views;
 pub mod shard_list;
 pub mod source_stage;

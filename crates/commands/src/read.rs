@@ -7,27 +7,34 @@
 
 mod batch;
 mod describe;
+pub mod document_source;
 mod feed;
 pub mod index_bounds;
 pub mod index_filters;
+pub mod limits;
+pub mod list_cursor;
+pub mod open_cursor;
 mod sinks;
+pub mod spec;
 pub mod table_scan;
 pub mod text_indexes;
 mod whole;
 
 pub use batch::Batch;
+pub use limits::{BLOCKING_BYTES_MAX, blocking_bytes_max};
 pub use sinks::{Visit, for_each, transcode};
+pub use spec::ReadSpec;
 
 use crate::call::Call;
-use crate::pipeline::joins::Chain;
 use aggregate::Execution;
 use describe::{Describer, in_turn, index_order};
-use document::{Collation, Doc, DocBuf, Value};
+use document::{Collation, Doc, DocBuf};
+use document_source::DocumentSource;
 use error::Result;
 use feed::Feed;
 use query::ReadFields;
 use query::sort::{Sorted, Sorter};
-use query::{Item, ItemBuf, Meta, Needs, Predicate, Projection, Sort};
+use query::{Item, ItemBuf, Meta, Predicate, Projection, Sort};
 use server::cursor::CursorState;
 use server::document_cache::{BatchKey, Continuation};
 use server::operation::OperationContext;
@@ -37,39 +44,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::{DocumentStore, Namespace, Plan, PlanSummary, Position, Query, ScanEnd};
 use values::spill::Budget;
-
-/// What a blocking stage (sort, group) may hold in memory, as in MongoDB.
-pub const BLOCKING_BYTES_MAX: usize = 100 * 1024 * 1024;
-
-/// The same, and no more than a part of what a request may hold, so that it goes to disk before it
-/// is ended.
-pub fn blocking_bytes_max() -> usize {
-    let request = usize::try_from(steps::memory::limits().request).unwrap_or(usize::MAX);
-    BLOCKING_BYTES_MAX.min(request / 3)
-}
-
-/// What to read; the defaults read everything as it is.
-#[derive(Default)]
-pub struct ReadSpec<'a> {
-    pub predicate: Option<Predicate>,
-    pub sort: Option<Sort>,
-    pub skip: u64,
-    /// Where there is a pipeline: how many documents go into it.
-    pub limit: Option<u64>,
-    pub projection: Option<Projection>,
-    pub pipeline: Option<Execution>,
-    pub hint: Option<Value<'a>>,
-    /// What a blocking sort may use.
-    pub budget: Option<Budget>,
-    /// Which metadata of the documents is read, by the projection or the pipeline.
-    pub needs: Needs,
-    /// The only fields of the documents that anything reads, the predicate and the sort included; `None` for all.
-    pub fields: Option<ReadFields>,
-    /// The only fields that the predicate and the sort read; `None` for any.
-    pub compared: Option<ReadFields>,
-    /// What the store keeps of earlier reads is not to be used.
-    pub bypass_row_cache: bool,
-}
 
 /// A read under way.
 #[derive(Debug)]
@@ -126,8 +100,8 @@ enum Source {
     List(VecDeque<DocBuf>),
     /// Documents that were sorted here; whether they are used up.
     Sorted(Box<Sorted>, bool),
-    /// A pipeline with stages that read other collections.
-    Chain(Box<Chain>),
+    /// The results of other stages, such as joins.
+    Stages(Box<dyn DocumentSource>),
 }
 
 impl Reader {
@@ -283,9 +257,9 @@ impl Reader {
         }
     }
 
-    /// Reads what comes out of a chain.
-    pub fn chained(chain: Chain) -> Reader {
-        Reader { source: Source::Chain(Box::new(chain)), ..Reader::over(VecDeque::new(), None) }
+    /// Reads the results of other stages.
+    pub fn from_stages(stages: Box<dyn DocumentSource>) -> Reader {
+        Reader { source: Source::Stages(stages), ..Reader::over(VecDeque::new(), None) }
     }
 
     /// Whether the name that was to be read is a view's.
@@ -301,7 +275,7 @@ impl Reader {
     pub fn plan(&self) -> Option<&Arc<dyn Plan>> {
         match &self.source {
             Source::Scan { plan, .. } => Some(plan),
-            Source::List(_) | Source::Sorted(..) | Source::Chain(_) => None,
+            Source::List(_) | Source::Sorted(..) | Source::Stages(_) => None,
         }
     }
 
@@ -469,7 +443,7 @@ impl Reader {
                 }
                 self.done = self.limit == Some(0) || *over;
             }
-            Source::Chain(chain) => self.done = fill_from_chain(chain, call, batch).await?,
+            Source::Stages(stages) => self.done = fill_from_stages(&mut **stages, call, batch).await?,
         }
         Ok(())
     }
@@ -561,24 +535,24 @@ impl Reader {
     }
 }
 
-/// Takes what comes out of a chain; true at its end.
-async fn fill_from_chain(chain: &mut Chain, call: &Call<'_>, batch: &mut Batch<'_>) -> Result<bool> {
+/// Fills a batch with the results of other stages; returns true at their end.
+async fn fill_from_stages(stages: &mut dyn DocumentSource, call: &Call<'_>, batch: &mut Batch<'_>) -> Result<bool> {
     while !batch.is_full() {
         call.operation.tick()?;
-        let Some(document) = chain.pop() else {
-            if chain.is_over() {
+        let Some(document) = stages.pop() else {
+            if stages.is_over() {
                 break;
             }
-            chain.advance(call, batch.room()).await?;
+            stages.advance(call, batch.room()).await?;
             continue;
         };
         batch.check_size(document.as_doc())?;
         if !batch.push(document.as_item()) {
-            chain.put_back(document);
+            stages.put_back(document);
             break;
         }
     }
-    Ok(chain.is_over())
+    Ok(stages.is_over())
 }
 
 /// Puts a document into the batch; false when it does not fit any more.
@@ -611,7 +585,7 @@ impl Source {
             Source::Scan { exhausted, .. } => *exhausted,
             Source::List(documents) => documents.is_empty(),
             Source::Sorted(_, over) => *over,
-            Source::Chain(chain) => chain.is_over(),
+            Source::Stages(stages) => stages.is_over(),
         }
     }
 }

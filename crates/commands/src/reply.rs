@@ -1,11 +1,7 @@
 //! Replies that several commands have in common. Errors become replies here, in this place alone.
 
-use crate::arguments::options;
-use crate::call::Call;
-use crate::command::crud::find::open_cursor;
-use crate::read::{Batch, Reader};
-use document::{ArrayWriter, Doc, DocBuf, DocWriter, Kind};
-use error::{Code, Error, Result};
+use document::{ArrayWriter, Doc, DocWriter, Kind};
+use error::{Code, Error};
 use store::Namespace;
 
 /// Appends the reply that reports `error`.
@@ -74,25 +70,4 @@ pub fn append_names(cursor: &mut DocWriter<'_>, database: &str, collection: &str
 /// Source: <https://github.com/mongodb/specifications/blob/master/source/retryable-writes/retryable-writes.md>
 pub fn is_retryable(code: Code) -> bool {
     matches!(code.0, 6 | 7 | 89 | 91 | 189 | 262 | 9001 | 10107 | 11600 | 11602 | 13435 | 13436)
-}
-
-/// Appends a cursor over documents at hand, such as a catalog's; what is beyond the batch size stays in the cursor.
-pub async fn write_list_cursor(
-    call: &Call<'_>,
-    reply: &mut DocWriter<'_>,
-    namespace: Namespace,
-    documents: Vec<DocBuf>,
-    batch_size: Option<u64>,
-) -> Result<()> {
-    let mut reader = Reader::over(documents.into(), None);
-    let mut cursor = reply.document("cursor");
-    {
-        let documents_max = batch_size.map_or(usize::MAX, options::as_count);
-        let mut batch = Batch::begin(&mut cursor, "firstBatch", documents_max);
-        reader.fill(call, &mut batch).await?;
-    }
-    let id = if reader.is_done() { 0 } else { open_cursor(call, &namespace, reader, false, &cursor)? };
-    cursor.append("id", id);
-    append_namespace(&mut cursor, &namespace);
-    Ok(())
 }

@@ -3,6 +3,7 @@
 //! A statement that cannot be parsed is a statement that fails: it takes its place among the outcomes, without the store having
 //! seen it. [`carry_out`] puts the two together again.
 
+pub mod new_document;
 pub mod statements;
 
 use crate::call::Call;

@@ -1,10 +1,17 @@
 //! What the operating system reports about itself and about this process.
 
 use std::fs;
+use std::sync::LazyLock;
 
 /// Returns the machine's name.
 pub fn name() -> String {
     String::from_utf8_lossy(rustix::system::uname().nodename().to_bytes()).into_owned()
+}
+
+/// Returns the machine's name, read once; statistics and errors identify the server by it.
+pub fn cached_name() -> &'static str {
+    static NAME: LazyLock<String> = LazyLock::new(name);
+    &NAME
 }
 
 /// Returns the kernel release (`uname -r`).

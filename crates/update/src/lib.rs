@@ -38,6 +38,7 @@ use parse::Operators;
 pub use push::UnsortedPush;
 use query::{Context, MatchDetails, Predicate};
 use replace::Replacement;
+pub use replace::check_id;
 use target::UpdateRun;
 use tree::{FieldNodes, UpdateNode};
 use values::text;

@@ -117,7 +117,7 @@ fn changed_id_error(new: Value<'_>) -> Error {
 }
 
 /// Fails if a value is not allowed as an `_id`.
-pub(super) fn check_id(id: Value<'_>) -> Result<()> {
+pub fn check_id(id: Value<'_>) -> Result<()> {
     match id {
         Value::Array(_) | Value::Regex { .. } | Value::IllFormed { kind: Kind::Regex, .. } | Value::Undefined => {
             Err(Error::new(Code::INVALID_ID_FIELD, format!("The '_id' value cannot be of type {}", id.kind().alias())))

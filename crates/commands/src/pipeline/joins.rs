@@ -8,16 +8,17 @@ mod look_up;
 mod target;
 mod write;
 
+use crate::arguments::aggregate::Arguments;
 use crate::call::Call;
-use crate::command::aggregate::aggregate_command::{Arguments, in_pipeline};
 use crate::pipeline::geo_near;
+use crate::pipeline::open::in_pipeline;
+use crate::pipeline::over_views;
 use crate::read::{Batch, ReadSpec, Reader};
-use crate::views;
 use aggregate::Pipeline;
 use aggregate::PipelinePart;
 use aggregate::PipelineSource;
 use aggregate::foreign::MATCHES_BYTES_MAX;
-pub use chain::Chain;
+use chain::Chain;
 use document::{DocBuf, Value};
 use error::Result;
 use futures_util::future::LocalBoxFuture;
@@ -76,7 +77,7 @@ async fn run_writes(call: &Call<'_>, reader: Reader, mut parts: Vec<PipelinePart
 
 /// The reader with the parts behind it.
 fn chained(reader: Reader, parts: Vec<PipelinePart>, budget: &Budget) -> Reader {
-    if parts.is_empty() { reader } else { Reader::chained(Chain::new(Some(reader), parts, budget)) }
+    if parts.is_empty() { reader } else { Reader::from_stages(Box::new(Chain::new(Some(reader), parts, budget))) }
 }
 
 /// The reader with a pipeline behind it.
@@ -133,7 +134,7 @@ async fn open_pipeline(
     if let Some((reader, parts)) = open_source(call, namespace, source, rest.into_parts(), None, budget).await? {
         return Ok(chained(reader, parts, budget));
     }
-    let view = views::open(call, namespace, &Arguments::default(), &call.context()).await?;
+    let view = over_views::open(call, namespace, &Arguments::default(), &call.context()).await?;
     Ok(through(view, &pipeline, budget))
 }
 

@@ -2,13 +2,11 @@
 //!
 //! It is no collection of the store, so that a server leaves nothing behind that would be wrong with another topology.
 
+use crate::arguments;
 use crate::arguments::options;
 use crate::call::Call;
-use crate::command::aggregate::aggregate_command;
-use crate::command::catalog::statistics::host_and_port;
-use crate::command::crud::{count, find};
+use crate::pipeline::{open, over_views};
 use crate::read::Reader;
-use crate::views;
 use document::{Collation, DocBuf, DocWriter, Value};
 use error::Result;
 use server::Topology;
@@ -30,25 +28,33 @@ pub fn list() -> [DocBuf; 1] {
 /// Appends the fields of the one shard.
 pub fn write(writer: &mut DocWriter<'_>) {
     writer.append("_id", NAME);
-    writer.append("host", &host_and_port());
+    writer.append("host", server::host::cached_name());
     writer.append("state", 1);
     writer.append("topologyTime", Value::Timestamp { time: 1, increment: 1 });
 }
 
 /// Opens a `find` over the list.
-pub async fn open_find(call: &Call<'_>, namespace: &Namespace, find: &find::Arguments<'_>) -> Result<Reader> {
-    let (pipeline, _) = views::find_pipeline(find)?;
-    let arguments = aggregate_command::Arguments { pipeline: pipeline.as_doc(), ..Default::default() };
+pub async fn open_find(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    find: &crate::arguments::find::Arguments<'_>,
+) -> Result<Reader> {
+    let (pipeline, _) = over_views::find_pipeline(find)?;
+    let arguments = arguments::aggregate::Arguments { pipeline: pipeline.as_doc(), ..Default::default() };
     let context = options::context(call, find.variables, Collation::SIMPLE)?;
     // The pipeline over other collections is a large future.
-    Box::pin(aggregate_command::open(call, namespace, &arguments, &context)).await
+    Box::pin(open::open(call, namespace, &arguments, &context)).await
 }
 
 /// Counts in the list.
-pub async fn count(call: &Call<'_>, namespace: &Namespace, count: &count::Arguments<'_>) -> Result<u64> {
-    let pipeline = views::count_pipeline(count);
-    let arguments = aggregate_command::Arguments { pipeline: pipeline.as_doc(), ..Default::default() };
-    let mut reader = Box::pin(aggregate_command::open(call, namespace, &arguments, &call.context())).await?;
+pub async fn count(
+    call: &Call<'_>,
+    namespace: &Namespace,
+    count: &crate::arguments::count::Arguments<'_>,
+) -> Result<u64> {
+    let pipeline = over_views::count_pipeline(count);
+    let arguments = arguments::aggregate::Arguments { pipeline: pipeline.as_doc(), ..Default::default() };
+    let mut reader = Box::pin(open::open(call, namespace, &arguments, &call.context())).await?;
     let mut counted = 0;
     reader
         .for_each(call, |document| {

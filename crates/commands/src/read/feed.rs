@@ -65,7 +65,7 @@ impl Feed<'_> {
                     }
                 }
             }
-            Source::Chain(_) => return Err(Error::internal("a chain has no pipeline behind it")),
+            Source::Stages(_) => return Err(Error::internal("no pipeline is behind other stages")),
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 
 use crate::arguments::options::planning_error;
 use crate::call::Call;
-use crate::command::crud::find::Arguments;
+
 use crate::read::ReadSpec;
 use document::{Collation, Doc, Kind, Value};
 use error::{Code, Error, Result};
@@ -30,11 +30,10 @@ pub fn check_fields(min: Option<Doc<'_>>, max: Option<Doc<'_>>) -> Result<()> {
 pub async fn apply<'a>(
     call: &Call<'_>,
     namespace: &Namespace,
-    arguments: &Arguments<'a>,
+    (min, max): (Option<Doc<'a>>, Option<Doc<'a>>),
     collation: &Collation,
     mut request: ReadSpec<'a>,
 ) -> Result<ReadSpec<'a>> {
-    let (min, max) = (arguments.min, arguments.max);
     if min.is_none() && max.is_none() {
         return Ok(request);
     }

@@ -4,10 +4,9 @@ use crate::call::Call;
 use crate::time_series::options::Granularity;
 use crate::time_series::{Series, bucket, reading};
 use crate::views;
-use crate::write;
-use crate::write::Outcomes;
+use crate::write::{self, Outcomes, new_document};
 use bytes::Bytes;
-use document::{Doc, DocBuf, Element, Value, validate};
+use document::{Doc, DocBuf, Element, Value};
 use error::{Code, Error, Result};
 
 /// Inserts measurements.
@@ -21,24 +20,10 @@ pub async fn insert(
     let granularity = Granularity::of(info.as_ref().map_or(Doc::EMPTY, |info| info.options.as_doc()));
     let new_id = |begin_ms| call.worker.new_object_id(begin_ms);
     let buckets = measurements.iter().map(|measurement| {
-        check(*measurement)?;
+        new_document::check_extent(*measurement)?;
         bucket::of(series, granularity, *measurement, new_id)
     });
     write::carry_out::<Bytes>(call, &series.buckets, options.on_buckets(), buckets.collect()).await
-}
-
-fn check(measurement: Doc<'_>) -> Result<()> {
-    let (size, bytes_max) = (measurement.size(), document::DOCUMENT_BYTES_MAX);
-    if size > bytes_max {
-        let message = format!("object to insert too large. size in bytes: {size}, max size: {bytes_max}");
-        return Err(Error::bad_value(message));
-    }
-    let levels = document::DEPTH_STORED_MAX;
-    if validate::is_deeper_than(measurement, levels) {
-        let message = format!("cannot insert document because it exceeds {levels} levels of nesting");
-        return Err(Error::new(Code::OVERFLOW, message));
-    }
-    Ok(())
 }
 
 fn invalid<T>(message: impl Into<String>) -> Result<T> {

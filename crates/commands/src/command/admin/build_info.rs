@@ -45,3 +45,10 @@ pub fn build_info(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> 
     selkie.append("store", &call.worker.server.engine.describe());
     Ok(())
 }
+
+/// Appends the server's name and version, for the end of `explain`.
+pub fn write_server_info(writer: &mut DocWriter<'_>) {
+    writer.append("host", server::host::cached_name());
+    writer.append("version", MONGODB_VERSION);
+    writer.append("selkie", SELKIE_VERSION);
+}

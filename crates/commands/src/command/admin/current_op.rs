@@ -3,7 +3,6 @@
 use crate::arguments;
 use crate::arguments::options;
 use crate::call::Call;
-use crate::command::catalog::statistics::host_and_port;
 use document::{Doc, DocBuf, DocWriter, Value};
 use error::{Error, Result};
 use query::Predicate;
@@ -93,7 +92,7 @@ pub fn idle_cursors(call: &Call<'_>) -> impl Iterator<Item = DocBuf> {
     call.worker.server.cursors.idle().into_iter().map(|idle| {
         DocBuf::build(|writer| {
             writer.append("type", "idleCursor");
-            writer.append("host", &host_and_port());
+            writer.append("host", server::host::cached_name());
             writer.append("ns", &*idle.owner.namespace.to_string());
             if let Some(session) = &idle.owner.session {
                 let mut lsid = writer.document("lsid");
@@ -138,7 +137,7 @@ fn describe(
     let State { killed, waits } = state;
     DocBuf::build(|writer| {
         writer.append("type", "op");
-        writer.append("host", &host_and_port());
+        writer.append("host", server::host::cached_name());
         writer.append("desc", &format!("conn{}", identity.connection_id));
         writer.append("connectionId", identity.connection_id as i32);
         if let Some(client) = identity.client {

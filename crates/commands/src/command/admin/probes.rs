@@ -2,8 +2,6 @@
 
 use crate::arguments::{is_absent, wrong_types};
 use crate::call::Call;
-use crate::command::admin::build_info::{MONGODB_VERSION, SELKIE_VERSION};
-use crate::command::catalog::statistics::host_and_port;
 use crate::envelope::WriteConcern;
 use crate::pipeline::shard_list;
 use crate::table::fields;
@@ -163,7 +161,7 @@ pub fn features(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
 pub fn is_router(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     require_router(call)?;
     reply.append("isdbgrid", 1);
-    reply.append("hostname", &host_and_port());
+    reply.append("hostname", server::host::cached_name());
     Ok(())
 }
 
@@ -227,11 +225,4 @@ pub fn object_id(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
 
 pub fn get_last_error(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     Err(Error::new(Code(5739000), "getLastError command is not supported"))
-}
-
-/// Who answers, for the end of `explain`.
-pub fn write_server_info(writer: &mut DocWriter<'_>) {
-    writer.append("host", &host_and_port());
-    writer.append("version", MONGODB_VERSION);
-    writer.append("selkie", SELKIE_VERSION);
 }

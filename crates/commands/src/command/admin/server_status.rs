@@ -4,7 +4,6 @@ use crate::call::{Call, Disposition};
 use crate::command::admin::build_info::{MONGODB_VERSION, SELKIE_VERSION};
 use crate::command::admin::catalog_counts;
 use crate::command::admin::selkie_cache;
-use crate::command::catalog::statistics::host_and_port;
 use document::{DocWriter, Value};
 use error::Result;
 use server::host;
@@ -53,7 +52,7 @@ pub fn write(call: &Call<'_>, reply: &mut DocWriter<'_>) {
     let server = &*call.worker.server;
     let statistics = server.statistics();
     let uptime = server.started.elapsed();
-    reply.append("host", &host_and_port());
+    reply.append("host", server::host::cached_name());
     reply.append("version", MONGODB_VERSION);
     reply.append("process", "selkie");
     reply.append("pid", i64::from(std::process::id()));

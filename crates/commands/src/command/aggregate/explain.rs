@@ -10,10 +10,11 @@ use crate::arguments;
 use crate::arguments::options;
 use crate::arguments::{namespace_to_write, unknown_field};
 use crate::call::{Call, Disposition};
-use crate::command::admin::probes;
-use crate::command::aggregate::aggregate_command;
-use crate::command::crud::{count, delete, distinct, find, find_and_modify, update};
+use crate::command::admin::build_info;
+use crate::command::crud::{delete, find_and_modify, update};
 use crate::envelope;
+use crate::pipeline::open::aggregated_namespace;
+use crate::pipeline::over_views;
 use crate::pipeline::{geo_near, source_stage};
 use crate::read::index_bounds;
 use crate::read::index_filters;
@@ -81,22 +82,23 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
     let (namespace, request, way, above) = match name.key() {
         "find" => {
             let namespace = options::strict_name(database, name)?;
-            let arguments = find::Arguments::read(fields)?;
+            let arguments = arguments::find::Arguments::read(fields)?;
             let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
             let request = arguments.prepare(call, collation.clone())?;
             if let Some(view) = view(call, &namespace).await? {
-                let (pipeline, natural) = views::find_pipeline(&arguments)?;
+                let (pipeline, natural) = over_views::find_pipeline(&arguments)?;
                 let hint = natural.as_ref().map(|natural| Value::Document(natural.as_doc())).or(arguments.hint);
                 return explain_view(call, view, pipeline, hint, verbosity, reply).await;
             }
-            let request = index_bounds::apply(call, &namespace, &arguments, &collation, request).await?;
+            let request =
+                index_bounds::apply(call, &namespace, (arguments.min, arguments.max), &collation, request).await?;
             (namespace, request, Way::Read, stages::of_find(command))
         }
         "count" => {
-            let arguments = count::Arguments::read(fields)?;
+            let arguments = arguments::count::Arguments::read(fields)?;
             let namespace = options::strict_name(database, name)?;
             if let Some(view) = view(call, &namespace).await? {
-                let pipeline = views::count_pipeline(&arguments);
+                let pipeline = over_views::count_pipeline(&arguments);
                 return explain_view(call, view, pipeline, arguments.hint, verbosity, reply).await;
             }
             let (query, hint, enough) = (arguments.query, arguments.hint, arguments.enough());
@@ -106,10 +108,10 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             (namespace, request, Way::Count { enough }, above)
         }
         "distinct" => {
-            let arguments = distinct::Arguments::read(fields)?;
+            let arguments = arguments::distinct::Arguments::read(fields)?;
             let namespace = options::strict_name(database, name)?;
             if let Some(view) = view(call, &namespace).await? {
-                let pipeline = views::distinct_pipeline(&arguments);
+                let pipeline = over_views::distinct_pipeline(&arguments);
                 return explain_view(call, view, pipeline, arguments.hint, verbosity, reply).await;
             }
             let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
@@ -154,16 +156,16 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
         }
         "aggregate" => {
             if command.element("writeConcern").is_some() {
-                return Err(aggregate_command::explained_with_write_concern());
+                return Err(arguments::aggregate::explained_with_write_concern());
             }
-            let arguments = aggregate_command::Arguments::read(fields)?;
+            let arguments = arguments::aggregate::Arguments::read(fields)?;
             if command.element("explain").is_some() {
                 let message = "The 'explain' option is illegal when a explain verbosity is also provided";
                 return Err(Error::failed_to_parse(message));
             }
-            aggregate_command::check_cursor(&arguments)?;
+            arguments::aggregate::check_cursor(&arguments)?;
             let pipeline = arguments.pipeline;
-            let namespace = aggregate_command::aggregated_namespace(database, name, pipeline)?;
+            let namespace = aggregated_namespace(database, name, pipeline)?;
             if let Some(view) = view(call, &namespace).await? {
                 let stages = arguments.pipeline.to_owned();
                 return explain_view(call, view, stages, arguments.hint, verbosity, reply).await;
@@ -243,14 +245,14 @@ pub async fn explain_view(
             None => writer.document("collation").append("locale", "simple"),
         }
     });
-    let arguments = aggregate_command::Arguments { pipeline: pipeline.as_doc(), hint, ..Default::default() };
+    let arguments = arguments::aggregate::Arguments { pipeline: pipeline.as_doc(), hint, ..Default::default() };
     explain_aggregate(call, &view.base, &arguments, command.as_doc(), verbosity, reply).await
 }
 
 pub async fn explain_aggregate(
     call: &Call<'_>,
     namespace: &Namespace,
-    arguments: &aggregate_command::Arguments<'_>,
+    arguments: &arguments::aggregate::Arguments<'_>,
     command: Doc<'_>,
     verbosity: Verbosity,
     reply: &mut DocWriter<'_>,
@@ -451,7 +453,7 @@ fn write_end(command: Doc<'_>, call: &Call<'_>, reply: &mut DocWriter<'_>) -> Re
             echo.append("$db", call.database());
         }
     }
-    probes::write_server_info(&mut reply.document("serverInfo"));
+    build_info::write_server_info(&mut reply.document("serverInfo"));
     let mut parameters = reply.document("serverParameters");
     parameters.append("internalQueryMaxBlockingSortMemoryUsageBytes", BLOCKING_BYTES_MAX as i32);
     parameters.append("internalDocumentSourceGroupMaxMemoryBytes", BLOCKING_BYTES_MAX as i32);

@@ -7,7 +7,7 @@ use crate::call::{Call, Disposition};
 use crate::collection_options::clustered;
 use crate::envelope::collection_uuid;
 use crate::envelope::uuid;
-use crate::reply::write_list_cursor;
+use crate::read::list_cursor::write_list_cursor;
 use crate::time_series;
 use crate::time_series::Series;
 use crate::views;

@@ -2,7 +2,6 @@
 
 use crate::arguments::number_to_i64;
 use crate::call::{Call, Disposition};
-use crate::command::catalog::statistics::host_and_port;
 use crate::read::{ReadSpec, Reader};
 use crate::reply::{NO_CODE, in_executor};
 use document::{Doc, DocBuf, DocWriter, Value};
@@ -49,7 +48,7 @@ pub async fn db_hash(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
         whole.update(hash.as_bytes());
         hashes.push(hash);
     }
-    reply.append("host", &host_and_port());
+    reply.append("host", server::host::cached_name());
     {
         let mut named = reply.document("collections");
         collections.iter().zip(&hashes).for_each(|(collection, hash)| named.append(&collection.name, hash));

@@ -8,15 +8,8 @@ use crate::{time_series, views};
 use document::{DocWriter, Value};
 use error::{Code, Error, Result};
 use server::host;
-use std::sync::LazyLock;
 use store::explain::append_count;
 use store::{Cap, CollectionStats, Namespace, Rules, Validation};
-
-/// The machine's name, as figures name the server.
-pub fn host_and_port() -> String {
-    static NAME: LazyLock<String> = LazyLock::new(host::name);
-    NAME.clone()
-}
 
 pub async fn coll_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let namespace = strict_name(call.database(), call.first())?;

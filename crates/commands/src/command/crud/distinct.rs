@@ -7,10 +7,10 @@ mod source;
 
 use self::first::FirstKeys;
 use self::source::Source;
-use crate::arguments;
+use crate::arguments::distinct::Arguments;
 use crate::arguments::options;
-use crate::arguments::unknown_field;
 use crate::call::{Call, Disposition};
+use crate::pipeline::over_views;
 use crate::read::index_filters;
 use crate::read::table_scan;
 use crate::read::{Visit, for_each};
@@ -19,51 +19,12 @@ use crate::views;
 use cache::dependencies::Aspect;
 use cache::{Dependencies, NotCached};
 use document::path::Path;
-use document::{ArrayWriter, Collation, Doc, DocWriter, Element, Value, ValueBuf, doc};
+use document::{ArrayWriter, Collation, Doc, DocWriter, Value, ValueBuf, doc};
 use error::{Code, Error, Result};
 use hashbrown::HashTable;
 use query::Predicate;
-use std::borrow::Cow;
 use std::hash::BuildHasher;
 use store::Query;
-
-const WITHIN: &str = "distinct";
-
-#[derive(Default)]
-pub struct Arguments<'a> {
-    pub key: Cow<'a, str>,
-    pub query: Option<Doc<'a>>,
-    pub hint: Option<Value<'a>>,
-    pub collation: Option<Doc<'a>>,
-}
-
-impl<'a> Arguments<'a> {
-    pub fn read(fields: impl Iterator<Item = Element<'a>>) -> Result<Self> {
-        let mut arguments = Arguments::default();
-        let mut key = None;
-        for field in fields {
-            match field.key() {
-                "key" => {
-                    key = Some(
-                        field
-                            .value()
-                            .as_name()
-                            .map_or_else(|| arguments::string(WITHIN, field).map(Cow::Borrowed), Ok)?,
-                    )
-                }
-                _ if arguments::is_left_out(field, &["query", "collation"]) => {}
-                "query" => arguments.query = Some(arguments::document(WITHIN, field)?),
-                "collation" => arguments.collation = options::collation(WITHIN, field)?,
-                other => return Err(unknown_field(WITHIN, other)),
-            }
-        }
-        arguments.key = key.ok_or_else(|| arguments::missing_field(WITHIN, "key"))?;
-        if arguments.key.contains('\0') {
-            return Err(Error::new(Code(31032), "Key field cannot contain an embedded null byte"));
-        }
-        Ok(arguments)
-    }
-}
 
 pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let namespace = options::strict_namespace(call.database(), call.first())?;
@@ -92,7 +53,7 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         call.dependencies.refuse(NotCached::NotACollection);
         call.by_view = true;
         values.collation = views::resolve(call, &namespace).await?.collation;
-        views::distinct(call, &namespace, &arguments, |document| values.add(document)).await?;
+        over_views::distinct(call, &namespace, &arguments, |document| values.add(document)).await?;
         values.write(reply.array("values"))?;
         return Ok(Disposition::Reply);
     }

@@ -10,7 +10,7 @@ use crate::call::{Call, Disposition};
 use crate::collection_options::clustered;
 use crate::envelope::collection_uuid;
 use crate::index_definition::specification;
-use crate::reply::write_list_cursor;
+use crate::read::list_cursor::write_list_cursor;
 use crate::{time_series, views};
 use document::{Collation, Doc, DocBuf, DocWriter, Element, Kind, Value, ValueBuf, names};
 use error::{Code, Error, Result};

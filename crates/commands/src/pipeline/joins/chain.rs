@@ -7,6 +7,7 @@ use super::look_up::{self, Joining};
 use super::{open_pipeline, read_so_far, read_some};
 use crate::call::Call;
 use crate::read::Reader;
+use crate::read::document_source::DocumentSource;
 use aggregate::foreign::{Foreign, UnionWith};
 use aggregate::{Demand, Execution, Facets, Pipeline, PipelinePart, check_facet_size, facet_document};
 use document::DocBuf;
@@ -73,32 +74,6 @@ impl Chain {
         Chain { source, failure: None, links, ready: VecDeque::new(), budget, over: false }
     }
 
-    /// Nothing is left, ready or to come.
-    pub fn is_over(&self) -> bool {
-        self.over && self.ready.is_empty()
-    }
-
-    pub fn pop(&mut self) -> Option<ItemBuf> {
-        self.ready.pop_front()
-    }
-
-    /// Puts a document back that was taken too early.
-    pub fn put_back(&mut self, document: ItemBuf) {
-        self.ready.push_front(document);
-    }
-
-    /// Works until documents are ready, at best `wanted`, or nothing is left.
-    pub fn advance<'a>(&'a mut self, call: &'a Call<'_>, wanted: usize) -> LocalBoxFuture<'a, Result<()>> {
-        Box::pin(async move {
-            while self.ready.is_empty() && !self.over {
-                if !self.step(call, wanted).await? {
-                    self.read(call).await?;
-                }
-            }
-            Ok(())
-        })
-    }
-
     /// Lets one link do a little of what it has to do; false where none has anything to do.
     async fn step(&mut self, call: &Call<'_>, wanted: usize) -> Result<bool> {
         call.operation.check_interrupt()?;
@@ -163,6 +138,31 @@ impl Chain {
         }
         while !self.over && self.step(call, DOCUMENTS_AT_ONCE).await? {}
         Ok(())
+    }
+}
+
+impl DocumentSource for Chain {
+    fn is_over(&self) -> bool {
+        self.over && self.ready.is_empty()
+    }
+
+    fn pop(&mut self) -> Option<ItemBuf> {
+        self.ready.pop_front()
+    }
+
+    fn put_back(&mut self, document: ItemBuf) {
+        self.ready.push_front(document);
+    }
+
+    fn advance<'a>(&'a mut self, call: &'a Call<'_>, wanted: usize) -> LocalBoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            while self.ready.is_empty() && !self.over {
+                if !self.step(call, wanted).await? {
+                    self.read(call).await?;
+                }
+            }
+            Ok(())
+        })
     }
 }
 

@@ -3,9 +3,9 @@
 use super::{read_documents, target};
 use crate::arguments::options;
 use crate::call::Call;
-use crate::command::crud::insert::prepare_own;
 use crate::read::{BLOCKING_BYTES_MAX, Reader};
 use crate::views;
+use crate::write::new_document::prepare_own;
 use aggregate::foreign::Foreign;
 use aggregate::foreign::Merge;
 use aggregate::foreign::Out;

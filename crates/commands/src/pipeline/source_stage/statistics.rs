@@ -2,7 +2,7 @@
 
 use crate::arguments;
 use crate::call::Call;
-use crate::command::catalog::statistics::{host_and_port, write_storage_stats};
+use crate::command::catalog::statistics::write_storage_stats;
 use crate::{time_series, views};
 use document::{Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
@@ -35,7 +35,7 @@ pub async fn of_collection(call: &Call<'_>, namespace: &Namespace, options: Doc<
     let workers = call.worker.server.workers();
     Ok(DocBuf::build(|writer| {
         writer.append("ns", &namespace.to_string());
-        writer.append("host", &host_and_port());
+        writer.append("host", server::host::cached_name());
         writer.append("localTime", Value::DateTime(call.now_ms));
         let usages = || workers.iter().map(|worker| &worker.usage);
         if let Some(options) = asked("latencyStats") {
@@ -94,7 +94,7 @@ fn of_index(call: &Call<'_>, namespace: &Namespace, spec: &DocBuf, shown: &DocBu
         for name in ["name", "key"] {
             writer.append(name, shown.as_doc().get(name).unwrap_or(Value::Null));
         }
-        writer.append("host", &host_and_port());
+        writer.append("host", server::host::cached_name());
         {
             let mut writer = writer.document("accesses");
             writer.append("ops", accesses as i64);
