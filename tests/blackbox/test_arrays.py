@@ -134,7 +134,7 @@ def question(rng):
 
 
 def compare(collection, rng, indexes, questions=QUESTIONS):
-    """Asks with each index and with none."""
+    """Runs the query with each index and without any."""
     fetched = 0
     for _ in range(questions):
         asked = question(rng)

@@ -102,7 +102,7 @@ INT1, INT2 = struct.pack("<i", 1), struct.pack("<i", 2)
 # A server fills empty timestamps in on insert, at the top level only.
 AT_THE_TOP = {f"field {n}": value for n, value in enumerate(VALUES.values()) if value != Timestamp(0, 0)}
 
-# What Python has no value for, as elements behind the _id.
+# Types without a Python value, as elements after the _id.
 RAW = {
     "duplicate names": element(0x10, b"a", INT1) + element(0x10, b"b", INT1) + element(0x10, b"a", INT2),
     "duplicate names, nested": element(0x03, b"d", document(element(0x10, b"x", INT1), element(0x02, b"x", string(b"y")))),

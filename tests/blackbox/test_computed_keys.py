@@ -207,7 +207,7 @@ def expected_of(plain, asked, options):
 
 
 def compare(collection, plain, rng, kind, questions=QUESTIONS):
-    """Asks with the indexes, and where there are none."""
+    """Runs the query with the indexes and without any."""
     fetched = 0
     for _ in range(questions):
         asked = KINDS[kind][1](rng)
@@ -317,7 +317,7 @@ def test_the_nearest_are_found_without_a_full_scan(db, path):
 
 @pytest.mark.parametrize("front", [{"half": 1}, {"tenth": -1, "half": 1}], ids=["one field", "two fields"])
 def test_locations_are_found_after_other_fields(db, front):
-    """By the cells of the places, behind each of the values that are asked for."""
+    """By the cells of the locations, after each of the queried values."""
     rng = random.Random(f"{SEED} behind {front}")
     db.things.insert_many([{**one, "tenth": one["_id"] % 10} for one in many_places(rng)])
     db.things.create_index([*front.items(), ("at", "2dsphere")])

@@ -10,7 +10,7 @@ from bson import Int64, ObjectId
 from bson.raw_bson import RawBSONDocument
 
 START = datetime.datetime(2024, 1, 1)
-# Of short documents MariaDB's keys are no sooner there.
+# For short documents, MariaDB's keys are not faster to read.
 PAD = "x" * 1500
 INDEXES = ([("a", 1)], [("a", -1), ("b", 1)], [("b", -1), ("c", 1)], [("c", 1)])
 
@@ -65,7 +65,7 @@ def shown(found) -> list[str]:
 
 
 def key(value) -> str:
-    """Of equal numbers the first is given."""
+    """The first of equal numbers is returned."""
     return repr(float(value)) if type(value) in (int, float) else repr(value)
 
 

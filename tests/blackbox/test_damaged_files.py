@@ -164,7 +164,7 @@ def test_flipped_bits_never_return_a_wrong_document(whole, tmp_path):
                 if failed:
                     assert found, f"{told}: {failed} questions failed, and validate finds nothing"
                     assert "damaged" in server.log.read_text(), told
-                # What verify says of a collection, validate says, too.
+                # validate reports the same about a collection as verify.
                 for name in ("things", "others"):
                     assert (f"shop.{name}" in verified.stdout) <= (name in found), f"{told}\n{verified.stdout}"
             served += 1
@@ -436,7 +436,7 @@ def test_a_full_disk_after_a_kill_lets_it_start(tmp_path):
     server = SelkieServer(tmp_path)
     try:
         server.start()
-        # Closing the client of a server that is gone takes as long as selecting one.
+        # Closing the client of a dead server takes as long as server selection.
         with server.client(serverSelectionTimeoutMS=500) as client:
             things = client.shop.things
             for field in ("a", "b", "c"):

@@ -70,7 +70,7 @@ def may_fail(codes, call, *arguments, **options) -> None:
 
 
 def define(model) -> None:
-    """What Mongoose does for each model when the application starts."""
+    """Mongoose's commands for each model at the start of an application."""
     may_fail([NAMESPACE_EXISTS], model.database.command, "create", model.name)
     for index in INDEXES:
         model.create_indexes([index])

@@ -1,7 +1,7 @@
 """MariaDB within the process (`--embedded-mariadb`): messages about data directories, clean
 shutdown, and ordinary servers on the same data.
 
-Everything else that a store has to do, the other files ask of it too (`--store embedded-mariadb`).
+The other files test the other requirements of a store, with `--store embedded-mariadb`.
 """
 
 import subprocess
@@ -43,7 +43,7 @@ class OrdinaryServer(MariadbServer):
         self.data = data
 
     def install(self):
-        """What the documentation says to do: add the system tables."""
+        """Adds the system tables, as documented."""
         self.data = self.adopted
         super().install()
 

@@ -17,7 +17,7 @@ def test_documents_go_when_their_time_is_up(db):
     db.sessions.create_index("at", expireAfterSeconds=60)
     db.create_collection("weather", timeseries={"timeField": "at", "metaField": "m"}, expireAfterSeconds=3600)
     db.create_collection("clustered", clusteredIndex={"key": {"_id": 1}, "unique": True}, expireAfterSeconds=3600)
-    # What a partial index leaves out stays.
+    # Documents outside of a partial index do not expire.
     db.drafts.create_index("at", expireAfterSeconds=60, partialFilterExpression={"words": {"$gt": 5}})
     db.letters.create_index("at", expireAfterSeconds=60, partialFilterExpression={"kind": "draft"}, collation={"locale": "en", "strength": 2})
     db.drafts.insert_many([{"_id": 1, "at": old, "words": 9}, {"_id": 2, "at": old, "words": 1}, {"_id": 3, "at": old}, {"_id": 4, "at": young, "words": 9}])

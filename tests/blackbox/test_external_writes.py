@@ -1,4 +1,4 @@
-"""Writes that others make in MariaDB take answers out of the cache, too."""
+"""External writes to MariaDB invalidate the cache too."""
 
 import time
 
@@ -45,7 +45,7 @@ def until(condition, seconds: float = 10):
 
 
 def is_kept(collection) -> bool:
-    """Asks twice, and gives whether the second answer came from the cache."""
+    """Runs a query twice and returns whether the second reply came from the cache."""
     collection.find_one({"_id": 1})
     before = cache(collection.database.client)["hits"]
     collection.find_one({"_id": 1})

@@ -225,7 +225,8 @@ def encoded(request):
 
 @contextmanager
 def pings(server):
-    """Others ask the same worker for nothing much; gives the longest time that one waited."""
+    """Other clients send cheap requests to the same worker; returns the longest time that one
+    waited."""
     over, slowest, failures = threading.Event(), [0.0], []
 
     def ask():

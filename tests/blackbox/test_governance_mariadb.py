@@ -52,7 +52,7 @@ class Gateway:
         return self.selkie.client(retryWrites=False, retryReads=False, maxPoolSize=200, socketTimeoutMS=12_000)
 
     def running(self, text: str) -> int:
-        """How many statements the server executes, or has waiting, that contain a text."""
+        """Returns the number of running or waiting statements of the server that contain a text."""
         sql = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE %s AND ID <> CONNECTION_ID()"
         return self.mariadb.sql(sql, f"%{text}%")[0][0]
 
@@ -368,7 +368,7 @@ def test_killing_a_request_affects_no_other(gateway, db):
 
 
 def test_no_session_of_a_server_that_was_restarted_is_killed(store, tmp_path):
-    """It gives the numbers of sessions that ended with its predecessor to others."""
+    """It reuses the session numbers of its predecessor."""
     log = tmp_path / "statements.log"
     mariadb = MariadbServer(tmp_path / "m", ("--general-log=1", f"--general-log-file={log}")).start()
     mariadb.url = mariadb.tcp_url

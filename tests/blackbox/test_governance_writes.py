@@ -149,7 +149,7 @@ def test_long_writes_end_at_their_limit_and_do_not_block_others(client, busy_ser
 
 
 def test_long_writes_do_not_wait_for_each_other(client, busy_server):
-    """Each is given the time that one of them would take the writer for."""
+    """Each has a time limit as long as one of them occupies the writer."""
     outcomes = []
 
     def run_one():

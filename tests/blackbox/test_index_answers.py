@@ -1,4 +1,4 @@
-"""An index changes how fast a query is answered, and nothing of the answer: every type of value,
+"""An index changes the speed of a query, and not its results: every type of value,
 odd names of fields, every kind of index and every operator, with the index and without it, for
 reads and for writes.
 
@@ -25,7 +25,7 @@ ROUNDS = int(os.environ.get("SELKIE_INDEX_ROUNDS", "2"))
 DOCUMENTS, QUESTIONS, WRITES = 120, 50, 16
 OPTIONS = CodecOptions(document_class=bson.SON, datetime_conversion=DatetimeConversion.DATETIME_MS)
 
-# What JSON, SQL or a path in MariaDB's notation might take for something else.
+# Names with a special meaning in JSON, SQL or MariaDB's JSON paths.
 ODD_NAMES = [
     "a", "A", "r.$id", "r.$ref", "r.$db", "a.r.$id", "l.$id", "a b", " a", "a ", 'a"b', "a'b", "a\\b", "\\", '"', "'", '\\"', "a`b", "a*b",
     "é", "e\u0301", "日本語", "😀", "a\nb", "a\tb", "a\x01b", "a\x7fb", "a/b", "a-b", "0", "a.0", "0.a", "a.b.c", "x" * 100, "a[0]", "a@b", "#",
@@ -187,7 +187,7 @@ def question(rng, paths, values):
 
 
 def values_of(documents, paths):
-    """What the paths lead to."""
+    """Returns the values at the paths."""
     found = [None, 1]
     for made in documents:
         for path in paths:
@@ -234,7 +234,7 @@ def raw(documents):
 
 
 def difference(one, other):
-    """What only one of two answers has."""
+    """Returns the items that only one of two replies has."""
     if not isinstance(one, list) or not isinstance(other, list):
         return [one, other]
     only = lambda some, others: [part for part in some if part not in others]
@@ -343,7 +343,7 @@ def test_an_index_changes_no_answer(db, kind, when):
             if options.get("unique"):
                 keep_unique(db, pair, documents, keys, options)
             if not create(indexed, keys, options, tells):
-                # Two arrays beside each other, or one that hashes do not take.
+                # Parallel arrays, or an array in a hashed index.
                 continue
         values = values_of(documents, paths)
         insert_all(db.asked, [{"_id": number_, "v": one} for number_, one in enumerate(rng.sample(values, min(30, len(values))))])
@@ -408,7 +408,7 @@ def keep_unique(db, pair, documents, keys, options):
 
 
 def unique_key(given):
-    """What a unique index tells values apart by."""
+    """Returns the key by which a unique index distinguishes values."""
     return ("number" if IS_NUMBER(given) else type(given).__name__, given)
 
 

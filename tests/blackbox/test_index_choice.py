@@ -258,7 +258,7 @@ def test_values_outside_of_the_index_order_are_found(db, values, direction):
             assert first() == expected
 
     check_often(in_order)
-    # What MongoDB sorts before all strings, numbers and dates, in the midst, and behind them.
+    # Values that MongoDB sorts before all strings, numbers and dates, between them, and after them.
     low, middle, high = MinKey(), [values[30]], Regex("x")
     for odd, lowest, highest in ((low, True, False), (middle, False, False), (high, False, True)):
         db.c.insert_one({"_id": "odd", "v": odd})

@@ -250,7 +250,7 @@ def test_writes_and_joins_examine_few_documents(filled, profile):
 
 @pytest.mark.selkie_only
 def test_counts_of_drivers_examine_keys(filled, profile):
-    """What drivers make of count_documents: an aggregation."""
+    """Returns the aggregation that drivers send for count_documents."""
     assert filled.count_documents({"kind": 3}) == DOCUMENTS // 25
     assert filled.count_documents({"kind": {"$lt": 0}}) == 0
     assert [entry["docsExamined"] for entry in profile(**{"command.aggregate": filled.name})] == [0, 0]

@@ -39,7 +39,7 @@ def big(session_client):
 
 
 def took(work) -> tuple[float, int]:
-    """How long it took to be refused, and the code."""
+    """Returns the time until the error, and its code."""
     began = time.monotonic()
     with pytest.raises(OperationFailure) as refused:
         work()

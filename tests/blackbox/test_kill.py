@@ -77,7 +77,7 @@ def check_everything_acknowledged_is_there(db, writers: list[Writer], counters: 
 
 
 def wait_for_the_first_write(writers: list[Writer]):
-    """A round in which nothing was written would show nothing."""
+    """A round without writes would prove nothing."""
     until = time.monotonic() + 30
     while not any(writer.inserted for writer in writers) and time.monotonic() < until:
         time.sleep(0.01)
@@ -143,7 +143,7 @@ def test_mariadb_is_killed(own_server, database_name, tmp_path):
         check_rounds(server, database_name, kill)
         assert server.is_running()
     finally:
-        # What it says of its recovery.
+        # Messages of its recovery.
         print(mariadb.end_of_log())
         server.kill()
         mariadb.remove()

@@ -72,7 +72,7 @@ def documents(db):
 
 
 def survives(ask):
-    """Whether the command was answered; refusing it is the other thing it may do."""
+    """Returns whether the command succeeded; the server may also refuse it."""
     try:
         ask()
         return True

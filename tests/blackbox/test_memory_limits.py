@@ -77,7 +77,7 @@ def session() -> dict:
 
 
 def command(server: SelkieServer, body: dict) -> dict:
-    """Asks without a driver, which would send a session of its own."""
+    """Sends a command without a driver, which would add a session."""
     with Wire(server.port, timeout_s=60) as wire:
         wire.send(op_msg(body))
         return wire.receive_reply()
@@ -172,7 +172,7 @@ def test_a_request_holds_no_more_than_it_may(limited, database_name):
 
 
 def test_many_statements_with_long_searches_hold_little(limited, database_name):
-    """What each of them records is not held until the last one is done."""
+    """Their records are not held until the last one is done."""
     server = limited(request_memory_mb=16)
     with server.client() as client:
         client[database_name].c.insert_many([{"_id": n, "s": f"a{n}"} for n in range(2500)])

@@ -33,7 +33,7 @@ class Site:
         return self.clients[number].admin.command("serverStatus")["cache"]["shared"]
 
     def is_shared(self, key: int) -> bool:
-        """Whether the second gateway gives what the first has been asked for."""
+        """Returns whether the second gateway serves the reply that the first has cached."""
         before = self.shared(1)["hits"]
         self.a.find_one({"_id": key, "round": {"$ne": time.monotonic_ns()}})
         question = {"_id": key, "round": {"$ne": time.monotonic_ns()}}

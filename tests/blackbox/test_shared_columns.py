@@ -181,7 +181,7 @@ def test_gateways_compute_keys_beyond_the_limits_of_a_table(db, sql, columns):
         assert [one["_id"] for one in db.things.find().sort([(name, 1), ("_id", 1)]).limit(10)] == ascending
     assert [one["_id"] for one in db.things.find({"last": "x"}).sort("_id")] == [1000, 1001]
     assert db.things.count_documents({}, hint="last_1") == 2
-    # Of unique ones, too; these documents have no such field, so that all have one key.
+    # The same for unique indexes. These documents do not have the field, so all have the same key.
     for keys in ("another", [("another", 1), ("last", 1)]):
         with pytest.raises(OperationFailure) as refused:
             db.things.create_index(keys, unique=True)

@@ -20,7 +20,8 @@ def push(comments: list[dict], **clauses) -> dict:
 
 
 def write_comment(db, post: int, one: dict) -> None:
-    """As the application does: the comment for good, and the latest ones in the post."""
+    """Writes like the application: the comment into its collection, and the latest ones into the
+    post."""
     db.comments.insert_one({"postId": post, **one})
     done = db.posts.update_one({"_id": post}, push([one], **{"$slice": -KEPT}))
     assert (done.matched_count, done.modified_count) == (1, 1)

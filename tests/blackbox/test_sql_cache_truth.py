@@ -2,7 +2,7 @@
 through Selkie with a cache.
 
 A line is a statement; the prefix `name: ` selects the session, `a` by default. `warm: ` repeats it
-until a result is kept. `root: ` goes past Selkie and is not compared."""
+until a result is cached. `root: ` bypasses Selkie and is not compared."""
 
 import os
 import random
@@ -256,7 +256,7 @@ STATES = [
 
 def random_sequence(number: int) -> str:
     chance = random.Random(SEED * 1000 + number)
-    # What FOUND_ROWS() is in a new session depends on how the client logs in.
+    # FOUND_ROWS() in a new session depends on the client's login.
     lines = ["SELECT 1"]
     for _ in range(chance.randrange(8, 16)):
         pool = chance.choices((READS, WRITES, ABOUT_THE_LAST, STATES), (45, 25, 22, 8))[0]
@@ -442,7 +442,7 @@ def is_kept(through: Run, connection, statement: str) -> bool:
     return False
 
 
-# How a right is given, what it lets be asked, and how it is withdrawn without a trace in the log.
+# The grant of a privilege, a query that needs it, and its revocation without an event in the log.
 RIGHTS = [
     ("GRANT SELECT ON {d}.b TO {u}", "SELECT id, a FROM b", ["SET sql_log_bin = 0", "REVOKE SELECT ON {d}.b FROM {u}"]),
     ("GRANT SELECT (id, a), UPDATE ON {d}.b TO {u}", "SELECT id, a FROM b", ["SET sql_log_bin = 0", "REVOKE SELECT (a) ON {d}.b FROM {u}"]),
@@ -467,7 +467,7 @@ def test_withdrawn_rights_count_within_a_bounded_time(servers, number):
 
     role = "rolling" in given
     root(["DROP USER IF EXISTS {u}", "CREATE USER {u} IDENTIFIED BY 'secret'", "CREATE ROLE IF NOT EXISTS rolling_{d}",
-          # So that the table's definition may be seen, without which nothing is kept.
+          # To let the session read the definition of the table, which caching requires.
           "GRANT INSERT ON {d}.b TO {u}", "GRANT SELECT ON {d}.u TO {u}", given, *(["GRANT rolling_{d} TO {u}"] * role)])
     with through.connect(user=name) as old:
         if role:

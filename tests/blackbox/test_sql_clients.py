@@ -326,7 +326,7 @@ class Statement:
                 connection._read_packet()
 
     def ask(self, *values, kind: int = 3, flags: int = 0) -> list:
-        """The values that it gives. Types are said the first time, as drivers do."""
+        """Returns the values. Types are sent with the first execution, like drivers do."""
         types = struct.pack("<BB", kind, 0) * self.params if self.says_types else b""
         packed = b"".join(value if isinstance(value, bytes) else struct.pack("<i", value) for value in values)
         values = struct.pack("<BB", 0, self.says_types) + types + packed if self.params else b""
@@ -546,7 +546,7 @@ def test_the_command_line_client_gets_cached_results(gateway):
     command = ["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{gateway.port}", "-ujoe", "-psecret", "d", "-N", "-B"]
     question = "SELECT id, a FROM t WHERE id < 3"
     with gateway.connect() as session:
-        # What the client writes of a batch has its backslashes doubled.
+        # The client doubles backslashes in the output of a batch.
         expected = "".join(f"{number}\t{text}\n" for number, text in rows(session, question)).replace("\\", "\\\\")
     before = gateway.hits()
     done = subprocess.run(command, input=f"{question};" * 20, capture_output=True, text=True, timeout=60)
@@ -609,7 +609,7 @@ def test_without_a_cache_and_without_a_server(store, tmp_path):
 
 
 def test_a_server_for_sql_clients_alone_is_left_as_it_is(store, tmp_path):
-    """Nothing of what documents need is made there or asked of it."""
+    """No objects for documents are created there or required."""
     mariadb = MariadbServer(tmp_path / "m", ("--max-allowed-packet=16M", "--log-bin=log", "--binlog-format=STATEMENT")).start()
     mariadb.url = mariadb.tcp_url
     mariadb.sql("CREATE USER joe@'%' IDENTIFIED BY 'secret'")

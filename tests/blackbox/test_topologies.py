@@ -57,7 +57,7 @@ def test_exhaust_cursor(uri, topology, database_name):
         db.c.insert_many([{"_id": number, "pad": "x" * 1000} for number in range(5000)])
         with db.c.find(cursor_type=pymongo.CursorType.EXHAUST, batch_size=100) as cursor:
             assert [row["_id"] for row in cursor] == list(range(5000))
-        # Given up half-way, it takes its connection with it; the others work on.
+        # An interrupted request closes its connection; the other connections keep working.
         with db.c.find(cursor_type=pymongo.CursorType.EXHAUST, batch_size=2) as cursor:
             next(cursor)
         assert db.c.count_documents({}) == 5000
@@ -94,7 +94,7 @@ def test_clients_notice_that_a_server_is_back(topology, own_server, database_nam
 
 
 def test_an_unsatisfiable_write_concern_is_reported_with_the_write(topology, uri, database_name):
-    """As by a set of one member; a standalone server refuses to write."""
+    """Like a set of one member; a standalone server refuses the write."""
     concern = {"w": 2, "wtimeout": 10}
     with pymongo.MongoClient(uri) as client:
         db = client[database_name]

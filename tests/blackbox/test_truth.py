@@ -124,8 +124,8 @@ def strict_mariadb(tmp_path) -> MariadbServer:
 
 @pytest.mark.mariadb_only
 def test_with_a_cache_and_sql_beside_it(own_server, strict_mariadb):
-    """MariaDB tells what was written before the writer knows that it was. Tolerated is what a
-    reader sees before either knows: MariaDB shows a change a moment before the log has been read.
+    """MariaDB reports a write in its log before it acknowledges it. Reads between the visibility of
+    a change and its event in the log are tolerated.
     """
     server = own_server("--cache", "documents", "--external-writes", "strict", mariadb=strict_mariadb)
     printed = truth(server.uri, 5, "--reads", "93", "--sql", strict_mariadb.tcp_url(), "--acknowledged-only")
@@ -222,7 +222,8 @@ def test_concurrent_reads_of_the_same_data_are_read_once(own_server, store, data
     with server.client() as client, contextlib.ExitStack() as stack:
         client[database_name].c.insert_many([{"_id": n, "text": f"text {n}"} for n in range(DOCUMENTS)])
         connections = [stack.enter_context(Wire(server.port, timeout_s=60)) for _ in range(CLIENTS)]
-        # Evaluates a list for each document: others ask before the first has its answer.
+        # Evaluates a list for each document, so that others send the query before the first has its
+        # reply.
         numbers = {"$range": [0, {"$add": [50, {"$strLenCP": "$text"}]}]}
         counted = {"$size": {"$filter": {"input": numbers, "cond": {"$gte": ["$$this", 0]}}}}
         matched = {"$regexMatch": {"input": "$text", "regex": "9.*9.*9.*9$"}}
@@ -240,7 +241,7 @@ def test_concurrent_reads_of_the_same_data_are_read_once(own_server, store, data
     assert batches[0] and all(batch == batches[0] for batch in batches)
     assert after["stored"] - figures["stored"] == 1
     if store == "mariadb":
-        # Read once, the collection has so many rows; looking the collection up takes some as well.
+        # A single scan reads this number of rows; the lookup of the collection reads a few more.
         assert read < 2 * DOCUMENTS
     assert after["waits"] - figures["waits"] > 0
     assert after["hits"] - figures["hits"] == CLIENTS - 1

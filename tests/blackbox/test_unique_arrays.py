@@ -16,7 +16,7 @@ USERS = [{"_id": "ann", "emails": [{"address": "a@x", "verified": True}]}, {"_id
 
 @pytest.fixture
 def users(db):
-    """As Meteor's accounts keep them."""
+    """The form of Meteor's accounts."""
     db.users.create_index("emails.address", unique=True, sparse=True)
     db.users.insert_many(USERS)
     return db.users
@@ -163,7 +163,7 @@ def test_a_rename_that_fails_leaves_it_unique(session_client, server, db, users)
 @pytest.mark.mariadb_only
 @pytest.mark.parametrize("left", ["nothing", "triggers and tables"])
 def test_truncated_entries_are_repaired_before_the_next_write(server, own_server, db, users, left):
-    """As a gateway leaves it that is killed when it has begun to drop or to make the tables."""
+    """The state after a gateway was killed while it dropped or created the tables."""
     sql, schema = server.mariadb.sql, db.name
     [[remembered]] = sql("SELECT values_table FROM selkie.indexes WHERE schema_name = %s AND values_table IS NOT NULL", schema)
     if left == "nothing":

@@ -19,7 +19,7 @@ def any_filter(number, other) -> list[dict]:
     ]
 
 
-# What the statements of one batch look for: anything, or each a value of the same field.
+# The filters of one batch: arbitrary ones, or each a value of the same field.
 FILTERS = [
     any_filter, lambda number, _: [{"_id": number}], lambda number, _: [{"key": number}, {"key": float(number)}],
     lambda number, other: [{"tags": number}, {"tags": Int64(other)}], lambda number, _: [{"n": number}],

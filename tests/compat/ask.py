@@ -1,4 +1,4 @@
-"""Asks Selkie and MongoDB the same, many commands at a time, and says where the answers differ."""
+"""Sends the same commands to Selkie and MongoDB, many at a time, and reports the differences."""
 
 import socket
 import struct
@@ -89,7 +89,7 @@ class Difference:
 
     def __str__(self):
         told = f"[{self.family}] {self.command}\n  Selkie   {self.ours}\n  MongoDB  {self.theirs}"
-        # Of random documents only those that have been made few say more than the command does.
+        # Random documents are only printed once they have been minimized.
         few = sum(map(len, self.collections.values())) <= 4
         told += f"\n  over     {self.collections}" if few and self.family.startswith("random") else ""
         return f"{told}\n  with     {self.setup}" if self.setup else told
@@ -173,7 +173,7 @@ class Pair:
         return answers
 
     def run_writes(self, block: Block) -> list:
-        """Of each case the answer, and what its collections hold then."""
+        """Returns the reply of each case, and the contents of its collections afterwards."""
         load, look = self.load(block.collections), self.look(block.collections)
         everything = [command for case in block.cases for command in [*load, plain(case), *look]]
         answers, length = self.ask(everything), len(load) + 1 + len(look)
@@ -229,7 +229,7 @@ class Asked:
         return answers[1]
 
     def alone(self):
-        """MongoDB's answers to what the command asks of one document or computes for one field."""
+        """Returns MongoDB's replies to the parts of the command: one document or one field each."""
         if self.block.script:
             return
         load = self.pair.load(self.block.collections) if self.block.writes else []
@@ -239,7 +239,7 @@ class Asked:
         except (AttributeError, KeyError, TypeError):
             return  # A command that is not made as it should be has no parts.
         if self.command[next(iter(self.command))] == "v" and not self.block.writes:
-            # What a view makes of documents need not tell them apart.
+            # The results of a view need not be distinct.
             documents = self.block.collections.get(COLLECTION, [])
             loads = [self.pair.load({**self.block.collections, COLLECTION: [document]}) for document in documents]
             answers = [self.oracle([*load, self.command])[-1] for load in loads]
@@ -458,7 +458,7 @@ def given_cursor(reply: bytes) -> Int64 | None:
 
 
 def table(tally: Counter) -> str:
-    """How many cases of each family agree."""
+    """Returns the number of equal cases per family."""
     families = sorted({family for family, _ in tally})
     lines = [f"{'family':36} {'cases':>6} {'agree':>6} {'known':>6} {'differ':>6}"]
     for family in [*families, "all"]:

@@ -1,4 +1,4 @@
-"""What a case is: a command, asked of both servers, on documents that both were given.
+"""Cases: a command that is sent to both servers, on the same documents.
 
 A `Block` belongs to one operator family and defines the documents of its cases. Blocks are data;
 `ask.py` runs them.

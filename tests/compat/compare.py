@@ -1,4 +1,4 @@
-"""Whether two answers are the same: results to the byte, errors by code."""
+"""Compares two replies: results by bytes, errors by code."""
 
 import re
 import struct
@@ -173,7 +173,7 @@ def lists_as_ids(command: dict, documents: list) -> bool:
 
 
 def same(command: dict, ours: bytes, theirs: bytes, messages: bool = False) -> bool:
-    """Whether two replies to `command` say the same."""
+    """Returns whether two replies to `command` are equal."""
     if ours == theirs:
         return True
     try:

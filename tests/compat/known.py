@@ -55,7 +55,7 @@ SETTING = {"$project", "$set", "$addFields", "$unwind", "$lookup", "$graphLookup
 # The second engine's treatment of MinKey and MaxKey, of code as text, and its message about a group
 # without a document.
 ENGINE_MADE = re.compile(r"\{('': |'k': '', 'v': )M(in|ax)Key\(\)|error 4822806:")
-# What it has no notion of.
+# Features that it does not have.
 ENGINE_MAKES = re.compile(r"M(in|ax)Key\(\)|Code\(|only supports strings, not javascript")
 MADE_OF_KEYS = re.compile(r"\{'': (M(?:in|ax)Key\(\))\}")
 MADE_OF_CODE = re.compile(r"Code\(('(?:[^'\\]|\\.)*'), None\)")
@@ -65,7 +65,7 @@ MADE_UP = re.compile(r", '[A-Za-z0-9+/]{22}==': ('[^']*'|[^,{}\[\]]+)")
 NUMBER = re.compile(r"'(-?)(\d+(?:\.\d+)?)(E[+-]\d+)?'")
 # Stages whose results depend on which documents come first.
 TELLING_FIRST = {"$skip", "$limit"}
-# What no document meets, and where it is written.
+# Conditions that match no document, and their positions.
 NEVER = re.compile(r"'\$(all|in)': \[\]|'\$expr': (?!'\$|\{|\[[^\]]*[{$])|'\$filter': \{'input': None|'\$jsonSchema'|'\$sampleRate'|'\$alwaysFalse'")
 PARALLEL = "cannot sort with keys that are parallel arrays"
 
@@ -159,14 +159,14 @@ def _but_for_fields(command, ours: bytes, theirs: bytes) -> bool:
 
 
 def _equal_values(ours: bytes, theirs: bytes) -> bool:
-    """Whether `distinct` gave values that are equal, numbers perhaps of other types."""
+    """Returns whether `distinct` returned equal values, numbers maybe of other types."""
     number = lambda value: value.to_decimal() if isinstance(value, bson.Decimal128) else value
     ours, theirs = ([number(value) for value in bson.decode(answer, PLAIN).get("values", [])] for answer in (ours, theirs))
     return bool(ours) and ours == theirs
 
 
 def _same_documents(command, ours: bytes, theirs: bytes) -> bool:
-    """As `same`, of whichever collection the answers are."""
+    """Like `same`, for replies of any collection."""
     batches = [None if code_of(answer) else batch_of(RawBSONDocument(answer, RAW)) for answer in (ours, theirs)]
     return same(command, ours, theirs) if None in batches else same_batch(*batches, command)
 
@@ -230,7 +230,7 @@ def _graphs_kept(ours: bytes, by_themselves: list[bytes] | None) -> bool:
 
 
 def _taken_away(command, ours: str, theirs: str, setup=()) -> bool:
-    """Whether MongoDB has the same groups, some of them more than once."""
+    """Returns whether MongoDB has the same groups, some more than once."""
     told = str([command, *setup])
     groups = lambda text: sorted(set(text.strip("[]").replace("}, {", "}\n{").split("\n")))
     return all(name in told for name in ("$$REMOVE", "$$ROOT", "$group")) and len(theirs) > len(ours) and groups(ours) == groups(theirs)
@@ -250,7 +250,7 @@ def _led_astray(command, ours: str, theirs: str) -> bool:
 
 
 def _restricts_by_expression(command) -> bool:
-    """Whether a $graphLookup restricts its search by an expression."""
+    """Returns whether a $graphLookup restricts its search by an expression."""
     if isinstance(command, list):
         return any(map(_restricts_by_expression, command))
     if not isinstance(command, dict):
@@ -352,7 +352,7 @@ def known_reason(command: dict, ours: bytes, theirs: bytes, asked) -> str | None
     if _joined_order(command, ours, theirs):
         return JOINED_ORDER
     pipelines = str([command, asked.block.setup])
-    # What the collections hold comes of what the engine said of the command itself.
+    # The contents of the collections follow from the engine's reply to the command.
     made = any(ENGINE_MADE.search(shown(theirs, 1 << 24)) for _, theirs in asked.pairs)
     reason = ENGINE if made or ENGINE_MAKES.search(our) else ENGINE_ROOT if "$$ROOT" in pipelines else None
     if reason is None and re.search(r"'\$set(Intersection|Union|Difference)'", pipelines):

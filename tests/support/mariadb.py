@@ -66,7 +66,7 @@ class MariadbServer(ServerProcess):
             return cursor.fetchall()
 
     def url(self) -> str:
-        """What `selkie serve --mariadb` takes."""
+        """Returns the URL for `selkie serve --mariadb`."""
         return f"mysql://root@localhost/?socket={quote(self.socket, safe='')}"
 
     def tcp_url(self, user: str = "root", password: str = "") -> str:

@@ -23,7 +23,7 @@ def free_port() -> int:
 
 
 class ServerProcess:
-    """Subclasses give the command line and say when the server is ready."""
+    """Subclasses define the command line and detect when the server is ready."""
 
     name = "server"
     start_timeout_s = 60

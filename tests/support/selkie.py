@@ -25,7 +25,7 @@ def program(name: str = "selkie") -> str:
 
 @functools.cache
 def has_embedded_mariadb() -> bool:
-    """Whether the program was built with `--features embedded-mariadb`."""
+    """Returns whether the program was built with `--features embedded-mariadb`."""
     version = subprocess.run([program(), "--version"], capture_output=True, text=True, check=True).stdout
     return "embedded MariaDB" in version
 

@@ -76,7 +76,7 @@ class Wire:
         return self.receive_reply()
 
     def is_closed_by_server(self, timeout_s: float = 10) -> bool:
-        """Whether the server ends the connection without another word."""
+        """Returns whether the server closes the connection without another message."""
         self.socket.settimeout(timeout_s)
         try:
             return self.socket.recv(1) == b""

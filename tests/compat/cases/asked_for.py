@@ -3,7 +3,7 @@
 from compat.case import commands, script
 from compat.cases.scripts import admin
 
-# Without a database it is about all of them, and other tests leave some behind.
+# Without a database it applies to all of them, including those of other tests.
 STRICT = {"apiParameters": {"version": "1", "strict": True}, "db": "compat"}
 MEGABYTE = 1 << 20
 # Two megabytes, some of them under one key.

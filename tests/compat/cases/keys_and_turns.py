@@ -71,7 +71,7 @@ TWO_ARRAYS = {"b": 1, "l": -1}
 
 
 def sorted_by_two_arrays(**options):
-    """`_id` alone is looked up without a sort, unless the command has a collation of its own."""
+    """A lookup by `_id` alone ignores the sort, unless the command has a collation."""
     for one in ONE:
         yield {"findAndModify": "c", "query": one, "sort": TWO_ARRAYS, "remove": True, **options}
         yield {"findAndModify": "c", "query": one, "sort": TWO_ARRAYS, "update": {"$set": {"x": 1}}, **options}

@@ -25,7 +25,7 @@ def modify(query, **more):
 
 
 def refused(test):
-    """What a validator says to each of the values, on its own path and inside of a `$nor`."""
+    """The reply of a validator to each of the values, on its own path and inside of a `$nor`."""
     for validator in ({"a": test}, {"$nor": [{"a": {"$not": test}}]} if "$not" not in test else {"$nor": [{"a": test}]}):
         yield {"collMod": "c", "validator": validator}
         yield from ({"insert": "c", "documents": [{"a": value}]} for value in VALUES)

@@ -16,12 +16,12 @@ from compat.generate.shrink import shrink
 # Takes indexes away again.
 CLEARING = [{"dropIndexes": COLLECTION, "index": "*"}]
 READS_PER_ROUND, WRITES_PER_ROUND = 80, 20
-# Differences of one signature that are made small and reported; more would say the same.
+# The number of differences of one signature that are minimized and reported; others are similar.
 REPORTED_PER_SIGNATURE = 3
 
 
 def run(pair: Pair, seed: int, count: int, tally: Counter, kinds=(), shrinking: bool = True) -> list[Difference]:
-    """Asks `count` random commands, of these kinds or of all."""
+    """Sends `count` random commands, of these kinds or of all."""
     differences, seen, asked, number = [], Counter(), 0, 0
     pair.reset(Block("random", [], {COLLECTION: [], "other": [], "new": []}))
     while asked < count:
@@ -62,7 +62,7 @@ def blocks(commands, names, makers, weights, count, collections, writes):
 
 
 def ask(pair: Pair, block: Block, tally: Counter) -> list[Difference]:
-    """As `Pair.run`, without dropping the database each time."""
+    """Like `Pair.run`, without dropping the database each time."""
     pair.set_up(block.setup, block.collections)
     if block.writes:
         answers = pair.run_writes(block)

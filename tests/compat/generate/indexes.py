@@ -1,7 +1,7 @@
 """Random indexes, and commands whose answers may not depend on them.
 
-An index changes the order of unsorted results; such commands say so (`ANY_ORDER`), and what picks
-documents by their order is not asked for.
+An index changes the order of unsorted results; such commands are marked (`ANY_ORDER`), and commands
+that select documents by their order are not generated.
 """
 
 from compat.case import COLLECTION

@@ -30,7 +30,7 @@ LEFT_ALONE = {"shutdown", "fsync", "fsyncUnlock", "setParameter", "killOp", "kil
 
 
 def run(pair: Pair, seed: int, count: int, tally: Counter, names=()) -> list[Difference]:
-    """Asks `count` changed cases of the families named, or of all."""
+    """Sends `count` mutated cases of these families, or of all."""
     chance, differences = random.Random(seed), []
     chosen = [block for block in blocks() if not block.only and (not names or any(name in block.family for name in names))]
     chosen = [kept for block in chosen if (kept := answered(pair, block)).cases]

@@ -11,7 +11,7 @@ OPEN = ("$group", "$sortByCount", "$unionWith", "$densify")
 
 
 def depends_on_open_order(pipeline: list) -> bool:
-    """Whether a stage picks documents by an order that an earlier one has left open."""
+    """Returns whether a stage selects documents by an order that an earlier one does not define."""
     opened = False
     for stage in pipeline:
         name = next(iter(stage))

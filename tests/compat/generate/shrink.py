@@ -103,7 +103,7 @@ def simpler(value):
 
 
 def parts(value):
-    """What a value is made of, to stand for the whole."""
+    """Yields the parts of a value, to replace the whole."""
     if isinstance(value, dict):
         yield from value.values()
     elif isinstance(value, list):
