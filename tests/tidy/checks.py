@@ -6,6 +6,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -141,6 +142,22 @@ def unsafe_code_is_justified() -> list[str]:
     return failures
 
 
+def features(packages: list[str]) -> set[str]:
+    """Returns all packages of a build with their features, or nothing if cargo cannot list them."""
+    selected = [word for package in packages for word in ("-p", package)]
+    command = ["cargo", "tree", "--offline", "--prefix", "none", "-e", "normal,build", "-f", "{p} {f}", *selected]
+    listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return {line.removesuffix(" (*)").rstrip() for line in listing.stdout.splitlines()}
+
+
+def one_build_serves_all_programs() -> list[str]:
+    """`make build` and `make programs` must enable the same features, or cargo compiles crates twice."""
+    if shutil.which("cargo") is None:
+        return []
+    alone, together = features(["selkie"]), features(["selkie", "bench", "simulate", "truth"])
+    return [f"{line}: other features in `make programs`" for line in sorted(alone - together)]
+
+
 def prose_and_circles() -> list[str]:
     """Headless clauses, paraphrases, long lines and circles of files only become fewer."""
     higher, lower = records.compare(records.current(), records.recorded())
@@ -152,6 +169,6 @@ CHECKS = {
     for check in (
         paths_exist, make_targets_exist, every_crate_is_on_the_map, architecture_is_short, every_document_is_linked,
         files_are_short, every_module_has_a_header, nothing_forbidden, the_lock_file_names_no_registry,
-        unsafe_code_is_justified, layers.crates_know_only_lower_layers, layers.pure_crates_do_no_io,
+        unsafe_code_is_justified, one_build_serves_all_programs, layers.crates_know_only_lower_layers, layers.pure_crates_do_no_io,
     )
 }

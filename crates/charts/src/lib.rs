@@ -1,11 +1,14 @@
 //! Line charts over a logarithmic scale, with the font and the colors of all plots.
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
+mod png;
+
 pub use plotters;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::{FontStyle, register_font};
+use std::path::Path;
 
 /// The font of all texts. It is part of the program, so that it works on systems without fonts.
 const FONT: &str = "sans-serif";
@@ -83,6 +86,19 @@ pub fn chart<B: DrawingBackend>(
 
 pub fn failed(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow!("drawing: {error}")
+}
+
+/// A drawing area over pixels in memory.
+pub type Bitmap<'p> = DrawingArea<BitMapBackend<'p>, Shift>;
+
+/// Draws an image and writes it to `path` as PNG.
+pub fn write_png(path: &Path, size: (u32, u32), draw: impl FnOnce(&Bitmap<'_>) -> Result<()>) -> Result<()> {
+    let mut pixels = vec![0; size.0 as usize * size.1 as usize * 3];
+    let area = BitMapBackend::with_buffer(&mut pixels, size).into_drawing_area();
+    draw(&area)?;
+    area.present().map_err(failed)?;
+    drop(area);
+    std::fs::write(path, png::encode(size, &pixels)?).with_context(|| format!("writing {}", path.display()))
 }
 
 /// Returns `name` as lower-case ASCII words joined by hyphens, for file names.

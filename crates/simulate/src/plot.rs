@@ -5,7 +5,7 @@ use super::outcome::{Operation, Outcome, Server};
 use anyhow::{Context, Result};
 use charts::plotters::coord::Shift;
 use charts::plotters::prelude::*;
-use charts::{COLORS, Line, chart, failed, slug};
+use charts::{COLORS, Line, chart, failed, slug, write_png};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -22,8 +22,7 @@ pub fn write(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>> {
     for index in 0..outcome.servers.first().map_or(0, |server| server.operations.len()) {
         let plot = Plot::of(outcome, index);
         let path = folder.join(format!("{}.png", slug(&format!("{} {}", outcome.scenario, plot.name))));
-        let drawn = plot.draw(&BitMapBackend::new(&path, SIZE).into_drawing_area());
-        drawn.with_context(|| format!("writing {}", path.display()))?;
+        write_png(&path, SIZE, |area| plot.draw(area))?;
         let mut drawing = String::new();
         plot.draw(&SVGBackend::with_string(&mut drawing, SIZE).into_drawing_area())?;
         paths.push(path);

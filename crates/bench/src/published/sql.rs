@@ -5,7 +5,7 @@ use super::args::{PublishedArgs, parse};
 use super::section::{Section, Table, line};
 use crate::sql::{self as select, CACHED, DIRECT, SqlArgs, THROUGH};
 use anyhow::Result;
-use charts::plotters::prelude::{BitMapBackend, IntoDrawingArea, WHITE};
+use charts::plotters::prelude::WHITE;
 use charts::{COLORS, Line};
 use harness::report::{Row, three_digits};
 use std::path::PathBuf;
@@ -89,11 +89,10 @@ fn draw(args: &PublishedArgs, connections: &[usize], rows: &[Row]) -> Result<Vec
     let last = connections.iter().max().map_or(1.0, |most| (*most as f64).log2()).max(1.0);
     let label = |log: f64| if log.fract().abs() < 1e-6 { log.exp2().to_string() } else { String::new() };
     let path = args.out.join("sql.png");
-    let area = BitMapBackend::new(&path, (800, 480)).into_drawing_area();
-    area.fill(&WHITE).map_err(charts::failed)?;
-    charts::chart(&area, "SELECTs per second by the number of connections", (0.0..last, &label), &curves)?;
-    area.present().map_err(charts::failed)?;
-    drop(area);
+    charts::write_png(&path, (800, 480), |area| {
+        area.fill(&WHITE).map_err(charts::failed)?;
+        charts::chart(area, "SELECTs per second by the number of connections", (0.0..last, &label), &curves)
+    })?;
     Ok(vec![path])
 }
 
