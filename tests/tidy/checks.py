@@ -14,7 +14,7 @@ from . import layers, records
 
 ROOT = Path(__file__).resolve().parents[2]
 
-LINES_MAX = 620
+LINES_MAX = 630
 # Longer files, with the reason.
 LONG_FILES = {
     "Cargo.lock": "generated",
