@@ -16,6 +16,7 @@ LAYERS = [
     {"update"},
     {"store"},
     {"cache", "shared-cache", "index-keys", "store-testing", "sql-classify"},
+    {"access"},
     {"store-sqlite", "store-mariadb", "sql-session"},
     {"server"},
     {"commands"},
@@ -26,7 +27,7 @@ LAYERS = [
 # They compute, and neither wait nor read or write anything.
 PURE = {
     "error", "document", "values", "geo", "fulltext", "query", "aggregate", "update", "mongo-wire", "mariadb-wire",
-    "sql-classify", "index-keys", "strict-toml",
+    "sql-classify", "index-keys", "access", "strict-toml",
 }
 IO = {"tokio", "rustix", "rusqlite", "socket2", "nix", "tempfile"}
 

@@ -94,7 +94,7 @@ fn other_types() {
     );
     let (now, later) = (draws("{now}", 1), draws("{now(3600)}", 1));
     let (Value::DateTime(now), Value::DateTime(later)) = (now[0].as_value(), later[0].as_value()) else { panic!() };
-    assert!((3_599_000..3_601_000).contains(&(later - now)));
+    assert!(later - now >= 3_600_000);
     assert!(
         draws("{double(1, 2.5)}", 100)
             .iter()
@@ -105,7 +105,7 @@ fn other_types() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn errors_are_described() {
     let check = |text: &str, part: &str| {
         let error = compiled(text, &mut Vec::new()).map(drop).expect_err(text);
         assert!(error.contains(part), "{text}: {error}");
@@ -115,9 +115,9 @@ fn what_is_wrong_is_told() {
     check("{int(1)}", "int(LOW, HIGH)");
     check("{zipf(from)}", "zipf(N): a constant");
     check("{sequence(1)}", "in single quotes");
-    check("{date('soon')}", "no date");
+    check("{date('soon')}", "not a date");
     check("{element}", "array");
-    check("{done('x')}", "checks alone");
+    check("{done('x')}", "in checks only");
     check("{1 / 0}", "cannot be computed");
     check("{1 + 'a'}", "cannot be computed");
 }

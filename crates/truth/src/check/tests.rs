@@ -59,7 +59,7 @@ fn later_reads_must_see_an_acknowledged_write() {
     assert_eq!(shows(&model, &early, 5, Some(2)), Ok(()));
     assert_eq!(shows(&model, &late, 5, Some(2)), Ok(()));
     let stale = shows(&model, &late, 5, Some(1)).unwrap_err();
-    assert!(stale.contains("document 5 is shown at version 1"), "{stale}");
+    assert!(stale.contains("document 5 has version 1"), "{stale}");
 }
 
 #[test]
