@@ -17,6 +17,15 @@ SIDE_BY_SIDE := --numprocesses $(TESTS_AT_ONCE) --dist worksteal
 # Packages and features that differ for MariaDB within the process.
 EMBEDDED_MARIADB := -p selkie -p bench -p store-mariadb -p mariadb-embedded --features selkie/embedded-mariadb,bench/embedded-mariadb
 
+# Moves the debug information out of the program into a file that debuggers and backtraces find by its name (.gnu_debuglink).
+define SEPARATE_DEBUG
+@if readelf --section-headers $(SELKIE) | grep -q '\.debug_info'; then \
+    objcopy --only-keep-debug --compress-debug-sections=zlib $(SELKIE) $(SELKIE).debug && \
+    objcopy --strip-all --add-gnu-debuglink=$(SELKIE).debug $(SELKIE) $(SELKIE).stripped && \
+    mv $(SELKIE).stripped $(SELKIE); \
+fi
+endef
+
 .DEFAULT_GOAL := help
 .PHONY: help run build programs test test-long check blackbox compat embedded-mariadb bench report fuzz docs tools clean
 
@@ -26,11 +35,13 @@ help: ## list the targets
 run: build ## build, and serve mongodb://127.0.0.1:27017 on the embedded store
 	$(SELKIE) serve
 
-build: ## build the program
+build: ## build the program, with its debug information in a file beside it
 	cargo build --release -p selkie
+	$(SEPARATE_DEBUG)
 
 programs: ## build the program, and bench, simulate and truth
 	cargo build --release $(PROGRAMS:%=-p %)
+	$(SEPARATE_DEBUG)
 
 test: tools check blackbox compat ## all tests: check, blackbox and compat (25 minutes on 2 cores)
 
