@@ -1,4 +1,4 @@
-//! Reading a command's fields strictly, with MongoDB's messages for what does not fit.
+//! Strict parsing of a command's fields, with MongoDB's error messages.
 
 pub mod aggregate;
 pub mod count;
@@ -10,10 +10,11 @@ use document::{Doc, Element, Kind, Value};
 use error::{Code, Error, Result};
 use store::Namespace;
 
-/// What MongoDB lists for fields that take any number, unbalanced quote included.
+/// The types that MongoDB lists for numeric fields, with its unbalanced quote.
 const NUMBER_TYPES: &str = "'[long, int, decimal, double']";
 
-/// A field the command does not know. `within` is the name MongoDB gives to the command's fields as a whole.
+/// Returns the error for a field that the command does not have. `within`: what MongoDB calls the
+/// command's fields.
 pub fn unknown_field(within: &str, field: &str) -> Error {
     Error::new(Code(40415), format!("BSON field '{within}.{field}' is an unknown field."))
 }
@@ -41,17 +42,18 @@ pub fn wrong_types(within: &str, field: Element<'_>, expected: &str) -> Error {
     ))
 }
 
-/// Null and undefined stand for a field that is not there.
+/// Returns whether a field is null or undefined, which counts as absent.
 pub fn is_absent(field: Element<'_>) -> bool {
     matches!(field.kind, Kind::Null | Kind::Undefined)
 }
 
-/// Whether a field is null and that leaves it out: so it is with these, while flags, hints and lists have to be what they are.
+/// Returns whether a field is null and null counts as absent for it. Flags, hints and lists must
+/// have their type.
 pub fn is_left_out(field: Element<'_>, may_be_null: &[&str]) -> bool {
     is_absent(field) && may_be_null.contains(&field.key())
 }
 
-/// A strict boolean.
+/// Reads a boolean; other types fail.
 pub fn boolean(within: &str, field: Element<'_>) -> Result<bool> {
     match field.value() {
         Value::Boolean(flag) => Ok(flag),
@@ -59,7 +61,7 @@ pub fn boolean(within: &str, field: Element<'_>) -> Result<bool> {
     }
 }
 
-/// A boolean that may be spelled as a number.
+/// Reads a boolean or a number that stands for one.
 pub fn boolean_or_number(within: &str, field: Element<'_>) -> Result<bool> {
     match field.value() {
         Value::Boolean(flag) => Ok(flag),
@@ -68,7 +70,7 @@ pub fn boolean_or_number(within: &str, field: Element<'_>) -> Result<bool> {
     }
 }
 
-/// A boolean as `find` and `aggregate` read theirs.
+/// Reads a boolean with the error of `find` and `aggregate`.
 pub fn plain_boolean(field: Element<'_>) -> Result<bool> {
     match field.value() {
         Value::Boolean(flag) => Ok(flag),
@@ -95,7 +97,7 @@ pub fn string<'a>(within: &str, field: Element<'a>) -> Result<&'a str> {
     field.value().as_str().ok_or_else(|| missing_or_wrong(within, field, "string"))
 }
 
-/// Null in the place of a field that has to be there counts as its absence.
+/// Returns the error for a wrong type; null in a required field counts as its absence.
 fn missing_or_wrong(within: &str, field: Element<'_>, expected: &str) -> Error {
     match is_absent(field) {
         true => missing_field(within, field.key()),
@@ -103,12 +105,13 @@ fn missing_or_wrong(within: &str, field: Element<'_>, expected: &str) -> Error {
     }
 }
 
-/// A whole number from any of the numeric types: fractions are cut, what is out of range is clamped, NaN is zero.
+/// Reads an integer from any numeric type: fractions are truncated, values out of range are
+/// clamped, NaN is zero.
 pub fn integer(within: &str, field: Element<'_>) -> Result<i64> {
     number_to_i64(field.value()).ok_or_else(|| wrong_types(within, field, NUMBER_TYPES))
 }
 
-/// As [`integer`], and not negative.
+/// Reads an integer as [`integer`] does; fails if it is negative.
 pub fn non_negative(within: &str, field: Element<'_>) -> Result<u64> {
     let number = integer(within, field)?;
     u64::try_from(number).map_err(|_| below_zero(field.key(), number))
@@ -118,12 +121,12 @@ pub fn below_zero(field: &str, number: i64) -> Error {
     Error::new(Code(51024), format!("BSON field '{field}' value must be >= 0, actual value '{number}'"))
 }
 
-/// Truncates and clamps, as MongoDB does with counts; `None` for what is no number.
+/// Truncates and clamps as MongoDB does with counts; returns `None` unless the value is a number.
 pub fn number_to_i64(value: Value<'_>) -> Option<i64> {
     value.to_i64()
 }
 
-/// The namespace that a command's first field names.
+/// Returns the namespace that a command's first field names.
 pub fn namespace(database: &str, first: Element<'_>) -> Result<Namespace> {
     let Some(collection) = first.value().as_str() else {
         return Err(Error::bad_value(format!("collection name has invalid type {}", first.kind.alias())));
@@ -137,7 +140,7 @@ pub fn namespace(database: &str, first: Element<'_>) -> Result<Namespace> {
     Ok(Namespace::new(database, collection))
 }
 
-/// The namespace of a command that reads.
+/// Returns the namespace of a command that reads.
 pub fn namespace_to_read(database: &str, first: Element<'_>) -> Result<Namespace> {
     let namespace = namespace(database, first)?;
     if namespace.collection.starts_with('.') {
@@ -149,14 +152,14 @@ pub fn namespace_to_read(database: &str, first: Element<'_>) -> Result<Namespace
     Ok(namespace)
 }
 
-/// The namespace of a command that may bring its collection into being.
+/// Returns the namespace of a command that may create its collection.
 pub fn namespace_to_write(database: &str, first: Element<'_>) -> Result<Namespace> {
     let namespace = namespace(database, first)?;
     check_to_write(&namespace)?;
     Ok(namespace)
 }
 
-/// Whether a command may write to a collection of this name, and bring it into being.
+/// Checks that a command may write to a collection of this name, and create it.
 pub fn check_to_write(namespace: &Namespace) -> Result<()> {
     if matches!(&*namespace.collection, "system.views" | "system.profile") {
         return Err(invalid_namespace(format!("cannot write to {namespace}")));
@@ -164,7 +167,7 @@ pub fn check_to_write(namespace: &Namespace) -> Result<()> {
     check_writable(namespace)
 }
 
-/// Whether a collection of this name may come into being.
+/// Checks that a collection of this name may be created.
 pub fn check_writable(namespace: &Namespace) -> Result<()> {
     let collection = &*namespace.collection;
     if collection.starts_with('.') {
@@ -184,8 +187,8 @@ pub fn check_writable(namespace: &Namespace) -> Result<()> {
     Ok(())
 }
 
-/// What applications may write of what is named like the server's own: stored functions, which GUIs write, and what MongoDB's
-/// tools restore.
+/// Returns whether applications may write to a collection whose name begins with `system.`: stored
+/// functions, which GUIs write, and the collections that MongoDB's tools restore.
 fn is_writable_system_collection(namespace: &Namespace) -> bool {
     let of_database: &[&str] = match &*namespace.database {
         "admin" => &["system.roles", "system.version", "system.keys", "system.backup_users", "system.new_users"],
@@ -206,7 +209,7 @@ fn invalid_namespace(message: String) -> Error {
     Error::new(Code::INVALID_NAMESPACE, message)
 }
 
-/// Whether a name can be a database's.
+/// Checks that a name is valid for a database.
 /// Source: <https://www.mongodb.com/docs/manual/reference/limits/#std-label-restrictions-on-db-names>
 pub fn check_database(name: &str) -> Result<()> {
     let forbidden = |byte: u8| matches!(byte, b'/' | b'\\' | b'.' | b' ' | b'"' | b'$' | b'\0');

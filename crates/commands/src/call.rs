@@ -20,8 +20,8 @@ use std::sync::Arc;
 pub enum Disposition {
     /// Send it, unless the request said moreToCome.
     Reply,
-    /// Send it flagged moreToCome, then run this body again as if the client had sent it (exhaust cursors, streaming
-    /// hello). Returned only for requests that allow it.
+    /// Send it flagged moreToCome, then run this body again as if the client had sent it (exhaust
+    /// cursors, streaming hello). Returned only for requests that allow it.
     ReplyThenRun(DocBuf),
 }
 
@@ -87,8 +87,8 @@ impl<'a> Call<'a> {
         self.spec.parsing.as_ref().map_or(Ok(()), |parsing| (parsing.parse)(self))
     }
 
-    /// Returns the bytes that the command holds beside the reply that is being written; `None` if memory is not
-    /// measured.
+    /// Returns the bytes that the command holds beside the reply that is being written; `None` if
+    /// memory is not measured.
     pub fn held_beside(&self, reply: &DocWriter<'_>) -> Option<i64> {
         let reply_growth = reply.capacity() as i64 - self.reply_capacity as i64;
         Some(steps::memory::held()? - reply_growth)
@@ -98,8 +98,8 @@ impl<'a> Call<'a> {
         self.envelope.database
     }
 
-    /// Checks the collection's name for commands that parse their own fields first. A name that no collection can have is
-    /// refused later.
+    /// Checks the collection's name for commands that parse their own fields first. A name that no
+    /// collection can have is refused later.
     pub fn check_namespace(&self) -> Result<()> {
         arguments::namespace(self.database(), self.first())?;
         arguments::check_database(self.database())
@@ -110,7 +110,8 @@ impl<'a> Call<'a> {
         self.envelope.first
     }
 
-    /// Returns the command's own fields, and those of all commands that it parses among them, in the order of the body.
+    /// Returns the command's own fields, and those of all commands that it parses among them, in
+    /// the order of the body.
     pub fn all_fields(&self) -> impl Iterator<Item = Element<'a>> + '_ {
         let body = crate::envelope::body(self.request).0;
         let is_own = |field: &Element<'_>| self.fields().any(|own| own.key_bytes() == field.key_bytes());

@@ -1,4 +1,5 @@
-//! The commands, in folders by what they are about. A command parses its fields, acts, and writes its reply.
+//! The commands, in folders by what they are about. A command parses its fields, acts, and writes
+//! its reply.
 //!
 //! Each folder's module file has the table of facts about its commands ([`crate::table`]).
 

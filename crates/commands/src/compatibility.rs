@@ -1,6 +1,8 @@
-//! The page docs/compatibility.md: what of MongoDB 6.0's language is answered, asked of the parsers themselves.
+//! Generates the page docs/compatibility.md: which parts of MongoDB 6.0's commands and language are
+//! supported.
 //!
-//! The names are MongoDB's; the state of each is what this code says to a sample of it, so the page cannot be ahead of the code.
+//! The names are MongoDB's. The state of each is the outcome of parsing a sample, so the page
+//! always agrees with the code.
 
 use crate::pipeline::source_stage;
 use crate::table::COMMANDS;
@@ -13,7 +15,7 @@ use query::{Context, Expression, Predicate};
 use std::fmt::Write;
 use update::Update;
 
-/// Commands of MongoDB 6.0 that clients send, besides those of sharding, replication and Atlas.
+/// The commands of MongoDB 6.0 that clients send, without those of sharding, replication and Atlas.
 const COMMAND_NAMES: &str = "abortTransaction aggregate applyOps authenticate autoSplitVector buildInfo checkShardingIndex cleanupOrphaned \
     collMod collStats commitTransaction compact compactStructuredEncryptionData connectionStatus connPoolStats \
     convertToCapped count create createIndexes createRole createUser currentOp dataSize dbCheck dbHash dbStats \
@@ -54,7 +56,7 @@ const WINDOW_NAMES: &str = "$addToSet $avg $bottom $bottomN $count $covariancePo
     $documentNumber $expMovingAvg $first $firstN $integral $last $lastN $linearFill $locf $max $maxN $min $minN $push $rank $shift \
     $stdDevPop $stdDevSamp $sum $top $topN";
 
-/// Filter operators, each with a filter that uses it.
+/// Filter operators, each with a sample.
 const FILTERS: &[(&str, &str)] = &[
     ("$eq", r#"{"a": {"$eq": 1}}"#),
     ("$ne", r#"{"a": {"$ne": 1}}"#),
@@ -91,7 +93,7 @@ const FILTERS: &[(&str, &str)] = &[
     ("$sampleRate", r#"{"$sampleRate": 0.5}"#),
 ];
 
-/// Update operators, each with an update that uses it.
+/// Update operators, each with a sample.
 const UPDATES: &[(&str, &str)] = &[
     ("$currentDate", r#"{"$currentDate": {"a": true}}"#),
     ("$inc", r#"{"$inc": {"a": 1}}"#),
@@ -112,7 +114,7 @@ const UPDATES: &[(&str, &str)] = &[
     ("positional $[]", r#"{"$set": {"a.$[]": 1}}"#),
 ];
 
-/// A document from JSON in which names may begin with `$`.
+/// Parses JSON in which names may begin with `$`.
 fn sample(text: &str) -> DocBuf {
     let mut escaped = String::new();
     let mut pieces = text.split('"');
@@ -142,7 +144,7 @@ fn stage(name: &str, context: &Context) -> String {
     let pipeline = sample(&format!(r#"{{"p": [{{"{name}": {{}}}}]}}"#));
     let stages = pipeline.as_doc().get("p").and_then(Value::as_array).unwrap_or(Doc::EMPTY);
     match Pipeline::parse(stages, context) {
-        // The sample has no arguments; any other complaint is about those.
+        // The sample has no arguments; any other error is about those.
         Err(error) if matches!(error.code().0, 40324 | 40573) => refused(&error),
         _ => "answered".to_owned(),
     }
@@ -157,7 +159,7 @@ fn expression(name: &str, context: &Context) -> String {
         .map_or_else(|error| refused(&error), |_| "answered".to_owned())
 }
 
-/// Asks for a function inside of a stage, where only the complaint that there is none counts.
+/// Parses a stage with a function; only the error for an unknown function counts.
 fn function_of(stage: &str, unknown: &[&str], context: &Context) -> String {
     let pipeline = sample(&format!(r#"{{"p": [{stage}]}}"#));
     let stages = pipeline.as_doc().get("p").and_then(Value::as_array).unwrap_or(Doc::EMPTY);
@@ -178,7 +180,7 @@ fn names(list: &'static str, state: impl Fn(&str) -> String) -> impl Iterator<It
     list.split_whitespace().map(move |name| (name.to_owned(), state(name)))
 }
 
-/// What of time-series collections is as in MongoDB, and what is not.
+/// How time-series collections compare with MongoDB's.
 const TIME_SERIES: &[(&str, &str)] = &[
     ("create", "`timeField`, `metaField`, `granularity`, `expireAfterSeconds`"),
     ("insert", "one bucket per measurement; MongoDB puts several into one"),
@@ -195,7 +197,8 @@ const TIME_SERIES: &[(&str, &str)] = &[
     ("renameCollection, findAndModify, $out, $merge", "refused with error 166, as in 6.0"),
 ];
 
-/// Commands of MongoDB that are not in the table, by what they are for. All are refused with error 59, as unknown ones.
+/// Commands of MongoDB that are not in the table, by topic. All fail with error 59, as unknown
+/// commands do.
 const NOT_HERE: &[(&str, &str)] = &[
     (
         "_addShard, _configsvr…, _shardsvr…, _flush…, _recvChunk…, _migrateClone, _transferMods, _getNextSessionMods",
@@ -280,7 +283,7 @@ fn page() -> String {
     page
 }
 
-/// What is answered, and otherwise, because a library is another one or newer.
+/// Supported features that differ because of a library or its version.
 const DIFFERENCES: &str = "
 ## Differences of libraries
 
@@ -306,7 +309,7 @@ An index that was made by a version of Selkie that took quotation marks for one 
 not the simple one and its strings have such marks.
 ";
 
-/// `UPDATE_REFERENCE=1 cargo test -p commands compatibility` writes the page anew.
+/// `UPDATE_REFERENCE=1 cargo test -p commands compatibility` rewrites the page.
 #[test]
 fn the_compatibility_page_is_fresh() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compatibility.md");

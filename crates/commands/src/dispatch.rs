@@ -1,4 +1,5 @@
-//! From a request to its reply: look the command up, check what all commands share, execute it, record the outcome.
+//! From a request to its reply: look the command up, check what all commands share, execute it,
+//! record the outcome.
 
 pub mod immediate;
 mod outcome;
@@ -26,7 +27,8 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 use steps::Interruptible;
 
-/// Executes one request and appends the reply's body, one BSON document, to `reply`. Never fails: errors are replies.
+/// Executes one request and appends the reply's body, one BSON document, to `reply`. Never fails:
+/// errors are replies.
 pub async fn run(worker: &Worker, session: &ClientSession, request: &Request, reply: &mut Vec<u8>) -> Disposition {
     let start = reply.len();
     let began = Instant::now();
@@ -179,8 +181,8 @@ async fn handle(call: &mut Call<'_>, body: Doc<'_>, reply: &mut Vec<u8>) -> Resu
     }
 }
 
-/// Kills the operations of a connection whose client has disconnected, if their only effect is the reply. Writes
-/// continue, as in MongoDB.
+/// Kills the operations of a connection whose client has disconnected, if their only effect is the
+/// reply. Writes continue, as in MongoDB.
 pub fn stop_reads_of(worker: &Worker, connection_id: u64) {
     let operations = worker.shared.operations.list();
     let own = operations.iter().filter(|operation| operation.identity.connection_id == connection_id);

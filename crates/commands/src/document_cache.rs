@@ -1,9 +1,10 @@
 //! The document cache: cached replies to commands, sent again while they are still right.
 //!
-//! The cache is between the session and the command. A command that only reads is looked up by its fields, without those
-//! that do not affect its reply ([`key`]). On a miss, its handler records what the reply depends on
-//! ([`pending_entry`]), and the reply is stored as it was sent. A cursor's first batch is stored with its plan and
-//! position, so that a hit continues from there. The entries themselves are in [`server::document_cache`].
+//! The cache is between the session and the command. A command that only reads is looked up by its
+//! fields, without those that do not affect its reply ([`key`]). On a miss, its handler records
+//! what the reply depends on ([`pending_entry`]), and the reply is stored as it was sent. A
+//! cursor's first batch is stored with its plan and position, so that a hit continues from there.
+//! The entries themselves are in [`server::document_cache`].
 
 pub mod key;
 pub mod pending_entry;
@@ -84,7 +85,8 @@ async fn look_up_shared(
         let reply = CachedReply::new(&found.body, None);
         let mut namespaces = found.namespaces.into_iter();
         if let Some(first) = namespaces.next() {
-            // The command is not parsed here, so any change of its collections invalidates the entry.
+            // The command is not parsed here, so any change of its collections invalidates the
+            // entry.
             let scope = Dependencies::all_documents(first, namespaces.collect());
             let bytes = reply.body.bytes_held() + ENTRY_OVERHEAD_BYTES;
             let _ = fill.store(reply.clone(), bytes, scope, call.now_ms);

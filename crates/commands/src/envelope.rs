@@ -38,7 +38,8 @@ pub struct Envelope<'a> {
     pub fields: SmallVec<[Element<'a>; 8]>,
     pub session: Option<LogicalSessionId>,
     pub txn_number: Option<i64>,
-    /// Whether it belongs to a transaction of several statements (`autocommit`, `startTransaction`).
+    /// Whether it belongs to a transaction of several statements (`autocommit`,
+    /// `startTransaction`).
     pub in_transaction: bool,
     pub time_limit: Option<Duration>,
     pub comment: Option<Element<'a>>,
@@ -54,7 +55,8 @@ pub struct Envelope<'a> {
     pub refusal: Option<Error>,
 }
 
-/// Returns the command's body and the element that names it, before anything else is known about it.
+/// Returns the command's body and the element that names it, before anything else is known about
+/// it.
 pub fn body(request: &Request) -> (Doc<'_>, Option<Element<'_>>) {
     let body = request.body();
     let first = body.first();
@@ -111,7 +113,8 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// Returns whether the read must see every write acknowledged before it, so that no cache may answer.
+    /// Returns whether the read must see every write acknowledged before it, so that no cache may
+    /// answer.
     pub fn is_linearizable(&self) -> bool {
         let concern = self.read_concern.and_then(|concern| concern.value().as_document());
         concern.is_some_and(|concern| concern.get("level") == Some(Value::String("linearizable")))
@@ -250,7 +253,8 @@ struct TransactionFlags {
 }
 
 impl TransactionFlags {
-    /// Returns whether the command belongs to a transaction of several statements. Commands of the handshake must not.
+    /// Returns whether the command belongs to a transaction of several statements. Commands of the
+    /// handshake must not.
     fn check(&self, number: Option<i64>, in_session: bool) -> Result<bool> {
         if !in_session && self.autocommit.is_some() {
             return Err(Error::new(
@@ -309,7 +313,8 @@ fn check_bypass(element: Element<'_>) -> Result<()> {
     Err(Error::new(Code(13111), message))
 }
 
-/// Checks the number of a statement within its session, which commands that write parse among their own fields.
+/// Checks the number of a statement within its session, which commands that write parse among their
+/// own fields.
 pub fn check_statement_id(command: &str, element: Element<'_>) -> Result<()> {
     if is_absent(element) || element.kind == Kind::Int32 {
         return Ok(());

@@ -1,15 +1,17 @@
 //! Commands: from a decoded request to the bytes of its reply.
 //!
-//! The input is a [`mongo_wire::Request`] whose bytes have been checked; the output is one BSON document, appended to a
-//! buffer. [`run`] looks the command up in the table of facts ([`table`]), checks what all commands share ([`envelope`]),
-//! executes the command against the worker's store and writes the reply. Errors become replies in [`reply`] and nowhere
-//! else. Nothing here touches a socket, or knows how documents are stored. The state of the process (cursors, sessions,
+//! The input is a [`mongo_wire::Request`] whose bytes have been checked; the output is one BSON
+//! document, appended to a buffer. [`run`] looks the command up in the table of facts ([`table`]),
+//! checks what all commands share ([`envelope`]), executes the command against the worker's store
+//! and writes the reply. Errors become replies in [`reply`] and nowhere else. Nothing here touches
+//! a socket, or knows how documents are stored. The state of the process (cursors, sessions,
 //! statistics) is in the crate `server`.
 //!
-//! In reading order: [`dispatch`], [`call`], [`envelope`], [`table`], [`document_cache`], [`arguments`], then the commands
-//! under `command/`. They use [`read`] (plans, scans, batches), [`write`], [`pipeline`] (stages that the server itself
-//! answers, joins), [`views`], [`time_series`], `collection_options` and `index_definition`. [`ttl_monitor`] deletes
-//! expired documents in the background.
+//! In reading order: [`dispatch`], [`call`], [`envelope`], [`table`], [`document_cache`],
+//! [`arguments`], then the commands under `command/`. They use [`read`] (plans, scans, batches),
+//! [`write`], [`pipeline`] (stages that the server itself answers, joins), [`views`],
+//! [`time_series`], `collection_options` and `index_definition`. [`ttl_monitor`] deletes expired
+//! documents in the background.
 
 pub mod arguments;
 pub mod call;

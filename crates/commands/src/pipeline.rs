@@ -1,5 +1,5 @@
-//! Aggregation pipelines, beyond what the crate `aggregate` evaluates: stages that the server itself answers, joins with
-//! other collections, and views.
+//! Aggregation pipelines, beyond what the crate `aggregate` evaluates: stages that the server
+//! itself answers, joins with other collections, and views.
 
 pub mod geo_near;
 pub mod joins;

@@ -1,9 +1,9 @@
-//! Reading: a store's scan, refined here, in batches.
+//! Reading: executes a store's scan and completes it, in batches.
 //!
-//! A [`Reader`] is everything a cursor keeps between two batches: where its documents come from (a plan and the position
-//! reached, or documents at hand), and what is done to them on the way: residual filter, blocking sort, pipeline, skip, limit,
-//! projection. It holds no snapshot, lock or connection. Documents go straight into the reply where nothing has to
-//! look at them first.
+//! A [`Reader`] holds all that a cursor retains between two batches: the source of its documents (a
+//! plan and a position, or documents in memory), and the remaining steps: residual filter, blocking
+//! sort, pipeline, skip, limit, projection. It holds no snapshot, lock or connection. Documents are
+//! written straight into the reply if no step has to examine them first.
 
 mod batch;
 mod describe;
@@ -45,24 +45,24 @@ use std::time::Duration;
 use store::{DocumentStore, Namespace, Plan, PlanSummary, Position, Query, ScanEnd};
 use values::spill::Budget;
 
-/// A read under way.
+/// A read in progress.
 #[derive(Debug)]
 pub struct Reader {
     source: Source,
-    /// What is left of the filter; `None` when the source gives exactly what matches.
+    /// The filter to re-check; `None` if the source returns exactly the matching documents.
     residual: Option<Predicate>,
-    /// A sort that the source does not do, until it has been done.
+    /// The sort that the source does not provide, until it has been executed.
     sort: Option<Sort>,
     budget: Budget,
-    /// How many sorted documents can be of use at the most.
+    /// The most sorted documents that are needed.
     sort_limit: Option<u64>,
     pipeline: Option<PipelineRun>,
     projection: Option<Projection>,
-    /// Says what is known of documents beside their fields, where that is asked for.
+    /// Adds metadata to documents, if it is requested.
     describer: Option<Box<Describer>>,
-    /// The only fields of documents that are of use.
+    /// The only fields of documents that are needed.
     fields: Option<ReadFields>,
-    /// The fields to look at before the others are read.
+    /// The fields to check before the others are parsed.
     sieve: Option<Sieve>,
     skip: u64,
     limit: Option<u64>,
@@ -70,26 +70,27 @@ pub struct Reader {
     pending: Option<ItemBuf>,
     done: bool,
     pub examined: u64,
-    /// Documents that met the filter.
+    /// The number of documents that matched the filter.
     pub matched: u64,
     pub returned: u64,
-    /// The read follows a capped collection: it is never over. Whether it waits for documents.
+    /// Whether the read tails a capped collection and never ends; `Some(true)` if it waits for
+    /// documents.
     tail: Option<bool>,
-    /// What is left of the time the client gave for the whole read (`maxTimeMS`).
+    /// The remaining time limit of the whole read (`maxTimeMS`).
     pub time_left: Option<Duration>,
     /// The cache key of its batches, if they are cached.
     pub batch_key: Option<Arc<BatchKey>>,
 }
 
-/// A pipeline at work.
+/// An executing pipeline.
 #[derive(Debug)]
 struct PipelineRun {
     execution: Execution,
-    /// It has been told that its input is over.
+    /// Whether its input has ended.
     finished: bool,
 }
 
-/// Where documents come from.
+/// The source of documents.
 #[derive(Debug)]
 enum Source {
     Scan {
@@ -98,19 +99,19 @@ enum Source {
         exhausted: bool,
     },
     List(VecDeque<DocBuf>),
-    /// Documents that were sorted here; whether they are used up.
+    /// Documents sorted in memory, and whether they are used up.
     Sorted(Box<Sorted>, bool),
     /// The results of other stages, such as joins.
     Stages(Box<dyn DocumentSource>),
 }
 
 impl Reader {
-    /// Asks the store for a plan; nothing is read yet.
+    /// Asks the store for a plan; does not read yet.
     pub async fn open(store: &dyn DocumentStore, namespace: &Namespace, spec: ReadSpec<'_>) -> Result<Reader> {
         let predicate = spec.predicate.unwrap_or_else(Predicate::everything);
         let limit = spec.limit.map(|limit| limit.saturating_add(spec.skip));
         let sort = spec.sort;
-        // No store knows what the order is that metadata gives, nor which documents come first in it.
+        // Stores cannot sort by metadata, nor apply a limit to such an order.
         let by_fields = sort.as_ref().is_none_or(|sort| sort.needs().is_empty());
         let query = Query {
             predicate: &predicate,
@@ -127,7 +128,7 @@ impl Reader {
         Ok(Reader::on(plan, predicate, ReadSpec { sort, predicate: None, ..spec }))
     }
 
-    /// Reads on from where another read was, by its plan, which needs no sort and no pipeline here.
+    /// Continues another read of the same plan, which needs no sort or pipeline here.
     pub fn resume(continuation: &Continuation, spec: ReadSpec<'_>) -> Reader {
         let mut spec = spec;
         let predicate = spec.predicate.take().unwrap_or_else(Predicate::everything);
@@ -136,7 +137,7 @@ impl Reader {
         reader
     }
 
-    /// Puts the read where another one was by the same plan.
+    /// Moves the read to the position of another one with the same plan.
     pub fn advance(&mut self, continuation: &Continuation) {
         if let Source::Scan { position, .. } = &mut self.source {
             *position = Some(continuation.position.clone());
@@ -144,7 +145,7 @@ impl Reader {
         (self.skip, self.limit) = (continuation.skip, continuation.limit);
     }
 
-    /// Notes that there is nothing left to read.
+    /// Marks the read as ended.
     pub fn end(&mut self) {
         self.done = true;
     }
@@ -206,7 +207,7 @@ impl Reader {
         }
     }
 
-    /// Follows a capped collection by a plan of [`DocumentStore::tail`].
+    /// Tails a capped collection with a plan of [`DocumentStore::tail`].
     pub fn follow(plan: Arc<dyn Plan>, spec: ReadSpec<'_>, awaits: bool) -> Reader {
         let describer = Describer::new(spec.needs, None, None, None);
         Reader {
@@ -221,17 +222,17 @@ impl Reader {
         }
     }
 
-    /// Whether the read waits for documents where there are none.
+    /// Returns whether the read waits for documents at the end.
     pub fn awaits(&self) -> bool {
         self.tail == Some(true)
     }
 
-    /// Whether the read goes on for ever.
+    /// Returns whether the read tails a collection, and so never ends.
     pub fn is_tail(&self) -> bool {
         self.tail.is_some()
     }
 
-    /// Reads from documents at hand.
+    /// Reads documents in memory.
     pub fn over(documents: VecDeque<DocBuf>, pipeline: Option<Execution>) -> Reader {
         Reader {
             source: Source::List(documents),
@@ -262,12 +263,12 @@ impl Reader {
         Reader { source: Source::Stages(stages), ..Reader::over(VecDeque::new(), None) }
     }
 
-    /// Whether the name that was to be read is a view's.
+    /// Returns whether the name to read is a view's.
     pub fn is_view(&self) -> bool {
         self.plan().is_some_and(|plan| plan.facts().view)
     }
 
-    /// Whether nothing is left to read, as far as is known without reading on.
+    /// Returns whether the end is known to be reached.
     pub fn is_done(&self) -> bool {
         self.done
     }
@@ -279,17 +280,17 @@ impl Reader {
         }
     }
 
-    /// What the documents are sorted by here, where the store does not give them in order.
+    /// Returns the sort that is executed in memory, if the store does not provide the order.
     pub fn sorts_by(&self) -> Option<&Sort> {
         self.sort.as_ref()
     }
 
-    /// Whether what is read goes through a pipeline.
+    /// Returns whether documents pass through a pipeline.
     pub fn has_pipeline(&self) -> bool {
         self.pipeline.is_some()
     }
 
-    /// Whether no more is asked of the store than how many documents there are, if it can tell.
+    /// Returns whether the store is only asked for a count, if it supports that.
     pub fn counts(&self) -> bool {
         matches!(self.source, Source::Scan { position: None, .. })
             && self.limit.is_none()
@@ -297,12 +298,12 @@ impl Reader {
             && self.pipeline.as_ref().is_some_and(|pipeline| pipeline.execution.needs_count_only())
     }
 
-    /// Whether the store leaves filtering to be done here.
+    /// Returns whether the filter must be re-checked here.
     pub fn residual(&self) -> bool {
         self.residual.is_some()
     }
 
-    /// Reads on until the batch is full or nothing is left.
+    /// Reads until the batch is full or the end is reached.
     pub async fn fill(&mut self, call: &Call<'_>, batch: &mut Batch<'_>) -> Result<()> {
         let operation = call.operation;
         operation.check_interrupt()?;
@@ -344,7 +345,7 @@ impl Reader {
                 residual: self.residual.as_ref(),
                 describer: self.describer.as_deref_mut(),
                 sorter: &mut sorter,
-                // Where all documents are kept there is nothing to tell.
+                // Checking a prefix first is useless if all documents are retained.
                 sieve: self.sieve.as_ref().filter(|_| limit.is_some() || self.residual.is_some()),
                 fields: self.fields.as_ref(),
                 operation,
@@ -411,7 +412,7 @@ impl Reader {
                 self.done = self.limit == Some(0) || documents.is_empty();
             }
             Source::Sorted(sorted, over) => {
-                // What was sorted is read to its end before it is known to be over, as a scan is.
+                // As with a scan, the end is known only after a read beyond the last document.
                 while !batch.is_full() && self.limit != Some(0) {
                     operation.tick()?;
                     if self.skip > 0 && self.pending.is_none() {
@@ -510,14 +511,14 @@ impl Reader {
                 operation,
             };
             if let Err(failure) = feed.run(&mut self.source, store).await {
-                // Whoever reads ahead may find that what came before is enough.
+                // Later stages may find the documents before the error sufficient.
                 self.drain_pipeline(operation, batch)?;
                 return Err(failure);
             }
         }
     }
 
-    /// Takes results out of the pipeline; false when the batch is full.
+    /// Takes results from the pipeline; returns false when the batch is full.
     fn drain_pipeline(&mut self, operation: &OperationContext, batch: &mut Batch<'_>) -> Result<bool> {
         let Some(pipeline) = &mut self.pipeline else { return Ok(false) };
         while !batch.is_full() {
@@ -529,7 +530,7 @@ impl Reader {
                 return Ok(false);
             }
         }
-        // Known to be over without reading on: spares the client another round.
+        // The end is known without another read, which saves the client a round trip.
         self.done = pipeline.finished && pipeline.execution.ready_count() == 0;
         Ok(false)
     }
@@ -555,7 +556,7 @@ async fn fill_from_stages(stages: &mut dyn DocumentSource, call: &Call<'_>, batc
     Ok(stages.is_over())
 }
 
-/// Puts a document into the batch; false when it does not fit any more.
+/// Adds a document to the batch; returns false if it does not fit.
 fn push_projected(item: Item<'_>, projection: Option<&Projection>, batch: &mut Batch<'_>) -> Result<bool> {
     let Some(projection) = projection else { return Ok(batch.push(item)) };
     batch.push_with(|out| projection.apply(item, out))
@@ -590,13 +591,13 @@ impl Source {
     }
 }
 
-/// How many documents a scan shall reckon with.
+/// Returns the number of documents to expect from a scan.
 fn wanted(room: usize, skip: u64, limit: Option<u64>) -> usize {
     let room = limit.map_or(room, |limit| room.min(usize::try_from(limit).unwrap_or(usize::MAX)));
     room.saturating_add(usize::try_from(skip).unwrap_or(usize::MAX))
 }
 
-/// A document that is known to be one; `{}` stands in for bytes that are none.
+/// Returns bytes that are known to be a document; `{}` if they are not.
 pub(crate) fn as_document(bytes: &[u8]) -> Doc<'_> {
     Doc::from_bytes(bytes).unwrap_or(Doc::EMPTY)
 }

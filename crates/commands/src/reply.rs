@@ -1,4 +1,4 @@
-//! Replies that several commands have in common. Errors become replies here, in this place alone.
+//! Replies that several commands share. Errors become replies here, and nowhere else.
 
 use document::{ArrayWriter, Doc, DocWriter, Kind};
 use error::{Code, Error};
@@ -39,11 +39,11 @@ fn append_details(error: &Error, writer: &mut DocWriter<'_>) {
     }
 }
 
-/// Says where an error arose that came up while documents were read, in MongoDB's words. Being ended from outside is no such error.
+/// Adds the context of an error during execution, in MongoDB's words. Interruptions get none.
 pub fn in_executor(error: Error, during: &str) -> Error {
     match error.code() {
         Code::MAX_TIME_MS_EXPIRED | Code::INTERRUPTED => error,
-        // Refused before anything was read.
+        // A refusal by the planner.
         _ if error.message().starts_with("error processing query") => error,
         _ => error.context(&format!("{during} :: caused by :: ")),
     }
@@ -54,7 +54,7 @@ pub fn append_namespace(cursor: &mut DocWriter<'_>, namespace: &Namespace) {
     append_names(cursor, &namespace.database, &namespace.collection);
 }
 
-/// Appends `ns`, made of its two parts.
+/// Appends `ns`, composed of its two parts.
 pub fn append_names(cursor: &mut DocWriter<'_>, database: &str, collection: &str) {
     let (database, collection) = (database.as_bytes(), collection.as_bytes());
     cursor.append_with(Kind::String, "ns", |out| {
@@ -66,7 +66,7 @@ pub fn append_names(cursor: &mut DocWriter<'_>, database: &str, collection: &str
     });
 }
 
-/// Codes after which a driver may send a retryable write again.
+/// Returns whether a driver may retry a retryable write after this error.
 /// Source: <https://github.com/mongodb/specifications/blob/master/source/retryable-writes/retryable-writes.md>
 pub fn is_retryable(code: Code) -> bool {
     matches!(code.0, 6 | 7 | 89 | 91 | 189 | 262 | 9001 | 10107 | 11600 | 11602 | 13435 | 13436)

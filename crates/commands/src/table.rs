@@ -1,6 +1,8 @@
-//! The table of facts about each command. Dispatch, `listCommands`, the statistics and the reference page are made from it.
+//! The table of facts about each command. Dispatch, `listCommands`, the statistics and the
+//! reference page are made from it.
 //!
-//! The entries are beside the commands: each folder under `command/` has a table of its own, in its module file.
+//! The entries are beside the commands: each folder under `command/` has a table of its own, in its
+//! module file.
 
 pub mod fields;
 pub mod lookup;

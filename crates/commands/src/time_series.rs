@@ -1,7 +1,8 @@
-//! Time-series collections, kept as MongoDB keeps them: a view over a collection of buckets.
+//! Time-series collections, stored as in MongoDB: a view over a collection of buckets.
 //!
-//! The collection `system.buckets.NAME` holds a bucket per measurement, and the view of that name unpacks them: so reading is that
-//! of views ([`views`](super::views)), and what writes is translated into statements on buckets.
+//! The collection `system.buckets.NAME` holds a bucket per measurement, and the view `NAME` unpacks
+//! them. So reads are reads of a view ([`views`](super::views)), and writes are translated into
+//! statements on buckets.
 //!
 //! Source: <https://www.mongodb.com/docs/v6.0/core/timeseries-collections/>
 
@@ -20,13 +21,13 @@ use error::{Code, Error, Result};
 use options::{Granularity, Options, Others};
 use store::Namespace;
 
-/// How the collections of buckets are named.
+/// The prefix of the names of collections of buckets.
 pub const BUCKETS: &str = "system.buckets.";
 
 /// The option of a collection of buckets, as `create` takes it.
 pub const OPTION: &str = "timeseries";
 
-/// A time-series collection as its statements see it.
+/// The definition of a time-series collection.
 #[derive(Debug)]
 pub struct Series {
     pub time_field: Box<str>,
@@ -35,7 +36,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// The collection whose view this is the definition of; `None` for other views.
+    /// Returns the collection that a view definition stands for; `None` for other views.
     pub fn of(database: &str, definition: Doc<'_>) -> Option<Series> {
         let buckets = definition.get("viewOn")?.as_str().filter(|name| name.starts_with(BUCKETS))?;
         let stage = definition.get("pipeline")?.as_array()?.values().next()?.as_document()?.first()?;
@@ -48,19 +49,20 @@ impl Series {
         })
     }
 
-    /// What a path within a measurement is within a bucket, if it begins with the meta field.
+    /// Returns the path within a bucket for a path within a measurement, if it begins with the meta
+    /// field.
     pub fn meta_path(&self, path: &str) -> Option<String> {
         let rest = path.strip_prefix(self.meta_field.as_deref()?)?;
         (rest.is_empty() || rest.starts_with('.')).then(|| format!("meta{rest}"))
     }
 
-    /// The options of the collection of buckets.
+    /// Returns the metadata of the collection of buckets.
     pub async fn options(&self, call: &Call<'_>) -> Result<Option<store::CollectionInfo>> {
         call.worker.store.collection(&self.buckets).await
     }
 }
 
-/// The time-series collection of that name, if it is one.
+/// Returns the time-series collection of that name, if it is one.
 pub async fn find(call: &Call<'_>, namespace: &Namespace) -> Result<Option<Series>> {
     let definition = views::definition(call, namespace).await?;
     Ok(definition.and_then(|definition| Series::of(&namespace.database, definition.as_doc())))
@@ -102,25 +104,25 @@ pub async fn create(call: &Call<'_>, namespace: &Namespace, options: &Options<'_
     let stages = options.stages();
     let created = definitions::create(call, namespace, &name, stages.as_doc(), others.collation).await;
     if created.is_err() {
-        // The error that stopped it is the one to tell.
+        // The first error is the one to report.
         drop(store.drop_collection(&buckets).await);
     }
     created
 }
 
-/// Lets the view know of another granularity.
+/// Updates the view for another granularity.
 pub async fn widen(call: &Call<'_>, namespace: &Namespace, series: &Series, granularity: Granularity) -> Result<()> {
     let options = Options::new(&series.time_field, series.meta_field.as_deref(), granularity);
     definitions::modify(call, namespace, &series.buckets.collection, options.stages().as_doc()).await
 }
 
-/// The name of the time-series collection that a collection of buckets belongs to.
+/// Returns the name of the time-series collection of a collection of buckets.
 pub fn owner(buckets: &Namespace) -> Option<Namespace> {
     let name = buckets.collection.strip_prefix(BUCKETS).filter(|name| !name.is_empty())?;
     Some(Namespace::new(&buckets.database, name))
 }
 
-/// Whether a collection keeps buckets.
+/// Returns whether a collection holds buckets.
 pub fn is_of_buckets(options: Doc<'_>) -> bool {
     options.get(OPTION).and_then(Value::as_document).is_some()
 }

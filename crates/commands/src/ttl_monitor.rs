@@ -1,9 +1,11 @@
-//! Indexes with `expireAfterSeconds`: documents whose time is up are deleted, once a minute by default (`ttlMonitorSleepSecs`).
+//! The TTL monitor: deletes expired documents, by indexes with `expireAfterSeconds`, once a minute
+//! by default (`ttlMonitorSleepSecs`).
 //!
 //! Source: <https://www.mongodb.com/docs/manual/core/index-ttl/>
 //!
-//! One worker of the process does it. A document goes when the date in the indexed field, or the earliest of several, lies
-//! far enough back; documents without a date stay, and so do those that a partial index leaves out.
+//! One worker of the process runs it. A document expires when the date in the indexed field, or the
+//! earliest of several, is old enough. Documents without a date never expire, nor do those that a
+//! partial index excludes.
 
 use crate::arguments::number_to_i64;
 use crate::time_series::OPTION;
@@ -19,7 +21,8 @@ use store::catalog::default_collation;
 use store::rules::CLUSTERED_INDEX;
 use store::{DeleteStatement, IndexSpec, Namespace, ReturnImage, Statements, WriteBatch};
 
-/// Deletes expired documents for as long as it is polled. To be run on every worker; all but one return at once.
+/// Deletes expired documents for as long as it is polled. Must be run on every worker; all but one
+/// return at once.
 pub async fn run(worker: Rc<Worker>) {
     if !worker.server.claim_ttl_monitor() {
         return;
@@ -32,13 +35,14 @@ pub async fn run(worker: Rc<Worker>) {
         match expire(&worker, clock::now_ms()).await {
             Ok(0) => {}
             Ok(deleted) => tracing::debug!(deleted, "documents past their time were deleted"),
-            // The store may be out of reach for a while; the next round tries again.
+            // The store may be unreachable for a while; the next round tries again.
             Err(error) => tracing::warn!(%error, "documents past their time could not be deleted"),
         }
     }
 }
 
-/// Waits for the next round. A shorter `ttlMonitorSleepSecs` that is set meanwhile counts at once.
+/// Waits for the next round. A shorter `ttlMonitorSleepSecs` that is set meanwhile takes effect at
+/// once.
 async fn sleep(server: &Server) {
     const LOOKS_AGAIN: Duration = Duration::from_secs(1);
     let began = Instant::now();
@@ -52,7 +56,7 @@ async fn sleep(server: &Server) {
     }
 }
 
-/// Deletes what has expired by now; gives how many documents that were.
+/// Deletes the documents that have expired by now; returns their number.
 pub async fn expire(worker: &Worker, now_ms: i64) -> Result<u64> {
     let mut deleted = 0;
     for database in worker.store.databases().await? {
@@ -65,7 +69,7 @@ pub async fn expire(worker: &Worker, now_ms: i64) -> Result<u64> {
             for index in worker.store.indexes(&namespace).await?.unwrap_or_default() {
                 match expire_by(worker, &namespace, &index, now_ms).await {
                     Ok(count) => deleted += count,
-                    // What is wrong with one is no reason to keep what others let go.
+                    // An error of one index does not stop the others.
                     Err(error) => tracing::warn!(%namespace, index = %index.name, %error, "an index's documents stay"),
                 }
             }
@@ -80,14 +84,14 @@ async fn expire_by(worker: &Worker, namespace: &Namespace, index: &IndexSpec, no
     delete(worker, namespace, &filter, &Context { collation, ..Context::at(now_ms) }).await
 }
 
-/// The filter, by the index's collation, that finds what has expired; `None` for an index without a time to live. Indexes of several fields
-/// have none.
+/// Returns the filter for the expired documents of an index; `None` if it has no expiry. Indexes of
+/// several fields have none.
 fn expired(index: &IndexSpec, now_ms: i64) -> Option<DocBuf> {
     let seconds = number_to_i64(index.spec.as_doc().get("expireAfterSeconds")?)?;
     let mut fields = index.key.as_doc().elements();
     let field = fields.next().filter(|_| fields.next().is_none())?;
     let limit_ms = now_ms.saturating_sub(seconds.saturating_mul(1000));
-    // Less than a date is only another date.
+    // Only dates compare less than a date.
     let is_over = DocBuf::build(|writer| writer.document(field.key()).append("$lt", Value::DateTime(limit_ms)));
     let kept = index.spec.as_doc().get("partialFilterExpression").and_then(Value::as_document);
     let filter = |writer: &mut DocWriter<'_>| {
@@ -97,7 +101,7 @@ fn expired(index: &IndexSpec, now_ms: i64) -> Option<DocBuf> {
     (field.key() != "_id").then(|| DocBuf::build(filter))
 }
 
-/// The filter that finds what has expired of a clustered collection, whose ids are dates then.
+/// Returns the filter for the expired documents of a clustered collection, whose ids are dates.
 fn expired_by_id(options: Doc<'_>, now_ms: i64) -> Option<DocBuf> {
     options.get(CLUSTERED_INDEX)?.as_document()?;
     let seconds = options.get("expireAfterSeconds")?.to_i64()?;
@@ -105,7 +109,8 @@ fn expired_by_id(options: Doc<'_>, now_ms: i64) -> Option<DocBuf> {
     Some(DocBuf::build(|writer| writer.document("_id").append("$lte", limit)))
 }
 
-/// The filter that finds what has expired of a time-series collection: buckets whose last measurement has.
+/// Returns the filter for the expired buckets of a time-series collection: those whose last
+/// measurement has expired.
 fn expired_buckets(options: Doc<'_>, now_ms: i64) -> Option<DocBuf> {
     let series = options.get(OPTION)?.as_document()?;
     let seconds = options.get("expireAfterSeconds")?.to_i64()?;

@@ -1,4 +1,5 @@
-//! Reading views: a view's name becomes a collection and the stages that make the view of it, and the command a pipeline behind them.
+//! Views: a view's name resolves to a collection and the stages of the view; commands on it become
+//! pipelines.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/core/views/>
 
@@ -12,29 +13,29 @@ use error::{Code, Error, Result};
 use query::Predicate;
 use store::{Namespace, Query, views};
 
-/// How many views may stand on top of one another.
+/// The largest depth of nested views.
 pub const DEPTH_MAX: usize = 20;
 
-/// How large their stages may be together.
+/// The largest size of their stages together.
 pub const PIPELINE_BYTES_MAX: usize = 16_000_000;
 
-/// What a view stands for.
+/// A resolved view.
 pub struct View {
-    /// The collection at the bottom.
+    /// The collection below all views.
     pub base: Namespace,
-    /// The stages of all views above it, the lowest view's first: an array.
+    /// The stages of all views above it, those of the lowest view first: an array.
     pub stages: DocBuf,
-    /// The view's own, which all that reads it goes by.
+    /// The view's own collation, which all reads of it use.
     pub collation: Collation,
 }
 
 impl View {
-    /// The view's stages with others behind them.
+    /// Returns the view's stages followed by others.
     pub fn followed_by(&self, stages: Doc<'_>) -> DocBuf {
         concatenated(self.stages.as_doc(), stages)
     }
 
-    /// Error 167 for a command with another collation than the view's.
+    /// Fails with 167 if a command has another collation than the view.
     pub fn check_collation(&self, given: Option<&Collation>) -> Result<()> {
         match given {
             Some(given) if *given != self.collation => {
@@ -45,7 +46,7 @@ impl View {
     }
 }
 
-/// Follows a name down to a collection. Error 165 when that takes too long.
+/// Resolves a name to a collection. Fails with 165 if views are nested too deeply.
 pub async fn resolve(call: &Call<'_>, namespace: &Namespace) -> Result<View> {
     let mut view = View { base: namespace.clone(), stages: DocBuf::new(), collation: Collation::SIMPLE };
     for depth in 0..DEPTH_MAX {
@@ -63,14 +64,14 @@ pub async fn resolve(call: &Call<'_>, namespace: &Namespace) -> Result<View> {
     Err(Error::new(Code::VIEW_DEPTH_LIMIT_EXCEEDED, message))
 }
 
-/// The document in `system.views` that defines a view; `None` when the name is no view's.
+/// Returns the document in `system.views` that defines a view; `None` for other names.
 pub async fn definition(call: &Call<'_>, namespace: &Namespace) -> Result<Option<DocBuf>> {
     let mut filter = DocBuf::new();
     filter.append("_id", namespace.to_string().as_str());
     Ok(read_definitions(call, &namespace.database, filter.as_doc()).await?.pop())
 }
 
-/// The definitions of all views of a database.
+/// Returns the definitions of all views of a database.
 pub async fn all(call: &Call<'_>, database: &str) -> Result<Vec<DocBuf>> {
     read_definitions(call, database, Doc::EMPTY).await
 }
@@ -89,7 +90,7 @@ async fn read_definitions(call: &Call<'_>, database: &str, filter: Doc<'_>) -> R
     Ok(found)
 }
 
-/// Error 166 when the name is a view's.
+/// Fails with 166 if the name is a view's.
 pub async fn refuse(call: &Call<'_>, namespace: &Namespace) -> Result<()> {
     match definition(call, namespace).await? {
         Some(_) => Err(views::not_a_collection(namespace)),
@@ -97,7 +98,7 @@ pub async fn refuse(call: &Call<'_>, namespace: &Namespace) -> Result<()> {
     }
 }
 
-/// An array of stages.
+/// Builds an array of stages.
 pub fn stages(write: impl FnOnce(&mut ArrayWriter<'_>)) -> DocBuf {
     let mut bytes = Vec::new();
     write(&mut ArrayWriter::begin(&mut bytes));
@@ -108,7 +109,7 @@ fn concatenated(first: Doc<'_>, second: Doc<'_>) -> DocBuf {
     stages(|array| first.values().chain(second.values()).for_each(|stage| array.push(stage)))
 }
 
-/// What is written to `system.views`.
+/// Returns the document that defines a view in `system.views`.
 pub fn write_definition(namespace: &Namespace, view_on: &str, stages: Doc<'_>, collation: Option<Doc<'_>>) -> DocBuf {
     DocBuf::build(|writer| {
         writer.append("_id", namespace.to_string().as_str());
@@ -120,7 +121,7 @@ pub fn write_definition(namespace: &Namespace, view_on: &str, stages: Doc<'_>, c
     })
 }
 
-/// A definition's parts: name within its database, and what it stands on.
+/// Returns the parts of a definition: the name within its database, and the base.
 pub fn parts<'d>(database: &str, definition: &'d DocBuf) -> Option<(&'d str, &'d str)> {
     let definition = definition.as_doc();
     let name = definition.get("_id")?.as_str()?.strip_prefix(database)?.strip_prefix('.')?;

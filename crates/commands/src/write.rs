@@ -1,7 +1,7 @@
-//! Writing: what the commands that change documents have in common.
+//! Writing: the parts that all commands that change documents share.
 //!
-//! A statement that cannot be parsed is a statement that fails: it takes its place among the outcomes, without the store having
-//! seen it. [`carry_out`] puts the two together again.
+//! A statement that cannot be parsed counts as a failed statement: it takes its place among the
+//! outcomes without reaching the store. [`carry_out`] merges the two.
 
 pub mod new_document;
 pub mod statements;
@@ -15,10 +15,10 @@ use store::{
     WriteBatch,
 };
 
-/// How many statements a command holds at the most (`maxWriteBatchSize`).
+/// The most statements of a command (`maxWriteBatchSize`).
 pub const STATEMENTS_MAX: usize = 100_000;
 
-/// Refuses a batch that is empty or too long.
+/// Fails for a batch that is empty or too long.
 pub fn check_length(statements: usize) -> Result<()> {
     if (1..=STATEMENTS_MAX).contains(&statements) {
         return Ok(());
@@ -31,12 +31,12 @@ pub fn check_length(statements: usize) -> Result<()> {
 
 /// Statements of one kind, ready for the store.
 pub trait Statement: Sized {
-    /// What is wrong with a statement itself comes up only when it is its turn.
+    /// Whether an invalid statement is reported only at its turn.
     const READ_LATE: bool = true;
 
     fn into_statements(statements: Vec<Self>) -> Statements;
 
-    /// What the statement looks for before it writes.
+    /// Returns the query of the statement, if it has one.
     fn query(&self) -> Option<Query<'_>> {
         None
     }
@@ -72,12 +72,13 @@ impl Statement for DeleteStatement {
     }
 }
 
-/// What a command says about all of its statements.
+/// The options of a command for all of its statements.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub ordered: bool,
     pub bypass_validation: bool,
-    /// The statements are those on buckets that stand for a command's own.
+    /// Whether the statements are on the buckets of a time-series collection, in place of the
+    /// command's own.
     pub on_buckets: bool,
 }
 
@@ -88,20 +89,22 @@ impl Default for Options {
 }
 
 impl Options {
-    /// For what stands for a command's own statements on a time-series collection.
+    /// Returns the options for statements on buckets in place of the command's own.
     pub fn on_buckets(self) -> Options {
         Options { bypass_validation: true, on_buckets: true, ..self }
     }
 }
 
-/// What came of a command's statements, by their place in the command. After a failure of an ordered batch the rest is missing.
+/// The outcomes of a command's statements, by their position. After a failure in an ordered batch
+/// the rest is missing.
 #[derive(Debug, Default)]
 pub struct Outcomes {
     pub statements: Vec<(usize, Result<StatementOutcome>)>,
     pub retried: bool,
 }
 
-/// Has the store carry out what could be parsed, and puts the outcomes in order with what could not.
+/// Lets the store execute the parsed statements, and merges the outcomes with the errors of the
+/// others.
 pub async fn carry_out<S: Statement>(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -154,14 +157,13 @@ pub async fn carry_out<S: Statement>(
     Ok(Outcomes { statements: all, retried: outcome.retried })
 }
 
-/// Has the store carry out a batch, which is stopped where the command is killed or its time is
-/// over.
+/// Lets the store execute a batch; stops it if the command is killed or its time is up.
 pub async fn write(call: &Call<'_>, batch: WriteBatch) -> Result<BatchOutcome> {
     let progress = batch.progress.clone();
     call.operation.run_stoppable(&progress, call.worker.store.write(batch)).await
 }
 
-/// Whether it turned out that what was to be written to is a view, as time-series collections are.
+/// Returns whether the target turned out to be a view, such as a time-series collection.
 pub fn met_view(outcomes: &Result<Outcomes>) -> bool {
     let error = match outcomes {
         Ok(outcomes) => outcomes.statements.first().and_then(|(_, outcome)| outcome.as_ref().err()),
@@ -170,7 +172,7 @@ pub fn met_view(outcomes: &Result<Outcomes>) -> bool {
     error.is_some_and(|error| error.code() == error::Code::COMMAND_NOT_SUPPORTED_ON_VIEW)
 }
 
-/// Tells the profiler how each statement has gone; the log, how all of them have.
+/// Records the outcome of each statement for the profiler, and of all for the log.
 fn note_written(call: &Call<'_>, outcome: &BatchOutcome) {
     let stats = &call.operation.stats;
     outcome.access.iter().for_each(|looked| stats.record_write(looked));
@@ -180,19 +182,20 @@ fn note_written(call: &Call<'_>, outcome: &BatchOutcome) {
     }
 }
 
-/// The key of a retryable write: the session and its counter.
+/// Returns the key of a retryable write: the session and its counter.
 pub fn retry_key(call: &Call<'_>) -> Option<RetryKey> {
     Some(RetryKey { session: call.envelope.session?, txn_number: call.envelope.txn_number? })
 }
 
-/// Under which the statements on buckets are remembered: under the key itself it is that their collection is a view.
+/// Returns the key for the statements on buckets. The original key is used by the failed statements
+/// on the view.
 fn apart(key: RetryKey) -> RetryKey {
     RetryKey { session: key.session.map(|byte| !byte), ..key }
 }
 
-/// Appends the reply to a write that asked for no acknowledgement; returns whether it did.
+/// Appends the reply to an unacknowledged write; returns whether it did.
 ///
-/// A client that sends `w: 0` without moreToCome gets a reply, which says nothing of the outcome.
+/// A client that sends `w: 0` without moreToCome gets a reply that does not report the outcome.
 pub fn write_unacknowledged(call: &Call<'_>, reply: &mut document::DocWriter<'_>) -> bool {
     if !call.envelope.durability.unacknowledged {
         return false;
@@ -204,7 +207,7 @@ pub fn write_unacknowledged(call: &Call<'_>, reply: &mut document::DocWriter<'_>
     true
 }
 
-/// Appends `retriedStmtIds` to the reply of a write that had been carried out before.
+/// Appends `retriedStmtIds` to the reply of a write that had been executed before.
 pub fn write_retried(outcomes: &Outcomes, reply: &mut document::DocWriter<'_>) {
     if outcomes.retried {
         let mut ids = reply.array("retriedStmtIds");

@@ -4,7 +4,8 @@ use document::DocWriter;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long counts are reused. Monitoring asks every second, and a store with many databases takes its time to list them.
+/// How long counts are reused. Monitoring asks every second, and a store with many databases takes
+/// its time to list them.
 const COUNTED_EVERY: Duration = Duration::from_secs(60);
 
 /// The latest counts, and when they were taken.

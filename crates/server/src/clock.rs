@@ -24,8 +24,8 @@ pub fn rfc3339(moment_ms: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}+00:00")
 }
 
-/// Returns year, month and day of a day counted from 1970-01-01. Years begin in March here, so that a leap day is the
-/// last day of its year.
+/// Returns year, month and day of a day counted from 1970-01-01. Years begin in March here, so that
+/// a leap day is the last day of its year.
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

@@ -1,8 +1,9 @@
 //! Cursors: reads that outlive their first batch.
 //!
-//! The registry belongs to the process, so that any worker may continue a cursor. It is split into shards, and only
-//! commands whose cursor outlives its first batch touch it. A cursor in use is checked out: the command that uses it owns
-//! its state, and its entry stays in the registry, so that a kill is noticed when the cursor is checked in.
+//! The registry belongs to the process, so that any worker may continue a cursor. It is split into
+//! shards, and only commands whose cursor outlives its first batch touch it. A cursor in use is
+//! checked out: the command that uses it owns its state, and its entry stays in the registry, so
+//! that a kill is noticed when the cursor is checked in.
 
 mod quota;
 
@@ -54,7 +55,8 @@ struct Entry {
     no_timeout: bool,
     /// Whether it was killed while checked out; the command that uses it checks this.
     killed: Arc<AtomicBool>,
-    /// Its collection is gone: the next command that uses it fails with this error, and the cursor is closed.
+    /// Its collection is gone: the next command that uses it fails with this error, and the cursor
+    /// is closed.
     invalidated: Option<Error>,
 }
 
@@ -156,8 +158,8 @@ impl CursorRegistry {
         }
     }
 
-    /// Takes a cursor's state for use. Fails with 43 if it does not exist, 13 for another namespace, 143 if it is in use, and
-    /// 50736 to 50738 for another session.
+    /// Takes a cursor's state for use. Fails with 43 if it does not exist, 13 for another
+    /// namespace, 143 if it is in use, and 50736 to 50738 for another session.
     pub fn check_out(
         &self,
         id: i64,
@@ -214,7 +216,8 @@ impl CursorRegistry {
         killed
     }
 
-    /// Releases the state of the cursors with a matching owner; the next use of one fails with `error`.
+    /// Releases the state of the cursors with a matching owner; the next use of one fails with
+    /// `error`.
     pub fn invalidate_where(&self, matches: impl Fn(&CursorOwner) -> bool, error: &Error) {
         self.retain(|entry| {
             if matches(&entry.owner) {
@@ -227,13 +230,15 @@ impl CursorRegistry {
         });
     }
 
-    /// Closes the cursors that were idle for `timeout_ms`, and those whose logical session has ended; returns how many.
+    /// Closes the cursors that were idle for `timeout_ms`, and those whose logical session has
+    /// ended; returns how many.
     pub fn expire(&self, now_ms: i64, timeout_ms: i64, is_session_alive: impl Fn(&LogicalSessionId) -> bool) -> u64 {
         let mut expired = 0;
         self.retain(|entry| {
             let idle_ms = now_ms - entry.last_use_ms;
             let timed_out = !entry.no_timeout && idle_ms >= timeout_ms;
-            // Sessions are recorded once a second and in a bounded list: one that was just used may be missing from it.
+            // Sessions are recorded once a second and in a bounded list: one that was just used may
+            // be missing from it.
             let orphaned =
                 || idle_ms >= ORPHAN_MS && entry.owner.session.is_some_and(|session| !is_session_alive(&session));
             let in_use = entry.state.is_none() && entry.invalidated.is_none();
@@ -244,8 +249,8 @@ impl CursorRegistry {
         expired
     }
 
-    /// Lets the cursors of an ended connection time out, if they were opened without a session: only a client that was told
-    /// their ids could still use them.
+    /// Lets the cursors of an ended connection time out, if they were opened without a session:
+    /// only a client that was told their ids could still use them.
     pub fn connection_ended(&self, connection_id: u64) {
         let holder = QuotaHolder::Connection(connection_id);
         if self.quotas.has(holder) {
@@ -357,7 +362,8 @@ fn check_session(id: i64, owner: Option<LogicalSessionId>, session: Option<Logic
     }
 }
 
-/// Formats a session's id as MongoDB does: the UUID, and the digest of the user's name, here of the empty one.
+/// Formats a session's id as MongoDB does: the UUID, and the digest of the user's name, here of the
+/// empty one.
 fn session_text(id: Option<LogicalSessionId>) -> String {
     const ANONYMOUS: &str = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
     format!("{} - {ANONYMOUS} -  - ", uuid_text(&id.unwrap_or_default()))
@@ -369,7 +375,8 @@ pub fn uuid_text(id: &[u8; 16]) -> String {
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
-/// A cursor in use. Dropping it without a check-in closes it: the command failed, or its connection was closed.
+/// A cursor in use. Dropping it without a check-in closes it: the command failed, or its connection
+/// was closed.
 pub struct CheckedOut<'a> {
     cursors: &'a CursorRegistry,
     id: i64,
@@ -389,7 +396,8 @@ impl CheckedOut<'_> {
         state.downcast_mut()
     }
 
-    /// Changes the memory that the cursor is charged for. Fails with 146 if a limit would be exceeded.
+    /// Changes the memory that the cursor is charged for. Fails with 146 if a limit would be
+    /// exceeded.
     pub fn recharge(&self, by: i64) -> Result<()> {
         let mut shard = self.cursors.shard(self.id);
         shard.get_mut(&self.id).map_or(Ok(()), |entry| entry.charge.change(by))

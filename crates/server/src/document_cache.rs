@@ -58,7 +58,8 @@ pub struct Continuation {
     pub collation: Collation,
 }
 
-/// The cache key of a cursor's batches: the command that opened the cursor, and what its reply depends on.
+/// The cache key of a cursor's batches: the command that opened the cursor, and what its reply
+/// depends on.
 #[derive(Debug)]
 pub struct BatchKey {
     pub command: Box<[u8]>,
@@ -74,7 +75,8 @@ pub struct DocumentCache {
 }
 
 impl DocumentCache {
-    /// Invalidates a collection's entries. While the returned guard lives, none are served or stored.
+    /// Invalidates a collection's entries. While the returned guard lives, none are served or
+    /// stored.
     pub fn invalidate(&self, namespace: &Namespace) -> Box<dyn InFlightWrite> {
         let mut changes = Changes::default();
         changes.add_unspecified(namespace);

@@ -36,7 +36,8 @@ pub fn memory_bytes() -> u64 {
     proc_value("/proc/meminfo", "MemTotal:").unwrap_or(0) * 1024
 }
 
-/// Returns the smallest memory limit, in bytes, of the process's control group (version 2) and those above it.
+/// Returns the smallest memory limit, in bytes, of the process's control group (version 2) and
+/// those above it.
 pub fn control_group_memory_max() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
@@ -78,7 +79,8 @@ pub fn process_memory_bytes() -> (u64, u64) {
 /// Returns the time spent in user and in kernel mode, in microseconds.
 pub fn process_cpu_micros() -> (i64, i64) {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The fields behind the name, which is in parentheses and may hold blanks; ticks are hundredths of a second.
+    // The fields behind the name, which is in parentheses and may hold blanks; ticks are hundredths
+    // of a second.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<i64>().ok()).unwrap_or(0) * 10_000;
     (ticks(11), ticks(12))

@@ -1,8 +1,9 @@
-//! Index filters: the only indexes that queries of a given shape may use. They live in memory until the process ends.
+//! Index filters: the only indexes that queries of a given shape may use. They live in memory until
+//! the process ends.
 //!
-//! Queries have the same shape if they differ in their values only. A shape consists of the filter's operators and paths,
-//! the order, the paths that the projection reads, and the collation that the command itself names. A filter overrides the
-//! query's hint.
+//! Queries have the same shape if they differ in their values only. A shape consists of the
+//! filter's operators and paths, the order, the paths that the projection reads, and the collation
+//! that the command itself names. A filter overrides the query's hint.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/planCacheSetFilter/>
 

@@ -1,13 +1,15 @@
 //! The state of the process that serves MongoDB clients, without any command.
 //!
-//! The crate answers what lives how long: [`Server`] lives as long as the process, [`Worker`] as long as its thread,
-//! [`ClientSession`] as long as a connection, a [`cursor`] until its read ends, an [`operation`] until its reply is
-//! written. Commands read and change this state; the crate `commands` holds them, and depends on this one.
+//! The crate answers what lives how long: [`Server`] lives as long as the process, [`Worker`] as
+//! long as its thread, [`ClientSession`] as long as a connection, a [`cursor`] until its read ends,
+//! an [`operation`] until its reply is written. Commands read and change this state; the crate
+//! `commands` holds them, and depends on this one.
 //!
-//! In reading order: [`server`], [`worker`], [`client_session`], then what they hold: [`cursor`], [`logical_session`],
-//! [`operation`] (time limits, `killOp`), [`statistics`], [`usage`] (`top`, `$collStats`, `$indexStats`), [`profiling`],
-//! [`document_cache`] (the cached replies), [`index_filters`], [`write_lock`]. [`memory_pressure`] decides when a
-//! request must wait for memory.
+//! In reading order: [`server`], [`worker`], [`client_session`], then what they hold: [`cursor`],
+//! [`logical_session`], [`operation`] (time limits, `killOp`), [`statistics`], [`usage`] (`top`,
+//! `$collStats`, `$indexStats`), [`profiling`], [`document_cache`] (the cached replies),
+//! [`index_filters`], [`write_lock`]. [`memory_pressure`] decides when a request must wait for
+//! memory.
 
 pub mod catalog_counts;
 pub mod client_identity;

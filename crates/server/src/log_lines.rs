@@ -31,7 +31,8 @@ impl LogLines {
         self.push(line);
     }
 
-    /// Returns the total number of lines of a ring and the recent ones, oldest first; `None` for an unknown name.
+    /// Returns the total number of lines of a ring and the recent ones, oldest first; `None` for an
+    /// unknown name.
     pub fn read(&self, name: &str) -> Option<(u64, Vec<String>)> {
         let ring = match name {
             "global" => lock(&self.global),
@@ -68,7 +69,8 @@ impl std::io::Write for &LogLines {
     }
 }
 
-/// Returns the process's recent lines. They are global because logging begins before any other state exists.
+/// Returns the process's recent lines. They are global because logging begins before any other
+/// state exists.
 pub fn recent() -> &'static LogLines {
     static RECENT: std::sync::LazyLock<LogLines> = std::sync::LazyLock::new(LogLines::default);
     &RECENT

@@ -2,8 +2,9 @@
 //!
 //! Source: <https://github.com/mongodb/specifications/blob/master/source/sessions/driver-sessions.md>
 //!
-//! A driver keeps a pool of session ids and sends one with nearly every command, over any of its connections. Each worker
-//! records when it last saw an id; the latest record of all workers counts. A session owns its cursors.
+//! A driver keeps a pool of session ids and sends one with nearly every command, over any of its
+//! connections. Each worker records when it last saw an id; the latest record of all workers
+//! counts. A session owns its cursors.
 
 use hashbrown::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -12,13 +13,15 @@ use std::sync::{Mutex, MutexGuard};
 pub const TIMEOUT_MINUTES: i32 = 30;
 const TIMEOUT_MS: i64 = TIMEOUT_MINUTES as i64 * 60 * 1000;
 
-/// The most sessions that a worker records; further ones work, but do not keep their idle cursors alive.
+/// The most sessions that a worker records; further ones work, but do not keep their idle cursors
+/// alive.
 const SESSIONS_MAX: usize = 1_000_000;
 
 /// The UUID in an `lsid`.
 pub type LogicalSessionId = [u8; 16];
 
-/// The SHA-256 digest of the empty user name, which identifies the owner of a session without a login.
+/// The SHA-256 digest of the empty user name, which identifies the owner of a session without a
+/// login.
 pub const ANONYMOUS_USER_DIGEST: [u8; 32] = [
     0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24, 0x27, 0xae, 0x41,
     0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,

@@ -4,8 +4,8 @@ use error::{Code, Error};
 use std::time::Duration;
 use steps::memory::{self, Exceeded};
 
-/// How long a request waits for memory before it is refused. By then, clients that do not read their replies have been
-/// disconnected.
+/// How long a request waits for memory before it is refused. By then, clients that do not read
+/// their replies have been disconnected.
 const WAIT_MAX: Duration = Duration::from_secs(3);
 
 /// How often a waiting request checks for memory.

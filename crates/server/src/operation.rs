@@ -1,8 +1,9 @@
-//! Operations under way: their time limits, and the means to list and kill them from other connections.
+//! Operations under way: their time limits, and the means to list and kill them from other
+//! connections.
 //!
-//! Most commands finish within their first poll and are never registered. A command that has to wait is registered with
-//! its worker, where `currentOp` lists it and `killOp` reaches it; the operation itself checks between documents
-//! ([`OperationContext::check_interrupt`]).
+//! Most commands finish within their first poll and are never registered. A command that has to
+//! wait is registered with its worker, where `currentOp` lists it and `killOp` reaches it; the
+//! operation itself checks between documents ([`OperationContext::check_interrupt`]).
 
 mod active;
 mod context;

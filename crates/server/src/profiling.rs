@@ -1,8 +1,10 @@
-//! The profiler (`system.profile`) and the slow log: operations that took long, or that are profiled on request.
+//! The profiler (`system.profile`) and the slow log: operations that took long, or that are
+//! profiled on request.
 //!
-//! An operation collects [`OperationStats`](crate::operation::OperationStats) while it runs, at no extra cost. When it
-//! ends, its time decides whether it is recorded at all ([`Profiling::may_record`]). Only then is a document built
-//! ([`record`]), logged, and queued for the [`writer`], which stores it in `system.profile` in the background.
+//! An operation collects [`OperationStats`](crate::operation::OperationStats) while it runs, at no
+//! extra cost. When it ends, its time decides whether it is recorded at all
+//! ([`Profiling::may_record`]). Only then is a document built ([`record`]), logged, and queued for
+//! the [`writer`], which stores it in `system.profile` in the background.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/database-profiler/>
 

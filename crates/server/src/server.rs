@@ -110,7 +110,8 @@ impl Server {
         total
     }
 
-    /// Announces that the process is stopping: no `hello` waits any more, neither present nor later ones.
+    /// Announces that the process is stopping: no `hello` waits any more, neither present nor later
+    /// ones.
     pub fn announce_stop(&self) {
         self.stopping.store(true, Ordering::Release);
         self.announce_topology_change();

@@ -1,7 +1,7 @@
 //! A worker's counters, merged when they are read.
 //!
-//! Only the worker itself writes its counters, so an increment is a plain load and store. Readers on other threads may see
-//! a count that is a moment old, never a torn one.
+//! Only the worker itself writes its counters, so an increment is a plain load and store. Readers
+//! on other threads may see a count that is a moment old, never a torn one.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -1,4 +1,5 @@
-//! The number, time and plans of operations on each collection: for `top`, `$collStats` and `$indexStats`.
+//! The number, time and plans of operations on each collection: for `top`, `$collStats` and
+//! `$indexStats`.
 //!
 //! Each worker counts its own operations; readers add the workers' counts.
 
@@ -28,10 +29,12 @@ impl TimedCount {
     }
 }
 
-/// The most namespaces counted. Commands on collections that do not exist count, too, so a limit is needed.
+/// The most namespaces counted. Commands on collections that do not exist count, too, so a limit is
+/// needed.
 const NAMESPACES_MAX: usize = 10_000;
 
-/// The counters of a collection, as `top` names them: the total, the lock taken, and the kind of command.
+/// The counters of a collection, as `top` names them: the total, the lock taken, and the kind of
+/// command.
 const KINDS: [&str; 9] =
     ["total", "readLock", "writeLock", "queries", "getmore", "insert", "update", "remove", "commands"];
 /// The lock that a command counts for.
@@ -88,7 +91,8 @@ struct CollectionUsage {
     latencies: Latencies,
     /// How often each plan was executed, by its summary. A collection has few.
     plans: Vec<(PlanSummary, u64)>,
-    /// When indexes with these keys were created, in milliseconds since 1970, if the process was running then.
+    /// When indexes with these keys were created, in milliseconds since 1970, if the process was
+    /// running then.
     created: Vec<(DocBuf, i64)>,
 }
 
@@ -133,7 +137,8 @@ impl UsageStatistics {
         self.lock().retain(|namespace, _| !dropped(namespace));
     }
 
-    /// Records that an index with this key was created: reads by an earlier index with the same key no longer count.
+    /// Records that an index with this key was created: reads by an earlier index with the same key
+    /// no longer count.
     pub fn reset_index(&self, namespace: &Namespace, key: Doc<'_>, now_ms: i64) {
         let mut all = self.lock();
         if all.len() >= NAMESPACES_MAX && !all.contains_key(namespace) {

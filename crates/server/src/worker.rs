@@ -62,15 +62,16 @@ impl Worker {
         ObjectId::from_parts((now_ms / 1000) as u32, self.object_ids.process, counter)
     }
 
-    /// Returns a timestamp to replace an empty one in a stored document; unique within a worker and second.
+    /// Returns a timestamp to replace an empty one in a stored document; unique within a worker and
+    /// second.
     pub fn new_timestamp(&self, now_ms: i64) -> Value<'static> {
         let increment = self.timestamp_counter.get().wrapping_add(1);
         self.timestamp_counter.set(increment);
         Value::Timestamp { time: (now_ms / 1000) as u32, increment }
     }
 
-    /// Ends idle cursors and sessions, at most once in [`EXPIRY_INTERVAL_MS`]. Called before each command. A server that
-    /// must release idle cursors without any request calls it from a timer.
+    /// Ends idle cursors and sessions, at most once in [`EXPIRY_INTERVAL_MS`]. Called before each
+    /// command. A server that must release idle cursors without any request calls it from a timer.
     pub fn expire_idle(&self, now_ms: i64) {
         if now_ms - self.expired_ms.get() < EXPIRY_INTERVAL_MS {
             return;

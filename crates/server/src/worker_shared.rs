@@ -5,7 +5,8 @@ use crate::operation::OperationRegistry;
 use crate::statistics::Statistics;
 use crate::usage::UsageStatistics;
 
-/// A worker's counters, sessions and operations. Its locks are contended only while another thread reads them.
+/// A worker's counters, sessions and operations. Its locks are contended only while another thread
+/// reads them.
 #[derive(Debug)]
 pub struct WorkerShared {
     pub statistics: Statistics,

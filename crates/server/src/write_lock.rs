@@ -13,7 +13,8 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub struct WriteLock {
     count: watch::Sender<u32>,
-    /// Whether the count is above zero. Each command reads it, and the count itself is behind a lock.
+    /// Whether the count is above zero. Each command reads it, and the count itself is behind a
+    /// lock.
     is_locked: AtomicBool,
 }
 

@@ -8,7 +8,7 @@ use error::{Error, Result};
 
 const WITHIN: &str = "aggregate";
 
-/// The fields of an `aggregate`, read but not yet parsed.
+/// The fields of an `aggregate`, not yet parsed further.
 #[derive(Clone, Default)]
 pub struct Arguments<'a> {
     pub pipeline: Doc<'a>,
@@ -73,7 +73,8 @@ pub fn check_cursor(arguments: &Arguments<'_>) -> Result<()> {
     }
 }
 
-/// Returns the error of an aggregation that is explained and has a `writeConcern`. The missing space is MongoDB's.
+/// Returns the error of an aggregation that is explained and has a `writeConcern`. The missing
+/// space is MongoDB's.
 pub fn explained_with_write_concern() -> Error {
     Error::failed_to_parse("Aggregation explain does not support the'writeConcern' option")
 }

@@ -10,7 +10,7 @@ const WITHIN: &str = "count";
 pub struct Arguments<'a> {
     pub query: Option<Doc<'a>>,
     pub skip: u64,
-    /// Zero stands for none, except of a view, where it is refused.
+    /// The limit; zero means none, except on a view, where it is refused.
     pub limit: Option<u64>,
     pub hint: Option<Value<'a>>,
     pub collation: Option<Doc<'a>>,
@@ -27,7 +27,7 @@ impl<'a> Arguments<'a> {
                 "limit" => arguments.limit = limit(field)?,
                 "hint" => arguments.hint = options::hint(field)?,
                 "collation" => arguments.collation = options::collation(WITHIN, field)?,
-                // Which fields to return has no bearing on how many documents there are, and may be anything.
+                // The projection does not affect the count, and may have any type.
                 "fields" => {}
                 other => return Err(unknown_field(WITHIN, other)),
             }
@@ -35,13 +35,13 @@ impl<'a> Arguments<'a> {
         Ok(arguments)
     }
 
-    /// How many documents have to be met at the most.
+    /// Returns the number of matches after which counting can stop.
     pub fn enough(&self) -> Option<u64> {
         self.limit.filter(|limit| *limit > 0).map(|limit| limit.saturating_add(self.skip))
     }
 }
 
-/// A negative limit stands for the same number, as in the days when it asked for a single batch.
+/// Reads the limit. A negative one means its absolute value; it once asked for a single batch.
 fn limit(field: Element<'_>) -> Result<Option<u64>> {
     if !field.kind.is_number() {
         return Err(Error::bad_value("limit value is not a valid number"));

@@ -12,7 +12,7 @@ use query::{Meta, Needs, Predicate, Projection, ReadFields, Sort};
 /// What MongoDB's messages call the fields of `find`.
 const WITHIN: &str = "FindCommandRequest";
 
-/// The fields of a `find`, read but not yet parsed.
+/// The fields of a `find`, not yet parsed further.
 #[derive(Default)]
 pub struct Arguments<'a> {
     pub filter: Option<Doc<'a>>,
@@ -170,7 +170,8 @@ impl<'a> Arguments<'a> {
         Ok(())
     }
 
-    /// Returns whether the filter is `{_id: <value>}`: at most one document matches, so the scan can stop at the first.
+    /// Returns whether the filter is `{_id: <value>}`: at most one document matches, so the scan
+    /// can stop at the first.
     fn matches_at_most_one(&self, collation: &Collation) -> bool {
         let mut elements = self.filter.unwrap_or(Doc::EMPTY).elements();
         let id = elements.next().filter(|element| element.key_bytes() == b"_id" && elements.next().is_none());
@@ -181,7 +182,8 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Fails with 2 if a sort by `$natural` is combined with an index hint, or with a hint of the other direction.
+/// Fails with 2 if a sort by `$natural` is combined with an index hint, or with a hint of the other
+/// direction.
 fn check_natural(sort: Option<&Sort>, hint: Option<Value<'_>>) -> Result<()> {
     let (Some(forward), Some(hint)) = (sort.and_then(Sort::natural), hint) else { return Ok(()) };
     let pattern = hint.as_document();

@@ -1,4 +1,4 @@
-//! Options that several commands have in common.
+//! Options that several commands share.
 
 use crate::arguments;
 use crate::call::Call;
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use store::Namespace;
 use values::spill::Budget;
 
-/// `hint`: an index name or key pattern. An empty pattern hints at nothing.
+/// Reads `hint`: an index name or key pattern. An empty pattern counts as absent.
 pub fn hint<'a>(field: Element<'a>) -> Result<Option<Value<'a>>> {
     match field.value() {
         Value::Document(pattern) if pattern.is_empty() => Ok(None),
@@ -19,7 +19,7 @@ pub fn hint<'a>(field: Element<'a>) -> Result<Option<Value<'a>>> {
     }
 }
 
-/// `collation`, as yet unread; the empty document asks for none.
+/// Reads `collation` without parsing it; an empty document counts as absent.
 pub fn collation<'a>(within: &str, field: Element<'a>) -> Result<Option<Doc<'a>>> {
     Ok(Some(arguments::document(within, field)?).filter(|collation| !collation.is_empty()))
 }
@@ -29,7 +29,7 @@ pub fn given_collation(specification: Option<Doc<'_>>) -> Result<Option<Collatio
     specification.map(|specification| Collation::parse(specification, "")).transpose()
 }
 
-/// The collation of a command: its own, or else the collection's.
+/// Returns the collation of a command: its own, or the collection's.
 pub async fn settle_collation(call: &Call<'_>, namespace: &Namespace, given: Option<Doc<'_>>) -> Result<Collation> {
     match given_collation(given)? {
         Some(given) => Ok(given),
@@ -37,14 +37,14 @@ pub async fn settle_collation(call: &Call<'_>, namespace: &Namespace, given: Opt
     }
 }
 
-/// A document as MongoDB spells it in messages.
+/// Formats a document as MongoDB does in messages.
 pub fn display(document: Doc<'_>) -> String {
     let mut text = String::new();
     store::duplicate::write_document(document, &mut text);
     text
 }
 
-/// What parsers may depend on: the command's moment, its `let` variables and its collation.
+/// Returns the context of parsers: the command's time, its `let` variables and its collation.
 pub fn context(call: &Call<'_>, variables: Option<Doc<'_>>, collation: Collation) -> Result<Context> {
     let mut context = Context { collation, ..call.context() };
     if let Some(variables) = variables {
@@ -53,7 +53,7 @@ pub fn context(call: &Call<'_>, variables: Option<Doc<'_>>, collation: Collation
     Ok(context)
 }
 
-/// The context of a statement that may have a collation of its own.
+/// Returns the context of a statement, which may have a collation of its own.
 pub fn with_collation(context: &Context, collation: Option<Collation>) -> Cow<'_, Context> {
     match collation {
         Some(collation) if collation != context.collation => Cow::Owned(Context { collation, ..context.clone() }),
@@ -61,7 +61,7 @@ pub fn with_collation(context: &Context, collation: Option<Collation>) -> Cow<'_
     }
 }
 
-/// The name of a variable that a command's `let` binds.
+/// Checks the name of a variable in a command's `let`.
 fn check_constant_name(name: &str) -> Result<()> {
     if matches!(name, "NOW" | "CLUSTER_TIME" | "JS_SCOPE" | "IS_MR") {
         return Err(Error::new(Code(4738901), format!("Attempt to set internal constant: {name}")));
@@ -71,7 +71,7 @@ fn check_constant_name(name: &str) -> Result<()> {
     })
 }
 
-/// Variables may be given by expressions; what they come to is constant.
+/// Evaluates the expressions of variables to constants.
 pub fn constants(variables: Doc<'_>, context: &Context) -> Result<DocBuf> {
     let mut known = context.clone();
     let mut constants = DocBuf::new();
@@ -84,19 +84,20 @@ pub fn constants(variables: Doc<'_>, context: &Context) -> Result<DocBuf> {
             return Err(Error::new(Code(4890500), message));
         }
         let evaluated = expression.evaluate(Doc::EMPTY)?;
-        // Variables may be made of those in front of them.
+        // Later variables may use earlier ones.
         known.variables.append(name, evaluated.value_or_null());
         constants.append(name, evaluated.value_or_null());
     }
     Ok(constants)
 }
 
-/// The namespace of those commands whose refusals of a name all have the one code.
+/// Returns the namespace for commands that refuse every invalid name with the same code.
 pub fn strict_namespace(database: &str, first: Element<'_>) -> Result<Namespace> {
     arguments::namespace_to_read(database, first).map_err(|error| Error::new(Code::INVALID_NAMESPACE, error.message()))
 }
 
-/// As [`strict_namespace`], for commands that look a name with a `$` in it up and do not find it.
+/// Returns a namespace as [`strict_namespace`] does, but accepts a `$`: these commands look such a
+/// name up and do not find it.
 pub fn strict_name(database: &str, first: Element<'_>) -> Result<Namespace> {
     let refused = |message: &str| Error::new(Code::INVALID_NAMESPACE, message);
     let namespace = arguments::namespace(database, first).map_err(|error| refused(error.message()))?;
@@ -106,12 +107,12 @@ pub fn strict_name(database: &str, first: Element<'_>) -> Result<Namespace> {
     }
 }
 
-/// A refusal by what MongoDB calls its planner.
+/// Returns an error of what MongoDB calls its planner.
 pub fn planning_error(namespace: &Namespace, code: Code, reason: &str) -> Error {
     Error::new(code, format!("error processing query: ns={namespace}Tree: $and\nSort: {{}}\nProj: {{}}\n {reason}"))
 }
 
-/// What a blocking stage may use: disk as well, unless the client says otherwise (`allowDiskUse`).
+/// Returns the memory and disk budget of a blocking stage. `allowDiskUse: false` forbids the disk.
 pub fn budget(call: &Call<'_>, allow_disk_use: Option<bool>) -> Budget {
     let disk = call.worker.server.settings.disk.clone().filter(|_| allow_disk_use.unwrap_or(true));
     Budget { memory_bytes_max: blocking_bytes_max(), disk }
@@ -121,10 +122,10 @@ pub fn as_count(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// `cursor: {batchSize: n}` as the commands have it that answer with a cursor; gives the batch size.
+/// Reads the batch size in `cursor: {batchSize: n}`.
 pub fn cursor_batch_size(within: &str, field: Element<'_>) -> Result<Option<u64>> {
     let cursor = arguments::document(within, field)?;
-    // `aggregate` names the option alone.
+    // `aggregate` names the option without the command.
     let path = if within == "cursor" { "cursor".to_owned() } else { format!("{within}.cursor") };
     let mut batch_size = None;
     for field in cursor.elements() {
@@ -137,12 +138,12 @@ pub fn cursor_batch_size(within: &str, field: Element<'_>) -> Result<Option<u64>
     Ok(batch_size)
 }
 
-/// Whether an option is switched on; MongoDB's older options take anything that counts as true.
+/// Returns whether an option is on; MongoDB's older options accept any value that counts as true.
 pub fn is_set(document: Doc<'_>, key: &str) -> bool {
     document.get(key).is_some_and(Value::is_truthy)
 }
 
-/// The document without some of its fields.
+/// Returns the document without some of its fields.
 pub fn without(document: Doc<'_>, leave_out: impl Fn(&str) -> bool) -> DocBuf {
     DocBuf::build(|writer| {
         document

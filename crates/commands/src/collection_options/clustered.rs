@@ -1,4 +1,4 @@
-//! Clustered collections: documents are kept by `_id`, and that is their index.
+//! Clustered collections: documents are stored by `_id`, which is their only index on it.
 //!
 //! Source: <https://www.mongodb.com/docs/v6.0/core/clustered-collections/>
 
@@ -12,15 +12,15 @@ use store::rules::CLUSTERED_INDEX;
 
 const WITHIN: &str = "create";
 
-/// What `create` is told about clustering.
+/// The value of `clusteredIndex` in `create`.
 pub enum Asked {
-    /// A switch, as it is spelled between servers.
+    /// A boolean, as servers send it to one another.
     Switch(bool),
-    /// The index as it is kept.
+    /// The index as it is stored.
     Index(DocBuf),
 }
 
-/// Reads `clusteredIndex`. What an index says is judged by [`check`].
+/// Reads `clusteredIndex`. The index itself is checked by [`check`].
 pub fn read(field: Element<'_>) -> Result<Asked> {
     let Value::Document(spec) = field.value() else {
         return match field.value() {
@@ -46,7 +46,7 @@ pub fn read(field: Element<'_>) -> Result<Asked> {
     Ok(Asked::Index(document::doc! { "v": version, "key": &key.to_owned(), "name": name, "unique": unique }))
 }
 
-/// What is wrong with a clustered index: it is on `_id`, unique and of version 2.
+/// Checks a clustered index: it must be on `_id`, unique and of version 2.
 pub fn check(index: Doc<'_>) -> Result<()> {
     let key = index.get("key").and_then(Value::as_document).unwrap_or(Doc::EMPTY);
     if !index_rules::same_key(key, document::doc! { "_id": 1 }.as_doc()) {
@@ -69,7 +69,7 @@ pub fn check(index: Doc<'_>) -> Result<()> {
     }
 }
 
-/// How long documents of a clustered collection live.
+/// Checks the lifetime of documents in a clustered collection.
 pub fn check_seconds(seconds: i64) -> Result<()> {
     let invalid = |message: &str| Err(Error::new(Code::INVALID_OPTIONS, message));
     match seconds {
@@ -79,17 +79,17 @@ pub fn check_seconds(seconds: i64) -> Result<()> {
     }
 }
 
-/// The clustered index among a collection's options.
+/// Returns the clustered index among a collection's options.
 pub fn of(options: Doc<'_>) -> Option<Doc<'_>> {
     options.get(CLUSTERED_INDEX).and_then(Value::as_document)
 }
 
-/// The name of a clustered index.
+/// Returns the name of a clustered index.
 pub fn name(index: Doc<'_>) -> &str {
     index.get("name").and_then(Value::as_str).unwrap_or("_id_")
 }
 
-/// A clustered index as `listIndexes` shows it.
+/// Returns a clustered index as `listIndexes` shows it.
 pub fn listed(index: Doc<'_>, collation: Option<&DocBuf>) -> DocBuf {
     let mut listed = index.to_owned();
     if let Some(collation) = collation {

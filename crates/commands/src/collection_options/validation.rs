@@ -1,4 +1,4 @@
-//! Options about validation, as `create` and `collMod` read them.
+//! The options about validation of `create` and `collMod`.
 
 use crate::arguments;
 use crate::call::Call;
@@ -7,12 +7,12 @@ use error::{Code, Error, Result};
 use query::Predicate;
 use store::Namespace;
 
-/// `validationLevel`.
+/// Reads `validationLevel`.
 pub fn level<'a>(within: &str, field: Element<'a>) -> Result<&'a str> {
     one_of(within, field, &["off", "strict", "moderate"])
 }
 
-/// `validationAction`.
+/// Reads `validationAction`.
 pub fn action<'a>(within: &str, field: Element<'a>) -> Result<&'a str> {
     one_of(within, field, &["error", "warn"])
 }
@@ -28,7 +28,7 @@ fn one_of<'a>(within: &str, field: Element<'a>, words: &[&str]) -> Result<&'a st
     }
 }
 
-/// Whether this can be a collection's validator.
+/// Checks that a collection may have this validator.
 pub fn check_validator(call: &Call<'_>, namespace: &Namespace, validator: Doc<'_>) -> Result<()> {
     if validator.is_empty() {
         return Ok(());
@@ -44,24 +44,25 @@ pub fn check_validator(call: &Call<'_>, namespace: &Namespace, validator: Doc<'_
     check_condition(call, validator)
 }
 
-/// What is wrong with a validator whatever it is for.
+/// Checks a validator, whatever its collection.
 pub fn check_condition(call: &Call<'_>, validator: Doc<'_>) -> Result<()> {
     check_operators(validator)?;
     Predicate::parse(validator, &call.context()).map(drop)
 }
 
-/// Refuses operators that filters have and validators do not.
+/// Fails for operators that filters have and validators do not.
 fn check_operators(filter: Doc<'_>) -> Result<()> {
     filter.iter().try_for_each(|(key, value)| match (key, value) {
         ("$text", _) => Err(Error::bad_value("$text is not allowed in this context")),
-        // A rate is a comparison with a random number, unless it takes all documents or none.
+        // A rate compares with a random number, unless it takes all documents or none.
         ("$sampleRate", Value::Double(rate)) if rate > 0.0 && rate < 1.0 => Err(no_random()),
         ("$sampleRate", Value::Decimal128(rate)) if rate.to_f64() > 0.0 && rate.to_f64() < 1.0 => Err(no_random()),
         ("$expr", expression) => check_expression(expression),
         ("$and" | "$or" | "$nor", Value::Array(branches)) => {
             branches.values().filter_map(Value::as_document).try_for_each(check_operators)
         }
-        // What is compared with a field holds no operators; what else stands behind a field has none of these.
+        // Values that a field is compared with contain no operators; other operands contain none of
+        // these.
         _ => Ok(()),
     })
 }

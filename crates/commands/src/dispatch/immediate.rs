@@ -1,7 +1,8 @@
 //! Requests that are executed without a future.
 //!
-//! Most requests have nothing to wait for. A future that holds a whole command is large and is moved several times, so
-//! these requests avoid it: handlers that never wait, `find` by `_id`, and replies from the document cache.
+//! Most requests have nothing to wait for. A future that holds a whole command is large and is
+//! moved several times, so these requests avoid it: handlers that never wait, `find` by `_id`, and
+//! replies from the document cache.
 
 use super::outcome::{COUNTED_BYTES_MAX, count, count_cached, panicked, report};
 use super::{prepare, usage};
@@ -28,17 +29,20 @@ pub enum ImmediateOutcome {
     MayWait,
     /// The reply's body is written.
     Written,
-    /// The reply's body, to be sent from where it is stored, and the reply's own end, if it has one.
+    /// The reply's body, to be sent from where it is stored, and the reply's own end, if it has
+    /// one.
     Cached { body: ReplyBody, end: Vec<u8> },
 }
 
-/// The smallest cached reply that is sent from where it is stored; copying a smaller one is cheaper.
+/// The smallest cached reply that is sent from where it is stored; copying a smaller one is
+/// cheaper.
 const SENT_UNCOPIED_BYTES: usize = COUNTED_BYTES_MAX;
 
 /// The most work that is done here, where it cannot be suspended: a few milliseconds.
 const STEPS_MAX: u64 = 50_000;
 
-/// Executes a request that has nothing to wait for, as [`run`](super::run) does but without a future.
+/// Executes a request that has nothing to wait for, as [`run`](super::run) does but without a
+/// future.
 pub fn run_immediately(
     worker: &Worker,
     session: &ClientSession,
@@ -132,7 +136,8 @@ pub fn run_immediately(
     }
 }
 
-/// Returns the cached reply to a command, with its parts to send. Errors in the command are left to [`run`](super::run).
+/// Returns the cached reply to a command, with its parts to send. Errors in the command are left to
+/// [`run`](super::run).
 fn cached_reply<'a>(
     cache: &DocumentCache,
     call: &mut Call<'a>,
@@ -144,8 +149,8 @@ fn cached_reply<'a>(
     Some((cached, shared, end))
 }
 
-/// Splits a cached reply into its shared body, and the end that is not shared because it names a cursor of its own.
-/// Returns `None` if the cursor cannot be opened without waiting.
+/// Splits a cached reply into its shared body, and the end that is not shared because it names a
+/// cursor of its own. Returns `None` if the cursor cannot be opened without waiting.
 fn parts(call: &Call<'_>, cached: &CachedReply) -> Option<(ReplyBody, Vec<u8>)> {
     if cached.continuation.is_none() {
         return Some((cached.body.clone(), Vec::new()));

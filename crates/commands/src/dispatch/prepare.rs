@@ -1,4 +1,5 @@
-//! What dispatch does for every command before its handler runs: read the envelope, and check what all commands share.
+//! What dispatch does for every command before its handler runs: read the envelope, and check what
+//! all commands share.
 
 use crate::call::Call;
 use crate::command::sessions::transactions;
@@ -34,7 +35,8 @@ pub(super) fn begin<'a>(call: &mut Call<'a>, body: Doc<'a>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the error to report beside the outcome of a write whose write concern cannot be satisfied.
+/// Returns the error to report beside the outcome of a write whose write concern cannot be
+/// satisfied.
 pub(super) fn unsatisfied<'c>(call: &'c Call<'_>) -> Option<&'c Error> {
     let writes = call.spec.writes(envelope::body(call.request).0);
     call.envelope.unsatisfied.as_ref().filter(|_| writes && !call.envelope.asks_for_help)

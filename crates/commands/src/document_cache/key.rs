@@ -40,7 +40,8 @@ pub fn write(envelope: &Envelope<'_>, out: &mut Vec<u8>) {
     write_parts(envelope.database, envelope.first, &envelope.fields, out);
 }
 
-/// Writes the key from its parts. The order of the fields counts: another order may be another command.
+/// Writes the key from its parts. The order of the fields counts: another order may be another
+/// command.
 pub fn write_parts(database: &str, first: Element<'_>, fields: &[Element<'_>], out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(database.as_bytes());
@@ -68,7 +69,8 @@ pub fn never_cached(database: &str, collection: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns whether the reply may depend on more than documents. False positives are possible and harmless.
+/// Returns whether the reply may depend on more than documents. False positives are possible and
+/// harmless.
 pub fn is_volatile(fields: &[Element<'_>]) -> bool {
     fields.iter().any(|field| NOT_CACHED.contains(&field.key()) && field.value().is_truthy() || mentions(field.value()))
 }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 /// The size of a continuation in memory, about.
 const CONTINUATION_BYTES: usize = 512;
 
-/// A reply being computed for the cache. The handler records what it depends on; a reply without that is not cached.
+/// A reply being computed for the cache. The handler records what it depends on; a reply without
+/// that is not cached.
 pub struct PendingEntry {
     fill: ComputePermit<CachedReply>,
     key: Box<[u8]>,
@@ -98,8 +99,8 @@ impl DependencyRecorder {
         }
     }
 
-    /// Records that the reply is the first batch of a cursor, which continues at `continuation`; `None`: at no position
-    /// that can be cached. Returns the key of the cursor's batches.
+    /// Records that the reply is the first batch of a cursor, which continues at `continuation`;
+    /// `None`: at no position that can be cached. Returns the key of the cursor's batches.
     pub fn set_continuation(&self, continuation: Option<Continuation>) -> Option<Arc<BatchKey>> {
         let mut pending = self.0.borrow_mut();
         let pending = pending.as_mut()?;

@@ -1,11 +1,12 @@
-//! What a client says of itself: the `client` of its handshake, and the `$client` that a router sends along.
+//! The metadata of a client: the `client` of its handshake, and the `$client` that a router passes
+//! on.
 
 use document::{Element, Value};
 use error::{Code, Error, Result};
 
 const APPLICATION_NAME_BYTES_MAX: usize = 128;
 
-/// Checks a client's metadata. Errors: 14, 183, and 184 for a long application name.
+/// Checks a client's metadata. Fails with 14, 183, or 184 for a long application name.
 pub fn check_client(element: Element<'_>) -> Result<()> {
     let mismatch = |message: String| Error::type_mismatch(message);
     let client = match element.value() {

@@ -18,7 +18,8 @@ pub fn is_given(spec: &Spec, first: Element<'_>) -> bool {
 /// A command's first element with the collection's name in place of its UUID.
 pub struct Resolved {
     first: DocBuf,
-    /// The error to report once the command's own fields have been parsed: 26, or 207 for a malformed UUID.
+    /// The error to report once the command's own fields have been parsed: 26, or 207 for a
+    /// malformed UUID.
     failure: Option<Error>,
 }
 

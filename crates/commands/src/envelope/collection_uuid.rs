@@ -8,7 +8,8 @@ use document::{DocBuf, Element, Value};
 use error::{Code, Error, Result};
 use store::Namespace;
 
-/// Takes the field from the command's own fields. Returns `None` if the command does not support it or it is absent.
+/// Takes the field from the command's own fields. Returns `None` if the command does not support it
+/// or it is absent.
 pub fn take(call: &mut Call<'_>) -> Result<Option<[u8; 16]>> {
     if !call.spec.parses_shared("collectionUUID") {
         return Ok(None);
@@ -32,7 +33,8 @@ pub fn read(within: &str, field: Element<'_>) -> Result<Option<[u8; 16]>> {
     }
 }
 
-/// Fails with 361 if the collection has another UUID or does not exist. A write reports that for each statement.
+/// Fails with 361 if the collection has another UUID or does not exist. A write reports that for
+/// each statement.
 pub async fn compare(call: &mut Call<'_>, expected: [u8; 16]) -> Result<()> {
     let namespace = arguments::namespace(call.database(), call.first())?;
     match check(call, &namespace, expected).await {

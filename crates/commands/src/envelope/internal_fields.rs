@@ -1,5 +1,5 @@
-//! Fields that MongoDB's servers send to one another along with a command. A client may send them, too: they must be
-//! well-formed, and must not ask for anything that a single server lacks.
+//! Fields that MongoDB's servers send to one another along with a command. A client may send them,
+//! too: they must be well-formed, and must not ask for anything that a single server lacks.
 
 use crate::arguments;
 use crate::arguments::{array, document, is_absent, missing_field, plain_boolean, string, unknown_field, wrong_type};

@@ -9,7 +9,8 @@ use server::Topology;
 
 /// Checks a `readConcern`.
 ///
-/// A replica set of one member and a router in front of one support linearizable reads; a standalone server refuses them.
+/// A replica set of one member and a router in front of one support linearizable reads; a
+/// standalone server refuses them.
 pub fn check_read_concern(element: Element<'_>, spec: &Spec, topology: &Topology) -> Result<()> {
     let command = spec.name;
     let Some(concern) = element.value().as_document() else {

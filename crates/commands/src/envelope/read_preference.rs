@@ -1,4 +1,4 @@
-//! `$readPreference`: well-formed or not. There is one server, which answers whatever is preferred.
+//! `$readPreference`: checked, and otherwise ignored, because there is one server.
 
 use crate::arguments;
 use crate::arguments::{unknown_field, wrong_kind};
@@ -6,7 +6,7 @@ use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
 use values::text;
 
-/// Errors: 14 for a part of another type, 2, 4, 72, 160 and 40415 for what a part may not be.
+/// Fails with 14 for a part of another type, and 2, 4, 72, 160 or 40415 for an invalid value.
 pub fn check_read_preference(element: Element<'_>) -> Result<()> {
     let Some(preference) = element.value().as_document() else {
         return Err(Error::type_mismatch(format!(

@@ -18,8 +18,8 @@ const EXCLUDED_STAGES: [&str; 8] = [
     "$planCacheStats",
 ];
 
-/// Checks that a command and its fields are in the API. `name`: the command's name as it was sent; aliases are not in the
-/// API. Fails with 323.
+/// Checks that a command and its fields are in the API. `name`: the command's name as it was sent;
+/// aliases are not in the API. Fails with 323.
 pub fn check(spec: &Spec, name: &str, fields: &[Element<'_>]) -> Result<()> {
     let excluded = match spec.stable_api {
         StableApi::IncludedWithout(excluded) if spec.name == name => excluded,

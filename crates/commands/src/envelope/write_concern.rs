@@ -1,4 +1,5 @@
-//! `writeConcern`. One server acknowledges writes, so what asks for more cannot be satisfied.
+//! `writeConcern`. One server acknowledges writes, so a concern that requires more cannot be
+//! satisfied.
 
 use crate::arguments;
 use crate::arguments::{is_absent, unknown_field};
@@ -8,12 +9,13 @@ use server::Topology;
 
 const WITHIN: &str = "WriteConcernOptions";
 
-/// How safe a write must be before it is acknowledged.
+/// How durable a write must be before it is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteConcern {
-    /// On disk, not just with the operating system: `j: true` or `w: "majority"`.
+    /// Whether it must be on disk, not just with the operating system: `j: true` or `w:
+    /// "majority"`.
     pub journal: bool,
-    /// `w: 0`: the reply says nothing of the outcome.
+    /// `w: 0`: the reply does not report the outcome.
     pub unacknowledged: bool,
 }
 
@@ -22,7 +24,7 @@ pub struct WriteConcern {
 pub struct Unsatisfiable {
     /// The error of a standalone server, which refuses the command; `None` if it takes the concern.
     pub refusal: Option<Error>,
-    /// The error of a replica set of one member, which carries out the write and reports it.
+    /// The error of a replica set of one member, which executes the write and reports it.
     pub report: Error,
 }
 
@@ -34,7 +36,8 @@ impl WriteConcern {
         refusal.map_or(Ok(concern), Err)
     }
 
-    /// Reads a `writeConcern`, and the error to report beside the outcome if the topology has no server to satisfy it.
+    /// Reads a `writeConcern`; also returns the error to report beside the outcome, if the topology
+    /// cannot satisfy it.
     pub fn parse_for(element: Element<'_>, topology: &Topology) -> Result<(WriteConcern, Option<Error>)> {
         if *topology == Topology::Standalone {
             return Ok((WriteConcern::parse(element)?, None));
@@ -43,7 +46,7 @@ impl WriteConcern {
         Ok((concern, unsatisfiable.map(|unsatisfiable| unsatisfiable.report)))
     }
 
-    /// Reads a `writeConcern`, and why it cannot be satisfied, if so.
+    /// Reads a `writeConcern`; also returns why it cannot be satisfied.
     pub fn read(element: Element<'_>) -> Result<(WriteConcern, Option<Unsatisfiable>)> {
         let Some(document) = element.value().as_document() else {
             return Err(Error::type_mismatch(format!(
@@ -70,7 +73,7 @@ impl WriteConcern {
                     return Err(Error::failed_to_parse("wtimeout must be a 32-bit integer"));
                 }
                 "provenance" => check_provenance(field)?,
-                // One server answers at once or not at all; MongoDB takes anything here.
+                // One server answers at once or not at all; MongoDB accepts any value here.
                 "wtimeout" | "wElectionId" | "wOpTime" | "getLastError" => {}
                 other => return Err(unknown_field(WITHIN, other)),
             }
@@ -87,7 +90,7 @@ impl WriteConcern {
     }
 }
 
-/// The `errInfo` of a concern that cannot be satisfied: the concern as MongoDB repeats it.
+/// Returns the `errInfo` of a concern that cannot be satisfied: the concern as MongoDB repeats it.
 fn described(concern: Doc<'_>) -> DocBuf {
     DocBuf::build(|writer| {
         let mut information = writer.document("errInfo");
@@ -117,7 +120,7 @@ fn write_w(w: Option<Value<'_>>, writer: &mut DocWriter<'_>) {
     }
 }
 
-/// Appends `writeConcernError` to the reply of a write that was carried out.
+/// Appends `writeConcernError` to the reply of a write that was executed.
 pub fn write_unsatisfied(error: &Error, reply: &mut DocWriter<'_>) {
     let mut writer = reply.document("writeConcernError");
     writer.append("code", error.code().0);
@@ -127,17 +130,17 @@ pub fn write_unsatisfied(error: &Error, reply: &mut DocWriter<'_>) {
     details.elements().for_each(|element| writer.append_element(element));
 }
 
-/// Whose acknowledgement a write waits for.
+/// The servers whose acknowledgement a write waits for.
 enum Acknowledgement {
     None,
     Own {
         journal: bool,
     },
-    /// That of other servers, which do not exist.
+    /// Other servers, which do not exist.
     OfOthers(Unsatisfiable),
 }
 
-/// Where the concern comes from, as servers tell one another.
+/// Checks the origin of the concern, which servers send to one another.
 fn check_provenance(field: Element<'_>) -> Result<()> {
     match arguments::string(WITHIN, field)? {
         "clientSupplied" | "implicitDefault" | "customDefault" | "getLastErrorDefaults" | "internalWriteDefault" => {
@@ -165,7 +168,7 @@ fn of_nodes() -> Acknowledgement {
     })
 }
 
-/// A standalone server has all tags that are asked for; the configuration of the set has none.
+/// A standalone server satisfies all tags; the configuration of the presented set has none.
 fn of_tags(tags: Doc<'_>) -> Acknowledgement {
     let tag = tags.first().map_or("", |tag| tag.key());
     let report = Error::new(Code::NO_SUCH_KEY, format!("No replica set tag key {tag} in config"));

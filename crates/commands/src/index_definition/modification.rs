@@ -1,4 +1,4 @@
-//! What `collMod` can change about an index: when its documents expire, whether it is hidden, whether it is unique.
+//! The changes of an index by `collMod`: expiry, visibility, uniqueness.
 
 use crate::arguments;
 use crate::arguments::options;
@@ -54,7 +54,7 @@ impl<'a> Modification<'a> {
         self.unique == Some(true)
     }
 
-    /// Error 6011800 or 27 where the index is the one that a collection is clustered by.
+    /// Fails with 6011800 or 27 if the index is the clustered one.
     pub fn check_for_cluster(&self, cluster: &str, namespace: &Namespace) -> Result<()> {
         let is_cluster = self.name == Some(cluster) || self.key.is_some_and(index_rules::is_id_key);
         if is_cluster && self.hidden.is_some() {
@@ -68,7 +68,8 @@ impl<'a> Modification<'a> {
         Ok(())
     }
 
-    /// As [`Modification::carry_out`], for an index of a time-series collection. Error 72 for what its indexes do not have.
+    /// Changes an index of a time-series collection, as [`Modification::carry_out`] does. Fails
+    /// with 72 for options that its indexes do not have.
     pub async fn carry_out_for_series(
         &self,
         call: &Call<'_>,
@@ -122,7 +123,7 @@ impl<'a> Modification<'a> {
         Ok(())
     }
 
-    /// What is wrong with the request, whatever the index.
+    /// Checks the modification, whatever the index.
     fn check(&self) -> Result<()> {
         let invalid = |message: &str| Err(Error::new(Code::INVALID_OPTIONS, message));
         match (self.name, self.key) {
@@ -179,7 +180,7 @@ impl<'a> Modification<'a> {
         }
     }
 
-    /// What this index does not take.
+    /// Checks the modification against the index.
     fn check_for(&self, index: &IndexSpec) -> Result<()> {
         let invalid = |message: &str| Err(Error::new(Code::INVALID_OPTIONS, message));
         if self.expire_after_seconds.is_some() {
@@ -199,7 +200,7 @@ impl<'a> Modification<'a> {
         Ok(())
     }
 
-    /// The index is built anew as a unique one; error 359 names the documents that stand in the way.
+    /// Rebuilds the index as a unique one. Fails with 359, which names the conflicting documents.
     async fn make_unique(
         &self,
         call: &Call<'_>,
@@ -223,7 +224,7 @@ impl<'a> Modification<'a> {
         let store = &call.worker.store;
         store.drop_indexes(namespace, IndexSelection::Names(vec![index.name.clone()])).await?;
         if let Err(error) = store.create_indexes(namespace, vec![unique]).await {
-            // Somebody wrote the same key in between: all is as it was.
+            // A concurrent write has added a duplicate key: restore the index.
             store.create_indexes(namespace, vec![index.clone()]).await?;
             return Err(error);
         }
@@ -232,7 +233,7 @@ impl<'a> Modification<'a> {
     }
 }
 
-/// The specification with another value of an option, or without it.
+/// Returns the specification with another value of an option, or without it.
 fn with(spec: Doc<'_>, key: &str, value: Option<Value<'_>>) -> DocBuf {
     DocBuf::build(|writer| {
         let mut pending = value;
@@ -252,7 +253,7 @@ fn with(spec: Doc<'_>, key: &str, value: Option<Value<'_>>) -> DocBuf {
     })
 }
 
-/// The ids of documents that share a key, key by key.
+/// Returns the ids of documents that share a key, grouped by key.
 async fn violations(call: &Call<'_>, namespace: &Namespace, index: &IndexSpec) -> Result<Vec<Vec<ValueBuf>>> {
     let store = &*call.worker.store;
     let partial = index.spec.as_doc().get("partialFilterExpression").and_then(Value::as_document);

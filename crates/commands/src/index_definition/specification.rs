@@ -1,6 +1,6 @@
-//! One of the specifications that `createIndexes` is given: which options there are, and of what types.
+//! The specifications of `createIndexes`: the options and their types.
 //!
-//! What an index's kind makes of them is for [`store::index_kind`].
+//! How an index's kind interprets them is in [`store::index_kind`].
 
 use crate::arguments::options;
 use crate::arguments::options::display;
@@ -13,13 +13,13 @@ use store::index_kind::wildcard::check_projection;
 use store::{IndexSpec, index_rules};
 use values::integer::as_i64_exact;
 
-/// Options that an index on `_id` may have.
+/// The options of an index on `_id`.
 const OF_ID_INDEX: [&str; 6] = ["_id", "v", "key", "name", "ns", "collation"];
 
-/// Options that a clustered index may have, as it is spelled in `createIndexes`.
+/// The options of a clustered index, as `createIndexes` names them.
 const OF_CLUSTERED_INDEX: [&str; 5] = ["v", "key", "name", "unique", "clustered"];
 
-/// Whether there is an option of this name.
+/// Returns whether an option of this name exists.
 pub fn is_known(option: &str) -> bool {
     matches!(
         option,
@@ -54,7 +54,7 @@ pub fn is_known(option: &str) -> bool {
     )
 }
 
-/// What is wrong with a specification in itself, whatever the collection.
+/// Checks a specification, whatever the collection.
 pub fn check(spec: Doc<'_>, call: &Call<'_>) -> Result<()> {
     check_options(spec, &call.context()).map_err(|error| in_specification(spec, error))?;
     let key = key(spec);
@@ -70,17 +70,18 @@ pub fn check(spec: Doc<'_>, call: &Call<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What is wrong with the options of the index on `_id` that `create` is given, before what they say is looked at.
+/// Checks the options of the index on `_id` in a `create`, before their values.
 pub fn check_names_and_types(spec: Doc<'_>) -> Result<()> {
     check_options(spec, &Context::at(0))
 }
 
-/// The key pattern of a specification.
+/// Returns the key pattern of a specification.
 pub fn key(spec: Doc<'_>) -> Doc<'_> {
     spec.get("key").and_then(Value::as_document).unwrap_or(Doc::EMPTY)
 }
 
-/// Checks the options of an index on `_id`. Errors: 2 for another key, 197 for an option that such an index cannot have.
+/// Checks the options of an index on `_id`. Fails with 2 for another key, and 197 for an option
+/// that such an index cannot have.
 pub fn check_id_index(spec: Doc<'_>) -> Result<()> {
     let key = key(spec);
     if !index_rules::same_key(key, document::doc! { "_id": 1 }.as_doc()) {
@@ -101,7 +102,7 @@ pub fn check_id_index(spec: Doc<'_>) -> Result<()> {
     }
 }
 
-/// Reads a specification that has been checked, of an index on a collection with this collation.
+/// Reads a checked specification of an index on a collection with this collation.
 pub fn read(spec: Doc<'_>, default: &Collation, call: &Call<'_>) -> Result<IndexSpec> {
     let context = Context { collation: index_collation(spec, default)?, ..call.context() };
     let flag = |option: &str| spec.get(option).is_some_and(Value::is_truthy);
@@ -129,7 +130,7 @@ pub fn read(spec: Doc<'_>, default: &Collation, call: &Call<'_>) -> Result<Index
             writer.append("v", version as i32);
             writer.append("key", key);
             writer.append("name", name);
-            // What is spelled out as false is as good as left out.
+            // False is stored as absent.
             let shown = |field: &Element<'_>| match field.key() {
                 "v" | "key" | "name" | "ns" | "dropDups" | "collation" | "_id" | "originalSpec" => false,
                 "hidden" | "prepareUnique" => field.value().is_truthy(),
@@ -144,7 +145,7 @@ pub fn read(spec: Doc<'_>, default: &Collation, call: &Call<'_>) -> Result<Index
     })
 }
 
-/// The collation of an index: its own, or the collection's.
+/// Returns the collation of an index: its own, or the collection's.
 fn index_collation(spec: Doc<'_>, default: &Collation) -> Result<Collation> {
     let Some(Value::Document(collation)) = spec.get("collation") else { return Ok(default.clone()) };
     Collation::parse(collation, "").map_err(|error| {
@@ -161,7 +162,7 @@ fn in_specification(spec: Doc<'_>, error: Error) -> Error {
     error.context(&format!("Error in specification {} :: caused by :: ", display(spec)))
 }
 
-/// A specification as messages show it from some point on: with the version that it has by default.
+/// Returns a specification as later messages show it: with the default version.
 pub fn with_version(spec: Doc<'_>) -> DocBuf {
     let mut shown = spec.to_owned();
     if spec.get("v").is_none() {
@@ -170,7 +171,7 @@ pub fn with_version(spec: Doc<'_>) -> DocBuf {
     shown
 }
 
-/// Names and types of the options, in their order.
+/// Checks the names and types of the options, in their order.
 fn check_options(spec: Doc<'_>, context: &Context) -> Result<()> {
     if let Some(unknown) = spec.elements().find(|field| !is_known(field.key())) {
         return Err(Error::new(
@@ -241,7 +242,7 @@ fn check_clustered(spec: Doc<'_>) -> Result<()> {
     }
 }
 
-/// How MongoDB's own engine would keep the index; of no consequence here.
+/// Checks the options of MongoDB's storage engine, which have no effect here.
 fn check_storage_engine(engine: Value<'_>) -> Result<()> {
     let refuse = |message: &str| Err(Error::new(Code::CANNOT_CREATE_INDEX, message));
     let Value::Document(engines) = engine else {
@@ -271,7 +272,7 @@ fn check_weights(spec: Doc<'_>, field: Element<'_>) -> Result<()> {
     Err(Error::new(Code::CANNOT_CREATE_INDEX, message))
 }
 
-/// Which filters can decide what is in an index.
+/// Checks that a filter can decide which documents are in an index.
 /// Source: <https://www.mongodb.com/docs/manual/core/index-partial/>
 fn partial_filter(filter: Doc<'_>, context: &Context) -> Result<()> {
     if filter.get("$expr").is_some() {
@@ -351,7 +352,7 @@ fn check_number(field: Element<'_>) -> Result<()> {
 fn check_hidden(field: Element<'_>) -> Result<()> {
     match field.value() {
         Value::Boolean(_) => Ok(()),
-        // The field's name is MongoDB's slip.
+        // The wrong field name is MongoDB's.
         value => {
             let message = format!("The field 'name' must be a bool, but got {}", value.kind().alias());
             Err(Error::type_mismatch(message))
@@ -382,7 +383,7 @@ fn exact_i32(value: Value<'_>) -> Option<i32> {
     as_i64_exact(value).and_then(|integer| i32::try_from(integer).ok())
 }
 
-/// When an index's documents expire.
+/// Checks when an index's documents expire.
 pub fn check_expiry(spec: Doc<'_>) -> Result<()> {
     let Some(value) = spec.get("expireAfterSeconds") else { return Ok(()) };
     let refuse =

@@ -1,10 +1,10 @@
-//! Which field a `$geoNear` means that names none: the one of the only index over places that the collection has.
+//! The field of a `$geoNear` that names none: that of the collection's only geo index.
 
 use aggregate::Pipeline;
 use error::{Code, Error, Result};
 use store::{DocumentStore, FieldKind, Namespace};
 
-/// Names the field. Errors 26 and 27 where no index says it, or several do.
+/// Sets the field. Fails with 26 or 27 if there is no such index, or several.
 pub async fn settle_key(store: &dyn DocumentStore, namespace: &Namespace, pipeline: &mut Pipeline) -> Result<()> {
     if !pipeline.lacks_geo_field() {
         return Ok(());

@@ -1,7 +1,8 @@
-//! Pipelines with stages that read or write other collections: `$lookup`, `$graphLookup`, `$unionWith`, `$out`, `$merge`.
+//! Pipelines with stages that read or write other collections: `$lookup`, `$graphLookup`,
+//! `$unionWith`, `$out`, `$merge`.
 //!
-//! What runs by itself in front of the first of these stages is left to the [`Reader`] of the collection; from there on a
-//! [`Chain`] takes over, whose links are carried out here against the store.
+//! The stages before the first of these run in the [`Reader`] of the collection. From there on a
+//! [`Chain`] takes over, whose links are executed here against the store.
 
 mod chain;
 mod look_up;
@@ -27,7 +28,8 @@ use std::collections::VecDeque;
 use store::Namespace;
 use values::spill::Budget;
 
-/// Opens a pipeline over a collection. `None`: the name is a view's. A pipeline that ends with a write is carried out at once.
+/// Opens a pipeline over a collection; returns `None` for a view. A pipeline that ends with a write
+/// is executed at once.
 pub async fn open(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -43,7 +45,7 @@ pub async fn open(
     run_writes(call, reader, parts, budget).await.map_err(in_pipeline).map(Some)
 }
 
-/// Opens a pipeline over documents at hand. One that ends with a write is carried out at once.
+/// Opens a pipeline over documents in memory. One that ends with a write is executed at once.
 pub async fn open_over(
     call: &Call<'_>,
     documents: VecDeque<DocBuf>,
@@ -55,7 +57,7 @@ pub async fn open_over(
     run_writes(call, Reader::over(documents, None), parts, budget).await.map_err(in_pipeline)
 }
 
-/// Whether the stages that write may write where they want to; asked before anything is read.
+/// Checks the targets of stages that write, before anything is read.
 async fn check_targets(call: &Call<'_>, parts: &[PipelinePart]) -> Result<()> {
     for part in parts {
         if let PipelinePart::Foreign(foreign) = part {
@@ -65,7 +67,8 @@ async fn check_targets(call: &Call<'_>, parts: &[PipelinePart]) -> Result<()> {
     Ok(())
 }
 
-/// The reader with the parts behind it; where the last of them writes, it has written, and nothing is left to read.
+/// Returns the reader with the parts behind it. If the last of them writes, it is executed, and the
+/// reader is empty.
 async fn run_writes(call: &Call<'_>, reader: Reader, mut parts: Vec<PipelinePart>, budget: &Budget) -> Result<Reader> {
     let is_write = |part: &PipelinePart| matches!(part, PipelinePart::Foreign(foreign) if foreign.writes());
     let Some(PipelinePart::Foreign(writing)) = parts.pop_if(|part| is_write(part)) else {
@@ -75,17 +78,17 @@ async fn run_writes(call: &Call<'_>, reader: Reader, mut parts: Vec<PipelinePart
     Ok(Reader::over(VecDeque::new(), None))
 }
 
-/// The reader with the parts behind it.
+/// Returns the reader with the parts behind it.
 fn chained(reader: Reader, parts: Vec<PipelinePart>, budget: &Budget) -> Reader {
     if parts.is_empty() { reader } else { Reader::from_stages(Box::new(Chain::new(Some(reader), parts, budget))) }
 }
 
-/// The reader with a pipeline behind it.
+/// Returns the reader with a pipeline behind it.
 fn through(reader: Reader, pipeline: &Pipeline, budget: &Budget) -> Reader {
     chained(reader, pipeline.clone().into_parts(), budget)
 }
 
-/// Opens what stands in front of the parts, and gives those that are left. `None`: the name is a view's.
+/// Opens the source in front of the parts, and returns the remaining parts; `None` for a view.
 async fn open_source(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -117,7 +120,7 @@ async fn open_source(
     Ok((!reader.is_view()).then_some((reader, parts)))
 }
 
-/// Opens a pipeline within another: over the documents of a collection or a view that `condition` keeps.
+/// Opens a nested pipeline over the documents of a collection or a view that satisfy `condition`.
 async fn open_pipeline(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -138,7 +141,7 @@ async fn open_pipeline(
     Ok(through(view, &pipeline, budget))
 }
 
-/// Reads a pipeline within another to its end; `None` where that gives more than one document may be joined with.
+/// Reads a nested pipeline to its end; returns `None` if its result is too large for a join.
 fn read<'a>(
     call: &'a Call<'_>,
     namespace: &'a Namespace,
@@ -153,7 +156,7 @@ fn read<'a>(
     })
 }
 
-/// Reads to the end; `None` where that is more than `bytes_max`.
+/// Reads to the end; returns `None` if the result exceeds `bytes_max`.
 async fn collect(call: &Call<'_>, mut reader: Reader, bytes_max: usize) -> Result<Option<Vec<DocBuf>>> {
     let (mut documents, mut bytes) = (Vec::new(), 0);
     while !reader.is_done() {
@@ -168,20 +171,20 @@ async fn collect(call: &Call<'_>, mut reader: Reader, bytes_max: usize) -> Resul
     Ok(Some(documents))
 }
 
-/// Reads on: as many documents as were asked for at the most, and no more than fit into a reply.
+/// Reads at most this many documents, and no more than fit into a reply.
 async fn read_some(call: &Call<'_>, reader: &mut Reader, documents_max: usize) -> Result<Vec<ItemBuf>> {
     let (items, read) = read_so_far(call, reader, documents_max).await;
     read.map(|()| items)
 }
 
-/// As [`read_some`]; what was read before something failed comes with the error.
+/// Reads as [`read_some`] does; on an error, also returns the documents before it.
 async fn read_so_far(call: &Call<'_>, reader: &mut Reader, documents_max: usize) -> (Vec<ItemBuf>, Result<()>) {
     let mut items = Vec::new();
     let read = reader.fill(call, &mut Batch::kept(&mut items, documents_max)).await;
     (items, read)
 }
 
-/// As [`read_some`], the documents alone.
+/// Reads as [`read_some`] does, without metadata.
 async fn read_documents(call: &Call<'_>, reader: &mut Reader, documents_max: usize) -> Result<Vec<DocBuf>> {
     let items = read_some(call, reader, documents_max).await?;
     Ok(items.into_iter().map(ItemBuf::into_document).collect())

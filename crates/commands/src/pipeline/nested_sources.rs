@@ -1,5 +1,5 @@
-//! First stages whose documents come from the server (`$collStats` and the like) within `$lookup` and `$unionWith`: what they
-//! give takes their place before the pipeline is parsed.
+//! Source stages (`$collStats` and the like) within `$lookup` and `$unionWith`: they are replaced
+//! by their documents before the pipeline is parsed.
 
 use crate::call::Call;
 use crate::pipeline::source_stage;
@@ -11,10 +11,10 @@ use futures_util::future::LocalBoxFuture;
 use query::Context;
 use store::Namespace;
 
-/// What may stand there; the others are refused wherever pipelines are parsed.
+/// The stages that are allowed there; others are refused by the parser.
 const STAGES: [&str; 4] = ["$collStats", "$indexStats", "$listCatalog", "$planCacheStats"];
 
-/// The pipeline with what these stages give in their places; `None` where there are none.
+/// Returns the pipeline with these stages replaced; `None` if it has none.
 pub async fn settle(call: &Call<'_>, pipeline: Doc<'_>, context: &Context) -> Result<Option<DocBuf>> {
     if !any(pipeline) {
         return Ok(None);
@@ -72,7 +72,7 @@ async fn rewritten_stage(
             match (field.key(), &given) {
                 ("pipeline", Some(given)) => writer.append("pipeline", Value::Array(given.as_doc())),
                 ("pipeline", None) => writer.append("pipeline", Value::Array(inner.as_doc())),
-                // Documents at hand are no collection's.
+                // Documents in memory have no collection.
                 (key, Some(_)) if key == collection_key => {}
                 _ => writer.append_element(field),
             }
@@ -80,7 +80,7 @@ async fn rewritten_stage(
     }))
 }
 
-/// The pipeline over a collection with its first stage's documents in place of that stage.
+/// Returns the pipeline over a collection with its first stage replaced by that stage's documents.
 async fn given(call: &Call<'_>, collection: &str, pipeline: Doc<'_>, context: &Context) -> Result<DocBuf> {
     let view = views::resolve(call, &Namespace::new(call.database(), collection)).await?;
     if !view.stages.as_doc().is_empty() {

@@ -15,7 +15,8 @@ use error::{Code, Error, Result};
 use query::Context;
 use store::Namespace;
 
-/// The namespace: a collection, or for `aggregate: 1` the database itself, which only some first stages can do with.
+/// Returns the namespace: a collection, or for `aggregate: 1` the database, which only some first
+/// stages support.
 pub fn aggregated_namespace(database: &str, first: Element<'_>, pipeline: Doc<'_>) -> Result<Namespace> {
     aggregate::precheck(pipeline)?;
     if let Some(stage) = pipeline.values().next().and_then(Value::as_document).and_then(Doc::first) {
@@ -60,12 +61,13 @@ pub fn in_pipeline(error: Error) -> Error {
     in_executor(error, "PlanExecutor error during aggregation")
 }
 
-/// Whether something is missing that only a search by words gives.
+/// Returns whether an error means that a text search is missing.
 fn needs_search(error: &Error) -> bool {
     matches!(error.code(), Code::INDEX_NOT_FOUND | Code(40218))
 }
 
-/// Parses the pipeline, which has been looked at, or is a view's, and asks the store for what it can do of it.
+/// Parses a pipeline, whose stage names have been checked, and asks the store for the part that it
+/// can execute.
 pub async fn open(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -77,7 +79,7 @@ pub async fn open(
     let settled = settled.as_ref().map(|pipeline| Arguments { pipeline: pipeline.as_doc(), ..arguments.clone() });
     let arguments = settled.as_ref().unwrap_or(arguments);
     let resolved = match referenced_views::resolve(call, arguments.pipeline, context).await {
-        // The view's own collation may be that of the other one.
+        // The view may have the same collation as the other one.
         Err(error) if error.code() == Code(167) && views::definition(call, namespace).await?.is_some() => {
             return over_views::open(call, namespace, arguments, context).await;
         }
@@ -97,7 +99,7 @@ pub async fn open(
         return Ok(Reader::over(documents, execution));
     }
     let mut pipeline = match Pipeline::parse_checked(arguments.pipeline, context) {
-        // A view's own stages may search by words, which goes for those behind them.
+        // The view's own stages may contain the text search.
         Err(error) if needs_search(&error) && views::definition(call, namespace).await?.is_some() => {
             return over_views::open(call, namespace, arguments, context).await;
         }

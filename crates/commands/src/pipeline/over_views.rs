@@ -61,13 +61,14 @@ pub async fn open_find(call: &Call<'_>, namespace: &Namespace, find: &FindArgume
     open(call, namespace, &arguments, &context).await
 }
 
-/// A `find` as a pipeline, and the hint that stands in for a sort by `$natural`. Error 168 for what pipelines do not have.
+/// Returns a `find` as a pipeline, and the hint that replaces a sort by `$natural`. Fails with 168
+/// for options that pipelines do not have.
 pub fn find_pipeline(find: &FindArguments<'_>) -> Result<(DocBuf, Option<DocBuf>)> {
     let unsupported = |message: String| Err(Error::new(Code::INVALID_PIPELINE_OPERATOR, message));
     if find.tailable {
         return unsupported("Tailable cursors are not supported in aggregation.".into());
     }
-    // A single batch of one document is what a limit comes to.
+    // A single batch of one document equals a limit of one.
     let single_batch = (find.single_batch && find.limit != Some(1)).then_some("singleBatch");
     if let Some(option) = find.not_in_aggregation.or(single_batch) {
         return unsupported(format!("Option {option} not supported in aggregation."));
@@ -137,7 +138,7 @@ pub fn count_pipeline(count: &CountArguments<'_>) -> DocBuf {
     })
 }
 
-/// Shows the documents of a view that a `distinct` is about to `visit`.
+/// Passes the documents of a view that a `distinct` needs to `visit`.
 pub async fn distinct(
     call: &Call<'_>,
     namespace: &Namespace,

@@ -1,4 +1,5 @@
-//! The views that stages of a pipeline read: looked up before it is parsed, so that their stages become part of it.
+//! The views that stages of a pipeline read: looked up before parsing, so that their stages become
+//! part of it.
 
 use crate::call::Call;
 use crate::read::text_indexes;
@@ -9,9 +10,9 @@ use query::Context;
 use std::collections::BTreeSet;
 use store::Namespace;
 
-/// The context with the views that the stages mention, and those that these are made of.
+/// Returns the context with the views that the stages reference, directly or through other views.
 ///
-/// Error 167 for a view with another collation than the pipeline's.
+/// Fails with 167 for a view with another collation than the pipeline's.
 pub async fn resolve(call: &Call<'_>, pipeline: Doc<'_>, context: &Context) -> Result<Option<Context>> {
     let mut waiting = BTreeSet::new();
     mentioned(pipeline, &mut waiting);
@@ -42,14 +43,14 @@ fn check_collation(view: &Collation, wanted: &Collation, call: &Call<'_>, name: 
     Err(Error::new(Code(167), message))
 }
 
-/// The collections that the stages read beside their own.
+/// Returns the other collections that the stages read.
 pub fn namespaces(call: &Call<'_>, pipeline: Doc<'_>) -> Vec<Namespace> {
     let mut names = BTreeSet::new();
     mentioned(pipeline, &mut names);
     names.into_iter().map(|name| Namespace::new(call.database(), &name)).collect()
 }
 
-/// The names of other collections that the stages read.
+/// Collects the names of other collections that the stages read.
 fn mentioned(stages: Doc<'_>, names: &mut BTreeSet<String>) {
     for (stage, spec) in
         stages.values().filter_map(Value::as_document).filter_map(Doc::first).map(|it| (it.key(), it.value()))

@@ -1,6 +1,7 @@
-//! `config.shards` of a router: one shard, which is this server. Tools that find a router look there for what is behind it.
+//! `config.shards` of a router: one shard, which is this server. Tools that find a router read the
+//! list of its shards there.
 //!
-//! It is no collection of the store, so that a server leaves nothing behind that would be wrong with another topology.
+//! It is not a collection of the store, so that nothing wrong remains if the topology changes.
 
 use crate::arguments;
 use crate::arguments::options;
@@ -14,13 +15,13 @@ use store::Namespace;
 
 const NAME: &str = "selkie";
 
-/// Whether a read of this collection is answered from here.
+/// Returns whether a read of this collection is answered here.
 pub fn is_list(call: &Call<'_>, namespace: &Namespace) -> bool {
     (&*namespace.database, &*namespace.collection) == ("config", "shards")
         && call.worker.server.settings.topology == Topology::Router
 }
 
-/// The shards, as `config.shards` has them.
+/// Returns the shards, as `config.shards` has them.
 pub fn list() -> [DocBuf; 1] {
     [DocBuf::build(write)]
 }
@@ -42,11 +43,11 @@ pub async fn open_find(
     let (pipeline, _) = over_views::find_pipeline(find)?;
     let arguments = arguments::aggregate::Arguments { pipeline: pipeline.as_doc(), ..Default::default() };
     let context = options::context(call, find.variables, Collation::SIMPLE)?;
-    // The pipeline over other collections is a large future.
+    // Boxed because the future is large.
     Box::pin(open::open(call, namespace, &arguments, &context)).await
 }
 
-/// Counts in the list.
+/// Counts the shards that match.
 pub async fn count(
     call: &Call<'_>,
     namespace: &Namespace,

@@ -1,4 +1,5 @@
-//! First stages of a pipeline whose documents come from the server itself rather than from a collection's documents.
+//! First stages of a pipeline whose documents come from the server itself rather than from a
+//! collection.
 
 mod list_catalog;
 mod specification;
@@ -20,17 +21,17 @@ use store::Namespace;
 
 pub use specification::check;
 
-/// Whether a first stage stands without a collection (`aggregate: 1`).
+/// Returns whether a first stage requires `aggregate: 1`, without a collection.
 pub fn needs_no_collection(stage: &str) -> bool {
     matches!(stage, "$currentOp" | "$listLocalSessions" | "$documents" | SHARDED_DATA)
 }
 
-/// Whether a first stage may stand without a collection.
+/// Returns whether a first stage may be used without a collection.
 pub fn may_lack_collection(stage: &str) -> bool {
     needs_no_collection(stage) || stage == "$listCatalog"
 }
 
-/// Whether a stage gives documents of its own, so that nothing can come before it.
+/// Returns whether a stage produces documents itself, so that none may come before it.
 pub fn is_first_stage(stage: &str) -> bool {
     needs_no_collection(stage)
         || matches!(
@@ -41,7 +42,7 @@ pub fn is_first_stage(stage: &str) -> bool {
 
 const SHARDED_DATA: &str = "$shardedDataDistribution";
 
-/// Such a stage was put before a collection.
+/// Returns the error for such a stage on a collection.
 pub fn needs_no_collection_error(stage: &str) -> Error {
     let message = match stage {
         "$currentOp" => CURRENT_OP_NAMESPACE.to_owned(),
@@ -61,7 +62,7 @@ pub fn check_database(stage: &str, namespace: &Namespace) -> Result<()> {
     }
 }
 
-/// The documents such a stage gives, and the rest of the pipeline; `None` when the first stage is another.
+/// Returns the documents of such a stage, and the remaining pipeline; `None` for other stages.
 pub async fn documents(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -128,7 +129,7 @@ pub async fn documents(
     Ok(Some((documents, behind_first(pipeline))))
 }
 
-/// The stages behind the first.
+/// Returns the stages behind the first.
 pub fn behind_first(pipeline: Doc<'_>) -> DocBuf {
     let mut rest = Vec::new();
     {
@@ -141,7 +142,7 @@ pub fn behind_first(pipeline: Doc<'_>) -> DocBuf {
 fn known_sessions(call: &Call<'_>) -> VecDeque<DocBuf> {
     let workers = call.worker.server.workers();
     let mut sessions: Vec<(LogicalSessionId, i64)> = workers.iter().flat_map(|worker| worker.sessions.list()).collect();
-    // The same session may have been seen by several workers; its latest use counts.
+    // A session may be known to several workers; its latest use counts.
     sessions.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
     sessions.dedup_by_key(|(id, _)| *id);
     sessions

@@ -1,28 +1,33 @@
-//! A batch of documents: in a reply under construction, or at hand for the next part of a pipeline.
+//! A batch of documents: in a reply under construction, or in memory for the next part of a
+//! pipeline.
 
 use document::{ArrayWriter, Doc, DocBuf, DocWriter, Kind};
 use error::{Error, Result};
 use query::{Item, ItemBuf};
 
-/// How many bytes a reply holds up to its last document; one document alone may be larger by the head room stores leave.
+/// The most bytes of a reply up to its last document. A single document may be larger by the
+/// headroom that stores leave.
 const REPLY_BYTES_MAX: usize = document::DOCUMENT_BYTES_MAX;
 
-/// What a message has before a batch, besides the batch's name: a header of 21 bytes and `{cursor: {`.
+/// The bytes of a message before a batch, without the batch's name: a header of 21 bytes and
+/// `{cursor: {`.
 const BEFORE_BATCH_BYTES: usize = 21 + 18;
 
-/// `firstBatch` or `nextBatch`: takes documents until it has as many as were asked for, or as many bytes as a reply holds.
+/// `firstBatch` or `nextBatch`: takes documents up to the requested number, or until the reply is
+/// full.
 pub struct Batch<'b> {
     documents: Documents<'b>,
     documents_max: usize,
-    /// What takes room besides the array: of a message, what stands before it; the documents that go on within a pipeline.
+    /// The bytes beside the array: of a message, those before it; otherwise those of the documents
+    /// in memory.
     other_bytes: usize,
     last_bytes: usize,
 }
 
-/// Where the documents go.
+/// The destination of the documents.
 enum Documents<'b> {
     Reply(ArrayWriter<'b>),
-    /// They go on within a pipeline, with what is known of them, and may be larger than a client's.
+    /// They stay in memory with their metadata, and may exceed a client's limit.
     Kept(&'b mut Vec<ItemBuf>),
 }
 
@@ -36,12 +41,12 @@ impl<'b> Batch<'b> {
         }
     }
 
-    /// A batch that no client will see.
+    /// Creates a batch that is not sent to a client.
     pub fn kept(items: &'b mut Vec<ItemBuf>, documents_max: usize) -> Batch<'b> {
         Batch { documents: Documents::Kept(items), documents_max, other_bytes: 0, last_bytes: 0 }
     }
 
-    /// Error 10334 where a pipeline's result is too large for a client.
+    /// Fails with 10334 if a document is too large for a client.
     pub fn check_size(&self, document: Doc<'_>) -> Result<()> {
         match &self.documents {
             Documents::Reply(_) => aggregate::check_size(document),
@@ -56,7 +61,8 @@ impl<'b> Batch<'b> {
         }
     }
 
-    /// What the batch takes so far: of a reply the whole array, with the names of its elements.
+    /// Returns the size of the batch so far: of a reply the whole array, with the names of its
+    /// elements.
     fn bytes(&self) -> usize {
         match &self.documents {
             Documents::Reply(array) => array.size() + self.other_bytes,
@@ -68,12 +74,12 @@ impl<'b> Batch<'b> {
         self.len() == 0
     }
 
-    /// Whether what is known of documents beside their fields is of use to anyone.
+    /// Returns whether the metadata of documents is needed.
     pub fn keeps_metadata(&self) -> bool {
         matches!(self.documents, Documents::Kept(_))
     }
 
-    /// How many more documents are wanted.
+    /// Returns how many more documents are wanted.
     pub fn room(&self) -> usize {
         self.documents_max.saturating_sub(self.len())
     }
@@ -82,7 +88,7 @@ impl<'b> Batch<'b> {
         self.room() == 0
     }
 
-    /// Takes a document; false when it does not fit any more.
+    /// Adds a document; returns false if it does not fit.
     #[inline]
     pub fn push<'d>(&mut self, item: impl Into<Item<'d>>) -> bool {
         let item = item.into();
@@ -101,7 +107,7 @@ impl<'b> Batch<'b> {
         true
     }
 
-    /// The document taken last, of a batch in a reply.
+    /// Returns the last document of a batch in a reply.
     pub fn last(&self) -> Option<Doc<'_>> {
         match &self.documents {
             Documents::Reply(array) => Doc::from_bytes(array.end(self.last_bytes)),
@@ -109,7 +115,7 @@ impl<'b> Batch<'b> {
         }
     }
 
-    /// Takes a document that `write` puts at the end of the reply; false when it does not fit any more.
+    /// Adds a document that `write` appends to the reply; returns false if it does not fit.
     pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<bool> {
         let (bytes, empty) = (self.bytes(), self.is_empty());
         let mut size = 0;
@@ -139,7 +145,7 @@ impl<'b> Batch<'b> {
     }
 }
 
-/// The first document always fits, lest a reader get stuck before it.
+/// Returns whether a document fits. The first one always does, or a reader could never pass it.
 fn fits(first: bool, bytes: usize) -> bool {
     first || bytes <= REPLY_BYTES_MAX
 }

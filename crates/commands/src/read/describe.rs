@@ -1,7 +1,8 @@
-//! What is known of the documents that a read gives, beside their fields.
+//! The metadata of documents.
 //!
-//! This is the one place where the metadata of a document that was read is put together: what the match leaves behind
-//! ([`MatchDetails`]) and what the sort knows. Reads that are asked for none have no [`Describer`].
+//! This is the only place that assembles the metadata of documents that are read: results of the
+//! match ([`MatchDetails`]) and of the sort. Reads without requested metadata have no
+//! [`Describer`].
 
 use document::{Collation, Doc, Value};
 use error::Result;
@@ -14,19 +15,19 @@ use store::Plan;
 #[derive(Debug)]
 pub(super) struct Describer {
     needs: Needs,
-    /// The order in which the source gives the documents.
+    /// The order in which the source returns the documents.
     sort: Option<Sort>,
-    /// The distance that documents are asked for by.
+    /// The point from which distances are measured.
     near: Option<Arc<Near>>,
-    /// The order of the index that the documents are found by.
+    /// The order of the index in use.
     index: Option<Sort>,
-    /// The record in hand.
+    /// The id of the current record.
     pub record: Option<i64>,
     metadata: MetadataBuf,
 }
 
 impl Describer {
-    /// `None` where nothing is to be known.
+    /// Returns `None` if no metadata is requested.
     pub fn new(
         needs: Needs,
         sort: Option<&Sort>,
@@ -42,7 +43,7 @@ impl Describer {
         Some(Box::new(Describer { needs, sort, near, index, record: None, metadata: MetadataBuf::default() }))
     }
 
-    /// The document with what is to be known of it.
+    /// Returns the document with its metadata.
     pub fn describe<'d>(&'d mut self, document: Doc<'d>, details: &MatchDetails) -> Result<Item<'d>> {
         self.metadata.begin(query::Metadata::NONE);
         if let Some(score) = details.text_score.filter(|_| self.needs.contains(Meta::TextScore)) {
@@ -66,9 +67,9 @@ impl Describer {
     }
 }
 
-/// The order in which a plan goes through an index, if it does.
+/// Returns the order in which a plan scans an index, if it does.
 ///
-/// Looking up an `_id` is no way through an index, unless the key is all that is wanted (`returnKey`).
+/// A lookup by `_id` does not count, unless only the key is requested (`returnKey`).
 pub(super) fn index_order(plan: &dyn Plan, needs: Needs, projection: Option<&Projection>) -> Option<Sort> {
     if !needs.contains(Meta::IndexKey) {
         return None;
@@ -84,7 +85,7 @@ pub(super) fn index_order(plan: &dyn Plan, needs: Needs, projection: Option<&Pro
     Sort::of_index(stage.get("keyPattern")?.as_document()?, Collation::SIMPLE, forward)
 }
 
-/// The first stage of this name, from the top of a plan down.
+/// Returns the first stage of this name, from the top of a plan down.
 fn stage_of<'p>(plan: Doc<'p>, name: &str) -> Option<Doc<'p>> {
     let mut stage = plan;
     while stage.get("stage").and_then(Value::as_str) != Some(name) {
@@ -93,8 +94,8 @@ fn stage_of<'p>(plan: Doc<'p>, name: &str) -> Option<Doc<'p>> {
     Some(stage)
 }
 
-/// The predicate in the order in which MongoDB tests its conditions with such a plan, where that is another one: it is told by what fails for
-/// a document.
+/// Returns the predicate with its conditions in the order in which MongoDB evaluates them with such
+/// a plan, if that differs. The order decides which error is reported.
 pub(super) fn in_turn(plan: &dyn Plan, predicate: &Predicate) -> Option<Predicate> {
     if !predicate.root().may_fail() {
         return None;
@@ -104,7 +105,7 @@ pub(super) fn in_turn(plan: &dyn Plan, predicate: &Predicate) -> Option<Predicat
         Some(scan) => scan.get("keyPattern")?.as_document()?.iter().map(|(path, _)| path).collect(),
         None => stage_of(tree.as_doc(), "IDHACK").map(|_| vec!["_id"])?,
     };
-    // What is read by an index for its order alone is tested as anything else.
+    // An index that is used for its order only does not change the evaluation.
     let bounds = |node: &Node| matches!(node, Node::Path { path, .. } if indexed.first() == Some(&path.as_str()));
     let bounded = match predicate.root() {
         Node::And(parts) => parts.iter().any(bounds),
@@ -113,7 +114,7 @@ pub(super) fn in_turn(plan: &dyn Plan, predicate: &Predicate) -> Option<Predicat
     bounded.then(|| predicate.clone().arranged_beside(&indexed))
 }
 
-/// The document as it is, or with what is to be known of it.
+/// Returns the document, with metadata if it is requested.
 pub(super) fn describe<'d>(
     describer: Option<&'d mut Describer>,
     document: Doc<'d>,

@@ -1,4 +1,4 @@
-//! What goes into a pipeline: documents of a reader's source, until the pipeline has enough to give.
+//! Feeds documents from a reader's source to a pipeline, until the pipeline has enough results.
 
 use super::describe::{Describer, describe};
 use super::sinks::PipelineSink;
@@ -12,13 +12,13 @@ use query::{Item, MatchDetails, Predicate};
 use server::operation::OperationContext;
 use store::{DocumentStore, ScanEnd};
 
-/// Feeds a pipeline until it has `wanted` results ready, wants no more, or its source is used up.
+/// Feeds a pipeline until it has `wanted` results, needs no more input, or its source is used up.
 pub(super) struct Feed<'s> {
     pub residual: Option<&'s Predicate>,
     pub describer: Option<&'s mut Describer>,
     pub fields: Option<&'s ReadFields>,
     pub execution: &'s mut Execution,
-    /// How many more documents go into the pipeline.
+    /// The remaining number of documents to feed.
     pub limit: &'s mut Option<u64>,
     pub examined: &'s mut u64,
     pub matched: &'s mut u64,

@@ -1,4 +1,4 @@
-//! `min` and `max` of `find`: the stretch of an index that is read.
+//! `min` and `max` of `find`: the range of an index that is read.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/method/cursor.min/>
 
@@ -13,7 +13,7 @@ use query::{Predicate, Sort};
 use store::index_rules::same_key;
 use store::{IndexSpec, Namespace, catalog};
 
-/// Error 51176: `min` and `max` belong to different indexes.
+/// Fails with 51176 if `min` and `max` have different fields.
 pub fn check_fields(min: Option<Doc<'_>>, max: Option<Doc<'_>>) -> Result<()> {
     match (min, max) {
         (Some(min), Some(max)) if !same_fields(min, max) => {
@@ -23,10 +23,10 @@ pub fn check_fields(min: Option<Doc<'_>>, max: Option<Doc<'_>>) -> Result<()> {
     }
 }
 
-/// Keeps a request within the bounds, in the order of the index where it asks for no other.
+/// Adds the bounds to a read, in the order of the index unless another one is requested.
 ///
-/// Errors: 51173 without a hint, 291 for a hint that names no index, 2 for one that there is not, 51174 for bounds that do
-/// not fit the index, 51175 for a lower one that is not lower.
+/// Fails with 51173 without a hint, 291 for a hint that names no index, 2 for an unknown index,
+/// 51174 for bounds that do not fit the index, and 51175 for an empty range.
 pub async fn apply<'a>(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -70,7 +70,8 @@ fn names(hint: Value<'_>, index: &IndexSpec) -> bool {
     }
 }
 
-/// The order of the index's keys, if the bounds are keys of it: they have its fields, and compare strings as it does.
+/// Returns the order of the index, if the bounds are valid keys of it: they have its fields, and
+/// its collation if they contain strings.
 fn bounded_order(index: &IndexSpec, bounds: [Option<Doc<'_>>; 2], collation: &Collation) -> Result<Option<Sort>> {
     let pattern = index.key.as_doc();
     let own = catalog::default_collation(index.spec.as_doc())?;

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::{DeleteStatement, Namespace, UpdateStatement};
 
-/// The filter for what is to be read. `collation`: the command's own, if it has one.
+/// Returns the index filter for a read. `collation`: the command's own, if it has one.
 pub async fn of_read(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -24,7 +24,7 @@ pub async fn of_read(
     find(call, namespace, spec.predicate.as_ref(), spec.sort.as_ref(), paths, collation).await
 }
 
-/// The filter for what a pipeline asks of its collection. `stages`: as they were sent.
+/// Returns the index filter for a pipeline. `stages`: as they were sent.
 pub async fn of_pipeline(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -48,7 +48,8 @@ pub async fn of_pipeline(
     find(call, namespace, Some(&source.predicate), source.sort.as_ref(), paths, collation).await
 }
 
-/// What a store is told in the place of the command's hint. Who asks for natural order reads by no index.
+/// Returns the hint for the store: the index filter, or else the command's own hint. A hint at
+/// natural order takes precedence.
 pub fn hint<'a>(filter: &'a Option<Arc<IndexFilter>>, hint: Option<Value<'a>>) -> Option<Value<'a>> {
     if hint.and_then(Value::as_document).is_some_and(|hint| hint.get("$natural").is_some()) {
         return hint;
@@ -56,7 +57,8 @@ pub fn hint<'a>(filter: &'a Option<Arc<IndexFilter>>, hint: Option<Value<'a>>) -
     filter.as_deref().map(|filter| Value::Array(filter.indexes.as_doc())).or(hint)
 }
 
-/// The filter for queries of a filter and an order, of whose documents these paths are read.
+/// Returns the index filter for queries with a filter and an order, whose documents are read at
+/// these paths.
 pub async fn find(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -80,7 +82,7 @@ pub async fn find(
     Ok(filters.into_iter().find(|filter| filter.shape() == &shape))
 }
 
-/// What statements that write are filtered by: the place of the hint, the filter, the order.
+/// The parts of a write statement that index filters need: the hint, the filter, the order.
 pub trait Filtered {
     fn parts(&mut self) -> (&mut Option<ValueBuf>, &Predicate, Option<&Sort>);
 }
@@ -97,7 +99,7 @@ impl Filtered for DeleteStatement {
     }
 }
 
-/// Puts index filters in the place of statements' hints. `collations`: their own.
+/// Replaces the hints of statements by index filters. `collations`: the statements' own.
 pub async fn settle(
     call: &Call<'_>,
     namespace: &Namespace,

@@ -10,8 +10,9 @@ use store::Namespace;
 /// The default size of a first batch.
 pub const FIRST_BATCH_DOCUMENTS: u64 = 101;
 
-/// Registers the cursor of a read that continues; returns its id. `cursor`: the document that is being written in the
-/// reply. A client that wants no reply would not learn the id, and gets no cursor.
+/// Registers the cursor of a read that continues; returns its id. `cursor`: the document that is
+/// being written in the reply. A client that wants no reply would not learn the id, and gets no
+/// cursor.
 pub fn open_cursor(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -26,7 +27,8 @@ pub fn open_cursor(
     register_cursor(call, namespace, reader, no_timeout, held)
 }
 
-/// Registers a cursor that holds this much memory; returns its id. Fails with 146 if a limit would be exceeded.
+/// Registers a cursor that holds this much memory; returns its id. Fails with 146 if a limit would
+/// be exceeded.
 pub fn register_cursor(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -48,8 +50,8 @@ pub fn register_cursor(
 /// The smallest charge of a cursor: itself, its plan and its entry.
 const CURSOR_BYTES_MIN: i64 = 4096;
 
-/// Estimates the memory of a cursor that was not measured: it holds no documents, and a parsed filter takes about twice
-/// the size of its BSON.
+/// Estimates the memory of a cursor that was not measured: it holds no documents, and a parsed
+/// filter takes about twice the size of its BSON.
 pub fn estimated_size(call: &Call<'_>) -> i64 {
     call.request.body().size() as i64 * 2
 }

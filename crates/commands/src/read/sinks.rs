@@ -1,4 +1,4 @@
-//! What takes the documents of a scan: a batch, a sorter, a pipeline, or a closure.
+//! The sinks of a scan: a batch, a sorter, a pipeline, or a closure.
 
 use super::describe::{Describer, describe, in_turn};
 use super::{Batch, Feed, as_document};
@@ -13,10 +13,11 @@ use server::operation::OperationContext;
 use std::sync::Arc;
 use store::{DocumentStore, Flow, Plan, PrefixFiltering, PrefixVerdict, Sink, StoredDoc};
 
-/// Documents that are smaller are sorted faster as they are than with the fields that are read alone.
+/// The smallest document that is trimmed to the needed fields before it is sorted; smaller ones
+/// sort faster whole.
 const TRIMMED_BYTES_MIN: usize = 1024;
 
-/// Writes JSON text as BSON at the end of `out`.
+/// Appends JSON text as BSON.
 pub fn transcode(json: &[u8], out: &mut Vec<u8>) -> Result<()> {
     document::json::json_to_bson(json, out).map_err(unreadable)
 }
@@ -25,12 +26,12 @@ fn unreadable(problem: JsonError) -> Error {
     Error::internal(format!("a stored document cannot be read: {problem}"))
 }
 
-/// The stored document as BSON, by way of `scratch` where it is kept as JSON.
+/// Returns the stored document as BSON; JSON is converted into `scratch`.
 fn bson<'d>(document: StoredDoc<'d>, scratch: &'d mut Vec<u8>) -> Result<Doc<'d>> {
     read_fields(document, None, scratch)
 }
 
-/// As [`bson`]; of JSON only what is of use.
+/// Converts as [`bson`] does, but of JSON only the needed fields.
 #[inline]
 fn read_fields<'d>(document: StoredDoc<'d>, fields: Option<&ReadFields>, scratch: &'d mut Vec<u8>) -> Result<Doc<'d>> {
     match (document, fields) {
@@ -47,18 +48,20 @@ fn read_fields<'d>(document: StoredDoc<'d>, fields: Option<&ReadFields>, scratch
     Ok(as_document(scratch))
 }
 
-/// The fields that tell whether a document is of use at all: of a large text most need not be looked at where it is not.
+/// The fields that decide whether a document is needed at all: a large text is not parsed further
+/// if it is not.
 #[derive(Clone, Debug)]
 pub(super) struct Sieve(pub ReadFields);
 
 impl Sieve {
-    /// Whether the beginning of a document has all that is to be looked at.
+    /// Returns whether a prefix of the document contains all these fields.
     fn is_told_by(&self, beginning: Doc<'_>) -> bool {
         self.0.are_in(beginning)
     }
 }
 
-/// The fields of a document that a sieve goes by, where reading them first is worth it.
+/// Returns the fields of a document that decide whether it is needed, if parsing them first pays
+/// off.
 fn sifted<'d>(sieve: Option<&Sieve>, document: StoredDoc<'_>, scratch: &'d mut Vec<u8>) -> Result<Option<Doc<'d>>> {
     let (Some(Sieve(fields)), StoredDoc::Json(json)) = (sieve, document) else { return Ok(None) };
     if json.len() < TRIMMED_BYTES_MIN {
@@ -76,7 +79,7 @@ fn note(describer: Option<&mut Describer>, record: i64) {
     }
 }
 
-/// Whether the document matches, and by what where that is asked for.
+/// Returns whether the document matches, and records the details if they are needed.
 #[inline]
 fn matches(
     residual: Option<&Predicate>,
@@ -91,13 +94,13 @@ fn matches(
     }
 }
 
-/// Documents go into the batch, one after the other.
+/// Adds documents to a batch in the order of the scan.
 pub(super) struct StreamSink<'s, 'b> {
     pub residual: Option<&'s Predicate>,
     pub projection: Option<&'s Projection>,
     pub describer: Option<&'s mut Describer>,
     pub sieve: Option<&'s Sieve>,
-    /// The only fields that are of use.
+    /// The only fields that are needed.
     pub fields: Option<&'s ReadFields>,
     pub skip: &'s mut u64,
     pub limit: &'s mut Option<u64>,
@@ -208,13 +211,13 @@ impl Sink for StreamSink<'_, '_> {
     }
 }
 
-/// Documents go into a sorter.
+/// Adds documents to a sorter.
 pub(super) struct SortSink<'s> {
     pub residual: Option<&'s Predicate>,
     pub describer: Option<&'s mut Describer>,
     pub sorter: &'s mut Sorter,
     pub sieve: Option<&'s Sieve>,
-    /// The only fields that are to be kept.
+    /// The only fields to retain.
     pub fields: Option<&'s ReadFields>,
     pub operation: &'s OperationContext,
     pub scratch: Vec<u8>,
@@ -276,8 +279,8 @@ impl Sink for SortSink<'_> {
     }
 }
 
-/// Whether a document with these fields, all those that a sieve goes by, matches and would be kept. One that matches, but would not
-/// be kept, is counted.
+/// Returns whether a document with these deciding fields matches and would be retained. A match
+/// that would not be retained is counted.
 fn is_of_use(residual: Option<&Predicate>, sorter: &mut Sorter, matched: &mut u64, fields: Doc<'_>) -> Result<bool> {
     if !matches(residual, false, fields, &mut MatchDetails::default())? {
         return Ok(false);
@@ -287,10 +290,10 @@ fn is_of_use(residual: Option<&Predicate>, sorter: &mut Sorter, matched: &mut u6
     Ok(kept)
 }
 
-/// Documents go into a pipeline, until it has enough ready for a batch.
+/// Feeds documents to a pipeline, until it has enough results for a batch.
 pub(super) struct PipelineSink<'s, 'f> {
     pub feed: &'s mut Feed<'f>,
-    /// The pipeline wants no more.
+    /// Whether the pipeline needs no more input.
     pub enough: bool,
     pub scratch: Vec<u8>,
 }
@@ -322,15 +325,15 @@ impl Sink for PipelineSink<'_, '_> {
     }
 }
 
-/// What a visitor of [`for_each`] says to a document.
+/// Whether a visitor of [`for_each`] wants more documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visit {
     Continue,
     Stop,
 }
 
-/// Shows every document that matches to `visit`. Without `needs_document`, a visitor that only counts is not made to wait for the
-/// document's BSON: it sees `{}` where the plan is exact.
+/// Passes every matching document to `visit`. Without `needs_document`, the visitor gets `{}` if
+/// the plan is exact, which saves the conversion to BSON.
 pub async fn for_each(
     store: &dyn DocumentStore,
     plan: &Arc<dyn Plan>,

@@ -1,29 +1,30 @@
-//! What to read.
+//! What a read returns.
 
 use aggregate::Execution;
 use document::Value;
 use query::{Needs, Predicate, Projection, ReadFields, Sort};
 use values::spill::Budget;
 
-/// What to read; the defaults read everything as it is.
+/// What a read returns; by default everything, unchanged.
 #[derive(Default)]
 pub struct ReadSpec<'a> {
     pub predicate: Option<Predicate>,
     pub sort: Option<Sort>,
     pub skip: u64,
-    /// Where there is a pipeline: how many documents go into it.
+    /// The limit; with a pipeline, the number of documents that enter it.
     pub limit: Option<u64>,
     pub projection: Option<Projection>,
     pub pipeline: Option<Execution>,
     pub hint: Option<Value<'a>>,
-    /// What a blocking sort may use.
+    /// The budget of a blocking sort.
     pub budget: Option<Budget>,
-    /// Which metadata of the documents is read, by the projection or the pipeline.
+    /// The metadata that the projection or the pipeline reads.
     pub needs: Needs,
-    /// The only fields of the documents that anything reads, the predicate and the sort included; `None` for all.
+    /// The only fields of the documents that are read, including those of predicate and sort;
+    /// `None` for all.
     pub fields: Option<ReadFields>,
-    /// The only fields that the predicate and the sort read; `None` for any.
+    /// The only fields that predicate and sort read; `None` if unknown.
     pub compared: Option<ReadFields>,
-    /// What the store keeps of earlier reads is not to be used.
+    /// Whether the store must not answer from its own cache.
     pub bypass_row_cache: bool,
 }

@@ -1,11 +1,11 @@
-//! `notablescan`: queries that no index answers are refused.
+//! `notablescan`: refuses queries without an index.
 
 use error::{Code, Error, Result};
 use query::Predicate;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use store::{DocumentStore, Namespace, Plan, Query};
 
-/// The parameter. The plans of all workers depend on it, wherever they are made.
+/// The parameter. A global, because the plans of all workers depend on it.
 static FORBIDDEN: AtomicBool = AtomicBool::new(false);
 
 pub fn are_forbidden() -> bool {
@@ -16,7 +16,7 @@ pub fn forbid(forbidden: bool) {
     FORBIDDEN.store(forbidden, Relaxed);
 }
 
-/// Fails with 291 if the plan reads the whole collection for a filter, and that is forbidden.
+/// Fails with 291 if the plan is a collection scan with a filter, and those are forbidden.
 pub fn check(namespace: &Namespace, predicate: &Predicate, plan: &dyn Plan) -> Result<()> {
     if !are_forbidden() || predicate.matches_everything() || is_internal(namespace) {
         return Ok(());
@@ -29,7 +29,7 @@ pub fn check(namespace: &Namespace, predicate: &Predicate, plan: &dyn Plan) -> R
     Err(Error::new(Code::NO_QUERY_EXECUTION_PLANS, message))
 }
 
-/// As [`check`], for a query that the store plans again when it writes.
+/// Checks a query that the store plans again when it writes.
 pub async fn check_query(store: &dyn DocumentStore, namespace: &Namespace, query: Query<'_>) -> Result<()> {
     if !are_forbidden() {
         return Ok(());

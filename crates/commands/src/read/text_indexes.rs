@@ -1,4 +1,5 @@
-//! The text indexes that a command may search in, looked up before it is parsed: without one `$text` is an error.
+//! The text indexes that a command may search, looked up before it is parsed: without one, `$text`
+//! is an error.
 
 use crate::call::Call;
 use document::{Doc, Value};
@@ -9,10 +10,11 @@ use server::Worker;
 use std::sync::Arc;
 use store::Namespace;
 
-/// How `$text` begins in BSON, with whatever value.
+/// How `$text` begins in BSON, with any value.
 const TEXT: &[u8] = b"$text\0";
 
-/// The text indexes of the collections that a command mentions. None are looked up where it has no `$text` anywhere.
+/// Returns the text indexes of the collections that a command mentions. Looks none up if the
+/// command contains no `$text`.
 pub async fn mentioned(call: &Call<'_>) -> Result<TextIndexes> {
     let request = call.request;
     if call.spec.name == "insert" || memmem::find(&request.message, TEXT).is_none() {
@@ -26,7 +28,7 @@ pub async fn mentioned(call: &Call<'_>) -> Result<TextIndexes> {
     of(call.worker, call.database(), own, command).await
 }
 
-/// The text indexes of the collections that a pipeline reads.
+/// Returns the text indexes of the collections that a pipeline reads.
 pub async fn of_pipeline(worker: &Worker, namespace: &Namespace, pipeline: Doc<'_>) -> Result<TextIndexes> {
     match memmem::find(pipeline.as_bytes(), TEXT) {
         Some(_) => of(worker, &namespace.database, &namespace.collection, pipeline).await,
@@ -34,7 +36,8 @@ pub async fn of_pipeline(worker: &Worker, namespace: &Namespace, pipeline: Doc<'
     }
 }
 
-/// The text indexes of a collection, and of those that a command or a pipeline on it reads as well.
+/// Returns the text indexes of a collection, and of the others that a command or pipeline on it
+/// reads.
 async fn of(worker: &Worker, database: &str, own: &str, reading: Doc<'_>) -> Result<TextIndexes> {
     let mut names = vec![own];
     add_foreign(reading, &mut names);
@@ -50,7 +53,7 @@ async fn of(worker: &Worker, database: &str, own: &str, reading: Doc<'_>) -> Res
     Ok(indexes.for_collection(own))
 }
 
-/// Adds the text index of a collection that a view of the command's is made of, in case it is searched by words.
+/// Adds the text index of the collection below a view, in case it is searched.
 pub async fn add(call: &Call<'_>, namespace: &Namespace, indexes: &mut TextIndexes) -> Result<()> {
     let specs = call.worker.store.cached_indexes(namespace).await?.unwrap_or_default();
     if let Some(index) = TextIndex::find_in(specs.iter().map(|index| index.spec.as_doc())) {
@@ -59,7 +62,7 @@ pub async fn add(call: &Call<'_>, namespace: &Namespace, indexes: &mut TextIndex
     Ok(())
 }
 
-/// Adds what may be the name of another collection that a stage reads.
+/// Collects what may be names of other collections that a stage reads.
 fn add_foreign<'d>(reading: Doc<'d>, names: &mut Vec<&'d str>) {
     for (name, value) in reading.iter() {
         match value {

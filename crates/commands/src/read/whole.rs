@@ -1,4 +1,4 @@
-//! Reads whose every document the server itself looks at.
+//! Reads all documents for the server itself.
 
 use super::{Batch, Reader};
 use crate::call::Call;

@@ -41,7 +41,8 @@ pub fn parse_own(call: &Call<'_>) -> Result<()> {
     check(call.spec.name, call.spec.own_fields.unwrap_or(NONE), call.fields())
 }
 
-/// Checks fields by their names and types. Fails with 40415 for an unknown field, and 14 for another type.
+/// Checks fields by their names and types. Fails with 40415 for an unknown field, and 14 for
+/// another type.
 pub fn check<'a>(within: &str, known: Fields, fields: impl IntoIterator<Item = Element<'a>>) -> Result<()> {
     for field in fields {
         let Some((_, expected)) = known.iter().find(|(name, _)| *name == field.key()) else {

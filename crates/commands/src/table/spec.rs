@@ -31,16 +31,19 @@ pub enum Handler {
 pub struct FastPath {
     /// Returns whether the request is likely to be answered by the fast path.
     pub is_likely: fn(&Request) -> bool,
-    /// Answers the command, or returns false: then the ordinary handler must answer it, as if this had not run.
+    /// Answers the command, or returns false: then the ordinary handler must answer it, as if this
+    /// had not run.
     pub handler: fn(&Call<'_>, &mut DocWriter<'_>) -> Result<bool>,
 }
 
-/// When a command parses its own fields, relative to the checks that all commands share. MongoDB reports the first error
-/// in its own order, so the order of the checks is part of a command's behavior.
+/// When a command parses its own fields, relative to the checks that all commands share. MongoDB
+/// reports the first error in its own order, so the order of the checks is part of a command's
+/// behavior.
 #[derive(Clone, Copy)]
 pub struct FieldParsing {
     pub phase: Phase,
-    /// Parses the fields and drops the result. Called only when a request has an error, to find out which is the first.
+    /// Parses the fields and drops the result. Called only when a request has an error, to find out
+    /// which is the first.
     pub parse: fn(&Call<'_>) -> Result<()>,
     /// The fields of all commands that this command parses among its own.
     pub shared_fields: &'static [&'static str],
@@ -129,13 +132,14 @@ pub enum CountedCollection {
     Field(&'static str),
 }
 
-/// A field that MongoDB's servers send to one another along with a command. Clients may send it, too: it must be
-/// well-formed, and must not ask for anything that a single server lacks.
+/// A field that MongoDB's servers send to one another along with a command. Clients may send it,
+/// too: it must be well-formed, and must not ask for anything that a single server lacks.
 #[derive(Clone, Copy, Debug)]
 pub enum InternalField {
     /// One statement id for each statement of the named field.
     StatementIds(&'static str),
-    /// Encrypted collections, which only replica sets have: the code of the refusal, or `None` for commands that read.
+    /// Encrypted collections, which only replica sets have: the code of the refusal, or `None` for
+    /// commands that read.
     Encryption(Option<i32>),
     /// Only valid on a collection of buckets.
     BucketsNamespace,
@@ -168,7 +172,8 @@ pub struct Spec {
     pub admin_database_only: bool,
     pub takes_write_concern: bool,
     pub read_concern: ReadConcernLevels,
-    /// Whether `afterClusterTime` is an error of the command, and not only of a server without replication.
+    /// Whether `afterClusterTime` is an error of the command, and not only of a server without
+    /// replication.
     pub refuses_after_cluster_time: bool,
     /// Whether its reply may come from the document cache.
     pub cacheable: bool,
@@ -187,11 +192,11 @@ pub struct Spec {
     pub counted_statements: Option<&'static str>,
     /// Whether it is profiled and logged when it is slow.
     pub profiled: bool,
-    /// Whether it may need much memory, and must wait while memory is short. The others go on; some of them, such as
-    /// `killCursors` and `getMore`, release memory.
+    /// Whether it may need much memory, and must wait while memory is short. The others go on; some
+    /// of them, such as `killCursors` and `getMore`, release memory.
     pub memory_intensive: bool,
-    /// Whether it stops at a safe point of its own when it is killed, because an interruption elsewhere would leave partial
-    /// effects. Writes always do.
+    /// Whether it stops at a safe point of its own when it is killed, because an interruption
+    /// elsewhere would leave partial effects. Writes always do.
     pub stops_at_safe_points: bool,
     /// Whether its collection may be named by a UUID.
     pub takes_uuid: bool,
@@ -236,8 +241,8 @@ impl Spec {
         }
     }
 
-    /// Returns whether the command must be stopped at its own safe points when it is killed or its time is up. Any other
-    /// may be dropped wherever it waits.
+    /// Returns whether the command must be stopped at its own safe points when it is killed or its
+    /// time is up. Any other may be dropped wherever it waits.
     pub fn stops_at_safe_points(&self, command: Doc<'_>) -> bool {
         match self.access {
             Access::Write => true,

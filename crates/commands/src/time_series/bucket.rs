@@ -1,4 +1,4 @@
-//! From a measurement to its bucket.
+//! Converts a measurement to its bucket.
 
 use crate::time_series::Series;
 use crate::time_series::options::Granularity;
@@ -6,9 +6,9 @@ use bytes::Bytes;
 use document::{Doc, DocBuf, DocWriter, Element, ObjectId, Value};
 use error::{Error, Result};
 
-/// The bucket of one measurement, as MongoDB writes it. Error 2 for one without a time.
+/// Returns the bucket of one measurement, as MongoDB writes it. Fails with 2 without a time.
 ///
-/// `new_id` makes an id of the beginning of the bucket.
+/// `new_id` makes an id from the start of the bucket.
 pub fn of(
     series: &Series,
     granularity: Granularity,
@@ -58,7 +58,8 @@ pub fn of(
     Ok(Bytes::from(bucket.into_vec()))
 }
 
-/// Writes a value with the fields of documents in the order of their names, all the way down: so equal metadata is one.
+/// Writes a value with the fields of documents sorted by name, recursively, so that equal metadata
+/// is identical.
 fn write_sorted(key: &str, value: Value<'_>, writer: &mut DocWriter<'_>) {
     match value {
         Value::Document(document) => {

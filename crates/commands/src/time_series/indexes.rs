@@ -7,7 +7,8 @@ use error::{Code, Error, Result};
 use query::Predicate;
 use store::Query;
 
-/// The key of buckets that an index on measurements has: the meta field by itself, other fields by their bounds.
+/// Returns the key of buckets for an index on measurements: the meta field itself, other fields by
+/// their bounds.
 pub fn key_of_buckets(key: Doc<'_>, series: &Series) -> DocBuf {
     let mut translated = DocBuf::new();
     for field in key.elements() {
@@ -22,7 +23,7 @@ pub fn key_of_buckets(key: Doc<'_>, series: &Series) -> DocBuf {
     translated
 }
 
-/// The other way round.
+/// Returns the key of measurements for an index on buckets.
 fn key_of_measurements(key: Doc<'_>, series: &Series) -> DocBuf {
     let mut translated = DocBuf::new();
     let meta_field = series.meta_field.as_deref().unwrap_or_default();
@@ -31,7 +32,7 @@ fn key_of_measurements(key: Doc<'_>, series: &Series) -> DocBuf {
         if let Some(rest) = path.strip_prefix("meta").filter(|rest| rest.is_empty() || rest.starts_with('.')) {
             translated.append(&format!("{meta_field}{rest}"), field.value());
         } else {
-            // Of the two bounds the first stands for both.
+            // The first of the two bounds stands for both.
             let name = path.strip_prefix("control.min.").or_else(|| path.strip_prefix("control.max.")).unwrap_or(path);
             if translated.as_doc().get(name).is_none() {
                 translated.append(name, field.value());
@@ -41,7 +42,7 @@ fn key_of_measurements(key: Doc<'_>, series: &Series) -> DocBuf {
     translated
 }
 
-/// An index's specification as it is listed, in terms of measurements.
+/// Returns an index's specification as it is listed, in terms of measurements.
 pub fn listed(spec: Doc<'_>, series: &Series) -> DocBuf {
     DocBuf::build(|writer| {
         for field in spec.elements() {
@@ -56,7 +57,8 @@ pub fn listed(spec: Doc<'_>, series: &Series) -> DocBuf {
     })
 }
 
-/// An index's specification in terms of buckets. Error 72 for kinds and options that time-series collections do not have.
+/// Returns an index's specification in terms of buckets. Fails with 72 for kinds and options that
+/// time-series collections do not have.
 pub fn of_buckets(spec: Doc<'_>, series: &Series) -> Result<DocBuf> {
     let unsupported = |what: &str| {
         let message = format!("{what} indexes are not supported on time-series collections");
@@ -83,7 +85,7 @@ pub fn of_buckets(spec: Doc<'_>, series: &Series) -> Result<DocBuf> {
     Ok(translated)
 }
 
-/// Of measurements' own fields, the order of values can be indexed.
+/// Checks the fields of measurements in a key: only an ascending or descending order is supported.
 fn check_measurements(key: Doc<'_>, series: &Series) -> Result<()> {
     let own = |field: &Element<'_>| series.meta_path(field.key()).is_none();
     for field in key.elements().filter(own) {
@@ -101,7 +103,7 @@ fn check_measurements(key: Doc<'_>, series: &Series) -> Result<()> {
     Ok(())
 }
 
-/// A partial filter about metadata.
+/// Translates a partial filter about metadata.
 fn partial(filter: Doc<'_>, series: &Series) -> Result<DocBuf> {
     let mut translated = DocBuf::new();
     for (path, value) in filter.iter() {
@@ -115,7 +117,7 @@ fn partial(filter: Doc<'_>, series: &Series) -> Result<DocBuf> {
     Ok(translated)
 }
 
-/// Error 5930501 where a measurement has an array in a field that is to be indexed.
+/// Fails with 5930501 if a measurement has an array in an indexed field.
 pub async fn check_arrays(call: &Call<'_>, series: &Series, spec: Doc<'_>) -> Result<()> {
     let key = spec.get("key").and_then(Value::as_document).unwrap_or(Doc::EMPTY);
     for field in key.elements().filter(|field| field.key().starts_with("control.")) {

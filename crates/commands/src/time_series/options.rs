@@ -1,4 +1,4 @@
-//! The options of time-series collections: how they are given, kept and shown.
+//! The options of time-series collections: as they are given, stored and listed.
 
 use crate::arguments;
 use crate::arguments::{is_absent, missing_field, string, unknown_field};
@@ -9,7 +9,7 @@ use document::{Doc, DocBuf, DocWriter, Element, Value, doc};
 use error::{Code, Error, Result};
 use store::rules::CLUSTERED_INDEX;
 
-/// How close measurements are to one another.
+/// The interval between measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Granularity {
     Seconds,
@@ -43,7 +43,7 @@ impl Granularity {
         }
     }
 
-    /// How much time a bucket spans at the most.
+    /// Returns the largest time span of a bucket.
     pub fn span_seconds(self) -> i32 {
         match self {
             Granularity::Seconds => 3600,
@@ -52,7 +52,7 @@ impl Granularity {
         }
     }
 
-    /// What the beginning of a bucket is rounded down to.
+    /// Returns the unit to which the start of a bucket is rounded down.
     pub fn rounding_ms(self) -> i64 {
         match self {
             Granularity::Seconds => 60 * 1000,
@@ -61,7 +61,7 @@ impl Granularity {
         }
     }
 
-    /// That of a collection of buckets.
+    /// Returns the granularity of a collection of buckets.
     pub fn of(options: Doc<'_>) -> Granularity {
         let series = options.get(OPTION).and_then(Value::as_document);
         let word = series.and_then(|series| series.get("granularity")).and_then(Value::as_str);
@@ -124,7 +124,7 @@ impl<'a> Options<'a> {
         Ok(Options { time_field, meta_field, granularity })
     }
 
-    /// What is wrong with the names of the fields.
+    /// Checks the names of the fields.
     pub fn check(&self, namespace: &store::Namespace) -> Result<()> {
         let invalid = |message: String| Err(Error::new(Code::INVALID_OPTIONS, message));
         for (option, name) in [("timeField", Some(self.time_field)), ("metaField", self.meta_field)] {
@@ -141,7 +141,7 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// The options of the collection of buckets.
+    /// Returns the options of the collection of buckets.
     pub fn of_buckets(&self, others: Others<'_>) -> DocBuf {
         let Others { expire_after_seconds, collation, storage_engine } = others;
         DocBuf::build(|writer| {
@@ -168,7 +168,7 @@ impl<'a> Options<'a> {
         write_granularity(self.granularity, writer);
     }
 
-    /// The stages of the view that unpacks buckets.
+    /// Returns the stages of the view that unpacks buckets.
     pub fn stages(&self) -> DocBuf {
         views::stages(|array| {
             let mut stage = array.document();
@@ -181,7 +181,7 @@ impl<'a> Options<'a> {
         })
     }
 
-    /// What a bucket is like.
+    /// Returns the schema of a bucket.
     fn schema(&self) -> DocBuf {
         let bound = || {
             let mut required = Vec::new();
@@ -217,7 +217,7 @@ fn write_granularity(granularity: Granularity, writer: &mut DocWriter<'_>) {
     writer.append("bucketMaxSpanSeconds", granularity.span_seconds());
 }
 
-/// The options of a collection of buckets with another granularity.
+/// Returns the options of a collection of buckets with another granularity.
 pub fn with_granularity(options: Doc<'_>, granularity: Granularity) -> DocBuf {
     DocBuf::build(|writer| {
         for option in options.elements() {
@@ -234,7 +234,8 @@ pub fn with_granularity(options: Doc<'_>, granularity: Granularity) -> DocBuf {
     })
 }
 
-/// The options of a time-series collection as `listCollections` shows them, from those of its buckets.
+/// Returns the options of a time-series collection as `listCollections` shows them, from those of
+/// its buckets.
 pub fn shown(options: Doc<'_>) -> DocBuf {
     let own =
         |option: &Element<'_>| matches!(option.key(), "storageEngine" | "expireAfterSeconds" | "collation" | OPTION);

@@ -1,12 +1,12 @@
-//! Reading time-series collections: what a condition on measurements says of their buckets.
+//! Reading time-series collections: derives conditions on buckets from conditions on measurements.
 
 use crate::time_series::{Series, indexes};
 use crate::views;
 use aggregate::UNPACK_BUCKET;
 use document::{Doc, DocBuf, DocWriter, Value};
 
-/// The pipeline of a view over buckets with a condition on buckets in front, where its first own stage is a condition that says
-/// something of them; `None` where nothing is known.
+/// Returns the pipeline with a condition on buckets in front, if the view's pipeline begins with a
+/// condition from which one follows; `None` otherwise.
 pub fn with_bounds(pipeline: Doc<'_>, series: &Series) -> Option<DocBuf> {
     let mut stages = pipeline.values().filter_map(Value::as_document).filter_map(Doc::first);
     stages.next().filter(|stage| stage.key() == UNPACK_BUCKET)?;
@@ -27,7 +27,7 @@ pub fn with_bounds(pipeline: Doc<'_>, series: &Series) -> Option<DocBuf> {
     }))
 }
 
-/// The conditions on buckets that hold wherever the filter holds for one of their measurements.
+/// Collects the conditions on buckets that follow from a filter on their measurements.
 fn collect(filter: Doc<'_>, series: &Series, conditions: &mut Vec<DocBuf>) {
     for field in filter.elements() {
         match (field.key(), field.value()) {
@@ -46,7 +46,7 @@ fn collect(filter: Doc<'_>, series: &Series, conditions: &mut Vec<DocBuf>) {
     }
 }
 
-/// No measurement of a bucket is earlier than its beginning, or later than the last.
+/// No measurement of a bucket is earlier than its start, or later than its last measurement.
 fn times(value: Value<'_>, series: &Series, conditions: &mut Vec<DocBuf>) {
     let mut bound = |side: &str, operator: &str, time: Value<'_>| {
         let path = format!("control.{side}.{}", series.time_field);
@@ -76,7 +76,7 @@ fn times(value: Value<'_>, series: &Series, conditions: &mut Vec<DocBuf>) {
     }
 }
 
-/// A hint at an index as one at that of the buckets.
+/// Translates a hint at an index to the index of the buckets.
 pub fn hint(hint: Value<'_>, series: &Series) -> DocBuf {
     match hint {
         Value::Document(key) if key.get("$natural").is_none() => indexes::key_of_buckets(key, series),

@@ -1,4 +1,5 @@
-//! Writing to time-series collections: measurements become buckets, and statements about metadata statements about buckets.
+//! Writing to time-series collections: measurements become buckets, and statements about metadata
+//! become statements on buckets.
 
 use crate::call::Call;
 use crate::time_series::options::Granularity;
@@ -30,7 +31,7 @@ fn invalid<T>(message: impl Into<String>) -> Result<T> {
     Err(Error::new(Code::INVALID_OPTIONS, message.into()))
 }
 
-/// An update's statement as one on buckets. Error 72 for what changes or asks for more than metadata.
+/// Translates an update statement to buckets. Fails with 72 if it concerns more than metadata.
 pub fn update(series: &Series, statement: Doc<'_>) -> Result<DocBuf> {
     let flag = |name: &str| statement.get(name).is_some_and(Value::is_truthy);
     if series.meta_field.is_none() {
@@ -54,7 +55,8 @@ pub fn update(series: &Series, statement: Doc<'_>) -> Result<DocBuf> {
     translated(series, statement, Some(&changes))
 }
 
-/// A delete's statement as one on buckets. Error 20 for one document, 72 for what asks for more than metadata.
+/// Translates a delete statement to buckets. Fails with 20 for a single document, and 72 if it
+/// concerns more than metadata.
 pub fn delete(series: &Series, statement: Doc<'_>) -> Result<DocBuf> {
     if statement.get("limit").is_some_and(Value::is_truthy) {
         let message = "Cannot perform a non-multi delete on a time-series collection";
@@ -90,7 +92,7 @@ fn other_field<T>(series: &Series) -> Result<T> {
     ))
 }
 
-/// A condition on metadata as one on buckets.
+/// Translates a condition on metadata to buckets.
 fn condition(series: &Series, filter: Doc<'_>) -> Result<DocBuf> {
     let mut translated = DocBuf::new();
     for field in filter.elements() {
@@ -124,7 +126,7 @@ fn condition(series: &Series, filter: Doc<'_>) -> Result<DocBuf> {
     Ok(translated)
 }
 
-/// A schema that speaks of the meta field alone.
+/// Translates a schema that concerns the meta field only.
 fn schema_of_buckets(series: &Series, schema: Doc<'_>) -> Result<DocBuf> {
     let mut translated = DocBuf::new();
     for field in schema.elements() {
@@ -156,7 +158,7 @@ fn schema_of_buckets(series: &Series, schema: Doc<'_>) -> Result<DocBuf> {
     Ok(translated)
 }
 
-/// Changes of metadata as changes of buckets.
+/// Translates changes of metadata to buckets.
 fn changes(series: &Series, update: Doc<'_>) -> Result<DocBuf> {
     let name = series.meta_field.as_deref().unwrap_or_default();
     let own = |path: &str| {

@@ -1,4 +1,4 @@
-//! Defining views: what a definition must be like, and how it gets into `system.views`.
+//! Defining views: checks of a definition, and writes to `system.views`.
 
 use crate::call::Call;
 use crate::views;
@@ -12,7 +12,7 @@ use query::{Context, Folding, Predicate};
 use store::{DeleteStatement, Namespace, ReturnImage, Statements, UpdateStatement, WriteBatch, views as definitions};
 use update::Update;
 
-/// Refuses what cannot be a view's base.
+/// Fails for a name that cannot be a view's base.
 pub fn check_base(view_on: &str) -> Result<()> {
     if view_on.is_empty() {
         return Err(Error::bad_value("'viewOn' cannot be empty"));
@@ -23,7 +23,7 @@ pub fn check_base(view_on: &str) -> Result<()> {
     Ok(())
 }
 
-/// Defines a new view. Error 48 when there is a collection or view of that name.
+/// Defines a new view. Fails with 48 if a collection or view has the name.
 pub async fn create(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -41,14 +41,14 @@ pub async fn create(
     if all.iter().any(|view| is_of(view, namespace)) {
         return Err(Error::new(Code::NAMESPACE_EXISTS, "Namespace already exists"));
     }
-    // Even where the definition turns out to be none.
+    // As in MongoDB, also if the definition turns out to be invalid.
     let home = definitions::definitions(&namespace.database);
     match store.create_collection(&home, Doc::EMPTY).await {
         Err(error) if error.code() == Code::NAMESPACE_EXISTS => {}
         created => created?,
     }
     check_stage_names(stages, call)?;
-    // The simple collation is the default, which is not told.
+    // The simple collation is the default, and is not stored.
     let collation = collation.filter(|collation| collation.get("locale") != Some(Value::String("simple")));
     let collation = collation.filter(|collation| !collation.is_empty());
     check(call, namespace, view_on, stages, collation, &all)?;
@@ -56,7 +56,7 @@ pub async fn create(
     write(call, &home, Statements::Insert(vec![Bytes::from(definition.into_vec())])).await.map(drop)
 }
 
-/// Error 73: a name that is the server's own.
+/// Fails with 73 for a reserved name.
 fn check_name(namespace: &Namespace) -> Result<()> {
     let message = match &*namespace.collection {
         name @ "system.views" => format!("Cannot create a view called '{name}': this is a reserved system namespace"),
@@ -68,7 +68,7 @@ fn check_name(namespace: &Namespace) -> Result<()> {
     Err(Error::new(Code::INVALID_NAMESPACE, message))
 }
 
-/// Gives a view another base or pipeline (`collMod`).
+/// Changes a view's base or pipeline (`collMod`).
 pub async fn modify(call: &Call<'_>, namespace: &Namespace, view_on: &str, stages: Doc<'_>) -> Result<()> {
     check_stage_names(stages, call)?;
     let all = views::all(call, &namespace.database).await?;
@@ -93,7 +93,7 @@ pub async fn modify(call: &Call<'_>, namespace: &Namespace, view_on: &str, stage
     write(call, &home, Statements::Update(vec![statement])).await.map(drop)
 }
 
-/// Drops a view; gives whether there was one.
+/// Drops a view; returns whether it existed.
 pub async fn drop_view(call: &Call<'_>, namespace: &Namespace) -> Result<bool> {
     let home = definitions::definitions(&namespace.database);
     let predicate = by_id(call, namespace)?;
@@ -120,7 +120,7 @@ fn is_of(definition: &DocBuf, namespace: &Namespace) -> bool {
     definition.as_doc().get("_id").and_then(Value::as_str) == Some(namespace.to_string().as_str())
 }
 
-/// Stages are looked at as such before the view is looked at as a whole.
+/// Checks the names of stages, before the view as a whole.
 fn check_stage_names(stages: Doc<'_>, call: &Call<'_>) -> Result<()> {
     match parse(stages, call) {
         Err(error) if matches!(error.code().0, 40323 | 40324) => Err(error),
@@ -128,7 +128,7 @@ fn check_stage_names(stages: Doc<'_>, call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// Parses the stages; some that come first are carried out elsewhere, and are not looked at here.
+/// Parses the stages, except for a first stage that the server itself answers.
 fn parse(stages: Doc<'_>, call: &Call<'_>) -> Result<Pipeline> {
     let first = stages.values().next().and_then(Value::as_document).and_then(Doc::first);
     let skipped = first.is_some_and(|first| {
@@ -138,13 +138,12 @@ fn parse(stages: Doc<'_>, call: &Call<'_>) -> Result<Pipeline> {
         )
     });
     let rest = views::stages(|array| stages.values().skip(skipped.into()).for_each(|stage| array.push(stage)));
-    // Whether there is a text index to answer a `$text` shows when the view is read.
-    // Constants are computed then, too.
+    // Text indexes are looked up when the view is read, and constants are computed then.
     let context = Context { text_indexes: TextIndexes::placeholder(), folding: Folding::Never, ..call.context() };
     Pipeline::parse(rest.as_doc(), &context)
 }
 
-/// What is wrong with a definition, by itself and among the others.
+/// Checks a definition, by itself and among the others.
 fn check(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -186,7 +185,7 @@ fn collation_of(definition: &DocBuf) -> Option<Doc<'_>> {
     definition.as_doc().get("collation").and_then(Value::as_document)
 }
 
-/// Stages that a view cannot have.
+/// Fails for stages that a view cannot have.
 fn check_stage(namespace: &Namespace, position: usize, name: &str) -> Result<()> {
     match name {
         "$out" | "$merge" => {

@@ -1,7 +1,6 @@
-//! Which views of a database read which: whether they go round in a circle, stand too high or
-//! become too large.
+//! The graph of views and what they read: checks cycles, depth and size.
 //!
-//! Each view is looked at once, however many ways lead to it.
+//! Each view is visited once, however many paths lead to it.
 
 use crate::views::{DEPTH_MAX, PIPELINE_BYTES_MAX};
 use document::{Doc, Value};
@@ -9,7 +8,7 @@ use error::{Code, Error, Result};
 use hashbrown::{HashMap, HashSet};
 use store::Namespace;
 
-/// Which view reads which names.
+/// The names that each view reads.
 #[derive(Default)]
 pub struct Graph {
     views: HashMap<String, View>,
@@ -18,11 +17,11 @@ pub struct Graph {
 #[derive(Default)]
 struct View {
     reads: Vec<String>,
-    /// Of the stages.
+    /// The size of the stages.
     bytes: usize,
 }
 
-/// How many views stand on top of one another, and the bytes of their stages: the most on any way.
+/// The largest depth and total size of stages on any path.
 #[derive(Clone, Copy, Default)]
 struct Extent {
     height: usize,
@@ -49,12 +48,12 @@ impl Graph {
         self.views.insert(name.to_owned(), View { reads, bytes });
     }
 
-    /// What a view reads, each name once.
+    /// Returns the names that a view reads, each once.
     pub fn reads(&self, name: &str) -> &[String] {
         self.views.get(name).map(|view| view.reads.as_slice()).unwrap_or_default()
     }
 
-    /// Errors 5, 165 and 195.
+    /// Fails with 5, 165 or 195.
     pub fn check(&self, namespace: &Namespace) -> Result<()> {
         let name = &*namespace.collection;
         let own = self.views.get(name).map_or(0, |view| view.bytes);
@@ -91,8 +90,8 @@ impl Graph {
         Ok(())
     }
 
-    /// Whether a way from the last of `path` leads to its first; if so, `path` is that way.
-    /// From `known`, none does.
+    /// Searches a path from the last of `path` to its first; extends `path` to it, and returns
+    /// whether it exists. No path leads there from names in `known`.
     fn leads_back<'g>(&'g self, goal: &str, path: &mut Vec<&'g str>, known: &mut HashSet<&'g str>) -> bool {
         let Some(last) = path.last() else { return false };
         for next in self.reads(last) {
@@ -106,8 +105,8 @@ impl Graph {
         false
     }
 
-    /// The extent of a view and the views on one side of it, which `next` tells; `known` are those
-    /// found before.
+    /// Returns the extent of a view and the views in the direction of `next`. `known`: the extents
+    /// computed so far.
     fn extent<'g>(
         &self,
         name: &'g str,
@@ -131,7 +130,7 @@ impl Graph {
     }
 }
 
-/// The collections that stages read beside their input.
+/// Collects the other collections that stages read.
 fn involved(stages: Doc<'_>, names: &mut Vec<String>) {
     for stage in stages.values().filter_map(Value::as_document).filter_map(Doc::first) {
         match (stage.key(), stage.value()) {
@@ -159,8 +158,8 @@ mod tests {
         })
     }
 
-    /// Views `v1` to `v{height}`, each of which reads all before it; with these, a search that goes
-    /// each way takes forever.
+    /// Views `v1` to `v{height}`, each of which reads all before it: a search along every path
+    /// would not end.
     fn tower(height: usize) -> Graph {
         let mut graph = Graph::default();
         let names: Vec<String> = (0..=height).map(|number| format!("v{number}")).collect();
@@ -185,7 +184,7 @@ mod tests {
 
     #[test]
     fn wide_graphs_are_looked_at_view_by_view() {
-        // On each of 18 levels 30 views that read all of the level below.
+        // On each of 18 levels 30 views, which read all of the level below.
         let mut graph = Graph::default();
         for level in 1..=18 {
             let below: Vec<String> = (0..30).map(|number| format!("l{}v{number}", level - 1)).collect();

@@ -1,4 +1,5 @@
-//! Prepares new documents for the store: the checks of size, depth and `_id`, the `_id` in front, and timestamps.
+//! Prepares new documents for the store: the checks of size, depth and `_id`, the `_id` in front,
+//! and timestamps.
 
 use crate::call::Call;
 use bytes::Bytes;
@@ -18,8 +19,9 @@ pub fn prepare_own(call: &Call<'_>, document: &DocBuf) -> Result<Bytes> {
     Ok(rebuilt.map_or_else(|| Bytes::copy_from_slice(document.as_bytes()), |rebuilt| Bytes::from(rebuilt.into_vec())))
 }
 
-/// Checks a document, and returns it with a valid `_id` in front and without empty timestamps; `None` if it already is like
-/// that. Fails with 2 for a document that is too large or has several ids, and 15 for one that nests too deep.
+/// Checks a document, and returns it with a valid `_id` in front and without empty timestamps;
+/// `None` if it already is like that. Fails with 2 for a document that is too large or has several
+/// ids, and 15 for one that nests too deep.
 fn completed(call: &Call<'_>, document: Doc<'_>) -> Result<Option<DocBuf>> {
     check_extent(document)?;
     let mut id = None;

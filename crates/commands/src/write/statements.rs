@@ -1,4 +1,4 @@
-//! What `update` and `delete` have in common: statements, each with a filter that says which documents it is about.
+//! The parts that `update` and `delete` share: statements with a filter each.
 
 use crate::arguments;
 use crate::arguments::options;
@@ -18,10 +18,10 @@ use query::Context;
 /// One of the two commands.
 pub trait Changing {
     const NAME: &'static str;
-    /// The field with the statements, and how it is called in messages.
+    /// The field with the statements, and its name in messages.
     const STATEMENTS: &'static str;
     const WITHIN_STATEMENT: &'static str;
-    /// What is said of statements about many documents in a retryable command.
+    /// The error for statements on many documents in a retryable command.
     const MANY_REFUSED: &'static str;
 
     /// The fields of one statement.
@@ -31,9 +31,9 @@ pub trait Changing {
     fn read(statement: Doc<'_>) -> Result<Self::Arguments<'_>>;
     fn collation<'a>(arguments: &Self::Arguments<'a>) -> Option<Doc<'a>>;
     fn is_about_many(arguments: &Self::Arguments<'_>) -> bool;
-    /// What is wrong with a statement's meaning.
+    /// Parses a statement further. Fails for errors that concern this statement only.
     fn parse(arguments: Self::Arguments<'_>, call: &Call<'_>, context: &Context) -> Result<Self::Statement>;
-    /// The statement as one on the buckets of a time-series collection.
+    /// Translates the statement to the buckets of a time-series collection.
     fn on_buckets(series: &Series, statement: Doc<'_>) -> Result<DocBuf>;
     fn write_reply(call: &Call<'_>, outcomes: &write::Outcomes, reply: &mut DocWriter<'_>);
 }
@@ -43,8 +43,8 @@ struct Arguments<'a, C: Changing> {
     options: write::Options,
     variables: Option<Doc<'a>>,
     statements: Vec<Doc<'a>>,
-    /// What the statements say, one by one. What is wrong with a statement's form fails the command; what is wrong with its
-    /// meaning fails the statement.
+    /// The parsed form of each statement. An error of form fails the command; an error of meaning
+    /// fails the statement.
     read: Vec<C::Arguments<'a>>,
 }
 
@@ -85,7 +85,7 @@ impl<'a, C: Changing> Arguments<'a, C> {
     }
 }
 
-/// What is wrong with a command of its own.
+/// Parses the fields of a command.
 pub fn parse<C: Changing>(call: &Call<'_>) -> Result<()> {
     let arguments = Arguments::<C>::read(call, call.all_fields())?;
     call.check_namespace()?;
@@ -100,7 +100,7 @@ pub async fn carry_out<C: Changing>(call: &mut Call<'_>, reply: &mut DocWriter<'
     let collation = options::settle_collation(call, &namespace, None).await?;
     let context = match options::context(call, variables, collation) {
         Ok(context) => context,
-        // What is wrong with the variables is wrong with each statement.
+        // An error in the variables fails each statement.
         Err(error) => {
             let refused = statements.iter().map(|_| Err(error.clone())).collect();
             let outcomes = write::carry_out::<C::Statement>(call, &namespace, options, refused).await?;
@@ -132,14 +132,14 @@ pub async fn carry_out<C: Changing>(call: &mut Call<'_>, reply: &mut DocWriter<'
     Ok(Disposition::Reply)
 }
 
-/// The first statement of a command that is explained.
+/// Returns the first statement of a command that is explained.
 pub fn first_statement<C: Changing>(command: Doc<'_>) -> Result<C::Arguments<'_>> {
     let statements = command.get(C::STATEMENTS).and_then(Value::as_array).and_then(|array| array.values().next());
     let statement = statements.and_then(Value::as_document);
     C::read(statement.ok_or_else(|| arguments::missing_field(C::NAME, C::STATEMENTS))?)
 }
 
-/// The statements of a command that has them in its body. Nulls among them count as left out.
+/// Returns the statements in a command's body. Nulls among them count as absent.
 pub fn inline_statements<'a>(within: &str, array: Doc<'a>) -> Result<Vec<Doc<'a>>> {
     array
         .elements()

@@ -1,4 +1,4 @@
-//! Collections, databases, indexes, figures.
+//! Collections, databases, indexes, statistics.
 
 use super::{ANY, bench, check_replies, error, ten_documents};
 use bson::doc;

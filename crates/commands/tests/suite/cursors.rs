@@ -76,7 +76,7 @@ fn a_cursor_is_its_owners() {
                 doc! { "getMore": 1, "collection": "a" },
                 error(14, "BSON field 'getMore.getMore' is the wrong type 'int', expected type 'long'"),
             ),
-            // As with MongoDB, whose cursors stay for a while when a client ends a session.
+            // As in MongoDB, cursors live on for a while when a client ends a session.
             (doc! { "endSessions": [lsid(1)] }, doc! {}),
             (
                 doc! { "getMore": id, "collection": "a", "batchSize": 1, "lsid": lsid(1) },

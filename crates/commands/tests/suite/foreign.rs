@@ -71,7 +71,8 @@ fn lookups() {
     );
 }
 
-/// An index is asked for many documents at a time, or all is read first: what is found is the same.
+/// The result is the same whether the index is queried for many documents at a time or the
+/// collection is read first.
 #[test]
 fn lookups_with_an_index_find_the_same() {
     let mut bench = bench();

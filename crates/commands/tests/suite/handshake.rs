@@ -1,4 +1,4 @@
-//! The handshake, the server's own figures, and what all commands share.
+//! The handshake, the statistics of the server, and the checks that all commands share.
 
 use super::support::{Bench, request};
 use super::{ANY, bench, check_replies, error};
@@ -45,7 +45,7 @@ fn hello_waits_and_streams() {
     let Disposition::ReplyThenRun(next) = disposition else { panic!("a stream goes on") };
     assert_eq!(next.as_doc().first().unwrap().key(), "hello");
 
-    // What the client does not know yet is told at once.
+    // A change that the client does not know yet is reported at once.
     bench.worker.server.announce_topology_change();
     let (reply, _) = bench.run_request(&hello);
     assert_eq!(reply.get_document("topologyVersion").unwrap().get_i64("counter").ok(), Some(1));

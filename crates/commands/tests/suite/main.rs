@@ -1,4 +1,5 @@
-//! Commands from the outside: a command as a document in, its reply as a document out, against a store in memory.
+//! Commands from the outside: a command as a document in, its reply as a document out, against a
+//! store in memory.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -15,14 +16,15 @@ use bson::{Bson, Document, doc};
 use server::Topology;
 use support::Bench;
 
-/// Stands for any value in an expected reply.
+/// Matches any value in an expected reply.
 const ANY: &str = "<any>";
 
 fn bench() -> Bench {
     Bench::new(Topology::Router)
 }
 
-/// Runs commands one after the other and compares each reply. `{code, errmsg}` alone stands for the whole error reply.
+/// Runs commands in order and compares each reply. `{code, errmsg}` alone means the whole error
+/// reply.
 #[track_caller]
 fn check_replies(bench: &mut Bench, cases: Vec<(Document, Document)>) {
     for (command, mut expected) in cases {
@@ -43,7 +45,7 @@ fn check_replies(bench: &mut Bench, cases: Vec<(Document, Document)>) {
     }
 }
 
-/// Whether a value is as expected: the same fields in any order, the same types.
+/// Returns whether a value is as expected: the same fields in any order, the same types.
 fn fits(value: &Bson, expected: &Bson) -> bool {
     match (value, expected) {
         (_, Bson::String(any)) if any == ANY => true,
@@ -58,12 +60,12 @@ fn fits(value: &Bson, expected: &Bson) -> bool {
     }
 }
 
-/// An error by its code and message.
+/// Returns an error by its code and message.
 fn error(code: i32, message: &str) -> Document {
     doc! { "code": code, "errmsg": message }
 }
 
-/// Puts ten documents `{_id: 0…9, x: _id % 3}` into `a`.
+/// Inserts ten documents `{_id: 0…9, x: _id % 3}` into `a`.
 fn ten_documents(bench: &mut Bench) {
     let documents: Vec<Document> = (0..10).map(|id| doc! { "_id": id, "x": id % 3 }).collect();
     bench.run_with(doc! { "insert": "a" }, "documents", &documents);

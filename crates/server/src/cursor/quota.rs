@@ -1,4 +1,5 @@
-//! Limits on the number of cursors and the memory that they hold: in total, and for each logical session.
+//! Limits on the number of cursors and the memory that they hold: in total, and for each logical
+//! session.
 
 use crate::logical_session::LogicalSessionId;
 use error::{Code, Error, Result};
@@ -123,7 +124,8 @@ impl Quotas {
 }
 
 impl Charge {
-    /// Changes the bytes that the cursor is charged for. Fails with 146, and changes nothing, if a limit would be exceeded.
+    /// Changes the bytes that the cursor is charged for. Fails with 146, and changes nothing, if a
+    /// limit would be exceeded.
     pub fn change(&mut self, by: i64) -> Result<()> {
         let by = by.max(-self.bytes);
         let quotas = self.quotas.clone();

@@ -76,7 +76,8 @@ impl OperationContext {
         Some(self.deadline.get()?.saturating_duration_since(Instant::now()))
     }
 
-    /// Counts a document; checks for interruption once in [`DOCUMENTS_PER_CHECK`]. Must be called per document.
+    /// Counts a document; checks for interruption once in [`DOCUMENTS_PER_CHECK`]. Must be called
+    /// per document.
     #[inline]
     pub fn tick(&self) -> Result<()> {
         let ticks = self.ticks.get().wrapping_add(1);
@@ -84,7 +85,8 @@ impl OperationContext {
         if ticks.is_multiple_of(DOCUMENTS_PER_CHECK) { self.check_interrupt() } else { Ok(()) }
     }
 
-    /// Returns a closure that ticks and asks for a pause after a time slice, for producers that never wait.
+    /// Returns a closure that ticks and asks for a pause after a time slice, for producers that
+    /// never wait.
     pub fn pacer(&self) -> impl FnMut() -> Result<Pace> {
         let began = Instant::now();
         move || {
@@ -94,8 +96,8 @@ impl OperationContext {
         }
     }
 
-    /// Yields to other tasks of the worker if the time slice is used up; for loops that may never wait. Yielding also
-    /// registers the operation, so that other connections see it.
+    /// Yields to other tasks of the worker if the time slice is used up; for loops that may never
+    /// wait. Yielding also registers the operation, so that other connections see it.
     pub async fn yield_if_due(&self) {
         let now = Instant::now();
         let last = self.yielded.get().unwrap_or_else(|| {
@@ -108,7 +110,8 @@ impl OperationContext {
         }
     }
 
-    /// Waits for `work`; drops it and fails if the operation is killed or its time is up. `work` must be safe to drop.
+    /// Waits for `work`; drops it and fails if the operation is killed or its time is up. `work`
+    /// must be safe to drop.
     pub async fn run_interruptible<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let mut work = pin!(work);
         poll_fn(|task| match work.as_mut().poll(task) {
@@ -118,7 +121,8 @@ impl OperationContext {
         .await
     }
 
-    /// Waits for `work`; if the operation is killed or its time is up, asks `work` to stop at its next safe point.
+    /// Waits for `work`; if the operation is killed or its time is up, asks `work` to stop at its
+    /// next safe point.
     pub async fn run_stoppable<T>(&self, progress: &Progress, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         poll_fn(|task| {

@@ -1,4 +1,5 @@
-//! The kind of an operation and the namespace that it is about, as `currentOp`, `top` and the profiler name them.
+//! The kind of an operation and the namespace that it is about, as `currentOp`, `top` and the
+//! profiler name them.
 
 use document::{Doc, Value};
 

@@ -61,7 +61,8 @@ impl OperationStats {
         self.statements.borrow_mut().extend(statements);
     }
 
-    /// Returns the plans that were executed, and how often. A count that examined neither documents nor keys has none.
+    /// Returns the plans that were executed, and how often. A count that examined neither documents
+    /// nor keys has none.
     pub fn plans(&self) -> Vec<(PlanSummary, u64)> {
         match self.plan.get() {
             Some(plan) if self.counted.get() && plan.facts().exact => {

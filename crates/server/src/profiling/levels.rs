@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// Operations below this time are not examined by the fast paths of dispatch, unless profiling asks for them.
+/// Operations below this time are not examined by the fast paths of dispatch, unless profiling asks
+/// for them.
 const NOTICED_MS: i64 = 10;
 
 /// A database's profiling level and filter.

@@ -1,7 +1,7 @@
 //! The background task that stores profile documents in `system.profile`.
 //!
-//! Operations queue documents in memory. A task of one worker writes them; a command that reads a profile first writes the
-//! queue itself, so that it sees every operation before it.
+//! Operations queue documents in memory. A task of one worker writes them; a command that reads a
+//! profile first writes the queue itself, so that it sees every operation before it.
 
 use super::COLLECTION;
 use crate::worker::Worker;
@@ -17,7 +17,8 @@ const PROFILE_BYTES: i32 = 1024 * 1024;
 /// The documents written at a time.
 const BATCH_DOCUMENTS: usize = 500;
 
-/// Writes profiles for as long as it is polled. Must be run on every worker; all but one return at once.
+/// Writes profiles for as long as it is polled. Must be run on every worker; all but one return at
+/// once.
 pub async fn run(worker: Rc<Worker>) {
     let queue = &worker.server.profiling.queue;
     if !queue.claim() {
@@ -29,7 +30,8 @@ pub async fn run(worker: Rc<Worker>) {
     }
 }
 
-/// Writes the queue before a command that reads a profile. `first`: the element that names the command.
+/// Writes the queue before a command that reads a profile. `first`: the element that names the
+/// command.
 pub async fn flush_before_read(worker: &Worker, first: Option<Element<'_>>) {
     let reads_profile = || {
         first.is_some_and(|first| {

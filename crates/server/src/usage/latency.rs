@@ -9,7 +9,8 @@ use std::time::Duration;
 /// The names of the kinds. There are no transactions.
 const KINDS: [&str; 4] = ["reads", "writes", "commands", "transactions"];
 
-/// The lower bounds of the histogram's buckets in microseconds: powers of two, and from 2 ms to 2 s one more between each two.
+/// The lower bounds of the histogram's buckets in microseconds: powers of two, and from 2 ms to 2 s
+/// one more between each two.
 const BUCKETS: [u64; 51] = buckets();
 
 const fn buckets() -> [u64; 51] {

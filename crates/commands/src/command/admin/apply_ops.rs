@@ -1,7 +1,7 @@
-//! `applyOps`: entries of an oplog, carried out one after the other. `mongorestore --oplogReplay` sends them.
+//! `applyOps`: executes entries of an oplog in order, as `mongorestore --oplogReplay` sends them.
 //!
-//! Each entry becomes the command that has its effect. Inserts and updates are upserts, so that a dump's oplog may be replayed
-//! over documents that it has changed already.
+//! Each entry becomes the command with the same effect. Inserts and updates are upserts, so that an
+//! oplog may be replayed over documents that already contain its changes.
 
 use crate::arguments;
 use crate::call::{Call, Disposition};
@@ -11,10 +11,10 @@ use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use store::Namespace;
 
-/// Updates of arrays in a difference are written apart from the cut that they come with.
+/// The updates of an array in a diff are written in a second pass, after its truncation.
 const PASSES: usize = 2;
 
-/// Errors of commands whose effect is there already, which is as good as having it now.
+/// Errors that mean that the effect of a command already exists; they count as success.
 const IS_DONE: [Code; 4] =
     [Code::NAMESPACE_NOT_FOUND, Code::INDEX_NOT_FOUND, Code::NAMESPACE_EXISTS, Code::INDEX_ALREADY_EXISTS];
 
@@ -22,7 +22,7 @@ pub async fn apply_ops(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
     let entries = entries(call)?;
     let (mut applied, mut results) = (0, Vec::new());
     for (place, entry) in entries.into_iter().enumerate() {
-        // What says nothing is not counted.
+        // No-ops are not counted.
         if entry.get("op") == Some(Value::String("n")) {
             continue;
         }
@@ -54,7 +54,7 @@ fn entries<'a>(call: &Call<'a>) -> Result<Vec<Doc<'a>>> {
     entries.elements().map(|entry| entry.value().as_document().ok_or_else(|| wrong(entry, "object"))).collect()
 }
 
-/// Carries out one entry.
+/// Executes one entry.
 async fn apply(call: &Call<'_>, place: usize, entry: Doc<'_>) -> Result<()> {
     const WITHIN: &str = "OplogEntryBase";
     let text = |name: &str| {
@@ -113,7 +113,8 @@ async fn apply(call: &Call<'_>, place: usize, entry: Doc<'_>) -> Result<()> {
     }
 }
 
-/// The command that an entry about the catalog stands for. Errors: 2 for what no oplog has, 115 for the building of indexes.
+/// Returns the command for an entry about the catalog. Fails with 2 for an unknown command, and 115
+/// for index builds.
 fn catalog_command(namespace: &Namespace, object: Doc<'_>) -> Result<DocBuf> {
     let name = object.first().map_or("", |first| first.key());
     match name {
@@ -152,7 +153,7 @@ fn id_of<'a>(document: Doc<'a>, what: &str, entry: Doc<'_>) -> Result<Value<'a>>
     })
 }
 
-/// The command that changes one document, or inserts it.
+/// Returns the command that updates or inserts one document.
 fn update(namespace: &Namespace, id: Value<'_>, changes: Value<'_>) -> DocBuf {
     let statement = DocBuf::build(|writer| {
         writer.document("q").append("_id", id);
@@ -162,13 +163,13 @@ fn update(namespace: &Namespace, id: Value<'_>, changes: Value<'_>) -> DocBuf {
     DocBuf::build(|writer| {
         writer.append("update", &*namespace.collection);
         writer.array("updates").push(&statement);
-        // It has been checked where the entry comes from.
+        // The document was validated where the entry comes from.
         writer.append("bypassDocumentValidation", true);
         writer.append("$db", &*namespace.database);
     })
 }
 
-/// What an update entry does in a pass; `None` if there is nothing left for it.
+/// Returns the update of an entry in a pass; `None` if the pass has nothing to do.
 fn changes(object: Doc<'_>, pass: usize) -> Result<Option<DocBuf>> {
     let Some(difference) = object.get("diff").and_then(Value::as_document).filter(|_| object.get("$v").is_some())
     else {
@@ -191,7 +192,7 @@ fn changes(object: Doc<'_>, pass: usize) -> Result<Option<DocBuf>> {
     Ok((!written.as_doc().is_empty()).then_some(written))
 }
 
-/// The fields of an operator, with their paths.
+/// The operands of an update operator, by path.
 #[derive(Default)]
 struct Operands(Vec<(String, DocBuf)>);
 
@@ -211,7 +212,7 @@ impl Operands {
     }
 }
 
-/// A difference between two documents, as update operators.
+/// A diff between two documents, as update operators.
 #[derive(Default)]
 struct Parts {
     sets: Operands,
@@ -257,7 +258,7 @@ fn malformed() -> Error {
     Error::new(Code(4770500), "cannot apply an update whose difference is not understood")
 }
 
-/// The path of a field. One whose name is no part of a path cannot be written by operators.
+/// Returns the path of a field. Fails for a name that cannot be part of a path.
 fn path(within: &str, name: &str) -> Result<String> {
     if name.is_empty() || name.contains('.') || name.starts_with('$') {
         let message = format!("applyOps cannot change the field '{name}', whose name is no part of a path");
@@ -266,7 +267,7 @@ fn path(within: &str, name: &str) -> Result<String> {
     Ok(if within.is_empty() { name.to_owned() } else { format!("{within}.{name}") })
 }
 
-/// Runs a command as if the client had sent it, and fails as it fails.
+/// Runs a command as if the client had sent it; fails with its error.
 async fn run(call: &Call<'_>, command: &DocBuf) -> Result<()> {
     let request = call.request.with_body(command.clone());
     let mut reply = Vec::new();

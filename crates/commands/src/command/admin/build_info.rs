@@ -1,10 +1,11 @@
-//! `buildInfo`: the MongoDB version that clients go by, and our own beside it.
+//! `buildInfo`: the MongoDB version that clients rely on, and Selkie's own.
 
 use crate::call::Call;
 use document::DocWriter;
 use error::Result;
 
-/// The MongoDB release whose behavior the server follows; clients and test harnesses decide by it what to expect.
+/// The MongoDB release whose behavior the server follows; clients and test harnesses choose their
+/// expectations by it.
 pub const MONGODB_VERSION: &str = "6.0.5";
 pub const MONGODB_VERSION_PARTS: [i32; 4] = [6, 0, 5, 0];
 
@@ -22,7 +23,7 @@ pub fn build_info(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> 
         let mut parts = reply.array("versionArray");
         MONGODB_VERSION_PARTS.into_iter().for_each(|part| parts.push(part));
     }
-    // MongoDB names its TLS library here; there is no TLS yet.
+    // MongoDB reports its TLS library here; there is no TLS yet.
     {
         let mut library = reply.document("openssl");
         library.append("running", "none");

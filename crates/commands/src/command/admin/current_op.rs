@@ -1,4 +1,4 @@
-//! `currentOp` and `killOp`: what the server is doing, and the means to end it.
+//! `currentOp` and `killOp`: list the operations under way, and end them.
 
 use crate::arguments;
 use crate::arguments::options;
@@ -12,7 +12,7 @@ use server::operation::{Operation, OperationKind, namespace_of, next_operation_i
 use std::time::Duration;
 
 pub fn current_op(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    // What is no option is a filter on the operations.
+    // Fields that are no options are a filter on the operations.
     let filter = options::without(call.request.body(), |key| {
         key.starts_with('$')
             || matches!(
@@ -36,7 +36,7 @@ pub fn current_op(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> 
     Ok(())
 }
 
-/// Errors 9 and 14 for what is no option of `$currentOp`.
+/// Checks the options of `$currentOp`. Fails with 9 or 14.
 pub fn check_stage(spec: Value<'_>) -> Result<()> {
     let Value::Document(options) = spec else {
         let found = spec.kind().alias();
@@ -54,7 +54,7 @@ pub fn check_stage(spec: Value<'_>) -> Result<()> {
             let found = value.kind().alias();
             let message =
                 format!("The '{name}' parameter of the $currentOp stage must be a boolean value, but found: {found}");
-            // As MongoDB has it.
+            // The codes are MongoDB's.
             let is_mismatch = matches!(name, "allUsers" | "localOps");
             return Err(if is_mismatch { Error::type_mismatch(message) } else { Error::failed_to_parse(message) });
         }
@@ -62,7 +62,7 @@ pub fn check_stage(spec: Value<'_>) -> Result<()> {
     Ok(())
 }
 
-/// All operations under way, the asking one first.
+/// Returns all operations under way, this one first.
 pub fn operations(call: &Call<'_>, _idle_connections: bool) -> Vec<DocBuf> {
     let asking = describe(
         call,
@@ -87,7 +87,7 @@ pub fn operations(call: &Call<'_>, _idle_connections: bool) -> Vec<DocBuf> {
     std::iter::once(asking).chain(others).collect()
 }
 
-/// The cursors that no operation reads at the moment.
+/// Returns the cursors that are not checked out.
 pub fn idle_cursors(call: &Call<'_>) -> impl Iterator<Item = DocBuf> {
     call.worker.server.cursors.idle().into_iter().map(|idle| {
         DocBuf::build(|writer| {
@@ -118,11 +118,11 @@ pub fn idle_cursors(call: &Call<'_>) -> impl Iterator<Item = DocBuf> {
     })
 }
 
-/// What keeps an operation from going on.
+/// What holds an operation up.
 #[derive(Clone, Copy, Default)]
 struct State {
     killed: bool,
-    /// For `fsyncUnlock`.
+    /// Whether it waits for `fsyncUnlock`.
     waits: bool,
 }
 

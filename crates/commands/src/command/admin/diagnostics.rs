@@ -1,4 +1,5 @@
-//! What monitoring and administration ask for: `getDiagnosticData`, `validateDBMetadata`, `dropConnections`, `getnonce`.
+//! Commands for monitoring and administration: `getDiagnosticData`, `validateDBMetadata`,
+//! `dropConnections`, `getnonce`.
 
 use crate::arguments;
 use crate::arguments::{is_absent, missing_field, unknown_field, wrong_type};
@@ -8,13 +9,13 @@ use document::{Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use store::Namespace;
 
-/// The nonce of a login mechanism that is long gone; old clients ask for one all the same.
+/// Returns a nonce for a login mechanism that no longer exists; old clients still ask for one.
 pub fn nonce(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     reply.append("nonce", &*format!("{:016x}", rand::random::<u64>()));
     Ok(())
 }
 
-/// The latest figures, as a server that keeps a history of them would give them.
+/// Returns the current statistics, as a server that records a history of them would.
 pub async fn diagnostic_data(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     catalog_counts::refresh(call).await;
     let now = Value::DateTime(call.now_ms);
@@ -30,12 +31,12 @@ pub async fn diagnostic_data(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     Ok(Disposition::Reply)
 }
 
-/// There are no connections to other servers to drop.
+/// Succeeds: there are no connections to other servers.
 pub fn drop_connections(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     parse_drop_connections(call)
 }
 
-/// What is wrong with a `dropConnections` of its own.
+/// Parses the fields of a `dropConnections`.
 pub fn parse_drop_connections(call: &Call<'_>) -> Result<()> {
     const WITHIN: &str = "dropConnections";
     let mut hosts = None;
@@ -85,7 +86,7 @@ impl<'a> Validation<'a> {
     }
 }
 
-/// Whether the parameters ask for the versioned API alone.
+/// Returns whether the parameters ask for the stable API only.
 fn strictness(parameters: Doc<'_>) -> Result<bool> {
     const WITHIN: &str = "validateDBMetadata.apiParameters";
     let flag = |field: Element<'_>| match field.value() {
@@ -107,12 +108,12 @@ fn strictness(parameters: Doc<'_>) -> Result<bool> {
     parameters.get("version").map_or_else(|| Err(missing_field(WITHIN, "version")), |_| Ok(strict))
 }
 
-/// What is wrong with a `validateDBMetadata` of its own.
+/// Parses the fields of a `validateDBMetadata`.
 pub fn parse_validate_metadata(call: &Call<'_>) -> Result<()> {
     Validation::read(call).map(drop)
 }
 
-/// Lists the indexes that are no part of the versioned API.
+/// Lists the indexes that are not part of the stable API.
 pub async fn validate_metadata(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let validation = Validation::read(call)?;
     let store = &*call.worker.store;
@@ -123,7 +124,7 @@ pub async fn validate_metadata(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -
     let all = store.databases().await?.into_iter().map(|database| database.name);
     let databases = match validation.database {
         Some(database) => vec![database.to_owned()],
-        // Whichever it is sent to.
+        // All databases, whichever the command is sent to.
         None => all.collect(),
     };
     for database in databases {

@@ -1,4 +1,4 @@
-//! `setFeatureCompatibilityVersion`: 6.0 is in effect, and nothing older can be.
+//! `setFeatureCompatibilityVersion`: 6.0 is in effect, and older versions are refused.
 
 use crate::arguments;
 use crate::arguments::{is_absent, missing_field, unknown_field};

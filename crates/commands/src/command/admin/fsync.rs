@@ -1,4 +1,4 @@
-//! `fsync`: waits until everything written so far is on disk, and with `lock` holds back writes after that.
+//! `fsync`: waits until all writes so far are on disk, and with `lock` blocks later ones.
 
 use crate::call::{Call, Disposition};
 use document::DocWriter;
@@ -47,9 +47,9 @@ async fn drain(call: &Call<'_>) {
     }
 }
 
-/// Waits until everything written so far is on disk.
+/// Waits until all writes so far are on disk.
 async fn flush(call: &Call<'_>) -> Result<()> {
-    // A write that changes nothing is acknowledged behind all those before it.
+    // A write without effect is acknowledged after all writes before it.
     let statement = DeleteStatement {
         predicate: Predicate::everything(),
         sort: None,

@@ -1,4 +1,4 @@
-//! `hello` and `isMaster`: the handshake, and the way a driver watches the server.
+//! `hello` and `isMaster`: the handshake, and the monitoring of the server by drivers.
 //!
 //! Source: <https://github.com/mongodb/specifications/blob/master/source/mongodb-handshake/handshake.md>
 
@@ -14,15 +14,16 @@ use server::{ClientIdentity, Topology};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// Announced limits.
+/// The announced limits.
 pub const MESSAGE_BYTES_MAX: i32 = 48_000_000;
 pub const WRITE_BATCH_MAX: i32 = 100_000;
 
-/// Drivers of ten years connect; the upper end is MongoDB 6.0.
+/// The supported wire versions: drivers of the last ten years connect; the upper end is MongoDB
+/// 6.0.
 const WIRE_VERSION_MIN: i32 = 0;
 const WIRE_VERSION_MAX: i32 = 17;
 
-/// What messages call the command, `isMaster` as well.
+/// What messages call the command, also under the name `isMaster`.
 const WITHIN: &str = "hello";
 
 #[derive(Default)]
@@ -72,7 +73,7 @@ fn read<'a>(call: &mut Call<'a>) -> Result<Arguments<'a>> {
     let mut arguments = Arguments::default();
     for field in call.fields() {
         match field.key() {
-            // Of what these may be, null is as good as nothing.
+            // Null counts as absent in these fields.
             "helloOk"
             | "topologyVersion"
             | "maxAwaitTimeMS"
@@ -100,7 +101,7 @@ fn read<'a>(call: &mut Call<'a>) -> Result<Arguments<'a>> {
             "loadBalanced" => drop(arguments::boolean(WITHIN, field)?),
             "hostInfo" => drop(arguments::string(WITHIN, field)?),
             "internalClient" => check_internal(arguments::document(WITHIN, field)?)?,
-            // What else a client may say here (`backpressure` …) asks for nothing.
+            // Other fields (`backpressure` …) have no effect.
             _ => {}
         }
     }
@@ -115,7 +116,8 @@ fn read<'a>(call: &mut Call<'a>) -> Result<Arguments<'a>> {
     }
 }
 
-/// Notes what the client says of itself, which it may only in the first handshake of its connection.
+/// Records the client's metadata. Fails with 186 unless it is sent in the first handshake of its
+/// connection.
 fn note_client(identity: &ClientIdentity, client: Option<Element<'_>>) -> Result<()> {
     if let Some(client) = client {
         if identity.is_introduced.load(Relaxed) {
@@ -123,7 +125,7 @@ fn note_client(identity: &ClientIdentity, client: Option<Element<'_>>) -> Result
             return Err(Error::new(Code::CLIENT_METADATA_CANNOT_BE_MUTATED, message));
         }
         check_client(client)?;
-        // An array passes that check only with names that no array has.
+        // An array passes the check only with field names that no array has.
         if let Some(metadata) = client.value().as_document() {
             let _ = identity.metadata.set(Bytes::copy_from_slice(metadata.as_bytes()));
         }
@@ -132,7 +134,8 @@ fn note_client(identity: &ClientIdentity, client: Option<Element<'_>>) -> Result
     Ok(())
 }
 
-/// The user whose mechanisms are asked for. There are no users yet, so no user has one.
+/// Checks the user whose login mechanisms are requested. There are no users yet, so the reply lists
+/// none.
 fn check_user(field: Element<'_>) -> Result<()> {
     match field.value() {
         Value::String(name) if name.contains('.') => Ok(()),
@@ -142,7 +145,7 @@ fn check_user(field: Element<'_>) -> Result<()> {
     }
 }
 
-/// The beginning of a login, which is not taken up.
+/// Checks the first step of a login, which is ignored.
 fn check_login(login: Doc<'_>) -> Result<()> {
     match login.first().map(|first| first.key()) {
         Some("saslStart" | "authenticate") => Ok(()),
@@ -151,7 +154,7 @@ fn check_login(login: Doc<'_>) -> Result<()> {
     }
 }
 
-/// What servers say of themselves to one another.
+/// Checks what servers announce of themselves to one another.
 fn check_internal(client: Doc<'_>) -> Result<()> {
     const WITHIN: &str = "hello.internalClient";
     if let Some(field) = client.elements().find(|field| !matches!(field.key(), "minWireVersion" | "maxWireVersion")) {
@@ -161,7 +164,7 @@ fn check_internal(client: Doc<'_>) -> Result<()> {
     missing.map_or(Ok(()), |name| Err(arguments::missing_field(WITHIN, name)))
 }
 
-/// What a client has been told of the servers there are.
+/// Checks the topology version that the client knows.
 fn check_topology_version(version: Doc<'_>) -> Result<()> {
     const WITHIN: &str = "hello.topologyVersion";
     if let Some(field) = version.elements().find(|field| !matches!(field.key(), "processId" | "counter")) {
@@ -171,7 +174,8 @@ fn check_topology_version(version: Doc<'_>) -> Result<()> {
     missing.map_or(Ok(()), |name| Err(arguments::missing_field(WITHIN, name)))
 }
 
-/// Waits until what `hello` says differs from what the client knows, or its patience is over; gives the counter that stands then.
+/// Waits until the topology differs from what the client knows, or its time is up; returns the
+/// topology counter.
 async fn wait_for_change(call: &Call<'_>, arguments: &Arguments<'_>) -> Result<i64> {
     let mut changes = call.worker.server.topology_changes();
     let counter = *changes.borrow_and_update();
@@ -199,7 +203,7 @@ async fn wait_for_change(call: &Call<'_>, arguments: &Arguments<'_>) -> Result<i
     }
     let awaiting = &call.worker.statistics().hello_awaiting;
     awaiting.add(1);
-    // Either outcome is the moment to answer; the counter tells them apart.
+    // The reply is due in either case; the counter distinguishes them.
     let _ = tokio::time::timeout(await_time, changes.changed()).await;
     awaiting.subtract(1);
     let counter = *changes.borrow();
@@ -240,7 +244,7 @@ fn write_topology_version(process: ObjectId, counter: i64, writer: &mut DocWrite
     writer.append("counter", counter);
 }
 
-/// Agrees on the compressors both sides know, by the client's preference.
+/// Writes the compressors that both sides support, in the client's order of preference.
 fn negotiate_compression(call: &Call<'_>, field: Option<Element<'_>>, reply: &mut DocWriter<'_>) -> Result<()> {
     let Some(field) = field else { return Ok(()) };
     let offered = &call.worker.server.settings.compressors;
@@ -257,7 +261,7 @@ fn negotiate_compression(call: &Call<'_>, field: Option<Element<'_>>, reply: &mu
     Ok(())
 }
 
-/// The body of the next `hello` of a stream: the same, knowing the counter just told.
+/// Returns the body of the next `hello` of a stream: the same, with the counter of this reply.
 fn next_hello(call: &Call<'_>, counter: i64) -> DocBuf {
     DocBuf::build(|writer| {
         for element in call.request.body().elements() {

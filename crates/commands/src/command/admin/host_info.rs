@@ -26,7 +26,7 @@ pub fn host_info(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> 
         os.append("version", &format!("Kernel {}", host::kernel_version()));
     }
     let (features, megahertz) = host::processor_facts();
-    // One within the other, as MongoDB has it on Linux.
+    // Nested twice, as in MongoDB on Linux.
     let mut outer = reply.document("extra");
     let mut extra = outer.document("extra");
     extra.append("versionString", &host::version_line());

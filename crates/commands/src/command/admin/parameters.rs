@@ -1,6 +1,6 @@
 //! `getParameter` and `setParameter`.
 //!
-//! Only parameters that mean something here are known; asking for others is answered as MongoDB answers to names it does not know.
+//! Only parameters with an effect here are known; others fail as unknown parameters do in MongoDB.
 
 use crate::arguments;
 use crate::call::Call;
@@ -17,7 +17,7 @@ struct Parameter {
     name: &'static str,
     at_startup: bool,
     read: fn(&Server, &str, &mut DocWriter<'_>),
-    /// `None`: cannot be changed at runtime.
+    /// Changes the parameter; `None` if it cannot be changed at runtime.
     write: Option<fn(&Server, Element<'_>) -> Result<()>>,
 }
 
@@ -86,7 +86,7 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "maxBSONDepth",
         at_startup: true,
-        // The server counts the levels below the outermost document.
+        // MongoDB counts the levels below the outermost document.
         read: |_, name, reply| reply.append(name, document::DEPTH_MAX as i32 - 1),
         write: None,
     },
@@ -134,7 +134,7 @@ const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-/// A number of seconds above zero, as MongoDB reads it: fractions are cut off, and true is 1.
+/// Reads a positive number of seconds as MongoDB does: fractions are truncated, and true is 1.
 fn positive(field: Element<'_>) -> Result<i64> {
     let name = field.key();
     let refuse = |reason: &str| Err(Error::bad_value(format!("Failed validating {name}: {reason}")));
@@ -184,7 +184,8 @@ pub fn get_parameter(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<(
     Ok(())
 }
 
-/// How the command's own value selects: all, and with details. Errors 14 and 40415 for a document that is none of options.
+/// Reads the selection in the command's first field: all parameters, and with details. Fails with
+/// 14 or 40415.
 fn selection(first: Element<'_>) -> Result<(bool, bool)> {
     const WITHIN: &str = "getParameter";
     let options = match first.value() {
@@ -219,7 +220,7 @@ pub fn set_parameter(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<(
             let message = format!("not allowed to change [{}] at runtime", field.key());
             return Err(Error::new(error::Code::ILLEGAL_OPERATION, message));
         };
-        // MongoDB tells what the first of them was before.
+        // MongoDB returns the former value of the first parameter.
         if index == 0 {
             (parameter.read)(server, "was", reply);
         }

@@ -1,4 +1,4 @@
-//! What graphical clients and test harnesses ask to find out where they are.
+//! Commands by which graphical clients and test harnesses identify the server.
 
 use crate::arguments::{is_absent, wrong_types};
 use crate::call::Call;
@@ -9,13 +9,13 @@ use document::{Doc, DocWriter, Value};
 use error::{Code, Error, Result};
 use server::Topology;
 
-/// MongoDB's cloud monitoring, which this server has no part in.
+/// Reports that MongoDB's cloud monitoring is off.
 pub fn free_monitoring(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     reply.append("state", "disabled");
     Ok(())
 }
 
-/// The one member of the set that a replica-set topology presents.
+/// Reports the one member of the set that a replica-set topology presents.
 pub fn replica_set_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let (name, advertised) = replica_set(call)?;
     let uptime = call.worker.server.started.elapsed().as_secs() as i64;
@@ -29,7 +29,7 @@ pub fn replica_set_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
     for count in ["majorityVoteCount", "writeMajorityCount", "votingMembersCount", "writableVotingMembersCount"] {
         reply.append(count, 1);
     }
-    // One server has written and acknowledged everything up to now.
+    // One server has written and acknowledged everything so far.
     let time = server::clock::now_seconds();
     let date = Value::DateTime(i64::from(time) * 1000);
     {
@@ -59,7 +59,7 @@ pub fn replica_set_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
     member.append("infoMessage", "");
     let elected_ms = call.worker.server.started_ms;
     member.append("electionTime", Value::Timestamp { time: (elected_ms / 1000) as u32, increment: 1 });
-    // In seconds, as the election's place in the oplog is.
+    // In seconds, like the position of the election in the oplog.
     member.append("electionDate", Value::DateTime(elected_ms / 1000 * 1000));
     member.append("configVersion", 1);
     member.append("configTerm", 1);
@@ -106,7 +106,7 @@ fn replica_set<'a>(call: &Call<'a>) -> Result<(&'a str, &'a str)> {
     }
 }
 
-/// There is one server, and no default beyond it.
+/// Fails: a single server has no default concerns.
 pub fn default_concern(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     let name = call.first().key();
     for field in call.fields().filter(|field| !is_absent(*field)) {
@@ -125,13 +125,13 @@ pub fn default_concern(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Resul
     Err(Error::new(Code(51300), format!("'{name}' is not supported on standalone nodes.")))
 }
 
-/// Documents and collections are kept apart by the store; no lock is held between two commands.
+/// Lists no locks: none is held between two commands.
 pub fn locks(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     drop(reply.array("lockInfo"));
     Ok(())
 }
 
-/// The log goes to standard error, where whoever collects it rotates it. Error 4 for a log that there is not.
+/// Succeeds without effect: the log goes to standard error. Fails with 4 for another log.
 pub fn rotate_log(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     parse_log_rotate(call)?;
     match call.first().value() {
@@ -142,7 +142,7 @@ pub fn rotate_log(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()>
     }
 }
 
-/// What is wrong with a `logRotate` of its own.
+/// Parses the fields of a `logRotate`.
 pub fn parse_log_rotate(call: &Call<'_>) -> Result<()> {
     fields::parse_own(call)?;
     match call.first().value() {
@@ -157,7 +157,7 @@ pub fn features(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Only a router knows this command.
+/// Reports that this is a router; other servers do not know the command.
 pub fn is_router(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     require_router(call)?;
     reply.append("isdbgrid", 1);
@@ -165,7 +165,7 @@ pub fn is_router(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The one shard behind this router.
+/// Lists the one shard behind this router.
 pub fn shards(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     require_router(call)?;
     shard_list::write(&mut reply.array("shards").document());
@@ -183,7 +183,7 @@ pub fn shard_map(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()>
     Err(Error::new(Code::SHARDING_STATE_NOT_INITIALIZED, "Sharding is not enabled"))
 }
 
-/// Connections this server has opened to others of its kind: none.
+/// Reports that there are no connections to other servers.
 pub fn connection_pools(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     for key in [
         "numClientConnections",
@@ -203,13 +203,13 @@ pub fn connection_pools(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resu
     Ok(())
 }
 
-/// The flags of OP_QUERY: all but that for reading an oplog.
+/// Reports the flags of OP_QUERY: all but that for reading an oplog.
 pub fn query_options(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     reply.append("options", 246);
     Ok(())
 }
 
-/// There are no connections to other servers to be looked after.
+/// Succeeds without effect: there are no connections to other servers.
 pub fn sync_pools(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `profile`: how closely operations on a database are watched.
+//! `profile`: the profiler's settings of a database.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/profile/>
 
@@ -32,7 +32,7 @@ pub async fn profile(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             "slowms" => slow_ms = Some(arguments::integer(WITHIN, field)?),
             "sampleRate" => rate = Some(sample_rate(field)?),
             "filter" => filter = read_filter(call, field)?,
-            // MongoDB takes anything else.
+            // MongoDB ignores other fields.
             _ => {}
         }
     }
@@ -51,7 +51,7 @@ pub async fn profile(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
     }
     let level = match wanted {
         0..=2 => wanted as i32,
-        // Anything else asks, and changes nothing.
+        // Other levels only report the settings.
         _ => before.level,
     };
     if level > 0 && level != before.level {

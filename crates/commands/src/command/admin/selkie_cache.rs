@@ -1,6 +1,8 @@
-//! `selkieCache`: the document cache's statistics, why a command's answer is kept or not, and whether a connection uses the cache.
+//! `selkieCache`: the statistics of the caches, why a command's reply is cached or not, and whether
+//! a connection uses the caches.
 //!
-//! A command of Selkie's own: `{selkieCache: 1}`, `{selkieCache: 1, why: {find: "cars"}}`, `{selkieCache: 1, use: false}`.
+//! A command of Selkie's own: `{selkieCache: 1}`, `{selkieCache: 1, why: {find: "cars"}}`,
+//! `{selkieCache: 1, use: false}`.
 
 use crate::arguments;
 use crate::arguments::unknown_field;
@@ -34,7 +36,8 @@ pub fn selkie_cache(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()
     Ok(())
 }
 
-/// Writes what the caches have done so far: the document cache, and within it the result-set cache; what there is not, is left out.
+/// Writes the statistics of the document cache, and within it those of the other caches. Caches
+/// that are off are left out.
 pub fn write_statistics(server: &Server, writer: &mut DocWriter<'_>) {
     if let Some(cache) = &server.document_cache {
         write(&cache.cache.statistics(), writer);

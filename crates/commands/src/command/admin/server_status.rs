@@ -1,4 +1,4 @@
-//! `serverStatus`: the process's figures.
+//! `serverStatus`: the statistics of the process.
 
 use crate::call::{Call, Disposition};
 use crate::command::admin::build_info::{MONGODB_VERSION, SELKIE_VERSION};
@@ -42,12 +42,12 @@ pub async fn server_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(Disposition::Reply)
 }
 
-/// Whether the client wants to go without a section.
+/// Returns whether the client excludes a section.
 fn is_left_out(call: &Call<'_>, section: &str) -> bool {
     call.fields().any(|field| field.key() == section && !field.value().is_truthy())
 }
 
-/// Appends the figures, but for the sections that the command leaves out.
+/// Appends the statistics, without the sections that the command excludes.
 pub fn write(call: &Call<'_>, reply: &mut DocWriter<'_>) {
     let server = &*call.worker.server;
     let statistics = server.statistics();
@@ -67,7 +67,7 @@ pub fn write(call: &Call<'_>, reply: &mut DocWriter<'_>) {
     }
 }
 
-/// What the caches do; nothing where there are none.
+/// Writes the statistics of the caches, if there are any.
 fn cache(call: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'_>) {
     let server = &*call.worker.server;
     selkie_cache::write_statistics(server, writer);
@@ -80,7 +80,7 @@ fn operation_latencies(call: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'
     usage::write_latencies(&latencies, false, writer);
 }
 
-/// `top`: how collections were used.
+/// `top`: the use of collections.
 pub fn top(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let workers = call.worker.server.workers();
     let mut totals = reply.document("totals");
@@ -127,7 +127,7 @@ fn extra_info(_: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'_>) {
     writer.append("involuntary_context_switches", involuntary as i64);
 }
 
-/// There is no global lock; what is under way counts as active.
+/// There is no global lock; operations under way count as active.
 fn global_lock(call: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'_>) {
     let server = &*call.worker.server;
     let active: usize = server.workers().iter().map(|worker| worker.operations.list().len()).sum();

@@ -1,4 +1,5 @@
-//! `shutdown`: the server ends as it does on SIGTERM. Requests under way are finished, the store writes down what is pending.
+//! `shutdown`: stops the server as SIGTERM does. Requests under way are finished, and the store
+//! flushes pending writes.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/shutdown/>
 
@@ -8,9 +9,9 @@ use document::DocWriter;
 use error::{Code, Error, Result};
 use rustix::process::{Signal, getpid, kill_process};
 
-/// Error 13 for a client on another machine, as long as there is no login.
+/// Fails with 13 for a client on another machine, as long as there is no login.
 ///
-/// `force` and `timeoutSecs` are about secondaries to wait for, of which there are none.
+/// `force` and `timeoutSecs` concern secondaries, which do not exist.
 pub fn shutdown(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     if call.session.client.is_some_and(|client| !client.ip().is_loopback()) {
         let message = "unauthorized: this command must run from localhost when running db without auth";

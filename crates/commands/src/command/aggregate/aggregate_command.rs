@@ -15,7 +15,7 @@ use cache::NotCached;
 use document::{Doc, DocWriter, Value};
 use error::{Code, Error, Result};
 
-/// What is wrong with an `aggregate` of its own.
+/// Parses the fields of an `aggregate`.
 pub fn parse(call: &Call<'_>) -> Result<()> {
     check_name(call)?;
     let arguments = Arguments::read(call.all_fields())?;
@@ -39,7 +39,7 @@ fn check_level(call: &Call<'_>, pipeline: Doc<'_>) -> Result<()> {
     Err(Error::new(Code::INVALID_OPTIONS, message))
 }
 
-/// What is wrong with the collection's name at first sight.
+/// Checks the collection's name before the fields.
 fn check_name(call: &Call<'_>) -> Result<()> {
     let first = call.first();
     match first.value() {

@@ -1,4 +1,5 @@
-//! `explain`: how a command would be carried out, and on request how carrying it out went. Nothing is changed.
+//! `explain`: the plan of a command, and on request the statistics of its execution. Nothing is
+//! changed.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/explain-results/>
 
@@ -30,7 +31,7 @@ use stages::Stage;
 use store::Namespace;
 use store::explain::append_count;
 
-/// How much to tell.
+/// The detail of the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
     Planner,
@@ -42,7 +43,7 @@ fn unknown_command(name: &str) -> Error {
     Error::new(Code::COMMAND_NOT_FOUND, format!("Explain failed due to unknown command: {name}"))
 }
 
-/// What is wrong with an `explain` of its own.
+/// Parses the fields of an `explain`.
 pub fn parse(call: &Call<'_>) -> Result<()> {
     verbosity(call)?;
     let command = arguments::document("explain", call.first())?;
@@ -181,7 +182,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
     };
     let filter = command_filter(command);
     let index_filter = match way {
-        // Nothing is looked up to count all that there is.
+        // No index is used to count all documents.
         Way::Count { .. } if filter.is_empty() => None,
         _ => index_filters::of_read(call, &namespace, &request, command_collation(command)).await?,
     };
@@ -199,7 +200,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
     Ok(Disposition::Reply)
 }
 
-/// Fails if the command that is explained names a database, as only the `explain` itself may.
+/// Fails if the explained command names a database; only the `explain` itself may.
 fn check_database(call: &Call<'_>, command: Doc<'_>, name: &str) -> Result<()> {
     let Some(field) = command.element("$db") else { return Ok(()) };
     let Some(database) = field.value().as_str() else {
@@ -218,7 +219,7 @@ fn check_database(call: &Call<'_>, command: Doc<'_>, name: &str) -> Result<()> {
     Err(Error::new(Code(40413), format!("BSON field '{within}.$db' is a duplicate field")))
 }
 
-/// What a name stands for, if it is a view's.
+/// Returns the view of that name, if it is one.
 pub async fn view(call: &Call<'_>, namespace: &Namespace) -> Result<Option<views::View>> {
     Ok(match views::definition(call, namespace).await? {
         Some(_) => Some(views::resolve(call, namespace).await?),
@@ -226,7 +227,7 @@ pub async fn view(call: &Call<'_>, namespace: &Namespace) -> Result<Option<views
     })
 }
 
-/// A command on a view is explained as the aggregation it comes to.
+/// Explains a command on a view as an aggregation.
 pub async fn explain_view(
     call: &Call<'_>,
     view: views::View,
@@ -269,14 +270,14 @@ pub async fn explain_aggregate(
     let index_filter =
         index_filters::of_pipeline(call, namespace, arguments.pipeline, &pipeline, arguments.collation).await?;
     let (source, pipeline) = pipeline.into_source();
-    // Stages that read other collections, or write to them, are not carried out.
+    // Stages that read other collections, or write to them, are not executed.
     let runs_whole = !pipeline.is_identity() && !has_foreign;
     let budget = options::budget(call, arguments.allow_disk_use);
     let joins = joins(call, namespace, arguments.pipeline).await?;
     let front = front::split(arguments.pipeline, source.sort.is_some(), source.limit, &joins);
     let is_whole = front.rest.is_empty();
     let of_second_engine = front.is_of_second_engine();
-    // Figures of the plan are those up to its last group.
+    // The statistics of the plan cover the stages up to its last group.
     let up_to_group = match &front.up_to_group {
         Some(stages) => Some(Pipeline::parse(stages.as_doc(), &context)?.into_source().1),
         None => None,
@@ -344,7 +345,7 @@ pub async fn explain_aggregate(
     Ok(Disposition::Reply)
 }
 
-/// The lookups by equality of another collection that a plan can have, by their places in the pipeline.
+/// Returns the equality lookups that the plan can contain, by their positions in the pipeline.
 async fn joins(call: &Call<'_>, namespace: &Namespace, pipeline: Doc<'_>) -> Result<Vec<(usize, DocBuf)>> {
     let stages: Vec<Doc<'_>> = pipeline.values().filter_map(Value::as_document).collect();
     let mut joins = Vec::new();
@@ -386,7 +387,7 @@ async fn joins(call: &Call<'_>, namespace: &Namespace, pipeline: Doc<'_>) -> Res
     Ok(joins)
 }
 
-/// Explains a pipeline whose first stage gives documents of its own; returns whether it was one.
+/// Explains a pipeline whose first stage produces documents; returns whether it is one.
 fn explain_source(
     namespace: &Namespace,
     pipeline: Doc<'_>,
@@ -416,7 +417,7 @@ fn command_filter<'a>(command: Doc<'a>) -> Doc<'a> {
     own.or_else(of_statement).unwrap_or(Doc::EMPTY)
 }
 
-/// The collation that the command names, or its statement.
+/// Returns the collation of the command or of its statement.
 fn command_collation<'a>(command: Doc<'a>) -> Option<Doc<'a>> {
     first_statement(command).unwrap_or(command).get("collation")?.as_document()
 }
@@ -442,7 +443,7 @@ fn filtered<'a>(
     Ok(ReadSpec { predicate, sort, hint, ..ReadSpec::default() })
 }
 
-/// Error 10334 where the reply would be too large.
+/// Writes the end of the reply. Fails with 10334 if it is too large.
 fn write_end(command: Doc<'_>, call: &Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     if reply.size() + command.size() > DOCUMENT_BYTES_MAX {
         reply.append("warning", "'command' has been omitted due to BSON size limit");

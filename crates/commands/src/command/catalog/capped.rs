@@ -1,4 +1,5 @@
-//! `convertToCapped` and `cloneCollectionAsCapped`: a collection's newest documents, as far as they fit, in a capped one.
+//! `convertToCapped` and `cloneCollectionAsCapped`: copy a collection's newest documents, as many
+//! as fit, into a capped one.
 
 use crate::arguments;
 use crate::arguments::options;
@@ -15,10 +16,10 @@ use server::cursor::uuid_text;
 use store::rules::CLUSTERED_INDEX;
 use store::{CollectionInfo, Namespace, Statements, WriteBatch};
 
-/// What a size has to stay below: 1 PiB and one byte.
+/// The exclusive upper limit of a size: 1 PiB and one byte.
 const CAPPED_BYTES_END: i64 = (1 << 50) + 1;
 
-/// How many documents are copied at a time.
+/// The number of documents copied at a time.
 const BATCH_DOCUMENTS: u64 = 500;
 
 pub async fn convert(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
@@ -82,7 +83,8 @@ async fn source(call: &Call<'_>, namespace: &Namespace) -> Result<CollectionInfo
     Err(Error::new(Code::NAMESPACE_NOT_FOUND, format!("source collection {namespace} does not exist")))
 }
 
-/// The options of a collection when it is capped: its own beside the cap. What is capped is clustered by nothing.
+/// Returns the options of the capped copy: those of the collection and the cap. A capped collection
+/// is never clustered.
 fn capped(info: &CollectionInfo, bytes: i64) -> DocBuf {
     const OTHERWISE: [&str; 4] = ["capped", "size", CLUSTERED_INDEX, "expireAfterSeconds"];
     DocBuf::build(|writer| {
@@ -92,13 +94,13 @@ fn capped(info: &CollectionInfo, bytes: i64) -> DocBuf {
     })
 }
 
-/// Makes the capped collection and fills it; on an error there is none.
+/// Creates the capped collection and fills it; drops it on an error.
 async fn copy(call: &Call<'_>, from: &Namespace, to: &Namespace, options: DocBuf) -> Result<()> {
     let store = &call.worker.store;
     store.create_collection(to, options.as_doc()).await?;
     let copied = copy_documents(call, from, to).await;
     if copied.is_err() {
-        // The error that stopped it is the one to tell.
+        // The first error is the one to report.
         drop(store.drop_collection(to).await);
     }
     copied

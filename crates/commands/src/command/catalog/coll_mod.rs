@@ -1,4 +1,4 @@
-//! `collMod`: other options for a collection, a view or an index.
+//! `collMod`: changes options of a collection, a view or an index.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/collMod/>
 
@@ -47,15 +47,15 @@ struct Arguments<'a> {
     capped_bytes: Option<i64>,
     capped_documents: Option<i64>,
     dry_run: bool,
-    /// A number, or a word.
+    /// A number, or a string.
     expire_after_seconds: Option<Value<'a>>,
     images: Option<bool>,
     record_pre_images: Option<bool>,
     has_time_series: bool,
     granularity: Option<Granularity>,
-    /// The first option of those a time-series collection does not have.
+    /// The first option that a time-series collection does not have.
     not_for_time_series: Option<&'a str>,
-    /// The option that came last of those a view does not have.
+    /// The last option that a view does not have.
     not_for_views: Option<&'a str>,
 }
 
@@ -100,7 +100,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// What is wrong with a `collMod` of its own.
+/// Parses the fields of a `collMod`.
 pub fn parse(call: &Call<'_>) -> Result<()> {
     Arguments::read_all(call)?;
     call.check_namespace()
@@ -178,7 +178,7 @@ async fn modify_view(call: &Call<'_>, namespace: &Namespace, arguments: &Argumen
     Ok(Disposition::Reply)
 }
 
-/// `timeseries`: another granularity.
+/// Reads `timeseries`: another granularity.
 fn granularity(field: Element<'_>) -> Result<Option<Granularity>> {
     const WITHIN_SERIES: &str = "collMod.timeseries";
     let mut granularity = None;
@@ -191,7 +191,7 @@ fn granularity(field: Element<'_>) -> Result<Option<Granularity>> {
     Ok(granularity)
 }
 
-/// Changes a time-series collection, which means its buckets.
+/// Changes a time-series collection, that is, its buckets.
 async fn modify_series(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -234,7 +234,7 @@ async fn modify_series(
     Ok(Disposition::Reply)
 }
 
-/// Options in the order that MongoDB lists them in.
+/// Returns the options in the order in which MongoDB lists them.
 fn in_order(options: Doc<'_>) -> DocBuf {
     const FIRST: &[&str] = &["capped", "size", "max", "autoIndexId", RECORD_PRE_IMAGES, IMAGES];
     const LAST: &[&str] = &["collation", CLUSTERED_INDEX, "expireAfterSeconds", time_series::OPTION];
@@ -243,11 +243,11 @@ fn in_order(options: Doc<'_>) -> DocBuf {
     DocBuf::build(|writer| of(FIRST).chain(others).chain(of(LAST)).for_each(|option| writer.append_element(option)))
 }
 
-/// The options with images of changes in one way or the other.
+/// Returns the options with one of the two kinds of change images.
 fn with_images(options: Doc<'_>, arguments: &Arguments<'_>) -> DocBuf {
     let (images, record) = (arguments.images, arguments.record_pre_images);
     let has = |key: &str| options.get(key).is_some();
-    // Whoever says anything of the newer option gives up the older one.
+    // Setting the newer option removes the older one.
     let record_now = record.unwrap_or_else(|| has(RECORD_PRE_IMAGES) && images.is_none());
     let images_now = images.unwrap_or_else(|| has(IMAGES) && record != Some(true));
     let mut changed = options::without(options, |key| matches!(key, IMAGES | RECORD_PRE_IMAGES));
@@ -260,7 +260,7 @@ fn with_images(options: Doc<'_>, arguments: &Arguments<'_>) -> DocBuf {
     changed
 }
 
-/// `expireAfterSeconds`: a number, or `off`.
+/// Reads `expireAfterSeconds`: a number, or `off`.
 fn seconds<'a>(field: Element<'a>) -> Result<Value<'a>> {
     match field.value() {
         value @ (Value::String(_) | Value::Int32(_) | Value::Int64(_) | Value::Double(_) | Value::Decimal128(_)) => {
@@ -270,7 +270,7 @@ fn seconds<'a>(field: Element<'a>) -> Result<Value<'a>> {
     }
 }
 
-/// What documents of a clustered collection are told to live; `off` is no time at all.
+/// Returns the lifetime of documents in a clustered collection; `None` for `off`.
 fn seconds_to_live(value: Value<'_>) -> Result<Option<i64>> {
     match value {
         Value::String("off") => Ok(None),
@@ -296,7 +296,7 @@ fn with_expiry(options: Doc<'_>, seconds: Option<i64>) -> DocBuf {
     changed
 }
 
-/// The collection's options as they shall be; `None` where nothing about them was asked.
+/// Returns the changed options of the collection; `None` if none change.
 fn changed_options(
     call: &Call<'_>,
     namespace: &Namespace,

@@ -19,7 +19,7 @@ use server::cursor::uuid_text;
 use server::profiling;
 use store::{CollectionInfo, Namespace};
 
-/// What is wrong with a `drop` of its own.
+/// Parses the fields of a `drop`.
 pub fn parse_drop(call: &Call<'_>) -> Result<()> {
     const WITHIN: &str = "drop";
     for field in call.all_fields() {
@@ -81,14 +81,14 @@ pub async fn drop_collection(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
         call.worker.server.cursors.invalidate_where(|owner| owner.namespace == namespace, &lost);
     }
     call.worker.server.forget_usage(|used| *used == namespace);
-    // A profile has none in MongoDB, not even that on _id.
+    // A profile has no indexes in MongoDB, not even that on `_id`.
     let indexes = if &*namespace.collection == profiling::COLLECTION { 0 } else { indexes };
     reply.append("nIndexesWas", indexes.saturating_sub(usize::from(is_clustered)) as i32);
     reply.append("ns", &namespace.to_string());
     Ok(Disposition::Reply)
 }
 
-/// Error 125 for the definitions of views, as long as there are time-series collections among them.
+/// Fails with 125 for `system.views`, if it defines time-series collections.
 async fn refuse_with_series(call: &Call<'_>, namespace: &Namespace) -> Result<()> {
     let all = views::all(call, &namespace.database).await?;
     if all.iter().all(|definition| Series::of(&namespace.database, definition.as_doc()).is_none()) {
@@ -116,7 +116,7 @@ impl<'a> Listing<'a> {
                 "filter" => listing.filter = arguments::document(WITHIN, field)?,
                 "nameOnly" => listing.name_only = arguments::boolean(WITHIN, field)?,
                 "cursor" => listing.batch_size = options::cursor_batch_size(WITHIN, field)?,
-                // There are no users yet, so everybody is authorized for all.
+                // There are no users yet, so every client is authorized for all.
                 "authorizedCollections" => drop(arguments::boolean(WITHIN, field)?),
                 "includePendingDrops" if is_absent(field) => {}
                 "includePendingDrops" => drop(arguments::boolean_or_number(WITHIN, field)?),
@@ -127,7 +127,7 @@ impl<'a> Listing<'a> {
     }
 }
 
-/// What is wrong with a `listCollections` of its own.
+/// Parses the fields of a `listCollections`.
 pub fn parse_list(call: &Call<'_>) -> Result<()> {
     Listing::read(call).map(drop)
 }
@@ -165,7 +165,7 @@ pub async fn list_collections(call: &mut Call<'_>, reply: &mut DocWriter<'_>) ->
     Ok(Disposition::Reply)
 }
 
-/// A collection as `listCollections` shows it.
+/// Returns a collection as `listCollections` shows it.
 fn collection_entry(collection: &CollectionInfo, name_only: bool) -> DocBuf {
     DocBuf::build(|writer| {
         writer.append("name", &collection.name);
@@ -196,7 +196,7 @@ fn collection_entry(collection: &CollectionInfo, name_only: bool) -> DocBuf {
     })
 }
 
-/// A time-series collection as `listCollections` shows it.
+/// Returns a time-series collection as `listCollections` shows it.
 fn series_entry(name: &str, buckets: Option<&CollectionInfo>, name_only: bool) -> DocBuf {
     DocBuf::build(|writer| {
         writer.append("name", name);
@@ -210,7 +210,7 @@ fn series_entry(name: &str, buckets: Option<&CollectionInfo>, name_only: bool) -
     })
 }
 
-/// A view as `listCollections` shows it.
+/// Returns a view as `listCollections` shows it.
 fn view_entry(name: &str, definition: Doc<'_>, name_only: bool) -> DocBuf {
     DocBuf::build(|writer| {
         writer.append("name", name);
@@ -227,7 +227,7 @@ fn view_entry(name: &str, definition: Doc<'_>, name_only: bool) -> DocBuf {
     })
 }
 
-/// What is wrong with the name of a collection to be renamed.
+/// Checks the name of the collection to rename.
 pub fn parse_rename(call: &Call<'_>) -> Result<()> {
     named_in_full(call.first()).map(drop)
 }
@@ -240,7 +240,7 @@ pub async fn rename_collection(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) 
         match field.key() {
             "to" => to = Some(arguments::string(WITHIN, field)?),
             _ if arguments::is_left_out(field, &["stayTemp"]) => {}
-            // Either whether to drop it, or the UUID of the one to be dropped.
+            // Either a boolean, or the UUID of the collection to drop.
             "dropTarget" if field.kind == Kind::Binary => {
                 let message = "uuid must be a 16-byte binary field with UUID (4) subtype";
                 uuid(WITHIN, field).map_err(|_| Error::new(Code::INVALID_UUID, message))?;
@@ -303,7 +303,7 @@ fn drops_target(within: &str, field: Element<'_>) -> Result<bool> {
     }
 }
 
-/// What a cursor is told whose collection is not what it was.
+/// Returns the error of cursors whose collection was dropped or renamed.
 pub fn plan_killed(message: String) -> Error {
     Error::new(Code::QUERY_PLAN_KILLED, message)
 }
@@ -312,14 +312,14 @@ fn invalid(message: String) -> Error {
     Error::new(Code::INVALID_NAMESPACE, message)
 }
 
-/// The collection that a command's first field names, with its database.
+/// Returns the namespace in a command's first field, which has the database in it.
 pub fn named_in_full(first: Element<'_>) -> Result<Namespace> {
     let wrong_type = || Error::bad_value(format!("collection name has invalid type {}", first.kind.alias()));
     let name = first.value().as_str().ok_or_else(wrong_type)?;
     full_name(name).ok_or_else(|| invalid(format!("Invalid namespace specified '{name}'")))
 }
 
-/// `database.collection`, taken apart at the first dot.
+/// Splits `database.collection` at the first dot.
 pub fn full_name(name: &str) -> Option<Namespace> {
     let (database, collection) = name.split_once('.')?;
     (!database.is_empty() && !collection.is_empty()).then(|| Namespace::new(database, collection))

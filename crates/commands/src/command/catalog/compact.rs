@@ -1,4 +1,5 @@
-//! `compact`: what documents have left is used again by those that come, and nothing is given back before.
+//! `compact`: succeeds without effect. The space of deleted documents is reused, and is not
+//! returned to the file system.
 
 use crate::arguments::options::strict_name;
 use crate::call::{Call, Disposition};

@@ -18,7 +18,8 @@ use store::rules::CLUSTERED_INDEX;
 
 const WITHIN: &str = "create";
 
-/// Options of what a change stream shows. They are kept and listed: there are change streams in replica sets alone.
+/// The options about images in change streams. They are stored and listed without effect: change
+/// streams exist in replica sets only.
 pub const RECORD_PRE_IMAGES: &str = "recordPreImages";
 pub const IMAGES: &str = "changeStreamPreAndPostImages";
 
@@ -59,11 +60,12 @@ const NOT_FOR_TIME_SERIES: [&str; 11] = [
     "flags",
 ];
 
-/// The largest size of a capped collection, in bytes; and what its number of documents has to stay below.
+/// The largest size of a capped collection in bytes, and the exclusive upper limit of its number of
+/// documents.
 const CAPPED_BYTES_MAX: i64 = 1 << 50;
 const CAPPED_DOCUMENTS_END: i64 = 1 << 31;
 
-/// Sizes of capped collections are multiples of this.
+/// Sizes of capped collections are rounded up to a multiple of this.
 const CAPPED_UNIT_BYTES: i64 = 256;
 
 /// The fields of a `create`.
@@ -78,7 +80,7 @@ struct Arguments<'a> {
     validation_level: Option<&'a str>,
     validation_action: Option<&'a str>,
     given_collation: Option<Doc<'a>>,
-    /// With everything filled in; `None` for the simple one.
+    /// The collation with its defaults; `None` for the simple one.
     collation: Option<DocBuf>,
     id_index: Option<Doc<'a>>,
     auto_index_id: Option<bool>,
@@ -90,12 +92,12 @@ struct Arguments<'a> {
     encrypted: bool,
     record_pre_images: bool,
     time_series: Option<TimeSeries<'a>>,
-    /// Options that are there, and that a time-series collection does not have.
+    /// The first option that a time-series collection does not have.
     not_for_time_series: Option<&'a str>,
     pre_images: bool,
 }
 
-/// What is wrong with a `create` of its own.
+/// Parses the fields of a `create`.
 pub fn parse(call: &Call<'_>) -> Result<()> {
     Arguments::read_all(call)?;
     call.check_namespace()
@@ -150,7 +152,7 @@ fn encrypted_view() -> Error {
     Error::new(Code(6346401), "Encrypted fields cannot be used with views or timeseries collections")
 }
 
-/// Error 48, which says what there is under the name.
+/// Returns error 48, which names the kind of what exists under the name.
 async fn already_exists(call: &Call<'_>, namespace: &Namespace) -> Result<Error> {
     let message = if time_series::find(call, namespace).await?.is_some() {
         format!("A timeseries collection already exists. NS: {namespace}")
@@ -175,7 +177,8 @@ impl<'a> Arguments<'a> {
         Ok(arguments)
     }
 
-    /// Reads one option. What would change how the collection behaves, and does not here, is refused.
+    /// Reads one option. Options that would change the collection's behavior, and are not
+    /// implemented, are refused.
     fn read(&mut self, field: Element<'a>) -> Result<()> {
         if !is_absent(field) && NOT_FOR_TIME_SERIES.contains(&field.key()) {
             self.not_for_time_series.get_or_insert(field.key());
@@ -196,7 +199,7 @@ impl<'a> Arguments<'a> {
             "timeseries" => self.time_series = Some(TimeSeries::read(field)?),
             "clusteredIndex" => self.clustered = Some(clustered::read(field)?),
             "changeStreamPreAndPostImages" => self.pre_images = pre_and_post_images("create", field)?,
-            // Of a version that is gone, and without consequence.
+            // An option of an earlier version, without effect.
             "recordPreImages" => self.record_pre_images = arguments::boolean_or_number(WITHIN, field)?,
             "encryptedFields" => self.encrypted = encrypted_fields(field)?,
             "expireAfterSeconds" => self.expire_after_seconds = Some(arguments::integer(WITHIN, field)?),
@@ -209,7 +212,7 @@ impl<'a> Arguments<'a> {
         Ok(())
     }
 
-    /// What is wrong with the options together.
+    /// Checks the combination of options.
     fn check(&self, namespace: &Namespace) -> Result<()> {
         let invalid = |message: String| Err(Error::new(Code::INVALID_OPTIONS, message));
         if let Some(id_index) = self.id_index.filter(|_| self.view_on.is_none()) {
@@ -301,7 +304,7 @@ impl<'a> Arguments<'a> {
         Ok(())
     }
 
-    /// Settles the collation. Errors: what is found wrong with single options when the collection is being made.
+    /// Parses the collation. Fails for errors that MongoDB reports while it creates the collection.
     fn settle(&mut self, call: &Call<'_>, namespace: &Namespace) -> Result<()> {
         self.check_kinds()?;
         if let Some(given) = self.given_collation {
@@ -359,7 +362,7 @@ impl<'a> Arguments<'a> {
         self.storage_engine.map_or(Ok(()), check_engines)
     }
 
-    /// The options as they are kept, and as `listCollections` shows them.
+    /// Returns the options as they are stored, and as `listCollections` shows them.
     fn options(&self) -> DocBuf {
         DocBuf::build(|writer| {
             if let Some(bytes) = self.bytes.filter(|_| self.capped) {
@@ -403,7 +406,8 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Writes the options of a capped collection as they are kept: whole units, and no limit where it is not positive.
+/// Writes the options of a capped collection as they are stored: the size rounded up, and no limit
+/// unless it is positive.
 pub fn write_cap(bytes: i64, documents: Option<i64>, writer: &mut DocWriter<'_>) {
     writer.append("capped", true);
     store::explain::append_count("size", rounded(bytes), writer);
@@ -417,7 +421,7 @@ fn rounded(bytes: i64) -> u64 {
     (bytes.unsigned_abs()).next_multiple_of(CAPPED_UNIT_BYTES.unsigned_abs())
 }
 
-/// The size of a capped collection.
+/// Reads the size of a capped collection.
 pub fn capped_bytes(within: &str, field: Element<'_>) -> Result<i64> {
     let bytes = arguments::integer(within, field)?;
     match bytes {
@@ -427,7 +431,7 @@ pub fn capped_bytes(within: &str, field: Element<'_>) -> Result<i64> {
     }
 }
 
-/// The number of documents of a capped collection.
+/// Reads the number of documents of a capped collection.
 pub fn capped_documents(within: &str, field: Element<'_>) -> Result<i64> {
     let documents = arguments::integer(within, field)?;
     match documents < CAPPED_DOCUMENTS_END {
@@ -440,7 +444,7 @@ fn out_of_range(field: &str, range: &str, value: i64) -> Error {
     Error::new(Code(51024), format!("BSON field '{field}' value must be {range}, actual value '{value}'"))
 }
 
-/// A view's pipeline: an array of documents.
+/// Reads a view's pipeline: an array of documents.
 pub fn stages<'a>(within: &str, field: Element<'a>) -> Result<Doc<'a>> {
     let stages = arguments::array(within, field)?;
     let within = format!("{within}.pipeline");
@@ -448,7 +452,7 @@ pub fn stages<'a>(within: &str, field: Element<'a>) -> Result<Doc<'a>> {
     Ok(stages)
 }
 
-/// A collation whose fields are there, and of the right types; what they say is looked at later.
+/// Reads a collation and checks the types of its fields; their values are checked later.
 fn collation<'a>(field: Element<'a>) -> Result<Doc<'a>> {
     let given = arguments::document(WITHIN, field)?;
     match Collation::parse(given, WITHIN) {
@@ -457,7 +461,7 @@ fn collation<'a>(field: Element<'a>) -> Result<Doc<'a>> {
     }
 }
 
-/// Whether these are options of a storage engine that there is.
+/// Checks that these are options of an existing storage engine.
 pub fn check_engines(engines: Doc<'_>) -> Result<()> {
     for engine in engines.elements() {
         if engine.value().as_document().is_none() {
@@ -480,13 +484,13 @@ fn index_option_defaults<'a>(field: Element<'a>) -> Result<Doc<'a>> {
     }
 }
 
-/// Error 72 where images of changes are asked for in two ways.
+/// Fails with 72 if both kinds of change images are on.
 pub fn check_both_images(images: bool, record: bool) -> Result<()> {
     let message = "'recordPreImages' and 'changeStreamPreAndPostImages.enabled' can not be set to true simultaneously";
     if images && record { Err(Error::new(Code::INVALID_OPTIONS, message)) } else { Ok(()) }
 }
 
-/// Error 72 where images of changes are asked for in a database that has none.
+/// Fails with 72 if change images are requested in a database that has none.
 pub fn check_images(namespace: &Namespace, images: bool, record: bool) -> Result<()> {
     let database = &*namespace.database;
     let option = match database {
@@ -498,7 +502,7 @@ pub fn check_images(namespace: &Namespace, images: bool, record: bool) -> Result
     Err(Error::new(Code::INVALID_OPTIONS, message))
 }
 
-/// `changeStreamPreAndPostImages`; gives whether it is switched on.
+/// Reads `changeStreamPreAndPostImages`; returns whether it is on.
 pub fn pre_and_post_images(command: &str, field: Element<'_>) -> Result<bool> {
     let within = format!("{command}.changeStreamPreAndPostImages");
     let mut enabled = None;
@@ -511,7 +515,7 @@ pub fn pre_and_post_images(command: &str, field: Element<'_>) -> Result<bool> {
     enabled.ok_or_else(|| arguments::missing_field(&within, "enabled"))
 }
 
-/// `encryptedFields`, which is refused whatever it says, but not before it says it well.
+/// Reads `encryptedFields`, which is always refused, but only if it is well-formed.
 fn encrypted_fields(field: Element<'_>) -> Result<bool> {
     const WITHIN: &str = "create.encryptedFields";
     let mut fields = None;

@@ -14,7 +14,7 @@ use store::explain::append_count;
 use store::index_rules::same_key;
 use store::{Namespace, Query, catalog};
 
-/// As with MongoDB, fields that are not known are of no consequence, and flags may be of any type.
+/// The arguments. As with MongoDB, unknown fields are ignored, and flags may have any type.
 #[derive(Default)]
 struct Arguments<'a> {
     estimate: bool,
@@ -25,12 +25,13 @@ struct Arguments<'a> {
     documents_max: Option<u64>,
 }
 
-/// What is wrong with the collection's name.
+/// Checks the collection's name.
 pub fn parse(call: &Call<'_>) -> Result<()> {
     named_in_full(call.first()).map(drop)
 }
 
-/// Errors: 2 for a bound without the other, 16634 for bounds of other fields, one without a code where no index has them.
+/// Fails with 2 for one bound without the other, 16634 for bounds with other fields, and without a
+/// code if no index has them.
 pub async fn data_size(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let namespace = named_in_full(call.first())?;
     let arguments = Arguments::read(call)?;
@@ -58,7 +59,7 @@ pub async fn data_size(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
             })
             .await?;
             if arguments.estimate {
-                // Documents are taken to be of one size.
+                // Documents are assumed to have equal sizes.
                 bytes = stats.data_bytes / stats.documents.max(1) * documents;
             }
         }
@@ -104,9 +105,9 @@ impl<'a> Arguments<'a> {
         Ok(arguments)
     }
 
-    /// Which documents count; `None` where none can.
+    /// Returns the filter of the documents that count; `None` if none can match.
     async fn predicate(&self, call: &Call<'_>, namespace: &Namespace) -> Result<Option<Predicate>> {
-        // What was in the reply by then stays in it.
+        // MongoDB leaves the fields written so far in the error reply.
         let beside = || document::doc! { "estimate": self.estimate }.into_vec();
         let failed = |message: &str| Err(Error::new(crate::reply::NO_CODE, message).with_details(beside()));
         let (min, max) = match (self.min, self.max) {
@@ -139,14 +140,14 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// How much may be counted; nothing bounds it where it is no number, or zero.
+/// Reads a limit; `None` if it is not a number, or zero.
 fn limit(field: Element<'_>) -> Option<u64> {
     let is_nan = matches!(field.value(), Value::Double(number) if number.is_nan());
     let most = number_to_i64(field.value()).filter(|most| *most != 0 || is_nan)?;
     Some(u64::try_from(most).unwrap_or(0))
 }
 
-/// Whether each field has a direction or a kind; true stands for none.
+/// Returns whether each field has a direction or a kind; a boolean is neither.
 fn is_directed(key: Doc<'_>) -> bool {
     key.values().all(|value| !matches!(value, Value::Boolean(_)))
 }

@@ -11,7 +11,7 @@ use query::Predicate;
 use server::profiling::DatabaseProfiling;
 use store::DatabaseInfo;
 
-/// What the server's own databases take as long as nobody has written to them, by what MongoDB tells of new ones.
+/// The size that MongoDB reports for the server's own databases while they are new.
 const OWN_BYTES: u64 = 8192;
 
 /// The fields of a `listDatabases`: `filter` and `nameOnly`.
@@ -23,7 +23,7 @@ fn listing<'a>(call: &Call<'a>) -> Result<(Doc<'a>, bool)> {
             _ if arguments::is_left_out(field, &["filter", "nameOnly", "authorizedDatabases"]) => {}
             "filter" => filter = arguments::document(WITHIN, field)?,
             "nameOnly" => name_only = arguments::boolean_or_number(WITHIN, field)?,
-            // There are no users yet, so everybody is authorized for all.
+            // There are no users yet, so every client is authorized for all.
             "authorizedDatabases" => drop(arguments::boolean(WITHIN, field)?),
             other => return Err(unknown_field(WITHIN, other)),
         }
@@ -31,7 +31,7 @@ fn listing<'a>(call: &Call<'a>) -> Result<(Doc<'a>, bool)> {
     Ok((filter, name_only))
 }
 
-/// What is wrong with a `listDatabases` of its own.
+/// Parses the fields of a `listDatabases`.
 pub fn parse_list(call: &Call<'_>) -> Result<()> {
     listing(call).map(drop)
 }
@@ -74,7 +74,7 @@ fn with_own(mut databases: Vec<DatabaseInfo>) -> Vec<DatabaseInfo> {
     databases
 }
 
-/// What is wrong with a `dropDatabase` of its own.
+/// Parses the fields of a `dropDatabase`.
 pub fn parse_drop(call: &Call<'_>) -> Result<()> {
     let within = call.spec.name;
     fields::check(within, fields::NONE, call.fields())?;

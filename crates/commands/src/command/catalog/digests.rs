@@ -1,4 +1,4 @@
-//! `dbHash` and `filemd5`: MD5 digests of what is stored.
+//! `dbHash` and `filemd5`: MD5 digests of stored documents.
 
 use crate::arguments::number_to_i64;
 use crate::call::{Call, Disposition};
@@ -72,7 +72,7 @@ pub async fn db_hash(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
     Ok(Disposition::Reply)
 }
 
-/// Of a collection's documents, in the order of their ids.
+/// Returns the digest of a collection's documents, in the order of their ids.
 async fn collection_hash(call: &Call<'_>, namespace: &Namespace) -> Result<String> {
     let sort = Sort::parse(document::doc! { "_id": 1 }.as_doc(), &call.context())?;
     let mut digest = Md5::new();
@@ -84,7 +84,7 @@ async fn collection_hash(call: &Call<'_>, namespace: &Namespace) -> Result<Strin
     Ok(hexadecimal(digest))
 }
 
-/// What is wrong with the name of the collections that the file is in.
+/// Checks the name of the file's collections.
 pub fn parse_file_md5(call: &Call<'_>) -> Result<()> {
     root(call).map(drop)
 }
@@ -98,7 +98,7 @@ fn root<'a>(call: &Call<'a>) -> Result<&'a str> {
     }
 }
 
-/// Of a file that is kept in chunks, as GridFS keeps them.
+/// Computes the digest of a file that is stored in chunks, as GridFS does.
 ///
 /// Source: <https://www.mongodb.com/docs/v6.0/reference/command/filemd5/>
 pub async fn file_md5(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {

@@ -1,4 +1,5 @@
-//! `splitVector`: keys that cut a collection into pieces of about one size. Connectors read the pieces side by side.
+//! `splitVector`: keys that split a collection into chunks of about equal size. Connectors read the
+//! chunks in parallel.
 
 use crate::arguments::{is_absent, number_to_i64};
 use crate::call::{Call, Disposition};
@@ -23,7 +24,7 @@ struct Arguments<'a> {
     min: Option<Doc<'a>>,
     max: Option<Doc<'a>>,
     force: bool,
-    /// The size of a piece, if it is given.
+    /// The size of a chunk, if it is given.
     bytes: Option<u64>,
     documents: Option<u64>,
     keys_max: Option<u64>,
@@ -82,7 +83,7 @@ impl<'a> Arguments<'a> {
                 }
                 "maxChunkObjects" => arguments.documents = amount(value).filter(|documents| *documents > 0),
                 "maxSplitPoints" => arguments.keys_max = amount(value).filter(|keys| *keys > 0),
-                // As with MongoDB, what is not known here is of no consequence.
+                // As with MongoDB, unknown fields are ignored.
                 _ => {}
             }
         }
@@ -94,7 +95,7 @@ fn invalid(message: &str) -> Error {
     Error::new(Code::INVALID_OPTIONS, message)
 }
 
-/// The index whose key begins with the fields that the collection is split by.
+/// Returns the index whose key begins with the fields of the split key.
 async fn index(call: &Call<'_>, namespace: &Namespace, key: Doc<'_>) -> Result<IndexSpec> {
     let length = key.elements().count();
     let indexes = call.worker.store.indexes(namespace).await?.unwrap_or_default();
@@ -110,7 +111,7 @@ async fn index(call: &Call<'_>, namespace: &Namespace, key: Doc<'_>) -> Result<I
     })
 }
 
-/// Walks over the keys in order; returns how many there are, and each that comes behind `piece` others.
+/// Scans the keys in order; returns their number, and each key that follows `piece` others.
 async fn walk(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -145,7 +146,7 @@ async fn walk(
             let is_due = counted > piece && (keys.len() as u64) < keys_max;
             if is_due || last.is_none() {
                 let key = key_of(document, arguments.key.unwrap_or(Doc::EMPTY));
-                // Documents with one key stay together.
+                // Documents with the same key stay in one chunk.
                 if is_due && last.as_ref() != Some(&key) {
                     keys.push(key.clone());
                     counted = 0;

@@ -1,4 +1,4 @@
-//! `collStats`, `dbStats`, `validate`: figures about what is stored.
+//! `collStats`, `dbStats`, `validate`: statistics of stored data.
 
 use crate::arguments;
 use crate::arguments::is_absent;
@@ -19,7 +19,7 @@ pub async fn coll_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resul
             "scale" if is_absent(field) => {}
             "scale" => scale = check_scale("collStats", field)?,
             "waitForLock" | "numericOnly" | "verbose" => drop(arguments::plain_boolean(field)?),
-            // As with MongoDB, what is not known here is of no consequence.
+            // As with MongoDB, unknown fields are ignored.
             _ => {}
         }
     }
@@ -55,7 +55,7 @@ pub async fn coll_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resul
     Ok(Disposition::Reply)
 }
 
-/// The figures of a time-series collection alone.
+/// Writes the statistics that only time-series collections have.
 fn write_bucket_stats(buckets: &Namespace, stats: &CollectionStats, scale: u64, writer: &mut DocWriter<'_>) {
     let mut series = writer.document("timeseries");
     series.append("bucketsNs", &buckets.to_string());
@@ -71,7 +71,7 @@ fn check_scale(within: &str, field: document::Element<'_>) -> Result<u64> {
     })
 }
 
-/// The figures of a collection, sizes divided by `scale`.
+/// Writes the statistics of a collection, with sizes divided by `scale`.
 pub fn write_storage_stats(stats: &CollectionStats, cap: Option<Cap>, scale: u64, writer: &mut DocWriter<'_>) {
     let index_bytes: u64 = stats.indexes.iter().map(|(_, bytes)| bytes).sum();
     append_count("size", stats.data_bytes / scale, writer);
@@ -124,7 +124,7 @@ pub async fn db_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
             _ => {}
         }
     }
-    // What is free within a table is not known, and so none.
+    // The free space within a table is not known, and reported as none.
     let append_free = |name: &str, reply: &mut DocWriter<'_>| {
         if free {
             reply.append(name, 0.0);
@@ -146,7 +146,7 @@ pub async fn db_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     reply.append("totalSize", (stats.storage_bytes + stats.index_bytes) as f64 / scale);
     append_free("totalFreeStorageSize", reply);
     reply.append("scaleFactor", scale);
-    // Of a MariaDB server's disk nothing is known.
+    // The disk of a MariaDB server is not known.
     let parsed = call.worker.server.settings.parsed.as_doc();
     let folder = parsed.get("storage").and_then(Value::as_document).and_then(|storage| storage.get("dbPath")?.as_str());
     if let Some((used, total)) = folder.and_then(host::file_system_bytes) {
@@ -204,7 +204,7 @@ pub async fn validate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     Ok(Disposition::Reply)
 }
 
-/// Options that do not go together, of those that are set. Every validation is a full one.
+/// Fails for options that cannot be combined, of those that are on. Every validation is a full one.
 fn check_options(set: &[&str]) -> Result<()> {
     const METADATA_EXCLUDES: [&str; 4] = ["background", "full", "enforceFastCount", "repair"];
     const PAIRS: [(&str, &str); 4] = [

@@ -25,7 +25,7 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
     let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
     let context = query::Context { has_clock: false, ..options::context(call, None, collation)? };
     let predicate = match Predicate::parse_query(arguments.query.unwrap_or(Doc::EMPTY), &context) {
-        // What a view's stages make of a search by words, or by JavaScript, is said by the pipeline.
+        // Errors about text search and JavaScript come from the pipeline of the view, if it is one.
         Err(error)
             if matches!(error.code(), Code::INDEX_NOT_FOUND | Code(6108304))
                 && views::definition(call, &namespace).await?.is_some() =>
@@ -46,7 +46,7 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
     let store = &*call.worker.store;
     let enough = arguments.enough();
     let filter = match predicate.matches_everything() {
-        // Nothing is looked up to count all that there is.
+        // No index is used to count all documents.
         true => None,
         false => index_filters::find(call, &namespace, Some(&predicate), None, || None, arguments.collation).await?,
     };

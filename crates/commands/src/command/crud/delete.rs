@@ -16,7 +16,7 @@ use error::{Error, Result};
 use query::{Context, Predicate};
 use store::{DeleteStatement, ReturnImage};
 
-/// `delete`, among commands that change what filters find. There is nothing to validate in what is deleted.
+/// `delete`, as a command with statements. Deletes are not validated.
 pub struct Deletes;
 
 impl Changing for Deletes {
@@ -55,7 +55,7 @@ impl Changing for Deletes {
 
 const WITHIN_STATEMENT: &str = "delete.deletes";
 
-/// What is wrong with a `delete` of its own.
+/// Parses the fields of a `delete`.
 pub fn parse(call: &Call<'_>) -> Result<()> {
     statements::parse::<Deletes>(call)
 }
@@ -106,7 +106,8 @@ impl<'a> DeleteArguments<'a> {
         })
     }
 
-    /// The statement's own collation, if it has one. What is wrong with it fails the statement alone.
+    /// Returns the statement's own collation, if it has one. An invalid one fails only the
+    /// statement.
     pub fn collation(&self) -> Result<Option<Collation>> {
         options::given_collation(self.collation)
     }
@@ -124,7 +125,7 @@ impl<'a> DeleteArguments<'a> {
     }
 }
 
-/// One, or zero for all. What is no number counts as zero, as with MongoDB.
+/// Reads the limit: one document, or zero for all. As with MongoDB, other types count as zero.
 fn limit(field: Element<'_>) -> Result<bool> {
     let refuse = |found: &dyn std::fmt::Display| {
         Err(Error::failed_to_parse(format!("The limit field in delete objects must be 0 or 1. Got {found}")))

@@ -60,7 +60,7 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     if hint.is_none() {
         values.source = Source::of(&*plan, &predicate, &arguments.key, &values.collation);
         if values.source.is_keys() {
-            // Documents without the field matter, and where arrays are.
+            // Documents without the field matter, and so do arrays.
             call.dependencies.depend_on(|| Dependencies::all_documents(namespace.clone(), Vec::new()));
         }
     }
@@ -85,8 +85,8 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     Ok(Disposition::Reply)
 }
 
-/// The values that a path leads to; of an array at its end each element. In an array a number picks an element, and leads
-/// nowhere else; other names lead on in each document of it.
+/// Collects the values that a path reaches; of an array at its end, each element. In an array, a
+/// number selects an element only; other names continue in each document of the array.
 fn reach<'d>(document: Doc<'d>, components: &[Box<str>], reached: &mut Vec<Value<'d>>) {
     let Some((name, rest)) = components.split_first() else { return };
     match (document.get(name), rest.first()) {
@@ -104,7 +104,7 @@ fn reach<'d>(document: Doc<'d>, components: &[Box<str>], reached: &mut Vec<Value
     }
 }
 
-/// The elements of an array; anything else is one value.
+/// Returns the elements of an array; any other value as it is.
 fn elements(value: Value<'_>) -> Vec<Value<'_>> {
     match value {
         Value::Array(array) => array.values().collect(),
@@ -118,17 +118,17 @@ fn hash(hasher: &ahash::RandomState, collation: &Collation, value: Value<'_>) ->
     std::hash::Hasher::finish(&state)
 }
 
-/// The different values a path leads to. Arrays count by their elements.
+/// The distinct values of a path. Arrays count by their elements.
 struct DistinctValues {
     source: Source,
     components: Vec<Box<str>>,
     values: Vec<ValueBuf>,
-    /// Places in `values`, found by the value's hash.
+    /// Positions in `values`, by the value's hash.
     places: HashTable<usize>,
     hasher: ahash::RandomState,
     collation: Collation,
     bytes: usize,
-    /// Several values were equal that are not the same: numbers of different types, say.
+    /// Whether equal values were met that are not identical, such as numbers of different types.
     ambiguous: bool,
     scratch: Vec<u8>,
 }
@@ -148,7 +148,7 @@ impl DistinctValues {
         }
     }
 
-    /// What decides which of several equal values is given, where keys do.
+    /// Returns the state that decides which of several equal values is returned, if keys do.
     fn first_keys(&self, path: &str) -> Result<Option<FirstKeys>> {
         let index = self.source.index().filter(|_| self.ambiguous);
         index.map_or(Ok(None), |index| FirstKeys::of(index, path, self.values.len()))
@@ -158,14 +158,14 @@ impl DistinctValues {
         let mut reached = Vec::new();
         reach(document, &self.components, &mut reached);
         if let Source::Keys { .. } = self.source {
-            // An array within an array is a key by itself, whose elements count.
+            // A nested array is a key itself, and its elements count.
             reached = reached.into_iter().flat_map(elements).collect();
         }
         reached.extend(self.source.note(document));
         reached.into_iter().try_for_each(|value| self.add_value(value))
     }
 
-    /// The place of a value that has been met.
+    /// Returns the position of a known value.
     fn find(&self, value: Value<'_>) -> Option<usize> {
         let equal = |known: &ValueBuf| self.collation.equal(known.as_value(), value);
         let known = |place: &usize| self.values.get(*place).is_some_and(equal);
@@ -195,7 +195,7 @@ impl DistinctValues {
         Ok(())
     }
 
-    /// Writes the values in their order, as MongoDB gives them.
+    /// Writes the values in order, as MongoDB does.
     fn write(mut self, mut array: ArrayWriter<'_>) -> Result<()> {
         self.source.last().map_or(Ok(()), |value| self.add_value(value))?;
         let collation = &self.collation;

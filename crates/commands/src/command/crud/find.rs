@@ -85,7 +85,8 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
     // A tailable cursor on an empty collection is closed at once.
     let dead = reader.is_tail() && reader.examined == 0 && batch_size > 0;
     let keep = !reader.is_done() && !arguments.single_batch && !dead;
-    // A batch of size zero has not read the collection yet; if it does not exist, there is nothing to continue.
+    // A batch of size zero has not read the collection yet; if it does not exist, there is nothing
+    // to continue.
     let keep = keep && (batch_size > 0 || view || worker.store.collection(&namespace).await?.is_some());
     if keep {
         // Bounds depend on the index, which is not part of the cache key.
@@ -100,7 +101,8 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
     Ok(Disposition::Reply)
 }
 
-/// Refuses to tail the oplog, which does not exist: with an empty, closed cursor, clients would retry forever.
+/// Refuses to tail the oplog, which does not exist: with an empty, closed cursor, clients would
+/// retry forever.
 fn check_oplog(call: &Call<'_>, namespace: &Namespace) -> Result<()> {
     let is_oplog = (&*namespace.database, &*namespace.collection) == ("local", "oplog.rs");
     if is_oplog && call.worker.server.settings.topology != Topology::Standalone {
@@ -160,7 +162,8 @@ fn continuation_of(cached: &CachedReply) -> Result<&Continuation> {
     cached.continuation.as_ref().ok_or_else(|| Error::internal("a cached reply has no continuation"))
 }
 
-/// Narrows the reply's dependencies: documents behind its last one, in the requested order, do not affect it.
+/// Narrows the reply's dependencies: documents behind its last one, in the requested order, do not
+/// affect it.
 fn depend_on_first(call: &Call<'_>, sort: Sort, last: Option<Doc<'_>>) {
     let mut key = Vec::new();
     if let Some(last) = last

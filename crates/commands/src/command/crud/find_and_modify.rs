@@ -64,7 +64,7 @@ impl<'a> Arguments<'a> {
                 "new" => arguments.new = arguments::boolean_or_number(WITHIN, field)?,
                 "upsert" => arguments.upsert = arguments::boolean_or_number(WITHIN, field)?,
                 "stmtId" => check_statement_id(WITHIN, field)?,
-                // Known, and without consequence.
+                // An option without effect.
                 "batchSize" if field.kind == Kind::Int32 => {}
                 "batchSize" => return Err(arguments::wrong_type(WITHIN, field, "int")),
                 "bypassDocumentValidation" => {
@@ -76,7 +76,7 @@ impl<'a> Arguments<'a> {
         Ok(arguments)
     }
 
-    /// What cannot be asked for together.
+    /// Checks the combination of arguments.
     pub fn check(&self) -> Result<()> {
         let message = match (self.remove, self.update) {
             (false, None) => "Either an update or remove=true must be specified",
@@ -95,7 +95,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// What is wrong with a `findAndModify` of its own.
+/// Parses the fields of a `findAndModify`.
 pub fn parse(call: &Call<'_>) -> Result<()> {
     Arguments::read(call.all_fields())?;
     call.check_namespace()
@@ -113,7 +113,7 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     let predicate = Predicate::parse_query(arguments.query.unwrap_or(Doc::EMPTY), &context)?;
     context.requests.take();
     check_upsert(arguments.upsert, &predicate)?;
-    // What is asked for by its id alone is not sorted, however little sense the order makes.
+    // A command for a single id does not sort, so an invalid sort is not reported.
     let sort = match arguments.sort.filter(|_| !is_by_id(&arguments)) {
         Some(sort) => Some(Sort::parse(sort, &context)?),
         None => None,
@@ -176,7 +176,7 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     Ok(Disposition::Reply)
 }
 
-/// Whether the command names one `_id` and nothing that would have to be looked at beside it.
+/// Returns whether the command names one `_id`, and has no projection, hint or collation.
 fn is_by_id(arguments: &Arguments<'_>) -> bool {
     let beside = arguments.fields.is_some() || arguments.hint.is_some() || arguments.collation.is_some();
     let mut fields = arguments.query.unwrap_or(Doc::EMPTY).elements();
@@ -237,7 +237,7 @@ fn project(
     searched: Option<&Predicate>,
     text_score: Option<f64>,
 ) -> Result<DocBuf> {
-    // The number of the record is not known any more.
+    // The record id of the document is not known here.
     let mut metadata = MetadataBuf::default();
     metadata.set(Meta::RecordId, Value::Null);
     let mut details = MatchDetails::default();

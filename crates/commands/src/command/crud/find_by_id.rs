@@ -1,9 +1,9 @@
-//! `find` by `_id`, the shortest way: the command most applications send most often.
+//! The fast path of `find` by `_id`, the most frequent command of most applications.
 //!
-//! A `find` whose filter names one `_id`, with no options that would change its answer, has that one document as its answer or
-//! nothing. It needs no parsed predicate, no plan, no reader, no cursor and nothing to wait for: the store is asked for the
-//! document, which goes straight into the reply. That halves what such a command costs. Whatever is not that simple, wrong
-//! options among it, is left to [`super::find`], as if this had not been there.
+//! A `find` whose filter names one `_id`, without options that would change its reply, returns that
+//! document or nothing. It needs no parsed predicate, no plan, no reader, no cursor, and never
+//! waits: the store looks the document up, and it is written straight into the reply. That halves
+//! the cost of the command. Anything else, including invalid options, is left to [`super::find`].
 
 use crate::call::Call;
 use crate::read;
@@ -16,13 +16,13 @@ use mongo_wire::Request;
 use query::Predicate;
 use store::{Namespace, StoredDoc};
 
-/// Whether a request has the look of it: cheap, and wrong in few cases.
+/// Returns whether a request probably qualifies: a cheap test that is rarely wrong.
 pub fn is_likely(request: &Request) -> bool {
     let filter = request.body().elements().nth(1).filter(|second| second.key_bytes() == b"filter");
     filter.and_then(the_id).is_some()
 }
 
-/// Answers the command, or gives false and has written nothing that counts.
+/// Answers the command, or returns false: then the reply must be discarded.
 pub fn find_by_id(call: &Call<'_>, reply: &mut DocWriter<'_>) -> Result<bool> {
     let Some(id) = wanted_id(call) else { return Ok(false) };
     let Some(collection) = call.first().value().as_str() else { return Ok(false) };
@@ -48,7 +48,7 @@ pub fn find_by_id(call: &Call<'_>, reply: &mut DocWriter<'_>) -> Result<bool> {
     append_names(&mut cursor, call.database(), collection);
     let filter = call.fields().find(|field| field.key_bytes() == b"filter").and_then(|it| it.value().as_document());
     if let Some(Ok(predicate)) = filter.filter(|_| call.dependencies.is_recording()).map(|filter| {
-        // An `_id` that could be looked up compares by its bytes, whatever the collation.
+        // An `_id` that can be looked up compares by its bytes, whatever the collation.
         Predicate::parse_query(filter, &call.context())
     }) {
         let namespace = Namespace::new(call.database(), collection);
@@ -57,7 +57,7 @@ pub fn find_by_id(call: &Call<'_>, reply: &mut DocWriter<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// The `_id` that is asked for, if that is all there is to the command.
+/// Returns the requested `_id`, if the command has no other conditions.
 fn wanted_id<'a>(call: &Call<'a>) -> Option<Value<'a>> {
     let mut id = None;
     for field in call.fields() {
@@ -75,8 +75,8 @@ fn wanted_id<'a>(call: &Call<'a>) -> Option<Value<'a>> {
     id
 }
 
-/// The value that a filter `{_id: value}` or `{_id: {$eq: value}}` names, if it is equal to nothing but itself. Which kinds
-/// of values are like that is for the store to say; documents could hold operators.
+/// Returns the value in a filter `{_id: value}` or `{_id: {$eq: value}}`, if it equals nothing but
+/// itself. The store decides which types do; documents could contain operators.
 fn the_id(filter: Element<'_>) -> Option<Value<'_>> {
     let element = only_element(filter)?;
     if element.key_bytes() != b"_id" {

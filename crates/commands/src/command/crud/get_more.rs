@@ -114,7 +114,8 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     } else {
         let mut batch = Batch::begin(&mut cursor, "nextBatch", documents_max);
         loop {
-            // Subscribed before the scan, so that no addition is missed between the scan and the wait.
+            // Subscribed before the scan, so that no addition is missed between the scan and the
+            // wait.
             let additions = reader.plan().filter(|_| awaits).map(|plan| worker.store.additions(&**plan));
             let filled = reader.fill(call, &mut batch).await;
             filled.map_err(during_get_more)?;

@@ -49,7 +49,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// What is wrong with an `insert` of its own.
+/// Parses the fields of an `insert`.
 pub fn parse(call: &Call<'_>) -> Result<()> {
     let arguments = Arguments::read(call, call.all_fields())?;
     call.check_namespace()?;
@@ -65,7 +65,7 @@ pub async fn insert(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
         documents.iter().map(|document| new_document::prepare(call, *document)).collect();
     let first_is_wrong = statements.first().is_some_and(Result::is_err);
     let mut outcomes = write::carry_out::<Bytes>(call, &namespace, options, statements).await;
-    // Only what does not work is looked at again: it may be a time-series collection.
+    // Only a failed insert pays for this check: the collection may be a time-series collection.
     if (write::met_view(&outcomes) || first_is_wrong)
         && let Some(series) = time_series::find(call, &namespace).await?
     {

@@ -17,7 +17,7 @@ use query::{Context, Predicate};
 use store::{ReturnImage, UpdateStatement};
 use update::Update;
 
-/// `update`, among commands that change what filters find.
+/// `update`, as a command with statements.
 pub struct Updates;
 
 impl Changing for Updates {
@@ -56,7 +56,7 @@ impl Changing for Updates {
 
 const WITHIN_STATEMENT: &str = "update.updates";
 
-/// What is wrong with an `update` of its own.
+/// Parses the fields of an `update`.
 pub fn parse(call: &Call<'_>) -> Result<()> {
     statements::parse::<Updates>(call)
 }
@@ -143,12 +143,14 @@ impl<'a> UpdateArguments<'a> {
         })
     }
 
-    /// The statement's own collation, if it has one. What is wrong with it fails the statement alone.
+    /// Returns the statement's own collation, if it has one. An invalid one fails only the
+    /// statement.
     pub fn collation(&self) -> Result<Option<Collation>> {
         options::given_collation(self.collation)
     }
 
-    /// `upsertSupplied` is for servers among themselves: what to insert comes along in a constant.
+    /// Checks `upsertSupplied`, which servers send to one another: a constant contains the document
+    /// to insert.
     fn check_supplied(&self) -> Result<()> {
         let message = match (self.upsert_supplied, self.upsert) {
             (true, false) => "cannot specify 'upsertSupplied: true' for a non-upsert operation",
@@ -193,7 +195,7 @@ impl<'a> UpdateArguments<'a> {
     }
 }
 
-/// Errors: 224 for an upsert whose filter has an expression, from which no document can be made.
+/// Fails with 224 for an upsert with an expression in its filter, which cannot produce a document.
 pub fn check_upsert(upsert: bool, predicate: &Predicate) -> Result<()> {
     if upsert && predicate.has_expression() {
         return Err(Error::new(
@@ -204,7 +206,7 @@ pub fn check_upsert(upsert: bool, predicate: &Predicate) -> Result<()> {
     Ok(())
 }
 
-/// An update is a document or a pipeline.
+/// Checks that an update is a document or a pipeline.
 pub fn check_update(field: Element<'_>) -> Result<Element<'_>> {
     match field.kind {
         Kind::Document => Ok(field),
@@ -216,7 +218,7 @@ pub fn check_update(field: Element<'_>) -> Result<Element<'_>> {
     }
 }
 
-/// The variables of a statement: the command's, and its own constants (`c`) over them.
+/// Returns the variables of a statement: the command's, overridden by its own constants (`c`).
 fn merge_constants(context: &Context, constants: Doc<'_>) -> Result<Context> {
     let given = values::Variables::from(constants.to_owned());
     let mut variables = options::without(context.variables.as_doc(), |name| given.get(name).is_some());

@@ -19,13 +19,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use store::{IndexSelection, IndexSpec, Namespace, Progress, index_kind, index_rules};
 
-/// Fields of `createIndexes` that null leaves out.
+/// The fields of `createIndexes` in which null counts as absent.
 const MAY_BE_NULL: [&str; 4] = ["commitQuorum", "ignoreUnknownIndexOptions", "v", "isTimeseriesNamespace"];
 
-/// How many indexes a collection has at the most, with the one on `_id`.
+/// The most indexes of a collection, including the one on `_id`.
 const INDEXES_MAX: usize = 64;
 
-/// The specifications that a `createIndexes` has, and whether it has a quorum, too.
+/// Returns the specifications of a `createIndexes`, and whether it has a commit quorum.
 fn indexes_to_create(call: &Call<'_>) -> Result<(Vec<DocBuf>, bool)> {
     const WITHIN: &str = "createIndexes";
     let (mut indexes, mut ignore_unknown, mut asks_for_quorum) = (None, false, false);
@@ -55,13 +55,14 @@ fn indexes_to_create(call: &Call<'_>) -> Result<(Vec<DocBuf>, bool)> {
     Ok((sent_specifications(indexes, ignore_unknown), asks_for_quorum))
 }
 
-/// What is wrong with a `createIndexes` of its own.
+/// Parses the fields of a `createIndexes`.
 pub fn parse_create(call: &Call<'_>) -> Result<()> {
     indexes_to_create(call)?;
     call.check_namespace()
 }
 
-/// The indexes to create, each by itself looked at. Another collection than that meant (`collectionUUID`) is told of after that.
+/// Returns the indexes to create, each checked by itself. `collectionUUID` is compared after these
+/// checks.
 fn checked_to_create(call: &Call<'_>) -> Result<(Vec<DocBuf>, bool)> {
     let (indexes, asks_for_quorum) = indexes_to_create(call)?;
     if indexes.is_empty() {
@@ -115,7 +116,7 @@ pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
         .iter()
         .filter(|spec| is_id_index(spec) && cluster.is_none())
         .try_for_each(|spec| check_id_collation(spec, &default))?;
-    // The index on `_id` is always there.
+    // The index on `_id` always exists.
     specs.retain(|spec| !is_id_index(spec));
     if specs.iter().any(|spec| spec.spec.as_doc().get("expireAfterSeconds").is_some())
         && info.as_ref().is_some_and(|info| options::is_set(info.options.as_doc(), "capped"))
@@ -150,7 +151,7 @@ pub async fn create_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> R
 /// Fails with 67 if the collection would have more indexes than MongoDB allows.
 fn check_count(namespace: &Namespace, known: &[IndexSpec], clusters: usize, specs: &[IndexSpec]) -> Result<()> {
     let is_new = |spec: &&IndexSpec| known.iter().all(|known| known.name != spec.name);
-    // A collection that is yet to be created comes with the index on `_id`.
+    // A new collection is created with the index on `_id`.
     let before = known.len().max(1).saturating_sub(clusters);
     match specs.iter().filter(is_new).nth(INDEXES_MAX.saturating_sub(before)) {
         Some(spec) => {
@@ -162,14 +163,15 @@ fn check_count(namespace: &Namespace, known: &[IndexSpec], clusters: usize, spec
     }
 }
 
-/// The specifications as they were sent, without what is not there, and without options that are not to be known.
+/// Returns the specifications as they were sent, without absent fields, and without unknown options
+/// if they are to be ignored.
 fn sent_specifications(indexes: Doc<'_>, ignore_unknown: bool) -> Vec<DocBuf> {
     let unknown = |option: &str| ignore_unknown && !specification::is_known(option);
     let sent = indexes.values().filter_map(Value::as_document).map(|spec| options::without(spec, unknown));
     sent.map(with_escaped_name).collect()
 }
 
-/// The specification with its name as text where that is not UTF-8: an index is mostly named after its fields.
+/// Escapes a name that is not UTF-8; indexes are mostly named after their fields.
 fn with_escaped_name(spec: DocBuf) -> DocBuf {
     let name = |value: Value<'_>| value.well_formed().is_none().then(|| value.as_name()).flatten().map(Cow::into_owned);
     let Some(escaped) = spec.as_doc().get("name").and_then(name) else { return spec };
@@ -187,7 +189,8 @@ fn with_name(spec: Doc<'_>, name: Value<'_>) -> DocBuf {
     })
 }
 
-/// One server builds, so that every quorum is met; a server alone has none to ask for.
+/// Checks the commit quorum. One server builds, so every quorum is reached; a standalone server
+/// refuses it.
 fn check_commit_quorum(field: Element<'_>) -> Result<()> {
     match (field.value(), field.value().to_i64()) {
         (Value::String(""), _) => Err(Error::failed_to_parse("commitQuorum can't be an empty string")),
@@ -209,7 +212,7 @@ fn check_namespace(namespace: &Namespace) -> Result<()> {
     }
 }
 
-/// What a clustered collection has of `clustered` indexes is the one it was created with, whose name no other index takes.
+/// Checks an index against the clustered index: no other one may be `clustered`, or have its name.
 fn check_beside_cluster(spec: Doc<'_>, cluster: Option<Doc<'_>>, exists: bool) -> Result<()> {
     let is_id_index = index_rules::is_id_key(specification::key(spec));
     let refuse = |code: i32, reason: String| {
@@ -258,7 +261,7 @@ fn refuse_to_drop_cluster(which: &IndexSelection, cluster: &str) -> Result<()> {
     }
 }
 
-/// The index on `_id` goes by the collection's collation.
+/// Fails with 2 if the index on `_id` has another collation than its collection.
 fn check_id_collation(index: &IndexSpec, collection: &Collation) -> Result<()> {
     let own = index.spec.as_doc().get("collation").and_then(Value::as_document);
     let of_collection = collection.specification().map(DocBuf::as_doc);
@@ -302,7 +305,7 @@ impl Listing {
     }
 }
 
-/// What is wrong with a `listIndexes` of its own.
+/// Parses the fields of a `listIndexes`.
 pub fn parse_list(call: &Call<'_>) -> Result<()> {
     Listing::read(call)?;
     call.check_namespace()
@@ -336,7 +339,7 @@ pub async fn list_indexes(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
     Ok(Disposition::Reply)
 }
 
-/// The indexes of a collection, each as it is shown; `None` when there is no such collection.
+/// Returns the indexes of a collection as they are listed; `None` if it does not exist.
 async fn listed(call: &Call<'_>, namespace: &Namespace) -> Result<Option<Vec<DocBuf>>> {
     let Some(indexes) = call.worker.store.indexes(namespace).await? else { return Ok(None) };
     let collation = call.worker.store.default_collation(namespace).await?;
@@ -359,7 +362,7 @@ async fn listed(call: &Call<'_>, namespace: &Namespace) -> Result<Option<Vec<Doc
     Ok(Some(listed.collect()))
 }
 
-/// `reIndex`. Indexes are written with their documents and never fall behind: they stay as they are.
+/// `reIndex`: lists the indexes. They are written with their documents, so they need no rebuilding.
 pub async fn re_index(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let namespace = options::strict_name(call.database(), call.first())?;
     let missing = || Error::new(Code::NAMESPACE_NOT_FOUND, "collection does not exist");
@@ -368,7 +371,7 @@ pub async fn re_index(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         return Err(missing());
     }
     let mut listed = listed(call, &namespace).await?.ok_or_else(missing)?;
-    // The order of a clustered collection is no index here.
+    // The order of a clustered collection does not count as an index here.
     listed.retain(|index| index.as_doc().get("clustered").is_none());
     reply.append("nIndexesWas", listed.len() as i32);
     reply.append("nIndexes", listed.len() as i32);
@@ -377,7 +380,7 @@ pub async fn re_index(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     Ok(Disposition::Reply)
 }
 
-/// An index's specification with its fields in the order that MongoDB lists them in.
+/// Returns an index's specification with its fields in MongoDB's order.
 fn in_order_of_fields(spec: Doc<'_>) -> DocBuf {
     const ORDER: &[&str] = &[
         "v",
@@ -413,14 +416,14 @@ fn in_order_of_fields(spec: Doc<'_>) -> DocBuf {
     fields.sort_by_key(place);
     DocBuf::build(|writer| {
         fields.iter().for_each(|field| match field.key() {
-            // However it was spelled.
+            // Any true value is listed as `true`.
             "unique" => writer.append("unique", true),
             _ => writer.append_element(*field),
         });
     })
 }
 
-/// The indexes that a `dropIndexes` names.
+/// Returns the indexes that a `dropIndexes` names.
 fn indexes_to_drop(call: &Call<'_>) -> Result<IndexSelection> {
     const WITHIN: &str = "dropIndexes";
     let mut index = None;
@@ -453,7 +456,7 @@ fn index_selection(index: Element<'_>) -> Result<IndexSelection> {
     })
 }
 
-/// What is wrong with a `dropIndexes` of its own.
+/// Parses the fields of a `dropIndexes`.
 pub fn parse_drop(call: &Call<'_>) -> Result<()> {
     indexes_to_drop(call)?;
     call.check_namespace()

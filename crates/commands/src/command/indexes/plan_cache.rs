@@ -1,4 +1,4 @@
-//! The plan cache of MongoDB, which there is none of: what a store remembers of plans is its own affair. And index filters
+//! The commands about MongoDB's plan cache, which does not exist here, and about index filters
 //! ([`crate::read::index_filters`]).
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/nav-plan-cache/>
@@ -13,14 +13,14 @@ use server::index_filters::{IndexFilter, QueryShape};
 use std::collections::BTreeSet;
 use store::{CollectionInfo, InFlightWrite, Namespace};
 
-/// `planCacheClear`
+/// `planCacheClear`: succeeds without effect.
 pub async fn clear(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
     find_collection(call).await?;
     Parts::of(call)?.map(|parts| parts.shape(call)).transpose()?;
     Ok(Disposition::Reply)
 }
 
-/// `planCacheClearFilters`
+/// `planCacheClearFilters`: removes index filters.
 pub async fn clear_filters(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let collection = find_collection(call).await?;
     let shape = Parts::of(call)?.map(|parts| parts.shape(call)).transpose()?;
@@ -31,7 +31,7 @@ pub async fn clear_filters(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> R
     Ok(Disposition::Reply)
 }
 
-/// `planCacheListFilters`
+/// `planCacheListFilters`: lists the index filters of a collection.
 pub async fn list_filters(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let collection = find_collection(call).await?;
     let filters = collection.map(|collection| call.worker.server.index_filters.of(collection.uuid));
@@ -50,7 +50,7 @@ pub async fn list_filters(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
     Ok(Disposition::Reply)
 }
 
-/// `planCacheSetFilter`
+/// `planCacheSetFilter`: sets an index filter.
 pub async fn set_filter(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let collection = find_collection(call).await?.ok_or_else(|| Error::bad_value("no such collection"))?;
     let indexes = indexes(call)?;
@@ -63,20 +63,21 @@ pub async fn set_filter(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Resu
     Ok(Disposition::Reply)
 }
 
-/// Invalidates the cached replies of a collection: their order depends on the index that they were read by.
+/// Invalidates the cached replies of a collection: their order depends on the index that they were
+/// read by.
 fn invalidate_replies(call: &Call<'_>, collection: &CollectionInfo) -> Option<Box<dyn InFlightWrite>> {
     let cache = call.worker.server.document_cache.as_ref()?;
     Some(cache.invalidate(&Namespace::new(call.database(), &collection.name)))
 }
 
-/// The collection that is meant. The name has to be a collection's, if it is anything's.
+/// Returns the collection of the command. Fails for a view.
 async fn find_collection(call: &Call<'_>) -> Result<Option<CollectionInfo>> {
     let namespace = strict_name(call.database(), call.first())?;
     views::refuse(call, &namespace).await?;
     call.worker.store.collection(&namespace).await
 }
 
-/// The names and key patterns of a filter, each but once, patterns first. Errors: 2.
+/// Returns the distinct names and key patterns of a filter, patterns first. Fails with 2.
 fn indexes(call: &Call<'_>) -> Result<DocBuf> {
     let refuse = |reason: &str| Err(Error::bad_value(reason));
     let Some(field) = call.fields().find(|field| field.key() == "indexes") else {
@@ -102,7 +103,7 @@ fn indexes(call: &Call<'_>) -> Result<DocBuf> {
     Ok(DocBuf::build(|writer| values.enumerate().for_each(|(at, value)| writer.append(&at.to_string(), value))))
 }
 
-/// A part of a query shape. Lists are objects to it.
+/// Reads a part of a query shape. Arrays count as objects.
 fn part<'a>(field: Element<'a>, kind: &str) -> Result<Doc<'a>> {
     match field.value() {
         Value::Document(part) | Value::Array(part) => Ok(part),
@@ -110,7 +111,7 @@ fn part<'a>(field: Element<'a>, kind: &str) -> Result<Doc<'a>> {
     }
 }
 
-/// What a query shape is told by.
+/// The parts of a query shape.
 struct Parts<'a> {
     query: Doc<'a>,
     sort: Doc<'a>,
@@ -119,7 +120,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// `None` where no shape is meant. Error 2.
+    /// Returns `None` if no shape is given. Fails with 2.
     fn of(call: &'a Call<'_>) -> Result<Option<Parts<'a>>> {
         let fields = || call.fields().filter(|field| ["sort", "projection", "collation"].contains(&field.key()));
         let Some(query) = call.fields().find(|field| field.key() == "query") else {
@@ -141,7 +142,7 @@ impl<'a> Parts<'a> {
         Ok(Some(parts))
     }
 
-    /// Errors: those of the parts.
+    /// Parses the parts. Fails with their errors.
     fn shape(&self, call: &Call<'_>) -> Result<QueryShape> {
         let collation = given_collation(self.collation)?.unwrap_or(Collation::SIMPLE);
         let context = call.context();
@@ -153,7 +154,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Error 50933 where `$planCacheStats` is asked of no collection.
+/// Fails with 50933 if the collection of a `$planCacheStats` does not exist.
 pub async fn check_collection(call: &Call<'_>, namespace: &Namespace) -> Result<()> {
     let exists = call.worker.store.collection(namespace).await?.is_some();
     if exists || views::definition(call, namespace).await?.is_some() {
@@ -163,7 +164,8 @@ pub async fn check_collection(call: &Call<'_>, namespace: &Namespace) -> Result<
     Err(Error::new(Code(50933), format!("{message} '{namespace}' does not exist")))
 }
 
-/// The operand of `$planCacheStats`, which gives no documents. Error 9 for one that is no empty document.
+/// Checks the operand of `$planCacheStats`, which returns no documents. Fails with 9 unless it is
+/// an empty document.
 pub fn check_stage(operand: Value<'_>) -> Result<()> {
     let Some(options) = operand.as_document() else {
         let kind = operand.kind().alias();

@@ -1,4 +1,5 @@
-//! `mapReduce`: JavaScript, which does not run here. The answers are those of a server that was told so (`--noscripting`).
+//! `mapReduce`: refused, because JavaScript does not run here. The replies are those of a MongoDB
+//! server with `--noscripting`.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/command/mapReduce/>
 
@@ -82,20 +83,20 @@ pub async fn map_reduce(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resul
     Ok(Disposition::Reply)
 }
 
-/// Where the results are to go: `out`.
+/// The target of the results: `out`.
 #[derive(Default)]
 struct Target<'a> {
-    /// `None` for a reply with the results in it.
+    /// The collection; `None` for results in the reply.
     collection: Option<&'a str>,
-    /// Another database than the command's, where one is named.
+    /// The database, if it differs from the command's.
     database: Option<&'a str>,
-    /// What happens to documents that are there.
+    /// What happens to existing documents.
     mode: &'static str,
     sharded: bool,
 }
 
 impl<'a> Target<'a> {
-    /// Errors: 2, 72 and 73.
+    /// Reads `out`. Fails with 2, 72 or 73.
     fn read(database: &str, field: Element<'a>) -> Result<Target<'a>> {
         let refuse = |reason: &str| Err(Error::bad_value(reason));
         let target = match field.value() {
@@ -154,7 +155,7 @@ impl<'a> Target<'a> {
         Ok(Target { collection: Some(collection), database: other, mode, sharded })
     }
 
-    /// What no document comes to.
+    /// Writes the reply for no documents.
     fn write(&self, reply: &mut DocWriter<'_>) {
         match (self.collection, self.database) {
             (None, _) => drop(reply.array("results")),
@@ -167,7 +168,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Error 72: there are no sharded collections.
+    /// Fails with 72: there are no sharded collections.
     fn check_sharded(&self) -> Result<()> {
         let message = match self.mode {
             _ if !self.sharded => return Ok(()),
@@ -184,7 +185,7 @@ impl<'a> Target<'a> {
         Err(Error::new(Code::INVALID_OPTIONS, message))
     }
 
-    /// Error 20 for a name that no collection can have.
+    /// Fails with 20 for a name that no collection can have.
     fn check_name(&self) -> Result<()> {
         match self.collection {
             Some(name) if self.mode == "replace" && name.contains('$') => {

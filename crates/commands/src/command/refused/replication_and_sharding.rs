@@ -1,4 +1,4 @@
-//! Commands of replica sets and shards, which a server that is neither refuses with an error of their own.
+//! Commands of replica sets and shards, which other servers refuse with an error of their own.
 
 use crate::arguments;
 use crate::call::Call;
@@ -11,7 +11,7 @@ use server::Topology;
 pub fn of_replica_sets(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     let name = call.first().key();
     Err(match name {
-        // Nothing can be changed about a set that is only presented.
+        // The presented replica set cannot be changed.
         _ if matches!(call.worker.server.settings.topology, Topology::ReplicaSet { .. }) => {
             Error::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{name}'"))
         }
@@ -27,12 +27,12 @@ fn without_replication(message: &str) -> Error {
     Error::new(Code::NO_REPLICATION_ENABLED, message)
 }
 
-/// Commands that one server of a sharded cluster sends to another about itself.
+/// Fails as commands between the servers of a sharded cluster do.
 pub fn of_shards(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     Err(Error::new(Code::NO_SHARDING_ENABLED, "Cannot accept sharding commands if not started with --shardsvr"))
 }
 
-/// The same about a collection, by its full name.
+/// Fails as [`of_shards`] does, for commands that name a collection with its database.
 pub fn of_sharded_collections(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let wrong_type = || Error::bad_value(format!("collection name has invalid type {}", call.first().kind.alias()));
     let name = call.first().value().as_str().ok_or_else(wrong_type)?;
@@ -46,14 +46,14 @@ pub fn of_routers(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()
     Err(Error::new(Code::SHARDING_STATE_NOT_INITIALIZED, "Sharding is not enabled"))
 }
 
-/// `getClusterParameter`, `setClusterParameter`
+/// `getClusterParameter` and `setClusterParameter`.
 pub fn of_clusters(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     parse_cluster_parameter(call)?;
     let name = call.first().key();
     Err(Error::new(Code::ILLEGAL_OPERATION, format!("{name} cannot be run on standalones")))
 }
 
-/// What is wrong of its own with a command about the parameters of a cluster.
+/// Parses the operand of a command about the parameters of a cluster.
 pub fn parse_cluster_parameter(call: &Call<'_>) -> Result<()> {
     let first = call.first();
     let name = first.key();
@@ -65,7 +65,7 @@ pub fn parse_cluster_parameter(call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// Commands that MongoDB has for what does not exist here: it is off, or there is nothing that they could be about.
+/// Fails, or succeeds, as MongoDB does for a feature that is off or has no objects.
 pub fn of_nothing(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     let without_code = |message: &str| Err(Error::new(crate::reply::NO_CODE, message));
     match call.first().key() {
@@ -88,12 +88,13 @@ pub fn of_nothing(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()>
         "compactStructuredEncryptionData" => {
             Err(Error::new(Code(6346807), "Target namespace is not an encrypted collection"))
         }
-        // Nothing to rotate, and nothing to switch off.
+        // There is nothing to rotate, and nothing to switch off.
         _ => Ok(()),
     }
 }
 
-/// `setIndexCommitQuorum`: an index is being built by the command that waits for it, and no other server takes part.
+/// `setIndexCommitQuorum`: fails, because no index build outlives its command, and no other server
+/// takes part.
 pub fn commit_quorum(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     const WITHIN: &str = "setIndexCommitQuorum";
     for name in ["indexNames", "commitQuorum"] {
@@ -105,7 +106,7 @@ pub fn commit_quorum(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<
     Err(Error::new(Code::INDEX_NOT_FOUND, message))
 }
 
-/// `shardingState`
+/// `shardingState`: sharding is off.
 pub fn sharding_state(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     reply.append("enabled", false);
     Ok(())

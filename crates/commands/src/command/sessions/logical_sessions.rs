@@ -1,4 +1,4 @@
-//! `startSession`, `endSessions`, `refreshSessions`, `killSessions` and its relatives.
+//! `startSession`, `endSessions`, `refreshSessions`, `killSessions` and related commands.
 
 use crate::arguments;
 use crate::call::Call;
@@ -19,7 +19,7 @@ pub fn start_session(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<(
     Ok(())
 }
 
-/// What is wrong of its own with a command that names sessions, each by its document.
+/// Parses the sessions of a command.
 pub fn parse(call: &Call<'_>) -> Result<()> {
     fields::parse_own(call)?;
     session_ids(call.spec.name, call.first()).map(drop)
@@ -33,7 +33,7 @@ pub fn end_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<(
     Ok(())
 }
 
-/// Ends the sessions that are named, or all.
+/// Kills the given sessions, or all.
 pub fn kill_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     let ids = session_ids("killSessions", call.first())?;
     if call.first().value().as_array().is_some_and(Doc::is_empty) {
@@ -51,7 +51,7 @@ pub fn refresh_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Resu
     Ok(())
 }
 
-/// Ends the sessions of all users, or of those named; nobody is logged in, so no name fits anybody.
+/// Kills the sessions of all users. Fails with 11 for a given user, because there are none.
 pub fn kill_all_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     let users = arguments::array("KillAllSessionsCmd", call.first())?;
     if users.is_empty() {
@@ -65,7 +65,7 @@ pub fn kill_all_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Res
     Ok(())
 }
 
-/// A user and the database that knows them.
+/// Reads a user's name and database.
 fn user_of<'a>(within: &str, element: Element<'a>) -> Result<(&'a str, &'a str)> {
     let name = element.value().as_document().ok_or_else(|| arguments::wrong_type(within, element, "object"))?;
     let (mut user, mut database) = (None, None);
@@ -80,7 +80,8 @@ fn user_of<'a>(within: &str, element: Element<'a>) -> Result<(&'a str, &'a str)>
     Ok((user.ok_or_else(|| missing("user"))?, database.ok_or_else(|| missing("db"))?))
 }
 
-/// As [`kill_all_sessions`], by patterns: `{lsid: …}` names a session, `{uid: …}` whose they are. By users and roles nobody is told apart.
+/// Kills sessions by patterns: `{lsid: …}` names a session, `{uid: …}` its owner. Patterns of users
+/// and roles match all.
 pub fn kill_all_sessions_by_pattern(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     let patterns = arguments::array("KillAllSessionsByPatternCmd", call.first())?;
     if patterns.is_empty() {
@@ -109,7 +110,8 @@ pub fn kill_all_sessions_by_pattern(call: &mut Call<'_>, _reply: &mut DocWriter<
     Ok(())
 }
 
-/// The session that a pattern names, and whether it can be one of ours: nobody's, and in no transaction.
+/// Returns the session that a pattern names, and whether it can exist here: without an owner, and
+/// in no transaction.
 fn named_session(lsid: Element<'_>) -> Result<(LogicalSessionId, bool)> {
     const WITHIN: &str = "KillAllSessionsByPatternCmd.killAllSessionsByPattern.lsid";
     let fields = lsid.value().as_document();
@@ -129,7 +131,7 @@ fn named_session(lsid: Element<'_>) -> Result<(LogicalSessionId, bool)> {
     Ok((id, is_nobodys && !in_transaction))
 }
 
-/// Whether the digest of a user's name is that of nobody's, whose all sessions are. Errors: 14, 12.
+/// Returns whether the digest of a user's name is that of the empty name. Fails with 14 or 12.
 fn is_nobody(within: &str, uid: Element<'_>) -> Result<bool> {
     match uid.value() {
         Value::Binary { bytes, .. } if bytes.len() == ANONYMOUS_USER_DIGEST.len() => Ok(bytes == ANONYMOUS_USER_DIGEST),
@@ -165,7 +167,8 @@ fn session_ids(within: &str, first: Element<'_>) -> Result<Vec<LogicalSessionId>
     Ok(ids)
 }
 
-/// Whether `$listSessions` or `$listLocalSessions` asks for the sessions of certain users, of whom there are none.
+/// Returns whether `$listSessions` or `$listLocalSessions` asks for the sessions of given users,
+/// which do not exist.
 pub fn asks_for_users(stage: Element<'_>) -> Result<bool> {
     let name = stage.key();
     let Some(options) = stage.value().as_document() else {

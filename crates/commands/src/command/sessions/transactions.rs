@@ -1,7 +1,9 @@
-//! Transactions of several statements, which are refused: `commitTransaction`, `abortTransaction`, and what is part of one.
+//! Refuses transactions of several statements: `commitTransaction`, `abortTransaction`, and their
+//! statements.
 //!
-//! The refusal names transactions and has code 263. Some drivers turn code 20 with "Transaction numbers …" into the advice to
-//! add `retryWrites=false`, and users would switch off retryable writes, which work.
+//! The refusal names transactions and has code 263. Some drivers turn code 20 with "Transaction
+//! numbers …" into the advice to add `retryWrites=false`, and users would switch off retryable
+//! writes, which work.
 
 use crate::call::Call;
 use crate::envelope::Envelope;
@@ -18,9 +20,10 @@ pub fn refuse(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     Err(unsupported())
 }
 
-/// Refuses a command that is part of a transaction, and a `txnNumber` beside a command that is no retryable write.
+/// Refuses a command in a transaction, and a `txnNumber` with a command that is not a retryable
+/// write.
 ///
-/// A standalone server has neither, and MongoDB's own error for both.
+/// A standalone server supports neither, and fails with MongoDB's error for both.
 pub fn check(topology: &Topology, spec: &Spec, envelope: &Envelope<'_>) -> Result<()> {
     if envelope.txn_number.is_none() && !envelope.in_transaction {
         return Ok(());

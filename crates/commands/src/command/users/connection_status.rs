@@ -1,10 +1,10 @@
-//! `connectionStatus`, `whatsmyuri`, `logout`: the connection and who speaks on it.
+//! `connectionStatus`, `whatsmyuri`, `logout`: the connection and its user.
 
 use crate::call::Call;
 use document::DocWriter;
 use error::Result;
 
-/// There are no users yet, so nobody is logged in.
+/// Reports that no user is logged in, because there are none.
 pub fn connection_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let show_privileges = call.fields().any(|field| field.key() == "showPrivileges" && field.value().is_truthy());
     let mut info = reply.document("authInfo");
@@ -22,7 +22,7 @@ pub fn whats_my_uri(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()
     Ok(())
 }
 
-/// Nobody is logged in, and logging nobody out succeeds, as it does with MongoDB.
+/// Succeeds without effect, as in MongoDB without a login.
 pub fn logout(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     Ok(())
 }

@@ -1,17 +1,17 @@
-//! `usersInfo`, `rolesInfo` and what else there is about users and roles, of whom there are none yet.
+//! `usersInfo`, `rolesInfo` and other commands about users and roles, which do not exist yet.
 
 use crate::call::Call;
 use crate::table::fields;
 use document::{Doc, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 
-/// What is wrong with a `usersInfo` of its own.
+/// Parses the fields of a `usersInfo`.
 pub fn parse_users_info(call: &Call<'_>) -> Result<()> {
     fields::parse_own(call)?;
     named_users(call.first().value()).map(drop)
 }
 
-/// What is wrong with a `rolesInfo` of its own.
+/// Parses the fields of a `rolesInfo`.
 pub fn parse_roles_info(call: &Call<'_>) -> Result<()> {
     for field in call.fields() {
         fields::check(call.spec.name, fields::ROLES_INFO, [field])?;
@@ -22,7 +22,7 @@ pub fn parse_roles_info(call: &Call<'_>) -> Result<()> {
 
 const ROLE_NAMES: Names = Names { what: "RoleName", field: "role", is_strict: false };
 
-/// Whether all users are meant.
+/// Returns whether all users are requested.
 fn named_users(value: Value<'_>) -> Result<bool> {
     match value {
         Value::Document(all) if all.get("forAllDBs").is_some_and(Value::is_truthy) => Ok(true),
@@ -31,7 +31,7 @@ fn named_users(value: Value<'_>) -> Result<bool> {
     }
 }
 
-/// Errors: 2 for what names no user, 20 for details that are told of one user alone.
+/// Lists no users. Fails with 2 for an invalid name, and 20 for details that require a single user.
 pub fn users(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     const DETAILS: [&str; 3] = ["showPrivileges", "showCredentials", "showAuthenticationRestrictions"];
     let of_all = named_users(call.first().value())?;
@@ -44,14 +44,14 @@ pub fn users(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Errors: 2 for what names no role, and for a form of the answer that there is not.
+/// Lists no roles. Fails with 2 for an invalid name or form of the reply.
 pub fn roles(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     parse_roles_info(call)?;
     drop(reply.array("roles"));
     Ok(())
 }
 
-/// Whether privileges are told, or the form that they are told in.
+/// Checks `showPrivileges`: a flag, or the form of the reply.
 fn check_privileges(field: Element<'_>) -> Result<()> {
     let is_known = match (field.key(), field.value()) {
         ("showPrivileges", Value::Boolean(_) | Value::String("asUserFragment")) => true,
@@ -70,15 +70,16 @@ fn check_privileges(field: Element<'_>) -> Result<()> {
     }
 }
 
-/// How users or roles are named.
+/// The form of names of users or roles.
 struct Names {
     what: &'static str,
     field: &'static str,
-    /// A name has no other fields.
+    /// Whether a name must not have other fields.
     is_strict: bool,
 }
 
-/// Whether all are meant (`1`). Error 2 for what is neither that nor a name nor a list of names.
+/// Returns whether all are requested (`1`). Fails with 2 unless the value is that, a name or a list
+/// of names.
 fn check_names(value: Value<'_>, names: &Names) -> Result<bool> {
     match value {
         Value::Array(list) => list.values().try_for_each(|name| check_name(name, names)).map(|()| false),
@@ -111,7 +112,7 @@ fn check_name(value: Value<'_>, names: &Names) -> Result<()> {
     }
 }
 
-/// `dropAllUsersFromDatabase`, `dropAllRolesFromDatabase`.
+/// `dropAllUsersFromDatabase` and `dropAllRolesFromDatabase`: drop none.
 pub fn drop_users(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     reply.append("n", 0);
     Ok(())

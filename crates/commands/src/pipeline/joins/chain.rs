@@ -1,7 +1,8 @@
-//! A pipeline over other collections at work: links that hand documents on, and a source in front of them.
+//! An executing pipeline over other collections: links that pass documents on, and a source in
+//! front of them.
 //!
-//! Nothing is done ahead of what is asked for: the link closest to the end that has something to do does a little of it, and
-//! only where none has, the source is read on. So a cursor over a large join needs memory for a few batches.
+//! Evaluation is lazy: the last link that can work does a little, and the source is read only if no
+//! link can. So a cursor over a large join needs memory for a few batches.
 
 use super::look_up::{self, Joining};
 use super::{open_pipeline, read_so_far, read_some};
@@ -20,16 +21,17 @@ use std::sync::Arc;
 use store::Namespace;
 use values::spill::Budget;
 
-/// How much a link gives before those behind it get their turn.
+/// How much a link produces before those behind it run.
 const DOCUMENTS_AT_ONCE: usize = 500;
 const BYTES_AT_ONCE: usize = 1024 * 1024;
 
-/// Documents on their way through a pipeline.
+/// The documents in a pipeline.
 #[derive(Debug)]
 pub struct Chain {
-    /// Where documents come from; `None` where they are fed to it.
+    /// The source of documents; `None` if documents are fed to the chain.
     source: Option<Box<Reader>>,
-    /// Why the source gives no more. The documents that came before go through the links first: perhaps no more are wanted.
+    /// The error of the source. The documents before it pass through the links first: perhaps no
+    /// more are needed.
     failure: Option<Error>,
     links: Vec<Link>,
     ready: VecDeque<ItemBuf>,
@@ -37,14 +39,14 @@ pub struct Chain {
     over: bool,
 }
 
-/// A part of the pipeline, and the documents in front of it.
+/// A part of the pipeline, and its input.
 #[derive(Debug)]
 struct Link {
     work: Work,
     input: VecDeque<ItemBuf>,
-    /// No more documents will come.
+    /// Whether no more input will come.
     input_over: bool,
-    /// Why it cannot go on, which is told once those behind it want more.
+    /// Its error, which is reported once the links behind it need more.
     failure: Option<Error>,
     over: bool,
 }
@@ -53,9 +55,9 @@ struct Link {
 enum Work {
     Local(Execution),
     Join(Arc<Foreign>, Box<Joining>),
-    /// `$unionWith`: the other collection's pipeline, once it is its turn.
+    /// `$unionWith`: the reader of the other collection's pipeline, once the input is used up.
     Union(Arc<Foreign>, Option<Box<Reader>>),
-    /// `$facet` with stages of this kind.
+    /// A `$facet` that contains such stages.
     Facets(Vec<Facet>),
 }
 
@@ -74,7 +76,7 @@ impl Chain {
         Chain { source, failure: None, links, ready: VecDeque::new(), budget, over: false }
     }
 
-    /// Lets one link do a little of what it has to do; false where none has anything to do.
+    /// Lets one link do a part of its work; returns false if none has any.
     async fn step(&mut self, call: &Call<'_>, wanted: usize) -> Result<bool> {
         call.operation.check_interrupt()?;
         call.operation.yield_if_due().await;
@@ -85,7 +87,7 @@ impl Chain {
         let had_input = !link.input_over;
         link.work(call, wanted.clamp(1, DOCUMENTS_AT_ONCE), out, &self.budget).await?;
         if had_input && link.input_over {
-            // It wants no more, so that what comes in front of it is of no use.
+            // The link needs no more input, so the links before it are stopped.
             before.iter_mut().for_each(Link::end);
             self.source = None;
         }
@@ -120,7 +122,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Feeds documents to a chain without a source, and works on them as far as that goes.
+    /// Feeds documents to a chain without a source, and processes them as far as possible.
     async fn feed(&mut self, call: &Call<'_>, documents: impl Iterator<Item = ItemBuf>) -> Result<()> {
         match self.links.first_mut() {
             Some(first) if !first.over => first.input.extend(documents),
@@ -255,8 +257,8 @@ impl Link {
     }
 }
 
-/// Sends documents through stages that run by themselves, until enough come out; true when that was all. Sets `input_over` where
-/// no more documents can be of use.
+/// Passes documents through local stages until enough come out; returns true at their end. Sets
+/// `input_over` if they need no more input.
 fn run_locally(
     operation: &OperationContext,
     execution: &mut Execution,
@@ -275,7 +277,7 @@ fn run_locally(
     Ok(*input_over && input.is_empty() && execution.advance(wanted, &mut operation.pacer())?)
 }
 
-/// Reads on in what a `$unionWith` appends; true at its end.
+/// Continues to read the documents that a `$unionWith` appends; returns true at their end.
 async fn read_union(
     call: &Call<'_>,
     union: &UnionWith,

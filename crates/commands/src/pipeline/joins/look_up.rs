@@ -1,8 +1,9 @@
-//! `$lookup` and `$graphLookup`: documents of another collection beside those of the input.
+//! `$lookup` and `$graphLookup`: add documents of another collection to those of the input.
 //!
-//! A join by equality reads the other collection once and finds partners by hash, if the collection is small beside the input or has
-//! no index for the field; else it asks the index, for many documents at a time where they are joined by nothing but the fields. A
-//! pipeline that does not depend on the document runs once.
+//! An equality join reads the other collection once into a hash table, if that collection is small
+//! compared with the input or has no index for the field. Otherwise it queries the index, for many
+//! documents at a time if only the fields are compared. A pipeline that does not depend on the
+//! document runs once.
 
 use super::{collect, open_pipeline, read, through};
 use crate::call::Call;
@@ -16,55 +17,58 @@ use std::collections::VecDeque;
 use store::Namespace;
 use values::spill::Budget;
 
-/// How many documents of the other collection may be read for one of the input before an index is preferred.
+/// The most documents of the other collection to read per input document, before an index is
+/// preferred.
 const READ_PER_DOCUMENT: u64 = 50;
 
-/// For so many documents an index is asked before the size of the collection is; most joins have no more.
+/// The number of documents for which the index is queried before the collection's size is
+/// considered; most joins have no more.
 const ASKED_AT_FIRST: u64 = 8;
 
-/// For how many documents an index is asked at a time, where that can be.
+/// The most documents per query of the index.
 const TOGETHER_MAX: usize = 100;
 
-/// How much may be found for them. Where it is more, fewer are asked for.
+/// The most bytes that such a query may return. Beyond that, later queries are for fewer documents.
 const TOGETHER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// How large a collection is read whole for a join.
+/// The largest collection that is read into a hash table.
 const HASHED_BYTES_MAX: usize = BLOCKING_BYTES_MAX / 2;
 
-/// How the partners of documents are found, once that is known.
+/// How the matches of documents are found.
 #[derive(Debug, Default)]
 enum Partners {
     #[default]
     Undecided,
-    /// The store is asked for so many more documents; then it goes by the other collection's size.
+    /// Query the store for this many more documents, then decide by the other collection's size.
     AskedAtFirst(u64),
-    /// The store is asked for so many more documents; then reading all of the other collection comes cheaper.
+    /// Query the store for this many more documents; after that, reading the other collection is
+    /// cheaper.
     AskedFor(u64),
-    /// The whole of the other collection, by the field it is joined on.
+    /// A hash table of the other collection, by the joined field.
     Hashed(JoinTable),
-    /// The same for every document.
+    /// The same matches for every document.
     Same(Vec<DocBuf>),
 }
 
 impl Partners {
-    /// The store is asked for all documents.
+    /// Query the store for all documents.
     const ASKED: Partners = Partners::AskedFor(u64::MAX);
 }
 
-/// A join at work.
+/// The state of a join.
 #[derive(Debug)]
 pub(super) struct Joining {
     partners: Partners,
     together: Together,
-    /// How many documents are asked for at a time.
+    /// The number of documents per query.
     together_max: usize,
 }
 
-/// Documents that the index was asked for at once, from the next one on, and what it gave.
+/// The documents of the last query that are still to be joined, and its result.
 #[derive(Debug, Default)]
 struct Together {
     left: usize,
-    /// `None`: it is asked for each of them.
+    /// `None`: each of them is queried separately.
     found: Option<JoinTable>,
 }
 
@@ -74,7 +78,7 @@ impl Default for Joining {
     }
 }
 
-/// A document of the input with what was found for it. `following`: those that are joined next.
+/// Returns an input document with its matches. `following`: the documents to be joined next.
 pub(super) async fn join(
     call: &Call<'_>,
     foreign: &Foreign,
@@ -96,12 +100,12 @@ pub(super) async fn join(
     Ok(ItemBuf::new(joined, item.metadata))
 }
 
-/// What was found, or the stage's own error where that was too much.
+/// Returns the result, or the stage's own error if it was too large.
 fn found(collected: Option<Vec<DocBuf>>, lookup: &Lookup) -> Result<Vec<DocBuf>> {
     collected.ok_or_else(|| lookup.matches_too_large())
 }
 
-/// Decides how partners are found, and asks for those of the next documents together where that can be.
+/// Decides how matches are found, and queries those of the next documents together if possible.
 async fn look_ahead(
     call: &Call<'_>,
     lookup: &Lookup,
@@ -176,7 +180,7 @@ async fn find_in_table(
     lookup.join(item.document, found.iter().map(DocBuf::as_doc))
 }
 
-/// Sends documents at hand through a pipeline.
+/// Passes documents in memory through a pipeline.
 async fn send_through(
     call: &Call<'_>,
     documents: VecDeque<DocBuf>,
@@ -190,7 +194,7 @@ async fn send_through(
     collect(call, Reader::over(documents, Some(execution)), MATCHES_BYTES_MAX).await
 }
 
-/// Asks for one document's partners.
+/// Queries the matches of one document.
 async fn ask(call: &Call<'_>, lookup: &Lookup, item: Item<'_>, budget: &Budget) -> Result<Vec<DocBuf>> {
     let (predicate, pipeline) = lookup.query(item)?;
     if let Some(given) = lookup.inline_documents(item)? {
@@ -232,7 +236,7 @@ async fn decide(call: &Call<'_>, lookup: &Lookup, budget: &Budget) -> Result<Par
     }
 }
 
-/// Up to when an index is asked, going by the other collection's size.
+/// Returns how long to query the index, by the other collection's size.
 async fn by_size(call: &Call<'_>, lookup: &Lookup) -> Result<Partners> {
     let size = call.worker.store.estimated_size(&namespace(call, lookup.collection())).await?;
     Ok(match size.data_bytes > HASHED_BYTES_MAX as u64 {
@@ -241,13 +245,13 @@ async fn by_size(call: &Call<'_>, lookup: &Lookup) -> Result<Partners> {
     })
 }
 
-/// Reads all of the other collection, unless it turns out to be too large for that.
+/// Reads the other collection into a hash table, unless it is too large.
 async fn hash(call: &Call<'_>, lookup: &Lookup, budget: &Budget) -> Result<Partners> {
     let all = read_table(call, lookup, None, HASHED_BYTES_MAX, budget).await?;
     Ok(all.map_or(Partners::ASKED, Partners::Hashed))
 }
 
-/// Reads what meets a condition, or everything; `None` where that is more than `bytes_max`.
+/// Reads the documents that satisfy a condition, or all; returns `None` if they exceed `bytes_max`.
 async fn read_table(
     call: &Call<'_>,
     lookup: &Lookup,

@@ -1,4 +1,4 @@
-//! Where `$out` and `$merge` write to, and which names they refuse.
+//! The targets of `$out` and `$merge`, and the names that they refuse.
 
 use crate::arguments::{check_database, check_writable};
 use crate::call::Call;
@@ -9,7 +9,7 @@ use document::Doc;
 use error::{Code, Error, Result};
 use store::{IndexSpec, Namespace};
 
-/// Databases that belong to the server.
+/// The server's own databases.
 const INTERNAL_DATABASES: [&str; 3] = ["admin", "local", "config"];
 
 pub(super) fn of_out(call: &Call<'_>, out: &Out) -> Namespace {
@@ -17,12 +17,12 @@ pub(super) fn of_out(call: &Call<'_>, out: &Out) -> Namespace {
 }
 
 pub(super) fn of_merge(call: &Call<'_>, merge: &Merge) -> Namespace {
-    // An empty name is none, to this stage alone.
+    // This stage alone treats an empty name as absent.
     let database = merge.database.as_deref().filter(|name| !name.is_empty());
     Namespace::new(database.unwrap_or(call.database()), &merge.collection)
 }
 
-/// Whether the stage, if it is one that writes, may write where it wants to; asked before anything is read.
+/// Checks the target of a stage that writes, before anything is read.
 pub(super) async fn check(call: &Call<'_>, foreign: &Foreign) -> Result<()> {
     match foreign {
         Foreign::Out(out) => check_out(&of_out(call, out)),
@@ -36,7 +36,7 @@ pub(super) async fn check(call: &Call<'_>, foreign: &Foreign) -> Result<()> {
     }
 }
 
-/// The fields that tell documents apart must do so by a unique index.
+/// Fails unless a unique index covers the fields of `on`.
 async fn check_unique(call: &Call<'_>, merge: &Merge, namespace: &Namespace) -> Result<()> {
     if !merge.has_explicit_on {
         return Ok(());
@@ -70,7 +70,7 @@ fn check_out(target: &Namespace) -> Result<()> {
     if INTERNAL_DATABASES.contains(&&*target.database) {
         return Err(Error::new(Code(31321), format!("Can't $out to internal database: {}", target.database)));
     }
-    // Found out by the server only when it makes the collection, hence the other code.
+    // MongoDB finds this error only when it creates the collection, hence the other code.
     check_writable(target).map_err(|error| {
         Error::new(Code::ILLEGAL_OPERATION, error.message())
             .context("PlanExecutor error during aggregation :: caused by :: error with target namespace: ")

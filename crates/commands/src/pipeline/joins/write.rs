@@ -1,4 +1,4 @@
-//! `$out` and `$merge`: the results of a pipeline go into a collection, batch by batch.
+//! `$out` and `$merge`: write the results of a pipeline to a collection, in batches.
 
 use super::{read_documents, target};
 use crate::arguments::options;
@@ -17,7 +17,7 @@ use query::{Context, Predicate};
 use store::{Namespace, ReturnImage, StatementOutcome, Statements, UpdateStatement, WriteBatch};
 use update::Update;
 
-/// How many documents are written at a time.
+/// The number of documents written at a time.
 const BATCH_DOCUMENTS: usize = 1000;
 
 pub(super) async fn carry_out(call: &Call<'_>, foreign: &Foreign, mut results: Reader) -> Result<()> {
@@ -28,7 +28,8 @@ pub(super) async fn carry_out(call: &Call<'_>, foreign: &Foreign, mut results: R
     }
 }
 
-/// `ordered`: nothing is written behind the first error.
+/// Writes statements; fails with the first error. `ordered`: nothing is written after the first
+/// error.
 async fn write(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -38,7 +39,7 @@ async fn write(
     write_each(call, namespace, statements, ordered).await?.into_iter().collect()
 }
 
-/// What came of each statement.
+/// Writes statements; returns the outcome of each.
 async fn write_each(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -63,7 +64,7 @@ async fn insert(call: &Call<'_>, namespace: &Namespace, documents: &[DocBuf], or
     write(call, namespace, Statements::Insert(prepared), ordered).await.map(drop)
 }
 
-/// `$out`: a new collection takes the old one's place, with its indexes, once it is complete.
+/// `$out`: replaces the collection by a new one with the same indexes, once that is complete.
 async fn replace_collection(call: &Call<'_>, out: &Out, results: &mut Reader) -> Result<()> {
     let store = &*call.worker.store;
     let namespace = target::of_out(call, out);
@@ -92,7 +93,7 @@ async fn replace_collection(call: &Call<'_>, out: &Out, results: &mut Reader) ->
     };
     let filled = filled.await;
     if filled.is_err() {
-        // The error that stopped it is the one to tell; a collection that is gone already is no trouble.
+        // The first error is the one to report; dropping a missing collection is harmless.
         drop(store.drop_collection(&temporary).await);
     }
     filled
@@ -114,12 +115,13 @@ async fn merge_all(call: &Call<'_>, merge: &Merge, results: &mut Reader) -> Resu
     }
 }
 
-/// Whether the command reads the collection it writes to.
+/// Returns whether the command reads the collection that it writes to.
 fn reads(call: &Call<'_>, namespace: &Namespace) -> bool {
     &*namespace.database == call.database() && call.first().value().as_str() == Some(&*namespace.collection)
 }
 
-/// Reads ahead as much as memory may hold, mostly everything: lest what is written be read again.
+/// Reads ahead as much as fits into memory, mostly everything, so that written documents are not
+/// read again.
 async fn hold(call: &Call<'_>, results: &mut Reader) -> Result<Vec<DocBuf>> {
     let (mut held, mut bytes) = (Vec::new(), 0);
     while !results.is_done() && bytes < BLOCKING_BYTES_MAX {
@@ -141,11 +143,12 @@ async fn merge_into(call: &Call<'_>, merge: &Merge, namespace: &Namespace, docum
             _ => error,
         });
     }
-    // As in MongoDB the pipeline's collation has no say in which document is met, only in which indexes will do; the
-    // default of the collection that is written to has.
+    // As in MongoDB, the pipeline's collation decides only which indexes qualify; the matching
+    // document is found with the target's default collation.
     let collation = call.worker.store.default_collation(namespace).await?;
     let context = Context { collation, ..call.context() };
-    // A document that no update can be made of is met in its turn: others are written, and may be wrong before it.
+    // An update that cannot be built fails at its position: earlier ones are still executed, and
+    // may fail first.
     let (mut statements, mut mistake) = (Vec::with_capacity(documents.len()), None);
     for document in documents {
         match statement(call, merge, document, &context) {
@@ -179,7 +182,8 @@ async fn merge_into(call: &Call<'_>, merge: &Merge, namespace: &Namespace, docum
     }
 }
 
-/// Inserts documents that there were none for; a document before one, or somebody else, may have put one there meanwhile.
+/// Inserts documents without a match. An earlier document or a concurrent write may have inserted
+/// one meanwhile.
 async fn insert_or_update(
     call: &Call<'_>,
     merge: &Merge,
@@ -204,7 +208,7 @@ async fn insert_or_update(
     Ok(())
 }
 
-/// The update that puts one document into the collection.
+/// Returns the update that merges one document into the collection.
 fn statement(call: &Call<'_>, merge: &Merge, document: &DocBuf, context: &Context) -> Result<UpdateStatement> {
     let new_id = call.worker.new_object_id(call.now_ms);
     let filter = identity(merge, document.as_doc(), new_id.into())?;
@@ -245,7 +249,7 @@ fn identity(merge: &Merge, document: Doc<'_>, new_id: Value<'_>) -> Result<DocBu
     Ok(filter)
 }
 
-/// The update, and whether it may insert the document as well.
+/// Returns the update, and whether it may insert the document as well.
 fn update(merge: &Merge, document: &DocBuf, context: &Context) -> Result<(Update, bool)> {
     let operator = |name: &str| {
         let mut spec = DocBuf::new();
@@ -266,7 +270,8 @@ fn update(merge: &Merge, document: &DocBuf, context: &Context) -> Result<(Update
     })
 }
 
-/// Gives the pipeline its variables. One without a value is none: it hides no other, and to use it is a mistake.
+/// Binds the pipeline's variables. One without a value is not bound: it hides no other, and using
+/// it is an error.
 fn bind(
     variables: &[(String, query::Expression)],
     around: Doc<'_>,

@@ -1,4 +1,4 @@
-//! `$listCatalog`: what is kept of a collection, or of all, as MongoDB's own catalog has it.
+//! `$listCatalog`: the stored metadata of one collection or all, in the form of MongoDB's catalog.
 //!
 //! Source: <https://www.mongodb.com/docs/v6.0/reference/operator/aggregation/listCatalog/>
 
@@ -14,10 +14,10 @@ use server::cursor::uuid_text;
 use std::collections::VecDeque;
 use store::{CollectionInfo, IndexSpec, Namespace, Query};
 
-/// Where it stands for all databases.
+/// The collection name of a pipeline for all databases.
 const COLLECTIONLESS: &str = "$cmd.aggregate";
 
-/// Its operand has to be empty. Error 6200600.
+/// Fails with 6200600 unless the operand is empty.
 pub fn check(operand: Value<'_>) -> Result<()> {
     match operand {
         Value::Document(options) if options.is_empty() => Ok(()),
@@ -25,8 +25,8 @@ pub fn check(operand: Value<'_>) -> Result<()> {
     }
 }
 
-/// The entries of a collection, or of all. Errors: 73 where all are asked for in a database that is not `admin`, 40602 for a view's,
-/// behind whose stages it would not come first.
+/// Returns the entries of one collection or all. Fails with 73 if all are requested in another
+/// database than `admin`, and 40602 for a view, behind whose stages it would not be first.
 pub async fn documents(call: &Call<'_>, namespace: &Namespace) -> Result<VecDeque<DocBuf>> {
     if &*namespace.collection != COLLECTIONLESS {
         let found = call.worker.store.collection(namespace).await?;
@@ -67,7 +67,7 @@ async fn of_collections(
             || time_series::is_of_buckets(collection.options.as_doc());
         let mut indexes = call.worker.store.indexes(&namespace).await?.unwrap_or_default();
         indexes.retain(|index| !is_clustered || index.name != "_id_");
-        // That on `_id` goes by the collection's collation.
+        // The index on `_id` has the collection's collation.
         if let (Some(collation), Some(id)) =
             (collection.options.as_doc().get("collation"), indexes.iter_mut().find(|index| index.name == "_id_"))
         {
@@ -116,7 +116,8 @@ fn of_collection(namespace: &Namespace, info: &CollectionInfo, indexes: &[IndexS
     })
 }
 
-/// An index. Where its documents have arrays is told as far as that is known from there being any.
+/// Returns the entry of an index. Which paths have arrays is reported as far as it follows from
+/// `multikey`.
 fn of_index(index: &IndexSpec, multikey: bool) -> DocBuf {
     let key = index.key.as_doc();
     let is_ordered = |field: Element<'_>| field.kind.is_number() || field.value().as_str() == Some("2dsphere");
@@ -139,14 +140,15 @@ fn of_index(index: &IndexSpec, multikey: bool) -> DocBuf {
     })
 }
 
-/// Whether documents have arrays in the index's fields, as a plan by the index tells.
+/// Returns whether documents have arrays in the index's fields, according to a plan that uses the
+/// index.
 async fn is_multikey(call: &Call<'_>, namespace: &Namespace, index: &IndexSpec) -> Result<bool> {
     let everything = Predicate::everything();
     let hint = Some(Value::String(&index.name));
     let query = Query { hint, ..Query::of(&everything) };
     let plan = match call.worker.store.plan(namespace, query).await {
         Ok(plan) => plan.winning_plan(),
-        // One that is hidden cannot be hinted at.
+        // A hidden index cannot be hinted.
         Err(error) if error.code() == Code::BAD_VALUE => return Ok(false),
         Err(error) => return Err(error),
     };

@@ -1,4 +1,4 @@
-//! What such stages can be asked for. MongoDB looks at that before it looks at where the stage stands.
+//! Checks the operands of source stages, which MongoDB does before it checks their position.
 
 use super::list_catalog;
 use crate::arguments;
@@ -18,7 +18,7 @@ pub fn check(stage: Element<'_>) -> Result<()> {
         }
         "$shardedDataDistribution" => check_sharded_data(stage.value()),
         "$changeStream" => check_change_stream(stage),
-        // Of its other mistakes it is told after where it can stand.
+        // Other errors are reported after the check of its position.
         "$currentOp" => match current_op::check_stage(stage.value()) {
             Err(error) if error.code() == Code::TYPE_MISMATCH => Err(error),
             _ => Ok(()),
@@ -30,7 +30,7 @@ pub fn check(stage: Element<'_>) -> Result<()> {
     }
 }
 
-/// Only a router over shards answers it.
+/// Fails: only a router of shards supports it.
 fn check_sharded_data(operand: Value<'_>) -> Result<()> {
     match operand {
         Value::Document(options) if options.is_empty() => {
@@ -87,7 +87,7 @@ fn check_collection_stats(stage: Element<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Its options are looked at even where there are no change streams.
+/// Checks the options of `$changeStream`, although there are no change streams.
 fn check_change_stream(stage: Element<'_>) -> Result<()> {
     const WITHIN: &str = "$changeStream";
     let known = |name: &str, values: &[&str]| values.contains(&name);

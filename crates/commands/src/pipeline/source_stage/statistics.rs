@@ -1,4 +1,4 @@
-//! `$collStats` and `$indexStats`: what there is to count about a collection and its indexes.
+//! `$collStats` and `$indexStats`: statistics of a collection and its indexes.
 
 use crate::arguments;
 use crate::call::Call;
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use store::explain::append_count;
 use store::{Namespace, Rules};
 
-/// What `$collStats` says of a collection; of the options only those count that are not null.
+/// Returns the document of `$collStats`. Options that are null count as absent.
 pub async fn of_collection(call: &Call<'_>, namespace: &Namespace, options: Doc<'_>) -> Result<DocBuf> {
     let asked = |name: &str| options.get(name).and_then(Value::as_document);
     let scale = asked("storageStats").and_then(|options| options.get("scale")).and_then(arguments::number_to_i64);
@@ -53,13 +53,13 @@ pub async fn of_collection(call: &Call<'_>, namespace: &Namespace, options: Doc<
             let scans = usage::plans(usages(), namespace, |plan| plan.as_str() == Some("COLLSCAN"));
             let mut stats = writer.document("queryExecStats");
             let mut stats = stats.document("collectionScans");
-            // Cursors that wait for more are not told apart from the others.
+            // Tailable cursors are not counted separately.
             ["total", "nonTailable"].into_iter().for_each(|name| append_count(name, scans, &mut stats));
         }
     }))
 }
 
-/// What `$indexStats` says of each index of a collection.
+/// Returns the documents of `$indexStats`, one per index.
 pub async fn of_indexes(call: &Call<'_>, namespace: &Namespace) -> Result<VecDeque<DocBuf>> {
     let mut indexes = call.worker.store.indexes(namespace).await?;
     let mut base = namespace.clone();
@@ -72,7 +72,7 @@ pub async fn of_indexes(call: &Call<'_>, namespace: &Namespace) -> Result<VecDeq
         }
         let view = views::resolve(call, namespace).await?;
         if !view.stages.as_doc().is_empty() {
-            // Behind the view's own stages it would not come first.
+            // Behind the view's own stages it would not be first.
             return Err(Error::new(Code(40602), "$indexStats is only valid as the first stage in a pipeline"));
         }
         indexes = call.worker.store.indexes(&view.base).await?;
@@ -82,7 +82,8 @@ pub async fn of_indexes(call: &Call<'_>, namespace: &Namespace) -> Result<VecDeq
     Ok(indexes.iter().map(|index| of_index(call, &base, &index.spec, &index.spec)).collect())
 }
 
-/// An index with this specification, and as it is shown to those who know it by another. Indexes with the same key are not told apart.
+/// Returns the statistics of an index. `shown`: its specification as it is displayed. Indexes with
+/// the same key share their counts.
 fn of_index(call: &Call<'_>, namespace: &Namespace, spec: &DocBuf, shown: &DocBuf) -> DocBuf {
     let server = &call.worker.server;
     let workers = server.workers();

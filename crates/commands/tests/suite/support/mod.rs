@@ -1,4 +1,4 @@
-//! What the tests share: a store in memory, and the way from a command as a document to its reply as a document.
+//! Shared by the tests: a store in memory, and running a command given as a document.
 
 use commands::{Disposition, ImmediateOutcome};
 use document::DocBuf;
@@ -38,22 +38,22 @@ impl Bench {
         Bench { worker: Worker::open(server).unwrap(), session, runtime }
     }
 
-    /// Runs a command and gives its reply; `$db` is `test` where the command does not say.
+    /// Runs a command and returns its reply; `$db` is `test` by default.
     pub fn run(&mut self, command: bson::Document) -> bson::Document {
         self.run_request(&request(command, &[])).0
     }
 
-    /// As [`Bench::run`], with a document sequence beside the body.
+    /// Runs a command with a document sequence beside the body.
     pub fn run_with(&mut self, command: bson::Document, name: &str, documents: &[bson::Document]) -> bson::Document {
         self.run_request(&request(command, &[(name, documents)])).0
     }
 
-    /// Deletes what has expired at a moment.
+    /// Deletes the documents that have expired at a moment.
     pub fn expire(&self, now_ms: i64) -> u64 {
         self.runtime.block_on(commands::ttl_monitor::expire(&self.worker, now_ms)).unwrap()
     }
 
-    /// Carries a request out as a connection does: at once if that is possible.
+    /// Executes a request as a connection does: without waiting if possible.
     pub fn run_request(&mut self, request: &Request) -> (bson::Document, Disposition) {
         let mut reply = Vec::new();
         let disposition = match commands::run_immediately(&self.worker, &self.session, request, &mut reply) {
@@ -71,7 +71,7 @@ impl Bench {
     }
 }
 
-/// A request as it comes from the wire.
+/// Builds a request as it comes from the wire.
 pub fn request(mut command: bson::Document, sequences: &[(&str, &[bson::Document])]) -> Request {
     if !command.contains_key("$db") {
         command.insert("$db", "test");

@@ -1,35 +1,35 @@
-//! What the front of a pipeline becomes in the plan itself, as MongoDB tells it: filter, sort, skip, limit and projection, and
-//! the groups and lookups that its second engine takes over.
+//! The front of a pipeline, which MongoDB makes part of the plan: filter, sort, skip, limit and
+//! projection, and the groups and lookups that its second engine executes.
 
 use super::stages::{self, Stage};
 use document::{Doc, DocBuf, DocWriter, Value};
 
-/// Accumulators that MongoDB's second engine computes.
+/// The accumulators that MongoDB's second engine supports.
 const ACCUMULATORS: [&str; 10] =
     ["$addToSet", "$avg", "$first", "$last", "$max", "$mergeObjects", "$min", "$push", "$sum", "$stdDevPop"];
 
-/// The front of a pipeline, and the rest behind it.
+/// The front of a pipeline, and the stages behind it.
 pub struct Front<'a> {
-    /// The filter as it was written.
+    /// The filter as it was sent.
     pub filter: Doc<'a>,
-    /// What is done to the documents of the store's plan, outermost first.
+    /// The stages above the store's plan, outermost first.
     pub above: Vec<Stage>,
-    /// The stages behind the front, as they are shown.
+    /// The stages behind the front, as they are displayed.
     pub rest: Vec<DocBuf>,
     /// The stages up to the last group of the plan, if there is one.
     pub up_to_group: Option<DocBuf>,
 }
 
 impl Front<'_> {
-    /// Whether the plan has stages of MongoDB's second engine.
+    /// Returns whether the plan has stages of MongoDB's second engine.
     pub fn is_of_second_engine(&self) -> bool {
         self.above.iter().any(|stage| matches!(stage, Stage::Group { .. } | Stage::Lookup { .. }))
     }
 }
 
-/// Splits a pipeline that has been parsed. `sorts`: the store is asked for the order of a `$sort`. `limit`: it is asked for so
-/// many documents, whatever stage that comes from. `joins`: what the stages at these places are shown as, which are lookups
-/// that the plan can have.
+/// Splits a parsed pipeline. `sorts`: the store sorts for a `$sort`. `limit`: the store is asked
+/// for this many documents, by whatever stage. `joins`: how to display the lookups that the plan
+/// can contain, by their positions.
 pub fn split<'a>(pipeline: Doc<'a>, sorts: bool, limit: Option<u64>, joins: &[(usize, DocBuf)]) -> Front<'a> {
     let all: Vec<Doc<'a>> = pipeline.values().filter_map(Value::as_document).collect();
     let first = |at: usize| all.get(at).and_then(|stage| stage.first());
@@ -49,7 +49,7 @@ pub fn split<'a>(pipeline: Doc<'a>, sorts: bool, limit: Option<u64>, joins: &[(u
         match (stage.key(), stage.value()) {
             ("$skip" | "$limit", amount) => window.narrow(stage.key(), amount),
             ("$project", Value::Document(spec)) if projection.is_none() && includes(spec) => projection = Some(spec),
-            // It has been moved ahead.
+            // The filter was moved ahead.
             ("$match", Value::Document(query)) if projection.is_some_and(|spec| keeps(spec, query)) => {}
             _ => break,
         }
@@ -75,7 +75,7 @@ pub fn split<'a>(pipeline: Doc<'a>, sorts: bool, limit: Option<u64>, joins: &[(u
             break;
         }
     }
-    // Where a count's sort comes in between, there is no plan to go on with.
+    // Behind the sort of a `$sortByCount` no plan continues.
     while let Some((_, shown)) = joins.iter().find(|(place, _)| *place == at && rest.is_empty()) {
         joined.push(Stage::Lookup { shown: shown.clone() });
         at += 1;
@@ -83,14 +83,14 @@ pub fn split<'a>(pipeline: Doc<'a>, sorts: bool, limit: Option<u64>, joins: &[(u
     let simple = projection.is_some_and(|spec| stages::is_simple_projection(spec));
     let mut above: Vec<Stage> = joined.into_iter().rev().collect();
     above.extend(window.limit.or(limit.filter(|_| window.skip == 0)).map(Stage::Limit));
-    // A group tells which fields it needs by itself.
+    // A group determines the needed fields itself.
     if let Some(spec) = projection.filter(|_| !(simple && groups_end.is_some())) {
         above.push(stages::of_projection(spec, transform(spec)));
     }
     above.extend((window.skip > 0).then_some(Stage::Skip(window.skip)));
     let mut behind: Vec<Doc<'_>> = all.iter().skip(at).copied().collect();
     if limit.is_some() && window.limit.is_none() {
-        // So has the limit that the plan has.
+        // The limit that is part of the plan was moved, too.
         if let Some(moved) = behind.iter().position(|stage| stage.get("$limit").is_some()) {
             behind.remove(moved);
         }
@@ -101,7 +101,7 @@ pub fn split<'a>(pipeline: Doc<'a>, sorts: bool, limit: Option<u64>, joins: &[(u
     Front { filter, above, rest, up_to_group }
 }
 
-/// The documents that `$skip` and `$limit` leave, one behind the other.
+/// The range of documents that `$skip` and `$limit` leave.
 #[derive(Default)]
 struct Window {
     skip: u64,
@@ -120,7 +120,7 @@ impl Window {
     }
 }
 
-/// Whether a `$project` names the fields that it keeps or computes, and not those that it leaves out.
+/// Returns whether a `$project` names the fields to include, not those to exclude.
 fn includes(spec: Doc<'_>) -> bool {
     spec.elements().any(|field| match field.value() {
         value @ (Value::Boolean(_) | Value::Int32(_) | Value::Int64(_) | Value::Double(_) | Value::Decimal128(_)) => {
@@ -130,13 +130,13 @@ fn includes(spec: Doc<'_>) -> bool {
     })
 }
 
-/// Whether a projection keeps, as they are, all fields that a filter asks for.
+/// Returns whether a projection includes, unchanged, all fields of a filter.
 fn keeps(spec: Doc<'_>, query: Doc<'_>) -> bool {
     stages::is_simple_projection(spec)
         && query.elements().all(|field| spec.get(field.key()).is_some_and(Value::is_truthy))
 }
 
-/// A projection as a plan shows it: `_id` is named, and switches are booleans.
+/// Returns a projection as a plan displays it: with `_id`, and booleans for numbers.
 fn transform(spec: Doc<'_>) -> DocBuf {
     DocBuf::build(|writer| {
         if spec.get("_id").is_none() {
@@ -149,7 +149,8 @@ fn transform(spec: Doc<'_>) -> DocBuf {
     })
 }
 
-/// Whether a `$group` is one that MongoDB puts into the plan: it reads a field, and by accumulators of the second engine.
+/// Returns whether MongoDB makes a `$group` part of the plan: it reads a field, and uses
+/// accumulators of the second engine.
 fn is_computed_by_plan(spec: Doc<'_>) -> bool {
     let computes = |field: Doc<'_>| field.elements().all(|accumulator| ACCUMULATORS.contains(&accumulator.key()));
     let accumulators = spec.elements().filter(|field| *field.key() != *"_id");
@@ -164,7 +165,7 @@ fn reads_field(value: Value<'_>) -> bool {
     }
 }
 
-/// The stages up to the last group.
+/// Returns the stages up to the last group.
 fn prefix(stages: &[Doc<'_>]) -> DocBuf {
     let mut bytes = Vec::new();
     {
@@ -186,7 +187,7 @@ fn prefix(stages: &[Doc<'_>]) -> DocBuf {
     DocBuf::from_vec(bytes).unwrap_or_default()
 }
 
-/// A stage as MongoDB shows it once it is parsed.
+/// Returns a stage as MongoDB displays it after parsing.
 fn shown(stage: Doc<'_>) -> Vec<DocBuf> {
     let Some(first) = stage.first() else { return Vec::new() };
     let build = |name: &str, write: &dyn Fn(&mut DocWriter<'_>)| {

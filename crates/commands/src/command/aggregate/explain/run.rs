@@ -1,4 +1,4 @@
-//! Planning what is to be explained, carrying it out where that is asked for, and telling both.
+//! Plans the explained operation, executes it on request, and writes the reply about both.
 
 use super::Verbosity;
 use super::stages::{self, Outcome, Stage};
@@ -14,10 +14,10 @@ use std::time::Instant;
 use store::explain::{ExecutionStats, append_count};
 use store::{ExplainContext, Namespace, Plan, Query};
 
-/// How a command goes about its documents.
+/// What a command does with its documents.
 pub enum Way<'a> {
     Read,
-    /// Counts them, so many at the most.
+    /// Counts them, up to a limit.
     Count {
         enough: Option<u64>,
     },
@@ -30,17 +30,17 @@ pub enum Way<'a> {
 
 /// What a command asks its store for.
 pub struct Task<'a> {
-    /// The filter as it was written.
+    /// The filter as it was sent.
     pub filter: Doc<'a>,
-    /// There is an index filter for it.
+    /// Whether an index filter applies.
     pub index_filter_set: bool,
     pub request: ReadSpec<'a>,
     pub way: Way<'a>,
-    /// What the command does to the documents, outermost first.
+    /// The stages above the store's plan, outermost first.
     pub above: Vec<Stage>,
 }
 
-/// A plan that is told about.
+/// The plan to explain.
 struct Subject<'s> {
     namespace: &'s Namespace,
     plan: Arc<dyn Plan>,
@@ -51,17 +51,17 @@ struct Subject<'s> {
     index_filter_set: bool,
 }
 
-/// How carrying out a plan went.
+/// The statistics of an executed plan.
 #[derive(Clone, Copy, Default)]
 pub struct Told {
-    /// How many documents the plan gave.
+    /// The number of documents that the plan returned.
     pub given: u64,
-    /// How many came out of the pipeline behind it, where there is one that was carried out.
+    /// The number of documents that the pipeline behind it returned, if one was executed.
     pub returned: u64,
     pub milliseconds: i32,
 }
 
-/// Writes `queryPlanner` and, on request, `executionStats` of what a command asks its store for.
+/// Writes `queryPlanner` and, on request, `executionStats`.
 pub async fn tell(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -77,7 +77,7 @@ pub async fn tell(
             let limit = request.limit.map(|limit| limit.saturating_add(request.skip));
             let reader = Reader::open(store, namespace, request).await?;
             if let Some(sort) = reader.sorts_by() {
-                // It keeps no more than is asked for, so that it limits as well.
+                // The sort itself limits, because it retains no more documents than requested.
                 above.retain(|stage| !matches!(stage, Stage::Limit(_)));
                 above.push(stages::of_sort(sort, limit));
             }

@@ -1,11 +1,11 @@
-//! The stages that a command puts above the store's plan.
+//! The stages that a command adds above the store's plan.
 
 use crate::arguments;
 use document::{Doc, DocBuf, DocWriter, Value};
 use query::{Meta, Sort};
 use store::explain::append_count;
 
-/// What is done to the documents that the plan below gives.
+/// A stage above the plan.
 pub enum Stage {
     Limit(u64),
     Skip(u64),
@@ -13,7 +13,7 @@ pub enum Stage {
         name: &'static str,
         transform: DocBuf,
     },
-    /// A sort in memory, which keeps no more than are of use.
+    /// A sort in memory, which retains only the documents within the limit.
     Sort {
         pattern: DocBuf,
         limit: Option<u64>,
@@ -33,7 +33,7 @@ pub enum Stage {
     Group {
         returned: Option<u64>,
     },
-    /// A `$lookup` by equality that is part of the plan: its fields as they are shown.
+    /// An equality `$lookup` that is part of the plan, with its displayed fields.
     Lookup {
         shown: DocBuf,
     },
@@ -42,14 +42,14 @@ pub enum Stage {
 const FAST_COUNT: &str = "RECORD_STORE_FAST_COUNT";
 const SIMPLE_PROJECTION: &str = "PROJECTION_SIMPLE";
 
-/// What came of carrying out the plan below.
+/// The outcome of executing the plan below.
 #[derive(Clone, Copy)]
 pub struct Outcome {
     pub found: u64,
     pub milliseconds: i32,
 }
 
-/// The stages that a `find` puts above the store's plan and its sort, outermost first.
+/// Returns the stages of a `find` above the store's plan and its sort, outermost first.
 pub fn of_find(command: Doc<'_>) -> Vec<Stage> {
     let mut stages = Vec::new();
     let amount = |key| command.get(key).and_then(arguments::number_to_i64).filter(|number| *number > 0);
@@ -60,19 +60,19 @@ pub fn of_find(command: Doc<'_>) -> Vec<Stage> {
     stages
 }
 
-/// The stage of a projection, which is shown as `transform`.
+/// Returns the stage of a projection, which is displayed as `transform`.
 pub fn of_projection(spec: Doc<'_>, transform: DocBuf) -> Stage {
     let name = if is_simple_projection(spec) { SIMPLE_PROJECTION } else { "PROJECTION_DEFAULT" };
     Stage::Projection { name, transform }
 }
 
-/// Whether a projection does no more than name whole fields.
+/// Returns whether a projection only names whole fields.
 pub fn is_simple_projection(spec: Doc<'_>) -> bool {
     spec.values().all(|value| value.kind().is_number() || matches!(value, Value::Boolean(_)))
         && spec.elements().all(|element| !element.key().contains('.'))
 }
 
-/// The stage of a sort in memory. Metadata has no field to be named by.
+/// Returns the stage of a sort in memory. Metadata has no field name.
 pub fn of_sort(sort: &Sort, limit: Option<u64>) -> Stage {
     let computed = |place: usize, meta: Meta, writer: &mut DocWriter<'_>| {
         writer.document(&format!("$computed{place}")).append("$meta", meta.name());
@@ -97,7 +97,7 @@ pub fn write(stages: &[Stage], outcome: Option<Outcome>, plan: Doc<'_>, writer: 
     write_from(stages, &given, outcome, plan, writer);
 }
 
-/// How many documents each of the stages gives, and the last one: the plan itself.
+/// Returns the number of documents that each stage returns; the last number is that of the plan.
 fn given(stages: &[Stage], found: u64) -> Vec<u64> {
     let mut given = vec![found];
     for stage in stages.iter().rev() {
@@ -167,11 +167,11 @@ fn write_from(stages: &[Stage], given: &[u64], outcome: Option<Outcome>, plan: D
 }
 
 impl Stage {
-    /// Its name over a plan that begins with a stage of that name.
+    /// Returns the stage's name above a plan that begins with a stage of this name.
     fn name_over(&self, plan: &str) -> &'static str {
         match self {
             Stage::Count { .. } if plan == FAST_COUNT => FAST_COUNT,
-            // No documents were fetched.
+            // The plan fetched no documents.
             Stage::Projection { name: SIMPLE_PROJECTION, .. } if plan == "IXSCAN" => "PROJECTION_COVERED",
             Stage::Limit(_) => "LIMIT",
             Stage::Skip(_) => "SKIP",
@@ -186,15 +186,15 @@ impl Stage {
     }
 }
 
-/// Notes how many groups there were.
+/// Records the number of groups.
 pub fn note_groups(stages: &mut [Stage], groups: u64) {
-    // Of several, those below the outermost are not counted.
+    // Of several groups, those below the outermost are not counted.
     if let Some(Stage::Group { returned }) = stages.iter_mut().find(|stage| matches!(stage, Stage::Group { .. })) {
         *returned = Some(groups);
     }
 }
 
-/// What the whole comes to.
+/// Returns the number of documents that all stages return.
 pub fn returned(stages: &[Stage], found: u64) -> u64 {
     given(stages, found).first().copied().unwrap_or_default()
 }

@@ -1,6 +1,7 @@
-//! Which of several equal values is given: `1`, `1.0` or a decimal.
+//! Selects one of several equal values: `1`, `1.0` or a decimal.
 //!
-//! Where values are read from an index's keys, it is the one whose key comes first, and of one key the one of the document that does.
+//! If values are read from an index, MongoDB returns the value with the first key, and for equal
+//! keys that of the first document.
 
 use super::{DistinctValues, elements};
 use document::Doc;
@@ -11,21 +12,22 @@ use store::IndexSpec;
 
 pub(super) struct FirstKeys {
     index: IndexShape,
-    /// The place of the values among the index's fields.
+    /// The position of the path among the index's fields.
     at: usize,
-    /// Of each value the first key that has turned up.
+    /// The first key of each value so far.
     keys: Vec<Option<Key>>,
 }
 
 impl FirstKeys {
-    /// `None` where the path is none of the index's.
+    /// Returns `None` if the index does not contain the path.
     pub fn of(index: &IndexSpec, path: &str, values: usize) -> Result<Option<FirstKeys>> {
         let index = IndexShape::new(index.clone())?;
         let at = index.fields.iter().position(|field| field.path == path);
         Ok(at.map(|at| FirstKeys { index, at, keys: vec![None; values] }))
     }
 
-    /// Puts what the document's keys have in the place of equal values of later keys. Takes all documents in natural order.
+    /// Replaces equal values by those of earlier keys. Must be called with all documents in natural
+    /// order.
     pub fn take(&mut self, document: Doc<'_>, values: &mut DistinctValues) {
         let FirstKeys { index, at, keys: first } = self;
         let visited = keys::visit_keys(document, index, &mut |key, of_key| {
@@ -40,7 +42,8 @@ impl FirstKeys {
                 }
             }
         });
-        // SQL may have written what MongoDB refuses beside such an index (arrays side by side): that has no keys.
+        // SQL may have written documents that MongoDB refuses with such an index (parallel arrays):
+        // they have no keys.
         visited.unwrap_or_default();
     }
 }

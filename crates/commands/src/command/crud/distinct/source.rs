@@ -1,7 +1,8 @@
 //! What the values of a `distinct` are read from.
 //!
-//! MongoDB reads them from an index's keys, and no document, where the keys say all that the query asks. There a missing field is
-//! null and an empty array undefined; so they are among the values, which they are not where documents are read.
+//! MongoDB reads index keys and no documents if the keys cover the query. In keys, a missing field
+//! is null and an empty array is undefined; both are returned as values then, but not if documents
+//! are read.
 
 use document::path::{Key, Path};
 use document::{Collation, Doc, Kind, Value};
@@ -10,17 +11,18 @@ use query::predicate::{Node, Test};
 use std::ops::ControlFlow;
 use store::{IndexSpec, Plan};
 
-/// What values are read from.
+/// The source of the values.
 pub enum Source {
     Documents,
-    /// The keys of an index on the path, of all documents; of those with one of `present` where it is sparse.
+    /// The keys of an index on the path, of all documents; of a sparse index, those with one of
+    /// `present`.
     Keys {
         index: IndexSpec,
         path: Path,
         present: Option<Vec<Path>>,
     },
-    /// The keys of an index. No document has an array on these paths, the first of which is the one of the values; where one turns up,
-    /// documents are read after all.
+    /// The keys of an index. No document has an array on these paths, the first of which is the
+    /// path of the values. If one has, documents are read after all.
     SingleKeys {
         index: IndexSpec,
         paths: Vec<Path>,
@@ -30,9 +32,10 @@ pub enum Source {
 }
 
 impl Source {
-    /// What a query's different values at `path` are read from, by the indexes that `plan` could choose from.
+    /// Chooses the source for the distinct values at `path`, among the indexes that `plan` could
+    /// use.
     pub fn of(plan: &dyn Plan, predicate: &Predicate, path: &str, collation: &Collation) -> Source {
-        // Keys of strings are not the strings, and those at positions are read from the documents.
+        // Keys of strings are not the strings, and array positions are read from documents.
         let position = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
         if !collation.is_simple() || path.split('.').any(position) {
             return Source::Documents;
@@ -43,12 +46,12 @@ impl Source {
         }
     }
 
-    /// Whether it gives null for documents without the field.
+    /// Returns whether null is returned for documents without the field.
     pub fn is_keys(&self) -> bool {
         !matches!(self, Source::Documents)
     }
 
-    /// The index whose keys are read.
+    /// Returns the index whose keys are read.
     pub fn index(&self) -> Option<&IndexSpec> {
         match self {
             Source::Documents | Source::SingleKeys { arrays: true, .. } => None,
@@ -56,7 +59,7 @@ impl Source {
         }
     }
 
-    /// Takes in what the keys of a document say beside the values in it: gives null, undefined or nothing.
+    /// Takes note of a document's keys; returns null or undefined if they add that value.
     pub fn note(&mut self, document: Doc<'_>) -> Option<Value<'static>> {
         match self {
             Source::Documents => None,
@@ -68,7 +71,7 @@ impl Source {
                 let mut found = None;
                 let _ = path.visit_keys(document, &mut |key| {
                     match key {
-                        // Elements that lead nowhere are missing as well.
+                        // Elements without the field count as missing.
                         Key::Missing => found = Some(Value::Null),
                         Key::EmptyArray => found = found.or(Some(Value::Undefined)),
                         Key::Value(_) => {}
@@ -85,7 +88,7 @@ impl Source {
         }
     }
 
-    /// What there is beside the values of all the documents.
+    /// Returns the value that is added after all documents.
     pub fn last(&self) -> Option<Value<'static>> {
         matches!(self, Source::SingleKeys { missing: true, arrays: false, .. }).then_some(Value::Null)
     }
@@ -112,7 +115,7 @@ fn meets_array(path: &Path, document: Doc<'_>) -> bool {
     false
 }
 
-/// Of all documents: the keys of the index with the fewest fields of those that the path leads.
+/// For a query of all documents: the index with the fewest fields that begins with the path.
 fn of_everything(plan: &dyn Plan, path: &str) -> Source {
     let (mut best, mut fields_min) = (Source::Documents, usize::MAX);
     plan.visit_indexes(&mut |index, _| {
@@ -128,8 +131,9 @@ fn of_everything(plan: &dyn Plan, path: &str) -> Source {
     best
 }
 
-/// Of some documents: the keys of an index that the path is in, and all that is asked about with it, the first field for one. Elsewhere than
-/// on the path there may be arrays, as long as one key is enough to tell that a condition holds.
+/// For a query with conditions: an index that contains the path and all paths of conditions, one of
+/// them first. Other paths than the values' may have arrays if one key is enough to satisfy a
+/// condition.
 fn of_some(plan: &dyn Plan, predicate: &Predicate, path: &str) -> Source {
     let mut asked: Vec<Asked<'_>> = Vec::new();
     if !conditions(predicate.root(), &mut asked) {
@@ -157,7 +161,8 @@ fn has(index: &IndexSpec, option: &str) -> bool {
     index.spec.as_doc().get(option).is_some()
 }
 
-/// The paths of an index that a query may use and whose keys are of values as they are, each with whether it stands in their order.
+/// Returns the paths of a usable index with unchanged values, each with whether the index orders by
+/// it.
 fn ordered_paths(index: &IndexSpec) -> Option<Vec<(&str, bool)>> {
     let hidden = index.spec.as_doc().get("hidden") == Some(Value::Boolean(true));
     if hidden || has(index, "collation") {
@@ -176,11 +181,11 @@ fn ordered_paths(index: &IndexSpec) -> Option<Vec<(&str, bool)>> {
 /// A condition of a filter.
 struct Asked<'p> {
     path: &'p str,
-    /// It has to hold of all keys of a document, and not of one.
+    /// Whether it must hold for all keys of a document rather than one.
     negated: bool,
 }
 
-/// Collects the conditions of a filter; false where keys do not tell who meets it.
+/// Collects the conditions of a filter; returns false if keys cannot decide them.
 fn conditions<'p>(node: &'p Node, asked: &mut Vec<Asked<'p>>) -> bool {
     match node {
         Node::And(all) => all.iter().all(|node| conditions(node, asked)),
@@ -213,7 +218,8 @@ fn conditions<'p>(node: &'p Node, asked: &mut Vec<Asked<'p>>) -> bool {
     }
 }
 
-/// Whether keys alone tell what a condition, or its opposite, holds for. Of null they don't: a missing field has its key.
+/// Returns whether keys can decide a condition, or its negation. Null cannot be decided: a missing
+/// field has the same key.
 fn is_told_by_keys(test: &Test, negated: bool) -> bool {
     let plain = |kind: Kind| !matches!(kind, Kind::Null | Kind::Undefined | Kind::Array);
     match test {
