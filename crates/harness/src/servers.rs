@@ -4,6 +4,7 @@
 mod args;
 mod mariadb;
 mod mongod;
+mod names;
 mod port;
 mod selkie;
 mod server_process;
@@ -12,17 +13,13 @@ mod started_server;
 pub use args::{GatewayArgs, ServerArgs};
 pub use mariadb::Mariadb;
 pub use mongod::{mongod, mongod_replica_set};
+pub use names::{EMBEDDED, MARIADB, MONGODB};
 pub use port::free_port;
 pub use started_server::{Sockets, StartedServer};
 
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-
-/// Names of the servers in tables that compare them.
-pub const MONGODB: &str = "MongoDB";
-pub const EMBEDDED: &str = "Selkie, embedded";
-pub const MARIADB: &str = "Selkie, MariaDB";
 
 /// A temporary folder for the data of started servers, and the MariaDB that some of them need.
 /// Removes the data when it is dropped, so it must outlive the servers.

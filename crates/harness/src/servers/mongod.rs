@@ -1,6 +1,6 @@
 //! Starts MongoDB, with default settings.
 
-use super::MONGODB;
+use super::names::MONGODB;
 use super::server_process::{START_TIMEOUT, ServerProcess};
 use super::started_server::{Sockets, StartedServer};
 use crate::address::Address;

@@ -1,5 +1,6 @@
 //! Every function: types, bounds and errors.
 
+use super::functions::FUNCTIONS;
 use super::*;
 use std::collections::HashSet;
 
