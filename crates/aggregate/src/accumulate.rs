@@ -328,7 +328,7 @@ impl Accumulator {
                 let evaluated = operand.evaluate_in(row)?;
                 let grown = merge_object(merged, evaluated.value()).map_err(|error| match engine {
                     Engine::First => error,
-                    Engine::Second => second_engine::of_merge_objects(error),
+                    Engine::Second => second_engine::merge_objects_error(error),
                 })?;
                 self.check_size(merged.memory_bytes())?;
                 grown

@@ -16,7 +16,7 @@ use document::{Collation, Doc, DocBuf, DocWriter, Value, ValueBuf};
 use error::{Code, Error, Result};
 use hashbrown::HashMap;
 use query::expression::apply;
-use query::expression::date::calculate::Unit;
+use query::expression::date::calculate::TimeUnit;
 use query::sort::{Sorted, Sorter};
 use query::{Context, Expression, Item, ItemBuf, Sort};
 use std::cmp::Ordering;
@@ -37,7 +37,7 @@ pub(crate) struct Densify {
     /// The values at the paths of `partition`, including arrays on the way.
     partition_values: Vec<Expression>,
     step: ValueBuf,
-    unit: Option<Unit>,
+    unit: Option<TimeUnit>,
     bounds: DensifyBounds,
     sort: Sort,
     /// The collation by which partitions are distinguished.
@@ -133,7 +133,7 @@ impl Densify {
     }
 
     /// Returns a moment some steps away. Fails with 5166406 if it cannot be represented.
-    fn add_units(&self, moment: i64, unit: Unit, steps: i64) -> Result<ValueBuf> {
+    fn add_units(&self, moment: i64, unit: TimeUnit, steps: i64) -> Result<ValueBuf> {
         let amount = as_i64_exact(self.step.as_value()).unwrap_or(1).saturating_mul(steps);
         let overflow = || Error::new(Code(5166406), "dateAdd overflowed");
         Ok(Value::DateTime(unit.add(moment, amount).ok_or_else(overflow)?).to_owned())

@@ -361,7 +361,7 @@ impl BlockingStage for GroupInput {
                 let value = operand.evaluate_in(&row)?;
                 let bucket = boundaries.bucket(value.value_or_null()).map_err(|error| match engine {
                     Engine::First => error,
-                    Engine::Second => second_engine::of_switch(error),
+                    Engine::Second => second_engine::switch_error(error),
                 })?;
                 self.table.find_or_insert(bucket, &self.group)?
             }

@@ -112,10 +112,10 @@ impl Pipeline {
     }
 
     fn parse_stages(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
-        let outer_requests = context.requests.take();
+        let outer_requests = context.metadata_requests.take();
         let fields = ReadFields::of_pipeline(stages);
         let (mut stages, needs) = context.folding_later(|context| parse::parse_stages(stages, context))?;
-        context.requests.add(outer_requests);
+        context.metadata_requests.add(outer_requests);
         optimize::reorder(&mut stages);
         Ok(Pipeline { stages, needs, fields })
     }

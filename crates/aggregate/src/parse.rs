@@ -52,7 +52,7 @@ pub(super) fn parse_stages(pipeline: Doc<'_>, context: &Context) -> Result<(Vec<
             _ => parsed?,
         }
         // After a stage that makes new documents, only metadata that need no request are available.
-        let requested = context.requests.take();
+        let requested = context.metadata_requests.take();
         needs = needs.and(if anew { requested.of_searches() } else { requested });
         request_from_union(&mut stages, requested);
         anew |= makes_new_documents(operator.key());
@@ -163,10 +163,10 @@ fn parse_stage(name: &str, spec: Value<'_>, context: &Context, stages: &mut Vec<
 
 /// Parses the filter of a `$match`, which cannot read metadata.
 fn parse_filter(filter: Doc<'_>, context: &Context) -> Result<Predicate> {
-    let outer_requests = context.requests.take();
+    let outer_requests = context.metadata_requests.take();
     let predicate = Predicate::parse_as_written(filter, context)?;
-    context.requests.take().check_in_match(filter)?;
-    context.requests.add(outer_requests);
+    context.metadata_requests.take().check_in_match(filter)?;
+    context.metadata_requests.add(outer_requests);
     Ok(predicate)
 }
 
@@ -242,7 +242,7 @@ fn parse_facet(stages: Doc<'_>, context: &Context) -> Result<Pipeline> {
     {
         return Err(Meta::TextScore.unavailable());
     }
-    context.requests.add(pipeline.needs.of_searches());
+    context.metadata_requests.add(pipeline.needs.of_searches());
     Ok(pipeline)
 }
 

@@ -1,6 +1,6 @@
 //! The context that parsing and evaluation depend on besides their arguments.
 
-use crate::metadata::Requests;
+use crate::metadata::MetadataRequests;
 use document::{ArrayWriter, Collation, Doc, DocBuf};
 use error::{Error, Result};
 use fulltext::TextIndexes;
@@ -20,9 +20,9 @@ pub struct Context {
     /// The command's `let` document: names and constant values.
     pub variables: Variables,
     /// The number of enclosing stages with pipelines of their own (`$lookup`).
-    pub pipelines_around: usize,
+    pub enclosing_pipelines: usize,
     /// Names of variables without a value.
-    pub missing: Arc<HashSet<Box<str>>>,
+    pub missing_variables: Arc<HashSet<Box<str>>>,
     /// The command's `collation`, or the collection's.
     pub collation: Collation,
     /// The indexes that execute `$text`.
@@ -32,7 +32,7 @@ pub struct Context {
     /// When constant expressions are computed.
     pub folding: Folding,
     /// Collects the metadata (`$meta`) that the parsed parts read.
-    pub requests: Requests,
+    pub metadata_requests: MetadataRequests,
 }
 
 /// The definitions of views by name: a collection, and the stages that compute the view from it (an
@@ -81,12 +81,12 @@ pub enum Folding {
 }
 
 impl Folding {
-    pub fn is_wanted(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         !matches!(self, Folding::Never)
     }
 
     /// Reports the failure of a constant, now or later.
-    pub fn settle(&self, failure: Option<Error>) -> Result<()> {
+    pub fn report(&self, failure: Option<Error>) -> Result<()> {
         match (self, failure) {
             (_, None) => Ok(()),
             (Folding::Later(first), Some(failure)) => {
@@ -104,13 +104,13 @@ impl Context {
             now_ms,
             has_clock: true,
             variables: Variables::default(),
-            missing: Arc::default(),
-            pipelines_around: 0,
+            missing_variables: Arc::default(),
+            enclosing_pipelines: 0,
             collation: Collation::SIMPLE,
             text_indexes: TextIndexes::default(),
             views: Views::default(),
             folding: Folding::AtOnce,
-            requests: Requests::default(),
+            metadata_requests: MetadataRequests::default(),
         }
     }
 

@@ -30,8 +30,8 @@ mod optimize;
 mod parse;
 mod path;
 mod ranked;
-mod regular;
-mod rename;
+mod regex;
+mod rewrite;
 mod scope;
 pub mod second_engine;
 mod set;
@@ -57,7 +57,7 @@ pub use ranked::checked_count;
 pub use scope::check_binding as check_variable_name;
 use scope::{Frame, Scope};
 use second_engine::support;
-pub(crate) use string::letters::count as count_letters;
+pub(crate) use string::code_points::count as count_code_points;
 use tree::{Expr, Folding, ParseExpr};
 pub use undetermined::no_javascript;
 
@@ -82,7 +82,7 @@ impl Expression {
     /// evaluation ([`Expression::evaluate_with`]).
     pub fn parse_with(value: Value<'_>, context: &Context, variables: &[&str]) -> Result<Expression> {
         let (expression, failure) = Self::parse_apart(value, context, variables)?;
-        context.folding.settle(failure)?;
+        context.folding.report(failure)?;
         Ok(expression)
     }
 
@@ -95,7 +95,7 @@ impl Expression {
     fn parse_apart(value: Value<'_>, context: &Context, variables: &[&str]) -> Result<(Expression, Option<Error>)> {
         let mut root = parse::Parser::new(context, variables).parse(value)?;
         let (is_supported, single) = (support::is_supported(&root), support::single_conditions(&root));
-        let failure = if context.folding.is_wanted() { root.optimize(&context.collation).err() } else { None };
+        let failure = if context.folding.is_enabled() { root.optimize(&context.collation).err() } else { None };
         // Folding converts a remaining operand of `$and` and `$or` to a boolean, for which the
         // engine has no operator.
         let is_supported_by_second_engine = is_supported && support::single_conditions(&root) <= single;

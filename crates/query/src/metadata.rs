@@ -172,9 +172,9 @@ fn is_near(operator: &str) -> bool {
 
 /// Collects the metadata read by a command's expressions, while it is parsed.
 #[derive(Clone, Debug, Default)]
-pub struct Requests(Arc<AtomicU16>);
+pub struct MetadataRequests(Arc<AtomicU16>);
 
-impl Requests {
+impl MetadataRequests {
     pub fn note(&self, meta: Meta) {
         self.0.fetch_or(Needs::of(meta).0, Ordering::Relaxed);
     }

@@ -36,7 +36,7 @@ impl Eq for ReadFields {}
 impl ReadFields {
     #[inline]
     pub fn contains(&self, name: &[u8]) -> bool {
-        self.place(name).is_some()
+        self.index_of(name).is_some()
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
@@ -50,7 +50,7 @@ impl ReadFields {
 
     /// Returns the index of a field, counted from zero.
     #[inline]
-    pub fn place(&self, name: &[u8]) -> Option<usize> {
+    pub fn index_of(&self, name: &[u8]) -> Option<usize> {
         self.0.indices.index_of(name, self.names())
     }
 
@@ -65,7 +65,7 @@ impl ReadFields {
         let mut is_found = vec![false; self.count()];
         let mut missing = self.count();
         for element in document.elements().counted() {
-            if let Some(is_found) = self.place(element.key_bytes()).and_then(|place| is_found.get_mut(place)) {
+            if let Some(is_found) = self.index_of(element.key_bytes()).and_then(|index| is_found.get_mut(index)) {
                 missing -= usize::from(!std::mem::replace(is_found, true));
             }
         }

@@ -192,7 +192,7 @@ fn parse_sort_part(element: Element<'_>, context: &Context) -> Result<SortPart> 
     let (name, value) = (element.key(), element.value());
     if let Value::Document(operator) = value {
         let meta = parse_meta(operator)?;
-        context.requests.note(meta);
+        context.metadata_requests.note(meta);
         // The best match comes first.
         return Ok(SortPart { path: Path::new(&format!("${}", meta.name())), ascending: false, meta: Some(meta) });
     }

@@ -1,5 +1,5 @@
-//! Numbers of any type as 64-bit integers. [`Value::to_i64`] is another answer: it truncates and
-//! clamps.
+//! Numbers of any type as 64-bit integers. [`Value::to_i64`] is another answer: it rounds
+//! decimals and clamps.
 
 use document::Value;
 use error::{Code, Error, Result};

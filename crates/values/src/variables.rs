@@ -17,10 +17,10 @@ pub struct Variables(Arc<Inner>);
 struct Inner {
     document: DocBuf,
     /// The position of each name's value in the document, computed when first needed.
-    places: OnceLock<Places>,
+    positions: OnceLock<Positions>,
 }
 
-type Places = HashMap<Box<str>, (Kind, Range<usize>)>;
+type Positions = HashMap<Box<str>, (Kind, Range<usize>)>;
 
 impl Variables {
     pub fn as_doc(&self) -> Doc<'_> {
@@ -33,7 +33,7 @@ impl Variables {
         if document.size() <= SEARCHED_BYTES_MAX {
             return document.get(name);
         }
-        let (kind, range) = self.places().get(name)?;
+        let (kind, range) = self.positions().get(name)?;
         Some(Value::from_raw(*kind, document.as_bytes().get(range.clone())?))
     }
 
@@ -42,22 +42,22 @@ impl Variables {
         let inner = Arc::make_mut(&mut self.0);
         let value = value.into();
         inner.document.append(name, value);
-        if let Some(places) = inner.places.get_mut() {
+        if let Some(positions) = inner.positions.get_mut() {
             // The value ends where the document does.
             let end = inner.document.as_bytes().len() - 1;
             let mut raw = Vec::new();
             value.write_raw(&mut raw);
-            places.entry(name.into()).or_insert((value.kind(), end - raw.len()..end));
+            positions.entry(name.into()).or_insert((value.kind(), end - raw.len()..end));
         }
     }
 
-    fn places(&self) -> &Places {
-        match self.0.places.get() {
-            Some(places) => places,
+    fn positions(&self) -> &Positions {
+        match self.0.positions.get() {
+            Some(positions) => positions,
             None => {
                 // Computed outside the lock: it may be suspended while other threads wait.
-                let places = places_in(self.as_doc());
-                self.0.places.get_or_init(|| places)
+                let positions = positions_in(self.as_doc());
+                self.0.positions.get_or_init(|| positions)
             }
         }
     }
@@ -65,19 +65,19 @@ impl Variables {
 
 impl From<DocBuf> for Variables {
     fn from(document: DocBuf) -> Self {
-        Variables(Arc::new(Inner { document, places: OnceLock::new() }))
+        Variables(Arc::new(Inner { document, positions: OnceLock::new() }))
     }
 }
 
-fn places_in(document: Doc<'_>) -> Places {
-    let mut places = Places::new();
+fn positions_in(document: Doc<'_>) -> Positions {
+    let mut positions = Positions::new();
     let mut at = 4;
     for element in document.elements().counted() {
         let start = at + 1 + element.key_bytes().len() + 1;
         at = start + element.raw_value().len();
-        places.entry(element.key().into()).or_insert((element.kind, start..at));
+        positions.entry(element.key().into()).or_insert((element.kind, start..at));
     }
-    places
+    positions
 }
 
 #[cfg(test)]

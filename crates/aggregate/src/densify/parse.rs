@@ -97,7 +97,7 @@ fn fields(value: Value<'_>) -> Result<Vec<Path>> {
 
 struct Range {
     step: ValueBuf,
-    unit: Option<query::expression::date::calculate::Unit>,
+    unit: Option<query::expression::date::calculate::TimeUnit>,
     bounds: DensifyBounds,
 }
 

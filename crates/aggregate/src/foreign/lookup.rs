@@ -142,7 +142,8 @@ impl Lookup {
     fn context_with_declared_variables(&self) -> Context {
         let mut context = self.context.clone();
         context.variables = self.outer_variables().into();
-        Arc::make_mut(&mut context.missing).extend(self.variables.iter().counted().map(|(name, _)| name.clone()));
+        Arc::make_mut(&mut context.missing_variables)
+            .extend(self.variables.iter().counted().map(|(name, _)| name.clone()));
         context
     }
 
@@ -168,7 +169,7 @@ impl Lookup {
             Some(fields) => Predicate::parse(fields.filter(item.document).as_doc(), &context)?,
             None => Predicate::everything(),
         };
-        let within = Context { pipelines_around: context.pipelines_around + 1, ..context };
+        let within = Context { enclosing_pipelines: context.enclosing_pipelines + 1, ..context };
         let mut pipeline = match &self.pipeline {
             Some(pipeline) => pipeline.clone(),
             // Parsed again, with the same limit on nesting as the first time.
@@ -309,7 +310,7 @@ impl Lookup {
         if self.variables.is_empty() {
             return Ok(context);
         }
-        let missing = Arc::make_mut(&mut context.missing);
+        let missing = Arc::make_mut(&mut context.missing_variables);
         let mut variables = self.outer_variables();
         for (name, expression) in &self.variables {
             steps::step();

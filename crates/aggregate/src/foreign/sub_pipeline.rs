@@ -16,8 +16,8 @@ pub(super) fn parse_sub_pipeline(stage: &str, stages: Doc<'_>, context: &Context
             return Err(Error::new(Code(code), message));
         }
     }
-    let context = Context { pipelines_around: context.pipelines_around + 1, ..context.clone() };
-    check_nesting(context.pipelines_around)?;
+    let context = Context { enclosing_pipelines: context.enclosing_pipelines + 1, ..context.clone() };
+    check_nesting(context.enclosing_pipelines)?;
     Pipeline::parse(stages, &context)
 }
 
@@ -25,8 +25,8 @@ pub(super) fn parse_sub_pipeline(stage: &str, stages: Doc<'_>, context: &Context
 const NESTED_PIPELINES_MAX: usize = 20;
 
 /// Fails with 232 for a pipeline inside too many others.
-pub fn check_nesting(pipelines_around: usize) -> Result<()> {
-    if pipelines_around <= NESTED_PIPELINES_MAX {
+pub fn check_nesting(enclosing_pipelines: usize) -> Result<()> {
+    if enclosing_pipelines <= NESTED_PIPELINES_MAX {
         return Ok(());
     }
     let message = format!("Maximum number of nested sub-pipelines exceeded. Limit is {NESTED_PIPELINES_MAX}");

@@ -4,7 +4,7 @@ use super::partition::WindowPartition;
 use document::compare::compare;
 use document::{Doc, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
-use query::expression::date::calculate::Unit;
+use query::expression::date::calculate::TimeUnit;
 use query::{Context, Expression};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -17,7 +17,7 @@ pub(super) enum WindowBounds {
     Documents(Option<i64>, Option<i64>),
     /// By the sort value, relative to the document's. `current` is the document itself, without its
     /// equals.
-    Range(Bound<Number>, Bound<Number>, Option<Unit>),
+    Range(Bound<Number>, Bound<Number>, Option<TimeUnit>),
 }
 
 impl WindowBounds {
@@ -110,8 +110,8 @@ impl WindowBounds {
     }
 }
 
-pub(crate) fn parse_unit(name: &str) -> Result<Unit> {
-    Unit::parse(name).ok_or_else(|| Error::failed_to_parse(format!("unknown time unit value: {name}")))
+pub(crate) fn parse_unit(name: &str) -> Result<TimeUnit> {
+    TimeUnit::parse(name).ok_or_else(|| Error::failed_to_parse(format!("unknown time unit value: {name}")))
 }
 
 fn both(pair: Element<'_>) -> Result<[Value<'_>; 2]> {
@@ -249,7 +249,7 @@ fn count_matching(
 }
 
 /// Returns the value that a document's range starts from.
-fn range_base(value: Option<&ValueBuf>, unit: Option<Unit>) -> Result<Value<'_>> {
+fn range_base(value: Option<&ValueBuf>, unit: Option<TimeUnit>) -> Result<Value<'_>> {
     let value = value.map(ValueBuf::as_value);
     let expected = |code: i32, what: &str| {
         let found = value.map_or("missing", |value| value.kind().alias());
@@ -267,7 +267,7 @@ fn range_base(value: Option<&ValueBuf>, unit: Option<Unit>) -> Result<Value<'_>>
     }
 }
 
-fn add_offset(base: Value<'_>, offset: Number, unit: Option<Unit>) -> Result<ValueBuf> {
+fn add_offset(base: Value<'_>, offset: Number, unit: Option<TimeUnit>) -> Result<ValueBuf> {
     if let (Value::DateTime(moment), Some(unit)) = (base, unit) {
         let amount = values::integer::as_i64_exact(offset.to_value()).unwrap_or(0);
         let out_of_range = || Error::new(Code(5166406), "dateAdd overflowed");

@@ -8,7 +8,7 @@ use crate::operand::Operand;
 use document::{Decimal128, Doc, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
 use query::expression::check_field_path;
-use query::expression::date::calculate::Unit;
+use query::expression::date::calculate::TimeUnit;
 use query::{Context, Expression, Folding, Sort};
 use values::decimal;
 use values::integer::as_i64_exact;
@@ -29,7 +29,7 @@ pub(super) enum WindowFunction {
     },
     Derivative {
         input: Operand,
-        unit: Option<Unit>,
+        unit: Option<TimeUnit>,
         bounds: WindowBounds,
     },
     Shift {
@@ -77,7 +77,7 @@ pub(super) enum SlidingFunction {
     Average(Operand),
     Deviation { operand: Operand, sample: bool },
     Covariance { pair: Operand, sample: bool },
-    Integral { input: Operand, unit: Option<Unit> },
+    Integral { input: Operand, unit: Option<TimeUnit> },
     Push(Operand),
     AddToSet(Operand),
     Minimum(Operand),
@@ -402,7 +402,7 @@ impl FunctionParser<'_> {
         name: &str,
         spec: Doc<'_>,
         argument: Value<'_>,
-    ) -> Result<(Operand, Option<Unit>, WindowBounds)> {
+    ) -> Result<(Operand, Option<TimeUnit>, WindowBounds)> {
         let Some(sort) = self.sort else {
             return Err(Error::failed_to_parse(format!("{name} requires a sortBy")));
         };
@@ -470,7 +470,7 @@ const NAMES: &[&str] = &[
 ];
 
 /// Parses a unit of constant length.
-fn short_unit(value: Value<'_>) -> Result<Unit> {
+fn short_unit(value: Value<'_>) -> Result<TimeUnit> {
     let name = value
         .as_str()
         .ok_or_else(|| Error::failed_to_parse(format!("unit' must be a string, but got {}", value.kind().alias())))?;

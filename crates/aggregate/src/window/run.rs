@@ -14,7 +14,7 @@ use document::{Collation, DocBuf, DocWriter, Value, ValueBuf};
 use error::{Code, Error, Result};
 use query::Item;
 use query::expression::apply;
-use query::expression::date::calculate::Unit;
+use query::expression::date::calculate::TimeUnit;
 use std::collections::VecDeque;
 use std::ops::Range;
 use values::number::Number;
@@ -237,7 +237,7 @@ fn are_equal(a: Option<&ValueBuf>, b: Option<&ValueBuf>, collation: &Collation) 
 
 fn derivative(
     input: &Operand,
-    unit: Option<Unit>,
+    unit: Option<TimeUnit>,
     stage: &SetWindowFields,
     partition: &WindowPartition,
     window: Range<usize>,
@@ -276,7 +276,7 @@ fn derivative(
         return Ok(Value::Null.to_owned());
     }
     let slope = apply("$divide", &[rise.as_value(), run.as_value()])?;
-    match unit.and_then(Unit::milliseconds) {
+    match unit.and_then(TimeUnit::milliseconds) {
         Some(milliseconds) => apply("$multiply", &[slope.as_value(), Value::Int64(milliseconds)]),
         None => Ok(slope),
     }
@@ -459,7 +459,7 @@ impl SlidingState {
                 covariance.value(*sample)?
             }
             (SlidingState::Integral(integral), SlidingFunction::Integral { unit, .. }) => {
-                integral.value(unit.and_then(Unit::milliseconds))?
+                integral.value(unit.and_then(TimeUnit::milliseconds))?
             }
             (SlidingState::List(list, limit), SlidingFunction::Several(several)) => match several.selection() {
                 Selection::Last => list.last(*limit),

@@ -110,7 +110,7 @@ impl<'a> Arguments<'a> {
             return Err(Error::bad_value("Tailable cursors and geo $near cannot be used together"));
         }
         // A filter cannot use metadata, which exists only after the match.
-        context.requests.take();
+        context.metadata_requests.take();
         let sort = match self.sort.filter(|sort| !sort.is_empty()) {
             Some(sort) => Some(Sort::parse(sort, &context)?),
             None => None,
@@ -120,7 +120,7 @@ impl<'a> Arguments<'a> {
             Some(projection) => Some(Projection::parse(projection, filter, &context)?),
             None => None,
         };
-        let needs = context.requests.take();
+        let needs = context.metadata_requests.take();
         needs.check(Needs::given_by(filter))?;
         if needs.contains(Meta::SortKey) && sort.is_none() {
             return Err(aggregate::no_sort_key());

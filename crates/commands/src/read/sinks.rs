@@ -68,7 +68,7 @@ fn sifted<'d>(sieve: Option<&Sieve>, document: StoredDoc<'_>, scratch: &'d mut V
         return Ok(None);
     }
     scratch.clear();
-    document::json::json_first_fields_to_bson(json, scratch, fields.count(), &|name| fields.place(name))
+    document::json::json_first_fields_to_bson(json, scratch, fields.count(), &|name| fields.index_of(name))
         .map_err(unreadable)?;
     Ok(Some(as_document(scratch)))
 }

@@ -58,12 +58,12 @@ fn call_with<'s>(
 ) -> Result<Evaluated<'s>> {
     let mut values: SmallVec<[Evaluated<'s>; 3]> = SmallVec::new();
     let mut failures = Failures::default();
-    for (place, argument) in arguments.iter().enumerate() {
-        let value = argument.evaluate(scope).unwrap_or_else(|error| failures.keep(place, error));
+    for (index, argument) in arguments.iter().enumerate() {
+        let value = argument.evaluate(scope).unwrap_or_else(|error| failures.record(index, error));
         steps::bytes(value.size());
         values.push(value);
     }
-    let value = failures.answer(apply(&mut values))?;
+    let value = failures.resolve(apply(&mut values))?;
     if let Evaluated::Owned(value) = &value {
         steps::bytes(value.raw_value().len());
         check_value_size(value.raw_value().len())?;
@@ -81,18 +81,18 @@ struct Failures {
 
 impl Failures {
     /// Records the failure and returns its placeholder argument.
-    fn keep<'a>(&mut self, place: usize, error: Error) -> Evaluated<'a> {
-        self.errors.push((place, error));
-        Evaluated::Failed(Failed { place, first_seen: self.first_seen.get_or_insert_default().clone() })
+    fn record<'a>(&mut self, index: usize, error: Error) -> Evaluated<'a> {
+        self.errors.push((index, error));
+        Evaluated::Failed(Failed { index, first_seen: self.first_seen.get_or_insert_default().clone() })
     }
 
     /// Returns the result of an operator that would have stopped at the first failure it read.
-    fn answer<'a>(self, answer: Result<Evaluated<'a>>) -> Result<Evaluated<'a>> {
+    fn resolve<'a>(self, answer: Result<Evaluated<'a>>) -> Result<Evaluated<'a>> {
         let Some(first_seen) = self.first_seen else { return answer };
         if let Ok(Evaluated::Failed(failed)) = &answer {
-            first_seen.get_or_init(|| failed.place);
+            first_seen.get_or_init(|| failed.index);
         }
-        match self.errors.into_iter().find(|(place, _)| first_seen.get() == Some(place)) {
+        match self.errors.into_iter().find(|(index, _)| first_seen.get() == Some(index)) {
             Some((_, error)) => Err(error),
             None => answer,
         }

@@ -19,7 +19,7 @@ pub enum Evaluated<'a> {
 /// The index of an argument whose evaluation failed.
 #[derive(Clone, Debug)]
 pub struct Failed {
-    pub(super) place: usize,
+    pub(super) index: usize,
     /// The first failed argument of the call that was read.
     pub(super) first_seen: Arc<OnceLock<usize>>,
 }
@@ -71,7 +71,7 @@ impl<'a> Evaluated<'a> {
             Evaluated::Value(value) => Some(*value),
             Evaluated::Owned(value) => Some(value.as_value()),
             Evaluated::Failed(failed) => {
-                failed.first_seen.get_or_init(|| failed.place);
+                failed.first_seen.get_or_init(|| failed.index);
                 None
             }
         }

@@ -28,20 +28,20 @@ pub(super) static OPERATORS: &[Operator] = &[
 
 /// A document under construction, in which a later field replaces an earlier one of the same name.
 #[derive(Default)]
-struct Fields<'v> {
+struct MergedFields<'v> {
     fields: Vec<(Cow<'v, str>, Kind, &'v [u8])>,
-    places: NameIndex,
+    indices: NameIndex,
 }
 
-impl<'v> Fields<'v> {
+impl<'v> MergedFields<'v> {
     fn put(&mut self, name: impl Into<Cow<'v, str>>, kind: Kind, raw: &'v [u8]) {
         steps::step();
         let name = name.into();
-        let place = self.places.index_of(name.as_bytes(), self.fields.iter().map(|(name, ..)| &**name));
-        match place.and_then(|place| self.fields.get_mut(place)) {
+        let index = self.indices.index_of(name.as_bytes(), self.fields.iter().map(|(name, ..)| &**name));
+        match index.and_then(|index| self.fields.get_mut(index)) {
             Some(field) => *field = (name, kind, raw),
             None => {
-                self.places.push(&name);
+                self.indices.push(&name);
                 self.fields.push((name, kind, raw));
             }
         }
@@ -61,7 +61,7 @@ impl<'v> Fields<'v> {
 /// Merges the documents among `values`, later fields over earlier ones; the `$mergeObjects`
 /// accumulator does the same.
 fn merge<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
-    let mut fields = Fields::default();
+    let mut fields = MergedFields::default();
     match &*arguments {
         // A single array contains the documents.
         [only] => match only.value() {
@@ -75,7 +75,7 @@ fn merge<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluat
     Ok(fields.finish())
 }
 
-fn merge_into<'v>(fields: &mut Fields<'v>, value: Option<Value<'v>>) -> Result<()> {
+fn merge_into<'v>(fields: &mut MergedFields<'v>, value: Option<Value<'v>>) -> Result<()> {
     match value {
         None | Some(Value::Null | Value::Undefined) => {}
         Some(Value::Document(document)) => {
@@ -132,7 +132,7 @@ fn from_array<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Ev
             return Err(Error::new(Code(40386), format!("$arrayToObject requires an array input, found: {found}")));
         }
     };
-    let mut fields = Fields::default();
+    let mut fields = MergedFields::default();
     let first_is_array = matches!(array.values().next(), Some(Value::Array(_)));
     for value in array.values() {
         steps::step();
@@ -328,7 +328,7 @@ fn set<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evalua
         return Err(Error::new(Code(4940400), "Key field cannot contain an embedded null byte"));
     }
     let replaced = value.value().map(ValueBuf::from);
-    let mut fields = Fields::default();
+    let mut fields = MergedFields::default();
     for element in document.elements() {
         steps::step();
         match &replaced {

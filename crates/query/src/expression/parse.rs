@@ -16,34 +16,34 @@ use values::text;
 /// A parser, and the names of the variables in scope.
 pub(crate) struct Parser<'c> {
     context: &'c Context,
-    frames: Vec<Names>,
+    frames: Vec<FrameNames>,
 }
 
 /// The names that a form binds.
 #[derive(Default)]
-struct Names {
+struct FrameNames {
     names: Vec<String>,
     /// The last index of each name, if there are many.
-    places: HashMap<String, usize>,
+    last_indices: HashMap<String, usize>,
 }
 
 /// Up to this number of names, comparing with each is faster than hashing.
 const COMPARED_MAX: usize = 16;
 
-impl Names {
-    fn new(names: Vec<String>) -> Names {
+impl FrameNames {
+    fn new(names: Vec<String>) -> FrameNames {
         if names.len() <= COMPARED_MAX {
-            return Names { names, places: HashMap::new() };
+            return FrameNames { names, last_indices: HashMap::new() };
         }
-        let places = names.iter().counted().enumerate().map(|(place, name)| (name.clone(), place)).collect();
-        Names { names, places }
+        let last_indices = names.iter().counted().enumerate().map(|(index, name)| (name.clone(), index)).collect();
+        FrameNames { names, last_indices }
     }
 
     /// Returns the index of a variable; of several with one name the last one counts.
-    fn place(&self, name: &str) -> Option<usize> {
-        match self.places.is_empty() {
+    fn index_of(&self, name: &str) -> Option<usize> {
+        match self.last_indices.is_empty() {
             true => self.names.iter().rposition(|known| known == name),
-            false => self.places.get(name).copied(),
+            false => self.last_indices.get(name).copied(),
         }
     }
 }
@@ -51,7 +51,7 @@ impl Names {
 impl<'c> Parser<'c> {
     pub fn new(context: &'c Context, variables: &[&str]) -> Self {
         let names: Vec<String> = variables.iter().map(|name| (*name).to_owned()).collect();
-        Parser { context, frames: if names.is_empty() { Vec::new() } else { vec![Names::new(names)] } }
+        Parser { context, frames: if names.is_empty() { Vec::new() } else { vec![FrameNames::new(names)] } }
     }
 
     fn parse_document(&mut self, document: Doc<'_>) -> Result<Expr> {
@@ -158,12 +158,12 @@ impl<'c> Parser<'c> {
                 Err(Error::new(Code(51144), format!("Builtin variable '$${name}' is not available")))
             }
             // In nested pipelines it is missing, which is no error.
-            "SEARCH_META" if self.context.pipelines_around > 0 => Ok(Expr::Missing),
+            "SEARCH_META" if self.context.enclosing_pipelines > 0 => Ok(Expr::Missing),
             "SEARCH_META" => {
                 let message = "Can't access $$SEARCH_META without a $search stage earlier in the pipeline";
                 Err(Error::new(Code(6347903), message))
             }
-            _ if self.context.missing.contains(name) => Ok(Expr::Missing),
+            _ if self.context.missing_variables.contains(name) => Ok(Expr::Missing),
             _ => match self.context.variables.get(name) {
                 Some(Value::Undefined) => Ok(Expr::Missing),
                 Some(value) => Ok(constant(Some(value))),
@@ -177,7 +177,7 @@ impl<'c> Parser<'c> {
             .iter()
             .rev()
             .enumerate()
-            .find_map(|(frame, names)| Some(Variable { frame, index: names.place(name)? }))
+            .find_map(|(frame, names)| Some(Variable { frame, index: names.index_of(name)? }))
     }
 }
 
@@ -197,7 +197,7 @@ impl ParseExpr for Parser<'_> {
     }
 
     fn parse_inside(&mut self, names: Vec<String>, value: Value<'_>) -> Result<Expr> {
-        self.frames.push(Names::new(names));
+        self.frames.push(FrameNames::new(names));
         let parsed = self.parse(value);
         self.frames.pop();
         parsed
@@ -209,7 +209,7 @@ impl ParseExpr for Parser<'_> {
     }
 
     fn note_metadata(&mut self, meta: Meta) {
-        self.context.requests.note(meta);
+        self.context.metadata_requests.note(meta);
     }
 }
 

@@ -25,8 +25,8 @@ pub(super) static OPERATORS: &[Operator] = &[
         regex::count_call(text.as_bytes());
         let captures = pattern.captures(text.as_bytes()).map_err(|error| failed(name, &error))?;
         Ok(captures.map_or(Evaluated::NULL, |captures| {
-            let place = |index| captures.get(index).map(|found| (found.start(), found.end()));
-            Evaluated::document(|writer| write_match(text, &pattern, &place, &mut Letters::default(), writer))
+            let span = |index| captures.get(index).map(|found| (found.start(), found.end()));
+            Evaluated::document(|writer| write_match(text, &pattern, &span, &mut CodePointCounter::default(), writer))
         }))
     })
     .folding(Folding::Arguments)
@@ -161,54 +161,56 @@ fn failed(name: &str, error: &pcre2::Error) -> Error {
 
 fn find_all(name: &str, text: &str, pattern: &Regex, writer: &mut ArrayWriter<'_>) -> Result<()> {
     let mut locations = pattern.capture_locations();
-    let (mut start, mut letters) = (0, Letters::default());
+    let (mut start, mut counter) = (0, CodePointCounter::default());
     loop {
         // The engine checks the rest of the text each time.
         regex::count_call(text.as_bytes().get(start..).unwrap_or_default());
         let found = pattern.captures_read_at(&mut locations, text.as_bytes(), start);
         let Some(found) = found.map_err(|error| failed(name, &error))? else { return Ok(()) };
         let part = |index| locations.get(index);
-        write_match(text, pattern, &part, &mut letters, &mut writer.document());
+        write_match(text, pattern, &part, &mut counter, &mut writer.document());
         check_value_size(writer.size())?;
         // After an empty match the search continues one letter further.
         steps::step();
         let letter = text.get(found.end()..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
         start = if found.start() == found.end() { found.end() + letter } else { found.end() };
-        // An empty match after the last letter is not reported.
+        // An empty match after the last code point is not reported.
         if start >= text.len() {
             return Ok(());
         }
     }
 }
 
-/// Number of letters up to a position in a text; those of later positions are counted from there.
+/// Number of code points up to a position in a text; those of later positions are counted from
+/// there.
 #[derive(Default)]
-struct Letters {
+struct CodePointCounter {
     at: usize,
     count: usize,
 }
 
-impl Letters {
-    /// Returns the number of letters before a position, which must not be before the previous one.
-    fn before(&mut self, text: &str, place: usize) -> usize {
-        self.count += text.get(self.at..place).map_or(0, |text| super::count_letters(text.as_bytes()));
-        self.at = place;
+impl CodePointCounter {
+    /// Returns the number of code points before a position, which must not be before the previous
+    /// one.
+    fn before(&mut self, text: &str, position: usize) -> usize {
+        self.count += text.get(self.at..position).map_or(0, |text| super::count_code_points(text.as_bytes()));
+        self.at = position;
         self.count
     }
 }
 
-/// Writes the result of a match. `place` returns the position of a group; group 0 is the whole.
+/// Writes the result of a match. `span` returns the position of a group; group 0 is the whole.
 fn write_match(
     text: &str,
     pattern: &Regex,
-    place: &dyn Fn(usize) -> Option<(usize, usize)>,
-    letters: &mut Letters,
+    span: &dyn Fn(usize) -> Option<(usize, usize)>,
+    counter: &mut CodePointCounter,
     writer: &mut DocWriter<'_>,
 ) {
-    let part = |index| place(index).and_then(|(start, end)| text.get(start..end));
-    let letters_before = place(0).map_or(0, |(start, _)| letters.before(text, start));
+    let part = |index| span(index).and_then(|(start, end)| text.get(start..end));
+    let index = span(0).map_or(0, |(start, _)| counter.before(text, start));
     writer.append("match", part(0).unwrap_or_default());
-    writer.append("idx", letters_before as i32);
+    writer.append("idx", index as i32);
     let mut groups = writer.array("captures");
     for index in 1..pattern.captures_len() {
         steps::step();

@@ -82,12 +82,12 @@ fn replaced(name: &str, errors: &[ReplacedError], error: Error) -> Error {
 }
 
 /// Returns the error of `$mergeObjects` as an accumulator.
-pub fn of_merge_objects(error: Error) -> Error {
+pub fn merge_objects_error(error: Error) -> Error {
     replaced("$mergeObjects", &[(40400, 5911200, "~ only supports objects")], error)
 }
 
 /// Returns the error of the `$switch` that `$bucket` is translated into.
-pub fn of_switch(error: Error) -> Error {
+pub fn switch_error(error: Error) -> Error {
     replaced("$switch", NO_BRANCH, error)
 }
 

@@ -40,12 +40,12 @@ const SETS: &[ReplacedError] = &[
 ];
 
 /// Distinct values in the order of a collation.
-struct Set<'v, 'c> {
+struct SortedSet<'v, 'c> {
     values: Vec<Value<'v>>,
     collation: &'c Collation,
 }
 
-impl<'v, 'c> Set<'v, 'c> {
+impl<'v, 'c> SortedSet<'v, 'c> {
     fn of(array: Doc<'v>, collation: &'c Collation) -> Self {
         Self::of_values(array.values().counted().collect(), collation)
     }
@@ -59,7 +59,7 @@ impl<'v, 'c> Set<'v, 'c> {
             steps::step();
             collation.equal(*a, *b)
         });
-        Set { values, collation }
+        SortedSet { values, collation }
     }
 
     fn contains(&self, value: Value<'_>) -> bool {
@@ -70,7 +70,7 @@ impl<'v, 'c> Set<'v, 'c> {
         self.values.binary_search_by(compare).is_ok()
     }
 
-    fn is_subset(&self, other: &Set<'_, '_>) -> bool {
+    fn is_subset(&self, other: &SortedSet<'_, '_>) -> bool {
         self.values.iter().all(|value| other.contains(*value))
     }
 }
@@ -99,7 +99,7 @@ fn arrays<'v>(name: &str, code: i32, arguments: &'v [Evaluated<'_>]) -> Result<O
 
 fn union<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
     let Some(arrays) = arrays(name, 17043, arguments)? else { return Ok(Evaluated::NULL) };
-    Ok(to_array(Set::of_values(arrays.into_iter().flat_map(Doc::values).counted().collect(), collation).values))
+    Ok(to_array(SortedSet::of_values(arrays.into_iter().flat_map(Doc::values).counted().collect(), collation).values))
 }
 
 fn intersection<'a>(
@@ -108,7 +108,7 @@ fn intersection<'a>(
     collation: &Collation,
 ) -> Result<Evaluated<'a>> {
     let Some(arrays) = arrays(name, 17047, arguments)? else { return Ok(Evaluated::NULL) };
-    let mut sets = arrays.into_iter().map(|array| Set::of(array, collation));
+    let mut sets = arrays.into_iter().map(|array| SortedSet::of(array, collation));
     let Some(mut common) = sets.next() else { return Ok(to_array([])) };
     for mut set in sets {
         // Of equal values (1 or 1.0) those of the smaller set are retained.
@@ -138,7 +138,7 @@ fn difference<'a>(name: &'static str, arguments: &mut [Evaluated<'a>], collation
     }
     let (from, without) =
         (operand(name, &arguments[0], 17048, "First")?, operand(name, &arguments[1], 17049, "Second")?);
-    let without = Set::of(without, collation);
+    let without = SortedSet::of(without, collation);
     let kept = ValueSet::of(from.values().counted().filter(|value| !without.contains(*value)), collation);
     Ok(to_array(kept.values().map(ValueBuf::as_value)))
 }
@@ -183,14 +183,14 @@ fn is_subset<'a>(
     Evaluated::mark_all_read(arguments);
     let part = operand(name, &arguments[0], code, "First")?;
     let whole = operand(name, &arguments[1], 17042, "Second")?;
-    Ok(Set::of(part, collation).is_subset(&Set::of(whole, collation)).into())
+    Ok(SortedSet::of(part, collation).is_subset(&SortedSet::of(whole, collation)).into())
 }
 
 fn equals<'a>(_: &'static str, arguments: &mut [Evaluated<'a>], collation: &Collation) -> Result<Evaluated<'a>> {
     let mut sets = Vec::with_capacity(arguments.len());
     for (position, argument) in arguments.iter().enumerate() {
         match argument.value() {
-            Some(Value::Array(array)) => sets.push(Set::of(array, collation)),
+            Some(Value::Array(array)) => sets.push(SortedSet::of(array, collation)),
             _ => return Err(not_an_array(17044, position + 1, argument.type_name())),
         }
     }

@@ -1,7 +1,7 @@
 //! Strings. They are processed by their bytes, which need not be UTF-8; like MongoDB, letters are
 //! separated by their first bytes.
 
-pub(super) mod letters;
+pub(super) mod code_points;
 
 use super::arguments;
 use super::evaluated::Evaluated;
@@ -27,14 +27,14 @@ pub(super) static OPERATORS: &[Operator] = &[
         .second_engine(differs(CASES)),
     Operator::new("$substr", AliasOf("$substrBytes", 3), |_, arguments| substring_bytes(arguments)),
     Operator::new("$substrBytes", Exactly(3), |_, arguments| substring_bytes(arguments)),
-    Operator::new("$substrCP", Exactly(3), |_, arguments| substring_letters(arguments)),
+    Operator::new("$substrCP", Exactly(3), |_, arguments| substring_code_points(arguments)),
     Operator::new("$strLenBytes", Exactly(1), |name, arguments| length(name, 34473, &arguments[0], <[u8]>::len)),
-    Operator::new("$strLenCP", Exactly(1), |name, arguments| length(name, 34471, &arguments[0], letters::count)),
+    Operator::new("$strLenCP", Exactly(1), |name, arguments| length(name, 34471, &arguments[0], code_points::count)),
     Operator::new("$strcasecmp", Exactly(2), compare_case_insensitively),
     Operator::new("$split", Exactly(2), split),
     Operator::new("$indexOfBytes", Between(2, 4), index_of_bytes)
         .second_engine(checked(index_of_in_second_engine, INDEX_OF)),
-    Operator::new("$indexOfCP", Between(2, 4), index_of_letter)
+    Operator::new("$indexOfCP", Between(2, 4), index_of_code_point)
         .second_engine(checked(index_of_in_second_engine, INDEX_OF)),
     Operator::new("$binarySize", Exactly(1), binary_size),
     Operator::new("$trim", Named(parse_trim), |name, arguments| trim(name, arguments, true, true)),
@@ -161,7 +161,7 @@ fn substring_bytes<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
     }
     // A negative length means: up to the end.
     let end = usize::try_from(length).map_or(text.len(), |length| start.saturating_add(length).min(text.len()));
-    let is_inside = |at: usize| text.get(at).is_some_and(|byte| letters::is_continuation(*byte));
+    let is_inside = |at: usize| text.get(at).is_some_and(|byte| code_points::is_continuation(*byte));
     if is_inside(start) {
         let message = "$substrBytes:  Invalid range, starting index is a UTF-8 continuation byte.";
         return Err(Error::new(Code(28656), message));
@@ -173,7 +173,7 @@ fn substring_bytes<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
     Ok(Evaluated::string_of_bytes(text.get(start..end).unwrap_or_default()))
 }
 
-fn substring_letters<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
+fn substring_code_points<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
     Evaluated::mark_all_read(arguments);
     let text = coerced(&arguments[0])?;
     let whole = |argument: &Evaluated<'_>, codes: [i32; 2], what: &str| {
@@ -197,7 +197,7 @@ fn substring_letters<'a>(arguments: &[Evaluated<'_>]) -> Result<Evaluated<'a>> {
     let Ok(start) = usize::try_from(start) else {
         return Err(Error::new(Code(34455), "$substrCP: the starting index must be nonnegative integer."));
     };
-    Ok(Evaluated::string_of_bytes(letters::part(&text, start, length)?))
+    Ok(Evaluated::string_of_bytes(code_points::part(&text, start, length)?))
 }
 
 fn compare_case_insensitively<'a>(_: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
@@ -284,17 +284,17 @@ fn index_of_bytes<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Re
     Ok(found.map_or(-1, |position| (start + position) as i32).into())
 }
 
-fn index_of_letter<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
+fn index_of_code_point<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<Evaluated<'a>> {
     if arguments[0].is_nullish() {
         return Ok(Evaluated::NULL);
     }
     let text = string_argument(name, &arguments[0], 40093, "first")?;
     let token = string_argument(name, &arguments[1], 40094, "second")?;
-    let places = letters::places(text)?;
-    let (start, end) = search_range(name, &arguments[2..], places.len())?;
+    let starts = code_points::starts(text)?;
+    let (start, end) = search_range(name, &arguments[2..], starts.len())?;
     // The end bounds the position where the token begins.
     let found = (start..end).counted().find(|letter| {
-        let here = places.get(*letter).and_then(|place| text.get(*place..));
+        let here = starts.get(*letter).and_then(|start| text.get(*start..));
         here.is_some_and(|here| here.starts_with(token))
     });
     let in_empty = text.is_empty() && token.is_empty() && start == 0;
@@ -345,9 +345,9 @@ fn trim<'a>(name: &str, arguments: &[Evaluated<'_>], front: bool, back: bool) ->
         return Err(Error::new(Code(50699), message));
     };
     let letters = match letters.value() {
-        _ if !given => letters::all(name, WHITE_SPACE.as_bytes())?,
+        _ if !given => code_points::all(name, WHITE_SPACE.as_bytes())?,
         None | Some(Value::Null | Value::Undefined) => return Ok(Evaluated::NULL),
-        Some(held) if held.kind() == Kind::String => letters::all(name, held.string_bytes().unwrap_or_default())?,
+        Some(held) if held.kind() == Kind::String => code_points::all(name, held.string_bytes().unwrap_or_default())?,
         Some(value) => {
             let (value, found) = (display(value), letters.type_name());
             let message = format!("{name} requires 'chars' to be a string, got {value} (of type {found}) instead.");

@@ -5,7 +5,7 @@
 
 use super::tree::{Operator, SpecialOperator};
 use super::{
-    accumulate, arithmetic, array, comparison, control, convert, date, iterate, literal, object, ranked, regular, set,
+    accumulate, arithmetic, array, comparison, control, convert, date, iterate, literal, object, ranked, regex, set,
     string, trigonometry, undetermined,
 };
 use hashbrown::HashMap;
@@ -21,7 +21,7 @@ static OPERATORS: &[&[Operator]] = &[
     accumulate::OPERATORS,
     set::OPERATORS,
     convert::OPERATORS,
-    regular::OPERATORS,
+    regex::OPERATORS,
     ranked::OPERATORS,
     undetermined::OPERATORS,
     undetermined::OPERATORS,

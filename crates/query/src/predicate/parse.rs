@@ -25,7 +25,7 @@ const PARTS_MAX: usize = 180;
 pub(crate) fn parse(filter: Doc<'_>, context: &Context) -> Result<Node> {
     let failure = RefCell::new(None);
     let root = parse_filter(filter, Level::top(context, &failure, parse_filter))?;
-    context.folding.settle(failure.into_inner())?;
+    context.folding.report(failure.into_inner())?;
     Ok(root)
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn parse(filter: Doc<'_>, context: &Context) -> Result<Node> {
 pub(crate) fn parse_query(filter: Doc<'_>, context: &Context) -> Result<Node> {
     let failure = RefCell::new(None);
     let root = parse_filter(filter, Level { of_command: true, ..Level::top(context, &failure, parse_filter) })?;
-    context.folding.settle(failure.into_inner())?;
+    context.folding.report(failure.into_inner())?;
     Ok(root)
 }
 
@@ -116,7 +116,7 @@ fn parse_pathless(operator: &str, element: Element<'_>, level: Level<'_>, all: &
             if let Some(failure) = failure {
                 level.failure.borrow_mut().get_or_insert_with(|| not_optimized(failure));
             }
-            all.push(Node::expression(expression.read_again()));
+            all.push(Node::expression(expression.as_reparsed()));
         }
         "jsonSchema" => match element.value() {
             Value::Document(schema) => all.push(Node::Schema(Arc::new(parse_schema(schema)?))),

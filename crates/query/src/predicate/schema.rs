@@ -12,7 +12,7 @@ pub(super) mod parse;
 mod unordered;
 
 use super::type_set::TypeSet;
-use crate::expression::count_letters;
+use crate::expression::count_code_points;
 use document::path::{End, Path};
 use document::{Decimal128, Doc, Kind, Value, ValueBuf, compare};
 use error::Result;
@@ -165,8 +165,8 @@ impl Rule {
     fn holds_for_string(&self, text: &[u8]) -> Result<bool> {
         Ok(match self {
             Rule::Pattern(pattern) => pattern.matches_text(text)?,
-            Rule::LengthMin(length) => count_letters(text) >= *length,
-            Rule::LengthMax(length) => count_letters(text) <= *length,
+            Rule::LengthMin(length) => count_code_points(text) >= *length,
+            Rule::LengthMax(length) => count_code_points(text) <= *length,
             _ => true,
         })
     }

@@ -125,7 +125,7 @@ pub(crate) fn arrange(node: &mut Node) {
 /// the index's fields, then those without a path, then the others by path.
 pub(crate) fn arrange_beside(node: &mut Node, indexed: &[&str]) {
     steps::step();
-    let place = |node: &Node| match node {
+    let rank = |node: &Node| match node {
         Node::Path { path, .. } if indexed.contains(&path.as_str()) => None,
         Node::Path { test: Test::Not(_), .. } => Some(String::new()),
         Node::Path { path, .. } => Some(path.as_str().to_owned()),
@@ -133,7 +133,7 @@ pub(crate) fn arrange_beside(node: &mut Node, indexed: &[&str]) {
     };
     if let Node::And(branches) | Node::Or(branches) | Node::Nor(branches) = node {
         branches.iter_mut().for_each(|branch| arrange_beside(branch, &[]));
-        branches.sort_by(|a, b| place(a).cmp(&place(b)).then_with(|| order(a, b)));
+        branches.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| order(a, b)));
     }
 }
 

@@ -84,7 +84,7 @@ impl<'c> ProjectionParser<'c> {
     }
 
     pub fn parse(mut self, spec: Doc<'_>) -> Result<Projection> {
-        let outer_requests = self.context.requests.take();
+        let outer_requests = self.context.metadata_requests.take();
         for element in spec.elements().counted() {
             match as_boolean(element.value()) {
                 Some(flag) if element.key() == "_id" => {
@@ -97,9 +97,9 @@ impl<'c> ProjectionParser<'c> {
         }
         let mode = self.resolved_mode();
         self.insert_id(mode)?;
-        self.context.folding.settle(self.failure)?;
-        let needs = self.context.requests.take();
-        self.context.requests.add(outer_requests.and(needs));
+        self.context.folding.report(self.failure)?;
+        let needs = self.context.metadata_requests.take();
+        self.context.metadata_requests.add(outer_requests.and(needs));
         Ok(Projection { mode, root: self.root, positional: self.positional, needs, ..Projection::default() })
     }
 

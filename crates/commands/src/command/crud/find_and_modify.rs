@@ -111,7 +111,7 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     let update = arguments.update.map(|update| Update::parse(update.value(), arguments.array_filters, &context));
     let update = update.transpose()?;
     let predicate = Predicate::parse_query(arguments.query.unwrap_or(Doc::EMPTY), &context)?;
-    context.requests.take();
+    context.metadata_requests.take();
     check_upsert(arguments.upsert, &predicate)?;
     // A command for a single id does not sort, so an invalid sort is not reported.
     let sort = match arguments.sort.filter(|_| !is_by_id(&arguments)) {
@@ -132,7 +132,7 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
         .as_ref()
         .filter(|projection| projection.needs().contains(Meta::TextScore))
         .map(|_| predicate.clone());
-    if context.requests.take().contains(Meta::SortKey) {
+    if context.metadata_requests.take().contains(Meta::SortKey) {
         return Err(Error::bad_value("Cannot use a $meta sortKey projection in findAndModify commands."));
     }
     let sort = sort.filter(|sort| !sort.is_empty()).or_else(|| predicate.own_order());

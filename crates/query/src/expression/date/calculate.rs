@@ -45,7 +45,7 @@ const HOUR_MS: i64 = 3_600_000;
 
 /// A unit of time, by its name in `$dateAdd`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum TimeUnit {
     /// Counted in months: 1, 3, 12.
     Months(i64),
     /// Counted in days: 1, 7.
@@ -54,13 +54,13 @@ pub enum Unit {
     Milliseconds(i64),
 }
 
-impl Unit {
+impl TimeUnit {
     /// Returns its length in milliseconds; `None` for months and longer units, whose length varies.
     pub fn milliseconds(self) -> Option<i64> {
         match self {
-            Unit::Months(_) => None,
-            Unit::Days(days) => Some(days * DAY_MS),
-            Unit::Milliseconds(milliseconds) => Some(milliseconds),
+            TimeUnit::Months(_) => None,
+            TimeUnit::Days(days) => Some(days * DAY_MS),
+            TimeUnit::Milliseconds(milliseconds) => Some(milliseconds),
         }
     }
 
@@ -68,8 +68,8 @@ impl Unit {
     pub fn add(self, moment: i64, amount: i64) -> Option<i64> {
         let moment = self.begin(moment);
         match self {
-            Unit::Months(length) if amount.abs() < 4_000_000_000 => add_months(moment, amount * length),
-            Unit::Months(_) => None,
+            TimeUnit::Months(length) if amount.abs() < 4_000_000_000 => add_months(moment, amount * length),
+            TimeUnit::Months(_) => None,
             unit => moment.checked_add(amount.checked_mul(unit.milliseconds()?)?),
         }
     }
@@ -77,21 +77,21 @@ impl Unit {
     /// Returns the moment from which the server counts. Before 1970 it drops a second from moments
     /// with milliseconds, unless it counts these.
     fn begin(self, moment: i64) -> i64 {
-        let loses = self != Unit::Milliseconds(1) && moment < 0 && moment % 1000 != 0;
+        let loses = self != TimeUnit::Milliseconds(1) && moment < 0 && moment % 1000 != 0;
         if loses { moment.saturating_sub(1000) } else { moment }
     }
 
-    pub fn parse(name: &str) -> Option<Unit> {
+    pub fn parse(name: &str) -> Option<TimeUnit> {
         Some(match name {
-            "year" => Unit::Months(12),
-            "quarter" => Unit::Months(3),
-            "month" => Unit::Months(1),
-            "week" => Unit::Days(7),
-            "day" => Unit::Days(1),
-            "hour" => Unit::Milliseconds(HOUR_MS),
-            "minute" => Unit::Milliseconds(60_000),
-            "second" => Unit::Milliseconds(1000),
-            "millisecond" => Unit::Milliseconds(1),
+            "year" => TimeUnit::Months(12),
+            "quarter" => TimeUnit::Months(3),
+            "month" => TimeUnit::Months(1),
+            "week" => TimeUnit::Days(7),
+            "day" => TimeUnit::Days(1),
+            "hour" => TimeUnit::Milliseconds(HOUR_MS),
+            "minute" => TimeUnit::Milliseconds(60_000),
+            "second" => TimeUnit::Milliseconds(1000),
+            "millisecond" => TimeUnit::Milliseconds(1),
             _ => return None,
         })
     }
@@ -129,7 +129,7 @@ fn add<'a>(name: &'static str, arguments: &[Evaluated<'_>], sign: i64) -> Result
     let Some(Value::String(unit_name)) = unit.value() else {
         return Err(Error::new(Code(5166404), format!("{name} expects string defining the time unit")));
     };
-    let unit = Unit::parse(unit_name)
+    let unit = TimeUnit::parse(unit_name)
         .ok_or_else(|| Error::failed_to_parse(format!("unknown time unit value: {unit_name}")))?;
     let number = as_i64_exact(amount.value_or_null())
         .ok_or_else(|| Error::new(Code(5166405), format!("{name} expects integer amount of time units")))?;
@@ -144,12 +144,12 @@ fn add<'a>(name: &'static str, arguments: &[Evaluated<'_>], sign: i64) -> Result
     let moment = unit.begin(moment);
     let back = |local| zone.to_moment_from(moment, local);
     let moved = match unit {
-        Unit::Milliseconds(length) => shifted(moment, moved_by, length),
-        Unit::Days(length) => shifted(zone.to_local(moment), moved_by, length * DAY_MS).map(back),
-        Unit::Months(length) => add_months(zone.to_local(moment), moved_by * length).map(back),
+        TimeUnit::Milliseconds(length) => shifted(moment, moved_by, length),
+        TimeUnit::Days(length) => shifted(zone.to_local(moment), moved_by, length * DAY_MS).map(back),
+        TimeUnit::Months(length) => add_months(zone.to_local(moment), moved_by * length).map(back),
     };
     moved.map(|moved| Value::DateTime(moved).into()).ok_or_else(|| match unit {
-        Unit::Milliseconds(1) => Error::new(Code(159), format!("Overflow while adding {moved_by}ms to {moment}ms")),
+        TimeUnit::Milliseconds(1) => Error::new(Code(159), format!("Overflow while adding {moved_by}ms to {moment}ms")),
         _ => Error::new(Code(5166406), "dateAdd overflowed"),
     })
 }
@@ -223,9 +223,9 @@ fn parse_difference(parser: &mut dyn ParseExpr, name: &str, operand: Value<'_>) 
     named_arguments(parser, name, operand, names, [(0, 5166303), (1, 5166304), (2, 5166305)], [5166301, 5166302])
 }
 
-fn unit(name: &str, argument: &Evaluated<'_>) -> Result<Unit> {
+fn unit(name: &str, argument: &Evaluated<'_>) -> Result<TimeUnit> {
     match argument.value() {
-        Some(Value::String(unit)) => Unit::parse(unit).ok_or_else(|| {
+        Some(Value::String(unit)) => TimeUnit::parse(unit).ok_or_else(|| {
             let message = format!("{name} parameter 'unit' value cannot be recognized as a time unit: {unit}");
             Error::new(Code(5439014), message)
         }),
@@ -280,27 +280,27 @@ fn difference<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result
     };
     let (start, end) = (date(start, "startDate")?, date(end, "endDate")?);
     let unit = unit(name, unit_argument)?;
-    let first_day = if unit == Unit::Days(7) { start_of_week(name, week, has_week.is_truthy())? } else { 0 };
+    let first_day = if unit == TimeUnit::Days(7) { start_of_week(name, week, has_week.is_truthy())? } else { 0 };
     let count = |moment: i64| count_units(unit, zone.to_local(moment), first_day);
     let counted = count(end) - count(start);
     Ok(match unit {
         // By local time if zones differ by parts of an hour. Whole units by which clocks were moved
         // do not count.
-        Unit::Milliseconds(length) => counted - (zone.offset_ms(end) - zone.offset_ms(start)) / length,
+        TimeUnit::Milliseconds(length) => counted - (zone.offset_ms(end) - zone.offset_ms(start)) / length,
         _ => counted,
     }
     .into())
 }
 
 /// Returns how many units have begun up to a moment, counted from a fixed one.
-fn count_units(unit: Unit, local: i64, first_day: i64) -> i64 {
+fn count_units(unit: TimeUnit, local: i64, first_day: i64) -> i64 {
     let (date, _) = calendar::split(local);
     match unit {
-        Unit::Months(length) => (date.year * 12 + date.month - 1).div_euclid(length),
+        TimeUnit::Months(length) => (date.year * 12 + date.month - 1).div_euclid(length),
         // 1970-01-01 was a Thursday, three days from Monday.
-        Unit::Days(7) => (date.days + 3 - first_day).div_euclid(7),
-        Unit::Days(_) => date.days,
-        Unit::Milliseconds(length) => local.div_euclid(length),
+        TimeUnit::Days(7) => (date.days + 3 - first_day).div_euclid(7),
+        TimeUnit::Days(_) => date.days,
+        TimeUnit::Milliseconds(length) => local.div_euclid(length),
     }
 }
 
@@ -329,14 +329,14 @@ fn truncate<'a>(name: &'static str, arguments: &mut [Evaluated<'a>]) -> Result<E
     })?;
     let unit = unit(name, unit_argument)?;
     let size = if has_size.is_truthy() { bin_size(name, size)? } else { 1 };
-    let first_day = if unit == Unit::Days(7) { start_of_week(name, week, has_week.is_truthy())? } else { 0 };
-    if size > 100_000_000_000 && !matches!(unit, Unit::Milliseconds(_)) {
+    let first_day = if unit == TimeUnit::Days(7) { start_of_week(name, week, has_week.is_truthy())? } else { 0 };
+    if size > 100_000_000_000 && !matches!(unit, TimeUnit::Milliseconds(_)) {
         return Err(Error::new(Code(5439006), format!("{name} unsupported binSize value")));
     }
     let out_of_range = || Error::new(Code(5439005), format!("{name} 'binSize' parameter is out of range: {size}"));
     let truncated = match unit {
         // Hours and shorter units have a constant length; the zone determines where they begin.
-        Unit::Milliseconds(length) => {
+        TimeUnit::Milliseconds(length) => {
             let reference = zone.to_moment(REFERENCE_DAYS * DAY_MS);
             let overflow = || Error::new(Code(5439002), "dateTrunc overflowed");
             let bin = length.checked_mul(size).ok_or_else(overflow)?;
@@ -370,20 +370,20 @@ const REFERENCE_DAYS: i64 = 10_957;
 
 /// Truncates to days and longer units. Their bins are counted from 2000-01-01, or from the first
 /// day of a week on or after it.
-fn truncated(unit: Unit, size: i64, local: i64, first_day: i64) -> Option<i64> {
+fn truncated(unit: TimeUnit, size: i64, local: i64, first_day: i64) -> Option<i64> {
     let floor = |value: i64, bin: i64| value.checked_sub(value.rem_euclid(bin));
     match unit {
-        Unit::Months(length) => {
+        TimeUnit::Months(length) => {
             let (date, _) = calendar::split(local);
             let months = floor((date.year - 2000) * 12 + date.month - 1, length.checked_mul(size)?)?;
             calendar::days(2000, 1 + months, 1).checked_mul(DAY_MS)
         }
-        Unit::Days(length) => {
+        TimeUnit::Days(length) => {
             // 2000-01-01 was a Saturday.
             let reference = if length == 7 { REFERENCE_DAYS + (first_day - 5).rem_euclid(7) } else { REFERENCE_DAYS };
             let days = floor(local.div_euclid(DAY_MS) - reference, length.checked_mul(size)?)?;
             (days + reference).checked_mul(DAY_MS)
         }
-        Unit::Milliseconds(_) => None,
+        TimeUnit::Milliseconds(_) => None,
     }
 }
