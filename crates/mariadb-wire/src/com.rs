@@ -1,6 +1,7 @@
 //! Commands of a byte and a few fields. Each function appends a payload.
 //!
-//! Source: <https://mariadb.com/kb/en/2-text-protocol/>, <https://mariadb.com/kb/en/3-binary-protocol-prepared-statements/>
+//! Source: <https://mariadb.com/kb/en/2-text-protocol/>,
+//! <https://mariadb.com/kb/en/3-binary-protocol-prepared-statements/>
 
 /// The id of the statement prepared last on this connection, so that preparing and executing share
 /// a round trip.

@@ -8,7 +8,7 @@ const SEND_TYPES: u16 = 128;
 const VALUE_FOLLOWS: u8 = 0;
 const NULL_INDICATOR: u8 = 1;
 
-/// Begins the payload; `types` are the parameters' types. Rows follow by [`push`].
+/// Begins the payload; `types` are the parameters' types. ParameterRows follow by [`push`].
 pub fn begin(statement: u32, types: &[ColumnType], out: &mut Vec<u8>) {
     out.push(0xFA);
     out.extend_from_slice(&statement.to_le_bytes());
@@ -30,14 +30,14 @@ pub fn push(param: Param<'_>, out: &mut Vec<u8>) {
 
 /// Decodes rows that [`push`] has appended.
 #[derive(Clone, Debug)]
-pub struct Rows<'a> {
+pub struct ParameterRows<'a> {
     values: Reader<'a>,
     types: &'a [ColumnType],
 }
 
-impl<'a> Rows<'a> {
+impl<'a> ParameterRows<'a> {
     pub fn new(bytes: &'a [u8], types: &'a [ColumnType]) -> Self {
-        Rows { values: Reader::new(bytes, "bulk rows"), types }
+        ParameterRows { values: Reader::new(bytes, "bulk rows"), types }
     }
 
     /// Returns the parameters of the next row; `None` after the last.
@@ -76,13 +76,13 @@ mod tests {
         ];
         let mut bytes = Vec::new();
         sent.iter().flatten().for_each(|param| push(*param, &mut bytes));
-        let mut rows = Rows::new(&bytes, &types);
+        let mut rows = ParameterRows::new(&bytes, &types);
         for row in &sent {
             assert_eq!(rows.next_row::<Vec<_>>().unwrap().unwrap(), row);
         }
         assert_eq!(rows.next_row::<Vec<_>>(), Ok(None));
         check_truncations(&bytes, |bytes| {
-            let mut rows = Rows::new(bytes, &types);
+            let mut rows = ParameterRows::new(bytes, &types);
             while let Ok(Some(row)) = rows.next_row::<Vec<_>>() {
                 assert_eq!(row.len(), 4);
             }

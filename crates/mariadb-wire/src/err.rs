@@ -1,6 +1,7 @@
 //! ERR: a failure.
 //!
-//! Source: <https://mariadb.com/kb/en/err_packet/>, error codes: <https://mariadb.com/kb/en/mariadb-error-codes/>
+//! Source: <https://mariadb.com/kb/en/err_packet/>, error codes:
+//! <https://mariadb.com/kb/en/mariadb-error-codes/>
 
 use crate::{ERR, Malformed, Reader};
 

@@ -1,9 +1,10 @@
 //! MongoDB connections: from a socket's bytes to commands and back.
 //!
 //! Each [`selkie_runtime::Connection`] gets replies in the order of its requests. [`MongoService`]
-//! is the service of MongoDB listeners. In reading order: [`worker`] and [`conversation`] (the state), [`connection`] (the loop), [`respond`]
-//! (one request), [`buffers`] (memory shared by a worker's connections), [`admission`] (memory for
-//! large messages), [`malformed_log`] (rate-limited log lines about malformed messages).
+//! is the service of MongoDB listeners. In reading order: [`worker`] and [`conversation`] (the
+//! state), [`connection`] (the loop), [`respond`] (one request), [`buffers`] (memory shared by a
+//! worker's connections), [`admission`] (memory for large messages), [`malformed_log`]
+//! (rate-limited log lines about malformed messages).
 //!
 //! Nothing here knows what a command means.
 

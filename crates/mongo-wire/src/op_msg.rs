@@ -1,7 +1,7 @@
 //! OP_MSG: a body, document sequences, and perhaps a checksum.
 //!
-//! As with a MongoDB 6.0 server, an error that makes the framing doubtful (flags, checksum) closes the
-//! connection, and an error within a section gets a reply.
+//! As with a MongoDB 6.0 server, an error that makes the framing doubtful (flags, checksum) closes
+//! the connection, and an error within a section gets a reply.
 //!
 //! Source: <https://github.com/mongodb/specifications/blob/master/source/message/OP_MSG.md>
 

@@ -46,7 +46,7 @@ impl FromStr for ListenAddress {
 
 fn expected(text: &str) -> String {
     format!(
-        "{text:?} is no address to listen on; write host:port such as 127.0.0.1:27017, or a socket's path such as /run/selkie.sock"
+        "{text:?} is not an address; write host:port such as 127.0.0.1:27017, or a socket's path such as /run/selkie.sock"
     )
 }
 

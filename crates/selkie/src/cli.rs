@@ -88,7 +88,7 @@ pub struct ServeArgs {
     /// The memory of the process in MB [default: half of the machine's memory]
     #[arg(long, value_name = "MB")]
     pub memory_mb: Option<i64>,
-    /// What is cached: off, results, documents or both [default: off]
+    /// The kinds of replies to cache: off, results, documents or both [default: off]
     #[arg(long, value_name = "MODE")]
     pub cache: Option<String>,
     /// The memory of the caches in bytes [default: 268435456]

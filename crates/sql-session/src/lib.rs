@@ -11,8 +11,9 @@
 //! (where a reply ends and the status it reports), [`result_rows`], [`execute_packet`] (the
 //! parameters of a prepared statement), [`definitions`] (effects of writes, by cached table
 //! definitions), [`cache_filter`], [`privileges`] (on which cached results depend),
-//! [`in_flight_writes`], [`running_command`] (statements whose client has left), [`context`] (the state shared by sessions), [`session`] (the
-//! protocol loop). What a statement does is a fact of `sql_classify`.
+//! [`in_flight_writes`], [`running_command`] (statements whose client has left), [`context`] (the
+//! state shared by sessions), [`session`] (the protocol loop). What a statement does is a fact of
+//! `sql_classify`.
 
 mod cache_filter;
 mod context;

@@ -162,7 +162,7 @@ impl Runner {
 
     fn each(&mut self, id: StatementId, types: &[ColumnType], values: &[u8], rows: &mut Rows) -> Result<OkPacket> {
         let mut all = OkPacket::default();
-        let mut reader = com_stmt_bulk_execute::Rows::new(values, types);
+        let mut reader = com_stmt_bulk_execute::ParameterRows::new(values, types);
         while let Some(params) = reader.next_row::<SmallVec<[Param<'_>; 4]>>()? {
             let ok = self.session.execute(id, &params, rows)?;
             let affected_rows = all.affected_rows + ok.affected_rows;

@@ -71,12 +71,12 @@ impl<'a> RowsEvent<'a> {
     }
 
     /// Returns an iterator over the rows. Fails if the map belongs to another table.
-    pub fn rows<'r>(&'r self, table: &'r TableMap) -> Result<Rows<'r>, Malformed> {
+    pub fn rows<'r>(&'r self, table: &'r TableMap) -> Result<RowChanges<'r>, Malformed> {
         if table.columns.len() != self.width || table.id != self.table_id {
             return Err(Malformed("row event"));
         }
         let is_blank = (0..self.width).all(|index| !bit(self.present, index) && !bit(self.present_after, index));
-        Ok(Rows {
+        Ok(RowChanges {
             rest: Reader::new(&self.rows, "row event"),
             operation: self.operation,
             columns: &table.columns,
@@ -96,7 +96,7 @@ pub struct Row<'r> {
 
 /// An iterator over an event's rows. It ends after the first row that is malformed.
 #[derive(Clone, Debug)]
-pub struct Rows<'r> {
+pub struct RowChanges<'r> {
     rest: Reader<'r>,
     operation: Operation,
     columns: &'r [Column],
@@ -107,7 +107,7 @@ pub struct Rows<'r> {
     is_blank: bool,
 }
 
-impl<'r> Iterator for Rows<'r> {
+impl<'r> Iterator for RowChanges<'r> {
     type Item = Result<Row<'r>, Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -123,7 +123,7 @@ impl<'r> Iterator for Rows<'r> {
     }
 }
 
-impl<'r> Rows<'r> {
+impl<'r> RowChanges<'r> {
     fn row(&mut self) -> Result<Row<'r>, Malformed> {
         let before = match self.operation {
             Operation::Insert => None,

@@ -35,7 +35,7 @@ pub struct Storage {
     pub origin: Origin,
 }
 
-/// Which results of SQL clients are cached.
+/// The rules for caching results of SQL clients.
 #[derive(Clone, Debug)]
 pub struct SqlCache {
     pub selects: Selects,

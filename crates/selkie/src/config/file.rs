@@ -94,7 +94,7 @@ fn unknown(section: &str, name: &str) -> String {
     let everywhere = PARAMETERS.iter().map(|parameter| parameter.name);
     match nearest(name, here.clone().chain(sections)).or_else(|| nearest(name, everywhere)) {
         Some(meant) => format!("{what}; did you mean {meant:?}?"),
-        None => format!("{what}; there are {}", here.collect::<Vec<_>>().join(", ")),
+        None => format!("{what}; its parameters are {}", here.collect::<Vec<_>>().join(", ")),
     }
 }
 

@@ -80,7 +80,7 @@ fn unknown_keys() {
     );
     check_refused(
         "[store]\nxyzzy = 1\n",
-        "selkie.toml:2: there is no parameter \"xyzzy\" in [store]; there are data, accept-lost-writes, mariadb, mariadb-connections, mariadb-wait-seconds, gateway-name, embedded-mariadb, sql-listen",
+        "selkie.toml:2: there is no parameter \"xyzzy\" in [store]; its parameters are data, accept-lost-writes, mariadb, mariadb-connections, mariadb-wait-seconds, gateway-name, embedded-mariadb, sql-listen",
     );
 }
 
@@ -92,20 +92,20 @@ fn bad_values() {
     check_refused("\nallow-remote = 1", "selkie.toml:2: allow-remote: true or false is expected here, not 1");
     check_refused(
         "[mongodb]\ntopology = 'replicaset'",
-        "selkie.toml:2: topology: \"replicaset\" is no topology; there are router, replica-set, standalone; \
+        "selkie.toml:2: topology: \"replicaset\" is not a topology; write one of router, replica-set, standalone; \
          did you mean \"replica-set\"?",
     );
     check_refused(
         "[mongodb]\ncompressors = ['gzip']",
-        "selkie.toml:2: compressors: \"gzip\" is no compressor; there are snappy, zstd, zlib",
+        "selkie.toml:2: compressors: \"gzip\" is not a compressor; write one of snappy, zstd, zlib",
     );
     check_refused_with(
         "listen = ['nowhere:x']",
-        "selkie.toml:1: listen: \"nowhere:x\" is no address",
+        "selkie.toml:1: listen: \"nowhere:x\" is not an address",
         "127.0.0.1:27017",
     );
     check_refused_with("listen = []", "selkie.toml:1: listen: a list of addresses", "");
-    check_refused_with("log = 'loud'", "selkie.toml:1: log: \"loud\" is no log level", "debug");
+    check_refused_with("log = 'loud'", "selkie.toml:1: log: \"loud\" is not a log level", "debug");
     check_refused_with("store = 1", "selkie.toml:1: store is a section", "[store]");
     check_refused_with("a = ", "selkie.toml:1: this is not TOML", "");
     check_refused_with("threads = 1\nthreads = 2", "selkie.toml:2: this is not TOML", "duplicate");
@@ -174,7 +174,7 @@ fn contradictory_cache_settings_are_refused() {
     check_refused_with(&with("selects = 'verify'"), "selkie.toml:5: selects applies", "sql-listen");
     check_refused_with(&with("only-users = ['joe']"), "selkie.toml:5: only-users applies", "sql-listen");
     check_refused_with(&with("only-users = ['joe@%']"), "selkie.toml:5: only-users: \"joe@%\"", "host");
-    check_refused_with(&with("only-statements = ['(']"), "selkie.toml:5: only-statements: \"(\" is no regular", "");
+    check_refused_with(&with("only-statements = ['(']"), "selkie.toml:5: only-statements: \"(\" is not a regular", "");
     check_refused_with(&with("storage = 'localhost'"), "selkie.toml:5: a URL such as", "redis://");
     check_refused_with(&with("storage-timeout-ms = 5"), "selkie.toml:5: storage-timeout-ms has an effect", "storage");
     check_refused_with(
@@ -192,7 +192,7 @@ fn contradictory_cache_settings_are_refused() {
     );
     let documents = "[cache]\nmode = 'documents'\nlisteners = ['127.0.0.1:27017 = both']";
     check_refused_with(documents, "selkie.toml:3: the clients of 127.0.0.1:27017 cannot use both", "documents");
-    check_refused_with(&with("selects = 'assume'"), "selkie.toml:5: selects: \"assume\" is no way", "verify");
+    check_refused_with(&with("selects = 'assume'"), "selkie.toml:5: selects: \"assume\" is not a method", "verify");
     let listening = "[store]\nmariadb = 'mysql://h'\nsql-listen = ['127.0.0.1:1']\n[cache]\nmode = 'results'\n";
     let config = load(&format!("{listening}selects = 'assume-cacheable'\nonly-statements = ['^select']")).unwrap();
     assert_eq!(config.cache.sql.selects, Selects::AssumeCacheable);

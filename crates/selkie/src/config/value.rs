@@ -110,7 +110,7 @@ pub fn commands(raw: Raw) -> Result<Vec<String>, String> {
 }
 
 pub fn external_writes(raw: Raw) -> Result<ExternalWrites, String> {
-    one_of(raw, "a way", &["follow", "strict", "none"], |name| match name {
+    one_of(raw, "a method", &["follow", "strict", "none"], |name| match name {
         "follow" => Some(ExternalWrites::Follow),
         "strict" => Some(ExternalWrites::Strict),
         "none" => Some(ExternalWrites::None),
@@ -119,7 +119,7 @@ pub fn external_writes(raw: Raw) -> Result<ExternalWrites, String> {
 }
 
 pub fn selects(raw: Raw) -> Result<Selects, String> {
-    one_of(raw, "a way", &["verify", "assume-cacheable"], |name| match name {
+    one_of(raw, "a method", &["verify", "assume-cacheable"], |name| match name {
         "verify" => Some(Selects::Verify),
         "assume-cacheable" => Some(Selects::AssumeCacheable),
         _ => None,
@@ -127,7 +127,7 @@ pub fn selects(raw: Raw) -> Result<Selects, String> {
 }
 
 pub fn invalidation(raw: Raw) -> Result<Invalidation, String> {
-    one_of(raw, "a way", &["precise", "collection"], |name| match name {
+    one_of(raw, "a method", &["precise", "collection"], |name| match name {
         "precise" => Some(Invalidation::Precise),
         "collection" => Some(Invalidation::Collection),
         _ => None,
@@ -138,7 +138,7 @@ pub fn users(raw: Raw) -> Result<Vec<String>, String> {
     list(raw, "users", |item| {
         let name = text(item, "a user's name")?;
         match name.contains('@') {
-            true => Err(format!("{name:?} has a host in it; write the name alone")),
+            true => Err(format!("{name:?} contains a host; write the name alone")),
             false => Ok(name),
         }
     })
@@ -149,7 +149,7 @@ pub fn statements(raw: Raw) -> Result<Vec<String>, String> {
         let pattern = text(item, "a regular expression")?;
         match sql_session::pattern(&pattern) {
             Ok(_) => Ok(pattern),
-            Err(why) => Err(format!("{pattern:?} is no regular expression: {why}")),
+            Err(why) => Err(format!("{pattern:?} is not a regular expression: {why}")),
         }
     })
 }
@@ -173,12 +173,7 @@ fn one_of<T>(raw: Raw, what: &str, names: &[&str], find: impl Fn(&str) -> Option
         return Ok(found);
     }
     let meant = strict_toml::nearest(&name, names.iter().copied()).map(|meant| format!("; did you mean \"{meant}\"?"));
-    Err(format!(
-        "{name:?} is no {}; there are {}{}",
-        what.trim_start_matches("a "),
-        names.join(", "),
-        meant.unwrap_or_default()
-    ))
+    Err(format!("{name:?} is not {what}; write one of {}{}", names.join(", "), meant.unwrap_or_default()))
 }
 
 pub fn log_filter(raw: Raw) -> Result<String, String> {
@@ -187,7 +182,7 @@ pub fn log_filter(raw: Raw) -> Result<String, String> {
         // A word that is not a level would be taken for a crate's name, and disable everything
         // else.
         Ok(_) if filter.contains('=') || filter.parse::<tracing::Level>().is_ok() => Ok(filter),
-        _ => Err(format!("{filter:?} is no log level; there are error, warn, info, debug, trace")),
+        _ => Err(format!("{filter:?} is not a log level; write one of error, warn, info, debug, trace")),
     }
 }
 
@@ -207,7 +202,7 @@ pub fn host_and_port(raw: Raw) -> Result<String, String> {
     match port {
         Some(1..) => Ok(address),
         _ => Err(format!(
-            "{address:?} is no address that clients can connect to; write host:port, as in db.example.org:27017"
+            "{address:?} is not an address that clients can connect to; write host:port, as in db.example.org:27017"
         )),
     }
 }
