@@ -32,8 +32,8 @@ pub struct Transaction {
     pub changes: Vec<Change>,
 }
 
-/// A change. The variants other than `Row` include every change within them: a definition changed, a
-/// statement was logged as text, or there were too many rows to deliver.
+/// A change. The variants other than `Row` include every change within them: a definition changed,
+/// a statement was logged as text, or there were too many rows to deliver.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     Row(Row),
@@ -53,8 +53,8 @@ pub struct Row {
 /// One side of a row's change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Image {
-    /// Values of the primary key's columns, in its order. Empty without a primary key; `None` if the
-    /// log omits a part of it.
+    /// Values of the primary key's columns, in its order. Empty without a primary key; `None` if
+    /// the log omits a part of it.
     pub key: Option<Vec<Key>>,
     pub doc: Doc,
 }
@@ -67,8 +67,8 @@ pub enum Doc {
     Null,
     /// The stored text: JSON in the encoding of crate `document`, if the table is a collection's.
     Text(Bytes),
-    /// Omitted (`binlog_row_image` is not FULL) or compressed: receivers that need it must treat the
-    /// whole table as changed.
+    /// Omitted (`binlog_row_image` is not FULL) or compressed: receivers that need it must treat
+    /// the whole table as changed.
     Unknown,
 }
 

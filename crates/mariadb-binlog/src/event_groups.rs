@@ -1,7 +1,7 @@
 //! Assembles events into transactions.
 //!
-//! A group of events begins with a GTID and is committed as one. Rows are decoded as they arrive; if
-//! they cannot be decoded, the whole table counts as changed.
+//! A group of events begins with a GTID and is committed as one. Rows are decoded as they arrive;
+//! if they cannot be decoded, the whole table counts as changed.
 
 use crate::changes::{Change, Doc, Image, Key, Row, Transaction};
 use crate::statement_effect::{StatementEffect, classify};
@@ -205,8 +205,8 @@ impl Groups {
         self.prepared.remove(self.open.xa.as_deref()?)
     }
 
-    /// Keeps the changes of a prepared XA transaction, which another session may complete at any later
-    /// time.
+    /// Keeps the changes of a prepared XA transaction, which another session may complete at any
+    /// later time.
     fn prepare(&mut self, end: u32, wants_acknowledgement: bool) -> FedEvent {
         let changes = std::mem::take(&mut self.open.changes);
         let probe = self.open.probe.take();
@@ -286,7 +286,8 @@ fn add(changes: &mut Vec<Change>, change: Change) {
             changes.retain(|other| !matches!(other, Change::Row(row) if row.table == *table));
         }
         Change::Row(row) => {
-            // Tables come first in a transaction that grew too large, so only the front is searched.
+            // Tables come first in a transaction that grew too large, so only the front is
+            // searched.
             let covers = |other: &Change| matches!(other, Change::Table(table) if *table == row.table);
             if changes.iter().take_while(|other| !matches!(other, Change::Row(_))).any(covers) {
                 return;
@@ -346,7 +347,8 @@ fn read_image(image: &rows::Image<'_>, map: &TableMap, columns: &Columns) -> Res
     Ok(Image { key: key.collect(), doc })
 }
 
-/// Returns whether an event changes nothing: it accompanies a statement, or concerns the log itself.
+/// Returns whether an event changes nothing: it accompanies a statement, or concerns the log
+/// itself.
 fn is_harmless(event: u8) -> bool {
     const INTVAR: u8 = 5;
     const RAND: u8 = 13;

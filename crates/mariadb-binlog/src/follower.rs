@@ -1,5 +1,5 @@
-//! The follower's thread: connects, resumes after a cut, and starts over if the log no longer has the
-//! position.
+//! The follower's thread: connects, resumes after a cut, and starts over if the log no longer has
+//! the position.
 
 use crate::changes::Transaction;
 use crate::freshness::{Freshness, State};
@@ -33,8 +33,8 @@ impl Follower {
     /// Connects, checks the server's configuration, then follows on a thread of its own. The first
     /// delivery is [`crate::Change::Everything`].
     ///
-    /// Fails with 6 (no server), 18 (user or password refused) or 72 (the server is not configured for
-    /// it, or the user lacks privileges). The message says in one sentence what to do.
+    /// Fails with 6 (no server), 18 (user or password refused) or 72 (the server is not configured
+    /// for it, or the user lacks privileges). The message says in one sentence what to do.
     pub fn start(url: &str, options: FollowOptions, receiver: Box<dyn Receiver>) -> error::Result<Follower> {
         let target = ServerUrl::parse(url)?;
         let freshness = Freshness::new();
@@ -226,8 +226,8 @@ impl Run {
     }
 
     /// Returns whether the server may have lost transactions: it is another server, or it recovered
-    /// from a crash without a durable log. The sequence numbers of lost transactions are used again, so
-    /// the position does not show the loss.
+    /// from a crash without a durable log. The sequence numbers of lost transactions are used
+    /// again, so the position does not show the loss.
     fn may_have_lost_transactions(&self, found: &ServerSettings) -> bool {
         let Some((before, asked)) = &self.server else { return false };
         let has_restarted = found.uptime + 2 < before.uptime + asked.elapsed().as_secs();

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 /// The state of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Changes arrive, and those missed before have been delivered. `strict`: a writer's COMMIT returns
-    /// only after the change was delivered (semi-synchronous replication), so deliveries are never
-    /// late.
+    /// Changes arrive, and those missed before have been delivered. `strict`: a writer's COMMIT
+    /// returns only after the change was delivered (semi-synchronous replication), so deliveries
+    /// are never late.
     Following { strict: bool },
     /// Changes do not arrive, or arrive too late. `why` says what to do where that is known. The
     /// follower retries by itself.
@@ -23,8 +23,8 @@ pub struct Freshness(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     epoch: Instant,
-    /// Microseconds from `epoch` to the moment up to which everything is known, plus one; 0 if nothing
-    /// is known.
+    /// Microseconds from `epoch` to the moment up to which everything is known, plus one; 0 if
+    /// nothing is known.
     as_of: AtomicU64,
     state: Mutex<State>,
 }
@@ -39,8 +39,8 @@ impl Freshness {
         }))
     }
 
-    /// Returns the age of the follower's knowledge: every transaction whose COMMIT returned longer ago
-    /// has been delivered. It grows while the stream is cut, and otherwise is at most about the
+    /// Returns the age of the follower's knowledge: every transaction whose COMMIT returned longer
+    /// ago has been delivered. It grows while the stream is cut, and otherwise is at most about the
     /// heartbeat period. Returns `None` before the first connection.
     pub fn behind(&self) -> Option<Duration> {
         let as_of = self.0.as_of.load(Ordering::Acquire).checked_sub(1)?;

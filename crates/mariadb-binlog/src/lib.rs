@@ -1,9 +1,9 @@
 //! Follows a MariaDB server's binary log as a replica does, and delivers committed transactions.
 //!
-//! It takes the stream of events of a server, and hands [`Transaction`]s to a [`Receiver`] in the order of
-//! their commits, not before readers that start afterwards see them. A [`Follower`] has a thread and two
-//! connections of its own, survives the loss of the server, and knows at every moment how old its
-//! knowledge is ([`Freshness`]).
+//! It takes the stream of events of a server, and hands [`Transaction`]s to a [`Receiver`] in the
+//! order of their commits, not before readers that start afterwards see them. A [`Follower`] has a
+//! thread and two connections of its own, survives the loss of the server, and knows at every
+//! moment how old its knowledge is ([`Freshness`]).
 //!
 //! ```no_run
 //! use mariadb_binlog::*;
@@ -29,10 +29,11 @@
 //! # Ok::<(), error::Error>(())
 //! ```
 //!
-//! In reading order: `follower` (the thread, and starting over), `requirements` (the settings that the
-//! server must have), `session` (following from a position on), `source` (the stream), `event_groups`
-//! (events become transactions) with `statement_effect` and `tables`, `visibility` (waiting until readers
-//! see them), `stream_position` (the position reached), `freshness` and `changes` (the public types).
+//! In reading order: `follower` (the thread, and starting over), `requirements` (the settings that
+//! the server must have), `session` (following from a position on), `source` (the stream),
+//! `event_groups` (events become transactions) with `statement_effect` and `tables`, `visibility`
+//! (waiting until readers see them), `stream_position` (the position reached), `freshness` and
+//! `changes` (the public types).
 
 mod changes;
 mod event_groups;

@@ -12,7 +12,8 @@ pub struct FollowOptions {
     /// If changes arrive later than this, the stream counts as cut until it has caught up. Must be
     /// several times `heartbeat`, at which it is measured.
     pub behind_max: Duration,
-    /// Makes writers wait until their changes have been delivered. Needs settings of the server, see `docs/mariadb/external-writes.md`.
+    /// Makes writers wait until their changes have been delivered. Needs settings of the server,
+    /// see `docs/mariadb/external-writes.md`.
     pub semi_sync: bool,
     /// A transaction with more bytes of rows is delivered as its tables.
     pub transaction_bytes_max: usize,

@@ -1,5 +1,5 @@
-//! The settings that a server must have so that its binary log has every change, and the messages if
-//! it has not.
+//! The settings that a server must have so that its binary log has every change, and the messages
+//! if it has not.
 
 use error::{Code, Error};
 use mariadb_client::{Failure, Result, TextConnection, server_error};

@@ -220,8 +220,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Returns whether the server waits for this replica's acknowledgement: it is satisfied with any
-    /// replica's, so this must be the only one.
+    /// Returns whether the server waits for this replica's acknowledgement: it is satisfied with
+    /// any replica's, so this must be the only one.
     async fn is_strict(&mut self) -> Result<bool> {
         let is_on = status(&mut self.queries, "Rpl_semi_sync_master_status").await?.is_some_and(|value| value == "ON");
         let clients = status(&mut self.queries, "Rpl_semi_sync_master_clients").await?;

@@ -1,7 +1,7 @@
 //! Classifies the statements in the log by what they may have changed.
 //!
-//! Statements that create, alter or drop one table or a database are recognized. All others, including
-//! writes in statement format, may have changed everything.
+//! Statements that create, alter or drop one table or a database are recognized. All others,
+//! including writes in statement format, may have changed everything.
 
 use crate::changes::{Change, TableName};
 

@@ -57,8 +57,8 @@ impl StreamPosition {
         }
     }
 
-    /// Starts a goal, before the server is asked for its position. Returns the moment of an earlier goal
-    /// that has not been reached, if there is one.
+    /// Starts a goal, before the server is asked for its position. Returns the moment of an earlier
+    /// goal that has not been reached, if there is one.
     pub fn start_goal(&mut self, now: Instant) -> Option<Instant> {
         if let Some(goal) = &self.goal {
             return Some(goal.moment);
@@ -89,8 +89,8 @@ impl StreamPosition {
         Ok(())
     }
 
-    /// Notes that the stream is at the end of the log and everything before was delivered. Fails if it
-    /// never reaches the goal.
+    /// Notes that the stream is at the end of the log and everything before was delivered. Fails if
+    /// it never reaches the goal.
     pub fn at_end(&mut self) -> Result<(), Diverged> {
         match &mut self.goal {
             Some(goal @ Goal { missing: Some(_), .. }) => {

@@ -1,5 +1,5 @@
-//! TableFacts about a table that its row events need: the positions of the document and the primary key,
-//! and the tables that change with it.
+//! TableFacts about a table that its row events need: the positions of the document and the primary
+//! key, and the tables that change with it.
 
 use crate::changes::TableName;
 use mariadb_client::{Failure, Result, TextConnection, TextValues, quote};
@@ -161,8 +161,8 @@ fn from_event(map: &TableMap, names: &[String]) -> Columns {
     Columns { doc: names.iter().position(|name| name == DOC), key: map.primary_key.iter().map(key).collect() }
 }
 
-/// Reads the columns from the schema: the log only numbers them. If the definition has changed since,
-/// that change follows in the log, and the whole table counts as changed then.
+/// Reads the columns from the schema: the log only numbers them. If the definition has changed
+/// since, that change follows in the log, and the whole table counts as changed then.
 async fn from_schema(map: &TableMap, queries: &mut TextConnection) -> Result<Option<Columns>> {
     let params = [Param::Text(map.database.as_bytes()), Param::Text(map.table.as_bytes())];
     let columns = queries.look_up(&COLUMNS.into(), &params, 2).await?;

@@ -1,19 +1,20 @@
 //! Waits until readers see the transactions of the log.
 //!
-//! A transaction is in the log, and sent to replicas, before the engine has committed it. A reader at
-//! that moment still gets the old rows, and a cache would keep them. Two facts about the server (10.6
-//! to 11.x) show when the transaction is visible:
+//! A transaction is in the log, and sent to replicas, before the engine has committed it. A reader
+//! at that moment still gets the old rows, and a cache would keep them. Two facts about the server
+//! (10.6 to 11.x) show when the transaction is visible:
 //!
-//! - A leader commits a group of transactions in the engine in the order of the log, all under one lock
-//!   (`LOCK_commit_ordered`), which it takes before the next leader can. Under the same lock it sets the
-//!   status variable `Binlog_snapshot_position`, and reading that takes the lock. So if the position is
-//!   the end of a transaction, this one and all before it are visible.
-//! - InnoDB releases a transaction's locks after it has become visible. So a read that waits for locks
-//!   proves the same.
+//! - A leader commits a group of transactions in the engine in the order of the log, all under one
+//!   lock (`LOCK_commit_ordered`), which it takes before the next leader can. Under the same lock
+//!   it sets the status variable `Binlog_snapshot_position`, and reading that takes the lock. So if
+//!   the position is the end of a transaction, this one and all before it are visible.
+//! - InnoDB releases a transaction's locks after it has become visible. So a read that waits for
+//!   locks proves the same.
 //!
-//! Other events move the position too: a new file, checkpoint events, which wait for no commit. Hence a
-//! position counts only if it is exactly the end of a received transaction. If it is not (a new file
-//! and nothing since), and for XA COMMIT, which the engine executes out of turn, the row is read.
+//! Other events move the position too: a new file, checkpoint events, which wait for no commit.
+//! Hence a position counts only if it is exactly the end of a received transaction. If it is not (a
+//! new file and nothing since), and for XA COMMIT, which the engine executes out of turn, the row
+//! is read.
 
 use crate::changes::Key;
 use crate::event_groups::{Group, LogOffset, RowProbe};
@@ -26,8 +27,8 @@ use std::time::{Duration, Instant};
 /// How long a position that proves nothing is read again before the row is read.
 const AMBIGUOUS_MAX: Duration = Duration::from_millis(20);
 
-/// How long to wait for a transaction that is logged but not committed in the engine: the server may
-/// first wait for another replica.
+/// How long to wait for a transaction that is logged but not committed in the engine: the server
+/// may first wait for another replica.
 const LATE_MAX: Duration = Duration::from_secs(15);
 
 /// Bounds of the pause between two reads of the position.
@@ -48,7 +49,8 @@ pub enum Verdict {
     NotYet(Duration),
 }
 
-/// Tracks how long the groups in front have been waiting, and positions ahead of the received groups.
+/// Tracks how long the groups in front have been waiting, and positions ahead of the received
+/// groups.
 #[derive(Default)]
 pub struct Visibility {
     waiting: Option<Wait>,
@@ -171,8 +173,8 @@ async fn by_row(groups: &VecDeque<Group>, queries: &mut TextConnection) -> Resul
     if is_visible { visible(groups, last + 1, queries).await } else { Ok(Verdict::Likely(last + 1)) }
 }
 
-/// Reads a changed row, waiting for its lock. Returns false if it cannot be read, or is locked for too
-/// long (perhaps by a later writer).
+/// Reads a changed row, waiting for its lock. Returns false if it cannot be read, or is locked for
+/// too long (perhaps by a later writer).
 async fn is_row_visible(probe: Option<&RowProbe>, queries: &mut TextConnection) -> Result<bool> {
     let Some(RowProbe { table, key }) = probe else { return Ok(false) };
     let Some(columns) = &table.columns else { return Ok(false) };

@@ -80,7 +80,8 @@ impl Connection {
     }
 
     /// Prepares the connection for short statements, such as reading a row by its key: they fail
-    /// rather than wait for a lock, and the embedded transport executes them on the caller's thread.
+    /// rather than wait for a lock, and the embedded transport executes them on the caller's
+    /// thread.
     pub async fn use_for_lookups(&mut self) -> Result<()> {
         self.altered = true;
         #[cfg(feature = "embedded")]
@@ -103,7 +104,8 @@ impl Connection {
         by_transport!(&mut self.transport, transport => transport.queue_execute(sql, params));
     }
 
-    /// As [`Connection::queue_execute`], but prepares the statement again if it was prepared before.
+    /// As [`Connection::queue_execute`], but prepares the statement again if it was prepared
+    /// before.
     ///
     /// MariaDB (10.11) decides once whether an index alone covers a statement. On a second
     /// execution it uses what the table's last user left behind, and most often fetches each row.

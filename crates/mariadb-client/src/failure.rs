@@ -98,8 +98,8 @@ impl Failure {
         )
     }
 
-    /// Returns whether a change of a definition met another one of the same table or schema, so that
-    /// it must read the definition again and retry.
+    /// Returns whether a change of a definition met another one of the same table or schema, so
+    /// that it must read the definition again and retry.
     pub fn is_lost_race(&self) -> bool {
         let lost_race = matches!(
             self.sql_code(),
@@ -131,7 +131,8 @@ impl Failure {
         )
     }
 
-    /// Returns whether the user lacks the privilege on the table or schema, whether it exists or not.
+    /// Returns whether the user lacks the privilege on the table or schema, whether it exists or
+    /// not.
     pub fn is_access_denied(&self) -> bool {
         matches!(self.sql_code(), Some(server_error::SCHEMA_ACCESS_DENIED | server_error::TABLE_ACCESS_DENIED))
     }

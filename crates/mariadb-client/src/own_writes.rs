@@ -1,5 +1,5 @@
-//! Transactions that this process has committed, by GTID. The follower of the binary log learns from
-//! it when a transaction was acknowledged.
+//! Transactions that this process has committed, by GTID. The follower of the binary log learns
+//! from it when a transaction was acknowledged.
 
 use ahash::AHashMap;
 use std::collections::VecDeque;

@@ -1,5 +1,5 @@
-//! A worker's connections: opened on demand, bounded in number, shared fairly among collections, lent
-//! to one caller at a time, closed when idle.
+//! A worker's connections: opened on demand, bounded in number, shared fairly among collections,
+//! lent to one caller at a time, closed when idle.
 
 use crate::connection::Connection;
 use crate::establish::establish;
@@ -235,8 +235,8 @@ impl Drop for Share {
     }
 }
 
-/// A lent connection. Dropping it returns it to the pool. It is closed instead if an answer is due or
-/// a transaction is open; its statement is then killed on the server.
+/// A lent connection. Dropping it returns it to the pool. It is closed instead if an answer is due
+/// or a transaction is open; its statement is then killed on the server.
 pub struct Lease {
     connection: Option<Connection>,
     pool: Rc<Pool>,

@@ -56,7 +56,8 @@ impl fmt::Debug for ServerUrl {
 
 impl ServerUrl {
     /// Parses `mysql://user:password@host:3306`, `mysql://user:password@localhost/?socket=/path` or
-    /// `mysql://user@%2Frun%2Fmysqld%2Fmysqld.sock`. Fails with 9; messages never show the password.
+    /// `mysql://user@%2Frun%2Fmysqld%2Fmysqld.sock`. Fails with 9; messages never show the
+    /// password.
     pub fn parse(url: &str) -> Result<ServerUrl> {
         let rest = ["mysql://", "mariadb://"].iter().find_map(|scheme| url.strip_prefix(scheme)).ok_or_else(|| {
             Error::failed_to_parse("the URL of MariaDB begins with mysql://, as in mysql://user:password@host:3306")

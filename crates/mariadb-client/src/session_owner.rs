@@ -1,10 +1,11 @@
 //! The owner of sessions on the server, so that none outlives its gateway unnoticed.
 //!
-//! When a gateway's process dies, MariaDB goes on with the commands it has received: a statement, and
-//! those pipelined behind it. They may take effect after the gateway has restarted, although their
-//! clients never got an answer. Therefore each session holds a named lock that names its gateway. A
-//! gateway that starts kills the sessions of its predecessor, and waits until they have ended,
-//! before it serves. That needs no privileges: a user sees its locks and may kill its sessions.
+//! When a gateway's process dies, MariaDB goes on with the commands it has received: a statement,
+//! and those pipelined behind it. They may take effect after the gateway has restarted, although
+//! their clients never got an answer. Therefore each session holds a named lock that names its
+//! gateway. A gateway that starts kills the sessions of its predecessor, and waits until they have
+//! ended, before it serves. That needs no privileges: a user sees its locks and may kill its
+//! sessions.
 //!
 //! One more session only holds the lock of the gateway's name. It executes nothing, so it ends with
 //! the process. While it exists, another gateway of that name is running, and no session is killed.

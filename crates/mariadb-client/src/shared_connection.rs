@@ -85,8 +85,8 @@ impl SharedConnection {
         Ok(lookup.row.take())
     }
 
-    /// As [`SharedConnection::lookup`]; a statement that meets a lock waits for it on a connection of
-    /// its own.
+    /// As [`SharedConnection::lookup`]; a statement that meets a lock waits for it on a connection
+    /// of its own.
     pub async fn lookup_waiting(
         &self,
         group: &impl Hash,
@@ -112,7 +112,8 @@ impl SharedConnection {
         self.state.borrow().pending.iter().any(|other| Rc::ptr_eq(other, lookup))
     }
 
-    /// Closes the connection, which does not answer; pending lookups fail and are retried elsewhere.
+    /// Closes the connection, which does not answer; pending lookups fail and are retried
+    /// elsewhere.
     fn close(&self) {
         let (lease, pending) = {
             let mut state = self.state.borrow_mut();

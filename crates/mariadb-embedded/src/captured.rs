@@ -1,16 +1,17 @@
-//! What the library writes to standard error while it starts: there is no other way to hear why it does not.
+//! Captures standard error while the library starts: it reports its errors nowhere else.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::OwnedFd;
 
-/// Standard error goes to a file in memory until this is ended.
+/// Redirects standard error to a file in memory until it is ended.
 pub struct Captured {
     file: File,
     original: OwnedFd,
 }
 
 impl Captured {
+    /// Starts redirecting.
     pub fn begin() -> io::Result<Captured> {
         let original = rustix::io::dup(rustix::stdio::stderr())?;
         let file = File::from(rustix::fs::memfd_create("mariadb-start", rustix::fs::MemfdFlags::CLOEXEC)?);
@@ -18,7 +19,7 @@ impl Captured {
         Ok(Captured { file, original })
     }
 
-    /// What has been written, a message each.
+    /// Restores standard error; returns the messages.
     pub fn end(mut self) -> Vec<String> {
         let _ = rustix::stdio::dup2_stderr(&self.original);
         let mut bytes = Vec::new();
@@ -28,7 +29,8 @@ impl Captured {
     }
 }
 
-/// `Got ERROR: "Cannot open it" errno: 2000` → `Cannot open it`; what is written otherwise stays as it is.
+/// Splits the text into messages. `Got ERROR: "Cannot open it" errno: 2000` becomes
+/// `Cannot open it`; other lines are unchanged.
 fn messages(text: &str) -> Vec<String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.map(|line| quoted(line).unwrap_or(line).to_owned()).collect()
@@ -44,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_freed_from_what_is_around_them() {
+    fn messages_are_extracted() {
         let text = "Got ERROR: \"InnoDB: File \"x\" is gone\" errno: 2000\n\n2026-11-22 [Note] well\n";
         assert_eq!(messages(text), ["InnoDB: File \"x\" is gone", "2026-11-22 [Note] well"]);
     }

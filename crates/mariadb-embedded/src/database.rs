@@ -1,4 +1,4 @@
-//! The library's life: started once in a process, stopped when its sessions are closed.
+//! Starts the library, once in a process, and stops it when its sessions are closed.
 
 use crate::captured::Captured;
 use crate::directory::{self, Directory};
@@ -12,15 +12,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A file of options beside the data (sections `server` and `embedded`), for what follows here to be said otherwise.
+/// An options file in the data directory (sections `server` and `embedded`), which may change
+/// [`OPTIONS`].
 const OPTIONS_FILE: &str = "selkie.cnf";
 
-/// Temporary tables: servers that share a directory for them remove one another's.
+/// The directory of temporary tables: servers that share one remove each other's tables.
 const TEMPORARY: &str = ".selkie-tmp";
 
-/// Options that the file may change. Statistics of tables are kept in memory, because tables for them are an ordinary server's to make (and
-/// where they are missing, each statement would look for them again, which doubles the time of a read by key); documents of 16 MiB fit into a packet as JSON; names are compared as they are written.
-/// The adaptive hash index spares a search of the table's tree for each document that is found by another index: 1,000 small ones take a quarter less.
+/// Options that the file may change. Statistics of tables are kept in memory, because only an
+/// ordinary server creates the tables for them. (Without these, each statement would look for them
+/// again, which doubles the time of a read by key.) Documents of 16 MiB fit into a packet as JSON;
+/// names are compared as written. The adaptive hash index saves a search of the table's tree for
+/// each document found by another index: 1,000 small ones take a quarter less.
 const OPTIONS: [&str; 14] = [
     "--character-set-server=utf8mb4",
     "--default-storage-engine=InnoDB",
@@ -38,18 +41,20 @@ const OPTIONS: [&str; 14] = [
     "--max-connections=100000",
 ];
 
-/// Options on which it depends that data survives a kill, or that others notice nothing.
+/// Options without which data would not survive a kill, or other parts of the process would be
+/// affected.
 ///
-/// The library does not work in the data directory, so the log that it recovers from names files by their whole path, and it looks for them
-/// below the data directory: a table that has a file of its own, and was made shortly before a kill, is then not found, and nothing is
-/// recovered. Tables that share one file have no names to be looked for.
+/// The library's working directory is not the data directory, so its recovery log has absolute file
+/// names, which it looks up below the data directory. A table with a file of its own, created
+/// shortly before a kill, is then not found, and nothing is recovered. Tables that share one file
+/// have no such names.
 ///
-/// The limit of the stack counts what the caller has used of it already.
+/// The limit of the stack includes the part that the caller has used already.
 const FIXED: [&str; 3] = ["--innodb-file-per-table=OFF", "--skip-log-bin", "--thread-stack=7M"];
 
-/// How long the first pages may take to get on disk, and what is left of sessions to end.
-const PATIENCE: Duration = Duration::from_secs(30);
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// How long writing the first pages, and ending the remaining sessions, may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+const CHECK_EVERY: Duration = Duration::from_millis(5);
 
 /// The library keeps its state in global variables: it is started once.
 static STARTED: AtomicBool = AtomicBool::new(false);
@@ -59,16 +64,16 @@ pub struct Database {
     /// `10.11.19-MariaDB`.
     version: String,
     sessions: AtomicUsize,
-    /// Set when no more sessions may begin.
+    /// Set when no new sessions are allowed.
     closing: AtomicBool,
-    /// Locked for as long as MariaDB uses it.
+    /// Locked while MariaDB uses it.
     directory: Mutex<Option<Directory>>,
 }
 
-/// The stack of a thread that executes statements; more than the library is told.
+/// The stack of a thread that executes statements; larger than the limit given to the library.
 pub const STACK_BYTES: usize = 8 << 20;
 
-/// How stopping went.
+/// The result of stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closed {
     Cleanly,
@@ -77,45 +82,45 @@ pub enum Closed {
 }
 
 impl Database {
-    /// Opens a data directory, which is made if it is not there.
+    /// Opens a data directory, creating it if missing.
     ///
-    /// Errors are one sentence that says what to do; MariaDB's own messages are part of it where it wrote any.
+    /// Errors are one sentence that says what to do, with MariaDB's own messages if there are any.
     pub fn open(path: &Path) -> Result<Arc<Database>, String> {
         let version = library_version();
         let mut directory = Directory::claim(path, &version)?;
         if STARTED.swap(true, Ordering::AcqRel) {
-            return Err("MariaDB was started in this process before, which it can be only once".into());
+            return Err("MariaDB was started in this process before, which is possible only once".into());
         }
-        apart(|| start(&directory.path))?;
+        on_own_thread(|| start(&directory.path))?;
         let database = Arc::new(Database {
             version,
             sessions: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
             directory: Mutex::default(),
         });
-        apart(|| {
+        on_own_thread(|| {
             if directory.is_new {
                 write_first_pages(&database)?;
             }
-            directory.is_ready(&database.version)
+            directory.mark_ready(&database.version)
         })?;
         *database.directory.lock().unwrap_or_else(PoisonError::into_inner) = Some(directory);
         Ok(database)
     }
 
-    /// The version of the library: `10.11.19-MariaDB`.
+    /// Returns the version of the library: `10.11.19-MariaDB`.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Its first two numbers, 10 and 11.
+    /// Returns the first two numbers of the version, 10 and 11.
     pub fn series(&self) -> (u16, u16) {
         directory::release(&self.version).unwrap_or_default()
     }
 
-    /// A session for whoever calls.
+    /// Opens a session.
     pub fn connect(self: &Arc<Self>) -> Result<Session, Refused> {
-        // Counted before it is looked, as `close` sets before it counts.
+        // Counted before checking, as `close` sets the flag before it reads the count.
         self.sessions.fetch_add(1, Ordering::SeqCst);
         let session = if self.closing.load(Ordering::SeqCst) {
             /// ER_SERVER_SHUTDOWN
@@ -130,11 +135,11 @@ impl Database {
         session
     }
 
-    /// Has the session with this id end its statement, which fails, and take no more.
+    /// Kills the session with this id; its statement fails.
     pub fn kill(self: &Arc<Self>, id: u64) {
         let killed = self.connect().and_then(|mut session| session.query(&format!("KILL {id}"), &mut Rows::default()));
         if let Err(refused) = killed {
-            // It has ended by itself.
+            // The session has ended by itself.
             tracing::debug!(id, "not killed: {}", refused.message);
         }
     }
@@ -142,17 +147,17 @@ impl Database {
     /// Stops MariaDB, once the sessions and the threads that used them have ended.
     pub fn close(&self) -> Closed {
         self.closing.store(true, Ordering::SeqCst);
-        let deadline = Instant::now() + PATIENCE;
-        while self.sessions.load(Ordering::SeqCst) > 0 || thread::known() > 0 {
+        let deadline = Instant::now() + TIMEOUT;
+        while self.sessions.load(Ordering::SeqCst) > 0 || thread::registered() > 0 {
             if Instant::now() > deadline {
                 return Closed::StillBusy;
             }
-            sleep(LOOK_EVERY);
+            sleep(CHECK_EVERY);
         }
-        // The directory is given up last.
+        // The directory is released last.
         let directory = self.directory.lock().unwrap_or_else(PoisonError::into_inner).take();
         if directory.is_some() {
-            // Not by `apart`: the library itself ends the thread's data.
+            // Not by `on_own_thread`: the library itself frees the thread's data.
             let stopping =
                 std::thread::Builder::new().name("mariadb-stop".into()).stack_size(STACK_BYTES).spawn(|| {
                     // SAFETY: was started; no session is left, and no more begins.
@@ -161,7 +166,7 @@ impl Database {
             if stopping.map(std::thread::JoinHandle::join).is_err() {
                 return Closed::StillBusy;
             }
-            // To an ordinary server it would be a database with a strange name.
+            // An ordinary server would list it as a database.
             directory.iter().for_each(|directory| drop(std::fs::remove_dir_all(directory.path.join(TEMPORARY))));
         }
         Closed::Cleanly
@@ -172,14 +177,14 @@ impl Database {
     }
 }
 
-/// `10.11.19-MariaDB`, of the library that was linked.
+/// Returns the version of the linked library, `10.11.19-MariaDB`.
 fn library_version() -> String {
-    // SAFETY: needs no start; what it gives lives for ever.
+    // SAFETY: callable before the start; the returned text is static.
     unsafe { CStr::from_ptr(ffi::mysql_get_client_info()) }.to_string_lossy().into_owned()
 }
 
-/// Runs on a thread of its own, which is not the process's first: there the library would be slow.
-fn apart<T: Send>(work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+/// Runs `work` on a thread of its own: the library is slow on the process's first thread.
+fn on_own_thread<T: Send>(work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
     std::thread::scope(|scope| {
         let thread =
             std::thread::Builder::new().name("mariadb-start".into()).stack_size(STACK_BYTES).spawn_scoped(scope, work);
@@ -193,22 +198,22 @@ fn start(path: &Path) -> Result<(), String> {
     let mut pointers: Vec<*mut c_char> = arguments.iter_mut().map(|text| text.as_ptr().cast_mut()).collect();
     let count = pointers.len() as i32;
     pointers.push(std::ptr::null_mut());
-    let captured = Captured::begin().map_err(|error| format!("cannot listen to what MariaDB says: {error}"))?;
-    // The library sets the process's mask of rights for new files.
+    let captured = Captured::begin().map_err(|error| format!("cannot capture MariaDB's messages: {error}"))?;
+    // The library changes the process's umask.
     let mask = rustix::process::umask(rustix::fs::Mode::empty());
     rustix::process::umask(mask);
-    // SAFETY: the first call of the library (`STARTED`). The arguments end with a null pointer, and live for as long as the process, because
-    // the library keeps pointers to them.
+    // SAFETY: the first call of the library (`STARTED`). The arguments end with a null pointer, and
+    // are never freed, because the library keeps pointers to them.
     let failed = unsafe { ffi::embedded_start(count, pointers.as_mut_ptr()) } != 0;
     rustix::process::umask(mask);
-    // The library has made this thread one of its own.
+    // The library has registered this thread.
     thread::enter();
-    let said = captured.end();
+    let messages = captured.end();
     std::mem::forget((arguments, pointers));
     if failed {
-        return Err(refusal(path, &said));
+        return Err(startup_error(path, &messages));
     }
-    for message in said.iter().filter(|message| !is_expected(message)) {
+    for message in messages.iter().filter(|message| !is_expected(message)) {
         tracing::warn!("MariaDB: {message}");
     }
     Ok(())
@@ -217,7 +222,7 @@ fn start(path: &Path) -> Result<(), String> {
 fn arguments(path: &Path) -> Result<Vec<CString>, String> {
     let shown = path.to_str().ok_or_else(|| format!("the path {} is not UTF-8", path.display()))?;
     let mut all = vec!["selkie".to_owned()];
-    let said = match std::fs::read_to_string(path.join(OPTIONS_FILE)) {
+    let file_options = match std::fs::read_to_string(path.join(OPTIONS_FILE)) {
         Ok(text) => {
             all.push(format!("--defaults-file={shown}/{OPTIONS_FILE}"));
             text
@@ -228,8 +233,8 @@ fn arguments(path: &Path) -> Result<Vec<CString>, String> {
         }
         Err(error) => return Err(format!("cannot read {shown}/{OPTIONS_FILE}: {error}")),
     };
-    // What is said on a command line goes before what is said in a file.
-    all.extend(OPTIONS.iter().filter(|option| !is_said(option, &said)).map(|option| (*option).to_owned()));
+    // The command line has precedence over the file.
+    all.extend(OPTIONS.iter().filter(|option| !is_set_in(option, &file_options)).map(|option| (*option).to_owned()));
     all.extend(FIXED.iter().map(|option| (*option).to_owned()));
     let temporary = path.join(TEMPORARY);
     std::fs::create_dir_all(&temporary).map_err(|error| format!("cannot make {}: {error}", temporary.display()))?;
@@ -238,38 +243,38 @@ fn arguments(path: &Path) -> Result<Vec<CString>, String> {
         format!("--tmpdir={shown}/{TEMPORARY}"),
         format!("--ignore-db-dirs={TEMPORARY}"),
     ]);
-    let terminated = all.into_iter().map(|argument| {
-        CString::new(argument).map_err(|_| format!("the path {shown} has a character in it that ends a path"))
-    });
+    let terminated = all
+        .into_iter()
+        .map(|argument| CString::new(argument).map_err(|_| format!("the path {shown} contains a NUL character")));
     terminated.collect()
 }
 
-/// Whether a file of options names this one, in either spelling.
-fn is_said(option: &str, file: &str) -> bool {
+/// Returns whether an options file sets this option, with dashes or underscores.
+fn is_set_in(option: &str, file: &str) -> bool {
     let name =
         |text: &str| text.trim().trim_start_matches("--").split('=').next().unwrap_or("").trim().replace('_', "-");
     file.lines().any(|line| name(line) == name(option))
 }
 
-/// Tables of an ordinary server, which are not there and not needed.
+/// Returns whether a message is about system tables of an ordinary server, which are not needed.
 fn is_expected(message: &str) -> bool {
     message.contains("mysql.plugin") || message.contains("mysql.func") || message.contains("[Note]")
 }
 
-fn refusal(path: &Path, said: &[String]) -> String {
-    let told: Vec<&str> = said.iter().filter(|message| !is_expected(message)).map(String::as_str).collect();
-    let told = if told.is_empty() { "it does not say why".to_owned() } else { told.join("; ") };
-    format!("MariaDB cannot open {}: {told}", path.display())
+fn startup_error(path: &Path, messages: &[String]) -> String {
+    let reasons: Vec<&str> = messages.iter().filter(|message| !is_expected(message)).map(String::as_str).collect();
+    let reasons = if reasons.is_empty() { "it does not say why".to_owned() } else { reasons.join("; ") };
+    format!("MariaDB cannot open {}: {reasons}", path.display())
 }
 
-/// Has everything that was made written to disk. InnoDB makes a data directory in memory, and what its log says of it is not enough to
-/// make it again: a server that is killed before its first shutdown never starts again.
+/// Writes a new data directory to disk. InnoDB creates it in memory, and its log is not enough to
+/// recreate it: a server killed before its first shutdown never starts again.
 fn write_first_pages(database: &Arc<Database>) -> Result<(), String> {
-    let told = |refused: Refused| format!("MariaDB cannot write a new data directory: {}", refused.message);
-    let mut session = database.connect().map_err(told)?;
+    let failed = |refused: Refused| format!("MariaDB cannot write a new data directory: {}", refused.message);
+    let mut session = database.connect().map_err(failed)?;
     let mut rows = Rows::default();
     let mut run = |sql: &str| -> Result<u64, String> {
-        session.query(sql, &mut rows).map_err(told)?;
+        session.query(sql, &mut rows).map_err(failed)?;
         let number = rows.range(0).and_then(|range| rows.payloads.get(range)).map(|payload| {
             let value = TextRow::new(payload).next_bytes().ok().flatten().unwrap_or_default();
             String::from_utf8_lossy(value).parse().unwrap_or(0)
@@ -279,16 +284,16 @@ fn write_first_pages(database: &Arc<Database>) -> Result<(), String> {
     const SETTING: &str = "SELECT CAST(@@global.innodb_max_dirty_pages_pct AS UNSIGNED)";
     const DIRTY: &str = "SELECT CAST(SUM(variable_value) AS UNSIGNED) FROM information_schema.global_status WHERE variable_name IN \
                          ('Innodb_buffer_pool_pages_dirty', 'Innodb_checkpoint_age')";
-    // Of the log, a little is always younger than the checkpoint: the note of it.
-    const NEXT_TO_NOTHING: u64 = 256;
+    // The record of the checkpoint itself is always newer than the checkpoint.
+    const CHECKPOINT_BYTES: u64 = 256;
     let before = run(SETTING)?;
     run("SET GLOBAL innodb_max_dirty_pages_pct = 0")?;
-    let deadline = Instant::now() + PATIENCE;
-    while run(DIRTY)? > NEXT_TO_NOTHING {
+    let deadline = Instant::now() + TIMEOUT;
+    while run(DIRTY)? > CHECKPOINT_BYTES {
         if Instant::now() > deadline {
-            return Err(format!("MariaDB has not written a new data directory within {} s", PATIENCE.as_secs()));
+            return Err(format!("MariaDB did not write a new data directory within {} s", TIMEOUT.as_secs()));
         }
-        sleep(LOOK_EVERY);
+        sleep(CHECK_EVERY);
     }
     run(&format!("SET GLOBAL innodb_max_dirty_pages_pct = {before}"))?;
     Ok(())
@@ -299,17 +304,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_goes_before_what_may_be_changed() {
+    fn the_file_overrides_options() {
         let file = "[embedded]\n max_allowed_packet = 1G\n#key-buffer-size=3M\ninnodb-buffer-pool-size=1G\n";
-        assert!(is_said("--max-allowed-packet=256M", file));
-        assert!(!is_said("--key-buffer-size=1M", file));
-        assert!(is_said("--innodb-buffer-pool-size", file));
+        assert!(is_set_in("--max-allowed-packet=256M", file));
+        assert!(!is_set_in("--key-buffer-size=1M", file));
+        assert!(is_set_in("--innodb-buffer-pool-size", file));
     }
 
     #[test]
-    fn what_an_ordinary_server_would_have_is_not_missed() {
-        let said =
+    fn messages_about_system_tables_are_ignored() {
+        let messages =
             ["Could not open mysql.plugin table: x".to_owned(), "InnoDB: no".to_owned(), "Unknown engine".to_owned()];
-        assert_eq!(refusal(Path::new("/d"), &said), "MariaDB cannot open /d: InnoDB: no; Unknown engine");
+        assert_eq!(startup_error(Path::new("/d"), &messages), "MariaDB cannot open /d: InnoDB: no; Unknown engine");
     }
 }

@@ -1,35 +1,38 @@
-//! A data directory, before MariaDB touches it: is it one, does somebody use it, who wrote it last?
+//! Claims a data directory before MariaDB touches it: checks that it is one, that it is not in use,
+//! and which version wrote it.
 //!
-//! MariaDB asks some of that itself, but waits for minutes for what is locked, and says little about what to do.
+//! MariaDB checks some of that itself, but waits minutes for locks, and its messages do not say
+//! what to do.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// Locked for as long as the directory is in use. Says who opened it last, or that it is being made.
+/// Locked while the directory is in use. Has the version that opened it last, or [`BEING_CREATED`].
 const OWN_FILE: &str = "selkie-mariadb";
 
-/// Stands in [`OWN_FILE`] until the first pages are on disk: what InnoDB cannot recover from is a kill before that.
-const BEING_MADE: &str = "being made";
+/// The content of [`OWN_FILE`] until the first pages are on disk: InnoDB cannot recover from a kill
+/// before that.
+const BEING_CREATED: &str = "being made";
 
-/// What an ordinary server's tools write down: the version of the system tables.
+/// Files of an ordinary server's tools with the version of the system tables.
 const UPGRADE_FILES: [&str; 2] = ["mysql_upgrade_info", "mariadb_upgrade_info"];
 
 /// Files that an ordinary server locks.
 const LOCKED_BY_SERVERS: [&str; 3] = ["ibdata1", "aria_log_control", "ib_logfile0"];
 
-/// A directory that is this process's until the value is dropped.
+/// A directory claimed by this process until the value is dropped.
 #[derive(Debug)]
 pub struct Directory {
     pub path: PathBuf,
-    /// There is nothing in it yet.
+    /// It has no data yet.
     pub is_new: bool,
     own_file: File,
 }
 
 impl Directory {
-    /// Takes possession of a directory, which is made if it is not there. `version`: the library's, as `10.11.19-MariaDB`.
+    /// Claims a directory, creating it if missing. `version`: the library's, as `10.11.19-MariaDB`.
     ///
     /// Errors are one sentence that says what to do.
     pub fn claim(path: &Path, version: &str) -> Result<Directory, String> {
@@ -60,8 +63,8 @@ impl Directory {
         let mut last = String::new();
         own_file.read_to_string(&mut last).map_err(|error| format!("cannot read {shown}/{OWN_FILE}: {error}"))?;
         let last = last.trim();
-        let being_made = last == BEING_MADE;
-        if being_made {
+        let is_incomplete = last == BEING_CREATED;
+        if is_incomplete {
             clear(&path)
                 .map_err(|error| format!("cannot remove what an interrupted start left in {shown}: {error}"))?;
         } else {
@@ -70,16 +73,16 @@ impl Directory {
                 refuse_newer(&theirs, version, &path)?;
             }
         }
-        let is_new = being_made || !holds_data;
+        let is_new = is_incomplete || !holds_data;
         let mut directory = Directory { path, is_new, own_file };
         if is_new {
-            directory.write_down(BEING_MADE)?;
+            directory.write_down(BEING_CREATED)?;
         }
         Ok(directory)
     }
 
-    /// The directory is MariaDB's, of this version, and survives a kill from now on.
-    pub fn is_ready(&mut self, version: &str) -> Result<(), String> {
+    /// Marks the directory as complete, with data of this version that survives a kill.
+    pub fn mark_ready(&mut self, version: &str) -> Result<(), String> {
         self.is_new = false;
         self.write_down(version)
     }
@@ -97,7 +100,7 @@ impl Directory {
 
 fn entries(path: &Path) -> std::io::Result<Vec<std::ffi::OsString>> {
     let names = fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.file_name()));
-    // A file system's own directory is nobody's.
+    // A directory of the file system itself.
     names.filter(|name| !name.as_ref().is_ok_and(|name| name == OsStr::new("lost+found"))).collect()
 }
 
@@ -108,7 +111,8 @@ fn lock(path: &Path) -> Result<File, TryLockError> {
     Ok(file)
 }
 
-/// The process that holds a lock on one of a server's files. Closing the files here gives up no lock: this process has none yet.
+/// Returns the process that holds a lock on one of a server's files. Closing the files here
+/// releases no lock: this process has none yet.
 fn locked_by_server(path: &Path) -> Option<(&'static str, String)> {
     use rustix::process::{Flock, FlockType, fcntl_getlk};
     LOCKED_BY_SERVERS.into_iter().find_map(|name| {
@@ -119,7 +123,7 @@ fn locked_by_server(path: &Path) -> Option<(&'static str, String)> {
     })
 }
 
-/// Removes everything but the own file.
+/// Removes everything except the own file.
 fn clear(path: &Path) -> std::io::Result<()> {
     for name in entries(path)?.iter().filter(|name| *name != OWN_FILE) {
         let entry = path.join(name);
@@ -128,7 +132,7 @@ fn clear(path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Older data is taken over by MariaDB itself; newer data is nothing that it could say much about.
+/// Fails if a newer MariaDB wrote the data. MariaDB converts older data itself.
 fn refuse_newer(theirs: &str, ours: &str, path: &Path) -> Result<(), String> {
     match (release(theirs), release(ours)) {
         (Some(their_release), Some(our_release)) if their_release > our_release => Err(format!(
@@ -142,7 +146,8 @@ fn refuse_newer(theirs: &str, ours: &str, path: &Path) -> Result<(), String> {
     }
 }
 
-/// `10.11.19-MariaDB` → 10 and 11: what decides about the format of data.
+/// Returns the release of a version, which determines the data format: `10.11.19-MariaDB` → 10 and
+/// 11.
 pub(crate) fn release(version: &str) -> Option<(u16, u16)> {
     let mut parts = version.trim().split(['.', '-']);
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
@@ -169,14 +174,14 @@ mod tests {
         assert!(again.is_new);
         assert!(!path.join("ibdata1").exists() && !path.join("test").exists());
         fs::write(path.join("ibdata1"), "whole").unwrap();
-        again.is_ready(OURS).unwrap();
+        again.mark_ready(OURS).unwrap();
         drop(again);
         assert!(!claim(&path).unwrap().is_new);
         assert!(path.join("ibdata1").exists());
     }
 
     #[test]
-    fn what_is_not_ours_is_refused() {
+    fn foreign_directories_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let _held = claim(dir.path()).unwrap();
         assert!(claim(dir.path()).unwrap_err().contains("in use by another Selkie"));

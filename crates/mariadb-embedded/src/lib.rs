@@ -1,13 +1,15 @@
-//! MariaDB inside of the process: libmariadbd behind an API without unsafe parts.
+//! MariaDB in this process: libmariadbd behind a safe API.
 //!
-//! What comes in are a data directory and statements with parameters; what goes out are rows, as the client/server protocol has them, so
-//! that who reads rows need not know where they come from. All calls block, and none of them knows of async.
+//! It takes a data directory and statements with parameters, and returns rows encoded as in the
+//! client/server protocol, so that their reader need not know the transport. All calls block.
 //!
-//! In reading order: [`directory`] (whose a data directory is, before MariaDB touches it), [`database`] (start and stop), [`session`]
-//! (statements), and `ffi` with `structs.c`, the library's functions. Without the feature `libmariadbd` the crate is empty.
+//! In reading order: [`directory`] (claiming a data directory before MariaDB touches it),
+//! [`database`] (start and stop), [`session`] (statements), and `ffi` with `structs.c`, the
+//! library's functions. Without the feature `libmariadbd` the crate is empty.
 //!
-//! A process has one database at the most, and cannot open another one when it is closed: the library has its state in global variables.
-//! Statements must not run on the process's first thread: there the library reads `/proc/self/maps` for each of them.
+//! A process has at most one database, and cannot open another one after closing it: the library
+//! has its state in global variables. Statements must not run on the process's first thread: there
+//! the library reads `/proc/self/maps` for each of them.
 #![cfg(feature = "libmariadbd")]
 
 mod captured;

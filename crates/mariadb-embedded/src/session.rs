@@ -1,4 +1,4 @@
-//! A session: statements in, rows out. It may go from thread to thread, and is used by one at a time.
+//! A session, which executes statements. It may move between threads, and is used by one at a time.
 
 use crate::database::Database;
 use crate::{ffi, thread};
@@ -10,10 +10,10 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// What a row of text has in place of a value that is NULL.
+/// Represents NULL in a row of text.
 const TEXT_NULL: u8 = 0xFB;
 
-/// What statements begin with that are often in transactions and leave nothing to be written.
+/// First words of frequent statements that commit nothing.
 const NEVER_COMMIT: [&str; 5] = ["SET ", "START ", "SAVEPOINT ", "ROLLBACK", "KILL "];
 
 /// A statement that was not executed, with MariaDB's error code.
@@ -23,12 +23,12 @@ pub struct Refused {
     pub message: String,
 }
 
-/// The whole result of a statement, row by row as in the client/server protocol: binary ones (of prepared statements) for
-/// [`mariadb_wire::row::BinaryRow`], others for [`mariadb_wire::row::TextRow`].
+/// The result of a statement, row by row as in the client/server protocol: binary rows of prepared
+/// statements for [`mariadb_wire::row::BinaryRow`], others for [`mariadb_wire::row::TextRow`].
 #[derive(Debug, Default)]
 pub struct Rows {
     pub payloads: Vec<u8>,
-    /// Where each row ends in `payloads`.
+    /// The end of each row in `payloads`.
     pub ends: Vec<usize>,
     pub types: Vec<ColumnType>,
 }
@@ -40,7 +40,7 @@ impl Rows {
         self.types.clear();
     }
 
-    /// Where a row lies in `payloads`.
+    /// Returns the range of a row in `payloads`.
     pub fn range(&self, row: usize) -> Option<Range<usize>> {
         let start = if row == 0 { 0 } else { *self.ends.get(row - 1)? };
         Some(start..*self.ends.get(row)?)
@@ -63,15 +63,17 @@ struct Prepared {
     params: usize,
 }
 
-// SAFETY: the library keeps nothing of a connection in the thread between two calls (it takes the thread's data over with each),
-// and `&mut self` keeps two threads from calling at the same time. `Database` is Sync.
+// SAFETY: the library keeps no data of a connection in the thread between two calls (each call
+// takes over the thread's data), and `&mut self` keeps two threads from calling at the same time.
+// `Database` is Sync.
 unsafe impl Send for Session {}
 
 impl Session {
     pub(crate) fn open(database: Arc<Database>) -> Result<Session, Refused> {
         thread::enter();
         let (mut code, mut message) = (0, [0_u8; 512]);
-        // SAFETY: the message is zeroed and one byte longer than what is written at the most, so that it ends with a zero.
+        // SAFETY: the buffer is zeroed and one byte longer than the longest message, so that it
+        // ends with a zero.
         let connection = unsafe {
             ffi::embedded_connect(&mut code, message.as_mut_ptr().cast::<c_char>(), message.len() as u64 - 1)
         };
@@ -82,24 +84,25 @@ impl Session {
         Ok(Session { connection, statements: Vec::new(), database })
     }
 
-    /// By which others may name it, as in `KILL`.
+    /// Returns the session's id, as in `KILL`.
     pub fn id(&self) -> u64 {
         // SAFETY: the connection is open.
         unsafe { ffi::mysql_thread_id(self.connection.as_ptr()) }
     }
 
-    /// Executes a statement without parameters. Its rows are those of a text protocol. What it has committed outlives a kill when this returns.
+    /// Executes a statement without parameters; its rows are text. Its commit is durable when this
+    /// returns.
     pub fn query(&mut self, sql: &str, rows: &mut Rows) -> Result<OkPacket, Refused> {
         let ok = self.run(sql, rows)?;
         let may_have_committed = rows.types.is_empty() && !NEVER_COMMIT.iter().any(|word| sql.starts_with(word));
-        if may_have_committed { self.settled(ok) } else { Ok(ok) }
+        if may_have_committed { self.make_durable(ok) } else { Ok(ok) }
     }
 
     fn run(&mut self, sql: &str, rows: &mut Rows) -> Result<OkPacket, Refused> {
         thread::enter();
         rows.clear();
         let connection = self.connection.as_ptr();
-        // SAFETY: the text is as long as it is said to be, and not kept.
+        // SAFETY: the pointer and length are those of the text, which the library does not keep.
         if unsafe { ffi::mysql_real_query(connection, sql.as_ptr().cast(), sql.len() as u64) } != 0 {
             return Err(self.refusal());
         }
@@ -115,13 +118,13 @@ impl Session {
     }
 
     fn take_text_rows(&mut self, columns: c_uint, rows: &mut Rows) -> Result<(), Refused> {
-        // SAFETY: the statement has a result, which nobody has fetched.
+        // SAFETY: the statement has a result that was not fetched.
         let Some(result) = NonNull::new(unsafe { ffi::mysql_store_result(self.connection.as_ptr()) }) else {
             return Err(self.refusal());
         };
         let result = result.as_ptr();
-        // SAFETY: there are so many columns; a row has as many pointers and lengths, which hold until the next row is fetched, and a value
-        // that is not NULL has so many bytes. The result is freed once.
+        // SAFETY: a row has as many pointers and lengths as there are columns, valid until the next
+        // row is fetched; a value that is not NULL has that many bytes. The result is freed once.
         unsafe {
             rows.types.extend((0..columns).map(|column| ColumnType(ffi::embedded_text_column_type(result, column))));
             while let Some(row) = NonNull::new(ffi::mysql_fetch_row(result)) {
@@ -143,9 +146,11 @@ impl Session {
         Ok(())
     }
 
+    /// Prepares a statement.
     pub fn prepare(&mut self, sql: &str) -> Result<StatementId, Refused> {
         thread::enter();
-        // SAFETY: the connection is open; a statement that could not be prepared is closed once, after its error was read.
+        // SAFETY: the connection is open; a statement that failed to prepare is closed once, after
+        // its error was read.
         unsafe {
             let Some(statement) = NonNull::new(ffi::mysql_stmt_init(self.connection.as_ptr())) else {
                 return Err(self.refusal());
@@ -158,16 +163,16 @@ impl Session {
             let params = ffi::mysql_stmt_param_count(statement.as_ptr()) as usize;
             let prepared = Some(Prepared { statement, params });
             let free = self.statements.iter().position(Option::is_none);
-            let place = free.unwrap_or(self.statements.len());
-            match self.statements.get_mut(place) {
+            let position = free.unwrap_or(self.statements.len());
+            match self.statements.get_mut(position) {
                 Some(slot) => *slot = prepared,
                 None => self.statements.push(prepared),
             }
-            Ok(StatementId(place))
+            Ok(StatementId(position))
         }
     }
 
-    /// Executes a prepared statement. Its rows are binary ones. What it has committed outlives a kill when this returns.
+    /// Executes a prepared statement; its rows are binary. Its commit is durable when this returns.
     pub fn execute(
         &mut self,
         statement: StatementId,
@@ -185,8 +190,8 @@ impl Session {
         let bound = BoundParams::new(params);
         let statement = prepared.statement;
         let raw = statement.as_ptr();
-        // SAFETY: there are as many parameters as the statement has, and what they point to lives until the call returns. Rows lie in
-        // the result until it is freed, and their first byte is missing from what they point to.
+        // SAFETY: the number of parameters is the statement's, and their values live until the call
+        // returns. Rows are valid until the result is freed; the pointers skip their first byte.
         unsafe {
             if ffi::embedded_execute(raw, bound.as_ptr(), params.len() as c_uint) != 0 {
                 let refusal = statement_refusal(statement);
@@ -210,10 +215,11 @@ impl Session {
                 return Ok(self.ok(0, 0));
             }
             let ok = self.ok(ffi::mysql_stmt_affected_rows(raw), ffi::mysql_stmt_insert_id(raw));
-            if ok.affected_rows > 0 { self.settled(ok) } else { Ok(ok) }
+            if ok.affected_rows > 0 { self.make_durable(ok) } else { Ok(ok) }
         }
     }
 
+    /// Closes a prepared statement.
     pub fn close_statement(&mut self, statement: StatementId) {
         thread::enter();
         if let Some(prepared) = self.statements.get_mut(statement.0).and_then(Option::take) {
@@ -222,11 +228,12 @@ impl Session {
         }
     }
 
-    /// Waits until the log of what was committed is written.
+    /// Waits until the log of committed transactions is written.
     ///
-    /// InnoDB (10.11) only begins to write it before a COMMIT returns. A server waits for the end before it sends its answer, and the
-    /// library sends nothing: half a second's transactions can be lost to a kill. FLUSH waits, which takes next to nothing if all is written.
-    fn settled(&mut self, ok: OkPacket) -> Result<OkPacket, Refused> {
+    /// InnoDB (10.11) only begins to write it before a COMMIT returns. A server waits for the end
+    /// before it sends its answer, but the library sends none: a kill could lose half a second's
+    /// transactions. FLUSH waits, which takes hardly any time if all is written.
+    fn make_durable(&mut self, ok: OkPacket) -> Result<OkPacket, Refused> {
         if ok.status & STATUS_IN_TRANSACTION == 0 {
             self.run("FLUSH ENGINE LOGS", &mut Rows::default())?;
         }
@@ -243,7 +250,7 @@ impl Session {
 
     fn refusal(&self) -> Refused {
         let connection = self.connection.as_ptr();
-        // SAFETY: the connection is open; the message lies in it and ends with a zero.
+        // SAFETY: the connection is open; the message is stored in it and ends with a zero.
         unsafe { refused(ffi::mysql_errno(connection), ffi::mysql_error(connection)) }
     }
 }
@@ -255,7 +262,7 @@ impl Drop for Session {
             // SAFETY: taken out of the list, so closed once, and before the connection.
             unsafe { ffi::mysql_stmt_close(prepared.statement.as_ptr()) };
         }
-        // SAFETY: nobody uses the connection any more.
+        // SAFETY: the connection is not used after this.
         unsafe { ffi::mysql_close(self.connection.as_ptr()) };
         self.database.session_ended();
     }
@@ -263,17 +270,17 @@ impl Drop for Session {
 
 /// # Safety
 /// The statement is open.
-// SAFETY: all that is promised is said above.
+// SAFETY: the contract is stated above.
 unsafe fn statement_refusal(statement: NonNull<ffi::MysqlStmt>) -> Refused {
-    // SAFETY: the message lies in the statement and ends with a zero.
+    // SAFETY: the message is stored in the statement and ends with a zero.
     unsafe { refused(ffi::mysql_stmt_errno(statement.as_ptr()), ffi::mysql_stmt_error(statement.as_ptr())) }
 }
 
 /// # Safety
 /// The message ends with a zero.
-// SAFETY: all that is promised is said above.
+// SAFETY: the contract is stated above.
 unsafe fn refused(code: c_uint, message: *const c_char) -> Refused {
-    // SAFETY: as promised.
+    // SAFETY: by this function's contract.
     let message = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
     Refused { code: code as u16, message }
 }
@@ -284,12 +291,12 @@ fn misuse(message: &str) -> Refused {
     Refused { code: WRONG_ARGUMENTS, message: message.to_owned() }
 }
 
-/// Parameters up to this number need no allocation.
-const FEW: usize = 4;
+/// Up to this many parameters need no allocation.
+const INLINE_PARAMS: usize = 4;
 
-/// Parameters in the shape in which the library takes them.
+/// Parameters in the library's format.
 struct BoundParams<'p> {
-    few: [ffi::BoundParam; FEW],
+    few: [ffi::BoundParam; INLINE_PARAMS],
     many: Vec<ffi::BoundParam>,
     _params: std::marker::PhantomData<&'p ()>,
 }
@@ -303,10 +310,10 @@ impl<'p> BoundParams<'p> {
     };
 
     fn new(params: &'p [Param<'p>]) -> Self {
-        let mut few = [Self::NOTHING; FEW];
+        let mut few = [Self::NOTHING; INLINE_PARAMS];
         let mut many = Vec::new();
-        if params.len() <= FEW {
-            few.iter_mut().zip(params).for_each(|(place, param)| *place = bind(param));
+        if params.len() <= INLINE_PARAMS {
+            few.iter_mut().zip(params).for_each(|(slot, param)| *slot = bind(param));
         } else {
             many.extend(params.iter().map(bind));
         }
@@ -318,7 +325,7 @@ impl<'p> BoundParams<'p> {
     }
 }
 
-/// Points to where the value lies.
+/// Returns a parameter that points to the value.
 fn bind(param: &Param<'_>) -> ffi::BoundParam {
     let (value, length, column_type) = match param {
         Param::Null => return BoundParams::NOTHING,

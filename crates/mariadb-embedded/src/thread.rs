@@ -1,41 +1,44 @@
-//! Threads that call the library: it has data of its own for each.
+//! Threads that call the library, which has data for each of them.
 
 use crate::ffi;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Threads that have called and not ended. The library waits for them when it is stopped.
-static KNOWN: AtomicUsize = AtomicUsize::new(0);
+/// Number of threads that have called the library and not ended. Stopping the library waits for
+/// them.
+static REGISTERED: AtomicUsize = AtomicUsize::new(0);
 
-struct Known;
+/// Registers the thread with the library, until dropped.
+struct ThreadRegistration;
 
-impl Known {
-    fn begin() -> Known {
-        // SAFETY: may be called from any thread at any time after the library was started, or by the thread that starts it.
+impl ThreadRegistration {
+    fn begin() -> ThreadRegistration {
+        // SAFETY: may be called from any thread after the library was started, or by the thread
+        // that starts it.
         unsafe { ffi::mysql_thread_init() };
-        KNOWN.fetch_add(1, Ordering::AcqRel);
-        Known
+        REGISTERED.fetch_add(1, Ordering::AcqRel);
+        ThreadRegistration
     }
 }
 
-impl Drop for Known {
+impl Drop for ThreadRegistration {
     fn drop(&mut self) {
         // SAFETY: the thread has begun, and is about to end.
         unsafe { ffi::mysql_thread_end() };
-        KNOWN.fetch_sub(1, Ordering::AcqRel);
+        REGISTERED.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 thread_local! {
-    static THREAD: Known = Known::begin();
+    static THREAD: ThreadRegistration = ThreadRegistration::begin();
 }
 
-/// To be called before anything else of the library on each thread.
+/// Registers the thread. Must be called on each thread before any other function of the library.
 #[inline]
 pub fn enter() {
     THREAD.with(|_| {});
 }
 
-/// Threads that have called and live.
-pub fn known() -> usize {
-    KNOWN.load(Ordering::Acquire)
+/// Returns the number of live threads that have called the library.
+pub fn registered() -> usize {
+    REGISTERED.load(Ordering::Acquire)
 }

@@ -1,10 +1,10 @@
 //! The catalog: the tables that hold collections, read from the server and cached for a moment.
 //!
-//! An entry has a table's definition, never its rows. Other clients may drop, create and alter tables
-//! at any time. So an entry is read again after [`FRESH_FOR`], and at once if a statement fails in a way
-//! that a changed definition explains. The server takes milliseconds to return a table's columns.
-//! Therefore concurrent misses of one entry wait for the first of them, and a stale entry is used while
-//! it is being read again.
+//! An entry has a table's definition, never its rows. Other clients may drop, create and alter
+//! tables at any time. So an entry is read again after [`FRESH_FOR`], and at once if a statement
+//! fails in a way that a changed definition explains. The server takes milliseconds to return a
+//! table's columns. Therefore concurrent misses of one entry wait for the first of them, and a
+//! stale entry is used while it is being read again.
 
 pub(crate) mod collections;
 mod column_cache;
@@ -48,9 +48,11 @@ pub(crate) struct Catalog {
     /// The server ignores case in names.
     ignores_case: bool,
     tables: RefCell<AHashMap<Namespace, (Arc<Table>, Instant)>>,
-    /// Lookups in flight. A channel closes with the answer, and first yields whether there is no table.
+    /// Lookups in flight. A channel closes with the answer, and first yields whether there is no
+    /// table.
     in_flight: RefCell<AHashMap<Namespace, watch::Receiver<bool>>>,
-    /// Counts the changes of definitions by this process, and how many of them this catalog has seen.
+    /// Counts the changes of definitions by this process, and how many of them this catalog has
+    /// seen.
     changes: Arc<AtomicU64>,
     seen: Cell<u64>,
     columns: ColumnCache,
@@ -108,7 +110,8 @@ impl Catalog {
         if let Some(table) = self.cached(namespace) {
             return Ok(Some(table));
         }
-        // A lookup may be invalidated meanwhile and start again; failures are not awaited one by one.
+        // A lookup may be invalidated meanwhile and start again; failures are not awaited one by
+        // one.
         for _ in 0..2 {
             let Some(mut asked) = self.in_flight.borrow().get(namespace).cloned() else { break };
             // A table that was missing for the other lookup may have been created since.
@@ -153,8 +156,8 @@ impl Catalog {
         Err(Failure::Other(Error::new(Code::WRITE_CONFLICT, format!("collection {namespace} is being dropped"))))
     }
 
-    /// Creates the collection unless another change has created it meanwhile; returns whether it was
-    /// created here.
+    /// Creates the collection unless another change has created it meanwhile; returns whether it
+    /// was created here.
     async fn create_missing(&self, connection: &mut Connection, namespace: &Namespace) -> Result<bool> {
         let (schema, table) = self.names(namespace)?;
         let lock = [definition_lock::collection_lock(schema, &table)];
@@ -198,8 +201,8 @@ impl Catalog {
         Ok(found)
     }
 
-    /// Creates schema and table if missing; returns whether the table was created. The caller must hold
-    /// the collection's lock.
+    /// Creates schema and table if missing; returns whether the table was created. The caller must
+    /// hold the collection's lock.
     pub async fn create(
         &self,
         connection: &mut Connection,
@@ -246,8 +249,8 @@ impl Catalog {
         }
     }
 
-    /// Creates a database's schema if missing. Fails with 13297 if one exists whose name differs only in
-    /// case.
+    /// Creates a database's schema if missing. Fails with 13297 if one exists whose name differs
+    /// only in case.
     pub async fn create_schema(&self, connection: &mut Connection, schema: &str) -> Result<()> {
         let sql = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE LOWER(SCHEMA_NAME) = LOWER(?)";
         connection.queue_execute(&sql.into(), &[Param::Text(schema.as_bytes())]);

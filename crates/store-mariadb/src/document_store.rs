@@ -35,8 +35,8 @@ impl MariaDbStore {
         self.change_observer.observe_write(note, Failure::is_lost, work).await
     }
 
-    /// Runs a change of indexes, which may take long. It does not change results, except their order and
-    /// which writes are refused.
+    /// Runs a change of indexes, which may take long. It does not change results, except their
+    /// order and which writes are refused.
     async fn change_indexes<T>(&self, namespace: &Namespace, work: impl Future<Output = Result<T>>) -> Result<T> {
         let outcome = work.await;
         drop(self.change_observer.begin_unspecified_write(namespace));
@@ -142,7 +142,7 @@ impl DocumentStore for MariaDbStore {
         Box::pin(async move {
             let namespace = batch.namespace.clone();
             let outcome = write::write(self, batch).await;
-            refresh::bring_up_later(self, &namespace);
+            refresh::refresh_in_background(self, &namespace);
             outcome
         })
     }

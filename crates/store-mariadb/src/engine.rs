@@ -15,7 +15,8 @@ use store::{ChangeObserver, DocumentStore, Engine, ObserverSlot};
 /// MariaDB in this process needs a large stack.
 const STACK_BYTES: usize = 16 << 20;
 
-/// The least `max_allowed_packet`: a document of 16 MiB as JSON, with the growth of ordinary content.
+/// The least `max_allowed_packet`: a document of 16 MiB as JSON, with the growth of ordinary
+/// content.
 const PACKET_BYTES_MIN: u64 = 32 << 20;
 /// The recommended value: even text full of control characters fits.
 const PACKET_BYTES_RECOMMENDED: &str = "128M";
@@ -39,8 +40,8 @@ pub struct MariaDbEngine {
 }
 
 impl MariaDbEngine {
-    /// Connects once, checks that the server is suitable, and disconnects. Each worker opens its own
-    /// connections later.
+    /// Connects once, checks that the server is suitable, and disconnects. Each worker opens its
+    /// own connections later.
     ///
     /// Fails with 6 (no server), 18 (user or password refused), 12 (not MariaDB, or too old) or 72
     /// (`max_allowed_packet` too small). The message says in one sentence what to do.
@@ -48,7 +49,8 @@ impl MariaDbEngine {
         Self::at(ServerLocation::Server(ServerUrl::parse(url)?), options)
     }
 
-    /// Starts MariaDB in this process, with its data in this directory. May be called once per process.
+    /// Starts MariaDB in this process, with its data in this directory. May be called once per
+    /// process.
     ///
     /// Fails with 72; the message says in one sentence what to do, and has MariaDB's own error.
     #[cfg(feature = "embedded")]
@@ -127,9 +129,9 @@ async fn examine(place: &ServerLocation, options: &Options) -> Result<ServerFact
         Some(error) => return Err(error.clone().into()),
         None => {}
     }
-    // A server that also serves SQL clients gets the schema with the first write of a MongoDB client.
-    // Otherwise it is created now: once the binary log is followed, a commit may wait for the
-    // follower.
+    // A server that also serves SQL clients gets the schema with the first write of a MongoDB
+    // client. Otherwise it is created now: once the binary log is followed, a commit may wait for
+    // the follower.
     if !options.has_sql_clients || own_schema::exists(&mut connection).await? {
         own_schema::create_if_allowed(&mut connection).await?;
     }

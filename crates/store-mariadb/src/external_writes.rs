@@ -1,4 +1,5 @@
-//! External writes: reports the transactions of the binary log as changes of collections, for caches.
+//! External writes: reports the transactions of the binary log as changes of collections, for
+//! caches.
 
 use crate::catalog::names;
 use crate::encoding;
@@ -22,8 +23,8 @@ pub struct ExternalWrites {
 pub type ReportFollowing = Box<dyn Fn(Result<(), &str>) + Send>;
 
 impl ExternalWrites {
-    /// Reports external writes on the server at `url` to `observer`. `strict`: the server makes writers
-    /// wait until their changes were reported.
+    /// Reports external writes on the server at `url` to `observer`. `strict`: the server makes
+    /// writers wait until their changes were reported.
     ///
     /// Fails with 72 and one sentence on what to configure, or with 6 or 18 if the server is not
     /// reachable.
@@ -39,8 +40,8 @@ impl ExternalWrites {
         Ok(ExternalWrites { follower: Follower::start(url, options, Box::new(receiver))? })
     }
 
-    /// Returns a function that returns the age of the follower's knowledge: everything committed longer
-    /// ago was reported. It returns `None` while nothing is known.
+    /// Returns a function that returns the age of the follower's knowledge: everything committed
+    /// longer ago was reported. It returns `None` while nothing is known.
     pub fn behind(&self) -> impl Fn() -> Option<Duration> + Send + Sync + 'static {
         let freshness = self.follower.freshness();
         move || freshness.behind()
@@ -61,8 +62,8 @@ impl Receiver for ChangeReporter {
             let mut changes = Changes::default();
             changes.set_read_from_log(transaction.gtid.as_ref().map(log_position));
             let id = transaction.gtid.map(|gtid| (gtid.domain, gtid.server, gtid.sequence));
-            // A write of this process was reported before it was executed. This is its effect on the
-            // server (triggers included), which readers since then have seen.
+            // A write of this process was reported before it was executed. This is its effect on
+            // the server (triggers included), which readers since then have seen.
             if let Some(acknowledged) = id.and_then(|id| self.own_writes.take(id)) {
                 changes.set_visible_since(acknowledged);
             }

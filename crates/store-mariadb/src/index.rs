@@ -1,14 +1,19 @@
-//! Secondary indexes: generated columns that hold the keys of a document's fields, and an ordinary MariaDB index over them.
+//! Secondary indexes.
 //!
-//! For each field there is a column with the JSON text that the path leads to, so that the document is searched once, and one with the
-//! [`key`] of that text, for all indexes over the field ([`columns`]). Both are stored, because a virtual one would be computed again for each row
-//! that is read, changed or purged (2,000 rows by index: 77 ms instead of 15), and be it only for a key that goes by it: what is stored says something
-//! of a row without its document. An index over several fields has one more column, `odd`, with an index of its own: whether any field has a key without a
-//! place.
+//! Most indexes are generated columns with the keys of a document's fields, and an ordinary MariaDB
+//! index over them. Each field has a column with the JSON text of its path, so that the document is
+//! searched once, and one with the [`column_key`] of that text, shared by all indexes over the
+//! field ([`columns`]). Both are stored: a virtual column would be computed again for each row that
+//! is read, changed or purged (2,000 rows by index: 77 ms instead of 15). Stored columns also give
+//! facts about a row without its document. An index over several fields has one more column, `odd`,
+//! with an index of its own, which shows whether any field has an unordered key.
 //!
-//! A missing field counts as null (unless the index is sparse), so a unique key in MariaDB is a unique index in MongoDB's sense. ElementTable within
-//! arrays cannot be had this way: all arrays have one key, which every lookup reads as well, unless there is a table with their values
-//! ([`crate::index::element_table`]). A CHECK constraint keeps arrays out of a unique index until there is one.
+//! A missing field counts as null (unless the index is sparse), so a unique key in MariaDB is a
+//! unique index in MongoDB's sense. Elements of arrays have no column keys: all arrays have one
+//! key, which every lookup reads as well, unless there is an element table ([`element_table`]). A
+//! CHECK constraint refuses arrays in a unique index until there is one.
+//!
+//! Indexes whose keys SQL cannot compute have a side table ([`side_index`]).
 
 pub(crate) mod alter_table;
 mod arrays;
@@ -46,7 +51,7 @@ use store::{IndexKind, IndexSpec, geo_keys};
 /// Fields of one index: MariaDB has 32 columns in a key, the row's own among them.
 const FIELDS_MAX: usize = 31;
 
-/// Levels of a path; deeper ones may lie in what the JSON spelling keeps as a blob.
+/// The most levels of a path; the JSON encoding may store deeper ones as a blob.
 const LEVELS_MAX: usize = 16;
 
 /// A secondary index.
@@ -66,8 +71,8 @@ impl Index {
         Index::with_room(spec, true)
     }
 
-    /// Returns a side index in the place of one whose columns do not fit into the table; `None` if the
-    /// index must have columns.
+    /// Returns a side index in the place of one whose columns do not fit into the table; `None` if
+    /// the index must have columns.
     pub fn spilled(spec: IndexSpec) -> Option<Index> {
         let index = Index::with_room(spec, false);
         index.side_index().is_some_and(|side| side.spilled).then_some(index)
@@ -105,15 +110,17 @@ impl Index {
         Index { filter, spec: Arc::new(spec), sql_name, form, kind }
     }
 
+    /// Returns the paths of the fields.
     pub fn fields(&self) -> impl Iterator<Item = &str> {
         self.spec.key.as_doc().iter().map(|(path, _)| path)
     }
 
-    /// Whether the index is not to be used for finding documents.
+    /// Returns whether the index is hidden from queries.
     pub fn is_hidden(&self) -> bool {
         self.spec.spec.as_doc().get("hidden").is_some_and(Value::is_truthy)
     }
 
+    /// Returns the kind of the index.
     pub fn kind(&self) -> &IndexKind {
         &self.kind
     }
@@ -144,8 +151,8 @@ impl Index {
         self.column_key()?.elements.present()
     }
 
-    /// Returns the element table that the index should have and, after an interruption, lacks. A unique
-    /// index is not unique until that is repaired.
+    /// Returns the element table that the index should have and, after an interruption, lacks. A
+    /// unique index is not unique until that is repaired.
     pub fn pending_element_table(&self) -> Option<&ElementTable> {
         self.column_key()?.elements.pending_repair()
     }
@@ -170,8 +177,8 @@ impl Index {
         self.column_key().is_none_or(|form| form.refusal_shape.is_some())
     }
 
-    /// Fails for a document that MongoDB could not index: see [`TextIndex::check`], [`geo_keys::check`]
-    /// and [`index_keys`].
+    /// Fails for a document that MongoDB could not index: see [`TextIndex::check`],
+    /// [`geo_keys::check`] and [`index_keys`].
     pub fn check_document(&self, document: Doc<'_>) -> error::Result<()> {
         match &self.form {
             IndexForm::ColumnKey(form) => {
@@ -205,8 +212,8 @@ impl Index {
         arrays::refused(&self.spec).is_some_and(|refused| arrays >= refused)
     }
 
-    /// Returns an SQL condition that holds for each document that the index refuses. It does not need the
-    /// index's columns.
+    /// Returns an SQL condition that holds for each document that the index refuses. It does not
+    /// need the index's columns.
     pub fn refused_condition(&self) -> String {
         let arrays = if self.spec.unique { Some(1) } else { arrays::refused(&self.spec) };
         match arrays.filter(|_| self.has_column_keys() && self.kind == IndexKind::Ordered) {
@@ -218,17 +225,17 @@ impl Index {
         }
     }
 
-    /// Whether there are documents that the index does not have.
-    pub fn leaves_out(&self) -> bool {
+    /// Returns whether the index may lack documents.
+    pub fn excludes_documents(&self) -> bool {
         self.spec.sparse || self.filter.is_some()
     }
 
-    /// Whether a filter says which documents the index has.
+    /// Returns whether the index is partial.
     pub fn is_partial(&self) -> bool {
         self.filter.is_some()
     }
 
-    /// Whether the index has every document that meets these conditions, but for what it leaves out for being sparse.
+    /// Returns whether the filter of the index includes every document that meets these conditions.
     pub fn has_all_matches(&self, conditions: &[(&str, &Test)]) -> bool {
         self.filter.as_ref().is_none_or(|filter| filter.is_implied_by(conditions))
     }
@@ -246,7 +253,8 @@ impl Index {
         self.column_key().map_or("", |form| &form.columns.fields[position].text)
     }
 
-    /// Returns the column with the compact JSON text of a path, if the path is one of the index's fields.
+    /// Returns the column with the compact JSON text of a path, if the path is one of the index's
+    /// fields.
     pub fn column_of_text(&self, path: &str) -> Option<&str> {
         let position = self.fields().position(|field| field == path)?;
         Some(self.text_column(position))
@@ -259,8 +267,8 @@ impl Index {
         marker.into_iter().chain(all.into_iter().flatten())
     }
 
-    /// Returns the column, and the MariaDB index over it, that show whether a field has an unordered key.
-    /// Only indexes over several fields have it.
+    /// Returns the column, and the MariaDB index over it, that show whether a field has an
+    /// unordered key. Only indexes over several fields have it.
     pub fn unordered_column(&self) -> Option<&str> {
         self.column_key()?.columns.odd.as_deref()
     }
@@ -270,7 +278,7 @@ impl Index {
         self.column_key().map_or(0, |form| form.columns.bytes)
     }
 
-    /// Error 67 for what cannot be an index here.
+    /// Fails with 67 if the index is not supported.
     pub fn check(&self) -> error::Result<()> {
         let refuse = |reason: String| Err(Error::new(Code::CANNOT_CREATE_INDEX, reason));
         if !self.has_column_keys() {
@@ -288,8 +296,8 @@ impl Index {
         Ok(())
     }
 
-    /// Returns whether the index is useless without its side table: it refuses no documents, or the side
-    /// table keeps it unique.
+    /// Returns whether the index is useless without its side table: it refuses no documents, or the
+    /// side table keeps it unique.
     pub fn needs_side_table(&self) -> bool {
         self.side_index()
             .is_some_and(|form| matches!(self.kind, IndexKind::Wildcard(_)) || form.spilled || self.spec.unique)
@@ -306,24 +314,26 @@ impl Index {
         self.spec.unique && !self.has_column_keys()
     }
 
-    /// Returns whether the gateway that creates the index has not finished: it is building, or was killed.
+    /// Returns whether the gateway that creates the index has not finished: it is building, or was
+    /// killed.
     pub fn is_unfinished(&self) -> bool {
         self.needs_side_table() && !self.side_table().is_some_and(|table| table.filled)
     }
 
-    /// How strings are compared in it.
+    /// Returns the collation of the index.
     pub fn collation(&self) -> Collation {
         store::catalog::default_collation(self.spec.spec.as_doc()).unwrap_or(Collation::SIMPLE)
     }
 
-    /// Error 67, of a table that cannot have what an index needs beside it.
-    pub fn without_keys(&self, table: &str) -> Error {
+    /// Returns error 67 for a table that cannot have the index's side table.
+    pub fn unsuitable_table(&self, table: &str) -> Error {
         let message = format!("the table {table} cannot have an index of the kind '{}'", self.kind.name());
         Error::new(Code::CANNOT_CREATE_INDEX, message)
     }
 
-    /// What is told where the tables with an index's keys cannot be made, without which it would be good for nothing.
-    pub fn without_triggers(&self, failure: Failure) -> Failure {
+    /// Returns the error if the side table cannot be created, without which the index would be
+    /// useless.
+    pub fn without_side_table(&self, failure: Failure) -> Failure {
         if !self.side_index().is_some_and(|form| form.spilled) && !self.spec.unique {
             return failure;
         }
@@ -346,7 +356,8 @@ impl Index {
         Ok(())
     }
 
-    /// What ALTER TABLE adds for the index besides columns. `relaxed`: nothing in it says that the index is unique.
+    /// Returns the clauses of ALTER TABLE that add keys and constraints. `relaxed`: without
+    /// uniqueness.
     pub fn key_clauses(&self, relaxed: bool) -> Vec<String> {
         let mut clauses = Vec::new();
         let Some(form) = self.column_key() else { return clauses };
@@ -362,7 +373,7 @@ impl Index {
         clauses
     }
 
-    /// The constraint that keeps a field of a unique index from meeting arrays.
+    /// Returns the name of the constraint that refuses arrays in a field of a unique index.
     pub fn constraint(&self, position: usize) -> String {
         format!("{}.array{position}", self.sql_name)
     }
@@ -374,7 +385,8 @@ impl Index {
         self.key_columns().iter().enumerate().map(part).collect::<Vec<_>>().join(",")
     }
 
-    /// The statement that makes a plain index of a unique one, which another table watches over from now on.
+    /// Returns the statement that replaces a unique key by a plain one, because another table
+    /// ensures uniqueness from now on.
     pub fn relaxing_clause(&self, table: &str) -> String {
         let constraints = (0..self.fields().count())
             .map(|position| format!("DROP CONSTRAINT IF EXISTS {}, ", quote(&self.constraint(position))))
@@ -384,15 +396,17 @@ impl Index {
     }
 }
 
-/// A unique index on MariaDB holds elements of arrays, but what lies in arrays within them is more than SQL takes apart.
+/// Returns error 67: a unique index on MariaDB holds elements of arrays, but SQL cannot unwind
+/// arrays within them.
 pub(crate) fn array_in_unique() -> Error {
     let message = "a unique index on MariaDB cannot hold documents with an array within an array on the path of an indexed field, nor \
                    with any where a path has numbers in it or Selkie may not create triggers";
     Error::new(Code::CANNOT_CREATE_INDEX, message)
 }
 
-/// Error 67 for fields that cannot both be indexed: the names of their columns, which are made of hashes, are the same.
-pub(crate) fn check_apart(known: &[Index], wanted: &[Index]) -> error::Result<()> {
+/// Fails with 67 for fields that cannot both be indexed: the names of their columns, made of
+/// hashes, collide.
+pub(crate) fn check_column_names(known: &[Index], wanted: &[Index]) -> error::Result<()> {
     let mut paths = AHashMap::new();
     for index in known.iter().chain(wanted) {
         for path in index.fields().chain(index.filter.iter().flat_map(Filter::paths)) {
@@ -406,7 +420,7 @@ pub(crate) fn check_apart(known: &[Index], wanted: &[Index]) -> error::Result<()
     Ok(())
 }
 
-/// The index every collection has.
+/// Returns the index on `_id`, which every collection has.
 pub(crate) fn id_index() -> IndexSpec {
     let key = document::doc! { "_id": 1 };
     let spec = document::doc! { "v": 2, "key": &key, "name": "_id_" };
@@ -428,7 +442,7 @@ mod tests {
     fn fields_whose_columns_have_one_name_are_not_both_indexed() {
         let [one, other, same] = ["field30687", "field76524", "field30687"].map(index);
         assert_eq!(columns::text_name("field30687"), columns::text_name("field76524"));
-        assert!(check_apart(std::slice::from_ref(&one), &[same, index("a")]).is_ok());
-        assert_eq!(check_apart(&[one], &[other]).unwrap_err().code(), Code::CANNOT_CREATE_INDEX);
+        assert!(check_column_names(std::slice::from_ref(&one), &[same, index("a")]).is_ok());
+        assert_eq!(check_column_names(&[one], &[other]).unwrap_err().code(), Code::CANNOT_CREATE_INDEX);
     }
 }

@@ -143,7 +143,8 @@ impl MariaDbPlan {
         }
     }
 
-    /// Returns whether rows are read in the order of row keys, so that changing one does not move it.
+    /// Returns whether rows are read in the order of row keys, so that changing one does not move
+    /// it.
     pub fn is_by_row_key(&self) -> bool {
         match &self.access {
             Access::Nothing => true,

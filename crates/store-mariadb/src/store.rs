@@ -76,8 +76,8 @@ impl MariaDbStore {
         })
     }
 
-    /// Prepares a write of documents: fails if the server is unsuitable, and creates Selkie's own schema if
-    /// missing.
+    /// Prepares a write of documents: fails if the server is unsuitable, and creates Selkie's own
+    /// schema if missing.
     pub async fn prepare(&self) -> Result<()> {
         if let Some(error) = &self.unsuitable {
             return Err(error.clone().into());

@@ -1,12 +1,13 @@
-//! Executes write batches: each statement is atomic per document, and recorded if it may be retried.
+//! Executes write batches: each statement is atomic per document, and recorded if it may be
+//! retried.
 //!
-//! An update or delete reads a document, decides in the gateway, and writes on the condition that the row has
-//! not changed. So no lock is held while the gateway decides, and no change is lost, however many gateways
-//! and SQL clients write at the same time. A statement that finds its row changed starts over. Deletes,
-//! `$set`s and `$push`es that the server can execute alone are one statement, without a read. In reading
-//! order: [`insert`] (and [`parallel_insert`]), [`change`] (updates
-//! and deletes), [`retry_record`] (retryable writes), [`transaction`] (what they have in common),
-//! [`refusal`] (errors of unique indexes), [`interruption`] (batches that are to stop).
+//! An update or delete reads a document, decides in the gateway, and writes on the condition that
+//! the row has not changed. So no lock is held while the gateway decides, and no change is lost,
+//! however many gateways and SQL clients write at the same time. A statement that finds its row
+//! changed starts over. Deletes, `$set`s and `$push`es that the server can execute alone are one
+//! statement, without a read. In reading order: [`insert`] (and [`parallel_insert`]), [`change`]
+//! (updates and deletes), [`retry_record`] (retryable writes), [`transaction`] (what they have in
+//! common), [`refusal`] (errors of unique indexes), [`interruption`] (batches that are to stop).
 
 mod batch_options;
 mod change;

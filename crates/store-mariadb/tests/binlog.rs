@@ -1,4 +1,5 @@
-//! Following the binary log of a real server: what is handed on, when, and what happens when the server goes away.
+//! Following the binary log of a real server: what is handed on, when, and what happens when the
+//! server goes away.
 
 #![allow(clippy::unwrap_used)]
 
@@ -304,7 +305,8 @@ fn where_the_log_does_not_go_back_everything_may_have_changed() {
     });
     server.sql(r#"INSERT INTO db.t (doc) VALUES ('{"_id":"missed"}'); FLUSH LOGS; INSERT INTO db.t (doc) VALUES ('{"_id":"missed too"}'); FLUSH LOGS"#);
     let last = server.sql("SHOW MASTER STATUS");
-    // Files stay as long as a stream is read from them, or a crash now would have to look into them.
+    // Files stay as long as a stream is read from them, or a crash now would have to look into
+    // them.
     while server.sql("SHOW BINARY LOGS").lines().count() > 1 {
         server.sql(&format!("PURGE BINARY LOGS TO '{}'", last.split('\t').next().unwrap()));
         std::thread::sleep(Duration::from_millis(50));
@@ -428,7 +430,8 @@ fn nothing_is_handed_on_before_readers_see_it() {
     server.sql(TABLE);
     server.sql(r#"USE db; INSERT INTO t (doc) SELECT CONCAT('{"_id":', seq, ',"n":0}') FROM seq_1_to_16"#);
     let (follower, violations, seen) = read_along(&server);
-    // The server has a transaction in its log, sends it, and waits for a replica that never answers before it commits.
+    // The server has a transaction in its log, sends it, and waits for a replica that never answers
+    // before it commits.
     for round in 1..=4 {
         let begun = Instant::now();
         server.sql(&format!(

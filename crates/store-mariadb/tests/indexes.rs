@@ -1,4 +1,5 @@
-//! Indexes on MariaDB: the same answers with and without them, in the order that is asked for, whoever wrote the documents.
+//! Indexes on MariaDB: the same answers with and without them, in the order that is asked for,
+//! whoever wrote the documents.
 
 #![allow(clippy::unwrap_used)]
 
@@ -37,7 +38,8 @@ struct Asked {
     by_keys: bool,
 }
 
-/// What the store gives for a query, read in batches. The limit is what the first of them holds: it makes a difference to plans alone.
+/// What the store gives for a query, read in batches. The limit is what the first of them holds: it
+/// makes a difference to plans alone.
 fn ask(client: &Client, things: &Namespace, predicate: &Predicate, sort: Option<&Sort>, batch: usize) -> Asked {
     answer(client, things, Query { predicate, sort, limit: Some(batch as u64), hint: None, fields: None }, batch)
 }
@@ -72,7 +74,8 @@ struct Used {
     others: u32,
 }
 
-/// Answers by indexes are those that the evaluator gives for all documents: which, in what order, how many.
+/// Answers by indexes are those that the evaluator gives for all documents: which, in what order,
+/// how many.
 fn check(client: &Client, things: &Namespace, documents: &[DocBuf], cases: u32) -> Used {
     check_queries(client, things, documents, cases, (filter(), sort()))
 }
@@ -273,8 +276,8 @@ fn answers_are_the_same_with_indexes() {
     }
 }
 
-/// The columns that say whether a field's keys, and an index of several fields, are in order say so of all rows, and of no more than there are
-/// reasons for.
+/// The columns that say whether a field's keys, and an index of several fields, are in order say so
+/// of all rows, and of no more than there are reasons for.
 fn check_odd(server: &Server, database: &str, expected: bool) {
     let columns = server.sql(&format!(
         "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = '{database}' AND COLUMN_NAME LIKE '%.odd'"
@@ -301,7 +304,8 @@ fn check_odd(server: &Server, database: &str, expected: bool) {
     assert!(fields > 1 && indexes > 0, "{columns}");
 }
 
-/// Makes indexes, and has SQL write the documents that they refuse, which are those with arrays side by side.
+/// Makes indexes, and has SQL write the documents that they refuse, which are those with arrays
+/// side by side.
 fn insert_by_sql(server: &Server, client: &Client, things: &Namespace, all: &[DocBuf], indexes: Vec<IndexSpec>) {
     let is_array = |document: &DocBuf, field| matches!(document.as_doc().get(field), Some(Value::Array(_)));
     let (by_sql, plain): (Vec<DocBuf>, Vec<DocBuf>) =

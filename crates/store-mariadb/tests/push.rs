@@ -22,7 +22,8 @@ fn statements(server: &Server) -> [u64; 3] {
     [count("Com_select"), count("Com_update"), count("Com_insert") + count("Com_commit")]
 }
 
-/// What `PUSHES` times the change asks of the server, in whole statements for each: SELECTs, UPDATEs, others.
+/// What `PUSHES` times the change asks of the server, in whole statements for each: SELECTs,
+/// UPDATEs, others.
 fn asked_for(server: &Server, mut change: impl FnMut(u64)) -> [u64; 3] {
     // Prepares the statements.
     change(1000);

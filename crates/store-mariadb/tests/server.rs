@@ -1,5 +1,5 @@
-//! What only a MariaDB server can show: rows written by SQL, ids computed on both sides, names and values that try to be SQL, filters
-//! checked by the server, and servers that die.
+//! What only a MariaDB server can show: rows written by SQL, ids computed on both sides, names and
+//! values that try to be SQL, filters checked by the server, and servers that die.
 
 #![allow(clippy::unwrap_used)]
 
@@ -44,7 +44,8 @@ fn rows_written_by_sql_are_documents_at_once() {
     assert_eq!(client.find(&things, &doc! {}).unwrap(), [doc! { "_id": 3 }]);
 }
 
-/// The server takes milliseconds to tell a table's columns, and makes a table on disk for them, by which this is seen.
+/// The server takes milliseconds to tell a table's columns, and makes a table on disk for them, by
+/// which this is seen.
 #[test]
 fn those_who_miss_a_table_at_once_ask_for_it_once() {
     let Some(server) = Server::start() else { return };
@@ -126,7 +127,8 @@ fn large_batches_are_inserted_in_order_and_up_to_what_is_refused() {
         server.sql("SELECT COUNT(DISTINCT seq - (JSON_VALUE(doc, '$._id'))) FROM large.things WHERE id < 9000");
     assert_eq!(halves.trim(), "2", "the first document, and all others behind what was left out");
 
-    // One that is there already, in the first half and in the second; twice the same, one in each half.
+    // One that is there already, in the first half and in the second; twice the same, one in each
+    // half.
     let mut from = 10_000;
     for (position, id) in [(700, 1), (2_500, 1), (2_999, 1), (0, 1), (2_900, 700)] {
         for ordered in [true, false] {
@@ -290,7 +292,8 @@ fn ids_that_no_double_is_near_to_are_their_own() {
     }
 }
 
-/// Spellings of an `_id` as it may stand in the front of a document: Selkie's own, those near to it, and JSON that people write.
+/// Spellings of an `_id` as it may stand in the front of a document: Selkie's own, those near to
+/// it, and JSON that people write.
 fn id_spelling() -> impl Strategy<Value = String> {
     let hand_written = prop_oneof![
         "-?[0-9]{1,20}",

@@ -1,4 +1,5 @@
-//! The transport within the process: statements are calls of a library, which return when MariaDB is done.
+//! The transport within the process: statements are calls of a library, which return when MariaDB
+//! is done.
 //!
 //! A connection has a thread for them, started with its first command, so that statements of one
 //! worker may wait for one another while its other sessions go on. Queued commands go there at once

@@ -95,9 +95,9 @@ impl Protocol {
         self.session
     }
 
-    /// Returns the id of the server's session if it may be executing something. If the connection was
-    /// lost, the server may have been lost as well, and a restarted one may have given the id to
-    /// another client.
+    /// Returns the id of the server's session if it may be executing something. If the connection
+    /// was lost, the server may have been lost as well, and a restarted one may have given the id
+    /// to another client.
     pub fn session_in_flight(&self) -> Option<u64> {
         (!self.expected.is_empty() && !self.broken).then_some(self.session)
     }
@@ -197,7 +197,8 @@ impl Protocol {
         failure
     }
 
-    /// Reads buffered packets until one completes an event; returns `None` if more bytes are needed.
+    /// Reads buffered packets until one completes an event; returns `None` if more bytes are
+    /// needed.
     fn step(&mut self) -> Result<Option<Event>> {
         while let Some(range) = self.incoming.next_packet()? {
             let payload = self.incoming.payload(range.clone());
@@ -382,7 +383,8 @@ impl Protocol {
         write_packet(0, &mut self.outgoing, write);
     }
 
-    /// Returns the next buffered packet, for [`Protocol::payload`]; `None` if more bytes are needed.
+    /// Returns the next buffered packet, for [`Protocol::payload`]; `None` if more bytes are
+    /// needed.
     pub fn next_payload(&mut self) -> Result<Option<Range<usize>>> {
         self.incoming.next_packet().map_err(|error| self.note_failure(error.into()))
     }
@@ -396,8 +398,8 @@ impl Protocol {
         poll_fn(|context| self.poll_fill(context)).await
     }
 
-    /// Returns whether the server has closed the idle connection. Anything it sent unasked counts as
-    /// that.
+    /// Returns whether the server has closed the idle connection. Anything it sent unasked counts
+    /// as that.
     pub fn has_hung_up(&mut self) -> bool {
         let mut context = Context::from_waker(std::task::Waker::noop());
         matches!(self.poll_fill(&mut context), Poll::Ready(_))
@@ -405,7 +407,8 @@ impl Protocol {
 }
 
 impl Drop for Protocol {
-    /// Sends COM_QUIT if that does not block, so that the server does not count an aborted connection.
+    /// Sends COM_QUIT if that does not block, so that the server does not count an aborted
+    /// connection.
     fn drop(&mut self) {
         if self.is_idle() {
             let mut context = Context::from_waker(std::task::Waker::noop());

@@ -129,8 +129,8 @@ impl Runner {
         outcome
     }
 
-    /// Forgets a statement that failed with a missing table. A statement that writes does not find the
-    /// tables of triggers created after it was prepared (MariaDB 10.11).
+    /// Forgets a statement that failed with a missing table. A statement that writes does not find
+    /// the tables of triggers created after it was prepared (MariaDB 10.11).
     fn forget_if_stale(&mut self, sql: &Arc<str>, outcome: &Result<OkPacket>) {
         if outcome.as_ref().is_err_and(Failure::is_missing_table) {
             self.forget(sql);

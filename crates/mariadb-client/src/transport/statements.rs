@@ -78,8 +78,8 @@ impl Statements {
         Some(id)
     }
 
-    /// Notes that the server has prepared the statement. Returns the id that this one replaces, if it
-    /// was prepared twice, which must be closed.
+    /// Notes that the server has prepared the statement. Returns the id that this one replaces, if
+    /// it was prepared twice, which must be closed.
     pub fn prepared(&mut self, sql: &Arc<str>, id: u32, types: Rc<[ColumnType]>) -> Option<u32> {
         let Some(statement) = self.statements.get_mut(sql) else { return Some(id) };
         statement.types = types;
@@ -96,8 +96,8 @@ impl Statements {
         self.last_begun = None;
     }
 
-    /// Returns why the preparation was refused, if it was, for each execution pipelined behind it. The
-    /// statement may be prepared again.
+    /// Returns why the preparation was refused, if it was, for each execution pipelined behind it.
+    /// The statement may be prepared again.
     pub fn refusal(&self, sql: &Arc<str>) -> Option<Failure> {
         match &self.statements.get(sql)?.preparation {
             Preparation::Refused(failure) => Some(failure.clone()),

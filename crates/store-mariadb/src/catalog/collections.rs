@@ -62,7 +62,8 @@ pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace) -> Result<
     exclusive_change::exclusively(store, &[namespace], drop).await
 }
 
-/// Drops a collection's table and all tables of its indexes. The caller must hold the collection's lock.
+/// Drops a collection's table and all tables of its indexes. The caller must hold the collection's
+/// lock.
 async fn drop_table(connection: &mut Connection, table: &Table) -> Result<Option<usize>> {
     element_table::drop_all(connection, table, &table.indexes).await?;
     side_index::drop_all(connection, table, &table.indexes).await?;
@@ -112,13 +113,13 @@ async fn rename_exclusively(
     renamed.and(restored)
 }
 
-/// Recreates the tables that [`move_table`] has dropped: without side tables the indexes would serve no
-/// query.
+/// Recreates the tables that [`move_table`] has dropped: without side tables the indexes would
+/// serve no query.
 async fn restore_keys(store: &MariaDbStore, connection: &mut Connection, namespace: &Namespace) -> Result<()> {
     store.catalog.invalidate(namespace);
     let Some(table) = store.catalog.table(connection, namespace).await? else { return Ok(()) };
     element_table::restore_unique(connection, &table).await?;
-    side_index::make(store, connection, &table, &table.indexes, Duplicates::Kept, None).await?;
+    side_index::make(store, connection, &table, &table.indexes, Duplicates::Tolerated, None).await?;
     store.catalog.invalidate(namespace);
     store.catalog.invalidate_all();
     Ok(())
@@ -131,13 +132,13 @@ async fn move_table(
     (schema, name): (&str, &str),
     replaced: Option<&Table>,
 ) -> Result<()> {
-    // Triggers do not move with a table into another schema. The next array recreates them, except those
-    // of unique indexes.
+    // Triggers do not move with a table into another schema. The next array recreates them, except
+    // those of unique indexes.
     if source.schema != schema {
         element_table::drop_all(connection, source, &source.indexes).await?;
     }
-    // A gateway that still refreshes side tables, and does not know the new name, would read documents of
-    // the collection that gets the old name next.
+    // A gateway that still refreshes side tables, and does not know the new name, would read
+    // documents of the collection that gets the old name next.
     side_index::drop_all(connection, source, &source.indexes).await?;
     let target = format!("{}.{}", quote(schema), quote(name));
     let Some(replaced) = replaced else {
@@ -233,7 +234,8 @@ pub(crate) async fn drop_database(store: &MariaDbStore, database: &str) -> Resul
     Ok(any)
 }
 
-/// Runs a part of dropping a database under its lock, and retries if it lost a race against SQL clients.
+/// Runs a part of dropping a database under its lock, and retries if it lost a race against SQL
+/// clients.
 async fn drop_with_retry<T>(
     connection: &mut Connection,
     lock: &[String],
@@ -251,8 +253,8 @@ async fn drop_with_retry<T>(
     }
 }
 
-/// Drops a schema if it is empty, and deletes the records of dropped collections. Collections created
-/// since, and other tables, are kept.
+/// Drops a schema if it is empty, and deletes the records of dropped collections. Collections
+/// created since, and other tables, are kept.
 async fn drop_schema(connection: &mut Connection, schema: &str) -> Result<()> {
     let collections = document_tables(connection, schema).await?;
     let mut tables = tables(connection, schema).await?;

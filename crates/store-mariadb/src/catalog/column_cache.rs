@@ -1,5 +1,5 @@
-//! A cache of tables' columns. MariaDB takes milliseconds to return them, but a tenth of that to show
-//! the table's definition, which validates an entry.
+//! A cache of tables' columns. MariaDB takes milliseconds to return them, but a tenth of that to
+//! show the table's definition, which validates an entry.
 
 use crate::catalog::definition_lock;
 use crate::catalog::table_columns::{ColumnInfo, TableShape, table_shape};
@@ -64,9 +64,9 @@ impl ColumnCache {
 
     /// Returns the columns of a table; none if there is no table, or it cannot be opened just now.
     ///
-    /// Columns and keys are two queries, each of which may wait for a change of the table. Between them
-    /// it may be dropped and created again. So they must agree with the definition, or keys of another
-    /// moment would be cached with it.
+    /// Columns and keys are two queries, each of which may wait for a change of the table. Between
+    /// them it may be dropped and created again. So they must agree with the definition, or keys of
+    /// another moment would be cached with it.
     pub async fn of(&self, connection: &mut Connection, schema: &str, table: &str) -> Result<Rc<TableDescription>> {
         let quoted = quoted(schema, table);
         let (mut definition, mut described);
@@ -87,7 +87,8 @@ impl ColumnCache {
             }
             definition_lock::pause(attempt).await;
         }
-        // A table that cannot be opened may still be shown; it may have been altered between the queries.
+        // A table that cannot be opened may still be shown; it may have been altered between the
+        // queries.
         if !described.columns.is_empty()
             && let Some(definition) = definition
             && self::definition(connection, &quoted).await? == Some(definition)
@@ -101,11 +102,11 @@ impl ColumnCache {
         Ok(described)
     }
 
-    /// Returns the columns of a table; `None` if there is no table, which the server answers in a small
-    /// part of the time that the columns take.
+    /// Returns the columns of a table; `None` if there is no table, which the server answers in a
+    /// small part of the time that the columns take.
     ///
-    /// `information_schema` has neither columns nor an error for a table that cannot be opened just now.
-    /// An existing table must not count as missing: its documents would.
+    /// `information_schema` has neither columns nor an error for a table that cannot be opened just
+    /// now. An existing table must not count as missing: its documents would.
     pub async fn if_any(
         &self,
         connection: &mut Connection,
@@ -251,8 +252,8 @@ async fn definition(connection: &mut Connection, quoted: &str) -> Result<Option<
     }
 }
 
-/// Returns the parts of the definition before and after the AUTO_INCREMENT counter, which changes with
-/// the rows.
+/// Returns the parts of the definition before and after the AUTO_INCREMENT counter, which changes
+/// with the rows.
 fn without_counter(text: &[u8]) -> [&[u8]; 2] {
     const COUNTER: &[u8] = b" AUTO_INCREMENT=";
     let options = memmem::rfind(text, b"\n) ENGINE=").unwrap_or(text.len());

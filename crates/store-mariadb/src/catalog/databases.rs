@@ -1,8 +1,9 @@
 //! Lists databases: schemas that have a collection.
 //!
-//! The server returns the names and sizes of all tables in a millisecond, and takes half of one for the
-//! columns of each. So tables that Selkie has recorded count as collections by their names. Columns are
-//! read only in schemas without such a table, whose tables SQL clients may have created.
+//! The server returns the names and sizes of all tables in a millisecond, and takes half of one for
+//! the columns of each. So tables that Selkie has recorded count as collections by their names.
+//! Columns are read only in schemas without such a table, whose tables SQL clients may have
+//! created.
 
 use crate::catalog::collections::document_tables;
 use crate::catalog::{names, own_schema};

@@ -2,13 +2,13 @@
 //! indexes.
 //!
 //! MariaDB commits each DDL statement by itself, and Selkie's records of a collection are in other
-//! tables. So each change holds a named lock ([`named_lock`]) of its collection, which all gateways on
-//! the server observe. A second lock, of the database, is held while a schema gains or loses a table, so
-//! that a schema is dropped only when it is empty. Locks of collections are taken in order of their
-//! names and before a database's, so that no two changes deadlock.
+//! tables. So each change holds a named lock ([`named_lock`]) of its collection, which all gateways
+//! on the server observe. A second lock, of the database, is held while a schema gains or loses a
+//! table, so that a schema is dropped only when it is empty. Locks of collections are taken in
+//! order of their names and before a database's, so that no two changes deadlock.
 //!
-//! Named locks belong to one server of a cluster, and SQL clients do not take them. A change that lost a
-//! race nevertheless ([`Failure::is_lost_race`]) starts over.
+//! Named locks belong to one server of a cluster, and SQL clients do not take them. A change that
+//! lost a race nevertheless ([`Failure::is_lost_race`]) starts over.
 
 use ahash::AHashMap;
 use error::{Code, Error};
@@ -28,8 +28,8 @@ pub(crate) const ATTEMPTS_MAX: u32 = 30;
 /// The longest pause before that.
 const PAUSE_MAX: Duration = Duration::from_millis(250);
 
-/// The changes of one worker, by the names of their locks. Changes of one collection wait for each other
-/// here, without holding a connection.
+/// The changes of one worker, by the names of their locks. Changes of one collection wait for each
+/// other here, without holding a connection.
 #[derive(Default)]
 pub(crate) struct ChangeQueue(RefCell<AHashMap<String, Weak<Mutex<()>>>>);
 

@@ -6,9 +6,9 @@ use error::{Code, Error};
 use mariadb_client::{Connection, Failure, Result};
 use store::Namespace;
 
-/// Runs a change of these collections while no other change of them runs, on a connection of its own.
-/// Fails with 117 if it keeps losing races against SQL clients, or gateways on other servers of a
-/// cluster.
+/// Runs a change of these collections while no other change of them runs, on a connection of its
+/// own. Fails with 117 if it keeps losing races against SQL clients, or gateways on other servers
+/// of a cluster.
 pub(crate) async fn exclusively<T>(
     store: &MariaDbStore,
     namespaces: &[&Namespace],

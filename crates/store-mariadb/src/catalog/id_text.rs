@@ -1,12 +1,14 @@
-//! The id text: the value of the column `id`, computed here and by the server from the same document.
+//! The id text: the value of the column `id`, computed here and by the server from the same
+//! document.
 //!
-//! It is the `_id` as compact JSON, normalized so that values that are equal in MongoDB have one text.
-//! Whole numbers within int64 are plain digits whatever their type. Other doubles are formatted as
-//! MariaDB formats a double; other decimals by their digits and magnitude. Strings have their escapes
-//! resolved. A text longer than 255 characters keeps its first 190 and gets a hash.
+//! It is the `_id` as compact JSON, normalized so that values that are equal in MongoDB have one
+//! text. Whole numbers within int64 are plain digits whatever their type. Other doubles are
+//! formatted as MariaDB formats a double; other decimals by their digits and magnitude. Strings
+//! have their escapes resolved. A text longer than 255 characters keeps its first 190 and gets a
+//! hash.
 //!
-//! Known limits: a double and a decimal that are equal but have more than ten binary places are two ids
-//! (lookups find either). So are unusual encodings inside `_id` documents and dates, which only
+//! Known limits: a double and a decimal that are equal but have more than ten binary places are two
+//! ids (lookups find either). So are unusual encodings inside `_id` documents and dates, which only
 //! hand-written JSON has.
 
 use crate::encoding;
@@ -19,9 +21,9 @@ pub(crate) const ID_CHARS_MAX: usize = 255;
 /// `~` and 64 hexadecimal digits, at the end of a text that was too long.
 const HASH_CHARS: usize = 65;
 
-/// A decimal with at most this many digits, below the limit, that is a multiple of 1/1024 is exactly a
-/// double and shares its text: 0.5, 1.25. (Both have at most 15 digits then, and doubles distinguish all
-/// such numbers.)
+/// A decimal with at most this many digits, below the limit, that is a multiple of 1/1024 is
+/// exactly a double and shares its text: 0.5, 1.25. (Both have at most 15 digits then, and doubles
+/// distinguish all such numbers.)
 const BINARY_DIGITS_MAX: usize = 15;
 const BINARY_LIMIT: f64 = 65_536.0;
 const BINARY_PARTS: f64 = 1024.0;
@@ -35,14 +37,15 @@ pub(crate) enum IdForm {
     Plain,
 }
 
-/// The id texts that documents with an equal `_id` may have; `exact` if no other documents have them.
+/// The id texts that documents with an equal `_id` may have; `exact` if no other documents have
+/// them.
 pub(crate) struct Candidates {
     pub texts: Vec<Vec<u8>>,
     pub exact: bool,
 }
 
-/// Returns the id texts of a value; `None` for values that are no `_id`, or for which equality is special
-/// (arrays, regular expressions, undefined).
+/// Returns the id texts of a value; `None` for values that are no `_id`, or for which equality is
+/// special (arrays, regular expressions, undefined).
 pub(crate) fn candidates(value: Value<'_>, form: IdForm) -> Option<Candidates> {
     candidates_within(value, form, ID_CHARS_MAX)
 }
@@ -148,8 +151,8 @@ fn double_text(number: f64) -> String {
     }
 }
 
-/// A double as MariaDB turns it into text: the shortest digits that read back the same, without an exponent where at most 14 zeros
-/// follow the point.
+/// A double as MariaDB turns it into text: the shortest digits that read back the same, without an
+/// exponent where at most 14 zeros follow the point.
 fn mariadb_spelling(number: f64) -> String {
     let scientific = format!("{number:e}");
     let exponent: i32 = scientific.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);
@@ -211,7 +214,8 @@ fn wrapped(key: &str, text: &str) -> Vec<u8> {
     format!("{{\"{key}\":\"{text}\"}}").into_bytes()
 }
 
-/// The text with whole doubles and small int64 as plain integers (`5.0` and `5e0` as `5`), outside of strings.
+/// The text with whole doubles and small int64 as plain integers (`5.0` and `5e0` as `5`), outside
+/// of strings.
 fn unify_numbers(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len());
     let mut rest = json;
@@ -262,20 +266,22 @@ fn plain_encodings(value: Value<'_>) -> Vec<Vec<u8>> {
         texts.extend([format!("{integer}"), format!("{integer}.0"), format!("{integer}e0")].map(String::into_bytes));
     }
     if let Value::String(text) = value {
-        // MaxScale also treats a string of 24 hexadecimal digits as an ObjectId, which the document is not.
+        // MaxScale also treats a string of 24 hexadecimal digits as an ObjectId, which the document
+        // is not.
         let escaped = text.contains(['/']).then(|| quoted(text.replace('/', "\\/").as_bytes()));
         texts.extend(escaped);
     }
     texts
 }
 
-/// Returns the expression of the canonical `id` column. It consists of constants; a test against a server
-/// checks that it agrees with [`text_within`].
+/// Returns the expression of the canonical `id` column. It consists of constants; a test against a
+/// server checks that it agrees with [`text_within`].
 ///
-/// An integer, a short string or an ObjectId at the start of the document, where Selkie writes it, is
-/// matched by a pattern. That takes half a microsecond instead of the four or five of JSON functions,
-/// which is half of an insert. A value that the pattern accepts has only one encoding, so the match is
-/// the id text; all others use the general expression. Another test has a server compare the two.
+/// An integer, a short string or an ObjectId at the start of the document, where Selkie writes it,
+/// is matched by a pattern. That takes half a microsecond instead of the four or five of JSON
+/// functions, which is half of an insert. A value that the pattern accepts has only one encoding,
+/// so the match is the id text; all others use the general expression. Another test has a server
+/// compare the two.
 pub(crate) fn expression() -> String {
     format!(
         "coalesce(nullif(regexp_substr(left(`doc`,{FRONT_CHARS}),'{FRONT_PATTERN}'),''),{general})",
@@ -283,18 +289,18 @@ pub(crate) fn expression() -> String {
     )
 }
 
-/// Characters of a document's text that the pattern reads: an ObjectId's wrapper ends at 42, a UUID as a
-/// string at 45.
+/// Characters of a document's text that the pattern reads: an ObjectId's wrapper ends at 42, a UUID
+/// as a string at 45.
 const FRONT_CHARS: usize = 48;
 
-/// Digits that certainly fit an int64, a string without escapes, an ObjectId in lower case. Their end must
-/// match too, since the text may have been cut. (Backslashes are doubled for SQL; a session's
-/// `default_regex_flags` do not affect it.)
+/// Digits that certainly fit an int64, a string without escapes, an ObjectId in lower case. Their
+/// end must match too, since the text may have been cut. (Backslashes are doubled for SQL; a
+/// session's `default_regex_flags` do not affect it.)
 const FRONT_PATTERN: &str =
     r#"\\A\\{"_id":\\K(?:(?:0|-?[1-9][0-9]{0,17}+)(?=[,}])|"[^"\\\\]*+"|\\{"[$]oid":"[0-9a-f]{24}"\\})"#;
 
-/// Returns the expression for the value at a JSON path, at most `chars` long. The path becomes part of a
-/// statement: it must not contain quotes or backslashes.
+/// Returns the expression for the value at a JSON path, at most `chars` long. The path becomes part
+/// of a statement: it must not contain quotes or backslashes.
 pub(crate) fn expression_of(path: &str, chars: usize) -> String {
     let value = format!("json_extract(`doc`,'{path}')");
     let compact = format!("json_compact({value})");
@@ -331,15 +337,16 @@ fn double_expression(text: &str) -> String {
     )
 }
 
-/// Returns the expression for a document's compact text with `5.0` and `5e0` as `5`, outside of strings.
+/// Returns the expression for a document's compact text with `5.0` and `5e0` as `5`, outside of
+/// strings.
 pub(crate) fn unified_expression(compact: &str) -> String {
     format!(
         "regexp_replace({compact},'\"(?:[^\"\\\\\\\\]|\\\\\\\\.)*+\"(*SKIP)(*F)|(-?[0-9]++)(?:\\\\.0|e0)(?![0-9.eE])','\\\\1')"
     )
 }
 
-/// Returns the expression for documents and wrapped values. In documents `5.0` and `5e0` become `5`,
-/// outside of strings.
+/// Returns the expression for documents and wrapped values. In documents `5.0` and `5e0` become
+/// `5`, outside of strings.
 fn object_expression(path: &str, id: &str, compact: &str, chars: usize) -> String {
     let unified = unified_expression(compact);
     let member = |name: &str| format!("json_value(`doc`,'{path}.{name}')");
@@ -359,8 +366,8 @@ fn object_expression(path: &str, id: &str, compact: &str, chars: usize) -> Strin
 }
 
 /// Returns the expression for a decimal: its digits, without zeros at either end, and its magnitude
-/// (`0.DIGITS × 10^MAGNITUDE`). Whole numbers of up to 18 digits become integers: MariaDB's decimals hold
-/// all places of numbers from 1 on, and show that others are not whole.
+/// (`0.DIGITS × 10^MAGNITUDE`). Whole numbers of up to 18 digits become integers: MariaDB's
+/// decimals hold all places of numbers from 1 on, and show that others are not whole.
 fn decimal_expression(text: &str, compact: &str) -> String {
     let mantissa = format!("replace(substring_index({text},'E',1),'-','')");
     let exponent = format!("if(locate('E',{text}),cast(substring_index({text},'E',-1) as signed),0)");

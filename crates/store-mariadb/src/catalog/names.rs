@@ -1,9 +1,9 @@
 //! Maps databases and collections to schemas and tables.
 //!
 //! A database is the schema of the same name, a collection the table of the same name. A collection
-//! name that MariaDB cannot hold (longer than 64 characters, characters beyond the basic plane, upper
-//! case on a server that ignores case …) gets a table name made of a hash; Selkie's own schema records
-//! what it stands for. Databases have no such fallback: their names are short.
+//! name that MariaDB cannot hold (longer than 64 characters, characters beyond the basic plane,
+//! upper case on a server that ignores case …) gets a table name made of a hash; Selkie's own
+//! schema records what it stands for. Databases have no such fallback: their names are short.
 
 use error::{Code, Error, Result};
 use sha2::{Digest, Sha256};
@@ -52,8 +52,8 @@ pub(crate) fn schema(database: &str, ignores_case: bool) -> Result<&str> {
 /// The table of a collection.
 pub(crate) fn table(namespace: &Namespace, ignores_case: bool) -> Result<String> {
     let collection = &*namespace.collection;
-    // Commands that write refuse names with a `$` and names that are too long. For commands that read,
-    // such a collection does not exist.
+    // Commands that write refuse names with a `$` and names that are too long. For commands that
+    // read, such a collection does not exist.
     if collection.is_empty() || collection.contains('\0') || collection.starts_with('.') {
         return Err(Error::new(Code::INVALID_NAMESPACE, format!("Invalid namespace specified '{namespace}'")));
     }
@@ -63,7 +63,8 @@ pub(crate) fn table(namespace: &Namespace, ignores_case: bool) -> Result<String>
     Ok(made_up(collection))
 }
 
-/// Returns whether a table's name is made up, so that the collection's name is in Selkie's own schema.
+/// Returns whether a table's name is made up, so that the collection's name is in Selkie's own
+/// schema.
 pub(crate) fn is_made_up(table: &str) -> bool {
     table.starts_with(MADE_UP)
 }
@@ -94,8 +95,8 @@ fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t'..='\r')
 }
 
-/// Returns the length of the table's file name: a character other than a letter, digit or underscore
-/// takes five bytes (`@002e`).
+/// Returns the length of the table's file name: a character other than a letter, digit or
+/// underscore takes five bytes (`@002e`).
 fn file_name_bytes(name: &str) -> usize {
     name.chars().map(|character| if character.is_ascii_alphanumeric() || character == '_' { 1 } else { 5 }).sum()
 }

@@ -1,8 +1,8 @@
 //! Selkie's own schema, `selkie`: records about collections and indexes, and of retryable writes.
 //!
 //! All gateways on a server share it. It is not needed to read or write documents: if the schema is
-//! missing (nothing was written yet, or it was dropped), collections have no options, and made-up table
-//! names stand for themselves.
+//! missing (nothing was written yet, or it was dropped), collections have no options, and made-up
+//! table names stand for themselves.
 
 use crate::catalog::definition_lock;
 use document::DocBuf;
@@ -125,8 +125,9 @@ pub(crate) async fn query(
     }
 }
 
-/// Records a collection. `created`: it was just created, so a record that an earlier one of that name left
-/// is replaced. Otherwise it is about to be created, so that a made-up table name always has a record.
+/// Records a collection. `created`: it was just created, so a record that an earlier one of that
+/// name left is replaced. Otherwise it is about to be created, so that a made-up table name always
+/// has a record.
 pub(crate) async fn record_collection(
     connection: &mut Connection,
     schema: &str,
@@ -246,8 +247,8 @@ pub(crate) async fn set_index_table(
     execute(connection, &sql.into(), &[values, schema, name, sql_name]).await.map(drop)
 }
 
-/// As [`set_index_table`], if the recorded value begins with `before`, so that changes by other gateways
-/// are kept.
+/// As [`set_index_table`], if the recorded value begins with `before`, so that changes by other
+/// gateways are kept.
 pub(crate) async fn update_index_table(
     connection: &mut Connection,
     index: [&str; 3],

@@ -8,8 +8,8 @@ use mariadb_client::{Connection, Event, Result};
 use mariadb_wire::Param;
 use store::{CollectionStats, DatabaseStats, Namespace, SizeEstimate};
 
-/// The sizes of documents are summed in tables of up to this many rows; larger ones use the server's
-/// estimate.
+/// The sizes of documents are summed in tables of up to this many rows; larger ones use the
+/// server's estimate.
 const SUM_ROWS_MAX: u64 = 1_000;
 
 pub(crate) async fn collection(store: &MariaDbStore, namespace: &Namespace) -> Result<Option<CollectionStats>> {

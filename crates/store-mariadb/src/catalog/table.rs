@@ -15,7 +15,8 @@ use store::{Cap, Rules, Validator};
 /// Shorter documents are sent in the time that it takes to look at their rows twice.
 const LONG_DOCUMENT_BYTES: u64 = 1_024;
 
-/// A table that holds a collection. Shared by plans, so that a cursor may go on with it on any worker.
+/// A table that holds a collection. Shared by plans, so that a cursor may go on with it on any
+/// worker.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     pub schema: String,
@@ -24,8 +25,8 @@ pub(crate) struct Table {
     pub quoted: String,
     pub row_key: RowKey,
     pub id_form: IdForm,
-    /// The column `opaque` exists: whether the text has escapes or blobs, so that a search for bytes is
-    /// not enough.
+    /// The column `opaque` exists: whether the text has escapes or blobs, so that a search for
+    /// bytes is not enough.
     pub has_opaque_column: bool,
     /// The column with the order keys of ids exists.
     pub has_id_key: bool,
@@ -70,7 +71,8 @@ pub(crate) struct Statements {
     pub insert: Arc<str>,
     /// Parameters: row key, document.
     pub insert_at: Arc<str>,
-    /// Parameters: new document, row key, old document. Changes nothing unless the row has the old one.
+    /// Parameters: new document, row key, old document. Changes nothing unless the row has the old
+    /// one.
     pub replace: Arc<str>,
     /// Parameters: row key, old document.
     pub delete: Arc<str>,
@@ -151,8 +153,8 @@ impl Table {
         self.indexes.iter().try_for_each(|index| index.check_document(document))
     }
 
-    /// Returns whether the table is as [`Table::definition`] creates it, so that every row must be a
-    /// document.
+    /// Returns whether the table is as [`Table::definition`] creates it, so that every row must be
+    /// a document.
     pub fn is_native(&self) -> bool {
         self.row_key == RowKey::Sequence
             && self.id_form == IdForm::Canonical
@@ -170,8 +172,8 @@ impl Table {
         self.rules.as_ref()?.cap.filter(|_| self.row_key == RowKey::Sequence)
     }
 
-    /// Queues the lock that precedes the documents of a capped collection, so that their row keys are in
-    /// commit order.
+    /// Queues the lock that precedes the documents of a capped collection, so that their row keys
+    /// are in commit order.
     pub fn queue_cap_lock(&self, connection: &mut Connection) {
         let params = [Param::Text(self.schema.as_bytes()), Param::Text(self.name.as_bytes())];
         connection.queue_execute(&self.statements.lock, &params);
@@ -185,8 +187,8 @@ impl Table {
 
     /// Returns the statement that creates a collection's table.
     ///
-    /// `id` is stored, which costs its few bytes. A virtual column would be computed again whenever a row
-    /// is looked up by it (3 of 20 µs), changed, or purged.
+    /// `id` is stored, which costs its few bytes. A virtual column would be computed again whenever
+    /// a row is looked up by it (3 of 20 µs), changed, or purged.
     pub fn definition(schema: &str, name: &str) -> String {
         let text = "json_extract(`doc`,'$._id')";
         let id_key = column_key::Source { text, decimal: None, bytes: ID_KEY_BYTES, unique: false };

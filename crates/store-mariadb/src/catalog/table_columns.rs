@@ -5,9 +5,9 @@ use crate::catalog::row_key::RowKey;
 use mariadb_wire::Malformed;
 use mariadb_wire::row::BinaryRow;
 
-/// Expression of the column `opaque`: whether a document's text has escapes (a backslash) or blobs, see
-/// `pushdown`. REPLACE takes time by the text's length times its matches, so a long text counts as
-/// opaque without a search.
+/// Expression of the column `opaque`: whether a document's text has escapes (a backslash) or blobs,
+/// see `pushdown`. REPLACE takes time by the text's length times its matches, so a long text counts
+/// as opaque without a search.
 pub(crate) const OPAQUE: &str = "length(`doc`) > 8192 or length(replace(`doc`,'\\\\','')) < length(`doc`) or length(replace(`doc`,'\"$bson\"','')) < length(`doc`)";
 
 /// The column with the text of `_id`, and the name of the index on it.
@@ -41,7 +41,8 @@ pub(crate) struct ColumnInfo {
 }
 
 impl ColumnInfo {
-    /// Decodes a row of `information_schema.COLUMNS`, with columns in the order of the queries here.
+    /// Decodes a row of `information_schema.COLUMNS`, with columns in the order of the queries
+    /// here.
     pub fn read(row: &mut BinaryRow<'_>) -> Result<ColumnInfo, Malformed> {
         let mut text = || -> Result<Option<String>, Malformed> {
             Ok(row.next_bytes()?.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))

@@ -1,4 +1,5 @@
-//! Looks up definitions of tables for other parts of the process, with the gateway's own privileges.
+//! Looks up definitions of tables for other parts of the process, with the gateway's own
+//! privileges.
 
 use ::store::Namespace;
 use error::Error;
@@ -46,7 +47,8 @@ impl TableDefinitions {
         Ok(TableDefinitions { questions })
     }
 
-    /// Returns a table's definition, `Some(None)` if there is no such table, `None` if the lookup failed.
+    /// Returns a table's definition, `Some(None)` if there is no such table, `None` if the lookup
+    /// failed.
     pub fn look_up(&self, table: Namespace) -> impl Future<Output = Option<Option<TableDefinition>>> + Send + 'static {
         let (answer, answered) = oneshot::channel();
         // Without the thread no answer arrives.
@@ -75,8 +77,8 @@ fn answer_all(target: &ServerUrl, mut asked: mpsc::UnboundedReceiver<Request>) {
     });
 }
 
-/// Counts the required privileges that the user holds. Without one of them the server hides triggers,
-/// views or tables.
+/// Counts the required privileges that the user holds. Without one of them the server hides
+/// triggers, views or tables.
 const PRIVILEGES: &str = "SELECT CAST(COUNT(DISTINCT PRIVILEGE_TYPE) AS CHAR) FROM (\
      SELECT PRIVILEGE_TYPE, GRANTEE FROM information_schema.USER_PRIVILEGES \
      UNION ALL SELECT PRIVILEGE_TYPE, GRANTEE FROM information_schema.SCHEMA_PRIVILEGES WHERE ? LIKE TABLE_SCHEMA) AS rights \

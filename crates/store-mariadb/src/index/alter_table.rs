@@ -6,7 +6,8 @@ use crate::index::columns::Definition;
 use ahash::AHashSet;
 use mariadb_client::quote;
 
-/// The statement that adds indexes, all or none. `relaxed`: the names of those that something else keeps unique.
+/// Returns the statement that adds indexes, all or none. `relaxed`: the names of those whose
+/// uniqueness another table ensures.
 pub(crate) fn create_clause(table: &str, indexes: &[Index], relaxed: &[&str]) -> String {
     let (mut columns, mut keys, mut added) = (Vec::new(), Vec::new(), AHashSet::new());
     for index in indexes {
@@ -26,7 +27,7 @@ pub(crate) fn create_clause(table: &str, indexes: &[Index], relaxed: &[&str]) ->
     format!("ALTER TABLE {table} {}", columns.join(", "))
 }
 
-/// The statement that drops indexes of a table, and the columns that no others have.
+/// Returns the statement that drops indexes of a table, and the columns that no other index uses.
 pub(crate) fn drop_clause(table: &Table, indexes: &[Index]) -> String {
     let is_dropped = |index: &Index| indexes.iter().any(|dropped| dropped.sql_name == index.sql_name);
     let kept = table.indexes.iter().filter(|index| !is_dropped(index)).flat_map(Index::column_names);

@@ -1,10 +1,11 @@
-//! Where an index's fields meet arrays, and which documents it refuses for that.
+//! Arrays on the paths of an index's fields, and the documents that an index refuses because of
+//! them.
 
 use document::{Doc, Value};
 use store::IndexSpec;
 
-/// How many of an index's fields meet an array in a document that it refuses, at least: two arrays side by side; or one, in which a
-/// number in a path may mean an element or a field. `None` where it refuses none.
+/// Returns the least number of fields with an array in a refused document: two parallel arrays; or
+/// one, if a number in a path may mean an element or a field. `None` if the index refuses none.
 pub(super) fn refused(spec: &IndexSpec) -> Option<usize> {
     let (mut fields, mut numbers) = (0, false);
     for (path, _) in spec.key.as_doc().iter() {
@@ -14,12 +15,12 @@ pub(super) fn refused(spec: &IndexSpec) -> Option<usize> {
     if numbers { Some(1) } else { (fields > 1).then_some(2) }
 }
 
-/// Whether a path has a part that may be a position in an array.
+/// Returns whether a path has a part that may be a position in an array.
 pub(crate) fn has_number(path: &str) -> bool {
     path.split('.').any(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether a path leads to an array, or through one.
+/// Returns whether a path leads to or through an array.
 pub(crate) fn meets_array(document: Doc<'_>, path: &str) -> bool {
     let mut value = Value::Document(document);
     for name in path.split('.') {
@@ -31,7 +32,8 @@ pub(crate) fn meets_array(document: Doc<'_>, path: &str) -> bool {
     matches!(value, Value::Array(_))
 }
 
-/// Whether a path meets an array that lies in a document within another array, or one that is picked by a number.
+/// Returns whether a path meets an array within a document in another array, or one addressed by a
+/// number.
 pub(super) fn nest(document: Doc<'_>, path: &str) -> bool {
     let (mut document, mut rest) = (document, path);
     loop {

@@ -1,4 +1,4 @@
-//! Watching MariaDB build indexes, which is one long statement: how far it is, by its own account.
+//! Tracks the progress of an index build, which is one long statement, as MariaDB reports it.
 
 use crate::catalog::statistics;
 use crate::catalog::table::Table;
@@ -12,25 +12,25 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{Namespace, Progress};
 
-/// How often it is looked whether the build is to stop.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How often it is checked whether the build must stop.
+const CHECK_EVERY: Duration = Duration::from_millis(250);
 
-/// How often the log says so.
-const TELL_EVERY: Duration = Duration::from_secs(10);
+/// How often progress is logged.
+const LOG_EVERY: Duration = Duration::from_secs(10);
 
-/// How often the server is asked how far it is, and how long it may take to answer.
-const ASKS_EVERY: Duration = Duration::from_millis(500);
-const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+/// How often the server is asked for progress, and how long it may take to answer.
+const POLL_EVERY: Duration = Duration::from_millis(500);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A statement that is to stop and does not for so long is given up.
-const ENDS_WITHIN: Duration = Duration::from_secs(1);
+/// A killed statement is abandoned after this time.
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// In thousandths; a statement has several stages, which count alike.
-const HOW_FAR: &str = "SELECT CAST(LEAST(1000, (GREATEST(stage, 1) - 1 + progress / 100) / GREATEST(max_stage, 1) * 1000) AS UNSIGNED) \
+/// Selects the progress in thousandths; the stages of a statement count alike.
+const PROGRESS: &str = "SELECT CAST(LEAST(1000, (GREATEST(stage, 1) - 1 + progress / 100) / GREATEST(max_stage, 1) * 1000) AS UNSIGNED) \
                        FROM information_schema.PROCESSLIST WHERE id = ?";
 
-/// Does work that ends by itself where it is to stop, while it builds. Where it waits for something
-/// else, such as a table that is locked, it is given up a little later.
+/// Runs an index build until it is stopped. The statement that builds ends by itself; if the build
+/// waits for something else, such as a locked table, it is abandoned a little later.
 pub(crate) async fn until_stopped<T>(progress: &Progress, work: impl Future<Output = Result<T>>) -> Result<T> {
     let mut work = pin!(work);
     let mut grace: Option<Pin<Box<tokio::time::Sleep>>> = None;
@@ -40,19 +40,20 @@ pub(crate) async fn until_stopped<T>(progress: &Progress, work: impl Future<Outp
         if polled.is_ready() {
             return polled;
         }
-        let grace = grace.get_or_insert_with(|| Box::pin(tokio::time::sleep(ENDS_WITHIN + 2 * LOOK_EVERY)));
+        let grace = grace.get_or_insert_with(|| Box::pin(tokio::time::sleep(STOP_TIMEOUT + 2 * CHECK_EVERY)));
         grace.as_mut().poll(context).map(|()| Err(reason.into()))
     })
     .await
 }
 
+/// A running index build.
 pub(crate) struct Build<'b> {
     store: &'b MariaDbStore,
     namespace: &'b Namespace,
     names: String,
     progress: &'b Progress,
     documents: u64,
-    /// The connection that builds, as MariaDB knows it.
+    /// MariaDB's id of the connection that builds.
     connection: u64,
     begun: Instant,
 }
@@ -77,12 +78,13 @@ impl<'b> Build<'b> {
         Ok(Build { store, namespace, names, progress, documents, connection, begun: Instant::now() })
     }
 
-    /// Waits for the statement that builds. Where it is to stop, the server is asked to end it; then it fails for that reason.
-    pub async fn watch<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+    /// Waits for the statement that builds. If the build must stop, kills the statement and fails
+    /// with the reason.
+    pub async fn run<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let mut work = pin!(work);
-        let (mut told, mut asked_at, mut stopped) = (Instant::now(), Instant::now(), None);
+        let (mut logged_at, mut polled_at, mut stopped) = (Instant::now(), Instant::now(), None);
         loop {
-            if let Ok(done) = tokio::time::timeout(LOOK_EVERY, work.as_mut()).await {
+            if let Ok(done) = tokio::time::timeout(CHECK_EVERY, work.as_mut()).await {
                 let interrupted = |failure: &Failure| failure.sql_code() == Some(server_error::QUERY_INTERRUPTED);
                 return match self.progress.check() {
                     Err(reason) if done.as_ref().is_err_and(interrupted) => Err(reason.into()),
@@ -90,33 +92,33 @@ impl<'b> Build<'b> {
                 };
             }
             if let Err(reason) = self.progress.check() {
-                // Given up, its session is killed.
-                if stopped.get_or_insert_with(Instant::now).elapsed() > ENDS_WITHIN {
+                // The session of an abandoned connection is killed.
+                if stopped.get_or_insert_with(Instant::now).elapsed() > STOP_TIMEOUT {
                     return Err(reason.into());
                 }
                 self.store.pool.kill_query(self.connection);
                 continue;
             }
-            // Who cannot be asked is not: the statement goes on all the same.
-            if asked_at.elapsed() < ASKS_EVERY {
+            // A failed poll is ignored: the statement goes on.
+            if polled_at.elapsed() < POLL_EVERY {
                 continue;
             }
-            let asked = tokio::time::timeout(ANSWERS_WITHIN, self.ask()).await;
-            asked_at = Instant::now();
-            let Ok(Ok(Some(thousandths))) = asked else { continue };
+            let polled = tokio::time::timeout(ANSWER_TIMEOUT, self.poll_progress()).await;
+            polled_at = Instant::now();
+            let Ok(Ok(Some(thousandths))) = polled else { continue };
             self.progress.set(self.documents * thousandths.min(1000) / 1000);
-            if told.elapsed() >= TELL_EVERY {
-                told = Instant::now();
+            if logged_at.elapsed() >= LOG_EVERY {
+                logged_at = Instant::now();
                 let (names, namespace, percent) = (&self.names, self.namespace, self.progress.percent());
                 tracing::info!(index = %names, %namespace, percent, "index build goes on");
             }
         }
     }
 
-    async fn ask(&self) -> Result<Option<u64>> {
-        // All other connections may be waiting for this build to end.
+    async fn poll_progress(&self) -> Result<Option<u64>> {
+        // All other connections may be waiting for this build.
         let Some(mut lease) = self.store.pool.lease_if_free().await else { return Ok(None) };
-        number(&mut lease, HOW_FAR, &[Param::Unsigned(self.connection)]).await
+        number(&mut lease, PROGRESS, &[Param::Unsigned(self.connection)]).await
     }
 
     pub fn end(self) {

@@ -1,22 +1,25 @@
-//! The bytes by which an index in MariaDB orders a field's values: what the server computes from a document, and what is looked up here.
+//! Column keys: the bytes by which an index in MariaDB orders a field's values. The server computes
+//! them from a document, and the gateway from the values of a query.
 //!
-//! Keys compare byte by byte as their values do in MongoDB. The first byte tells the type:
+//! Keys compare byte by byte as their values do in MongoDB. The first byte is the type:
 //!
-//! | byte | values | behind it |
+//! | byte | values | rest of the key |
 //! |---|---|---|
 //! | `1` `2` | undefined; null, and a missing field | |
 //! | `3` | numbers | `0` NaN, `1` -Infinity, `9` Infinity; `5`, the whole part less 2^63 in 8 bytes, and as much of the fraction (7 or 14 bytes) as there is |
 //! | `A` | strings | their bytes |
 //! | `D` | documents | in a unique index, a hash |
 //! | `E` | strings that are too long | their first bytes, a hash |
-//! | `F` | arrays, and what lies in arrays | |
-//! | `G` | whatever SQL does not place: numbers from 2^63 on or within 2^-56 of zero, decimals with an exponent, dates from the year 3000 on, timestamps, regular expressions, MinKey, hand-made spellings … | in a unique index, a hash |
+//! | `F` | arrays, and values within arrays | |
+//! | `G` | values that SQL cannot order: numbers from 2^63 on or within 2^-56 of zero, decimals with an exponent, dates from the year 3000 on, timestamps, regular expressions, MinKey, hand-written encodings … | in a unique index, a hash |
 //! | `J` `K` `L` `M` | binary data (length, subtype, bytes), ObjectIds, booleans, dates | |
 //!
-//! From `D` to `G` lies what has no place of its own ([`UNORDERED`]): such documents are found all the same, because every lookup reads what may
-//! hide there ([`CATCH_ALL`], and strings among `E`); but an index with any of them is not in order.
+//! Keys from `D` to `G` are unordered ([`UNORDERED`]). Their documents are found nevertheless,
+//! because every lookup reads the catch-all keys ([`CATCH_ALL`], and long strings in `E`). But an
+//! index with any of them is not in order.
 //!
-//! Numbers are equal across types, and so are their keys: doubles are exact to 112 binary places, decimals to 15 decimal ones.
+//! Equal numbers of different types have equal keys: doubles are exact to 112 binary places,
+//! decimals to 15 decimal ones.
 
 pub(crate) mod decode;
 mod number;
@@ -25,11 +28,11 @@ use crate::catalog::id_text;
 use crate::encoding;
 use document::{Kind, Value};
 
-/// Keys of values whose place in the order is not their own.
+/// The range of unordered keys.
 pub(crate) const UNORDERED: (&[u8], &[u8]) = (b"D", b"H");
-/// Keys that may stand for any value: arrays, and what SQL cannot tell.
+/// Keys that any value may have: those of arrays, and of values that SQL cannot order.
 pub(crate) const CATCH_ALL: (&[u8], &[u8]) = (b"F", b"H");
-/// Keys that may stand for any value, but for arrays.
+/// Keys that any value except an array may have.
 pub(crate) const CATCH_ALL_EXCEPT_ARRAYS: (&[u8], &[u8]) = (b"G", b"H");
 /// Keys of documents.
 pub(crate) const DOCUMENTS: (&[u8], &[u8]) = (b"D", b"E");
@@ -37,9 +40,9 @@ pub(crate) const DOCUMENTS: (&[u8], &[u8]) = (b"D", b"E");
 pub(crate) const NULLS: (&[u8], &[u8]) = (b"1", b"3");
 /// Keys of null, undefined and missing fields; of booleans.
 pub(crate) const FLAGS: [(&[u8], &[u8]); 2] = [NULLS, (b"L", b"M")];
-/// Keys of strings, but for long ones.
+/// Keys of strings, except long ones.
 pub(crate) const STRINGS: (&[u8], &[u8]) = (b"A", b"B");
-/// Behind all keys.
+/// Greater than all keys.
 pub(crate) const END: &[u8] = b"P";
 /// The key of an array, as the server writes it.
 pub(crate) const ARRAY: &str = "'F'";
@@ -47,28 +50,30 @@ pub(crate) const ARRAY: &str = "'F'";
 /// Bytes of a hash.
 const HASH_BYTES: usize = 32;
 
-/// What a field's key is computed from, in SQL.
+/// The SQL expressions from which a field's key is computed.
 ///
-/// All generated columns of a table together may have 64 KiB of expressions, so these are kept short; that is also why types which are
-/// rare in data have no place.
+/// The expressions of all generated columns of a table share 64 KiB, so these are short; for the
+/// same reason rare types have unordered keys.
 pub(crate) struct Source<'s> {
     /// The JSON text of the value.
     pub text: &'s str,
-    /// A column with the value as DECIMAL(65,30), if it is a plain Decimal128: [`decimal_expression`]. Without one, decimals have no place.
+    /// A column with the value as DECIMAL(65,30), if it is a plain Decimal128:
+    /// [`decimal_expression`]. Without it, decimals have unordered keys.
     pub decimal: Option<&'s str>,
-    /// Length of the column, less the byte in front.
+    /// Length of the column without its first byte.
     pub bytes: usize,
-    /// Different values have different keys, even where they have no place.
+    /// Different values have different keys, even unordered ones.
     pub unique: bool,
 }
 
-/// A Decimal128 of so few digits that its key says all about it, as a decimal of MariaDB's; else NULL.
+/// Returns the expression for a Decimal128 whose key is exact, as a decimal of MariaDB; otherwise
+/// NULL.
 pub(crate) fn decimal_expression(text: &str) -> String {
     format!("if({text} regexp '^{DECIMAL}$',cast(json_value({text},'$.$numberDecimal') as decimal(65,30)),null)")
 }
 
 impl Source<'_> {
-    /// The expression for the key; it means nothing where the text is NULL.
+    /// Returns the expression for the key; undefined if the text is NULL.
     pub fn expression(&self) -> String {
         let Source { text, .. } = self;
         let odd = if self.unique { format!("concat('G',unhex(sha2(json_compact({text}),256)))") } else { "'G'".into() };
@@ -81,8 +86,8 @@ impl Source<'_> {
         )
     }
 
-    /// As [`Source::expression`] for an `_id`, whose canonical text (see [`id_text`]) the expression `id` gives: what is common is read
-    /// off that.
+    /// As [`Source::expression`] for an `_id`. The expression `id` is its canonical text (see
+    /// [`id_text`]), from which common keys are computed faster.
     pub fn id_expression(&self, id: &str) -> String {
         format!(
             "case when {id} regexp '^-?[0-9]{{1,18}}$' then concat('35',{integer}) \
@@ -94,9 +99,10 @@ impl Source<'_> {
         )
     }
 
-    /// Whether any of these fields may have a key without a place ([`UNORDERED`]): true or NULL, and true of few that do have one (numbers
-    /// that nobody but hands would spell so). Told by the texts alone: who asks MariaDB for a generated column has its expression walked
-    /// through, in each statement, with those of all columns that it is computed from, and those of keys are long.
+    /// Returns the expression whether any of these fields may have an unordered key
+    /// ([`UNORDERED`]): true or NULL. It is also true for a few ordered ones (unusual hand-written
+    /// numbers). It reads only the texts: MariaDB walks the expression of a generated column in
+    /// each statement, with those of all columns it depends on, and expressions of keys are long.
     pub fn any_unordered(fields: &[Source<'_>]) -> String {
         let (mut texts, mut shortest) = (Vec::new(), usize::MAX);
         for Source { text, bytes, .. } in fields {
@@ -114,8 +120,9 @@ impl Source<'_> {
         )
     }
 
-    /// Whether the value is of the kinds that most are, whose keys [`Source::plain_expression`] gives: none, null, a string without escapes that is
-    /// not too long, a whole number of up to 18 digits, an ObjectId.
+    /// Returns the condition that a value is of a common kind, whose key
+    /// [`Source::plain_expression`] computes: missing, null, a short string without escapes, a
+    /// whole number of up to 18 digits, an ObjectId.
     pub fn plain_condition(&self) -> String {
         let Source { text, bytes, .. } = self;
         format!(
@@ -125,7 +132,8 @@ impl Source<'_> {
         )
     }
 
-    /// The key of a plain value. A trigger works out anew what it computes each time, so it pays to be brief.
+    /// Returns the expression for the key of a common value. A trigger parses its expressions each
+    /// time it runs, so this one is short.
     pub fn plain_expression(&self) -> String {
         let text = self.text;
         format!(
@@ -177,13 +185,13 @@ impl Source<'_> {
 /// An ObjectId.
 const OBJECT_ID: &str = r#"{"[$]oid":"[0-9a-fA-F]{24}"}"#;
 
-/// A Decimal128 of so few digits that its key says all about it.
+/// A Decimal128 whose key is exact.
 const DECIMAL: &str = r#"{"[$]numberDecimal":"-?[0-9]{1,18}([.][0-9]{1,15})?"}"#;
 
 /// A date before 1970.
 const EARLY_DATE: &str = r#"{"[$]date":{"[$]numberLong":"-[1-9][0-9]{0,17}"}}"#;
 
-/// A date from 1970 to 2999 that there is, as the gateway spells it.
+/// A valid date from 1970 to 2999, as the gateway encodes it.
 const DATE: &str = concat!(
     r#"{"[$]date":"((19[789]|2[0-9]{2})[0-9]-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"#,
     r#"|(?!2[1235679]00|19[0-6])(19|2[0-9])([02468][048]|[13579][26])-02-29)"#,
@@ -195,22 +203,25 @@ const BINARY: &str = r#"^{"[$]binary":{"base64":"[A-Za-z0-9+/=]*","subType":"[0-
 /// Characters of [`BINARY`] besides the data's.
 const BINARY_FRAME: usize = 41;
 
-/// Numbers that have a place, by their JSON text: whole ones, those without an exponent, those with one, NaN and the infinities. Less than what
-/// [`number::expression`] takes, so that the text alone tells. Decimals are in [`DECIMAL`].
+/// Numbers with ordered keys, by their JSON text: whole ones, with a fraction, with an exponent,
+/// NaN and the infinities. A subset of what [`number::expression`] accepts, decidable by the text
+/// alone. Decimals are in [`DECIMAL`].
 const NUMBER_PLACED: &str = concat!(
     r#"-?([0-9]{1,18}|([1-8][0-9]|9[01])[0-9]{17})([.]0)?|-?[1-9][0-9]{0,17}[.][0-9]{1,60}|-?0([.]0{1,60}|[.]0{0,15}[1-9][0-9]{0,40}|e0)"#,
     r#"|-?[1-9]([.][0-9]{1,40})?e(-?0?[1-9]|-?1[0-6]|0|17)|-?[1-8]([.][0-9]{1,40})?e18"#,
     r#"|{"[$]number(Double|Decimal)":"(NaN|-?Infinity)"}"#,
 );
 
-/// What is certainly no wrapper: a document without fields, or whose first name begins with neither an escape nor a single dollar.
+/// A document that is no wrapper: without fields, or with a first name that begins with neither an
+/// escape nor a single dollar.
 const DOCUMENT: &str = r#"^{[[:space:]]*("([^$\\\\]|[$][$])|})"#;
 
-/// The first date that the gateway spells in another way, in milliseconds.
+/// The first date that the gateway encodes differently, in milliseconds.
 const YEAR_10000: i64 = 253_402_300_800_000;
 
-/// The key of a value that has a place of its own, and whether keys are equal only if values are; for other values, the place that
-/// they would have: no key of a lesser value lies behind it, none of a greater one before it. `None` for values without any order here
+/// Returns the key of a value, and whether it is exact: equal only for equal values. For values
+/// with unordered keys, returns the key they would have in the order: no key of a lesser value is
+/// after it, none of a greater one before. Returns `None` for values without an order here
 /// (documents, arrays, regular expressions …).
 pub(crate) fn key_of(value: Value<'_>) -> Option<(Vec<u8>, bool)> {
     let mut key = Vec::with_capacity(24);
@@ -240,7 +251,7 @@ pub(crate) fn key_of(value: Value<'_>) -> Option<(Vec<u8>, bool)> {
             key.extend_from_slice(&time.to_be_bytes());
             key.extend_from_slice(&increment.to_be_bytes());
         }
-        // Lies in a blob, among what SQL does not place.
+        // Stored in a blob, which SQL cannot order.
         Value::IllFormed { kind: Kind::String | Kind::Symbol, .. } => {
             key.push(b'A');
             key.extend_from_slice(value.texts()?.text);
@@ -260,11 +271,11 @@ fn append_date(milliseconds: i64, key: &mut Vec<u8>) {
     }
     let text = encoding::encode_value(Value::DateTime(milliseconds));
     key.push(b'5');
-    // Between the wrapper's front and `Z"}`.
+    // The text between the wrapper's start and `Z"}`.
     key.extend_from_slice(text.get(10..text.len() - 3).unwrap_or_default());
 }
 
-/// The first key behind all keys that begin with this one.
+/// Returns the first key after all keys that begin with this one.
 pub(crate) fn after_prefix(mut key: Vec<u8>) -> Vec<u8> {
     while let Some(last) = key.pop() {
         if last < 0xFF {
@@ -275,13 +286,14 @@ pub(crate) fn after_prefix(mut key: Vec<u8>) -> Vec<u8> {
     vec![0xFF]
 }
 
-/// The first key behind this one.
+/// Returns the first key after this one.
 pub(crate) fn after(mut key: Vec<u8>) -> Vec<u8> {
     key.push(0);
     key
 }
 
-/// The front of the key of a long string that begins with `text`, in a column of `bytes` + 1 bytes.
+/// Returns the start of the key of a long string that begins with `text`, in a column of `bytes` +
+/// 1 bytes.
 pub(crate) fn long_string(text: &[u8], bytes: usize) -> Vec<u8> {
     let mut key = vec![b'E'];
     key.extend_from_slice(&text[..text.len().min(bytes - HASH_BYTES)]);

@@ -1,8 +1,8 @@
-//! The columns of an index: their names, and what they are computed from.
+//! The generated columns of an index: their names and expressions.
 //!
-//! What says something of a field is computed once for all indexes over it: its JSON text, that as a decimal, its key, and, for indexes over
-//! several fields, whether the key has no place. An index that leaves documents out, or tells apart what has no place, has keys of
-//! its own.
+//! The columns of a field are shared by all indexes over it: its JSON text, that as a decimal, its
+//! key, and, for indexes over several fields, whether the key is unordered. An index that is
+//! sparse, partial or unique has key columns of its own.
 
 use crate::index::column_key;
 use crate::index::json_path::json_path_literal;
@@ -11,37 +11,39 @@ use mariadb_client::quote;
 use sha2::{Digest, Sha256};
 use store::IndexSpec;
 
-/// What MariaDB allows an index's key (3,072), less some room.
+/// The longest key of an index in MariaDB (3,072), less a reserve.
 const KEY_BYTES_MAX: usize = 3_000;
 
-/// Length of a field's key, less the byte in front.
+/// The length of a field's key, without the type byte.
 const FIELD_BYTES: usize = 480;
 
-/// An index over more fields has no room for their keys.
+/// An index over more fields cannot share keys of that length.
 const FIELDS_SHARED_MAX: usize = KEY_BYTES_MAX / (FIELD_BYTES + 1);
 
+/// The columns of an index.
 #[derive(Clone, Debug)]
 pub(crate) struct Columns {
     pub fields: Box<[FieldColumns]>,
-    /// What each condition of a filter looks at.
+    /// The columns that each condition of the filter reads.
     filtered: Box<[FilterColumns]>,
-    /// The column that tells whether a field has a key without a place, where there are several fields. So is an index over it named.
+    /// The column that shows whether a field has an unordered key, if there are several fields. An
+    /// index over it has the same name.
     pub odd: Option<String>,
-    /// Length of each key, less the byte in front.
+    /// The length of each key, without the type byte.
     pub bytes: usize,
-    /// The keys, and what tells whether they have a place, are other indexes' as well.
+    /// The key columns are shared with other indexes.
     shares_keys: bool,
 }
 
-/// The columns that say something of one field.
+/// The columns of one field.
 #[derive(Clone, Debug)]
 pub(crate) struct FieldColumns {
-    /// Its JSON text. The name stands in an expression dozens of times, so it is short.
+    /// Its JSON text. The name occurs dozens of times in an expression, so it is short.
     pub text: String,
     /// Its value as a decimal, if it is one.
     decimal: String,
     pub key: String,
-    /// Whether its key has no place; only where keys are shared.
+    /// Whether its key is unordered; only if keys are shared.
     odd: String,
 }
 
@@ -49,7 +51,7 @@ pub(crate) struct FieldColumns {
 pub(crate) struct Definition<'c> {
     pub name: &'c str,
     pub sql: String,
-    /// Another index may have made it.
+    /// Another index may have created it.
     pub shared: bool,
 }
 
@@ -78,7 +80,7 @@ impl Columns {
         }
     }
 
-    /// The names of all columns, some of them more than once.
+    /// Returns the names of all columns, some of them more than once.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let fields = self.fields.iter().flat_map(|field| {
             let odd = Some(field.odd.as_str()).filter(|_| self.shares_keys && self.odd.is_some());
@@ -89,7 +91,8 @@ impl Columns {
         self.odd.as_deref().into_iter().chain(fields).chain(filtered)
     }
 
-    /// Columns behind what they are computed from. Another index's filter may look at a field of this one, so some may be there twice.
+    /// Returns the definitions of all columns, each after those it is computed from. A filter may
+    /// read an indexed field, so some occur twice.
     pub fn definitions(&self, spec: &IndexSpec, filter: Option<&Filter>) -> Vec<Definition<'_>> {
         let mut all = Vec::new();
         let mut add = |name, sql, shared| all.push(Definition { name, sql, shared });
@@ -118,7 +121,7 @@ impl Columns {
             add(odd, flag(format!("coalesce({})", flags.join(","))), false);
         } else {
             let any = self.odd_expression(&self.fields, spec);
-            // What the index does not have is not in its way.
+            // Documents outside the index do not affect its order.
             let outside = filter.map(|_| format!("if({} is null,null,{any})", quote(&self.fields[0].key)));
             add(odd, flag(outside.unwrap_or(any)), false);
         }
@@ -130,7 +133,7 @@ impl Columns {
         let (text, decimal) = (quote(text), quote(decimal));
         let source =
             column_key::Source { text: &text, decimal: Some(&decimal), bytes: self.bytes, unique: spec.unique };
-        // A sparse index has the documents that have one of its fields.
+        // A sparse index has documents with at least one of its fields.
         let all: Vec<String> = self.fields.iter().map(|field| quote(&field.text)).collect();
         let missing = match (spec.sparse, all.as_slice()) {
             (false, _) => "'2'".into(),
@@ -144,7 +147,7 @@ impl Columns {
         }
     }
 
-    /// True or NULL.
+    /// Returns the expression whether any field has an unordered key: true or NULL.
     fn odd_expression(&self, fields: &[FieldColumns], spec: &IndexSpec) -> String {
         let texts: Vec<String> = fields.iter().map(|field| quote(&field.text)).collect();
         let source = |text| column_key::Source { text, decimal: None, bytes: self.bytes, unique: spec.unique };
@@ -152,7 +155,7 @@ impl Columns {
     }
 }
 
-/// The columns of a filter's conditions; `names`: those with the text and with the key.
+/// Returns the columns of a filter's conditions. `names`: the names of the text and key columns.
 fn filter_columns(filter: Option<&Filter>, names: impl Fn(usize, &str) -> (String, String)) -> Box<[FilterColumns]> {
     let conditions = filter.iter().flat_map(|filter| filter.conditions()).enumerate();
     let columns = conditions.map(|(position, condition)| {
@@ -162,17 +165,17 @@ fn filter_columns(filter: Option<&Filter>, names: impl Fn(usize, &str) -> (Strin
     columns.collect()
 }
 
-/// The column with the JSON text of a field.
+/// Returns the name of the column with the JSON text of a field.
 pub(crate) fn text_name(path: &str) -> String {
     short_name(path, 8, 6)
 }
 
-/// What a longer name begins with, so that it says what it is about.
+/// Returns the readable start of a longer name.
 pub(crate) fn name_start(name: &str) -> String {
     name.chars().filter(|it| it.is_ascii_alphanumeric() || *it == '_').take(30).collect()
 }
 
-/// A tilde and as many digits and small letters, from that many bytes of a hash.
+/// Returns a tilde and this many digits and small letters, from this many bytes of a hash.
 fn short_name(of: &str, bytes: usize, digits: usize) -> String {
     let hash = Sha256::digest(of);
     let mut number = hash.iter().take(bytes).fold(0u64, |number, byte| number << 8 | u64::from(*byte));
@@ -189,8 +192,9 @@ fn text_definition(path: &str) -> String {
     format!("LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin AS ({text}) STORED INVISIBLE")
 }
 
-/// The JSON text that a path leads to: NULL where there is none, a bracket where it meets an array on its way. Without blanks, as
-/// the keys' expressions look for wrappers: MariaDB puts some into what it takes out of a document.
+/// Returns the expression of a path's JSON text: NULL if there is none, a bracket if it meets an
+/// array on its way. It has no blanks, which MariaDB adds to extracted JSON, since the expressions
+/// of keys match wrappers.
 pub(crate) fn text_expression(path: &str) -> String {
     let components: Vec<&str> = path.split('.').collect();
     let whole = format!("json_compact(json_extract(`doc`,{}))", json_path_literal(components.iter().copied()));

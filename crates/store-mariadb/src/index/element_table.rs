@@ -1,9 +1,11 @@
-//! The values within arrays: a table beside an index, with a row for each element of an array, kept by triggers.
+//! Element tables: a table beside an index with a row for each element of an array, maintained by
+//! triggers.
 //!
-//! It is made when the first array turns up in an indexed field: triggers cost every insert 3 µs of the server's time, and most
-//! fields never have one. Until then (and where the server does not let us create triggers) an array is a key that every lookup reads.
-//! What rows it has is said by [`definition`], what is looked up in it by the planner. A unique index gets a second one ([`unique`]).
-//! Paths with numbers in them have none.
+//! It is created when the first array is written to an indexed field: triggers cost every insert 3
+//! µs of the server's time, and most fields never have an array. Until then (and if the server does
+//! not allow triggers) all arrays have one key, which every lookup reads. [`definition`] determines
+//! its rows, the planner the lookups in it. A unique index has a second table ([`unique`]). Indexes
+//! on paths with numbers have none.
 
 pub(crate) mod definition;
 pub(crate) mod record;
@@ -21,25 +23,26 @@ use mariadb_client::{Connection, Event, Result, named_lock, quote};
 use mariadb_wire::Param;
 use store::IndexKind;
 
-/// How long to wait for somebody who makes the same table.
+/// How long to wait while another session creates the same table.
 const WAIT_SECONDS: u32 = 600;
 
-/// How long to wait for transactions that have the collection's table in use.
+/// How long to wait for transactions that use the collection's table.
 const TABLE_WAIT_SECONDS: u64 = 3;
 
-/// Whether a table's name is that of one of these tables: what is written there is written beside a document.
+/// Returns whether a table is an element table: its rows are written with a document.
 pub(crate) fn is_name(table: &str) -> bool {
     let hash = [PREFIX, unique::PREFIX].iter().find_map(|prefix| table.strip_prefix(prefix));
     hash.is_some_and(|hash| hash.len() == 16)
 }
 
-/// Whether the values of arrays in this index can have a table.
+/// Returns whether an index may have an element table.
 pub(crate) fn is_suitable(index: &Index, table: &Table) -> bool {
     let can_have = index.has_column_keys() && *index.kind() == IndexKind::Ordered && table.row_key == RowKey::Sequence;
     can_have && !index.fields().any(has_number)
 }
 
-/// Makes the tables that these documents, which are about to be written, call for. That it cannot be done is no failure.
+/// Creates the element tables that documents about to be written need. If that is impossible, it is
+/// no failure.
 pub(crate) async fn prepare<'d>(
     store: &MariaDbStore,
     connection: &mut Connection,
@@ -59,7 +62,7 @@ pub(crate) async fn prepare<'d>(
                 remember(connection, table, index, Some(values.record())).await?;
                 store.catalog.invalidate_all();
             }
-            // A unique index refuses the document without, so what may have been in the way is tried again.
+            // Without its table a unique index refuses the document, so creating it is tried again.
             None if !index.spec.unique && store.no_triggers.borrow().contains(&table.quoted) => {}
             None => create(store, connection, table, index, fields).await?,
         }
@@ -67,7 +70,7 @@ pub(crate) async fn prepare<'d>(
     Ok(())
 }
 
-/// Makes the tables that the documents of a new index call for.
+/// Creates the element tables that a new index needs.
 pub(crate) async fn prepare_new(
     store: &MariaDbStore,
     connection: &mut Connection,
@@ -82,7 +85,7 @@ pub(crate) async fn prepare_new(
         connection.queue_execute(&sql.into(), &[]);
         match one_number(connection).await? {
             0 => {}
-            // Without its table it would not be unique.
+            // Without the table it would not be unique.
             fields if index.spec.unique => create_locked(connection, table, index, fields).await?,
             fields => create(store, connection, table, index, fields).await?,
         }
@@ -90,7 +93,7 @@ pub(crate) async fn prepare_new(
     Ok(())
 }
 
-/// Makes an index's table, unless somebody else has meanwhile. `fields`: those that have met an array.
+/// Creates an index's table, unless another session has. `fields`: those that have met an array.
 async fn create(
     store: &MariaDbStore,
     connection: &mut Connection,
@@ -102,7 +105,7 @@ async fn create(
     if !named_lock::take(connection, &lock, WAIT_SECONDS).await? {
         return Ok(());
     }
-    // Whoever waits for a table in use has all others wait behind it.
+    // Other sessions wait behind a statement that waits for the table.
     connection.queue_query(&format!("SET lock_wait_timeout = {TABLE_WAIT_SECONDS}"));
     connection.finish().await?;
     let outcome = create_locked(connection, table, index, fields).await;
@@ -112,8 +115,8 @@ async fn create(
     store.catalog.invalidate_all();
     match outcome {
         Err(failure) if !failure.is_lost() && index.pending_element_table().is_none() => {
-            let what = if index.spec.unique { "refused" } else { "read by every lookup" };
-            tracing::warn!("arrays in index '{}' of {} are {what}: {failure}", index.spec.name, table.quoted);
+            let treatment = if index.spec.unique { "refused" } else { "read by every lookup" };
+            tracing::warn!("arrays in index '{}' of {} are {treatment}: {failure}", index.spec.name, table.quoted);
             store.no_triggers.borrow_mut().insert(table.quoted.clone());
             Ok(())
         }
@@ -157,7 +160,7 @@ async fn create_locked(connection: &mut Connection, table: &Table, index: &Index
             return Err(failure);
         }
     }
-    // Who does not know of the tables reads more than need be, but nothing is missing.
+    // A gateway that does not know the table yet reads more than needed, but misses nothing.
     remember(connection, table, index, Some(values.record())).await
 }
 
@@ -165,7 +168,7 @@ async fn remember(connection: &mut Connection, table: &Table, index: &Index, val
     own_schema::set_index_table(connection, table.record_key(index), values).await
 }
 
-/// Drops an index's tables and their triggers.
+/// Drops an index's element tables and their triggers.
 pub(crate) async fn drop_table(connection: &mut Connection, schema: &str, name: &str) -> Result<()> {
     for name in [name, &unique::table_name(name)] {
         for event in ["insert", "update", "delete"] {
@@ -179,7 +182,7 @@ pub(crate) async fn drop_table(connection: &mut Connection, schema: &str, name: 
     Ok(())
 }
 
-/// Makes the tables of unique indexes again, which [`drop_all`] has dropped: these are needed.
+/// Creates the tables of unique indexes again, after [`drop_all`]: they are required.
 pub(crate) async fn restore_unique(connection: &mut Connection, table: &Table) -> Result<()> {
     for index in &table.indexes {
         if let Some(pending) = index.pending_element_table() {
@@ -189,7 +192,8 @@ pub(crate) async fn restore_unique(connection: &mut Connection, table: &Table) -
     Ok(())
 }
 
-/// Drops the tables of these indexes; lookups do without them. Those of unique ones are owed from now on, while the index is there.
+/// Drops the tables of these indexes; lookups work without them. Those of unique indexes are
+/// pending repair from now on, while the index exists.
 pub(crate) async fn drop_all(connection: &mut Connection, table: &Table, indexes: &[Index]) -> Result<()> {
     for index in indexes {
         let Some(values) = index.element_table().or(index.pending_element_table()) else { continue };

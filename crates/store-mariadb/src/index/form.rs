@@ -13,7 +13,8 @@ use values::number::as_f64_unless_decimal;
 /// The physical form of an index.
 #[derive(Clone, Debug)]
 pub(crate) enum IndexForm {
-    /// The server computes the keys in generated columns, and an ordinary index of MariaDB orders them.
+    /// The server computes the keys in generated columns, and an ordinary index of MariaDB orders
+    /// them.
     ColumnKey(ColumnKeyForm),
     /// Gateways compute the keys and keep them in a side table: see [`crate::index::side_index`].
     SideIndex(SideIndexForm),
@@ -27,8 +28,8 @@ pub(crate) struct ColumnKeyForm {
     pub key_columns: Box<[KeyColumn]>,
     /// The table with the elements of arrays.
     pub elements: ElementTableState,
-    /// The shape by which the gateway finds documents that the index must refuse: arrays in a hashed
-    /// index, several arrays in a compound one. `None` if it refuses none.
+    /// The shape by which the gateway finds documents that the index must refuse: arrays in a
+    /// hashed index, several arrays in a compound one. `None` if it refuses none.
     pub refusal_shape: Option<Arc<IndexShape>>,
 }
 

@@ -1,8 +1,8 @@
-//! Paths to fields of a document in MariaDB's notation for JSON.
+//! Paths to fields of a document in MariaDB's JSON notation.
 //!
-//! A path names fields as the document's JSON text does ([`document::json`]): a name that begins with `$` has one more of
-//! them, and quotes, backslashes and control characters are escaped. MariaDB compares names after it has resolved the
-//! escapes of both sides.
+//! A path names fields as the document's JSON text does ([`document::json`]): a name that begins
+//! with `$` has one more of them, and quotes, backslashes and control characters are escaped.
+//! MariaDB compares names after it has resolved the escapes of both sides.
 
 /// Returns the path to a field by its components, as a parameter of a statement.
 pub(crate) fn json_path<'c>(components: impl Iterator<Item = &'c str>) -> String {
@@ -15,8 +15,9 @@ pub(crate) fn json_path<'c>(components: impl Iterator<Item = &'c str>) -> String
     String::from_utf8_lossy(&path).into_owned()
 }
 
-/// Returns the path to a field as an SQL literal, for expressions that take no parameters: generated columns, triggers, JSON_TABLE.
-/// The session that executes the statement must not have NO_BACKSLASH_ESCAPES in its sql_mode.
+/// Returns the path to a field as an SQL literal, for expressions that take no parameters:
+/// generated columns, triggers, JSON_TABLE. The session that executes the statement must not have
+/// NO_BACKSLASH_ESCAPES in its sql_mode.
 pub(crate) fn json_path_literal<'c>(components: impl Iterator<Item = &'c str>) -> String {
     let path = json_path(components);
     let mut literal = String::with_capacity(path.len() + 2);

@@ -32,15 +32,15 @@ pub(crate) async fn create(
     }
     let mut created_collection = false;
     let outcome = exclusive_change::exclusively(store, &[namespace], async |connection| {
-        let wanted = Wanted::find(store, connection, namespace, specs.clone()).await?;
+        let wanted = CreateRequest::find(store, connection, namespace, specs.clone()).await?;
         created_collection |= wanted.outcome.created_collection;
-        make(store, connection, namespace, wanted, progress).await
+        create_locked(store, connection, namespace, wanted, progress).await
     })
     .await?;
     Ok(CreateIndexesOutcome { created_collection, ..outcome })
 }
 
-/// Returns the outcome where no index is new, which needs no lock; `None` otherwise.
+/// Returns the outcome if no index is new, which needs no lock; `None` otherwise.
 async fn all_there(
     store: &MariaDbStore,
     namespace: &Namespace,
@@ -58,37 +58,37 @@ async fn all_there(
     Ok(nothing_new.then_some(CreateIndexesOutcome { indexes_before, indexes_after, created_collection: false }))
 }
 
-/// The indexes of these names that are being made, or that a gateway had begun to make when it was
-/// killed.
+/// Returns the indexes of these names that are being created, or that a killed gateway left
+/// unfinished.
 fn unfinished(table: &Table, specs: &[IndexSpec]) -> Vec<Index> {
     let is_meant = |index: &&Index| index.is_unfinished() && specs.iter().any(|spec| spec.name == index.spec.name);
     table.indexes.iter().filter(is_meant).cloned().collect()
 }
 
-/// What is to be made of what was asked for.
-struct Wanted {
+/// The indexes to create.
+struct CreateRequest {
     table: Arc<Table>,
     indexes: Vec<Index>,
     outcome: CreateIndexesOutcome,
 }
 
-impl Wanted {
+impl CreateRequest {
     async fn find(
         store: &MariaDbStore,
         lease: &mut Connection,
         namespace: &Namespace,
         specs: Vec<IndexSpec>,
-    ) -> Result<Wanted> {
+    ) -> Result<CreateRequest> {
         store.catalog.invalidate(namespace);
         if store.catalog.table(lease, namespace).await?.is_none() {
-            // Nothing comes into being for what is refused.
+            // A refused request must not create the collection.
             index_rules::new_indexes(specs.clone(), &[id_index()])?;
         }
         let (mut table, created_collection) = store.catalog.table_or_create(lease, namespace).await?;
-        // Nobody else is making any: a gateway was killed that did.
+        // With the lock held, an unfinished index was left by a killed gateway.
         let left = unfinished(&table, &specs);
         if !left.is_empty() {
-            take_away(lease, &table, &left).await?;
+            drop_indexes(lease, &table, &left).await?;
             store.catalog.invalidate(namespace);
             table = store.catalog.table_or_create(lease, namespace).await?.0;
         }
@@ -102,52 +102,52 @@ impl Wanted {
         };
         let indexes: Vec<Index> = new.into_iter().map(Index::new).collect();
         indexes.iter().try_for_each(Index::check)?;
-        index::check_apart(&table.indexes, &indexes)?;
+        index::check_column_names(&table.indexes, &indexes)?;
         if let Some(index) =
             indexes.iter().find(|index| index.needs_side_table() && !side_index::is_suitable(index, &table))
         {
-            return Err(index.without_keys(&table.quoted).into());
+            return Err(index.unsuitable_table(&table.quoted).into());
         }
         let indexes_after = indexes_before + indexes.len();
         let outcome = CreateIndexesOutcome { indexes_before, indexes_after, created_collection };
-        Ok(Wanted { table, indexes, outcome })
+        Ok(CreateRequest { table, indexes, outcome })
     }
 }
 
-/// Makes indexes; the caller holds the collection's lock.
-async fn make(
+/// Creates indexes. The caller must hold the collection's lock.
+async fn create_locked(
     store: &MariaDbStore,
     lease: &mut Connection,
     namespace: &Namespace,
-    wanted: Wanted,
+    wanted: CreateRequest,
     progress: &Progress,
 ) -> Result<CreateIndexesOutcome> {
-    let Wanted { table, indexes: wanted, outcome } = wanted;
+    let CreateRequest { table, indexes: wanted, outcome } = wanted;
     if wanted.is_empty() {
         return Ok(outcome);
     }
-    // What is remembered of indexes that are not there, of a table that SQL dropped, is true of no new one.
-    records::forget(lease, &table.schema, &table.name, &wanted).await?;
-    records::remember(lease, &table.schema, &table.name, outcome.indexes_before, &wanted).await?;
+    // Delete records of earlier indexes of a table that SQL has dropped.
+    records::delete(lease, &table.schema, &table.name, &wanted).await?;
+    records::insert(lease, &table.schema, &table.name, outcome.indexes_before, &wanted).await?;
     let build = Build::begin(store, lease, &table, namespace, &wanted, progress).await?;
     let added = add(lease, namespace, &table, &wanted, &build).await;
-    // What is there already is not to be forgotten: the next look finds it by its record.
-    let is_there =
+    // Keep the records of indexes that exist already: the next lookup finds them by these.
+    let exists =
         |failure: &Failure| matches!(failure.sql_code(), Some(server_error::COLUMN_EXISTS | server_error::KEY_EXISTS));
-    if added.as_ref().is_err_and(|failure| !is_there(failure)) {
-        records::forget(lease, &table.schema, &table.name, &wanted).await?;
+    if added.as_ref().is_err_and(|failure| !exists(failure)) {
+        records::delete(lease, &table.schema, &table.name, &wanted).await?;
     }
     store.catalog.invalidate(namespace);
     let wanted = match added {
         Ok(added) => added,
         Err(failure) => return Err(build_failed(lease, namespace, &table, failure).await?),
     };
-    let furnished = async {
+    let filled = async {
         check_added(lease, &table, &wanted).await?;
         element_table::prepare_new(store, lease, &table, &wanted).await?;
         side_index::make(store, lease, &table, &wanted, Duplicates::Refused, Some(progress)).await
     };
-    if let Err(failure) = furnished.await {
+    if let Err(failure) = filled.await {
         store.catalog.invalidate(namespace);
         if failure.is_lost() {
             return Err(failure);
@@ -155,14 +155,14 @@ async fn make(
         undo(store, lease, namespace, &wanted).await?;
         let is_duplicate =
             matches!(failure.sql_code(), Some(server_error::DUPLICATE_ENTRY | server_error::COLUMN_NOT_NULL));
-        let told = if is_duplicate { duplicate(lease, namespace, &table, &wanted).await? } else { None };
-        return Err(build_failed(lease, namespace, &table, told.unwrap_or(failure)).await?);
+        let reported = if is_duplicate { duplicate(lease, namespace, &table, &wanted).await? } else { None };
+        return Err(build_failed(lease, namespace, &table, reported.unwrap_or(failure)).await?);
     }
     build.end();
     Ok(outcome)
 }
 
-/// The failure as a client is told of it: a refusal says which build it ended.
+/// Returns the failure for the client, which names the build that it ended.
 async fn build_failed(
     lease: &mut Connection,
     namespace: &Namespace,
@@ -174,7 +174,7 @@ async fn build_failed(
     Ok(index_rules::build_failed(namespace, uuid, error).into())
 }
 
-/// Takes back indexes of which some could not be made, with the tables that others have got.
+/// Drops new indexes of which some could not be created, with their tables.
 async fn undo(
     store: &MariaDbStore,
     connection: &mut Connection,
@@ -184,16 +184,16 @@ async fn undo(
     let Some(table) = store.catalog.table(connection, namespace).await? else { return Ok(()) };
     let is_wanted = |index: &&Index| wanted.iter().any(|other| other.sql_name == index.sql_name);
     let indexes: Vec<Index> = table.indexes.iter().filter(is_wanted).cloned().collect();
-    take_away(connection, &table, &indexes).await
+    drop_indexes(connection, &table, &indexes).await
 }
 
-/// Drops indexes with all that belongs to them.
-async fn take_away(connection: &mut Connection, table: &Table, indexes: &[Index]) -> Result<()> {
+/// Drops indexes with their tables and records.
+async fn drop_indexes(connection: &mut Connection, table: &Table, indexes: &[Index]) -> Result<()> {
     element_table::drop_all(connection, table, indexes).await?;
     side_index::drop_all(connection, table, indexes).await?;
     connection.queue_query(&alter_table::drop_clause(table, indexes));
     connection.finish().await?;
-    records::forget(connection, &table.schema, &table.name, indexes).await
+    records::delete(connection, &table.schema, &table.name, indexes).await
 }
 
 async fn holds_documents(connection: &mut Connection, table: &Table) -> Result<bool> {
@@ -209,7 +209,7 @@ fn existing(table: &Table) -> Vec<IndexSpec> {
     std::iter::once(id_index()).chain(table.indexes.iter().map(|index| (*index.spec).clone())).collect()
 }
 
-/// Adds indexes to a table. Gives them as it has them: see [`fitted`].
+/// Adds indexes to a table; returns them in their final form: see [`fitted`].
 async fn add(
     connection: &mut Connection,
     namespace: &Namespace,
@@ -217,22 +217,22 @@ async fn add(
     wanted: &[Index],
     build: &Build<'_>,
 ) -> Result<Vec<Index>> {
-    for index in wanted.iter().filter(|index| index.may_refuse_documents() && !is_told_by_columns(index)) {
+    for index in wanted.iter().filter(|index| index.may_refuse_documents() && !is_checked_by_columns(index)) {
         check_documents(connection, table, index, &index.refused_condition()).await?;
     }
     let mut wanted = wanted.to_vec();
     connection.queue_query(&alter_table::create_clause(&table.quoted, &wanted, &[]));
-    let mut made = build.watch(connection.finish()).await;
+    let mut made = build.run(connection.finish()).await;
     if made.as_ref().is_err_and(has_no_room) {
         wanted = fitted(connection, table, &wanted).await?;
         connection.queue_query(&alter_table::create_clause(&table.quoted, &wanted, &[]));
-        made = build.watch(connection.finish()).await;
+        made = build.run(connection.finish()).await;
     }
     let has_table = |index: &Index| !index.spec.unique || element_table::is_suitable(index, table);
     if made.as_ref().is_err_and(|failure| failure.sql_code() == Some(server_error::CHECK_VIOLATED))
         && wanted.iter().all(has_table)
     {
-        // Of indexes whose fields meet arrays, [`multikey`] sees to it that they are unique.
+        // Uniqueness of indexes with arrays is ensured by `element_table`.
         let mut relaxed = Vec::new();
         for index in wanted.iter().filter(|index| index.spec.unique) {
             if check_documents(connection, table, index, &index.refused_condition()).await? {
@@ -240,7 +240,7 @@ async fn add(
             }
         }
         connection.queue_query(&alter_table::create_clause(&table.quoted, &wanted, &relaxed));
-        made = build.watch(connection.finish()).await;
+        made = build.run(connection.finish()).await;
     }
     match made {
         Err(failure) if failure.sql_code() == Some(server_error::DUPLICATE_ENTRY) => {
@@ -266,8 +266,9 @@ fn no_room(failure: &Failure) -> Failure {
     Error::new(Code::CANNOT_CREATE_INDEX, message).into()
 }
 
-/// Indexes of which a table has no room for all: those that come first keep their columns, of the others gateways compute the keys. What there
-/// is room for is tried with a table without rows, which takes no time. Error 67 where one has to have columns.
+/// Returns indexes in forms that fit into a table: the first ones keep their columns, the others
+/// become side indexes. That is tried with an empty table, which is fast. Fails with 67 if an index
+/// must have columns.
 async fn fitted(connection: &mut Connection, table: &Table, wanted: &[Index]) -> Result<Vec<Index>> {
     let trial = format!("{}.{}", quote(&table.schema), quote(TRIAL));
     let outcome = fitted_into(connection, table, wanted, &trial).await;
@@ -279,7 +280,7 @@ async fn fitted(connection: &mut Connection, table: &Table, wanted: &[Index]) ->
     outcome
 }
 
-/// The name of a temporary table, which no other connection sees.
+/// The name of a temporary table, which other connections do not see.
 const TRIAL: &str = "~trial~";
 
 async fn fitted_into(connection: &mut Connection, table: &Table, wanted: &[Index], trial: &str) -> Result<Vec<Index>> {
@@ -299,16 +300,16 @@ async fn fitted_into(connection: &mut Connection, table: &Table, wanted: &[Index
     Ok(fitted)
 }
 
-/// Whether the documents that an index refuses, those with two arrays side by side, are told by its columns once these are there: to look
-/// for them in the documents before is a tenth of a build.
-fn is_told_by_columns(index: &Index) -> bool {
+/// Returns whether refused documents, those with two parallel arrays, can be found by the index's
+/// columns once they exist: finding them in the documents before takes a tenth of a build.
+fn is_checked_by_columns(index: &Index) -> bool {
     let is_compound = *index.kind() == IndexKind::Ordered && index.fields().nth(1).is_some();
     is_compound && !index.spec.unique && !index.fields().any(index::has_number)
 }
 
-/// The error of the first document that one of these indexes, which have just been added, could not hold.
+/// Fails for the first document that one of these new indexes refuses.
 async fn check_added(connection: &mut Connection, table: &Table, added: &[Index]) -> Result<()> {
-    for index in added.iter().filter(|index| index.may_refuse_documents() && is_told_by_columns(index)) {
+    for index in added.iter().filter(|index| index.may_refuse_documents() && is_checked_by_columns(index)) {
         let condition = match index.has_column_keys() {
             true => {
                 let is_array =
@@ -316,7 +317,7 @@ async fn check_added(connection: &mut Connection, table: &Table, added: &[Index]
                 let arrays = (0..index.fields().count()).map(is_array);
                 format!("{} >= 2", arrays.collect::<Vec<_>>().join(" + "))
             }
-            // The table has no room for its columns.
+            // It has become a side index.
             false => index.refused_condition(),
         };
         check_documents(connection, table, index, &condition).await?;
@@ -324,7 +325,8 @@ async fn check_added(connection: &mut Connection, table: &Table, added: &[Index]
     Ok(())
 }
 
-/// The error of the first document that an index could not hold; whether there are any that had to be looked at.
+/// Fails for the first document that an index refuses; returns whether any documents had to be
+/// checked.
 async fn check_documents(connection: &mut Connection, table: &Table, index: &Index, condition: &str) -> Result<bool> {
     let key = table.row_key.column();
     let sql = format!("SELECT doc FROM {} WHERE {condition} ORDER BY {key}", table.quoted);
@@ -342,7 +344,7 @@ async fn check_documents(connection: &mut Connection, table: &Table, index: &Ind
     Ok(any)
 }
 
-/// The error of the first of these indexes that two documents have a key in common in.
+/// Returns the error of the first of these unique indexes with a duplicate key.
 async fn duplicate(
     connection: &mut Connection,
     namespace: &Namespace,
@@ -357,7 +359,7 @@ async fn duplicate(
     Ok(None)
 }
 
-/// The error of the least key that two documents have in common.
+/// Returns the error of the least duplicate key of an index.
 async fn first_duplicate(
     connection: &mut Connection,
     namespace: &Namespace,
@@ -373,7 +375,7 @@ async fn first_duplicate(
         bson.clear();
         encoding::decode(json, &mut bson)?;
         let document = Doc::from_bytes(&bson).unwrap_or(Doc::EMPTY);
-        // What has no keys is refused for another reason.
+        // A document without keys is refused for another reason.
         for key in keys::index_keys(document, &shape).unwrap_or_default() {
             if !seen.contains(&key) {
                 seen.insert(key);
@@ -389,7 +391,8 @@ async fn first_duplicate(
     }))
 }
 
-/// Gives an index another specification. Errors 26 and 27.
+/// Sets the specification of an index. Fails with 26 or 27 if the collection or index does not
+/// exist.
 pub(crate) async fn modify(store: &MariaDbStore, namespace: &Namespace, spec: IndexSpec) -> Result<()> {
     let modify = async |connection: &mut Connection| {
         let TableLookup::Collection(table) = store.catalog.read(connection, namespace).await? else {
@@ -403,20 +406,20 @@ pub(crate) async fn modify(store: &MariaDbStore, namespace: &Namespace, spec: In
             let message = "indexes cannot be prepared to be unique on MariaDB: drop the index and create a unique one";
             return Err(Error::new(Code::NOT_IMPLEMENTED, message).into());
         }
-        records::remember(connection, &table.schema, &table.name, position + 1, &[Index::new(spec.clone())]).await
+        records::insert(connection, &table.schema, &table.name, position + 1, &[Index::new(spec.clone())]).await
     };
     exclusive_change::exclusively(store, &[namespace], modify).await
 }
 
-/// Gives how many indexes there were before.
+/// Drops indexes; returns how many there were before.
 pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace, which: IndexSelection) -> Result<usize> {
     exclusive_change::exclusively(store, &[namespace], async |connection| {
-        drop_alone(store, connection, namespace, &which).await
+        drop_locked(store, connection, namespace, &which).await
     })
     .await
 }
 
-async fn drop_alone(
+async fn drop_locked(
     store: &MariaDbStore,
     lease: &mut Connection,
     namespace: &Namespace,
@@ -429,7 +432,7 @@ async fn drop_alone(
     let selected = index_selection::select(&specs, which)?;
     let chosen: Vec<Index> = selected.into_iter().filter_map(|position| table.indexes.get(position).cloned()).collect();
     if !chosen.is_empty() {
-        take_away(lease, &table, &chosen).await?;
+        drop_indexes(lease, &table, &chosen).await?;
     }
     Ok(table.indexes.len() + 1)
 }

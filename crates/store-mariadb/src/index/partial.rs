@@ -1,11 +1,12 @@
-//! Partial indexes: which documents they have, as SQL, and which queries may use them.
+//! Filters of partial indexes: as SQL conditions on documents, and the check whether a query may
+//! use the index.
 //!
-//! Ranges of keys decide comparisons and `$in` with values; the JSON text decides `$exists: true`
-//! and most of `$type`. They may be put together with `$and` and `$or`. What else a filter demands
-//! is left undecided: the index then has the documents that do not meet it, too. So it has those
-//! whose key does not tell, arrays among them. That costs room and gives no wrong answer; but a
-//! unique index must not have documents that its filter leaves out, so gateways compute its keys
-//! where its filter is undecided ([`crate::index::side_index::claims`]).
+//! Key ranges decide comparisons and `$in` with values; the JSON text decides `$exists: true` and
+//! most of `$type`. They may be combined with `$and` and `$or`. Other conditions are undecided: the
+//! index then also has documents that do not meet them. It also has documents whose key does not
+//! decide, such as arrays. That costs space, but no result is wrong. A unique index must not have
+//! documents outside its filter, so gateways compute its keys if the filter is undecided
+//! ([`crate::index::side_index::claims`]).
 
 use crate::index::column_key;
 use crate::plan::index_bounds::{IndexBounds, KeyRange};
@@ -14,44 +15,44 @@ use mariadb_client::quote;
 use query::predicate::{Node, Test, TypeSet};
 use query::{Context, Predicate};
 
-/// Length of the columns with the keys that filters look at, less the byte in front.
+/// The length of key columns for filters, without the type byte.
 const BYTES: usize = 960;
 
 /// The filter of a partial index.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
-    /// All of them hold.
+    /// All must hold.
     clauses: Vec<Clause>,
     conditions: Vec<Condition>,
-    /// There is more to the filter.
+    /// The filter has conditions that SQL does not decide.
     pub is_undecided: bool,
 }
 
-/// Conditions by their positions among those of the filter.
+/// A clause; conditions are given by their positions in the filter.
 #[derive(Clone, Debug)]
 enum Clause {
     Holds(usize),
     Any(Vec<Vec<Clause>>),
 }
 
-/// What a filter demands of one field.
+/// A condition of a filter on one field.
 #[derive(Clone, Debug)]
 pub(crate) struct Condition {
     pub path: String,
     test: Test,
 }
 
-/// The columns that one condition looks at.
+/// The columns that one condition reads.
 #[derive(Clone, Debug)]
 pub(crate) struct FilterColumns {
     /// The JSON text of the field.
     pub text: String,
-    /// Its key, where the condition compares.
+    /// Its key, if the condition compares.
     pub key: Option<String>,
 }
 
 impl Condition {
-    /// Whether it takes the field's key to decide, and not the text alone.
+    /// Returns whether it needs the field's key, and not just the text.
     pub fn compares(&self) -> bool {
         !matches!(self.test, Test::Exists | Test::Type(_))
     }
@@ -69,7 +70,7 @@ impl Condition {
         }
     }
 
-    /// Whether every document that meets `conditions` meets this one.
+    /// Returns whether every document that meets `conditions` meets this one.
     fn is_implied_by(&self, conditions: &[(&str, &Test)]) -> bool {
         if let Test::Type(types) = &self.test {
             return conditions.iter().any(|(path, test)| *path == self.path && implies_type(test, *types));
@@ -87,7 +88,7 @@ impl Condition {
 }
 
 impl Filter {
-    /// The filter among an index's options, if it has one.
+    /// Returns the filter from an index's options, if it has one.
     pub fn of(options: Doc<'_>) -> Option<Filter> {
         let Some(Value::Document(filter)) = options.get("partialFilterExpression") else { return None };
         let mut own = Filter { clauses: Vec::new(), conditions: Vec::new(), is_undecided: false };
@@ -123,14 +124,15 @@ impl Filter {
         self.conditions.iter().map(|condition| condition.path.as_str())
     }
 
-    /// What the key that a condition looks at is, from the column with the text.
+    /// Returns the definition of a key column for a condition, computed from the text column.
     pub fn key_definition(text: &str) -> String {
         let text = quote(text);
         let key = column_key::Source { text: &text, decimal: None, bytes: BYTES, unique: false }.expression();
         format!("VARBINARY({}) AS (if({text} is null,'2',{key})) STORED INVISIBLE", BYTES + 1)
     }
 
-    /// Whether a document belongs to the index, by the columns that each condition looks at.
+    /// Returns the expression whether a document belongs to the index, by the columns of each
+    /// condition.
     pub fn expression(&self, columns: &[FilterColumns]) -> String {
         self.all(&self.clauses, columns)
     }
@@ -150,7 +152,7 @@ impl Filter {
         if parts.is_empty() { "true".into() } else { parts.join(" and ") }
     }
 
-    /// Whether every document that meets the conditions belongs to the index.
+    /// Returns whether every document that meets the conditions belongs to the index.
     pub fn is_implied_by(&self, conditions: &[(&str, &Test)]) -> bool {
         self.are_implied(&self.clauses, conditions)
     }
@@ -173,10 +175,10 @@ fn is_decided(path: &str, test: &Test) -> bool {
     }
 }
 
-/// Whether all values that meet a test are of these types, or lie in arrays. Keys do not tell: a value of any type may hide among those
-/// without a place.
+/// Returns whether all values that meet a test are of these types, or in arrays. Keys cannot
+/// decide: a value of any type may have an unordered key.
 fn implies_type(test: &Test, types: TypeSet) -> bool {
-    // Null finds missing fields as well, and an array other arrays.
+    // Null also matches missing fields, and an array other arrays.
     let is_within = |kind: Kind| types.contains(kind) && !matches!(kind, Kind::Null | Kind::Array);
     match test {
         Test::Type(asked) => Kind::ALL.into_iter().all(|kind| !asked.contains(kind) || types.contains(kind)),
@@ -190,9 +192,9 @@ fn implies_type(test: &Test, types: TypeSet) -> bool {
     }
 }
 
-/// Returns an SQL condition on a field's JSON text that holds for values of some types, and for arrays, which may have such an element.
-/// `None` where the text does not tell: documents, for they are spelled as wrapped values are; one type of number without the others;
-/// types that are rare in data.
+/// Returns an SQL condition on a field's JSON text that holds for values of some types, and for
+/// arrays, which may have such an element. `None` if the text does not decide: documents, which
+/// look like wrapped values; one type of number without the others; types that are rare.
 fn type_condition(text: &str, types: TypeSet) -> Option<String> {
     let begins = |front: &str| format!("left({text},{})='{front}'", front.len());
     let mut parts = Vec::new();
@@ -224,17 +226,18 @@ fn type_condition(text: &str, types: TypeSet) -> Option<String> {
     Some(format!("({})", parts.join(" or ")))
 }
 
-/// Whether each of the ranges asked for lies within one of those kept.
+/// Returns whether each requested range is within one of the index's.
 fn covers(kept: &[KeyRange], asked: &[KeyRange]) -> bool {
     asked.iter().all(|asked| kept.iter().any(|kept| kept.low <= asked.low && asked.high <= kept.high))
 }
 
-/// Ranges of keys as constants, for the definition of a column takes no parameters: hexadecimal digits and nothing else.
+/// Returns a condition on key ranges as constants in hexadecimal digits, since column definitions
+/// take no parameters.
 fn within<'r>(column: &str, ranges: impl Iterator<Item = &'r KeyRange>) -> String {
     let hex = |key: &[u8]| key.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let parts =
         ranges.map(|range| format!("{column} >= x'{}' and {column} < x'{}'", hex(&range.low), hex(&range.high)));
     let parts: Vec<String> = parts.collect();
-    // No value can hold where there are no ranges.
+    // Without ranges no value matches.
     if parts.is_empty() { "false".into() } else { format!("({})", parts.join(" or ")) }
 }

@@ -11,7 +11,8 @@ use index_keys::shape::index_spec;
 use mariadb_client::{Connection, Result};
 use mariadb_wire::Param;
 
-/// The indexes of a table: those remembered that are there, by the table's columns and the names of its keys.
+/// Loads the indexes of a table: the recorded ones that exist, by the table's columns and the names
+/// of its keys.
 pub(crate) async fn load(
     connection: &mut Connection,
     schema: &str,
@@ -31,7 +32,7 @@ pub(crate) async fn load(
             let find = |name: &str| columns.iter().find(|column| column.name == name);
             let mut index = Index::new(index_spec(spec));
             if index.fields().next().is_none() {
-                tracing::warn!("selkie.indexes has no specification that can be read for an index of {schema}.{table}");
+                tracing::warn!("selkie.indexes has an invalid specification of an index of {schema}.{table}");
                 return Ok(());
             }
             let has_key = keys.contains(&index.sql_name);
@@ -57,8 +58,8 @@ pub(crate) async fn load(
     Ok(indexes)
 }
 
-/// Remembers indexes that are about to be created.
-pub(crate) async fn remember(
+/// Records indexes that are about to be created.
+pub(crate) async fn insert(
     connection: &mut Connection,
     schema: &str,
     table: &str,
@@ -80,7 +81,8 @@ pub(crate) async fn remember(
     Ok(())
 }
 
-pub(crate) async fn forget(connection: &mut Connection, schema: &str, table: &str, indexes: &[Index]) -> Result<()> {
+/// Deletes the records of indexes.
+pub(crate) async fn delete(connection: &mut Connection, schema: &str, table: &str, indexes: &[Index]) -> Result<()> {
     let sql = "DELETE FROM selkie.indexes WHERE schema_name = ? AND table_name = ? AND sql_name = ?";
     for index in indexes {
         let params = [schema, table, &index.sql_name].map(|text| Param::Text(text.as_bytes()));

@@ -1,15 +1,18 @@
-//! Indexes whose keys SQL cannot compute: over words, over places, over all fields, and with a collation; and those whose columns a table has no room for.
+//! Side indexes: indexes whose keys SQL cannot compute (text, geospatial, wildcard, with a
+//! collation), and those whose columns do not fit into the table.
 //!
-//! Gateways compute them ([`index_keys`]) and keep them in a table beside the collection's, a row per key. Whoever writes a document, a gateway
-//! or an SQL client, leaves no more than a note: triggers put the row's number into a second table, of rows that are pending. Reading by the
-//! index finds the rows whose keys lie where the conditions say, and those that are pending; which of them match is looked at in the
-//! documents, as ever, so an index that lags behind costs time and is never wrong. [`refresh`] brings the keys of pending rows up to date: after
-//! writes, and before a read that would find many of them.
+//! Gateways compute the keys ([`index_keys`]) and keep them in a side table beside the
+//! collection's, a row per key. Each writer of a document, a gateway or an SQL client, only leaves
+//! a note: triggers insert the row key into a second table, of pending rows. A read by the index
+//! finds the rows whose keys meet the conditions, and all pending rows, and re-checks the
+//! documents. So an index that lags costs time and is never wrong. [`refresh`] updates the keys of
+//! pending rows: after writes, and before a read that would find many of them.
 //!
-//! What rows it has of a document: one per key, and one more where arrays in it make what bounds say of one key doubtful
-//! ([`ARRAYS`]), or where its keys are none at all.
+//! A document has a row per key, and one more if arrays in it make the bounds of single keys
+//! inexact ([`side_table::ARRAYS`]), or if its keys are unknown.
 //!
-//! A unique index of this kind has a third table, in which gateways claim keys with the document ([`claims`]).
+//! A unique side index has a third table, in which gateways claim keys in the transaction that
+//! writes the document ([`claims`]).
 
 pub(crate) mod claims;
 pub(crate) mod claims_table;
@@ -23,22 +26,23 @@ use crate::index::Index;
 use crate::index::side_index::side_table::{CLAIMS, Duplicates, KEY_BYTES_MAX, PENDING, SideTable};
 use crate::store::MariaDbStore;
 use mariadb_client::{Connection, Result, quote};
-use refresh::{DRAINED_AT_ONCE, drain};
+use refresh::{BATCH_ROWS, refresh_batch};
 use std::time::Duration;
 use store::{IndexKind, Progress};
 
-/// So many times in a row may others be in the way of a build, which then waits a little.
+/// The most consecutive conflicts of a build with other transactions, and the pause after each.
 const CONTENTIONS_MAX: u32 = 100;
 const CONTENTION_PAUSE: Duration = Duration::from_millis(5);
 
-/// Whether an index's keys can be kept in a table of their own.
+/// Returns whether an index may have a side table.
 pub(crate) fn is_suitable(index: &Index, table: &Table) -> bool {
     let known = index.side_index().is_some_and(|form| form.shape.kind != IndexKind::Hashed);
     known && table.row_key == RowKey::Sequence
 }
 
-/// Makes the tables of new indexes and fills them. What MariaDB does not let us make is left out where the index is still good for what it
-/// refuses; the failure is given where it is not.
+/// Creates and fills the side tables of new indexes. If that fails for an index that is useful
+/// without, because it refuses documents, it is created without a side table. Otherwise the failure
+/// is returned.
 pub(crate) async fn make(
     store: &MariaDbStore,
     connection: &mut Connection,
@@ -50,7 +54,7 @@ pub(crate) async fn make(
     let mut made = Vec::new();
     let outcome = make_each(connection, table, indexes, duplicates, progress, &mut made).await;
     if outcome.as_ref().is_err_and(|failure| !failure.is_lost()) {
-        // None of them is left behind with its triggers.
+        // Drop those that were created, with their triggers.
         for (index, keys) in &made {
             drop_tables(connection, &table.schema, keys).await?;
             remember(connection, table, index, None).await?;
@@ -75,7 +79,7 @@ async fn make_each<'i>(
         match create(connection, table, index, &keys).await {
             Ok(()) => {}
             Err(failure) if failure.is_lost() => return Err(failure),
-            Err(failure) if index.needs_side_table() => return Err(index.without_triggers(failure)),
+            Err(failure) if index.needs_side_table() => return Err(index.without_side_table(failure)),
             Err(failure) => {
                 made.pop();
                 drop_tables(connection, &table.schema, &keys).await?;
@@ -89,23 +93,24 @@ async fn make_each<'i>(
         remember(connection, table, index, Some(&keys)).await?;
         let (mut done, mut refused) = (0, 0);
         loop {
-            let drained = match drain(connection, table, index, &mut keys, duplicates).await {
-                // Reads drain as well. What was rolled back is pending still.
+            let refreshed = match refresh_batch(connection, table, index, &mut keys, duplicates).await {
+                // Reads refresh as well. Rows of a transaction that was rolled back are still
+                // pending.
                 Err(failure) if failure.is_contention() && refused < CONTENTIONS_MAX => {
                     refused += 1;
                     tokio::time::sleep(CONTENTION_PAUSE).await;
                     continue;
                 }
-                drained => drained?,
+                refreshed => refreshed?,
             };
             refused = 0;
-            done += drained;
+            done += refreshed;
             if let Some(progress) = progress {
                 progress.set(done as u64);
                 progress.check()?;
             }
-            if drained < DRAINED_AT_ONCE
-                && (!is_claimed || duplicates == Duplicates::Kept || are_claimed(connection, table, &keys).await?)
+            if refreshed < BATCH_ROWS
+                && (!is_claimed || duplicates == Duplicates::Tolerated || are_claimed(connection, table, &keys).await?)
             {
                 break;
             }
@@ -118,8 +123,9 @@ async fn make_each<'i>(
     Ok(())
 }
 
-/// Whether every key of every document is claimed. Others drain beside a build, and leave out keys
-/// that are taken: those documents are noted again, to be refused or to have their claims.
+/// Returns whether every key of every document is claimed. Other sessions refresh during a build,
+/// and skip keys that are taken: those documents are noted again, so that the build fails or claims
+/// their keys.
 async fn are_claimed(connection: &mut Connection, table: &Table, keys: &SideTable) -> Result<bool> {
     match claims::note_unclaimed(connection, table, keys).await {
         Err(failure) if failure.is_contention() => {
@@ -130,7 +136,8 @@ async fn are_claimed(connection: &mut Connection, table: &Table, keys: &SideTabl
     }
 }
 
-/// Makes the tables and the triggers, and has all rows pending: in this order, so that no write is missed.
+/// Creates the tables and the triggers, and notes all rows as pending, in this order, so that no
+/// write is missed.
 async fn create(connection: &mut Connection, table: &Table, index: &Index, keys: &SideTable) -> Result<()> {
     let (main, own, pending) = (&table.quoted, keys.keys(&table.schema), keys.pending(&table.schema));
     let trigger = |event: &str, row: &str| {
@@ -161,7 +168,7 @@ async fn create(connection: &mut Connection, table: &Table, index: &Index, keys:
         connection.finish().await?;
     }
     for refused in 0.. {
-        // Writers need not wait for it: what they write is noted by the triggers.
+        // Writers need not wait for it: the triggers note their rows.
         connection.queue_query("SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
         connection.finish().await?;
         connection.queue_query(&format!("INSERT IGNORE INTO {pending} SELECT seq FROM {main}"));
@@ -176,7 +183,7 @@ async fn create(connection: &mut Connection, table: &Table, index: &Index, keys:
 }
 
 async fn remember(connection: &mut Connection, table: &Table, index: &Index, keys: Option<&SideTable>) -> Result<()> {
-    own_schema::set_index_table(connection, table.record_key(index), keys.map(SideTable::remembered)).await
+    own_schema::set_index_table(connection, table.record_key(index), keys.map(SideTable::record)).await
 }
 
 async fn drop_tables(connection: &mut Connection, schema: &str, keys: &SideTable) -> Result<()> {
@@ -191,12 +198,12 @@ async fn drop_tables(connection: &mut Connection, schema: &str, keys: &SideTable
     Ok(())
 }
 
-/// Drops the tables of these indexes.
+/// Drops the side tables of these indexes.
 pub(crate) async fn drop_all(connection: &mut Connection, table: &Table, indexes: &[Index]) -> Result<()> {
     for index in indexes {
         let Some(keys) = index.side_table() else { continue };
-        // Whoever comes after a gateway that is killed in between still knows what to claim, and
-        // what to drop.
+        // If the gateway is killed in between, other gateways still know the table to claim in and
+        // to drop.
         let begun = SideTable { ready: false, filled: false, ..keys.clone() };
         remember(connection, table, index, Some(&begun)).await?;
         drop_tables(connection, &table.schema, keys).await?;

@@ -25,9 +25,9 @@ pub(crate) enum Access {
     /// No rows.
     Nothing,
     Rows(Rows),
-    /// Several sources, one by one. If they have filters (the branches of an `$or`), a document comes with
-    /// the first branch whose filter it matches. A source without a filter belongs to the branch before,
-    /// and is disjoint from its rows.
+    /// Several sources, one by one. If they have filters (the branches of an `$or`), a document
+    /// comes with the first branch whose filter it matches. A source without a filter belongs to
+    /// the branch before, and is disjoint from its rows.
     Union(Vec<(Option<Predicate>, Rows)>),
 }
 
@@ -51,8 +51,8 @@ pub(crate) struct Rows {
 /// Where row keys are looked up.
 #[derive(Clone, Debug)]
 pub(crate) struct RowKeyLookup {
-    /// The quoted table: an element table (see [`crate::index::element_table`]), a side table, or the
-    /// collection's own table through an index.
+    /// The quoted table: an element table (see [`crate::index::element_table`]), a side table, or
+    /// the collection's own table through an index.
     pub table: String,
     /// The column with the row keys.
     pub key: &'static str,
@@ -81,10 +81,11 @@ pub(crate) struct IndexScan {
     pub covers_condition: bool,
     /// A further condition on the keys of other indexes.
     pub sibling_filter: Option<Condition>,
-    /// The plan is speculative: its first page may examine at most this many rows; if they are not enough,
-    /// the query is planned again.
+    /// The plan is speculative: its first page may examine at most this many rows; if they are not
+    /// enough, the query is planned again.
     pub speculative_rows: Option<u64>,
-    /// Several ranges, merged in the order of `columns`; otherwise the index is read from end to end.
+    /// Several ranges, merged in the order of `columns`; otherwise the index is read from end to
+    /// end.
     pub merged: Option<OrderedMerge>,
     /// How rows are counted, if the plan's conditions are the whole filter.
     pub counting: Option<Box<Counting>>,
@@ -129,7 +130,8 @@ pub(crate) struct MergeBranch {
     pub source: String,
     /// A row may occur several times.
     pub has_duplicates: bool,
-    /// The columns that give the order: as many as [`IndexScan::columns`], with the same directions.
+    /// The columns that give the order: as many as [`IndexScan::columns`], with the same
+    /// directions.
     pub columns: Vec<KeyColumn>,
     pub forward: bool,
     pub condition: Option<Condition>,
@@ -151,13 +153,14 @@ pub(crate) struct SideIndexScan {
     pub search: Option<Arc<TextSearch>>,
     /// Documents are read by distance.
     pub rings: Option<DistanceSearch>,
-    /// A hint names the index: documents without keys in it are not returned, though pending rows are
-    /// read.
+    /// A hint names the index: documents without keys in it are not returned, though pending rows
+    /// are read.
     pub only: Option<Arc<IndexShape>>,
 }
 
 impl SideIndexScan {
-    /// Returns whether a document that was read may be returned: with a hint, only if the index has it.
+    /// Returns whether a document that was read may be returned: with a hint, only if the index has
+    /// it.
     pub fn includes(&self, document: Doc<'_>) -> bool {
         // A document that cannot be indexed, written by SQL, is returned by every lookup.
         self.only.as_ref().is_none_or(|shape| keys::index_keys(document, shape).map_or(true, |keys| !keys.is_empty()))

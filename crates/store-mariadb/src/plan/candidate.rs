@@ -54,8 +54,8 @@ pub(crate) struct IndexCandidate<'t> {
 }
 
 impl<'t> IndexCandidate<'t> {
-    /// Evaluates an index. `forced`: by a hint, so that even a sparse or partial index is used, as MongoDB
-    /// does.
+    /// Evaluates an index. `forced`: by a hint, so that even a sparse or partial index is used, as
+    /// MongoDB does.
     pub fn new(
         index: Option<&'t Index>,
         table: &'t Table,
@@ -160,18 +160,20 @@ impl<'t> IndexCandidate<'t> {
         self.index.is_none_or(|index| index.spec.unique) && self.fields.iter().all(is_one_point)
     }
 
-    /// Returns the leading fields that bound the key ranges: those bound to single values, and the next.
+    /// Returns the leading fields that bound the key ranges: those bound to single values, and the
+    /// next.
     pub fn leading(&self) -> impl Iterator<Item = (&str, &IndexBounds)> {
         let bounded = self.fields.iter().map_while(|field| Some((field.path, field.effective_bounds()?)));
         let mut ranged = false;
         bounded.take_while(move |(_, bounds)| !std::mem::replace(&mut ranged, !bounds.is_points()))
     }
 
-    /// Returns whether its rows are among those of `other`, and in the requested order if those are.
+    /// Returns whether its rows are among those of `other`, and in the requested order if those
+    /// are.
     pub fn is_within(&self, other: &IndexCandidate<'_>) -> bool {
         let is_plain =
             |candidate: &IndexCandidate<'_>| candidate.index.is_none_or(|index| index.element_table().is_none());
-        let leaves_out = other.index.is_some_and(Index::leaves_out);
+        let leaves_out = other.index.is_some_and(Index::excludes_documents);
         let reads = |path: &str| self.leading().any(|(leading, _)| leading == path);
         is_plain(self)
             && is_plain(other)
@@ -206,8 +208,8 @@ impl<'t> IndexCandidate<'t> {
         }
     }
 
-    /// Splits the candidate by the values of the fields before the sort's, into `most` parts at most, each in
-    /// the requested order.
+    /// Splits the candidate by the values of the fields before the sort's, into `most` parts at
+    /// most, each in the requested order.
     pub fn split(self, wanted: &PlannerQuery<'_>, most: usize) -> Option<Vec<IndexCandidate<'t>>> {
         let first = wanted.sort?.parts().first()?.path.as_str();
         let leading = self.fields.iter().position(|field| field.path == first).filter(|position| *position > 0)?;
@@ -233,7 +235,8 @@ impl<'t> IndexCandidate<'t> {
         part
     }
 
-    /// Merges candidates that each have the requested order. Returns `None` if their rows differ in form.
+    /// Merges candidates that each have the requested order. Returns `None` if their rows differ in
+    /// form.
     pub fn merged(candidates: Vec<IndexCandidate<'t>>, wanted: &PlannerQuery<'_>) -> Option<Rows> {
         // Rows with equal keys are in the order of row keys, in the scan's direction.
         let forward = candidates.first()?.forward;
@@ -255,7 +258,8 @@ impl<'t> IndexCandidate<'t> {
         Some(candidates.first()?.rows_of(OrderedMerge { branches, sorted: None }, descends, forward))
     }
 
-    /// Returns its rows as branches that the server sorts by these columns, which may be of other indexes.
+    /// Returns its rows as branches that the server sorts by these columns, which may be of other
+    /// indexes.
     pub fn branches_by(&self, columns: &[KeyColumn], wanted: &PlannerQuery<'_>) -> Option<Vec<MergeBranch>> {
         let index = self.index.filter(|index| index.has_column_keys())?;
         let filter = || other_keys::filter(index, self.table, wanted);
@@ -314,8 +318,8 @@ impl<'t> IndexCandidate<'t> {
         (Access::Rows(self.into_rows(wanted, Some(predicate))), facts, probe)
     }
 
-    /// Returns its row sources for a branch of an `$or`; documents with arrays apart, if there is an element
-    /// table.
+    /// Returns its row sources for a branch of an `$or`; documents with arrays apart, if there is
+    /// an element table.
     pub fn into_branch(self, wanted: &PlannerQuery<'_>) -> Vec<Rows> {
         match self.rows_within_arrays(wanted) {
             Some(within) => vec![self.rows_without_arrays(wanted), within],
@@ -426,7 +430,7 @@ impl<'t> IndexCandidate<'t> {
 
     /// Returns the condition that excludes documents which a sparse or partial index does not have.
     fn presence_condition(&self) -> Option<Condition> {
-        let leaves_out = self.index.is_some_and(Index::leaves_out);
+        let leaves_out = self.index.is_some_and(Index::excludes_documents);
         let first = self.fields.first().filter(|_| leaves_out)?;
         Some(Condition::new(format!("{} IS NOT NULL", first.column.name), Vec::new()))
     }
@@ -453,8 +457,9 @@ impl<'t> IndexCandidate<'t> {
 
     /// Returns the order probe: a query that returns a row if the index has unordered keys.
     ///
-    /// It selects the largest such key, which the server looks up while it optimizes the statement, in half
-    /// the time of a scan for the first one. In a descending index it would read them all instead.
+    /// It selects the largest such key, which the server looks up while it optimizes the statement,
+    /// in half the time of a scan for the first one. In a descending index it would read them all
+    /// instead.
     fn probe(&self) -> Arc<str> {
         let (low, high) = (column_key::UNORDERED.0.escape_ascii(), column_key::UNORDERED.1.escape_ascii());
         if let Some(unordered) = self.index.and_then(Index::unordered_column) {
@@ -480,15 +485,15 @@ fn largest(column: &str, source: &str, condition: &str) -> Arc<str> {
     format!("SELECT MAX({column}) AS largest FROM {source}{condition}{IF_ANY}").into()
 }
 
-/// Returns a probe as a value in another query. A query without a row is NULL there anyway, and the server has
-/// less to do.
+/// Returns a probe as a value in another query. A query without a row is NULL there anyway, and the
+/// server has less to do.
 pub(crate) fn probe_value(probe: &str) -> String {
     format!("({})", probe.strip_suffix(IF_ANY).unwrap_or(probe))
 }
 
-/// Returns the rows for `distinct`: one document per key of an index's first field; all documents whose key
-/// does not determine the value (unordered keys, and that of null, which missing fields have too); and one
-/// document without the field.
+/// Returns the rows for `distinct`: one document per key of an index's first field; all documents
+/// whose key does not determine the value (unordered keys, and that of null, which missing fields
+/// have too); and one document without the field.
 pub(crate) fn distinct_rows(index: &Index, table: &Table) -> [Rows; 3] {
     let (column, text) = (quote(index.column(0)), quote(index.text_column(0)));
     let edges = || {
@@ -545,8 +550,8 @@ fn fields<'t>(index: Option<&'t Index>, wanted: &PlannerQuery<'_>) -> Vec<Field<
     index.fields().zip(index.key_columns()).map(field).collect()
 }
 
-/// Narrows the bounds of the hinted index to those of `min` and `max`. Array elements are not looked up then,
-/// since the range depends on all fields together.
+/// Narrows the bounds of the hinted index to those of `min` and `max`. Array elements are not
+/// looked up then, since the range depends on all fields together.
 fn keep_within(fields: &mut [Field<'_>], range: &sort::KeyRange) {
     let bounds = IndexBounds::of_range_hint(range, fields.len());
     fields.iter_mut().for_each(|field| field.element = None);

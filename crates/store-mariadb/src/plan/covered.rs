@@ -1,7 +1,8 @@
-//! Keys in the place of documents, where all that is asked for are fields of the index that is read, and documents are long: short ones are
-//! there as soon as their keys.
+//! Keys in the place of documents, where all that is asked for are fields of the index that is
+//! read, and documents are long: short ones are there as soon as their keys.
 //!
-//! Where keys do not tell their values (numbers, null, arrays), the server joins the document to them, row by row.
+//! Where keys do not tell their values (numbers, null, arrays), the server joins the document to
+//! them, row by row.
 
 use crate::index::column_key::decode;
 use crate::plan::MariaDbPlan;
@@ -27,7 +28,7 @@ pub(crate) fn cover(plan: &mut MariaDbPlan, query: &Query<'_>) {
     }
     let key = index.spec.key.as_doc();
     let paths = key.elements().map(|element| element.key());
-    let Some(asked) = requested_fields(paths.clone(), query, decode::tells) else { return };
+    let Some(asked) = requested_fields(paths.clone(), query, decode::is_decodable) else { return };
     let name = |(path, asked): (&str, bool)| {
         asked.then(|| {
             let mut name = Vec::with_capacity(path.len() + 2);

@@ -5,7 +5,8 @@ use crate::index::key_column::KeyColumn;
 use mariadb_client::Result;
 use mariadb_wire::row::BinaryRow;
 
-/// The fields asked for: their names as JSON, in the order of the index's columns; `None` for the other columns.
+/// The fields asked for: their names as JSON, in the order of the index's columns; `None` for the
+/// other columns.
 #[derive(Debug)]
 pub(crate) struct CoveredFields(pub Vec<Option<Box<str>>>);
 
@@ -13,11 +14,12 @@ impl CoveredFields {
     /// The condition that a row's document is needed.
     pub fn untold(&self, columns: &[KeyColumn]) -> String {
         let asked = columns.iter().zip(&self.0).filter(|(_, asked)| asked.is_some());
-        let untold: Vec<String> = asked.map(|(column, _)| decode::untold(&column.name)).collect();
+        let untold: Vec<String> = asked.map(|(column, _)| decode::undecodable_condition(&column.name)).collect();
         untold.join(" OR ")
     }
 
-    /// Whether any of the keys that come next in a row is null's: that says nothing of the index's others.
+    /// Whether any of the keys that come next in a row is null's: that says nothing of the index's
+    /// others.
     pub fn has_null(&self, mut row: BinaryRow<'_>) -> Result<bool> {
         for asked in &self.0 {
             let key = row.next_bytes()?.unwrap_or(NULLS.0);
@@ -28,7 +30,8 @@ impl CoveredFields {
         Ok(false)
     }
 
-    /// Appends the text of a document with the fields asked for, by the keys that come next in a row; false where they do not tell it.
+    /// Appends the text of a document with the fields asked for, by the keys that come next in a
+    /// row; false where they do not tell it.
     pub fn write(&self, mut row: BinaryRow<'_>, out: &mut Vec<u8>) -> Result<bool> {
         out.push(b'{');
         for name in &self.0 {

@@ -1,9 +1,11 @@
-//! What to look up in the table with the elements of an index's arrays ([`crate::index::element_table`]).
+//! What to look up in the table with the elements of an index's arrays
+//! ([`crate::index::element_table`]).
 //!
-//! Each place where a document may have its array is looked up by itself, for there it is known what the conditions are about: fields
-//! elsewhere have one value, so all conditions on them hold for each row. Of fields within the array, those conditions go together that one
-//! element has to meet (`$elemMatch`); of others, one is taken, as each may be met by another element. What an element's own arrays hide is
-//! among the keys that every lookup reads.
+//! Each place where a document may have its array is looked up by itself, for there it is known
+//! what the conditions are about: fields elsewhere have one value, so all conditions on them hold
+//! for each row. Of fields within the array, those conditions go together that one element has to
+//! meet (`$elemMatch`); of others, one is taken, as each may be met by another element. What an
+//! element's own arrays hide is among the keys that every lookup reads.
 
 use crate::index::Index;
 use crate::index::element_table::definition::{key_column, places, rest_within};
@@ -14,7 +16,8 @@ use crate::plan::planner_query::PlannerQuery;
 use crate::plan::pushdown::Condition;
 use query::predicate::Test;
 
-/// The bounds on one element's field that conditions of one `$elemMatch` put there, for a measure of what they are worth.
+/// The bounds on one element's field that conditions of one `$elemMatch` put there, for a measure
+/// of what they are worth.
 pub(crate) fn bounds_of(path: &str, wanted: &PlannerQuery<'_>, bytes: usize) -> Option<IndexBounds> {
     let first = wanted.elements.iter().find(|condition| condition.path == path)?.scope;
     of_scope(first, path, wanted, bytes)

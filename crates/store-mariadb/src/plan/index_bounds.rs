@@ -53,15 +53,15 @@ pub(crate) struct IndexBounds {
 }
 
 impl IndexBounds {
-    /// Returns the bounds of a field; `None` if no condition bounds it. `bytes`: length of a key without the
-    /// type byte.
+    /// Returns the bounds of a field; `None` if no condition bounds it. `bytes`: length of a key
+    /// without the type byte.
     pub fn of(path: &str, conditions: &[(&str, &Test)], bytes: usize) -> Option<IndexBounds> {
         let here = conditions.iter().filter(|(other, _)| *other == path);
         here.filter_map(|(_, test)| IndexBounds::of_test(test, bytes)).reduce(IndexBounds::and)
     }
 
-    /// Returns the bounds of a single condition on an array element, since other elements may meet the other
-    /// conditions. Only a condition that the array as a whole cannot meet is used.
+    /// Returns the bounds of a single condition on an array element, since other elements may meet
+    /// the other conditions. Only a condition that the array as a whole cannot meet is used.
     pub fn of_element(path: &str, conditions: &[(&str, &Test)], bytes: usize) -> Option<IndexBounds> {
         let here = conditions.iter().filter(|(other, _)| *other == path);
         let found =
@@ -69,8 +69,8 @@ impl IndexBounds {
         found.min_by_key(|bounds| bounds.low_selectivity)
     }
 
-    /// Returns the bounds of an index's fields by `min` and `max`: the fields that are equal in both, and the
-    /// next one.
+    /// Returns the bounds of an index's fields by `min` and `max`: the fields that are equal in
+    /// both, and the next one.
     pub fn of_range_hint(range: &sort::KeyRange, fields: usize) -> Vec<IndexBounds> {
         let mut bounds = Vec::new();
         for field in 0..fields {

@@ -1,16 +1,17 @@
 //! Chooses among several indexes: the one with which the fewest documents are examined.
 //!
-//! An index whose key ranges are within those of another wins, and so does one that finds at most one
-//! document. For the others MariaDB estimates the rows in their key ranges, as its optimizer would: by a
-//! descent to either end of each range. The choice is cached ([`crate::plan::index_choice_cache`]), so that
-//! most queries are planned without a request. Until then the shape of the bounds decides.
+//! An index whose key ranges are within those of another wins, and so does one that finds at most
+//! one document. For the others MariaDB estimates the rows in their key ranges, as its optimizer
+//! would: by a descent to either end of each range. The choice is cached
+//! ([`crate::plan::index_choice_cache`]), so that most queries are planned without a request. Until
+//! then the shape of the bounds decides.
 //!
 //! Predicates of low selectivity compete with a full scan.
 //!
-//! A sort with a limit has one more rival: an index that has its order, without bounds from the filter. If
-//! many documents match, enough of those first in the order do. Such a plan is speculative: it examines a
-//! limited number of rows, and the query is planned again if they are not enough
-//! ([`crate::read::prefetch`]).
+//! A sort with a limit has one more rival: an index that has its order, without bounds from the
+//! filter. If many documents match, enough of those first in the order do. Such a plan is
+//! speculative: it examines a limited number of rows, and the query is planned again if they are
+//! not enough ([`crate::read::prefetch`]).
 
 use crate::catalog::table::Table;
 use crate::index::Index;
@@ -93,7 +94,8 @@ pub(crate) fn best<'t>(
     Some(best)
 }
 
-/// Returns the position of an index for a speculative plan, if other plans may find and sort many documents.
+/// Returns the position of an index for a speculative plan, if other plans may find and sort many
+/// documents.
 fn speculative(candidates: &[IndexCandidate<'_>], wanted: &PlannerQuery<'_>, limit: Option<u64>) -> Option<usize> {
     limit.filter(|limit| (1..=SPECULATIVE_LIMIT_MAX).contains(limit))?;
     let mut bounded = candidates.iter().filter(|candidate| candidate.leading().next().is_some()).peekable();
@@ -148,8 +150,8 @@ fn choose(
     }
 }
 
-/// Returns whether the branches of a disjunction, each with its own index, find fewer documents than an
-/// index on the other conditions.
+/// Returns whether the branches of a disjunction, each with its own index, find fewer documents
+/// than an index on the other conditions.
 pub(crate) fn is_better_by_branches(
     best: &IndexCandidate<'_>,
     branches: &[(IndexCandidate<'_>, &PlannerQuery<'_>)],

@@ -1,10 +1,11 @@
 //! The index choice cache: the best of several indexes per shape of query, by MariaDB's estimates.
 //!
-//! A shape is what the usable indexes can do for a query, whatever its values. If the same index is best for
-//! all values estimated so far, or the others are not much better, the shape is settled after a few
-//! estimates. If it depends on the values, it is cached per values. Both expire after some time, after some
-//! queries, and on a misestimate: if a plan examined many more documents than estimated. The cache belongs
-//! to a table's catalog entry, which is invalidated when indexes change.
+//! A shape is what the usable indexes can do for a query, whatever its values. If the same index is
+//! best for all values estimated so far, or the others are not much better, the shape is settled
+//! after a few estimates. If it depends on the values, it is cached per values. Both expire after
+//! some time, after some queries, and on a misestimate: if a plan examined many more documents than
+//! estimated. The cache belongs to a table's catalog entry, which is invalidated when indexes
+//! change.
 
 use crate::plan::pushdown::Condition;
 use access::cost::{self, PathCost};
@@ -20,12 +21,13 @@ use std::time::{Duration, Instant};
 const FRESH_FOR: Duration = Duration::from_secs(60);
 const QUERIES_MAX: u32 = 1_000;
 
-/// Estimates that must agree before a shape is settled; doubled each time it proves wrong, up to the second
-/// number.
+/// Estimates that must agree before a shape is settled; doubled each time it proves wrong, up to
+/// the second number.
 const AGREEING: u32 = 8;
 const AGREEING_MAX: u32 = 1_024;
 
-/// An index must save more than this factor, and this number of documents, to replace the settled one.
+/// An index must save more than this factor, and this number of documents, to replace the settled
+/// one.
 const WORTH_PART: f64 = 1.3;
 const WORTH_DOCUMENTS: f64 = 32.0;
 
@@ -33,8 +35,9 @@ const WORTH_DOCUMENTS: f64 = 32.0;
 const MISESTIMATE_FACTOR: u64 = 2;
 const MISESTIMATE_DOCUMENTS: u64 = 100;
 
-/// A speculative plan must be estimated at this many times fewer documents than another index. It gives up
-/// after this multiple of the estimate, plus this number of documents, since matches are not evenly spread.
+/// A speculative plan must be estimated at this many times fewer documents than another index. It
+/// gives up after this multiple of the estimate, plus this number of documents, since matches are
+/// not evenly spread.
 const SPECULATION_WORTH: f64 = 4.0;
 const SPECULATION_FACTOR: u64 = 3;
 const SPECULATION_DOCUMENTS: u64 = 1_000;

@@ -10,11 +10,12 @@ use crate::plan::sibling_index_filter::column_of;
 use document::DocBuf;
 use store::{PlanFacts, Query};
 
-/// Queries for more documents are sorted by the gateway: each page sorts the keys of all rows again.
+/// Queries for more documents are sorted by the gateway: each page sorts the keys of all rows
+/// again.
 const SORTED_ROWS_MAX: u64 = 1_000;
 
-/// Plans a sort with a limit that no index has, of the rows that `found` finds: the server sorts them by
-/// their keys.
+/// Plans a sort with a limit that no index has, of the rows that `found` finds: the server sorts
+/// them by their keys.
 pub(crate) fn in_order(
     found: &IndexCandidate<'_>,
     table: &Table,

@@ -1,5 +1,5 @@
-//! Rows of several places in indexes, each in the order wanted, as one: the first keys of each branch are put in order, and only the
-//! documents of those that come first among all are fetched.
+//! Rows of several places in indexes, each in the order wanted, as one: the first keys of each
+//! branch are put in order, and only the documents of those that come first among all are fetched.
 
 use crate::catalog::table::Table;
 use crate::index::key_column::KeyColumn;
@@ -10,7 +10,8 @@ use mariadb_wire::Param;
 use std::sync::Arc;
 
 impl Rows {
-    /// As [`Rows::statement`]. A document that several branches reach comes once: its keys are the same in all indexes.
+    /// As [`Rows::statement`]. A document that several branches reach comes once: its keys are the
+    /// same in all indexes.
     pub(crate) fn merged_statement(
         &self,
         table: &Table,

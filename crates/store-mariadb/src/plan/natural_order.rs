@@ -1,14 +1,15 @@
 //! The natural order of clustered collections, that of `_id`, where no index of MariaDB has it.
 //!
-//! An index has the order of most ids ([`crate::index::column_key`]). Where a collection has others (decimals, documents, dates far
-//! away), or a collation, whoever reads sorts.
+//! An index has the order of most ids ([`crate::index::column_key`]). Where a collection has others
+//! (decimals, documents, dates far away), or a collation, whoever reads sorts.
 
 use crate::catalog::table::Table;
 use document::Value;
 use query::{Context, Sort};
 use store::Query;
 
-/// Returns the sort that gives the natural order of a clustered collection, if the query asks for that.
+/// Returns the sort that gives the natural order of a clustered collection, if the query asks for
+/// that.
 pub(crate) fn natural_order(table: Option<&Table>, query: &Query<'_>) -> Option<Sort> {
     let table = table.filter(|table| table.rules.as_ref().is_some_and(|rules| rules.clustered))?;
     let hinted = match query.hint {

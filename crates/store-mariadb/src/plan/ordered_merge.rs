@@ -1,5 +1,5 @@
-//! Ordered merges: an index that has the order after one value of its leading fields has it after several
-//! values, range by range, and so have the branches of an `$or`.
+//! Ordered merges: an index that has the order after one value of its leading fields has it after
+//! several values, range by range, and so have the branches of an `$or`.
 
 use crate::catalog::row_key::RowKey;
 use crate::catalog::table::Table;
@@ -10,7 +10,8 @@ use crate::plan::usable_indexes::{BRANCHES_MAX, branches_of, usable_indexes};
 use std::sync::Arc;
 use store::{PlanFacts, Query};
 
-/// Queries for more documents are sorted instead: each page reads up to this many keys of each range.
+/// Queries for more documents are sorted instead: each page reads up to this many keys of each
+/// range.
 const ROWS_MAX: u64 = 1_000;
 
 /// Plans a sort with a limit as an ordered merge.
@@ -48,7 +49,8 @@ fn of_branch<'t>(table: &'t Arc<Table>, part: &PlannerQuery<'_>) -> Option<Vec<I
     }
 }
 
-/// Splits an index scan into one per combination of the single values that precede the sort's fields.
+/// Splits an index scan into one per combination of the single values that precede the sort's
+/// fields.
 fn split_by_points<'t>(table: &'t Arc<Table>, wanted: &PlannerQuery<'_>) -> Option<Vec<IndexCandidate<'t>>> {
     usable_indexes(table)
         .map(|index| IndexCandidate::new(index, table, wanted, false))

@@ -1,9 +1,9 @@
 //! The plan cache: what is kept of a table's plans.
 //!
-//! A query that polls, value for value the same, finds its plan cached: choosing among ten indexes took a
-//! tenth of the gateway's time. If indexes were compared by estimates ([`crate::plan::index_choice_cache`]),
-//! the cached choice must still be the same. A query is cached the second time it occurs, so that others cost
-//! no more than a lookup.
+//! A query that polls, value for value the same, finds its plan cached: choosing among ten indexes
+//! took a tenth of the gateway's time. If indexes were compared by estimates
+//! ([`crate::plan::index_choice_cache`]), the cached choice must still be the same. A query is
+//! cached the second time it occurs, so that others cost no more than a lookup.
 
 use crate::plan::access::{Access, AccessChoice};
 use crate::plan::index_choice_cache::{Decisions, IndexChoiceCache};
@@ -23,8 +23,8 @@ const PLANS_MAX: usize = 512;
 /// Queries with longer keys are planned each time.
 const KEY_BYTES_MAX: usize = 2_048;
 
-/// Queries seen once: this many slots by a part of their hash, each for the last few. With one query per slot,
-/// two that share it would always evict each other.
+/// Queries seen once: this many slots by a part of their hash, each for the last few. With one
+/// query per slot, two that share it would always evict each other.
 const SEEN_SLOTS: usize = 256;
 const SEEN_PER_SLOT: usize = 4;
 
@@ -40,8 +40,8 @@ pub(crate) struct PlanCache {
 }
 
 impl PlanCache {
-    /// Returns the part of the cache that is valid for a newer entry of the same table. `same_definition`:
-    /// indexes and columns have not changed.
+    /// Returns the part of the cache that is valid for a newer entry of the same table.
+    /// `same_definition`: indexes and columns have not changed.
     pub fn inherited(&self, same_definition: bool) -> PlanCache {
         match same_definition {
             true => self.clone(),
@@ -50,7 +50,8 @@ impl PlanCache {
     }
 }
 
-/// The names of indexes whose keys did not give the requested values: documents are read at once next time.
+/// The names of indexes whose keys did not give the requested values: documents are read at once
+/// next time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UndecodableIndexes(Arc<Mutex<BTreeSet<String>>>);
 
@@ -131,8 +132,8 @@ impl CachedPlans {
     }
 }
 
-/// Returns the key of a query; `None` for one that is planned each time: it has a hint, or a condition that
-/// the key cannot represent.
+/// Returns the key of a query; `None` for one that is planned each time: it has a hint, or a
+/// condition that the key cannot represent.
 pub(crate) fn key(has_long_documents: bool, query: &Query<'_>, order: IndexOrder) -> Option<PlanKey> {
     if query.hint.is_some() {
         return None;

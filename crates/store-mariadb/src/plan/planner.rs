@@ -1,10 +1,10 @@
 //! Plans a query.
 //!
 //! A plan returns every document that matches. Each index is a candidate: conditions on its leading
-//! fields become key ranges ([`crate::plan::index_bounds`]), and it may have the requested order. By shape,
-//! the best candidate has the most fields bound to single values, then a range, then the order. If several
-//! are left, MariaDB estimates what they find ([`crate::plan::index_choice`]). An `$or` uses an index for
-//! each of its branches, or none.
+//! fields become key ranges ([`crate::plan::index_bounds`]), and it may have the requested order.
+//! By shape, the best candidate has the most fields bound to single values, then a range, then the
+//! order. If several are left, MariaDB estimates what they find ([`crate::plan::index_choice`]). An
+//! `$or` uses an index for each of its branches, or none.
 //!
 //! An index has the order only while all its keys are ordered
 //! ([`crate::index::column_key::UNORDERED`]). A plan that relies on it has an order probe
@@ -42,11 +42,11 @@ const IDS_MAX: usize = 16_384;
 /// A plan, and what must be checked before it is used.
 pub(crate) struct PlannedQuery {
     pub plan: MariaDbPlan,
-    /// A query that returns a row if the index has unordered keys. If it does, the query must be planned
-    /// again with [`IndexOrder::Untrusted`].
+    /// A query that returns a row if the index has unordered keys. If it does, the query must be
+    /// planned again with [`IndexOrder::Untrusted`].
     pub order_probe: Option<Arc<str>>,
-    /// Estimates to request from MariaDB, after which the query should be planned again. The plan is
-    /// valid without them.
+    /// Estimates to request from MariaDB, after which the query should be planned again. The plan
+    /// is valid without them.
     pub requests: Vec<EstimateRequest>,
 }
 
@@ -137,8 +137,8 @@ fn check_distance(
     }
 }
 
-/// Plans a `distinct`: one document per key of an index on the path, and all documents whose key does not
-/// determine the value.
+/// Plans a `distinct`: one document per key of an index on the path, and all documents whose key
+/// does not determine the value.
 pub(crate) fn plan_distinct(namespace: &Namespace, table: Arc<Table>, path: &str) -> Option<MariaDbPlan> {
     let mut shown = table.indexes.iter().filter(|index| !index.is_hidden() && index.has_column_keys());
     let index = shown.find(|index| index.fields().next() == Some(path) && index.has_all_matches(&[]))?;
@@ -234,7 +234,8 @@ fn full_scan(table: &Table, query: &Query<'_>, wanted: &PlannerQuery<'_>) -> Acc
     (Access::Rows(rows), PlanFacts { exact: query.predicate.matches_everything(), sorted, view: false }, None)
 }
 
-/// Returns whether rows must be in the natural order of a clustered collection, and an index has it.
+/// Returns whether rows must be in the natural order of a clustered collection, and an index has
+/// it.
 fn needs_id_order(table: &Table, wanted: &PlannerQuery<'_>) -> bool {
     let clustered = table.rules.as_ref().is_some_and(|rules| rules.clustered);
     clustered && table.has_id_key && wanted.trusts_order && wanted.sort.is_none()
@@ -257,8 +258,8 @@ fn by_ids(table: &Table, query: &Query<'_>, wanted: &PlannerQuery<'_>) -> Option
     let root = query.predicate.root();
     let (ids, exact) = ids_in(root, table)?;
     let exact = exact && matches!(root, Node::Path { .. });
-    // With other conditions, or another collation, MongoDB sorts even a single document, and fails if it
-    // cannot be sorted.
+    // With other conditions, or another collation, MongoDB sorts even a single document, and fails
+    // if it cannot be sorted.
     let is_one =
         ids.is_empty() || exact && ids.len() == 1 && wanted.sort.is_some_and(|it| *it.collation() == table.collation);
     let sorted = wanted.sort.is_none() || is_one;
@@ -274,8 +275,9 @@ fn by_ids(table: &Table, query: &Query<'_>, wanted: &PlannerQuery<'_>) -> Option
     Some((Access::Rows(rows), facts, None))
 }
 
-/// Returns the scan that puts several ids in the order of the index on `_id`, as in MongoDB. They are found
-/// by their texts and sorted by their keys: the index of keys costs the server twice as much.
+/// Returns the scan that puts several ids in the order of the index on `_id`, as in MongoDB. They
+/// are found by their texts and sorted by their keys: the index of keys costs the server twice as
+/// much.
 fn id_text_scan(table: &Table) -> Option<IndexScan> {
     let can = table.has_id_key && table.row_key == RowKey::Sequence;
     can.then(|| IndexScan {
@@ -291,7 +293,8 @@ fn id_text_scan(table: &Table) -> Option<IndexScan> {
     })
 }
 
-/// Returns the id texts to which the filter restricts `_id`, and whether they decide that condition.
+/// Returns the id texts to which the filter restricts `_id`, and whether they decide that
+/// condition.
 fn ids_in(node: &Node, table: &Table) -> Option<(Vec<Vec<u8>>, bool)> {
     match node {
         Node::Path { path, test } if path.as_str() == "_id" => ids_of(test, table),
@@ -334,7 +337,8 @@ fn ids_of(test: &Test, table: &Table) -> Option<(Vec<Vec<u8>>, bool)> {
     (texts.len() <= IDS_MAX).then_some((texts, exact))
 }
 
-/// Returns the union of an index scan per branch of an `$or`. The evaluator checks other conditions.
+/// Returns the union of an index scan per branch of an `$or`. The evaluator checks other
+/// conditions.
 fn union(
     table: &Arc<Table>,
     query: &Query<'_>,

@@ -1,16 +1,19 @@
-//! Conditions that the server checks where no index serves, before it sends a row; true for every document that matches.
+//! Conditions that the server checks where no index serves, before it sends a row; true for every
+//! document that matches.
 //!
-//! `JSON_VALUE(doc, path)` is the scalar that a path leads to, with its escapes resolved, and NULL for everything else: a missing field, an
-//! array (on the way or at the end), a wrapper such as a decimal or a date, what nests too deep. So `COALESCE(JSON_VALUE(…) = x, 1)`
-//! drops exactly those documents whose scalar is another one, and keeps all that the evaluator has to look at.
+//! `JSON_VALUE(doc, path)` is the scalar that a path leads to, with its escapes resolved, and NULL
+//! for everything else: a missing field, an array (on the way or at the end), a wrapper such as a
+//! decimal or a date, what nests too deep. So `COALESCE(JSON_VALUE(…) = x, 1)` drops exactly those
+//! documents whose scalar is another one, and keeps all that the evaluator has to look at.
 //!
-//! A text that is searched for stands in the document literally, unless it is spelled with escapes or lies in a blob. Tables made by
-//! Selkie have a column that tells (`opaque`); without it set, looking for the bytes is enough, and cheaper still. REPLACE is what does
-//! that without walking characters. Measured on 10,000 documents of 170 bytes (server CPU): the scan itself 2.8 ms, with REPLACE
-//! 4.1 ms, LIKE BINARY 6.1 ms, JSON_VALUE 7.0 ms, LOCATE 20 ms, REGEXP 40 ms.
+//! A text that is searched for stands in the document literally, unless it is spelled with escapes
+//! or lies in a blob. Tables made by Selkie have a column that tells (`opaque`); without it set,
+//! looking for the bytes is enough, and cheaper still. REPLACE is what does that without walking
+//! characters. Measured on 10,000 documents of 170 bytes (server CPU): the scan itself 2.8 ms, with
+//! REPLACE 4.1 ms, LIKE BINARY 6.1 ms, JSON_VALUE 7.0 ms, LOCATE 20 ms, REGEXP 40 ms.
 //!
-//! Numbers are compared as doubles, so `<` becomes `<=` here: two integers that differ may be one double. Of a field that
-//! stands in a document twice the server sees the first only.
+//! Numbers are compared as doubles, so `<` becomes `<=` here: two integers that differ may be one
+//! double. Of a field that stands in a document twice the server sees the first only.
 
 use crate::encoding;
 use crate::index::json_path;
@@ -37,7 +40,8 @@ pub(crate) enum Operand {
 /// ElementTable compared with at once; a longer list is left to the evaluator.
 const VALUES_MAX: usize = 64;
 
-/// Texts looked for as bytes: each costs a search, while comparing a value with many costs little more than with one.
+/// Texts looked for as bytes: each costs a search, while comparing a value with many costs little
+/// more than with one.
 const NEEDLES_MAX: usize = 2;
 
 /// A shorter text is in nearly every document.
@@ -66,12 +70,14 @@ impl Condition {
     }
 }
 
-/// What the server can check of a filter; `None` when nothing. `has_opaque_column`: the table has the column of that name.
+/// What the server can check of a filter; `None` when nothing. `has_opaque_column`: the table has
+/// the column of that name.
 pub(crate) fn condition(node: &Node, has_opaque_column: bool) -> Option<Condition> {
     let condition = |node: &Node| condition(node, has_opaque_column);
     match node {
         Node::And(all) => {
-            // Behind what may fail for a document nothing is left out: the evaluator has to meet it.
+            // Behind what may fail for a document nothing is left out: the evaluator has to meet
+            // it.
             let before = all.iter().take_while(|node| !node.may_fail());
             let parts: Vec<Condition> = before.filter_map(condition).take(BRANCHES_MAX).collect();
             (!parts.is_empty()).then(|| Condition::joined(parts, " AND "))
@@ -92,7 +98,8 @@ pub(crate) fn condition(node: &Node, has_opaque_column: bool) -> Option<Conditio
     }
 }
 
-/// The same condition, asked of opaque documents only; of others, whether they hold the text at all.
+/// The same condition, asked of opaque documents only; of others, whether they hold the text at
+/// all.
 fn by_bytes(test: &Test, by_value: Condition) -> Condition {
     let needles: Option<Vec<Vec<u8>>> = match test {
         Test::Equal(value) => needle(value.as_value()).map(|needle| vec![needle]),
@@ -183,7 +190,8 @@ fn finite_double(value: Value<'_>) -> Option<f64> {
     as_f64_unless_decimal(value).filter(|number| number.is_finite())
 }
 
-/// Returns a path in MariaDB's notation, as a parameter; `None` where an empty part may stand for the elements of an array.
+/// Returns a path in MariaDB's notation, as a parameter; `None` where an empty part may stand for
+/// the elements of an array.
 fn json_path(path: &Path) -> Option<Vec<u8>> {
     let has_empty = path.components().any(str::is_empty);
     (!has_empty).then(|| json_path::json_path(path.components()).into_bytes())

@@ -19,7 +19,7 @@ impl MariaDbStore {
             return Ok(Arc::new(MariaDbPlan::view(namespace)));
         }
         let mut plan = self.plan_on(namespace, table, &query).await?;
-        refresh::bring_up(self, &plan).await?;
+        refresh::refresh_before_read(self, &plan).await?;
         if self.results.is_some() {
             plan.reads = Some(Box::new(query.predicate.clone()));
         }
@@ -57,8 +57,8 @@ impl MariaDbStore {
     }
 
     async fn check_order(&self, plan: &MariaDbPlan, probe: &Arc<str>, query: &Query<'_>) -> Result<OrderCheck> {
-        // With the result-set cache on, do not prefetch: a hit needs no read, and a miss must be read
-        // inside the invalidation window.
+        // With the result-set cache on, do not prefetch: a hit needs no read, and a miss must be
+        // read inside the invalidation window.
         let caches_results = self.results.is_some();
         if caches_results && !plan.is_speculative() {
             let odd = self.shared_connection.lookup(probe, &[]).await?;

@@ -4,9 +4,9 @@ use crate::catalog::row_key::RowKey;
 use crate::index::key_column::KeyColumn;
 use mariadb_wire::Param;
 
-/// Returns the condition for rows after a position: after it in the first column, or equal there and after
-/// it in the rest. From this form the server derives index ranges down to the row key, so that a page
-/// begins where the last one ended.
+/// Returns the condition for rows after a position: after it in the first column, or equal there
+/// and after it in the rest. From this form the server derives index ranges down to the row key, so
+/// that a page begins where the last one ended.
 pub(crate) fn after_position(columns: &[KeyColumn], key: &str, forward: bool) -> String {
     let compare = |descends: bool| if descends == forward { "<" } else { ">" };
     let mut condition = format!("{key} {} ?", if forward { ">" } else { "<" });

@@ -1,8 +1,10 @@
-//! Filters the rows that one index finds by the keys of sibling indexes, before documents are fetched.
+//! Filters the rows that one index finds by the keys of sibling indexes, before documents are
+//! fetched.
 //!
-//! A row's keys lie in the row, while a document of some length lies beside it, and has to be sent and read. So rows whose keys tell that
-//! they do not match are left where they are ([`filter`]), and of a sort with a limit only the rows are fetched that come first by their
-//! keys ([`crate::plan::key_sort`]).
+//! A row's keys lie in the row, while a document of some length lies beside it, and has to be sent
+//! and read. So rows whose keys tell that they do not match are left where they are ([`filter`]),
+//! and of a sort with a limit only the rows are fetched that come first by their keys
+//! ([`crate::plan::key_sort`]).
 
 use crate::catalog::row_key::RowKey;
 use crate::catalog::table::Table;
@@ -16,8 +18,8 @@ use crate::plan::pushdown::Condition;
 /// The most columns checked in each row.
 const COLUMNS_MAX: usize = 4;
 
-/// Returns a condition on the keys of indexes other than `own`, which every matching document meets.
-/// `None` if documents are short.
+/// Returns a condition on the keys of indexes other than `own`, which every matching document
+/// meets. `None` if documents are short.
 pub(crate) fn filter(own: &Index, table: &Table, wanted: &PlannerQuery<'_>) -> Option<Condition> {
     table.has_long_documents().then(|| filter_regardless_of_length(Some(own), table, wanted)).flatten()
 }
@@ -46,8 +48,10 @@ pub(crate) fn filter_regardless_of_length(
 
 /// Returns a column with the keys of a path, from an index that has every document.
 pub(crate) fn column_of<'t>(table: &'t Table, path: &str) -> Option<(&'t Index, KeyColumn)> {
-    let mut all =
-        table.indexes.iter().filter(|index| index.has_column_keys() && !index.leaves_out() && !index.is_hidden());
+    let mut all = table
+        .indexes
+        .iter()
+        .filter(|index| index.has_column_keys() && !index.excludes_documents() && !index.is_hidden());
     all.find_map(|index| {
         let position = index.fields().position(|field| field == path)?;
         Some((index, index.key_columns().get(position)?.clone()))

@@ -2,7 +2,7 @@
 
 use crate::catalog::table::Table;
 use crate::index::Index;
-use crate::index::side_index::side_table::{ARRAYS, KEY, KEY_BYTES_MAX, SideTable, UNKNOWN, kept};
+use crate::index::side_index::side_table::{ARRAYS, KEY, KEY_BYTES_MAX, SideTable, UNKNOWN, stored_key};
 use crate::plan::access::{DistanceSearch, RowKeyLookup, Rows, SideIndexScan};
 use crate::plan::parameters::padded;
 use crate::plan::pushdown::{Condition, Operand};
@@ -20,14 +20,15 @@ use std::f64::consts::PI;
 use std::sync::Arc;
 use store::{IndexKind, Query, near};
 
-/// Intervals of one statement; where there are more, some are put together with what lies between them.
+/// Intervals of one statement; where there are more, some are put together with what lies between
+/// them.
 const INTERVALS_MAX: usize = 512;
 
 /// Sets of parts with arrays that are told apart.
 const ARRAY_PARTS_MAX: u32 = 4;
 
-/// The rows by an index of these kinds: that with the words that are searched for, the one that a hint names, or else the one that narrows the
-/// search the most. `None` where none does.
+/// The rows by an index of these kinds: that with the words that are searched for, the one that a
+/// hint names, or else the one that narrows the search the most. `None` where none does.
 pub(crate) fn of_query(table: &Table, query: &Query<'_>, hinted: Option<&Index>) -> Option<Rows> {
     if !table.indexes.iter().any(Index::serves_by_side_table) {
         return None;
@@ -141,7 +142,8 @@ fn rows(table: &Table, index: &Index, sought: Sought, hinted: bool) -> Rows {
     Rows::looked_up(found, condition)
 }
 
-/// The condition for keys within these intervals, and for what stands in for keys of documents that have arrays in other parts.
+/// The condition for keys within these intervals, and for what stands in for keys of documents that
+/// have arrays in other parts.
 pub(crate) fn places_of(intervals: &[Interval], arrays: u64) -> Condition {
     let mut ranges: Vec<(Vec<u8>, Vec<u8>)> = intervals.iter().map(range).collect();
     ranges.sort_unstable();
@@ -153,10 +155,10 @@ pub(crate) fn places_of(intervals: &[Interval], arrays: u64) -> Condition {
 /// The rows of an interval of keys, whose ends may be longer than what is kept of a key.
 fn range(interval: &Interval) -> (Vec<u8>, Vec<u8>) {
     let high = match interval.high.len() > KEY_BYTES_MAX {
-        true => end_of_prefix(kept(&interval.high)),
+        true => end_of_prefix(stored_key(&interval.high)),
         false => [&[KEY][..], &interval.high].concat(),
     };
-    (kept(&interval.low), high)
+    (stored_key(&interval.low), high)
 }
 
 /// Puts neighbours together until there are few enough.
@@ -166,7 +168,8 @@ fn join(ranges: &mut Vec<(Vec<u8>, Vec<u8>)>) {
     }
 }
 
-/// The rows of documents that have arrays in other parts than these, and of those whose keys are not known.
+/// The rows of documents that have arrays in other parts than these, and of those whose keys are
+/// not known.
 fn unlike(arrays: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut low = match arrays {
         u64::MAX => UNKNOWN.to_vec(),
@@ -174,7 +177,8 @@ fn unlike(arrays: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
     };
     let mut ranges = Vec::new();
     if arrays != u64::MAX {
-        // Those with no other parts are as the bounds take them to be: each subset, in ascending order.
+        // Those with no other parts are as the bounds take them to be: each subset, in ascending
+        // order.
         let mut subset = 0_u64;
         loop {
             let marker = [&[ARRAYS][..], &subset.to_be_bytes()].concat();
@@ -226,9 +230,9 @@ mod tests {
     fn long_keys_are_found_by_their_beginnings() {
         let key = |last: u8| [vec![7; KEY_BYTES_MAX + 9], vec![last]].concat();
         let (low, high) = range(&Interval { low: key(3), high: key(4) });
-        assert!(low <= kept(&key(3)) && kept(&key(3)) < high);
+        assert!(low <= stored_key(&key(3)) && stored_key(&key(3)) < high);
         let (low, high) = range(&Interval { low: vec![7], high: vec![8] });
-        assert!(low <= kept(&key(3)) && kept(&key(3)) < high && kept(&[8]) >= high);
+        assert!(low <= stored_key(&key(3)) && stored_key(&key(3)) < high && stored_key(&[8]) >= high);
     }
 
     #[test]

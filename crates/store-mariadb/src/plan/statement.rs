@@ -12,19 +12,22 @@ use mariadb_client::Connection;
 use mariadb_wire::Param;
 use std::sync::Arc;
 
-/// A page of fewer bytes, as far as is known, is read without joining: preparing the statement would take longer than it saves.
+/// A page of fewer bytes, as far as is known, is read without joining: preparing the statement
+/// would take longer than it saves.
 const JOINED_BYTES_MIN: u64 = 16 << 10;
 
 /// What looking at a row costs beside its document, as bytes of one.
 const ROW_BYTES: u64 = 256;
 
 impl Rows {
-    /// The statement that reads a page of at most so many rows of `table`: row key, document and the index's keys. Parameters: see
-    /// [`Rows::params`].
+    /// The statement that reads a page of at most so many rows of `table`: row key, document and
+    /// the index's keys. Parameters: see [`Rows::params`].
     ///
-    /// In an index that is read backwards MariaDB (10.11) fetches each row before it looks at its keys (no index condition pushdown). In
-    /// large pages of it documents are joined to the keys that are left, where some may be dropped. Where other indexes' keys are looked at as
-    /// well they are joined to the rows that are left, too. Where keys are read in the place of documents, only those are joined that are needed.
+    /// In an index that is read backwards MariaDB (10.11) fetches each row before it looks at its
+    /// keys (no index condition pushdown). In large pages of it documents are joined to the keys
+    /// that are left, where some may be dropped. Where other indexes' keys are looked at as well
+    /// they are joined to the rows that are left, too. Where keys are read in the place of
+    /// documents, only those are joined that are needed.
     pub fn statement(&self, table: &Table, after: bool, limit: u64) -> Arc<str> {
         self.statement_with(table, after, limit, None)
     }
@@ -51,7 +54,8 @@ impl Rows {
             (String::new(), String::new(), table.quoted.clone(), key.to_owned());
         let mut doc = "doc";
         if let Some(index) = &self.index {
-            // Left alone, the server would rather read the rows in order, in the hope of meeting enough of them soon.
+            // Left alone, the server would rather read the rows in order, in the hope of meeting
+            // enough of them soon.
             from = index.source(&table.quoted);
             if let Some(covered) = &self.covered {
                 let untold = covered.untold(&index.columns);
@@ -174,14 +178,16 @@ impl Rows {
         limit: u64,
     ) {
         let params = self.params(table, after, limit);
-        // Run a second time, MariaDB 10.11 no longer skips from one value to the next (documents for the 13 values of a million: 3 s).
+        // Run a second time, MariaDB 10.11 no longer skips from one value to the next (documents
+        // for the 13 values of a million: 3 s).
         match self.is_distinct() || self.joins_to_index(table, limit) {
             true => connection.queue_execute_reprepared(statement, &params),
             false => connection.queue_execute(statement, &params),
         }
     }
 
-    /// The parameters of [`Rows::statement`]: ids, the condition's, the position to go on behind, how many rows.
+    /// The parameters of [`Rows::statement`]: ids, the condition's, the position to go on behind,
+    /// how many rows.
     pub fn params<'p>(&'p self, table: &Table, after: Option<&'p RowPosition>, limit: u64) -> Vec<Param<'p>> {
         if let Some(merged) = self.merged() {
             return merged::params(table, &merged.branches, after, limit);

@@ -57,8 +57,8 @@ pub(crate) async fn count(store: &MariaDbStore, plan: &MariaDbPlan, enough: Opti
     }
 }
 
-/// Returns the statements that count a plan's documents: one; or for an index, one that counts keys that
-/// certainly match, and one that reads the documents to re-check. `None` if all must be read.
+/// Returns the statements that count a plan's documents: one; or for an index, one that counts keys
+/// that certainly match, and one that reads the documents to re-check. `None` if all must be read.
 pub(crate) fn statements(plan: &MariaDbPlan, enough: Option<u64>) -> Option<Vec<Statement<'_>>> {
     let (Some(table), Access::Rows(rows)) = (&plan.table, &plan.access) else { return None };
     match rows.index.as_ref().and_then(|index| Some((index, index.counting.as_deref()?))) {

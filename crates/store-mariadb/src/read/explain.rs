@@ -319,8 +319,8 @@ impl Stages<'_> {
     }
 }
 
-/// Returns whether all fields of an ordered index with arrays are top-level: otherwise the part of the path
-/// with the array is unknown.
+/// Returns whether all fields of an ordered index with arrays are top-level: otherwise the part of
+/// the path with the array is unknown.
 fn are_at_ends(arrays: u64, key: Doc<'_>) -> bool {
     let fits = |(field, (path, kind)): (usize, (&str, Value<'_>))| {
         kind.kind().is_number() && (arrays & 1 << field == 0 || !path.contains('.'))
@@ -344,8 +344,8 @@ fn direction(forward: bool) -> &'static str {
     if forward { "forward" } else { "backward" }
 }
 
-/// Returns a plan's statements with MariaDB's EXPLAIN of each; those that count if `counted`. `None` if the plan
-/// has no statements.
+/// Returns a plan's statements with MariaDB's EXPLAIN of each; those that count if `counted`.
+/// `None` if the plan has no statements.
 pub(crate) async fn statements(store: &MariaDbStore, plan: &MariaDbPlan, counted: bool) -> Result<Option<DocBuf>> {
     let Some(table) = plan.table.as_ref().filter(|_| plan.all_rows().next().is_some()) else { return Ok(None) };
     let counting = if counted { count::statements(plan, None) } else { None };

@@ -1,4 +1,5 @@
-//! Counts what statements have read, by MariaDB's handler counters of the session before and after them.
+//! Counts what statements have read, by MariaDB's handler counters of the session before and after
+//! them.
 
 use crate::plan::access::Rows;
 use mariadb_client::{Connection, Event, Result};
@@ -62,16 +63,16 @@ impl HandlerCalls {
         Examined { keys: self.index_conditions.max(self.key + self.step), seeks: self.key, ..Examined::default() }
     }
 
-    /// Returns what was examined if keys were read, and for `fetched` of the received rows the documents, each
-    /// by a search.
+    /// Returns what was examined if keys were read, and for `fetched` of the received rows the
+    /// documents, each by a search.
     pub fn of_covered(self, received: u64, fetched: u64) -> Examined {
         let (key, step) = (self.key.saturating_sub(fetched), self.step);
         let keys = self.index_conditions.max(key + step).max(received);
         Examined { keys, entries: received, documents: fetched, seeks: key }
     }
 
-    /// Returns what was examined for `received` rows, of which `joined` were joined to keys. A search finds a
-    /// key, and so does a step, except the last one of a range.
+    /// Returns what was examined for `received` rows, of which `joined` were joined to keys. A
+    /// search finds a key, and so does a step, except the last one of a range.
     pub fn examined(self, rows: &Rows, received: u64, joined: u64) -> Examined {
         let HandlerCalls { key, step, random, index_conditions } = self;
         if rows.ids.is_none() && rows.index.is_none() && rows.lookup.is_none() {

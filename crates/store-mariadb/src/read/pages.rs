@@ -30,16 +30,17 @@ const PAGE_ROWS_MAX: usize = 100_000;
 /// The least rows of the first page if some of them may not match.
 const INEXACT_PAGE_ROWS_MIN: usize = 16;
 
-/// If the sink stops, up to this many bytes of rows are read and dropped to reuse the connection; otherwise
-/// it is closed.
+/// If the sink stops, up to this many bytes of rows are read and dropped to reuse the connection;
+/// otherwise it is closed.
 const DRAIN_BYTES_MAX: usize = 16 << 20;
 
-/// How long buffered rows are processed before the worker's other tasks may run, and rows between two
-/// checks of the clock.
+/// How long buffered rows are processed before the worker's other tasks may run, and rows between
+/// two checks of the clock.
 const YIELD_AFTER: Duration = Duration::from_millis(2);
 const ROWS_PER_CHECK: usize = 8;
 
-/// An index counts as undecodable after this many keys that do not give their values, and none that does.
+/// An index counts as undecodable after this many keys that do not give their values, and none that
+/// does.
 const UNDECODABLE_MIN: u64 = 32;
 
 /// The progress of a scan.
@@ -163,7 +164,8 @@ fn index_dropped(name: &str) -> Error {
     Error::new(Code::QUERY_PLAN_KILLED, format!("query plan killed :: index '{name}' dropped"))
 }
 
-/// Fails with 136 if the row at a position of a capped collection was deleted: it must be read without gaps.
+/// Fails with 136 if the row at a position of a capped collection was deleted: it must be read
+/// without gaps.
 async fn check_position(lease: &mut Lease, plan: &MariaDbPlan, table: &Table, key: &[u8]) -> Result<()> {
     lease.queue_execute(&table.statements.by_key, &[key_param(table.row_key, key)]);
     let mut found = false;

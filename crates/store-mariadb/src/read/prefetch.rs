@@ -1,7 +1,9 @@
-//! Prefetch: reads the first rows of a plan that relies on an index's order together with its order probe.
+//! Prefetch: reads the first rows of a plan that relies on an index's order together with its order
+//! probe.
 //!
-//! Otherwise a sort with a small limit would wait for two round trips, each of which takes longer than
-//! finding its rows. It also shows whether a speculative plan finds enough matches within its row limit.
+//! Otherwise a sort with a small limit would wait for two round trips, each of which takes longer
+//! than finding its rows. It also shows whether a speculative plan finds enough matches within its
+//! row limit.
 
 use crate::catalog::table::Table;
 use crate::plan::MariaDbPlan;
@@ -34,7 +36,8 @@ pub(crate) enum OrderCheck {
     GaveUp,
 }
 
-/// Reads the plan's first rows with its order probe, and stores them in the plan if the order holds.
+/// Reads the plan's first rows with its order probe, and stores them in the plan if the order
+/// holds.
 pub(crate) async fn prefetch(
     store: &MariaDbStore,
     plan: &MariaDbPlan,

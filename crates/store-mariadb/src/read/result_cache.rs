@@ -1,9 +1,9 @@
 //! The result-set cache: the rows of a statement, by its SQL and its parameters.
 //!
-//! An entry has the rows that a scan delivered, in order, with the positions to continue from. If the
-//! statement represents the whole filter, a change invalidates an entry only if it affects the filter. If the
-//! gateway must re-check the rows, different filters may have the same statement, and any change of the table
-//! invalidates the entry.
+//! An entry has the rows that a scan delivered, in order, with the positions to continue from. If
+//! the statement represents the whole filter, a change invalidates an entry only if it affects the
+//! filter. If the gateway must re-check the rows, different filters may have the same statement,
+//! and any change of the table invalidates the entry.
 
 use crate::catalog::table::Table;
 use crate::plan::MariaDbPlan;
@@ -23,8 +23,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long cached rows are delivered before the worker's other tasks may run, and rows between two checks
-/// of the clock.
+/// How long cached rows are delivered before the worker's other tasks may run, and rows between two
+/// checks of the clock.
 const YIELD_AFTER: Duration = Duration::from_millis(2);
 const ROWS_PER_CHECK: usize = 64;
 

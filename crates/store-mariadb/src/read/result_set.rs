@@ -3,8 +3,8 @@
 /// The rows that a scan delivered.
 #[derive(Debug, Default)]
 pub struct ResultSet {
-    /// Per row: its row key, its position in an index's order if that differs, its document if it has one;
-    /// each with its length.
+    /// Per row: its row key, its position in an index's order if that differs, its document if it
+    /// has one; each with its length.
     pub bytes: Vec<u8>,
     /// The scan has no further rows.
     pub all: bool,

@@ -1,8 +1,8 @@
 //! Reads documents by distance: ring by ring around a point, each wide enough for some documents.
 //!
-//! As many documents of a ring are held as fit. Of the others only distances and row keys are held, by which
-//! they are read again. The position is the distance of the last document, its row key, and the width of the
-//! ring.
+//! As many documents of a ring are held as fit. Of the others only distances and row keys are held,
+//! by which they are read again. The position is the distance of the last document, its row key,
+//! and the width of the ring.
 
 use crate::catalog::table::Table;
 use crate::encoding;

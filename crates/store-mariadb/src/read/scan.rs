@@ -1,11 +1,11 @@
 //! Executes a plan's scan.
 //!
-//! Rows are read in pages, each of which is one statement ([`crate::read::pages`]). The first page has about
-//! as many rows as the caller requests. Later ones grow, so that a long scan waits for few round trips, yet
-//! stay small enough that little is wasted when the sink stops. Within a page the server, the socket and the
-//! sink work at the same time: the sink gets rows from the receive buffer, and only the socket's buffers are
-//! read ahead. A page begins after the last row of the one before, by row key or by the keys of the index
-//! that gives the order.
+//! Rows are read in pages, each of which is one statement ([`crate::read::pages`]). The first page
+//! has about as many rows as the caller requests. Later ones grow, so that a long scan waits for
+//! few round trips, yet stay small enough that little is wasted when the sink stops. Within a page
+//! the server, the socket and the sink work at the same time: the sink gets rows from the receive
+//! buffer, and only the socket's buffers are read ahead. A page begins after the last row of the
+//! one before, by row key or by the keys of the index that gives the order.
 
 use crate::catalog::row_key::RowKey;
 use crate::catalog::table::Table;

@@ -17,7 +17,8 @@ pub(crate) struct Options {
 const WHOLE_BATCH: [error::Code; 2] =
     [error::Code::TRANSACTION_TOO_OLD, error::Code::NETWORK_INTERFACE_EXCEEDED_TIME_LIMIT];
 
-/// Whether a failure concerns one statement, to be reported beside the others' outcomes, rather than the whole batch.
+/// Whether a failure concerns one statement, to be reported beside the others' outcomes, rather
+/// than the whole batch.
 pub(crate) fn concerns_statement(failure: &Failure) -> bool {
     match failure {
         Failure::Lost(_) | Failure::Full(_) => false,

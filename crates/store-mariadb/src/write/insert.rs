@@ -23,7 +23,8 @@ use store::{ChangeObserver, Changes, Namespace, StatementOutcome};
 /// Documents inserted one by one before their answers are read.
 const SINGLES: usize = 64;
 
-/// The greatest ratio of a document's JSON to its BSON (`{"$undefined":true}`, of two bytes, grows most).
+/// The greatest ratio of a document's JSON to its BSON (`{"$undefined":true}`, of two bytes, grows
+/// most).
 const GROWTH_MAX: u64 = 16;
 
 pub(super) async fn insert(
@@ -191,7 +192,8 @@ impl Batch<'_> {
         let mut next = record.len();
         let claims = claims_table::are_needed(self.table);
         while next < self.documents.len() {
-            // Trimming a capped collection may free keys for the next document; claims are made one by one.
+            // Trimming a capped collection may free keys for the next document; claims are made one
+            // by one.
             let cap = self.table.cap();
             let until = (next + if cap.is_some() || claims { 1 } else { SINGLES }).min(self.documents.len());
             connection.queue_query("SAVEPOINT selkie");

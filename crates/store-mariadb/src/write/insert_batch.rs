@@ -10,8 +10,9 @@ use mariadb_client::{Connection, Result};
 use mariadb_wire::{ColumnType, Param, com_stmt_bulk_execute};
 use store::{Namespace, StatementOutcome};
 
-/// Bytes of JSON in one command. The server begins with a command when it has received all of it: with many
-/// small ones it inserts while the next ones are being encoded. One of this size fits a socket's buffer.
+/// Bytes of JSON in one command. The server begins with a command when it has received all of it:
+/// with many small ones it inserts while the next ones are being encoded. One of this size fits a
+/// socket's buffer.
 pub(super) const COMMAND_BYTES: usize = 128 << 10;
 
 /// A batch of documents to insert into a table.
@@ -26,8 +27,8 @@ pub(super) struct Batch<'b> {
 }
 
 impl Batch<'_> {
-    /// Sends documents as commands of bounded size, each while the next is being encoded; returns the number of
-    /// commands.
+    /// Sends documents as commands of bounded size, each while the next is being encoded; returns
+    /// the number of commands.
     pub async fn send(&self, connection: &mut Connection, documents: &[Bytes], command_bytes: usize) -> Result<usize> {
         let (mut rest, mut commands) = (documents.iter(), 0);
         while !rest.as_slice().is_empty() {

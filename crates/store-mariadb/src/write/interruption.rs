@@ -1,9 +1,9 @@
 //! Interrupts a batch whose command is killed or exceeds its time limit.
 //!
-//! Dropping the future of a batch ends most of its work: reads have no effect, and an uncommitted transaction
-//! is rolled back when its session is killed. Only a statement that is a transaction of its own, and a
-//! `COMMIT`, may take effect after that. So the batch waits for their answer, after killing them. If the
-//! server does not answer, the outcome is unknown, as after a network error.
+//! Dropping the future of a batch ends most of its work: reads have no effect, and an uncommitted
+//! transaction is rolled back when its session is killed. Only a statement that is a transaction of
+//! its own, and a `COMMIT`, may take effect after that. So the batch waits for their answer, after
+//! killing them. If the server does not answer, the outcome is unknown, as after a network error.
 
 use error::Result;
 use std::cell::Cell;
@@ -38,8 +38,8 @@ impl Drop for Reset<'_> {
     }
 }
 
-/// Executes a batch until its command is stopped; then fails with the reason, unless the batch finishes in
-/// time.
+/// Executes a batch until its command is stopped; then fails with the reason, unless the batch
+/// finishes in time.
 pub(crate) async fn until_stopped<T>(
     kill: impl Fn(u64),
     progress: &Progress,

@@ -1,17 +1,18 @@
 //! Inserts many documents over two connections at once: the server uses one thread per connection.
 //!
-//! Each half of the batch is a transaction. Neither is committed before both were executed, and the first half
-//! is committed first. So at any time the table has all documents up to some point, and the record of a
-//! retryable batch has that point. The result is the same as with one connection:
+//! Each half of the batch is a transaction. Neither is committed before both were executed, and the
+//! first half is committed first. So at any time the table has all documents up to some point, and
+//! the record of a retryable batch has that point. The result is the same as with one connection:
 //!
-//! - *Natural order.* The row keys are reserved beforehand. The first document gets the next key from the
-//!   server. The last one gets the key at the end of the range, so that the server counts on after it, and the
-//!   keys between them are free. Concurrent inserts may have taken keys between these two statements, one by
-//!   one or in blocks (at most 65,535), so as many are skipped.
-//! - *Errors.* If anything is refused in either half, both are rolled back, and the batch is inserted over one
-//!   connection, which finds the outcome of each document.
-//! - *Waiting.* The halves must not wait for each other, as they would if each had a document with the same
-//!   id. So neither waits for any lock: a taken lock counts as a refusal.
+//! - *Natural order.* The row keys are reserved beforehand. The first document gets the next key
+//!   from the server. The last one gets the key at the end of the range, so that the server counts
+//!   on after it, and the keys between them are free. Concurrent inserts may have taken keys
+//!   between these two statements, one by one or in blocks (at most 65,535), so as many are
+//!   skipped.
+//! - *Errors.* If anything is refused in either half, both are rolled back, and the batch is
+//!   inserted over one connection, which finds the outcome of each document.
+//! - *Waiting.* The halves must not wait for each other, as they would if each had a document with
+//!   the same id. So neither waits for any lock: a taken lock counts as a refusal.
 
 use super::retry_record::BatchRecord;
 use super::transaction::{self, queue_begin};
@@ -22,8 +23,8 @@ use mariadb_client::{Connection, LOCK_WAIT, NO_LOCK_WAIT, Result};
 use mariadb_wire::Param;
 use store::StatementOutcome;
 
-/// For fewer documents or bytes a second connection is not worth its commit: half of the server's work for this
-/// many takes 5 ms or more, and one more wait for the disk takes some of that.
+/// For fewer documents or bytes a second connection is not worth its commit: half of the server's
+/// work for this many takes 5 ms or more, and one more wait for the disk takes some of that.
 const DOCUMENTS_MIN: usize = 2_500;
 const BYTES_MIN: usize = 256 << 10;
 
@@ -34,8 +35,8 @@ pub(super) fn is_worthwhile(documents: &[Bytes]) -> bool {
     documents.len() >= DOCUMENTS_MIN && documents.iter().map(Bytes::len).sum::<usize>() >= BYTES_MIN
 }
 
-/// Inserts the whole batch. Returns false if something was refused; documents without an outcome were not
-/// inserted then.
+/// Inserts the whole batch. Returns false if something was refused; documents without an outcome
+/// were not inserted then.
 pub(super) async fn insert(
     batch: &Batch<'_>,
     first: &mut Connection,

@@ -17,9 +17,10 @@ pub(super) enum WriteOutcome {
     Stale,
 }
 
-/// Executes the statements that `queue` queues, whose number it returns, and records `outcomes` with them if the
-/// batch is retryable. They are committed only if each affects rows, unless `any` is set. `alone`: there is one
-/// statement, which is a transaction of its own. `queue` may fail only with the connection.
+/// Executes the statements that `queue` queues, whose number it returns, and records `outcomes`
+/// with them if the batch is retryable. They are committed only if each affects rows, unless `any`
+/// is set. `alone`: there is one statement, which is a transaction of its own. `queue` may fail
+/// only with the connection.
 pub(super) async fn write(
     connection: &mut Connection,
     table: &Table,

@@ -1,9 +1,10 @@
-//! Retryable writes: the outcome of each statement of a batch, recorded in the transaction of the write.
+//! Retryable writes: the outcome of each statement of a batch, recorded in the transaction of the
+//! write.
 //!
-//! `selkie.retryable_writes` has one row per client session, for its last batch: the outcomes of its finished
-//! statements. A retried batch finds its own row when it records its first write, adopts the outcomes and
-//! continues after them. The record is part of each write's transaction, so that neither exists without the
-//! other.
+//! `selkie.retryable_writes` has one row per client session, for its last batch: the outcomes of
+//! its finished statements. A retried batch finds its own row when it records its first write,
+//! adopts the outcomes and continues after them. The record is part of each write's transaction, so
+//! that neither exists without the other.
 
 use super::interruption::Interruption;
 use crate::catalog::own_schema;
@@ -93,8 +94,8 @@ impl BatchRecord {
         self.outcomes
     }
 
-    /// Queues the statement that records the outcomes so far and `next`, inside the write's transaction. Returns
-    /// false, and queues nothing, if the batch is not retryable.
+    /// Queues the statement that records the outcomes so far and `next`, inside the write's
+    /// transaction. Returns false, and queues nothing, if the batch is not retryable.
     pub fn queue_record(&self, connection: &mut Connection, next: &[Outcome]) -> bool {
         let Some(key) = &self.key else { return false };
         let count = (self.outcomes.len() + next.len()) as u64;
@@ -110,7 +111,8 @@ impl BatchRecord {
         true
     }
 
-    /// Interprets the answer to [`BatchRecord::queue_record`]: `Ok(false)` if another attempt was first.
+    /// Interprets the answer to [`BatchRecord::queue_record`]: `Ok(false)` if another attempt was
+    /// first.
     pub fn is_recorded(&self, answer: Result<u64>) -> Result<bool> {
         match answer {
             Ok(affected) => Ok(self.recorded == 0 || affected == 1),
@@ -127,8 +129,8 @@ impl BatchRecord {
         }
     }
 
-    /// Adopts the outcomes of an earlier attempt at the batch; returns whether there were any new ones. Fails with
-    /// 225 if the session has begun a later batch.
+    /// Adopts the outcomes of an earlier attempt at the batch; returns whether there were any new
+    /// ones. Fails with 225 if the session has begun a later batch.
     pub async fn adopt(&mut self, connection: &mut Connection) -> Result<bool> {
         let Some(key) = self.key.clone() else { return Ok(false) };
         let mut found = None;
@@ -165,7 +167,8 @@ impl BatchRecord {
     }
 }
 
-/// Removes the records of sessions that have written nothing for twice as long as a session may live idle.
+/// Removes the records of sessions that have written nothing for twice as long as a session may
+/// live idle.
 pub(super) async fn delete_old(connection: &mut Connection) -> Result<()> {
     let sql = "DELETE FROM selkie.retryable_writes WHERE written_at < NOW() - INTERVAL 1 HOUR LIMIT 1000";
     own_schema::execute(connection, &sql.into(), &[]).await.map(drop)

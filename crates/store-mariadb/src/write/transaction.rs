@@ -7,16 +7,16 @@ use std::time::Duration;
 
 /// Queues the beginning of a transaction, which [`commit`] or [`roll_back`] ends.
 ///
-/// Statements are pipelined, and the server may roll the transaction back in the middle of them (a deadlock).
-/// After a `BEGIN` it would then commit each of the remaining statements. Without autocommit they are a new
-/// transaction, which is rolled back with the failure.
+/// Statements are pipelined, and the server may roll the transaction back in the middle of them (a
+/// deadlock). After a `BEGIN` it would then commit each of the remaining statements. Without
+/// autocommit they are a new transaction, which is rolled back with the failure.
 pub(crate) fn queue_begin(connection: &mut Connection) {
     connection.altered = true;
     connection.queue_query("SET autocommit = 0");
 }
 
-/// As [`queue_begin`], for a transaction that writes to a table: also names the indexes whose keys it claims
-/// (see [`claims_table`]).
+/// As [`queue_begin`], for a transaction that writes to a table: also names the indexes whose keys
+/// it claims (see [`claims_table`]).
 pub(super) fn queue_begin_on(connection: &mut Connection, table: &Table) {
     match claims_table::are_needed(table) {
         true => {
@@ -35,8 +35,8 @@ pub(crate) async fn roll_back(connection: &mut Connection) -> Result<()> {
     end(connection, "ROLLBACK").await
 }
 
-/// Ends the transaction. If that fails, or autocommit cannot be restored, the connection stays marked as
-/// altered, and is closed rather than reused.
+/// Ends the transaction. If that fails, or autocommit cannot be restored, the connection stays
+/// marked as altered, and is closed rather than reused.
 async fn end(connection: &mut Connection, how: &str) -> Result<()> {
     connection.queue_query(how);
     connection.queue_query("SET autocommit = 1");

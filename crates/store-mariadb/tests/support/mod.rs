@@ -22,7 +22,8 @@ static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
 
 static INSTALLING: Mutex<()> = Mutex::new(());
 
-/// The tests of one program share a server while any of them runs. `None`, with a message, where MariaDB is not installed.
+/// The tests of one program share a server while any of them runs. `None`, with a message, where
+/// MariaDB is not installed.
 #[allow(dead_code)]
 pub fn server() -> Option<Arc<Server>> {
     let mut shared = SHARED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -1,4 +1,5 @@
-//! Random cases that are the same in every run: `SELKIE_SEED` asks others, `SELKIE_RANDOM` more of them (4,000 are as many as usual).
+//! Random cases that are the same in every run: `SELKIE_SEED` asks others, `SELKIE_RANDOM` more of
+//! them (4,000 are as many as usual).
 
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 

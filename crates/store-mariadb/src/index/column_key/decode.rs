@@ -1,21 +1,23 @@
-//! ElementTable back from keys, where a key has but one value: of numbers it does not tell the type, nor of null whether there is a field.
+//! Decodes values from keys that determine them. Keys of numbers lack the type, and the key of null
+//! is also that of a missing field.
 
 use document::{Kind, ObjectId, Value};
 
-/// Whether [`write`] may give values of a kind.
-pub(crate) fn tells(kind: Kind) -> bool {
+/// Returns whether [`write`] can decode values of a kind.
+pub(crate) fn is_decodable(kind: Kind) -> bool {
     matches!(kind, Kind::String | Kind::ObjectId | Kind::Boolean | Kind::DateTime)
 }
 
-/// The condition that the keys in a column do not tell their values; true where there is no key.
-pub(crate) fn untold(column: &str) -> String {
+/// Returns the condition that a column's key does not determine its value; true if there is no key.
+pub(crate) fn undecodable_condition(column: &str) -> String {
     format!(
         "({column} >= 'A' AND {column} < 'B' OR {column} >= 'K' AND {column} < 'M' OR {column} >= 'M5' AND {column} < 'M6') \
          IS NOT TRUE"
     )
 }
 
-/// Appends the JSON text of the value that has this key; false, and nothing, where the key does not tell it.
+/// Appends the JSON text of the value with this key; returns false, and appends nothing, if the key
+/// does not determine it.
 pub(crate) fn write(key: &[u8], out: &mut Vec<u8>) -> bool {
     let Some((first, rest)) = key.split_first() else { return false };
     let value = match (first, rest) {
@@ -25,7 +27,7 @@ pub(crate) fn write(key: &[u8], out: &mut Vec<u8>) -> bool {
         (b'M', [b'5', time @ ..])
             if time.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'-' | b':' | b'.' | b'T')) =>
         {
-            // What stood between the quotes, less the letter at its end.
+            // The text between the quotes, without the letter at its end.
             out.extend_from_slice(b"{\"$date\":\"");
             out.extend_from_slice(time);
             out.extend_from_slice(b"Z\"}");
@@ -41,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_that_tell_their_values() {
+    fn keys_that_determine_their_values() {
         for (key, expected) in [
             (&b"AToyota"[..], Some("\"Toyota\"")),
             (b"A", Some("\"\"")),

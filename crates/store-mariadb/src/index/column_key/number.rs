@@ -1,9 +1,10 @@
-//! Keys of numbers: the whole part (the next whole number below), and the fraction above it in pieces of 56 bits.
+//! Keys of numbers: the whole part (the next whole number below), and the fraction above it in
+//! pieces of 56 bits.
 
 use document::Value;
 use document::decimal::{Decimal128, Parts};
 
-/// 2^63, 2^56 and 2^56 - 1, as SQL spells them.
+/// 2^63, 2^56 and 2^56 - 1, in SQL.
 const SIGN: &str = "9223372036854775808";
 const PIECE: &str = "72057594037927936";
 const PIECE_MASK: &str = "72057594037927935";
@@ -12,17 +13,18 @@ const PIECE_MASK: &str = "72057594037927935";
 const PIECE_BITS: u32 = 56;
 /// Decimal places that leave room for what [`pieces`] does.
 const PLACES_MAX: u32 = 34;
-/// Doubles nearer to zero than 2^-56, but for zero, have digits past the pieces.
+/// Doubles closer to zero than 2^-56, except zero, have digits beyond the pieces.
 const TINY: &str = "1.4e-17";
 /// The last double below 2^63.
 const LARGE: &str = "9223372036854774784e0";
 
-/// The whole part's bytes.
+/// Returns the expression for the bytes of the whole part.
 pub(super) fn integer_bytes(number: &str) -> String {
     format!("unhex(lpad(hex({number}^{SIGN}),16,0))")
 }
 
-/// The pieces of a number in hexadecimal digits, as bytes: its whole part and, as far as they are not zero, two of its fraction.
+/// Returns the expression for a number's bytes: its whole part and up to two nonzero pieces of its
+/// fraction.
 fn pieces_bytes(whole: &str, first: &str, second: &str) -> String {
     format!(
         "concat('35',unhex(regexp_replace(concat(lpad(hex({whole}^{SIGN}),16,0),lpad(hex({first}),14,0),lpad(hex({second}),14,0)),\
@@ -30,8 +32,9 @@ fn pieces_bytes(whole: &str, first: &str, second: &str) -> String {
     )
 }
 
-/// The key of a number's JSON text. In arithmetic, MariaDB takes the text as a double; in the operator `^`, as an int64. A double comes
-/// to `^` and `&` by way of its decimal digits, which are not all of it, but to `cast` as it is; hence the casts.
+/// Returns the expression for the key of a number's JSON text. In arithmetic, MariaDB converts the
+/// text to a double; for the operator `^`, to an int64. It converts a double for `^` and `&`
+/// through its decimal digits, which lose precision, but for `cast` exactly; hence the casts.
 pub(super) fn expression(text: &str) -> String {
     let scaled = format!("({text}*{PIECE}e0)");
     format!(
@@ -42,15 +45,16 @@ pub(super) fn expression(text: &str) -> String {
         integer = integer_bytes(text),
         pieces = pieces_bytes(
             &format!("cast(floor({text})+0e0 as signed)"),
-            // Of a number from 1 on all that is left of it, of one below what it has of the first piece.
+            // The rest of a number from 1 on; of a smaller one its part of the first piece.
             &format!("cast(floor({scaled}%{PIECE}) as signed)&{PIECE_MASK}"),
             &format!("floor(({scaled}-floor({scaled}))*{PIECE}e0)"),
         ),
     )
 }
 
-/// The key of a DECIMAL(65,30). `hex` takes a DECIMAL by way of a double, which has too few digits for a piece, and an integer as it
-/// is; `|0` makes one.
+/// Returns the expression for the key of a DECIMAL(65,30). `hex` converts a DECIMAL through a
+/// double, which has too few digits for a piece, and an integer exactly; `|0` converts to an
+/// integer.
 pub(super) fn decimal_expression(decimal: &str) -> String {
     let scaled = format!("(({decimal}-floor({decimal}))*{PIECE})");
     pieces_bytes(&format!("floor({decimal})"), &format!("floor({scaled})|0"), &format!("floor({scaled}%1*{PIECE})|0"))
@@ -60,7 +64,7 @@ pub(super) fn signed_bytes(number: i64) -> [u8; 8] {
     (number as u64 ^ 1 << 63).to_be_bytes()
 }
 
-/// Appends a number's place; gives whether no other number has the same.
+/// Appends a number's key; returns whether no other number has the same.
 pub(super) fn append(value: Value<'_>, key: &mut Vec<u8>) -> bool {
     match value {
         Value::Int32(number) => append_parts(number.into(), &[], key),
@@ -86,7 +90,7 @@ fn append_special(class: &[u8; 2], key: &mut Vec<u8>) -> bool {
     matches!(class, b"30" | b"31" | b"39")
 }
 
-/// The place of a finite number that is too large: behind or before all others.
+/// Appends the key of a finite number that is too large: after or before all others.
 fn append_large(negative: bool, key: &mut Vec<u8>) -> bool {
     append_special(if negative { b"34" } else { b"36" }, key)
 }
@@ -105,7 +109,7 @@ fn append_double(number: f64, key: &mut Vec<u8>) -> bool {
         number => {
             let scaled = number * scale;
             let first = scaled.floor() as i64 as u64 & ((1 << PIECE_BITS) - 1);
-            // Next to zero on its lower side the rest may round up to a whole piece.
+            // Just below zero the rest may round up to a whole piece.
             let second = (((scaled - scaled.floor()) * scale) as u64).min((1 << PIECE_BITS) - 1);
             append_parts(floor as i64, &[first, second], key) && number.abs() * scale >= 1.0
         }
@@ -131,15 +135,15 @@ fn append_decimal(number: Decimal128, key: &mut Vec<u8>) -> bool {
     let (whole, rest) = match (negative, rest) {
         (false, rest) => (whole as i64, rest),
         (true, 0) => ((whole as i64).wrapping_neg(), 0),
-        // The next whole number below, and what is above it.
+        // The next whole number below, and the rest above it.
         (true, rest) => (-(whole as i64) - 1, unit - rest),
     };
     append_parts(whole, &pieces(rest, unit), key);
     rest == 0 && !cut
 }
 
-/// A decimal's whole part, its fraction as numerator and denominator, and whether digits past the 34th place were cut (so that the
-/// number gets no greater by it); `None` where it is too large.
+/// Returns a decimal's whole part, its fraction as numerator and denominator, and whether digits
+/// beyond the 34th place were cut (rounding down); `None` if it is too large.
 fn split(negative: bool, coefficient: u128, exponent: i32) -> Option<(u128, u128, u128, bool)> {
     if exponent >= 0 {
         return Some((coefficient.checked_mul(10u128.checked_pow(exponent as u32)?)?, 0, 1, false));
@@ -152,7 +156,7 @@ fn split(negative: bool, coefficient: u128, exponent: i32) -> Option<(u128, u128
     Some((coefficient / unit, coefficient % unit, unit, cut))
 }
 
-/// The first 112 bits of a fraction. The denominator leaves 14 bits to shift into.
+/// Returns the first 112 bits of a fraction. The denominator leaves 14 bits to shift.
 fn pieces(mut rest: u128, unit: u128) -> [u64; 2] {
     let mut pieces = [0; 2];
     for piece in &mut pieces {

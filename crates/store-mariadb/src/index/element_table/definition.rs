@@ -1,8 +1,9 @@
-//! The table with the elements of an index's arrays, and the triggers that keep it, as statements.
+//! Statements that define an element table and the triggers that maintain it.
 //!
-//! Each prefix of the indexed paths is a place where an array may be. The first place of a document that has one is taken apart: a row for
-//! each element, with the keys of all fields as they are for that element. Fields that lie elsewhere have the same key in each row; a field
-//! that meets another array (within an element, or beside the first) has that of an array, which every lookup reads as well.
+//! Each prefix of the indexed paths may lead to an array. The first such path of a document with an
+//! array is unwound: a row for each element, with the keys of all fields as they are for that
+//! element. Other fields have the same key in each row. A field that meets another array (within an
+//! element, or parallel to the first) has the key of arrays, which every lookup reads as well.
 
 use crate::catalog::table::Table;
 use crate::index::element_table::record::ElementTable;
@@ -10,13 +11,13 @@ use crate::index::json_path::json_path_literal;
 use crate::index::{Index, column_key};
 use mariadb_client::quote;
 
-/// The column with a field's key.
+/// Returns the column with a field's key.
 pub(crate) fn key_column(position: usize) -> String {
     format!("value_key{position}")
 }
 
-/// Where an index's fields may meet an array, in the order in which they are looked at: what lies in another comes behind it. A
-/// place's number is its position.
+/// Returns the paths at which an index's fields may meet an array, outer ones first. Their
+/// positions are the values of the column `place`.
 pub(crate) fn places(index: &Index) -> Vec<&str> {
     let mut places: Vec<&str> = index.fields().flat_map(prefixes).collect();
     places.sort_by_key(|path| path.split('.').count());
@@ -25,13 +26,13 @@ pub(crate) fn places(index: &Index) -> Vec<&str> {
     places
 }
 
-/// A path, and each path to what it lies in.
+/// Returns all prefixes of a path, and the path.
 fn prefixes(path: &str) -> impl Iterator<Item = &str> {
     let dots = path.match_indices('.').map(|(at, _)| &path[..at]);
     dots.chain(std::iter::once(path))
 }
 
-/// What is left of a field's path behind a place; `None` where the field lies elsewhere.
+/// Returns the rest of a field's path after a prefix; `None` if the field is not below it.
 pub(crate) fn rest_within<'p>(path: &'p str, place: &str) -> Option<&'p str> {
     match path.strip_prefix(place)? {
         "" => Some(""),
@@ -39,7 +40,8 @@ pub(crate) fn rest_within<'p>(path: &'p str, place: &str) -> Option<&'p str> {
     }
 }
 
-/// The statements that make the table, its triggers and its rows: in this order, so that no write is missed.
+/// Returns the statements that create the table, its triggers and its rows, in this order, so that
+/// no write is missed.
 pub(crate) fn statements(table: &Table, index: &Index, values: &ElementTable) -> Vec<String> {
     let main = &table.quoted;
     let own = values.quoted(&table.schema);
@@ -86,7 +88,7 @@ pub(crate) fn statements(table: &Table, index: &Index, values: &ElementTable) ->
     statements
 }
 
-/// Inserts the rows of the document that a trigger is about.
+/// Returns the statement of a trigger that inserts the rows of a document.
 fn insert_of_row(index: &Index, own: &str) -> String {
     let places = places(index);
     let number = |place: &str| places.iter().position(|other| *other == place).unwrap_or_default();
@@ -105,18 +107,19 @@ fn insert_of_row(index: &Index, own: &str) -> String {
     })
 }
 
-/// How the keys of most arrays are computed. What a trigger computes is worked out anew each time it runs, and that is most of what a full key
-/// costs: elements that are plain values are taken by a brief one first, and only where there are others all of it is needed.
+/// Fast expressions for the keys of common elements. A trigger parses its expressions each time it
+/// runs, which is most of the cost of a full key. So common values are inserted with a short
+/// expression first; others need the full one.
 pub(crate) struct Plain {
-    /// Which elements these are.
+    /// The condition for common elements.
     pub condition: String,
-    /// Their keys, as [`keys`] gives them.
+    /// Their keys, equal to those of [`keys`].
     pub keys: String,
 }
 
 impl Plain {
-    /// `None` where there may be arrays on the way from an element to a field. `elsewhere`: the key of a field that does not lie in the
-    /// place, whose column has that name.
+    /// Returns `None` if there may be arrays on the way from an element to a field. `elsewhere`:
+    /// the key of a field outside the array, by its column.
     pub fn of(index: &Index, place: &str, elsewhere: impl Fn(&str) -> String) -> Option<Plain> {
         let (mut conditions, mut keys) = (Vec::new(), Vec::new());
         for (position, path) in index.fields().enumerate() {
@@ -135,12 +138,12 @@ impl Plain {
     }
 }
 
-/// How many elements a place's array has.
+/// Returns the expression for the number of elements of an array.
 pub(crate) fn count_of(row: &str, place: &str) -> String {
     format!("JSON_LENGTH({row}.doc, {})", json_path_literal(place.split('.')))
 }
 
-/// What is to be done for the first place where a row has an array.
+/// Returns the statement for the first path at which a row has an array.
 pub(crate) fn by_place(index: &Index, row: &str, statement: impl Fn(&str) -> String) -> String {
     let mut branches = String::new();
     for (number, place) in places(index).into_iter().enumerate() {
@@ -150,7 +153,8 @@ pub(crate) fn by_place(index: &Index, row: &str, statement: impl Fn(&str) -> Str
     format!("{branches}END IF;")
 }
 
-/// Whether an update leaves all keys as they were: where there are arrays, all that they lie in.
+/// Returns the condition that an update changes no key; with arrays, nothing in their top-level
+/// field.
 pub(crate) fn unchanged(index: &Index) -> String {
     let columns = (0..index.fields().count()).map(|position| {
         let column = quote(index.column(position));
@@ -162,7 +166,7 @@ pub(crate) fn unchanged(index: &Index) -> String {
     format!("{columns} AND (NOT COALESCE({}, FALSE) OR {arrays})", has_array(index, "NEW"))
 }
 
-/// Whether any field of a row has met an array.
+/// Returns the condition that any field of a row has met an array.
 pub(crate) fn has_array(index: &Index, row: &str) -> String {
     let array = column_key::ARRAY;
     let fields =
@@ -178,7 +182,7 @@ fn extracted(row: &str, place: &str) -> String {
     format!("JSON_EXTRACT({row}.doc, {})", json_path_literal(place.split('.')))
 }
 
-/// The elements of a place's array: of each, what the fields within it lead to.
+/// Returns the elements of an array with the values of the fields in each.
 fn elements(index: &Index, row: &str, place: &str) -> String {
     elements_of(index, row, place, |rest| match rest.contains('.') {
         // There may be arrays on the way.
@@ -187,8 +191,9 @@ fn elements(index: &Index, row: &str, place: &str) -> String {
     })
 }
 
-/// The elements of a place's array, and whether it is one, by the column that has its text, if there is one: to search all
-/// documents for their arrays once more was a third of the time that it takes to fill the table.
+/// Returns the elements of an array and the condition that it is one, read from its text column, if
+/// there is one. Searching all documents for their arrays again took a third of the time of filling
+/// the table.
 fn stored_elements(index: &Index, place: &str) -> Option<(String, String)> {
     let text = format!("t.{}", quote(index.column_of_text(place)?));
     let elements =
@@ -198,18 +203,19 @@ fn stored_elements(index: &Index, place: &str) -> Option<(String, String)> {
     is_alone.then(|| (elements, format!("LEFT({text}, 1) = '['")))
 }
 
-/// A place's array, as compact text.
+/// Returns an array as compact text.
 pub(crate) fn array_of(row: &str, place: &str) -> String {
     format!("JSON_COMPACT({})", extracted(row, place))
 }
 
-/// The elements of a place's array (`v`), and in each what the fields within it lead to, by the path literals given. An empty array is one element without
-/// any value, so that conditions on fields elsewhere find its document.
+/// Returns the elements of an array (`v`), with the values of the fields in each, by the given path
+/// literals. An empty array has one element without a value, so that conditions on other fields
+/// find its document.
 pub(crate) fn elements_of(index: &Index, row: &str, place: &str, path: impl Fn(&str) -> String) -> String {
     elements_within(index, place, &array_of(row, place), path)
 }
 
-/// As [`elements_of`], of an array whose text is at hand.
+/// As [`elements_of`], of an array given by its text.
 fn elements_within(index: &Index, place: &str, array: &str, path: impl Fn(&str) -> String) -> String {
     let columns = index.fields().enumerate().filter_map(|(position, field)| {
         let rest = rest_within(field, place)?;
@@ -220,7 +226,7 @@ fn elements_within(index: &Index, place: &str, array: &str, path: impl Fn(&str) 
     format!("JSON_TABLE(IF({array} = '[]', {none}, {array}), '$[*]' COLUMNS ({}))", columns.join(", "))
 }
 
-/// The keys of all fields for an element.
+/// Returns the keys of all fields for an element.
 fn keys(index: &Index, row: &str, place: &str) -> String {
     let key = |(position, path): (usize, &str)| match rest_within(path, place) {
         None => format!("{row}.{}", quote(index.column(position))),
@@ -248,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn places_come_before_what_lies_in_them() {
+    fn outer_paths_come_first() {
         let of = |key| places(&index(key)).join(" ");
         assert_eq!(of(document::doc! { "a": 1 }), "a");
         assert_eq!(of(document::doc! { "a.k": 1, "a.v": 1 }), "a a.k a.v");
@@ -256,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_path() {
+    fn rest_of_a_path() {
         assert_eq!(rest_within("a.b.c", "a"), Some("b.c"));
         assert_eq!(rest_within("a.b", "a.b"), Some(""));
         assert_eq!(rest_within("ab.c", "a"), None);

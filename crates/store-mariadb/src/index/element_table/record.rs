@@ -2,18 +2,19 @@
 
 use mariadb_client::quote;
 
-/// Begins the names of these tables.
+/// Prefix of the names of element tables.
 pub(crate) const PREFIX: &str = "~elements~";
 
-/// Begins what is remembered of the tables of a unique index while they come or go. Where it stays, that was cut off: who writes next makes
-/// them, for without them the index is a plain one.
+/// Prefix of the record of a unique index while its tables are created or dropped. If it stays,
+/// that was interrupted: the next write creates them, since without them the index is not unique.
 const PENDING_PREFIX: &str = "~owed~";
 
-/// The table of an index, as it is remembered.
+/// The element table of an index.
 #[derive(Clone, Debug)]
 pub(crate) struct ElementTable {
     pub name: String,
-    /// The fields in which gateways have met arrays, as bits. It decides which way is the shorter one, not what is found.
+    /// The fields in which gateways have met arrays, as bits. It affects the choice of access
+    /// paths, not results.
     pub fields: u64,
 }
 
@@ -37,7 +38,7 @@ impl ElementTable {
         ElementTable::read(&format!("{PREFIX}{}", text.strip_prefix(PENDING_PREFIX)?))
     }
 
-    /// What is remembered of it while it is not, or not surely, there.
+    /// Returns the record while the table may not exist.
     pub fn pending_record(&self) -> String {
         self.record().replacen(PREFIX, PENDING_PREFIX, 1)
     }
@@ -46,12 +47,12 @@ impl ElementTable {
         format!("{}.{}", quote(schema), quote(&self.name))
     }
 
-    /// As it stands in lookups: `e`.
+    /// Returns the quoted table as `e`, for lookups.
     pub fn named(&self, schema: &str) -> String {
         format!("{} AS e", self.quoted(schema))
     }
 
-    /// With the rows of the documents that the elements belong to: `k`.
+    /// Returns the table joined to the rows of its documents, as `k`.
     pub fn joined(&self, schema: &str, main: &str) -> String {
         format!("{} STRAIGHT_JOIN {main} AS k ON k.seq = e.seq", self.named(schema))
     }

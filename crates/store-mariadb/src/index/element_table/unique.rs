@@ -1,10 +1,13 @@
-//! A unique index whose fields meet arrays: no two documents may have an element in common.
+//! The second table of a unique index whose fields meet arrays: no two documents may have an
+//! element in common.
 //!
-//! MariaDB's own unique key says so of documents that have one key each. From the first array on it is a plain one, and all keys of all
-//! documents stand in a table with a unique key, kept by triggers: so SQL clients cannot write what MongoDB would refuse, either.
+//! MariaDB's own unique key suffices for documents with one key each. From the first array on it is
+//! a plain key, and all keys of all documents are in a table with a unique key, maintained by
+//! triggers. So SQL clients cannot write duplicates either.
 //!
-//! Keys are exact: of what has no place in the order they have a hash. What SQL cannot take apart (an array within an array's documents) is refused
-//! by gateways ([`crate::index::Index::check_document`]), and of SQL clients by a column that may not be NULL.
+//! Keys are exact: unordered ones have a hash. Gateways refuse arrays within the documents of an
+//! array ([`crate::index::Index::check_document`]), which SQL cannot unwind; for SQL clients a NOT
+//! NULL column does.
 
 use crate::catalog::id_text;
 use crate::catalog::table::Table;
@@ -16,15 +19,16 @@ use crate::index::json_path::json_path_literal;
 use crate::index::{Index, column_key};
 use mariadb_client::quote;
 
-/// Begins the names of these tables.
+/// Prefix of the names of these tables.
 pub(crate) const PREFIX: &str = "~unique~";
 
-/// The name of the table that belongs to one with elements.
+/// Returns the name of the table that belongs to an element table.
 pub(crate) fn table_name(values: &str) -> String {
     format!("{PREFIX}{}", values.rsplit('~').next().unwrap_or_default())
 }
 
-/// The statements that make the table, its triggers and its rows, and take from the index what is theirs from now on.
+/// Returns the statements that create the table, its triggers and its rows, and make the index's
+/// key a plain one.
 pub(crate) fn statements(table: &Table, index: &Index, values: &ElementTable) -> Vec<String> {
     let (main, name) = (&table.quoted, table_name(&values.name));
     let own = format!("{}.{}", quote(&table.schema), quote(&name));
@@ -36,7 +40,7 @@ pub(crate) fn statements(table: &Table, index: &Index, values: &ElementTable) ->
     let unique = quote(&index.sql_name);
     let delete = format!("DELETE FROM {own} WHERE seq = OLD.seq");
     let insert = insert_of_row(index, &own);
-    // A trigger may have been first, with the same row.
+    // A trigger may have inserted the same row before.
     let known =
         format!("LOCK IN SHARE MODE ON DUPLICATE KEY UPDATE seq = IF({own}.seq = VALUES(seq), VALUES(seq), NULL)");
     let mut statements = vec![
@@ -83,8 +87,10 @@ fn index_column(index: &Index, row: &str, position: usize) -> String {
     format!("{row}.{}", quote(index.column(position)))
 }
 
-/// Inserts the keys of the document that a trigger is about, if the index has it. To put elements in order and to drop those that are there
-/// twice takes a temporary table, so that is done where a key is taken: by the document itself, or by another one. Then the index's first is told.
+/// Returns the statement of a trigger that inserts the keys of a document, if the index has it.
+/// Sorting elements and removing duplicates needs a temporary table, so that is done only after a
+/// duplicate key: of the document itself, or of another one. Then the error has the index's first
+/// duplicate.
 fn insert_of_row(index: &Index, own: &str) -> String {
     let order = index.key_columns().iter().zip(1..).map(|(column, number)| match column.descends {
         true => format!("{number} DESC"),
@@ -117,17 +123,17 @@ fn insert_of_row(index: &Index, own: &str) -> String {
     )
 }
 
-/// The keys of a document without arrays.
+/// Returns the keys of a document without arrays.
 fn plain_keys(index: &Index, row: &str) -> String {
     (0..index.fields().count()).map(|position| index_column(index, row, position)).collect::<Vec<_>>().join(", ")
 }
 
-/// The elements of a place's array, and what each field within it leads to.
+/// Returns the elements of an array, with the values of the fields in each.
 fn elements(index: &Index, row: &str, place: &str) -> String {
     elements_of(index, row, place, |rest| json_path_literal(rest.split('.').filter(|name| !name.is_empty())))
 }
 
-/// The keys of all fields for an element. NULL where there are more arrays than the one.
+/// Returns the keys of all fields for an element; NULL if there are further arrays.
 fn element_keys(index: &Index, row: &str, place: &str) -> String {
     let key = |(position, path): (usize, &str)| match rest_within(path, place) {
         None => no_array(&index_column(index, row, position)),
@@ -151,7 +157,7 @@ fn element_keys(index: &Index, row: &str, place: &str) -> String {
     index.fields().enumerate().map(key).collect::<Vec<_>>().join(", ")
 }
 
-/// The key of a field that lies elsewhere. NULL where it meets another array.
+/// Returns the key of a field outside the array; NULL if it meets another array.
 fn no_array(column: &str) -> String {
     format!("NULLIF({column}, {})", column_key::ARRAY)
 }
@@ -162,7 +168,7 @@ fn element_key(index: &Index, text: &str) -> String {
     format!("IF({text} IS NULL, '2', {})", source.expression())
 }
 
-/// A sparse index does without elements that have none of its fields.
+/// Returns the condition by which a sparse index excludes elements without its fields.
 fn but_missing(index: &Index, row: &str, place: &str) -> String {
     if !index.spec.sparse {
         return String::new();

@@ -1,28 +1,31 @@
-//! Unique indexes whose keys SQL cannot compute: those with a collation, with a filter that SQL does not decide, and those whose columns a
-//! table has no room for.
+//! Claims: uniqueness of side indexes (with a collation, with a filter that SQL does not decide, or
+//! whose columns do not fit into the table).
 //!
-//! Each key of a document is claimed: its hash is inserted into a table under a unique key, in the transaction that writes the document.
-//! So of two gateways that write one key at the same time the second waits for the first, and is refused. What SQL clients write is noted
-//! by triggers like all changes, and claims what is still free when it is drained. A document by SQL that has a taken key stays: MariaDB
-//! cannot refuse what it cannot compute.
+//! Each key of a document is claimed: its hash is inserted into a table under a unique key, in the
+//! transaction that writes the document. So of two gateways that write one key at the same time the
+//! second waits for the first, and is refused. Writes of SQL clients are noted by triggers like all
+//! changes, and claim the keys that are still free when they are refreshed. A document by SQL that
+//! has a taken key stays: MariaDB cannot refuse a key that it cannot compute.
 //!
-//! A gateway that has not heard of the index would write without a claim. Triggers keep it from that: a gateway's session says which indexes
-//! it claims keys of, and a session that does not name this one gets the error of a missing table, whereupon gateways look at the table anew.
+//! A gateway that does not know the index yet would write without a claim. Triggers prevent that: a
+//! gateway's session names the indexes whose keys it claims, and a session that does not name this
+//! one fails with a missing table, after which the gateway reads the table's definition again.
 
 use crate::catalog::table::Table;
 use crate::index::Index;
-use crate::index::side_index::refresh::{DRAINED_AT_ONCE, drain, drain_within};
+use crate::index::side_index::refresh::{BATCH_ROWS, refresh_batch, refresh_within};
 use crate::index::side_index::side_table::{Duplicates, KEY, SideTable};
 use mariadb_client::{Connection, Event, Failure, Result, server_error};
 
-/// Has what others have written drained, in transactions of its own, so that what is left is the
-/// caller's. False: others are still draining some of it, and keys may be claimed that are free.
+/// Refreshes rows that other sessions have written, in transactions of its own, so that only the
+/// caller's rows are left. Returns false if other sessions are still refreshing some, so that free
+/// keys may seem taken.
 pub(crate) async fn refresh_pending(connection: &mut Connection, table: &Table) -> Result<bool> {
     let mut settled = true;
     for (index, keys) in claimed(table) {
         let mut keys = keys.clone();
         while is_any_pending(connection, table, &keys).await? {
-            if drain(connection, table, index, &mut keys, Duplicates::Kept).await? < DRAINED_AT_ONCE {
+            if refresh_batch(connection, table, index, &mut keys, Duplicates::Tolerated).await? < BATCH_ROWS {
                 settled &= !is_any_pending(connection, table, &keys).await?;
                 break;
             }
@@ -31,9 +34,9 @@ pub(crate) async fn refresh_pending(connection: &mut Connection, table: &Table) 
     Ok(settled)
 }
 
-/// Returns what became of a write that was refused and rolled back: where others have written
-/// meanwhile, or their keys are still being drained, the key may be free, or taken by a document
-/// that is not the caller's. The write is then to be tried again.
+/// Classifies the failure of a write that was rolled back. If other sessions have written
+/// meanwhile, or are still refreshing, the duplicate may be temporary, and the write must be
+/// retried.
 pub(crate) async fn check_duplicate(
     connection: &mut Connection,
     table: &Table,
@@ -49,7 +52,7 @@ pub(crate) async fn check_duplicate(
     }
 }
 
-/// Whether others have written what is not drained.
+/// Returns whether rows of other sessions are pending.
 async fn is_pending(connection: &mut Connection, table: &Table) -> Result<bool> {
     for (_, keys) in claimed(table) {
         if is_any_pending(connection, table, keys).await? {
@@ -59,10 +62,10 @@ async fn is_pending(connection: &mut Connection, table: &Table) -> Result<bool> 
     Ok(false)
 }
 
-/// Whether notes can be seen: those that a transaction is about to take back are among them.
+/// Returns whether any notes are visible, including those that a transaction is about to delete.
 async fn is_any_pending(connection: &mut Connection, table: &Table, keys: &SideTable) -> Result<bool> {
     match finds(connection, &format!("SELECT seq FROM {} LIMIT 1", keys.pending(&table.schema))).await {
-        // The tables are being made.
+        // The tables are being created.
         Err(failure) if failure.is_missing_table() => Ok(false),
         outcome => outcome,
     }
@@ -77,8 +80,8 @@ async fn finds(connection: &mut Connection, sql: &str) -> Result<bool> {
     Ok(any)
 }
 
-/// Notes the documents of which a key is not claimed, when all who drain are through. Returns
-/// whether there is anything to drain.
+/// Notes the documents with unclaimed keys, after all refreshes have ended. Returns whether there
+/// is anything to refresh.
 pub(crate) async fn note_unclaimed(connection: &mut Connection, table: &Table, keys: &SideTable) -> Result<bool> {
     let (own, pending, claims) = (keys.keys(&table.schema), keys.pending(&table.schema), keys.claims(&table.schema));
     if finds(connection, &format!("SELECT seq FROM {pending} LIMIT 1 LOCK IN SHARE MODE")).await? {
@@ -93,14 +96,15 @@ pub(crate) async fn note_unclaimed(connection: &mut Connection, table: &Table, k
     Ok(connection.finish().await?.affected_rows > 0)
 }
 
-/// Claims the keys of what the transaction has written; fails with 1062 where another document has one of them.
+/// Claims the keys of the rows that the transaction has written; fails with 1062 if another
+/// document has one of them.
 pub(crate) async fn claim(connection: &mut Connection, table: &Table) -> Result<()> {
     for (index, keys) in claimed(table) {
         loop {
-            match drain_within(connection, table, index, keys, Duplicates::Refused).await {
-                Ok((count, _)) if count < DRAINED_AT_ONCE => break,
+            match refresh_within(connection, table, index, keys, Duplicates::Refused).await {
+                Ok((count, _)) if count < BATCH_ROWS => break,
                 Ok(_) => {}
-                // The tables are being made.
+                // The tables are being created.
                 Err(failure) if failure.is_missing_table() => break,
                 Err(failure) => return Err(failure),
             }

@@ -9,24 +9,25 @@ use mariadb_client::{Connection, Result, quote};
 use mariadb_wire::Param;
 use sha2::{Digest, Sha256};
 
-/// Claims of one statement.
+/// Claims inserted by one statement.
 const CLAIMS_AT_ONCE: usize = 512;
 
-/// The hash of a key, and the row that has it.
+/// The hash of a key, and its row key.
 pub(crate) type Claim = ([u8; 32], u64);
 
-/// Whether gateways keep an index of the table unique.
+/// Returns whether the table has a unique side index.
 pub(crate) fn are_needed(table: &Table) -> bool {
     table.indexes.iter().any(|index| index.claims().is_some())
 }
 
-/// Returns the statement that begins a transaction and says of which indexes keys are claimed in it.
+/// Returns the statement that begins a transaction and names the indexes whose keys it claims.
 pub(crate) fn beginning(table: &Table) -> String {
     let hashes: Vec<&str> = table.indexes.iter().filter_map(Index::claims).map(|keys| keys.hash.as_str()).collect();
     format!("SET autocommit = 0, @selkie_claims = '{}'", hashes.join(" "))
 }
 
-/// The statement of a trigger that refuses a gateway which does not claim keys of the index.
+/// Returns the statement of a trigger that refuses a gateway which does not claim keys of the
+/// index.
 pub(crate) fn guard(keys: &SideTable) -> String {
     format!(
         "IF @selkie_gateway IS NOT NULL AND LOCATE('{}', COALESCE(@selkie_claims, '')) = 0 THEN \
@@ -44,13 +45,13 @@ pub(crate) fn definition(table: &Table, index: &Index, keys: &SideTable) -> Stri
     )
 }
 
-/// Adds what a document claims.
+/// Adds the claims of a document.
 pub(crate) fn add(document: Option<Doc<'_>>, shape: &IndexShape, seq: u64, claims: &mut Vec<Claim>) {
     let keys = document.and_then(|document| keys::index_keys(document, shape).ok()).unwrap_or_default();
     claims.extend(keys.iter().map(|key| (Sha256::digest(key).into(), seq)));
 }
 
-/// Puts claims in the place of those that some rows (`among`, `rows`) have had.
+/// Replaces the claims of some rows (`among`, `rows`).
 pub(crate) async fn replace(
     connection: &mut Connection,
     own: &str,
@@ -61,7 +62,7 @@ pub(crate) async fn replace(
 ) -> Result<()> {
     connection.queue_execute(&format!("DELETE FROM {own} WHERE seq {among}").into(), rows);
     connection.finish().await?;
-    let ignore = if duplicates == Duplicates::Kept { " IGNORE" } else { "" };
+    let ignore = if duplicates == Duplicates::Tolerated { " IGNORE" } else { "" };
     for some in claims.chunks(CLAIMS_AT_ONCE) {
         let places = vec!["(?, ?)"; some.len()].join(", ");
         let params: Vec<Param<'_>> =

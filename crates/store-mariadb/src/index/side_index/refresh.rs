@@ -1,15 +1,16 @@
-//! Bringing the keys of pending rows up to date.
+//! Refreshes the keys of pending rows.
 //!
-//! One transaction takes some rows that are pending and that nobody else has locked, reads their documents, replaces their keys and
-//! takes back their notes. A row's note is locked from the moment on that somebody notes it until the document can be seen, so that a document
-//! read here is the one the note is about, or a later one; who writes it meanwhile waits for the note, and it is there again when this is done.
+//! One transaction takes some pending rows that no other session has locked, reads their documents,
+//! replaces their keys and deletes their notes. A row's note is locked from its insertion until the
+//! document is visible. So a document read here is the one of the note, or a later one. A session
+//! that writes it meanwhile waits for the note, which it inserts again afterwards.
 
 use crate::catalog::own_schema;
 use crate::catalog::table::Table;
 use crate::encoding;
 use crate::index::Index;
 use crate::index::side_index::claims_table;
-use crate::index::side_index::side_table::{ARRAYS, Duplicates, SideTable, UNKNOWN, kept};
+use crate::index::side_index::side_table::{ARRAYS, Duplicates, SideTable, UNKNOWN, stored_key};
 use crate::plan::MariaDbPlan;
 use crate::plan::access::Rows;
 use crate::plan::parameters::{in_list, padded};
@@ -24,39 +25,40 @@ use std::time::Duration;
 use store::Namespace;
 
 /// Rows of one transaction.
-pub(crate) const DRAINED_AT_ONCE: usize = 256;
+pub(crate) const BATCH_ROWS: usize = 256;
 
-/// Rows that a read has drained at the most, before it goes on: it looks at the others besides.
-const DRAINED_BY_READ_MAX: usize = 2_048;
+/// The most rows that a read refreshes before it continues: it reads the other pending rows as
+/// well.
+const READ_ROWS_MAX: usize = 2_048;
 
-/// How long after a write its rows are drained: others may follow.
-const DRAIN_AFTER: Duration = Duration::from_millis(20);
+/// How long after a write its rows are refreshed: further writes may follow.
+const REFRESH_AFTER: Duration = Duration::from_millis(20);
 
 /// Keys of one statement.
 const KEYS_AT_ONCE: usize = 512;
 
-/// A row of the table of keys.
+/// A row of a side table.
 type KeyRow = (Vec<u8>, u64);
 
-/// Has the rows that are pending in the indexes of a plan drained, if they are many: they are read besides what is looked for. Of very many, as
-/// while an index is being built, some are left to be drained beside requests.
-pub(crate) async fn bring_up(store: &MariaDbStore, plan: &MariaDbPlan) -> Result<()> {
+/// Refreshes the pending rows of a plan's side indexes if there are many, since the plan reads them
+/// as well. Of very many, as during an index build, some are left for the background.
+pub(crate) async fn refresh_before_read(store: &MariaDbStore, plan: &MariaDbPlan) -> Result<()> {
     let Some(table) = &plan.table else { return Ok(()) };
     for side in plan.all_rows().filter_map(Rows::side) {
-        // What cannot be asked here fails where the rows are read, or is right all the same.
-        if !matches!(store.shared_connection.lookup(&side.table.probe(&table.schema), &[]).await, Ok(Some(_))) {
+        // If this query fails, reading the rows will fail too, or be correct nevertheless.
+        if !matches!(store.shared_connection.lookup(&side.table.pending_probe(&table.schema), &[]).await, Ok(Some(_))) {
             continue;
         }
         let of_keys = |index: &&Index| index.side_table().is_some_and(|keys| keys.name() == side.table.name());
         let Some(index) = table.indexes.iter().find(of_keys) else { continue };
         let mut lease = store.pool.lease_for(&plan.namespace).await?;
-        match drain_some(&mut lease, table, index, DRAINED_BY_READ_MAX).await {
-            Ok(Drained { arrays, all }) => {
+        match refresh_some(&mut lease, table, index, READ_ROWS_MAX).await {
+            Ok(Refreshed { arrays, all }) => {
                 if arrays {
                     store.catalog.invalidate_all();
                 }
                 if !all {
-                    bring_up_later(store, &plan.namespace);
+                    refresh_in_background(store, &plan.namespace);
                 }
             }
             Err(failure) => tracing::debug!("keys of {} are behind: {failure}", table.quoted),
@@ -65,8 +67,8 @@ pub(crate) async fn bring_up(store: &MariaDbStore, plan: &MariaDbPlan) -> Result
     Ok(())
 }
 
-/// Has what has been written to a collection drained in the background.
-pub(crate) fn bring_up_later(store: &MariaDbStore, namespace: &Namespace) {
+/// Refreshes the side indexes of a collection in the background, after a write.
+pub(crate) fn refresh_in_background(store: &MariaDbStore, namespace: &Namespace) {
     let Some(table) = store.catalog.cached(namespace) else { return };
     for (at, index) in table.indexes.iter().enumerate().filter(|(_, index)| index.serves_by_side_table()) {
         let Some(name) = index.side_table().map(SideTable::name) else { continue };
@@ -76,50 +78,51 @@ pub(crate) fn bring_up_later(store: &MariaDbStore, namespace: &Namespace) {
         let (pool, table, draining) = (store.pool.clone(), table.clone(), store.refreshing.clone());
         let namespace = namespace.clone();
         tokio::task::spawn_local(async move {
-            tokio::time::sleep(DRAIN_AFTER).await;
+            tokio::time::sleep(REFRESH_AFTER).await;
             let Some(index) = table.indexes.get(at) else { return };
-            let mut drained = Ok(Drained { arrays: false, all: true });
+            let mut refreshed = Ok(Refreshed { arrays: false, all: true });
             if let Ok(mut lease) = pool.lease_for(&namespace).await {
-                drained = drain_some(&mut lease, &table, index, usize::MAX).await;
+                refreshed = refresh_some(&mut lease, &table, index, usize::MAX).await;
                 draining.borrow_mut().remove(&name);
-                // What was written at the last moment, by somebody who saw that this was going on.
-                if drained.is_ok() {
-                    drained = drain_some(&mut lease, &table, index, usize::MAX).await;
+                // Rows written at the last moment by sessions that saw this refresh running.
+                if refreshed.is_ok() {
+                    refreshed = refresh_some(&mut lease, &table, index, usize::MAX).await;
                 }
             }
             draining.borrow_mut().remove(&name);
-            if let Err(failure) = drained {
+            if let Err(failure) = refreshed {
                 tracing::debug!("keys of {} are behind: {failure}", table.quoted);
             }
         });
     }
 }
 
-/// What came of draining.
-struct Drained {
-    /// Arrays have turned up where there were none before.
+/// The result of refreshing.
+struct Refreshed {
+    /// Arrays were found in path components that had none before.
     arrays: bool,
-    /// No rows are left but what others are at.
+    /// No rows are left except those locked by other sessions.
     all: bool,
 }
 
-/// Drains so many rows and a few more at the most.
-async fn drain_some(connection: &mut Connection, table: &Table, index: &Index, at_most: usize) -> Result<Drained> {
-    let Some(mut keys) = index.side_table().cloned() else { return Ok(Drained { arrays: false, all: true }) };
+/// Refreshes up to about this many rows.
+async fn refresh_some(connection: &mut Connection, table: &Table, index: &Index, at_most: usize) -> Result<Refreshed> {
+    let Some(mut keys) = index.side_table().cloned() else { return Ok(Refreshed { arrays: false, all: true }) };
     let (before, mut count) = (keys.arrays, 0);
     let all = loop {
-        let drained = drain(connection, table, index, &mut keys, Duplicates::Kept).await?;
-        count += drained;
-        if drained < DRAINED_AT_ONCE || count >= at_most {
-            break drained < DRAINED_AT_ONCE;
+        let refreshed = refresh_batch(connection, table, index, &mut keys, Duplicates::Tolerated).await?;
+        count += refreshed;
+        if refreshed < BATCH_ROWS || count >= at_most {
+            break refreshed < BATCH_ROWS;
         }
         tokio::task::yield_now().await;
     };
-    Ok(Drained { arrays: keys.arrays != before, all })
+    Ok(Refreshed { arrays: keys.arrays != before, all })
 }
 
-/// Drains some rows; gives how many. Fewer than [`DRAINED_AT_ONCE`]: none is left but what others are at.
-pub(crate) async fn drain(
+/// Refreshes a batch of rows; returns how many. If fewer than [`BATCH_ROWS`], none is left except
+/// those locked by other sessions.
+pub(crate) async fn refresh_batch(
     connection: &mut Connection,
     table: &Table,
     index: &Index,
@@ -131,24 +134,24 @@ pub(crate) async fn drain(
     }
     transaction::queue_begin(connection);
     connection.finish().await?;
-    // What is read behind a lock is to be what is there then, and no gaps are to be locked.
+    // Reads after taking locks must see the current rows, and lock no gaps.
     connection.queue_query("SET TRANSACTION ISOLATION LEVEL READ COMMITTED");
-    // The table is opened before notes are locked. Behind them it would wait for a change of its
-    // definition, which waits for writers, which wait for the notes: MariaDB sees no deadlock
-    // there.
+    // The table is opened before notes are locked. Otherwise it could wait for a change of its
+    // definition, which waits for writers, which wait for the notes: MariaDB does not detect this
+    // deadlock.
     connection.queue_query(&format!("DO (SELECT 1 FROM {} LIMIT 0)", table.quoted));
     let (isolated, opened) = (connection.finish().await, connection.finish().await);
     isolated?;
-    let drained = match opened {
-        Ok(_) => drain_within(connection, table, index, keys, duplicates).await,
+    let refreshed = match opened {
+        Ok(_) => refresh_within(connection, table, index, keys, duplicates).await,
         Err(failure) => Err(failure),
     };
-    match drained {
+    match refreshed {
         Ok((count, arrays)) => {
             transaction::commit(connection).await?;
             if arrays & !keys.arrays != 0 {
                 keys.arrays |= arrays;
-                let (before, after) = (keys.remembered_state(), keys.remembered());
+                let (before, after) = (keys.record_prefix(), keys.record());
                 own_schema::update_index_table(connection, table.record_key(index), &before, &after).await?;
             }
             Ok(count)
@@ -162,9 +165,9 @@ pub(crate) async fn drain(
     }
 }
 
-/// Enters the keys of some rows that are pending, within a transaction. Gives how many rows there were, and the parts of the index's paths in
+/// Refreshes a batch within a transaction. Returns the number of rows, and the path components in
 /// which they have arrays.
-pub(crate) async fn drain_within(
+pub(crate) async fn refresh_within(
     connection: &mut Connection,
     table: &Table,
     index: &Index,
@@ -173,10 +176,8 @@ pub(crate) async fn drain_within(
 ) -> Result<(usize, u64)> {
     let Some(shape) = index.side_index().map(|form| &form.shape) else { return Ok((0, 0)) };
     let (own, pending) = (keys.keys(&table.schema), keys.pending(&table.schema));
-    connection.queue_execute(
-        &format!("SELECT seq FROM {pending} LIMIT {DRAINED_AT_ONCE} FOR UPDATE SKIP LOCKED").into(),
-        &[],
-    );
+    connection
+        .queue_execute(&format!("SELECT seq FROM {pending} LIMIT {BATCH_ROWS} FOR UPDATE SKIP LOCKED").into(), &[]);
     let mut rows = Vec::new();
     while let Event::Row(range) = connection.next().await? {
         rows.push(connection.row(range)?.next_u64()?);
@@ -224,10 +225,10 @@ async fn insert(connection: &mut Connection, own: &str, rows: &[KeyRow]) -> Resu
     connection.finish().await.map(drop)
 }
 
-/// Adds a document's rows; gives the parts of the index's paths in which it has arrays.
+/// Adds a document's rows; returns the path components in which it has arrays.
 fn add_keys(document: Option<Doc<'_>>, shape: &IndexShape, seq: u64, found: &mut Vec<KeyRow>) -> u64 {
     let mut arrays = 0;
-    // What MongoDB could not index may have come by SQL.
+    // A document that cannot be indexed may have been written by SQL.
     let keys = document.and_then(|document| keys::index_keys_with_features(document, shape, &mut arrays).ok());
     let Some(keys) = keys else {
         found.push((UNKNOWN.to_vec(), seq));
@@ -237,6 +238,6 @@ fn add_keys(document: Option<Doc<'_>>, shape: &IndexShape, seq: u64, found: &mut
     if arrays != 0 {
         found.push(([&[ARRAYS][..], &arrays.to_be_bytes()].concat(), seq));
     }
-    found.extend(keys.iter().map(|key| (kept(key), seq)));
+    found.extend(keys.iter().map(|key| (stored_key(key), seq)));
     arrays
 }

@@ -1,7 +1,8 @@
-//! IndexBounds of conditions with low selectivity, which most documents may meet: negations, `$exists`, `$type`,
-//! `$mod`, and regular expressions without a prefix.
+//! IndexBounds of conditions with low selectivity, which most documents may meet: negations,
+//! `$exists`, `$type`, `$mod`, and regular expressions without a prefix.
 //!
-//! A negation concerns all elements of an array, and `$exists` the array itself, so all arrays are read.
+//! A negation concerns all elements of an array, and `$exists` the array itself, so all arrays are
+//! read.
 
 use super::{IndexBounds, KeyRange};
 use crate::index::column_key;

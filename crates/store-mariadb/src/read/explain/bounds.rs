@@ -1,4 +1,5 @@
-//! `indexBounds`: the values of each field that an index is read for, as far as the plan's keys go by conditions.
+//! `indexBounds`: the values of each field that an index is read for, as far as the plan's keys go
+//! by conditions.
 
 use crate::plan::index_bounds::IndexBounds;
 use document::{ArrayWriter, Collation, DocWriter, Kind, Value, ValueBuf};
@@ -100,7 +101,8 @@ pub(super) fn is_said(spec: &IndexSpec, arrays: u64, predicate: Option<&Predicat
     })
 }
 
-/// Whether `min` or `max` say which keys are read; MongoDB shows no bounds then, and conditions are left to the filter.
+/// Whether `min` or `max` say which keys are read; MongoDB shows no bounds then, and conditions are
+/// left to the filter.
 fn has_ends(predicate: Option<&Predicate>) -> bool {
     predicate.is_some_and(|predicate| conjuncts(predicate).iter().any(|node| matches!(node, Node::KeyRange(_))))
 }
@@ -124,7 +126,8 @@ struct Sought<'p> {
     ranges: Vec<Range>,
 }
 
-/// What each of the index's fields is read for. `arrays`: those of them that have met arrays, as bits.
+/// What each of the index's fields is read for. `arrays`: those of them that have met arrays, as
+/// bits.
 fn of_fields<'p>(spec: &IndexSpec, arrays: u64, predicate: Option<&'p Predicate>) -> Vec<Vec<Sought<'p>>> {
     let mut fields: Vec<Vec<Sought<'p>>> = Vec::new();
     let mut within: Vec<(&str, Option<&str>)> = Vec::new();
@@ -132,7 +135,8 @@ fn of_fields<'p>(spec: &IndexSpec, arrays: u64, predicate: Option<&'p Predicate>
         let is_array = arrays & 1 << position != 0;
         let mut sought = predicate.map_or_else(Vec::new, |predicate| of_field(path, is_array, predicate));
         if is_array {
-            // One element may meet one condition, another the next, but for those of one `$elemMatch`.
+            // One element may meet one condition, another the next, but for those of one
+            // `$elemMatch`.
             let first = |path: &str| path.split('.').next().map(str::to_owned);
             let beside = within.iter().filter(|(other, _)| first(other) == first(path));
             let beside: Vec<Option<&str>> = beside.map(|(_, element_of)| *element_of).collect();

@@ -1,10 +1,11 @@
-//! Executes several updates of a batch together: reads their documents at once and writes them in one transaction.
+//! Executes several updates of a batch together: reads their documents at once and writes them in
+//! one transaction.
 //!
-//! A single statement takes a round trip to read and a transaction to write, which waits for the disk. Here the
-//! documents of many statements are read first, and decided from the first statement to the last. The run ends
-//! before a statement that may match a document written by an earlier one. Rows are replaced on the condition
-//! that they have not changed. If one has, or MariaDB refuses anything, nothing of the run is written, and its
-//! statements are executed one by one.
+//! A single statement takes a round trip to read and a transaction to write, which waits for the
+//! disk. Here the documents of many statements are read first, and decided from the first statement
+//! to the last. The run ends before a statement that may match a document written by an earlier
+//! one. Rows are replaced on the condition that they have not changed. If one has, or MariaDB
+//! refuses anything, nothing of the run is written, and its statements are executed one by one.
 
 mod read;
 
@@ -52,8 +53,8 @@ struct Write {
     after: DocBuf,
 }
 
-/// Executes statements from the first on. Returns 0 if some were finished; otherwise how many must be executed
-/// one by one.
+/// Executes statements from the first on. Returns 0 if some were finished; otherwise how many must
+/// be executed one by one.
 pub(super) async fn execute(
     store: &MariaDbStore,
     namespace: &Namespace,

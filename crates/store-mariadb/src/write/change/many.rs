@@ -25,12 +25,13 @@ const PAGE_DOCUMENTS: usize = 500;
 const PAGE_BYTES: usize = 4 << 20;
 
 impl<C: Change> RunningStatement<'_, C> {
-    /// Changes all matching documents, page by page. Returns `None` if the plan's index was dropped before
-    /// anything was changed.
+    /// Changes all matching documents, page by page. Returns `None` if the plan's index was dropped
+    /// before anything was changed.
     pub(super) async fn change_many(&self, plan: &MariaDbPlan, table: &Arc<Table>) -> Result<Option<StatementOutcome>> {
         let mut outcome = StatementOutcome::default();
         let mut position: Option<Position> = None;
-        // A change may move a document behind the position in an index, so that it would be read again.
+        // A change may move a document behind the position in an index, so that it would be read
+        // again.
         let mut seen = (!plan.is_by_row_key()).then(AHashSet::new);
         loop {
             let (mut pending, mut bson, mut bytes) = (Vec::new(), Vec::new(), 0);
@@ -103,8 +104,8 @@ impl<C: Change> RunningStatement<'_, C> {
         Ok(Some(Pending { key: key.to_vec(), json: json.to_vec(), replacement }))
     }
 
-    /// Writes a page in one transaction. Documents that were changed meanwhile are read and changed again, one
-    /// by one.
+    /// Writes a page in one transaction. Documents that were changed meanwhile are read and changed
+    /// again, one by one.
     async fn change_page(&self, table: &Arc<Table>, pending: &[Pending], outcome: &mut StatementOutcome) -> Result<()> {
         if pending.is_empty() {
             return Ok(());
@@ -125,7 +126,8 @@ impl<C: Change> RunningStatement<'_, C> {
         let affected = match wrote {
             Ok(WriteOutcome::Done(affected)) => affected,
             Err(failure) if failure.is_lost() => return Err(failure),
-            // Nothing of the page was written: change documents one by one, up to the one that is refused.
+            // Nothing of the page was written: change documents one by one, up to the one that is
+            // refused.
             _ => vec![0; pending.len()],
         };
         for (one, affected) in pending.iter().zip(affected) {

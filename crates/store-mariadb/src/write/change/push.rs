@@ -1,10 +1,10 @@
 //! `$push` as one statement: the server assembles the array.
 //!
-//! Kept elements are copied in their encoding, so they keep their types. The statement finds no row if the field
-//! is not an array.
+//! Kept elements are copied in their encoding, so they keep their types. The statement finds no row
+//! if the field is not an array.
 //!
-//! Each range of old elements is extracted from the array alone: in a document that has the field twice, a path
-//! with a range finds elements of both.
+//! Each range of old elements is extracted from the array alone: in a document that has the field
+//! twice, a path with a range finds elements of both.
 
 use crate::catalog::table::Table;
 use crate::encoding;
@@ -54,8 +54,8 @@ struct Array {
     single: Option<Single>,
 }
 
-/// One value pushed to an end of the array, of which at most one is removed at the other: less work for the
-/// server, if the array is not longer than that.
+/// One value pushed to an end of the array, of which at most one is removed at the other: less work
+/// for the server, if the array is not longer than that.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Single {
     end: End,
@@ -248,7 +248,8 @@ mod tests {
     use query::Context;
     use update::Update;
 
-    /// What is made of `{$push: {a: {$each: [1, 2], …}}}`: ranges with what they lie beyond, values between them, and what is kept.
+    /// What is made of `{$push: {a: {$each: [1, 2], …}}}`: ranges with what they lie beyond, values
+    /// between them, and what is kept.
     fn after(clauses: DocBuf) -> String {
         let mut push = doc! { "$each": &array![1, 2] };
         clauses.as_doc().iter().for_each(|(name, value)| push.append(name, value));

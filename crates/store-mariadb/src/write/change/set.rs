@@ -1,7 +1,7 @@
 //! `$set` of top-level fields as one statement: the server replaces the values, or appends them.
 //!
-//! The statement finds no row if each field has its value already. A value that SQL has encoded differently
-//! (`1.50`) counts as another value.
+//! The statement finds no row if each field has its value already. A value that SQL has encoded
+//! differently (`1.50`) counts as another value.
 
 use crate::catalog::table::Table;
 use crate::encoding;

@@ -1,10 +1,10 @@
-//! Updates by `_id` as one statement, without reading first: writers of one document queue for its row instead of
-//! starting over.
+//! Updates by `_id` as one statement, without reading first: writers of one document queue for its
+//! row instead of starting over.
 //!
-//! The statement finds no row if it would not be exact (see [`super::push`] and [`super::set`]), if the document
-//! is so large that it may exceed the limit, or if there is no document. It fails if MariaDB's functions return
-//! NULL, as they do for text they cannot parse, since a document must not be NULL. In all these cases the
-//! document is read first.
+//! The statement finds no row if it would not be exact (see [`super::push`] and [`super::set`]), if
+//! the document is so large that it may exceed the limit, or if there is no document. It fails if
+//! MariaDB's functions return NULL, as they do for text they cannot parse, since a document must
+//! not be NULL. In all these cases the document is read first.
 
 use super::push::Push;
 use super::set::Set;

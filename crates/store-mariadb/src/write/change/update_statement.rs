@@ -4,8 +4,8 @@ use crate::catalog::table::Table;
 use mariadb_wire::Param;
 use update::{FieldAssignment, UnsortedPush};
 
-/// Longer documents are read first. BSON has at most seven bytes per byte of text, so a document stays below
-/// MongoDB's limit.
+/// Longer documents are read first. BSON has at most seven bytes per byte of text, so a document
+/// stays below MongoDB's limit.
 const DOCUMENT_BYTES_MAX: usize = 1 << 20;
 pub(super) const VALUES_BYTES_MAX: usize = 1 << 18;
 
@@ -15,7 +15,8 @@ pub(crate) enum UnreadUpdate<'u> {
     Set(Vec<FieldAssignment<'u>>),
 }
 
-/// A statement with its parameters. Its text is the same for all updates of one form, so it is prepared once.
+/// A statement with its parameters. Its text is the same for all updates of one form, so it is
+/// prepared once.
 pub(super) struct Statement<'p> {
     pub sql: String,
     pub params: Vec<Param<'p>>,

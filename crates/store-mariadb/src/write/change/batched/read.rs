@@ -1,5 +1,5 @@
-//! Reads the documents of several updates at once: by one query if each filter is `{<path>: <value>}`, otherwise by
-//! one query each.
+//! Reads the documents of several updates at once: by one query if each filter is
+//! `{<path>: <value>}`, otherwise by one query each.
 
 use crate::catalog::table::Table;
 use crate::read::scan;
@@ -90,8 +90,8 @@ pub(super) async fn read<C: Change>(all: &[RunningStatement<'_, C>], table: &Arc
     Ok(Read { found: one_by_one(all, table).await?, named: None })
 }
 
-/// Reads all documents by one query. Returns `None` if a statement matches several documents: its own plan decides
-/// which one it changes.
+/// Reads all documents by one query. Returns `None` if a statement matches several documents: its
+/// own plan decides which one it changes.
 async fn by_one_query<C: Change>(
     all: &[RunningStatement<'_, C>],
     table: &Arc<Table>,
