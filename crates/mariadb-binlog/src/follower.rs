@@ -60,7 +60,7 @@ impl Follower {
         Ok(Follower { freshness, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Returns a handle that tells how old the follower's knowledge is.
+    /// Returns a handle that reads the age of the follower's knowledge.
     pub fn freshness(&self) -> Freshness {
         self.freshness.clone()
     }

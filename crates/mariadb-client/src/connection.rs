@@ -31,7 +31,7 @@ pub struct Connection {
     pub altered: bool,
     /// Number of named locks that the session holds or waits for.
     pub locks: usize,
-    /// Where acknowledged transactions of the session are recorded.
+    /// Records acknowledged transactions of the session.
     pub own_writes: Option<Arc<OwnWrites>>,
 }
 

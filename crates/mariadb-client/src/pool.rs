@@ -32,7 +32,7 @@ pub struct PoolOptions {
     pub lease_timeout: Duration,
     /// How long connecting may take.
     pub connect_timeout: Duration,
-    /// Where acknowledged transactions are recorded, for the follower of the binary log.
+    /// Records acknowledged transactions, for the follower of the binary log.
     pub own_writes: Option<Arc<OwnWrites>>,
 }
 

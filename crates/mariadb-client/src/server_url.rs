@@ -1,4 +1,4 @@
-//! Where MariaDB runs: a `mysql://` URL, or this process.
+//! The location of MariaDB: a `mysql://` URL, or this process.
 
 use error::{Error, Result};
 use std::fmt;
@@ -23,7 +23,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Where MariaDB runs.
+/// The location of MariaDB.
 #[derive(Clone)]
 pub enum ServerLocation {
     Server(ServerUrl),

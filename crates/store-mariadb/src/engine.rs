@@ -35,7 +35,7 @@ pub struct MariaDbEngine {
     facts: ServerFacts,
     /// Counts changes of definitions, which invalidate the workers' catalogs.
     changes: Arc<AtomicU64>,
-    /// Who keeps answers.
+    /// The observer of changes, which invalidates caches.
     change_observer: Arc<ObserverSlot>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! It takes plans, scans and write batches of the contract in crate `store`, and sends prepared
 //! statements to a MariaDB server. Documents are stored in the JSON encoding of [`document::json`].
-//! ElementTable are always parameters of statements; names become part of their text through
+//! Values are always parameters of statements; names become part of their text through
 //! [`mariadb_client::quote`] alone.
 //!
 //! In reading order: `catalog` (databases and collections as schemas and tables, and their

@@ -28,7 +28,7 @@ pub(crate) mod side_index_scan;
 pub(crate) mod statement;
 pub(crate) mod usable_indexes;
 
-use crate::plan::access::{Access, Rows};
+use crate::plan::access::{Access, RowSource};
 use crate::plan::plan_texts::PlanTexts;
 
 use crate::catalog::table::Table;
@@ -106,7 +106,7 @@ impl MariaDbPlan {
     /// Returns the plan that tails a capped collection.
     pub fn tail(namespace: &Namespace, table: Arc<Table>) -> MariaDbPlan {
         let facts = PlanFacts { exact: false, sorted: true, view: false };
-        let access = Access::Rows(Rows::all(true));
+        let access = Access::Rows(RowSource::all(true));
         let mut plan = MariaDbPlan::new(namespace, Some(table), access, facts);
         plan.tailable = true;
         plan
@@ -118,7 +118,7 @@ impl MariaDbPlan {
     }
 
     /// Returns all row sources.
-    pub fn all_rows(&self) -> impl Iterator<Item = &Rows> {
+    pub fn all_rows(&self) -> impl Iterator<Item = &RowSource> {
         let (one, several) = match &self.access {
             Access::Nothing => (None, [].as_slice()),
             Access::Rows(rows) => (Some(rows), [].as_slice()),
@@ -135,7 +135,7 @@ impl MariaDbPlan {
     /// Returns the id text, if the plan reads the document of one id and has no other condition.
     pub fn single_id(&self) -> Option<&[u8]> {
         match &self.access {
-            Access::Rows(Rows { ids: Some(ids), condition: None, .. }) => match ids.as_slice() {
+            Access::Rows(RowSource { ids: Some(ids), condition: None, .. }) => match ids.as_slice() {
                 [id] => Some(id),
                 _ => None,
             },

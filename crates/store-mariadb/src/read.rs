@@ -1,4 +1,4 @@
-//! Reading: what executes plans and counts, samples, explains and caches what they give.
+//! Reading: executes plans; counts, samples, explains and caches results.
 
 pub(crate) mod count;
 pub(crate) mod explain;

@@ -1,8 +1,8 @@
-//! What was found out about the server at the start.
+//! Properties of the server.
 
 use error::Error;
 
-/// Facts about the server, read at the start.
+/// Properties of the server, read at the start.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerFacts {
     pub version: String,

@@ -21,7 +21,7 @@ mod retry_record;
 pub(crate) mod transaction;
 
 use crate::store::MariaDbStore;
-use batch_options::Options;
+use batch_options::BatchOptions;
 use interruption::Interruption;
 use retry_record::BatchRecord;
 use std::time::{Duration, Instant};
@@ -49,7 +49,7 @@ async fn execute(store: &MariaDbStore, batch: WriteBatch, interruption: Interrup
         let mut lease = store.pool.lease_for_catalog().await?;
         retry_record::delete_old(&mut lease).await?;
     }
-    let rest = Options { ordered: batch.ordered, bypass_validation: batch.bypass_validation };
+    let rest = BatchOptions { ordered: batch.ordered, bypass_validation: batch.bypass_validation };
     let outcome = match batch.statements {
         Statements::Insert(documents) => insert::insert(store, &batch.namespace, &documents, rest, &mut record).await,
         Statements::Update(statements) => change::all(store, &batch.namespace, &statements, rest, &mut record).await,

@@ -1,5 +1,4 @@
-//! Following the binary log of a real server: what is handed on, when, and what happens when the
-//! server goes away.
+//! The follower against a real server: delivered transactions, their timing, and lost connections.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,7 +17,7 @@ const LOGGING: [&str; 3] = ["--log-bin=log", "--binlog-format=ROW", "--server-id
 const TABLE: &str = "CREATE DATABASE IF NOT EXISTS db; CREATE TABLE db.t (seq BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY INVISIBLE, \
      id VARCHAR(255) AS (JSON_COMPACT(JSON_EXTRACT(doc, '$._id'))) STORED UNIQUE KEY, doc JSON, v INT AS (JSON_VALUE(doc, '$.n')) VIRTUAL)";
 
-/// Remembers what was handed on, and lets tests wait for it.
+/// Records transactions and states, and lets tests wait for them.
 #[derive(Clone, Default)]
 struct Record(Arc<(Mutex<Recorded>, Condvar)>);
 
@@ -227,7 +226,7 @@ fn what_rows_do_not_tell_is_told_more_coarsely() {
     check("CREATE TABLE db.m (a INT PRIMARY KEY, doc JSON) ENGINE = MyISAM", &[table("m")]);
     server.sql("INSERT INTO db.m VALUES (1, '{\"_id\":\"myisam\"}')");
     record.until("myisam");
-    // Deleted by a foreign key, which the log does not tell.
+    // A foreign key deletes rows, which is not in the log.
     check(
         "CREATE TABLE db.p (a INT PRIMARY KEY); CREATE TABLE db.c (a INT REFERENCES p (a) ON DELETE CASCADE)",
         &[table("c")],
@@ -372,9 +371,9 @@ fn a_log_that_is_reset_is_noticed() {
     }
 }
 
-/// Reads through another connection what was handed on, at once.
+/// Reads transactions back through another connection as soon as they are delivered.
 struct Reader {
-    /// Ids and their least values go to a thread that reads; what it finds wrong comes back.
+    /// Sends ids and their least values to a reading thread, which returns its findings.
     asks: mpsc::Sender<BTreeMap<i32, i32>>,
     answers: mpsc::Receiver<Vec<String>>,
     seen: Arc<AtomicUsize>,
@@ -491,7 +490,7 @@ fn writers_wait_for_semi_synchronous_followers() {
     let record = Record::default();
     let options = FollowOptions { semi_sync: true, ..quick() };
     let follower = Follower::start(&server.url(), options, Box::new(Slow(record.clone()))).unwrap();
-    // The server had given up waiting before there was anybody; now it learns better.
+    // The server stopped waiting before a replica connected; the next write resumes it.
     server.sql(r#"INSERT INTO db.t (doc) VALUES ('{"_id":"first"}')"#);
     record.wait("strict", |recorded| recorded.states.contains(&State::Following { strict: true }).then_some(()));
     for round in 0..10 {

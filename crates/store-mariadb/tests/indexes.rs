@@ -1,5 +1,5 @@
-//! Indexes on MariaDB: the same answers with and without them, in the order that is asked for,
-//! whoever wrote the documents.
+//! Indexes on MariaDB: equal results with and without them, in the requested order, for documents
+//! written by gateways and by SQL.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +19,7 @@ use store::{Flow, IndexSpec, Namespace, Position, Query, ScanEnd, Sink, StoredDo
 use support::client::{Client, id, refusal, spec};
 use support::{Server, decode, server};
 
-/// Takes so many documents of a scan at a time.
+/// Accepts a number of documents of a scan at a time.
 struct Some_(Vec<DocBuf>, usize);
 
 impl Sink for Some_ {
@@ -29,22 +29,22 @@ impl Sink for Some_ {
     }
 }
 
-struct Asked {
+struct Outcome {
     documents: Vec<DocBuf>,
     sorted: bool,
     by_index: bool,
     merged: bool,
-    /// The server looked at keys of several indexes, or sorted by those of another one.
+    /// The server read keys of several indexes, or sorted by those of another one.
     by_keys: bool,
 }
 
-/// What the store gives for a query, read in batches. The limit is what the first of them holds: it
-/// makes a difference to plans alone.
-fn ask(client: &Client, things: &Namespace, predicate: &Predicate, sort: Option<&Sort>, batch: usize) -> Asked {
+/// Runs a query and reads the results in batches. The limit is the size of the first batch: it only
+/// affects plans.
+fn ask(client: &Client, things: &Namespace, predicate: &Predicate, sort: Option<&Sort>, batch: usize) -> Outcome {
     answer(client, things, Query { predicate, sort, limit: Some(batch as u64), hint: None, fields: None }, batch)
 }
 
-fn answer(client: &Client, things: &Namespace, query: Query<'_>, batch: usize) -> Asked {
+fn answer(client: &Client, things: &Namespace, query: Query<'_>, batch: usize) -> Outcome {
     let plan = client.run(client.store.plan(things, query)).unwrap();
     let (mut sink, mut position): (_, Option<Position>) = (Some_(Vec::new(), batch), None);
     loop {
@@ -56,7 +56,7 @@ fn answer(client: &Client, things: &Namespace, query: Query<'_>, batch: usize) -
     let stages = format!("{:?}", plan.winning_plan());
     let (by_index, merged) = (stages.contains("IXSCAN"), stages.contains("SORT_MERGE"));
     let by_keys = stages.contains("k.`a~") && stages.contains("k.`b~") || stages.contains("sortPattern");
-    Asked { documents: sink.0, sorted: plan.facts().sorted, by_index, merged, by_keys }
+    Outcome { documents: sink.0, sorted: plan.facts().sorted, by_index, merged, by_keys }
 }
 
 fn shown(documents: &[DocBuf]) -> Vec<String> {
@@ -136,7 +136,7 @@ fn check_queries(
     used.get()
 }
 
-/// An index that most documents may lie in is seldom chosen, so a hint names it here.
+/// An index with most documents in range is seldom chosen, so a hint names it.
 fn check_hinted(client: &Client, things: &Namespace, documents: &[DocBuf], cases: u32) {
     let hints = prop::sample::select(vec!["a", "ab", "a.x"]);
     runner(cases)
@@ -378,7 +378,7 @@ fn several_places() -> impl Strategy<Value = (DocBuf, DocBuf)> {
     })
 }
 
-/// Keys are computed by the server, so it makes no difference who writes, or how.
+/// The server computes column keys, for writes of gateways and of SQL clients.
 #[test]
 fn rows_written_by_sql_are_in_the_index() {
     let Some(server) = server() else { return };
@@ -476,7 +476,7 @@ fn ids_are_in_order() {
         })
         .collect();
     client.insert(&things, &documents).unwrap();
-    // What cannot be placed would have the sorting left to the gateway.
+    // Unordered keys would make the gateway sort.
     let odd = "id_key >= 'D' AND id_key < 'H'";
     server.sql(&format!("DELETE FROM index_ids.things WHERE {odd}"));
     let all = client.find(&things, &doc! {}).unwrap();
@@ -485,7 +485,7 @@ fn ids_are_in_order() {
     assert!(used.indexes > 20 && used.orders > 10, "{used:?}");
 }
 
-/// The values of arrays are looked up, whoever wrote them, and documents without them are not read.
+/// Elements of arrays are looked up, including those written by SQL; no other documents are read.
 #[test]
 fn values_of_arrays_are_looked_up() {
     let Some(server) = server() else { return };

@@ -44,16 +44,16 @@ fn rows_written_by_sql_are_documents_at_once() {
     assert_eq!(client.find(&things, &doc! {}).unwrap(), [doc! { "_id": 3 }]);
 }
 
-/// The server takes milliseconds to tell a table's columns, and makes a table on disk for them, by
-/// which this is seen.
+/// The server takes milliseconds to return a table's columns, and creates a temporary table on
+/// disk, which this test counts.
 #[test]
-fn those_who_miss_a_table_at_once_ask_for_it_once() {
+fn concurrent_misses_share_a_lookup() {
     let Some(server) = Server::start() else { return };
     let (engine, things) = (server.engine(), namespace("missed"));
     Client::open(engine.clone()).insert(&things, &[doc! { "_id": 1 }]).unwrap();
-    let asked = || -> u64 {
-        let told = server.sql("SHOW GLOBAL STATUS LIKE 'Created_tmp_disk_tables'");
-        told.split_whitespace().last().unwrap().parse().unwrap()
+    let lookups = || -> u64 {
+        let status = server.sql("SHOW GLOBAL STATUS LIKE 'Created_tmp_disk_tables'");
+        status.split_whitespace().last().unwrap().parse().unwrap()
     };
     let found = |client: &Client, namespace: &Namespace| {
         let of_one = |_: usize| client.store.cached_indexes(namespace);
@@ -61,16 +61,16 @@ fn those_who_miss_a_table_at_once_ask_for_it_once() {
         all.into_iter().filter(|indexes| indexes.as_ref().unwrap().is_some()).count()
     };
     let client = Client::open(engine);
-    let before = asked();
+    let before = lookups();
     assert_eq!(found(&client, &things), 30);
-    assert_eq!(asked() - before, 1);
-    // What is not there is asked for by each: it may have come since another began.
+    assert_eq!(lookups() - before, 1);
+    // Each looks up a missing table: it may have been created since another lookup began.
     assert_eq!(found(&client, &namespace("missing")), 0);
-    assert_eq!(asked() - before, 1, "and costs less");
+    assert_eq!(lookups() - before, 1, "and costs less");
     let indexes_now = || client.run(client.store.indexes(&things)).unwrap().unwrap().len();
-    assert_eq!((indexes_now(), asked() - before), (1, 1), "its definition is still the same");
+    assert_eq!((indexes_now(), lookups() - before), (1, 1), "its definition is still the same");
     server.sql("ALTER TABLE missed.things ADD COLUMN more INT");
-    assert_eq!((indexes_now(), asked() - before), (1, 2), "who wants to know how it is now is told that");
+    assert_eq!((indexes_now(), lookups() - before), (1, 2), "who wants to know how it is now is status that");
 }
 
 #[test]
@@ -292,9 +292,9 @@ fn ids_that_no_double_is_near_to_are_their_own() {
     }
 }
 
-/// Spellings of an `_id` as it may stand in the front of a document: Selkie's own, those near to
-/// it, and JSON that people write.
-fn id_spelling() -> impl Strategy<Value = String> {
+/// Encodings of an `_id` at the start of a document: Selkie's own, similar ones, and hand-written
+/// JSON.
+fn id_encoding() -> impl Strategy<Value = String> {
     let hand_written = prop_oneof![
         "-?[0-9]{1,20}",
         "-?[0-9]{1,3}(\\.[0-9]{1,2}|e[0-9]|\\.0|e0)?",
@@ -330,7 +330,7 @@ fn the_short_way_to_an_id_leads_to_the_same() {
     let (short, general) = expression.trim().split_once(",''),").unwrap();
     let (short, general) = (short.strip_prefix("coalesce(nullif(").unwrap(), general.strip_suffix(')').unwrap());
     server.sql("CREATE TABLE short_way.texts (doc LONGTEXT) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin");
-    let (mut random, spelling) = (runner(1), id_spelling());
+    let (mut random, spelling) = (runner(1), id_encoding());
     for _ in 0..8 {
         let texts: Vec<String> = (0..500)
             .map(|_| {
@@ -387,7 +387,7 @@ fn field() -> impl Strategy<Value = DocBuf> {
     prop_oneof![5 => plain, 2 => array, 2 => nested, 1 => listed, 1 => symbol]
 }
 
-/// What the server leaves out is not asked for: with conditions on the text, and with an index.
+/// What the server leaves out is not lookups for: with conditions on the text, and with an index.
 #[test]
 fn the_server_keeps_every_document_that_matches() {
     let Some(server) = server() else { return };

@@ -38,7 +38,7 @@ pub struct Embedded {
     broken: bool,
 }
 
-/// Where the session executes commands.
+/// The thread that executes the commands of the session.
 enum RunnerLocation {
     Caller(Box<Runner>),
     Thread(Thread),

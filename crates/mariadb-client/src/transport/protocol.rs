@@ -51,7 +51,7 @@ enum Expected {
     Result(Option<Arc<str>>),
 }
 
-/// Which part of the answer at the front of `expected` comes next.
+/// The next part of the first answer in `expected`.
 enum Phase {
     Head,
     /// Definitions that follow the answer to COM_STMT_PREPARE: parameters, then columns.

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::{Cap, Rules, Validator};
 
-/// Shorter documents are sent in the time that it takes to look at their rows twice.
+/// The least average size of long documents. Shorter ones are fetched in the time of a second scan
+/// of their rows.
 const LONG_DOCUMENT_BYTES: u64 = 1_024;
 
 /// A table that holds a collection. Shared by plans, so that a cursor may go on with it on any
@@ -137,8 +138,8 @@ impl Table {
         format!("{quoted} {row_key:?} {id_form:?} {has_opaque_column} {has_id_key} {indexes:?} {rules:?} {collation:?}")
     }
 
-    /// Whether the documents, as far as some have been read, are so long that a second look at keys
-    /// is cheaper than fetching them. Changes as documents are read.
+    /// Returns whether the documents read so far are so long on average that a second scan of the
+    /// keys is cheaper than fetching them. Changes as documents are read.
     pub fn has_long_documents(&self) -> bool {
         self.document_bytes.get() >= LONG_DOCUMENT_BYTES
     }

@@ -1,4 +1,5 @@
-//! The physical form of an index: where its keys are, and who computes them.
+//! The physical form of an index: the location of its keys, and whether the server or the gateway
+//! computes them.
 
 use crate::index::columns::{Columns, FieldColumns};
 use crate::index::element_table::record::ElementTableState;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub(crate) struct KeyColumn {
-    /// As it stands in statements: see [`KeyColumn::named`].
+    /// The name in statements: see [`KeyColumn::named`].
     pub name: Arc<str>,
     pub descends: bool,
 }

@@ -443,7 +443,7 @@ pub(crate) async fn list(store: &MariaDbStore, namespace: &Namespace) -> Result<
     Ok(store.catalog.table(&mut lease, namespace).await?.map(|table| existing(&table)))
 }
 
-/// As [`list`], by what is remembered of the table.
+/// As [`list`], from the catalog.
 pub(crate) async fn known(store: &MariaDbStore, namespace: &Namespace) -> Result<Option<Vec<IndexSpec>>> {
     Ok(store.known_table(namespace).await?.map(|table| existing(&table)))
 }

@@ -24,16 +24,16 @@ pub(crate) type AccessChoice = (Access, PlanFacts, Option<Arc<str>>);
 pub(crate) enum Access {
     /// No rows.
     Nothing,
-    Rows(Rows),
+    Rows(RowSource),
     /// Several sources, one by one. If they have filters (the branches of an `$or`), a document
     /// comes with the first branch whose filter it matches. A source without a filter belongs to
     /// the branch before, and is disjoint from its rows.
-    Union(Vec<(Option<Predicate>, Rows)>),
+    Union(Vec<(Option<Predicate>, RowSource)>),
 }
 
 /// The rows that one statement reads. Its parts are shared with later plans of the same query.
 #[derive(Clone, Debug)]
-pub(crate) struct Rows {
+pub(crate) struct RowSource {
     /// Only rows with one of these id texts.
     pub ids: Option<Vec<Vec<u8>>>,
     /// Only rows whose row keys are looked up elsewhere, where the condition holds.
@@ -42,13 +42,13 @@ pub(crate) struct Rows {
     pub index: Option<Arc<IndexScan>>,
     /// Only rows for which this holds: a superset of the matching documents.
     pub condition: Option<Arc<Condition>>,
-    /// Fields are read from the index's keys in the place of documents.
+    /// Fields are read from the index's keys instead of documents.
     pub covered: Option<Arc<CoveredFields>>,
     pub forward: bool,
     pub tally: ExaminedCounter,
 }
 
-/// Where row keys are looked up.
+/// A lookup of row keys in another table.
 #[derive(Clone, Debug)]
 pub(crate) struct RowKeyLookup {
     /// The quoted table: an element table (see [`crate::index::element_table`]), a side table, or
@@ -74,7 +74,7 @@ pub(crate) struct IndexScan {
     pub sql_name: String,
     /// The index's specification.
     pub spec: Arc<IndexSpec>,
-    /// Fields that have met arrays, as bits.
+    /// The fields that have arrays, as bits.
     pub array_fields: u64,
     pub columns: Vec<KeyColumn>,
     /// The condition needs only the index's columns.
@@ -176,7 +176,7 @@ pub(crate) struct DistanceSearch {
     pub prefix: GeoPrefix,
 }
 
-impl Rows {
+impl RowSource {
     /// Returns whether it reads one row per value of a column.
     pub fn is_distinct(&self) -> bool {
         self.lookup.as_ref().is_some_and(|lookup| lookup.group_by.is_some())
@@ -193,14 +193,14 @@ impl Rows {
     }
 
     /// Returns the whole table in the order of row keys.
-    pub fn all(forward: bool) -> Rows {
+    pub fn all(forward: bool) -> RowSource {
         let tally = ExaminedCounter::default();
-        Rows { ids: None, lookup: None, index: None, condition: None, covered: None, forward, tally }
+        RowSource { ids: None, lookup: None, index: None, condition: None, covered: None, forward, tally }
     }
 
     /// Returns the rows whose row keys are looked up elsewhere.
-    pub fn looked_up(lookup: RowKeyLookup, condition: Condition) -> Rows {
-        Rows { lookup: Some(lookup.into()), condition: Some(condition.into()), ..Rows::all(true) }
+    pub fn looked_up(lookup: RowKeyLookup, condition: Condition) -> RowSource {
+        RowSource { lookup: Some(lookup.into()), condition: Some(condition.into()), ..RowSource::all(true) }
     }
 
     /// Returns the conditions that the server checks before it fetches a document.

@@ -8,7 +8,7 @@ use crate::index::element_table::record::ElementTable;
 use crate::index::key_column::KeyColumn;
 use crate::index::{Index, column_key, id_index};
 use crate::plan::access::{
-    Access, AccessChoice, Counting, IndexScan, MergeBranch, OrderedMerge, RowKeyLookup, Rows, indexed_table,
+    Access, AccessChoice, Counting, IndexScan, MergeBranch, OrderedMerge, RowKeyLookup, RowSource, indexed_table,
     merged_column,
 };
 use crate::plan::index_bounds::{IndexBounds, KeyRange};
@@ -237,7 +237,7 @@ impl<'t> IndexCandidate<'t> {
 
     /// Merges candidates that each have the requested order. Returns `None` if their rows differ in
     /// form.
-    pub fn merged(candidates: Vec<IndexCandidate<'t>>, wanted: &PlannerQuery<'_>) -> Option<Rows> {
+    pub fn merged(candidates: Vec<IndexCandidate<'t>>, wanted: &PlannerQuery<'_>) -> Option<RowSource> {
         // Rows with equal keys are in the order of row keys, in the scan's direction.
         let forward = candidates.first()?.forward;
         if candidates.iter().any(|candidate| candidate.forward != forward) {
@@ -287,10 +287,10 @@ impl<'t> IndexCandidate<'t> {
     }
 
     /// Returns merged branches as rows of this index.
-    pub fn rows_of(&self, merged: OrderedMerge, descends: impl Iterator<Item = bool>, forward: bool) -> Rows {
+    pub fn rows_of(&self, merged: OrderedMerge, descends: impl Iterator<Item = bool>, forward: bool) -> RowSource {
         let columns = descends.enumerate().map(|(position, descends)| merged_column(position, descends)).collect();
         let index = IndexScan { columns, merged: Some(merged), ..self.scan() };
-        Rows { index: Some(index.into()), ..Rows::all(forward) }
+        RowSource { index: Some(index.into()), ..RowSource::all(forward) }
     }
 
     /// Returns the query whether any of these indexes has unordered keys.
@@ -320,7 +320,7 @@ impl<'t> IndexCandidate<'t> {
 
     /// Returns its row sources for a branch of an `$or`; documents with arrays apart, if there is
     /// an element table.
-    pub fn into_branch(self, wanted: &PlannerQuery<'_>) -> Vec<Rows> {
+    pub fn into_branch(self, wanted: &PlannerQuery<'_>) -> Vec<RowSource> {
         match self.rows_within_arrays(wanted) {
             Some(within) => vec![self.rows_without_arrays(wanted), within],
             None => vec![self.into_rows(wanted, None)],
@@ -328,7 +328,7 @@ impl<'t> IndexCandidate<'t> {
     }
 
     /// Returns its rows. `predicate`: the whole filter, which counting may need.
-    pub fn into_rows(self, wanted: &PlannerQuery<'_>, predicate: Option<&Predicate>) -> Rows {
+    pub fn into_rows(self, wanted: &PlannerQuery<'_>, predicate: Option<&Predicate>) -> RowSource {
         // A plan in the order of the index is used only if there are no unordered keys.
         let in_order = self.sorted && wanted.sort.is_some();
         let condition = self.condition(|bounds| if in_order { bounds.ordered.clone() } else { bounds.all() });
@@ -337,7 +337,7 @@ impl<'t> IndexCandidate<'t> {
             Some(_) => other_keys::filter_regardless_of_length(self.index, self.table, wanted),
             None => self.index.filter(|_| !self.exact).and_then(|index| other_keys::filter(index, self.table, wanted)),
         };
-        Rows {
+        RowSource {
             ids: None,
             lookup: None,
             condition: condition.or_else(|| self.presence_condition()).map(Arc::new),
@@ -375,7 +375,7 @@ impl<'t> IndexCandidate<'t> {
     }
 
     /// Returns the rows of documents with arrays, looked up in the element table.
-    fn rows_within_arrays(&self, wanted: &PlannerQuery<'_>) -> Option<Rows> {
+    fn rows_within_arrays(&self, wanted: &PlannerQuery<'_>) -> Option<RowSource> {
         let (index, (values, condition)) = (self.index?, self.element_lookup(wanted)?);
         let spec = Some(index.spec.clone());
         let found = match other_keys::filter(index, self.table, wanted) {
@@ -401,14 +401,14 @@ impl<'t> IndexCandidate<'t> {
                     spec,
                     side: None,
                 };
-                return Some(Rows::looked_up(found, condition));
+                return Some(RowSource::looked_up(found, condition));
             }
         };
-        Some(Rows::looked_up(found, condition))
+        Some(RowSource::looked_up(found, condition))
     }
 
     /// Returns the rows of documents without arrays.
-    fn rows_without_arrays(self, wanted: &PlannerQuery<'_>) -> Rows {
+    fn rows_without_arrays(self, wanted: &PlannerQuery<'_>) -> RowSource {
         self.without_arrays().into_rows(wanted, None)
     }
 
@@ -494,7 +494,7 @@ pub(crate) fn probe_value(probe: &str) -> String {
 /// Returns the rows for `distinct`: one document per key of an index's first field; all documents
 /// whose key does not determine the value (unordered keys, and that of null, which missing fields
 /// have too); and one document without the field.
-pub(crate) fn distinct_rows(index: &Index, table: &Table) -> [Rows; 3] {
+pub(crate) fn distinct_rows(index: &Index, table: &Table) -> [RowSource; 3] {
     let (column, text) = (quote(index.column(0)), quote(index.text_column(0)));
     let edges = || {
         [column_key::NULLS.0, column_key::NULLS.1, column_key::UNORDERED.0, column_key::UNORDERED.1]
@@ -515,13 +515,13 @@ pub(crate) fn distinct_rows(index: &Index, table: &Table) -> [Rows; 3] {
             spec: Some(index.spec.clone()),
             side: None,
         };
-        Rows::looked_up(found, condition)
+        RowSource::looked_up(found, condition)
     };
     let representatives = one_of_each(Condition::new(ordered_keys, edges()));
     let nulls = [column_key::NULLS.0, column_key::NULLS.1].map(|key| Operand::Bytes(key.to_vec())).to_vec();
     let missing = one_of_each(Condition::new(missing, nulls));
     let everything = IndexCandidate::new(Some(index), table, &PlannerQuery::default(), true);
-    let mut unordered = Rows {
+    let mut unordered = RowSource {
         condition: Some(Condition::new(unordered_keys, edges()).into()),
         ..everything.into_rows(&PlannerQuery::default(), None)
     };

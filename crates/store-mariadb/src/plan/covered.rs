@@ -1,8 +1,8 @@
-//! Keys in the place of documents, where all that is asked for are fields of the index that is
-//! read, and documents are long: short ones are there as soon as their keys.
+//! Covered queries: fields are read from an index's keys instead of documents, if the query
+//! requests only fields of that index. Only long documents are worth it.
 //!
-//! Where keys do not tell their values (numbers, null, arrays), the server joins the document to
-//! them, row by row.
+//! Keys that do not determine their values (numbers, null, arrays) are joined to the document, row
+//! by row.
 
 use crate::index::column_key::decode;
 use crate::plan::MariaDbPlan;
@@ -12,8 +12,8 @@ use access::covered::requested_fields;
 use std::sync::Arc;
 use store::Query;
 
-/// Has a plan read keys in the place of documents, if they may tell what is asked for.
-pub(crate) fn cover(plan: &mut MariaDbPlan, query: &Query<'_>) {
+/// Lets a plan read keys instead of documents, if they may contain the requested fields.
+pub(crate) fn apply_covered(plan: &mut MariaDbPlan, query: &Query<'_>) {
     let (Access::Rows(rows), Some(table), Some(_)) = (&mut plan.access, &plan.table, query.fields) else { return };
     let Some(index) = rows.index.as_ref().filter(|_| rows.ids.is_none() && rows.lookup.is_none()) else { return };
     if !index.covers_condition
@@ -28,15 +28,15 @@ pub(crate) fn cover(plan: &mut MariaDbPlan, query: &Query<'_>) {
     }
     let key = index.spec.key.as_doc();
     let paths = key.elements().map(|element| element.key());
-    let Some(asked) = requested_fields(paths.clone(), query, decode::is_decodable) else { return };
-    let name = |(path, asked): (&str, bool)| {
-        asked.then(|| {
+    let Some(requested) = requested_fields(paths.clone(), query, decode::is_decodable) else { return };
+    let name = |(path, requested): (&str, bool)| {
+        requested.then(|| {
             let mut name = Vec::with_capacity(path.len() + 2);
             document::json::value_to_json(document::Value::String(path), &mut name);
             String::from_utf8_lossy(&name).into_owned().into()
         })
     };
-    rows.covered = Some(Arc::new(CoveredFields(paths.zip(asked).map(name).collect())));
-    // That text is for plans of the same query whose documents are read.
+    rows.covered = Some(Arc::new(CoveredFields(paths.zip(requested).map(name).collect())));
+    // The cached statement texts are for plans that read documents.
     plan.texts = None;
 }

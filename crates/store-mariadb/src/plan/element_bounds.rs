@@ -1,11 +1,10 @@
-//! What to look up in the table with the elements of an index's arrays
-//! ([`crate::index::element_table`]).
+//! Lookups in the element table of an index ([`crate::index::element_table`]).
 //!
-//! Each place where a document may have its array is looked up by itself, for there it is known
-//! what the conditions are about: fields elsewhere have one value, so all conditions on them hold
-//! for each row. Of fields within the array, those conditions go together that one element has to
-//! meet (`$elemMatch`); of others, one is taken, as each may be met by another element. What an
-//! element's own arrays hide is among the keys that every lookup reads.
+//! Each path component that may hold an array is a separate case. Within a case the other fields
+//! have one value each, so all their conditions hold for each row. Of fields within the array,
+//! conditions of one `$elemMatch` are combined, since one element must match them all. Of
+//! independent conditions only one is used, because different elements may match them. Elements
+//! within nested arrays are among the catch-all keys, which every lookup reads.
 
 use crate::index::Index;
 use crate::index::element_table::definition::{key_column, places, rest_within};
@@ -16,8 +15,8 @@ use crate::plan::planner_query::PlannerQuery;
 use crate::plan::pushdown::Condition;
 use query::predicate::Test;
 
-/// The bounds on one element's field that conditions of one `$elemMatch` put there, for a measure
-/// of what they are worth.
+/// Returns the bounds of an element's field by the conditions of one `$elemMatch`, to estimate
+/// their selectivity.
 pub(crate) fn bounds_of(path: &str, wanted: &PlannerQuery<'_>, bytes: usize) -> Option<IndexBounds> {
     let first = wanted.elements.iter().find(|condition| condition.path == path)?.scope;
     of_scope(first, path, wanted, bytes)
@@ -29,7 +28,7 @@ fn of_scope(scope: usize, path: &str, wanted: &PlannerQuery<'_>, bytes: usize) -
     IndexBounds::of(path, &tests, bytes)
 }
 
-/// The condition on the rows of the index's table; `None` where the index itself does as well.
+/// Returns the condition on the element table; `None` if the index itself serves as well.
 pub(crate) fn condition(index: &Index, values: &ElementTable, wanted: &PlannerQuery<'_>) -> Option<Condition> {
     let is_bound = |(position, path): (usize, &str)| {
         let bound = || IndexBounds::of(path, &wanted.conditions, index.bytes()).is_some();
@@ -40,7 +39,7 @@ pub(crate) fn condition(index: &Index, values: &ElementTable, wanted: &PlannerQu
     }
     let mut parts = Vec::new();
     for (number, place) in places(index).into_iter().enumerate() {
-        // Of what has to be an array, nothing lies in an array behind it.
+        // The value at `array` must be an array, and so has no arrays below this component.
         let is_behind = |array: &str| rest_within(place, array).is_some_and(|rest| !rest.is_empty());
         if wanted.elements.iter().any(|condition| is_behind(condition.array)) {
             continue;
@@ -61,13 +60,13 @@ pub(crate) fn condition(index: &Index, values: &ElementTable, wanted: &PlannerQu
     }
 }
 
-/// The bounds of each field in rows of this place.
+/// Returns the bounds of each field in rows of this component.
 fn bounds_in(place: &str, index: &Index, wanted: &PlannerQuery<'_>) -> Vec<Option<IndexBounds>> {
     let bytes = index.bytes();
     let scope = scope_in(place, index, wanted);
     let chosen = if scope.is_none() { condition_in(place, index, wanted) } else { None };
     let of_field = |(position, path): (usize, &str)| match (rest_within(path, place), scope) {
-        // What has to be an array, and is none of this place, hides.
+        // A required array elsewhere has a catch-all key in these rows.
         (None, _) => IndexBounds::of(path, &wanted.conditions, bytes).or_else(|| {
             wanted.elements.iter().find(|condition| condition.path == path).map(|_| IndexBounds::of_arrays())
         }),
@@ -77,15 +76,16 @@ fn bounds_in(place: &str, index: &Index, wanted: &PlannerQuery<'_>) -> Vec<Optio
     index.fields().enumerate().map(of_field).collect()
 }
 
-/// The `$elemMatch` on this place that says most of the fields in it.
+/// Returns the `$elemMatch` on this component that bounds the most fields.
 fn scope_in(place: &str, index: &Index, wanted: &PlannerQuery<'_>) -> Option<usize> {
     let here = wanted.elements.iter().filter(|condition| condition.array == place).map(|condition| condition.scope);
-    let said =
+    let bound =
         |scope: usize| index.fields().filter(|path| of_scope(scope, path, wanted, index.bytes()).is_some()).count();
-    here.map(|scope| (said(scope), scope)).filter(|(said, _)| *said > 0).max().map(|(_, scope)| scope)
+    here.map(|scope| (bound(scope), scope)).filter(|(bound, _)| *bound > 0).max().map(|(_, scope)| scope)
 }
 
-/// The field within this place whose condition is taken: the first, as it leads the rows' keys.
+/// Returns the field within this component whose condition is used: the first, as it leads the
+/// keys.
 fn condition_in(place: &str, index: &Index, wanted: &PlannerQuery<'_>) -> Option<usize> {
     let mut fields = index.fields();
     fields.position(|path| rest_within(path, place).is_some() && of_one(path, wanted, index.bytes()).is_some())

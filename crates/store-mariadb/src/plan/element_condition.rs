@@ -5,11 +5,11 @@ use query::predicate::{Node, Test};
 /// A condition on an array's element, or on a field of it.
 #[derive(Debug)]
 pub(crate) struct ElementCondition<'q> {
-    /// The number of the `$elemMatch`: those of one are about the same element.
+    /// The number of the `$elemMatch`: its conditions are about one element.
     pub scope: usize,
     /// The path to the array.
     pub array: &'q str,
-    /// The path to what has to meet the test.
+    /// The path to the tested value.
     pub path: String,
     pub test: &'q Test,
 }
@@ -20,7 +20,7 @@ impl ElementCondition<'_> {
     }
 }
 
-/// Takes the conditions of an `$elemMatch`.
+/// Appends the conditions of an `$elemMatch`.
 pub(crate) fn read<'q>(array: &'q str, test: &'q Test, conditions: &mut Vec<ElementCondition<'q>>) {
     let scope = conditions.last().map_or(0, |last| last.scope + 1);
     match test {

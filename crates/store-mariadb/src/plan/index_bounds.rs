@@ -8,7 +8,7 @@ use query::predicate::Test;
 use query::sort;
 use values::regex::Beginning;
 
-/// ElementTable compared with at once; a longer list is left to the evaluator.
+/// The most values compared with; a longer list is left to the evaluator.
 const POINTS_MAX: usize = 2_000;
 
 /// Keys from `low` (inclusive) to `high` (exclusive).

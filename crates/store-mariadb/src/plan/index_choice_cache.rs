@@ -185,10 +185,10 @@ impl AccessPath {
     }
 }
 
-/// All that a plan was decided by.
+/// All decisions of a plan.
 pub(crate) type Decisions = SmallVec<[Decision; 1]>;
 
-/// Which of the rivals it was, by what was known of them.
+/// The chosen path among its alternatives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decision {
     pub shape: u64,

@@ -3,15 +3,15 @@
 
 use crate::catalog::table::Table;
 use crate::index::key_column::KeyColumn;
-use crate::plan::access::{MergeBranch, Rows};
+use crate::plan::access::{MergeBranch, RowSource};
 use crate::plan::pushdown::Condition;
 use crate::plan::row_position::{RowPosition, after_position, key_param};
 use mariadb_wire::Param;
 use std::sync::Arc;
 
-impl Rows {
-    /// As [`Rows::statement`]. A document that several branches reach comes once: its keys are the
-    /// same in all indexes.
+impl RowSource {
+    /// As [`RowSource::statement`]. A document that several branches reach comes once: its keys are
+    /// the same in all indexes.
     pub(crate) fn merged_statement(
         &self,
         table: &Table,
@@ -60,7 +60,7 @@ impl Rows {
     }
 }
 
-/// As [`Rows::params`].
+/// As [`RowSource::params`].
 pub(crate) fn params<'p>(
     table: &Table,
     branches: &'p [MergeBranch],

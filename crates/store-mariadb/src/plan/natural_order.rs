@@ -1,7 +1,7 @@
-//! The natural order of clustered collections, that of `_id`, where no index of MariaDB has it.
+//! The natural order of clustered collections, which is that of `_id`.
 //!
-//! An index has the order of most ids ([`crate::index::column_key`]). Where a collection has others
-//! (decimals, documents, dates far away), or a collation, whoever reads sorts.
+//! An index has the order of most ids ([`crate::index::column_key`]). If a collection has others
+//! (decimals, documents, dates far away), or a collation, the gateway sorts.
 
 use crate::catalog::table::Table;
 use document::Value;

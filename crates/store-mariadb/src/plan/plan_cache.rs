@@ -1,4 +1,4 @@
-//! The plan cache: what is kept of a table's plans.
+//! The plan cache of a table.
 //!
 //! A query that polls, value for value the same, finds its plan cached: choosing among ten indexes
 //! took a tenth of the gateway's time. If indexes were compared by estimates

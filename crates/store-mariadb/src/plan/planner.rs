@@ -16,7 +16,7 @@ use crate::catalog::table::Table;
 use crate::catalog::table_columns::{ID_KEY, ID_TEXT};
 use crate::index::key_column::KeyColumn;
 use crate::index::{Index, id_index};
-use crate::plan::access::{Access, AccessChoice, IndexScan, Rows};
+use crate::plan::access::{Access, AccessChoice, IndexScan, RowSource};
 use crate::plan::candidate::{self, IndexCandidate};
 use crate::plan::index_choice::{ChoiceContext, is_still_valid};
 use crate::plan::index_choice_cache::EstimateRequest;
@@ -39,7 +39,7 @@ use store::{AllowedIndexes, Namespace, PlanFacts, Query, near};
 /// More ids than this are found by a full scan.
 const IDS_MAX: usize = 16_384;
 
-/// A plan, and what must be checked before it is used.
+/// A plan, and the checks required before it is used.
 pub(crate) struct PlannedQuery {
     pub plan: MariaDbPlan,
     /// A query that returns a row if the index has unordered keys. If it does, the query must be
@@ -96,7 +96,7 @@ pub(crate) fn plan(
     let mut plan = MariaDbPlan::new(namespace, Some(whole), access, facts);
     plan.feedback = context.feedback.take();
     plan.texts = context.written.take();
-    covered::cover(&mut plan, query);
+    covered::apply_covered(&mut plan, query);
     Ok(PlannedQuery { plan, order_probe: probe, requests: context.requests.take() })
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn plan_distinct(namespace: &Namespace, table: Arc<Table>, path: &str
 }
 
 /// Returns the access path of a side index.
-fn by_side_index(rows: Rows, wanted: &PlannerQuery<'_>) -> AccessChoice {
+fn by_side_index(rows: RowSource, wanted: &PlannerQuery<'_>) -> AccessChoice {
     (Access::Rows(rows), PlanFacts { exact: false, sorted: wanted.sort.is_none(), view: false }, None)
 }
 
@@ -181,7 +181,7 @@ fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &PlannerQuery<'_>, cont
         return by_side_index(rows, wanted);
     }
     if let Some(choice) = by_ids(table, query, wanted) {
-        let several = matches!(&choice.0, Access::Rows(Rows { ids: Some(ids), .. }) if ids.len() > 1);
+        let several = matches!(&choice.0, Access::Rows(RowSource { ids: Some(ids), .. }) if ids.len() > 1);
         return match several && needs_id_order(table, wanted) {
             true => in_id_order(table, query, wanted),
             false => choice,
@@ -229,7 +229,7 @@ fn natural(table: &Table, query: &Query<'_>, wanted: &PlannerQuery<'_>) -> Acces
 /// Returns the full scan in the order of row keys.
 fn full_scan(table: &Table, query: &Query<'_>, wanted: &PlannerQuery<'_>) -> AccessChoice {
     let condition = pushdown::condition(query.predicate.root(), table.has_opaque_column).map(Arc::new);
-    let rows = Rows { condition, ..Rows::all(wanted.natural.unwrap_or(true)) };
+    let rows = RowSource { condition, ..RowSource::all(wanted.natural.unwrap_or(true)) };
     let sorted = wanted.sort.is_none();
     (Access::Rows(rows), PlanFacts { exact: query.predicate.matches_everything(), sorted, view: false }, None)
 }
@@ -271,7 +271,7 @@ fn by_ids(table: &Table, query: &Query<'_>, wanted: &PlannerQuery<'_>) -> Option
         .then(|| id_text_scan(table))
         .flatten()
         .map(Arc::new);
-    let rows = Rows { ids: Some(ids), index, ..Rows::all(wanted.natural.unwrap_or(true)) };
+    let rows = RowSource { ids: Some(ids), index, ..RowSource::all(wanted.natural.unwrap_or(true)) };
     Some((Access::Rows(rows), facts, None))
 }
 
@@ -350,7 +350,7 @@ fn union(
     for branch in branches {
         let part = PlannerQuery::of_branch(branch);
         let all = match ids_in(branch, table) {
-            Some((ids, _)) => vec![Rows { ids: Some(ids), ..Rows::all(true) }],
+            Some((ids, _)) => vec![RowSource { ids: Some(ids), ..RowSource::all(true) }],
             None => match choice::best(table, &part, None, context) {
                 Some(best) => best.into_branch(&part),
                 None => vec![side_index_scan::of_branch(table, branch)?],

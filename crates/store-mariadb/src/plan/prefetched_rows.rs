@@ -1,4 +1,4 @@
-//! The first rows of a plan, where they were read with the question whether its order holds.
+//! The first rows of a plan, read by the statement that probed whether its order holds.
 
 use mariadb_client::Result;
 use mariadb_wire::row::BinaryRow;
@@ -10,11 +10,11 @@ const REUSED_BYTES_MAX: usize = 2 << 20;
 
 /// The prefetched rows of a plan, which its scan takes.
 #[derive(Debug, Default)]
-pub(crate) struct Prefetch(Mutex<Option<Rows>>);
+pub(crate) struct Prefetch(Mutex<Option<PrefetchedRows>>);
 
 /// The first rows, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Rows {
+pub(crate) struct PrefetchedRows {
     /// The payloads of the rows, concatenated.
     pub payloads: Vec<u8>,
     /// The end of each payload.
@@ -24,7 +24,7 @@ pub(crate) struct Rows {
     pub is_complete: bool,
 }
 
-impl Rows {
+impl PrefetchedRows {
     pub fn iter(&self) -> impl Iterator<Item = Result<BinaryRow<'_>, Malformed>> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let payloads = starts.zip(&self.ends).map(|(start, end)| self.payloads.get(start..*end).unwrap_or_default());
@@ -40,12 +40,12 @@ impl Rows {
 
 impl Prefetch {
     /// Takes the rows.
-    pub fn take(&self) -> Option<Rows> {
+    pub fn take(&self) -> Option<PrefetchedRows> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Stores the rows.
-    pub fn store(&self, rows: Rows) {
+    pub fn store(&self, rows: PrefetchedRows) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(rows);
     }
 }

@@ -1,19 +1,19 @@
-//! Conditions that the server checks where no index serves, before it sends a row; true for every
-//! document that matches.
+//! Predicate pushdown: conditions without an index that the server checks before it sends a row.
+//! They are true for every document that matches.
 //!
-//! `JSON_VALUE(doc, path)` is the scalar that a path leads to, with its escapes resolved, and NULL
-//! for everything else: a missing field, an array (on the way or at the end), a wrapper such as a
-//! decimal or a date, what nests too deep. So `COALESCE(JSON_VALUE(…) = x, 1)` drops exactly those
-//! documents whose scalar is another one, and keeps all that the evaluator has to look at.
+//! `JSON_VALUE(doc, path)` is the scalar at a path, with its escapes resolved, and NULL otherwise:
+//! for a missing field, an array (on the path or at its end), a wrapper such as a decimal or a
+//! date, or excessive nesting. So `COALESCE(JSON_VALUE(…) = x, 1)` drops exactly the documents with
+//! a different scalar, and keeps all others for the evaluator.
 //!
-//! A text that is searched for stands in the document literally, unless it is spelled with escapes
-//! or lies in a blob. Tables made by Selkie have a column that tells (`opaque`); without it set,
-//! looking for the bytes is enough, and cheaper still. REPLACE is what does that without walking
-//! characters. Measured on 10,000 documents of 170 bytes (server CPU): the scan itself 2.8 ms, with
-//! REPLACE 4.1 ms, LIKE BINARY 6.1 ms, JSON_VALUE 7.0 ms, LOCATE 20 ms, REGEXP 40 ms.
+//! A document contains a text literally, unless it is encoded with escapes or within a blob. Tables
+//! created by Selkie have a column (`opaque`) for these cases; if it is false, a search for the
+//! bytes suffices and is cheaper. REPLACE searches without decoding characters. Measured on 10,000
+//! documents of 170 bytes (server CPU): the scan itself 2.8 ms, with REPLACE 4.1 ms, LIKE BINARY
+//! 6.1 ms, JSON_VALUE 7.0 ms, LOCATE 20 ms, REGEXP 40 ms.
 //!
-//! Numbers are compared as doubles, so `<` becomes `<=` here: two integers that differ may be one
-//! double. Of a field that stands in a document twice the server sees the first only.
+//! Numbers are compared as doubles, so `<` becomes `<=`: two different integers may be one double.
+//! Of duplicate fields in a document the server sees only the first.
 
 use crate::encoding;
 use crate::index::json_path;
@@ -37,17 +37,17 @@ pub(crate) enum Operand {
     Number(f64),
 }
 
-/// ElementTable compared with at once; a longer list is left to the evaluator.
+/// The most values compared with; a longer list is left to the evaluator.
 const VALUES_MAX: usize = 64;
 
-/// Texts looked for as bytes: each costs a search, while comparing a value with many costs little
-/// more than with one.
+/// The most texts searched for as bytes: each costs a search, while comparing a value with many
+/// costs little more than with one.
 const NEEDLES_MAX: usize = 2;
 
-/// A shorter text is in nearly every document.
+/// The least length of a text searched for: shorter ones are in nearly every document.
 const NEEDLE_BYTES_MIN: usize = 4;
 
-/// Fields looked at: each costs a walk over the document's text.
+/// The most fields checked: each costs a scan of the document's text.
 const BRANCHES_MAX: usize = 4;
 
 impl Condition {
@@ -70,14 +70,14 @@ impl Condition {
     }
 }
 
-/// What the server can check of a filter; `None` when nothing. `has_opaque_column`: the table has
-/// the column of that name.
+/// Returns the part of a filter that the server can check. `has_opaque_column`: the table has the
+/// column `opaque`.
 pub(crate) fn condition(node: &Node, has_opaque_column: bool) -> Option<Condition> {
     let condition = |node: &Node| condition(node, has_opaque_column);
     match node {
         Node::And(all) => {
-            // Behind what may fail for a document nothing is left out: the evaluator has to meet
-            // it.
+            // Conditions after one that may fail are not pushed down: the evaluator must see the
+            // document that fails.
             let before = all.iter().take_while(|node| !node.may_fail());
             let parts: Vec<Condition> = before.filter_map(condition).take(BRANCHES_MAX).collect();
             (!parts.is_empty()).then(|| Condition::joined(parts, " AND "))
@@ -98,8 +98,7 @@ pub(crate) fn condition(node: &Node, has_opaque_column: bool) -> Option<Conditio
     }
 }
 
-/// The same condition, asked of opaque documents only; of others, whether they hold the text at
-/// all.
+/// Returns the condition for opaque documents combined with a search for the bytes in all others.
 fn by_bytes(test: &Test, by_value: Condition) -> Condition {
     let needles: Option<Vec<Vec<u8>>> = match test {
         Test::Equal(value) => needle(value.as_value()).map(|needle| vec![needle]),
@@ -121,7 +120,7 @@ fn by_bytes(test: &Test, by_value: Condition) -> Condition {
     Condition { sql: format!("IF(opaque, {}, {search})", by_value.sql), params }
 }
 
-/// How a text stands in a document that is not opaque.
+/// Returns the bytes of a text in a document that is not opaque.
 fn needle(value: Value<'_>) -> Option<Vec<u8>> {
     matches!(value, Value::String(_)).then(|| encoding::encode_value(value))
 }
@@ -146,7 +145,7 @@ fn at_path(path: &Path, test: &Test) -> Option<Condition> {
     }
 }
 
-/// All of the values must be of one kind: what is compared with texts compares as text.
+/// Compares with a list of values, which must be of one type: MariaDB compares with texts as text.
 fn equal_to_one_of<'v>(mut path: Vec<u8>, values: impl Iterator<Item = Value<'v>>) -> Option<Condition> {
     let values: Vec<Value<'v>> = values.collect();
     if values.is_empty() || values.len() > VALUES_MAX {
@@ -185,7 +184,7 @@ fn ordered(path: Vec<u8>, operator: &str, value: Value<'_>) -> Option<Condition>
     Some(Condition { sql: format!("COALESCE({sql} {operator} ?, 1)"), params: vec![Operand::Text(path), operand] })
 }
 
-/// Returns a number that MariaDB can take as a double.
+/// Returns a finite number as a double.
 fn finite_double(value: Value<'_>) -> Option<f64> {
     as_f64_unless_decimal(value).filter(|number| number.is_finite())
 }

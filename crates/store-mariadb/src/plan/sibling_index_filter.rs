@@ -1,10 +1,9 @@
 //! Filters the rows that one index finds by the keys of sibling indexes, before documents are
 //! fetched.
 //!
-//! A row's keys lie in the row, while a document of some length lies beside it, and has to be sent
-//! and read. So rows whose keys tell that they do not match are left where they are ([`filter`]),
-//! and of a sort with a limit only the rows are fetched that come first by their keys
-//! ([`crate::plan::key_sort`]).
+//! Keys are in the row, while a long document is on pages of its own, and must be fetched, sent and
+//! parsed. So rows whose keys do not match are skipped ([`filter`]), and for a sort with a limit
+//! only the first rows by their keys are fetched ([`crate::plan::key_sort`]).
 
 use crate::catalog::row_key::RowKey;
 use crate::catalog::table::Table;

@@ -1,9 +1,9 @@
-//! From a query to the rows of an index whose keys gateways compute.
+//! Plans rows by a side index, whose keys gateways compute.
 
 use crate::catalog::table::Table;
 use crate::index::Index;
 use crate::index::side_index::side_table::{ARRAYS, KEY, KEY_BYTES_MAX, SideTable, UNKNOWN, stored_key};
-use crate::plan::access::{DistanceSearch, RowKeyLookup, Rows, SideIndexScan};
+use crate::plan::access::{DistanceSearch, RowKeyLookup, RowSource, SideIndexScan};
 use crate::plan::parameters::padded;
 use crate::plan::pushdown::{Condition, Operand};
 use access::conditions::PlannerQuery;
@@ -20,90 +20,99 @@ use std::f64::consts::PI;
 use std::sync::Arc;
 use store::{IndexKind, Query, near};
 
-/// Intervals of one statement; where there are more, some are put together with what lies between
-/// them.
+/// The most intervals of one statement; more are merged with their neighbours.
 const INTERVALS_MAX: usize = 512;
 
-/// Sets of parts with arrays that are told apart.
+/// The most path components with arrays whose combinations are distinguished.
 const ARRAY_PARTS_MAX: u32 = 4;
 
-/// The rows by an index of these kinds: that with the words that are searched for, the one that a
-/// hint names, or else the one that narrows the search the most. `None` where none does.
-pub(crate) fn of_query(table: &Table, query: &Query<'_>, hinted: Option<&Index>) -> Option<Rows> {
+/// Returns the rows by a side index: the text index of a text search, the hinted one, or else the
+/// most selective one. `None` if none serves.
+pub(crate) fn of_query(table: &Table, query: &Query<'_>, hinted: Option<&Index>) -> Option<RowSource> {
     if !table.indexes.iter().any(Index::serves_by_side_table) {
         return None;
     }
     best(table, query, &PlannerQuery::of(query), hinted)
 }
 
-/// The rows with the words that a query searches for.
-pub(crate) fn of_search(table: &Table, query: &Query<'_>) -> Option<Rows> {
+/// Returns the rows of a text search.
+pub(crate) fn of_search(table: &Table, query: &Query<'_>) -> Option<RowSource> {
     of_query(table, query, None).filter(|rows| rows.side().is_some_and(|side| side.search.is_some()))
 }
 
-/// The rows by such an index for a branch of an `$or`.
-pub(crate) fn of_branch(table: &Table, branch: &Node) -> Option<Rows> {
+/// Returns the rows by a side index for a branch of an `$or`.
+pub(crate) fn of_branch(table: &Table, branch: &Node) -> Option<RowSource> {
     let predicate = Predicate::of(branch.clone());
     of_query(table, &Query::of(&predicate), None)
 }
 
-fn best(table: &Table, query: &Query<'_>, wanted: &PlannerQuery<'_>, hinted: Option<&Index>) -> Option<Rows> {
+fn best(table: &Table, query: &Query<'_>, wanted: &PlannerQuery<'_>, hinted: Option<&Index>) -> Option<RowSource> {
     let shown = table.indexes.iter().filter(|index| index.serves_by_side_table() && !index.is_hidden());
     let chosen = shown.filter(|index| hinted.is_none_or(|hinted| hinted.spec.name == index.spec.name));
-    let sought = chosen.filter_map(|index| Some((index, sought(index, query, wanted, hinted.is_some())?)));
-    let (index, sought) = sought.max_by_key(|(_, sought)| sought.worth)?;
-    Some(rows(table, index, sought, hinted.is_some()))
+    let lookup = chosen.filter_map(|index| Some((index, lookup(index, query, wanted, hinted.is_some())?)));
+    let (index, lookup) = lookup.max_by_key(|(_, lookup)| lookup.selectivity)?;
+    Some(rows(table, index, lookup, hinted.is_some()))
 }
 
-/// What is looked for in an index.
-struct Sought {
+/// A lookup in a side index.
+struct KeyLookup {
     /// Disjoint, ascending.
     intervals: Vec<Interval>,
     bounds: Vec<(String, FieldBounds)>,
-    /// Rows with arrays are among those that are read.
+    /// The intervals include the rows of documents with arrays.
     with_arrays: bool,
     search: Option<Arc<TextSearch>>,
-    /// By which distances, behind what, where the nearest are wanted first.
+    /// For the nearest documents first: the distance search, and the prefix of its keys.
     near: Option<(Arc<Near>, GeoPrefix)>,
-    /// How much it narrows.
-    worth: usize,
+    /// A measure of selectivity; the greatest is the best.
+    selectivity: usize,
 }
 
-fn sought(index: &Index, query: &Query<'_>, wanted: &PlannerQuery<'_>, hinted: bool) -> Option<Sought> {
+fn lookup(index: &Index, query: &Query<'_>, wanted: &PlannerQuery<'_>, hinted: bool) -> Option<KeyLookup> {
     let (shape, keys) = (&*index.side_index()?.shape, index.side_table()?);
-    let of =
-        |intervals| Sought { intervals, bounds: Vec::new(), with_arrays: false, search: None, near: None, worth: 1 };
+    let of = |intervals| KeyLookup {
+        intervals,
+        bounds: Vec::new(),
+        with_arrays: false,
+        search: None,
+        near: None,
+        selectivity: 1,
+    };
     if let Some(text) = wanted.text {
         let is_it = shape.text.is_some() && shape.spec.name == *text.index.name;
         let terms = is_it.then(|| search::term_intervals(shape, text, wanted)).flatten()?;
-        return Some(Sought { search: Some(text.clone()), ..of(terms.intervals) });
+        return Some(KeyLookup { search: Some(text.clone()), ..of(terms.intervals) });
     }
     if let IndexKind::Ordered = shape.kind {
         let arrays = if keys.arrays.count_ones() <= ARRAY_PARTS_MAX { keys.arrays } else { u64::MAX };
         let binding = CompoundBounds::new(Some(shape), &shape.fields, arrays, wanted);
-        let worth = 2 * binding.points + usize::from(binding.ranged);
-        if !hinted && (!binding.complete || worth == 0) {
+        let selectivity = 2 * binding.points + usize::from(binding.ranged);
+        if !hinted && (!binding.complete || selectivity == 0) {
             return None;
         }
         let (intervals, _) = intervals::build(&shape.fields, &binding.bounds);
         let paths = shape.fields.iter().map(|field| field.path.clone());
         let bounds = paths.zip(binding.bounds).collect();
-        return Some(Sought { bounds, worth, with_arrays: arrays != u64::MAX, ..of(intervals) });
+        return Some(KeyLookup { bounds, selectivity, with_arrays: arrays != u64::MAX, ..of(intervals) });
     }
     if !hinted && !partial::covers_query(shape, wanted) {
         return None;
     }
     let near = query.predicate.near().filter(|near| near::serves(&shape.spec, &shape.kind, near, |_| true));
-    let worth_of = |bounds: &[(String, FieldBounds)]| {
+    let selectivity_of = |bounds: &[(String, FieldBounds)]| {
         1 + 2 * bounds
             .iter()
             .take_while(|(_, ranges)| !ranges.is_empty() && ranges.iter().all(ValueRange::is_point))
             .count()
     };
-    let with_front =
-        |BoundedKeys { intervals, bounds, .. }| Sought { worth: worth_of(&bounds), bounds, ..of(intervals) };
+    let with_front = |BoundedKeys { intervals, bounds, .. }| KeyLookup {
+        selectivity: selectivity_of(&bounds),
+        bounds,
+        ..of(intervals)
+    };
     let region = || geo_bounds::region(shape, wanted).map(with_front);
-    // All that is within a greatest distance is read at once, unless only the nearest are wanted.
+    // Everything within the maximum distance is read at once, unless only the nearest are
+    // requested.
     let is_bounded = |near: &Near| near.max < PI * EARTH_RADIUS_METERS;
     let in_order = query.sort.is_none_or(query::Sort::is_empty);
     let ring = || {
@@ -111,26 +120,26 @@ fn sought(index: &Index, query: &Query<'_>, wanted: &PlannerQuery<'_>, hinted: b
         let front = GeoPrefix::new(shape, near.path.as_str(), wanted).filter(GeoPrefix::is_known)?;
         let one_by_one = in_order && (query.limit.is_some() || !is_bounded(near));
         let intervals = geo_bounds::ring(shape, near, &front, near.min, near.max);
-        let sought = with_front(BoundedKeys { intervals, bounds: front.all_bounds(shape), filter: None });
-        Some(Sought { near: one_by_one.then(|| (near.clone(), front)), ..sought })
+        let lookup = with_front(BoundedKeys { intervals, bounds: front.all_bounds(shape), filter: None });
+        Some(KeyLookup { near: one_by_one.then(|| (near.clone(), front)), ..lookup })
     };
     let by_any_field = || {
         wildcard::bounded_keys(shape, wanted)
-            .map(|BoundedKeys { intervals, bounds, .. }| Sought { bounds, ..of(intervals) })
+            .map(|BoundedKeys { intervals, bounds, .. }| KeyLookup { bounds, ..of(intervals) })
     };
     let everything = || hinted.then(|| of(vec![Interval { low: Vec::new(), high: KEY_END.to_vec() }]));
     region().or_else(ring).or_else(by_any_field).or_else(everything)
 }
 
-fn rows(table: &Table, index: &Index, sought: Sought, hinted: bool) -> Rows {
+fn rows(table: &Table, index: &Index, lookup: KeyLookup, hinted: bool) -> RowSource {
     let shape = index.side_index().map(|form| form.shape.clone());
     let keys = index.side_table().cloned().unwrap_or_else(SideTable::new);
-    let condition = places_of(&sought.intervals, if sought.with_arrays { keys.arrays } else { u64::MAX });
+    let condition = key_condition(&lookup.intervals, if lookup.with_arrays { keys.arrays } else { u64::MAX });
     let rings =
-        sought.near.zip(shape.clone()).map(|((near, front), shape)| DistanceSearch { near, shape, prefix: front });
+        lookup.near.zip(shape.clone()).map(|((near, front), shape)| DistanceSearch { near, shape, prefix: front });
     let pending = keys.pending(&table.schema);
     let only = shape.filter(|_| hinted);
-    let side = SideIndexScan { pending, bounds: sought.bounds, search: sought.search, rings, only, table: keys };
+    let side = SideIndexScan { pending, bounds: lookup.bounds, search: lookup.search, rings, only, table: keys };
     let found = RowKeyLookup {
         table: side.table.keys(&table.schema),
         key: "seq",
@@ -139,20 +148,20 @@ fn rows(table: &Table, index: &Index, sought: Sought, hinted: bool) -> Rows {
         spec: Some(index.spec.clone()),
         side: Some(Box::new(side)),
     };
-    Rows::looked_up(found, condition)
+    RowSource::looked_up(found, condition)
 }
 
-/// The condition for keys within these intervals, and for what stands in for keys of documents that
-/// have arrays in other parts.
-pub(crate) fn places_of(intervals: &[Interval], arrays: u64) -> Condition {
+/// Returns the condition for keys within these intervals, and for the markers of documents with
+/// arrays in other path components.
+pub(crate) fn key_condition(intervals: &[Interval], arrays: u64) -> Condition {
     let mut ranges: Vec<(Vec<u8>, Vec<u8>)> = intervals.iter().map(range).collect();
     ranges.sort_unstable();
     join(&mut ranges);
-    ranges.extend(unlike(arrays));
+    ranges.extend(markers_except(arrays));
     condition(&ranges)
 }
 
-/// The rows of an interval of keys, whose ends may be longer than what is kept of a key.
+/// Returns the range of stored keys of an interval, whose ends may be longer than stored keys.
 fn range(interval: &Interval) -> (Vec<u8>, Vec<u8>) {
     let high = match interval.high.len() > KEY_BYTES_MAX {
         true => end_of_prefix(stored_key(&interval.high)),
@@ -161,24 +170,24 @@ fn range(interval: &Interval) -> (Vec<u8>, Vec<u8>) {
     (stored_key(&interval.low), high)
 }
 
-/// Puts neighbours together until there are few enough.
+/// Merges neighbours until there are few enough.
 fn join(ranges: &mut Vec<(Vec<u8>, Vec<u8>)>) {
     while ranges.len() > INTERVALS_MAX {
         *ranges = ranges.chunks(2).map(|pair| (pair[0].0.clone(), pair[pair.len() - 1].1.clone())).collect();
     }
 }
 
-/// The rows of documents that have arrays in other parts than these, and of those whose keys are
-/// not known.
-fn unlike(arrays: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
+/// Returns the markers of documents with arrays in other path components than these, and of
+/// documents with unknown keys.
+fn markers_except(arrays: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut low = match arrays {
         u64::MAX => UNKNOWN.to_vec(),
         _ => vec![ARRAYS],
     };
     let mut ranges = Vec::new();
     if arrays != u64::MAX {
-        // Those with no other parts are as the bounds take them to be: each subset, in ascending
-        // order.
+        // The bounds already cover documents whose arrays are a subset of `arrays`: skip each
+        // subset's marker, in ascending order.
         let mut subset = 0_u64;
         loop {
             let marker = [&[ARRAYS][..], &subset.to_be_bytes()].concat();
@@ -197,7 +206,7 @@ fn unlike(arrays: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 fn condition(ranges: &[(Vec<u8>, Vec<u8>)]) -> Condition {
-    // Conditions are made of a few lengths, so that few statements need preparing.
+    // Lists are padded to a few lengths, so that few statements are prepared.
     let length = padded(ranges.len());
     let sql = vec!["key_bytes >= ? AND key_bytes < ?"; length].join(" OR ");
     let last = ranges.last().cloned().unwrap_or_default();
@@ -216,9 +225,9 @@ mod tests {
     }
 
     #[test]
-    fn documents_with_other_arrays_are_read_besides() {
+    fn documents_with_other_arrays_are_included() {
         for known in [0, 1, 0b101, u64::MAX] {
-            let ranges = unlike(known);
+            let ranges = markers_except(known);
             for arrays in [1, 2, 4, 5, 7, 1 << 40] {
                 assert_eq!(holds(&ranges, arrays), arrays & !known != 0, "{arrays:b} beside {known:b}");
             }
@@ -227,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn long_keys_are_found_by_their_beginnings() {
+    fn long_keys_are_found_by_prefix() {
         let key = |last: u8| [vec![7; KEY_BYTES_MAX + 9], vec![last]].concat();
         let (low, high) = range(&Interval { low: key(3), high: key(4) });
         assert!(low <= stored_key(&key(3)) && stored_key(&key(3)) < high);

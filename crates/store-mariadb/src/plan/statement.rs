@@ -1,7 +1,7 @@
 //! The statements that read a plan's rows.
 
 use crate::catalog::table::Table;
-use crate::plan::access::{IndexScan, OrderedMerge, RowKeyLookup, Rows};
+use crate::plan::access::{IndexScan, OrderedMerge, RowKeyLookup, RowSource};
 use crate::plan::candidate::probe_value;
 use crate::plan::merged;
 use crate::plan::parameters::padded;
@@ -12,35 +12,34 @@ use mariadb_client::Connection;
 use mariadb_wire::Param;
 use std::sync::Arc;
 
-/// A page of fewer bytes, as far as is known, is read without joining: preparing the statement
-/// would take longer than it saves.
+/// Pages that are estimated smaller are read without joining: preparing the statement would take
+/// longer than it saves.
 const JOINED_BYTES_MIN: u64 = 16 << 10;
 
-/// What looking at a row costs beside its document, as bytes of one.
+/// The cost of a row besides its document, as bytes of a document.
 const ROW_BYTES: u64 = 256;
 
-impl Rows {
-    /// The statement that reads a page of at most so many rows of `table`: row key, document and
-    /// the index's keys. Parameters: see [`Rows::params`].
+impl RowSource {
+    /// Returns the statement that reads a page of at most `limit` rows of `table`: row key,
+    /// document and the index's keys. For its parameters see [`RowSource::params`].
     ///
-    /// In an index that is read backwards MariaDB (10.11) fetches each row before it looks at its
-    /// keys (no index condition pushdown). In large pages of it documents are joined to the keys
-    /// that are left, where some may be dropped. Where other indexes' keys are looked at as well
-    /// they are joined to the rows that are left, too. Where keys are read in the place of
-    /// documents, only those are joined that are needed.
+    /// MariaDB (10.11) has no index condition pushdown in descending scans: it fetches each row
+    /// before it checks its keys. So in large pages of such a scan the documents are joined to the
+    /// keys that remain. The same holds if keys of sibling indexes are checked. If fields are read
+    /// from keys, only documents with undecodable keys are joined.
     pub fn statement(&self, table: &Table, after: bool, limit: u64) -> Arc<str> {
         self.statement_with(table, after, limit, None)
     }
 
-    /// As [`Rows::statement`]; each row ends with what the query `probe` says.
+    /// As [`RowSource::statement`]; each row ends with the result of the query `probe`.
     fn statement_with(&self, table: &Table, after: bool, limit: u64, probe: Option<&str>) -> Arc<str> {
         let key = table.row_key.column();
         if let Some(found) = &self.lookup {
-            return self.found_elsewhere(table, found, after);
+            return self.lookup_statement(table, found, after);
         }
-        // Whoever asks something besides does so of the first page.
-        let hope = self.index.as_ref().and_then(|index| index.speculative_rows).filter(|_| probe.is_some());
-        let hope = hope.map(|rows| format!(" ROWS EXAMINED {rows}")).unwrap_or_default();
+        // Only the first page has a probe.
+        let speculation = self.index.as_ref().and_then(|index| index.speculative_rows).filter(|_| probe.is_some());
+        let speculation = speculation.map(|rows| format!(" ROWS EXAMINED {rows}")).unwrap_or_default();
         let probe = probe.map(|probe| format!(", {}", probe_value(probe))).unwrap_or_default();
         if let Some(merged) = self.merged() {
             return self.merged_statement(table, &merged.branches, after, &probe);
@@ -54,12 +53,12 @@ impl Rows {
             (String::new(), String::new(), table.quoted.clone(), key.to_owned());
         let mut doc = "doc";
         if let Some(index) = &self.index {
-            // Left alone, the server would rather read the rows in order, in the hope of meeting
-            // enough of them soon.
+            // Without a hint the server prefers to read the rows in order, speculating on an early
+            // end.
             from = index.source(&table.quoted);
             if let Some(covered) = &self.covered {
-                let untold = covered.untold(&index.columns);
-                let on = format!("documents.{key} = k.{key} AND ({untold})");
+                let undecodable = covered.undecodable(&index.columns);
+                let on = format!("documents.{key} = k.{key} AND ({undecodable})");
                 from.push_str(&format!(" LEFT JOIN {} AS documents ON {on}", table.quoted));
                 doc = "documents.doc";
             } else if self.joins(table, limit) {
@@ -80,10 +79,10 @@ impl Rows {
         let filter = if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
         let direction = if self.forward { "" } else { " DESC" };
         let ordered = format!("{from}{filter} ORDER BY {order}{key}{direction}");
-        format!("SELECT {key}, {doc}{columns}{probe} FROM {ordered} LIMIT ?{hope}").into()
+        format!("SELECT {key}, {doc}{columns}{probe} FROM {ordered} LIMIT ?{speculation}").into()
     }
 
-    fn found_elsewhere(&self, table: &Table, found: &RowKeyLookup, after: bool) -> Arc<str> {
+    fn lookup_statement(&self, table: &Table, found: &RowKeyLookup, after: bool) -> Arc<str> {
         let (key, found_key) = (table.row_key.column(), found.key);
         let condition = self.condition.as_ref().map_or("TRUE", |condition| &condition.sql);
         let from = format!("FROM {} WHERE {condition}", found.table);
@@ -110,7 +109,7 @@ impl Rows {
         .into()
     }
 
-    /// Whether a page of so many rows is of documents joined to keys.
+    /// Returns whether a page of `limit` rows joins documents to keys.
     pub fn joins(&self, table: &Table, limit: u64) -> bool {
         let of_index = |index: &IndexScan| {
             index.merged.is_some() || index.sibling_filter.is_some() || self.joins_to_index(table, limit)
@@ -118,10 +117,10 @@ impl Rows {
         self.covered.is_none() && self.index.as_deref().is_some_and(of_index)
     }
 
-    /// Whether these keys are read in the index alone; then the statement is to be prepared anew.
+    /// Returns whether keys are read in the index alone. Then the statement must be prepared again.
     fn joins_to_index(&self, table: &Table, limit: u64) -> bool {
         let is_large = || limit.saturating_mul(table.document_bytes.get() + ROW_BYTES) >= JOINED_BYTES_MIN;
-        // A condition on one column is nothing but ranges of the index.
+        // A condition on one column consists of ranges of the index.
         let drops = |index: &IndexScan| index.columns.len() > 1 && self.condition.is_some();
         self.index.as_ref().filter(|_| self.covered.is_none()).is_some_and(|index| match &index.merged {
             Some(merged) => merged.sorted.is_none(),
@@ -135,35 +134,36 @@ impl Rows {
         self.index.as_ref()?.merged.as_ref()
     }
 
-    /// Queues the statement for a page. `written`: where the first one's text is kept.
+    /// Queues the statement for a page. `texts` caches the text of the first page.
     pub fn queue(
         &self,
         connection: &mut Connection,
         table: &Table,
-        written: Option<&PlanTexts>,
+        texts: Option<&PlanTexts>,
         after: Option<&RowPosition>,
         limit: u64,
     ) {
         let make = || self.statement(table, after.is_some(), limit);
-        let statement = match written.filter(|_| after.is_none()) {
-            Some(written) => written.first[usize::from(self.joins(table, limit))].get_or_init(make).clone(),
+        let statement = match texts.filter(|_| after.is_none()) {
+            Some(texts) => texts.first[usize::from(self.joins(table, limit))].get_or_init(make).clone(),
             None => make(),
         };
         self.queue_as(connection, table, &statement, after, limit);
     }
 
-    /// Queues the statement for the first page, whose rows end with what the query `probe` says.
-    pub fn queue_asking(
+    /// Queues the statement for the first page, whose rows end with the result of the query
+    /// `probe`.
+    pub fn queue_with_probe(
         &self,
         connection: &mut Connection,
         table: &Table,
-        written: Option<&PlanTexts>,
+        texts: Option<&PlanTexts>,
         probe: &str,
         limit: u64,
     ) {
         let make = || self.statement_with(table, false, limit, Some(probe));
-        let statement = match written {
-            Some(written) => written.context[usize::from(self.joins(table, limit))].get_or_init(make).clone(),
+        let statement = match texts {
+            Some(texts) => texts.context[usize::from(self.joins(table, limit))].get_or_init(make).clone(),
             None => make(),
         };
         self.queue_as(connection, table, &statement, None, limit);
@@ -178,23 +178,23 @@ impl Rows {
         limit: u64,
     ) {
         let params = self.params(table, after, limit);
-        // Run a second time, MariaDB 10.11 no longer skips from one value to the next (documents
-        // for the 13 values of a million: 3 s).
+        // In a repeated execution MariaDB 10.11 no longer skips from one value to the next
+        // (documents for the 13 values of a million: 3 s).
         match self.is_distinct() || self.joins_to_index(table, limit) {
             true => connection.queue_execute_reprepared(statement, &params),
             false => connection.queue_execute(statement, &params),
         }
     }
 
-    /// The parameters of [`Rows::statement`]: ids, the condition's, the position to go on behind,
-    /// how many rows.
+    /// Returns the parameters of [`RowSource::statement`]: ids, the condition's, the position of
+    /// the last row, the limit.
     pub fn params<'p>(&'p self, table: &Table, after: Option<&'p RowPosition>, limit: u64) -> Vec<Param<'p>> {
         if let Some(merged) = self.merged() {
             return merged::params(table, &merged.branches, after, limit);
         }
         let mut params = Vec::new();
         if let Some(ids) = &self.ids {
-            // Lists are made of a few lengths, so that few statements need preparing.
+            // Lists are padded to a few lengths, so that few statements are prepared.
             let last = ids.last().map(Vec::as_slice).unwrap_or_default();
             params.extend(ids.iter().map(|id| Param::Text(id)));
             params.resize(padded(ids.len()), Param::Text(last));

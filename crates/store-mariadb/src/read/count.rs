@@ -3,7 +3,7 @@
 use crate::catalog::table::Table;
 use crate::encoding;
 use crate::plan::MariaDbPlan;
-use crate::plan::access::{Access, Counting, IndexScan, Rows};
+use crate::plan::access::{Access, Counting, IndexScan, RowSource};
 use crate::plan::parameters::padded;
 use crate::plan::pushdown::Condition;
 use crate::read::handler_counters::HandlerCounters;
@@ -68,7 +68,7 @@ pub(crate) fn statements(plan: &MariaDbPlan, enough: Option<u64>) -> Option<Vec<
     }
 }
 
-fn of_ids<'p>(table: &Table, rows: &'p Rows) -> Statement<'p> {
+fn of_ids<'p>(table: &Table, rows: &'p RowSource) -> Statement<'p> {
     let Some(ids) = &rows.ids else { return (table.statements.count.clone(), Vec::new()) };
     let length = padded(ids.len());
     let last = ids.last().map(Vec::as_slice).unwrap_or_default();

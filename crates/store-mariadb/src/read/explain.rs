@@ -6,7 +6,7 @@ use crate::catalog::table::Table;
 use crate::encoding;
 use crate::plan::MariaDbPlan;
 use crate::plan::access::{
-    Access, DistanceSearch, IndexScan, MergeBranch, OrderedMerge, RowKeyLookup, Rows, SideIndexScan,
+    Access, DistanceSearch, IndexScan, MergeBranch, OrderedMerge, RowKeyLookup, RowSource, SideIndexScan,
 };
 use crate::read::count::{self, Statement};
 use crate::store::MariaDbStore;
@@ -73,15 +73,15 @@ pub(crate) fn summary(plan: &MariaDbPlan) -> PlanSummary {
     }
 }
 
-fn summary_of(rows: &Rows) -> PlanSummary {
+fn summary_of(rows: &RowSource) -> PlanSummary {
     match rows {
-        Rows { ids: Some(_), index: None, .. } => PlanSummary::Name("IDHACK"),
-        Rows { index: None, lookup: None, .. } => PlanSummary::Name("COLLSCAN"),
+        RowSource { ids: Some(_), index: None, .. } => PlanSummary::Name("IDHACK"),
+        RowSource { index: None, lookup: None, .. } => PlanSummary::Name("COLLSCAN"),
         rows => summary_of_index(rows),
     }
 }
 
-fn summary_of_index(rows: &Rows) -> PlanSummary {
+fn summary_of_index(rows: &RowSource) -> PlanSummary {
     let of = |stage: &str, spec: &IndexSpec| PlanSummary::of_index(stage, spec.key.as_doc());
     let stage = match rows.rings() {
         Some(rings) => stage_of_rings(rings),
@@ -110,7 +110,7 @@ struct Stages<'s> {
 }
 
 impl Stages<'_> {
-    fn write_rows(&self, rows: &Rows, predicate: Option<&Predicate>, writer: &mut DocWriter<'_>) {
+    fn write_rows(&self, rows: &RowSource, predicate: Option<&Predicate>, writer: &mut DocWriter<'_>) {
         let (about, looked) = (self.about, self.plan.examined());
         if about.counted && rows.is_everything() && self.plan.facts.exact {
             writer.append("stage", "RECORD_STORE_FAST_COUNT");
@@ -167,14 +167,14 @@ impl Stages<'_> {
         self.about.write_count("alreadyHasObj", 0, writer);
     }
 
-    fn write_text_match(&self, rows: &Rows, search: &TextSearch, looked: Examined, writer: &mut DocWriter<'_>) {
+    fn write_text_match(&self, rows: &RowSource, search: &TextSearch, looked: Examined, writer: &mut DocWriter<'_>) {
         let spec = rows.lookup.as_ref().and_then(|lookup| lookup.spec.as_deref());
         let term = |looked: Examined, writer: &mut DocWriter<'_>| self.write_index(rows, None, looked, writer);
         self.about.write_text_match(spec, search, looked, term, writer);
     }
 
     /// Writes a search by distance, ring by ring.
-    fn write_rings(&self, rows: &Rows, rings: &DistanceSearch, spec: &IndexSpec, writer: &mut DocWriter<'_>) {
+    fn write_rings(&self, rows: &RowSource, rings: &DistanceSearch, spec: &IndexSpec, writer: &mut DocWriter<'_>) {
         writer.append("stage", stage_of_rings(rings));
         self.about.write_execution_stats(|ran| ran.found, writer);
         writer.append("keyPattern", spec.key.as_doc());
@@ -204,7 +204,13 @@ impl Stages<'_> {
         }
     }
 
-    fn write_index(&self, rows: &Rows, predicate: Option<&Predicate>, looked: Examined, writer: &mut DocWriter<'_>) {
+    fn write_index(
+        &self,
+        rows: &RowSource,
+        predicate: Option<&Predicate>,
+        looked: Examined,
+        writer: &mut DocWriter<'_>,
+    ) {
         match rows.index.as_ref().and_then(|index| index.merged.as_ref()) {
             None => self.write_scan(rows, predicate, looked, writer),
             Some(OrderedMerge { branches, sorted: None }) => self.write_merged(branches, writer),
@@ -217,7 +223,13 @@ impl Stages<'_> {
         }
     }
 
-    fn write_scan(&self, rows: &Rows, predicate: Option<&Predicate>, looked: Examined, writer: &mut DocWriter<'_>) {
+    fn write_scan(
+        &self,
+        rows: &RowSource,
+        predicate: Option<&Predicate>,
+        looked: Examined,
+        writer: &mut DocWriter<'_>,
+    ) {
         let different = rows.is_distinct();
         writer.append("stage", if different { "DISTINCT_SCAN" } else { "IXSCAN" });
         let covered = rows.covered.is_some() && looked.documents == 0;
@@ -306,9 +318,9 @@ impl Stages<'_> {
     }
 
     /// Returns whether the filter is an `$or`, and the index of each branch represents it exactly.
-    fn is_covered_by_branches(&self, branches: &[(Option<Predicate>, Rows)]) -> bool {
+    fn is_covered_by_branches(&self, branches: &[(Option<Predicate>, RowSource)]) -> bool {
         let is_or = self.about.predicate.is_some_and(|(predicate, _)| matches!(predicate.root(), Node::Or(_)));
-        let is_said = |(filter, rows): &(Option<Predicate>, Rows)| {
+        let is_said = |(filter, rows): &(Option<Predicate>, RowSource)| {
             let Some(filter) = filter else { return true };
             filter
                 .describe_rest(Doc::EMPTY, |path, test| is_represented_by(rows, Some(filter), path, test))
@@ -329,7 +341,7 @@ fn are_at_ends(arrays: u64, key: Doc<'_>) -> bool {
 }
 
 /// Returns whether the keys that are read represent a condition exactly, except unordered keys.
-fn is_represented_by(rows: &Rows, predicate: Option<&Predicate>, path: &str, test: &Test) -> bool {
+fn is_represented_by(rows: &RowSource, predicate: Option<&Predicate>, path: &str, test: &Test) -> bool {
     let (spec, arrays) = match (rows.index.as_deref(), rows.lookup.as_deref()) {
         // Pending rows are read as well.
         (None, Some(RowKeyLookup { side: Some(_), .. })) => return false,
@@ -337,7 +349,7 @@ fn is_represented_by(rows: &Rows, predicate: Option<&Predicate>, path: &str, tes
         (None, Some(RowKeyLookup { spec: Some(spec), .. })) => (spec, 0),
         _ => return rows.ids.is_some() && path == "_id" && matches!(test, Test::Equal(_) | Test::In(_)),
     };
-    bounds::is_said(spec, arrays, predicate, path, test)
+    bounds::is_decided(spec, arrays, predicate, path, test)
 }
 
 fn direction(forward: bool) -> &'static str {
@@ -377,7 +389,7 @@ pub(crate) async fn statements(store: &MariaDbStore, plan: &MariaDbPlan, counted
     })))
 }
 
-fn reading<'p>(plan: &MariaDbPlan, table: &Table, rows: &'p Rows) -> Statement<'p> {
+fn reading<'p>(plan: &MariaDbPlan, table: &Table, rows: &'p RowSource) -> Statement<'p> {
     let mut params = rows.params(table, None, PAGE_ROWS);
     match plan.single_id() {
         Some(_) => {

@@ -1,7 +1,7 @@
 //! Counts what statements have read, by MariaDB's handler counters of the session before and after
 //! them.
 
-use crate::plan::access::Rows;
+use crate::plan::access::RowSource;
 use mariadb_client::{Connection, Event, Result};
 use std::ops::Sub;
 use std::sync::Arc;
@@ -58,22 +58,22 @@ impl HandlerCounters {
 }
 
 impl HandlerCalls {
-    /// Returns what was examined if only keys were read.
+    /// Converts to examined keys and documents, if only keys were read.
     pub fn of_keys(self) -> Examined {
         Examined { keys: self.index_conditions.max(self.key + self.step), seeks: self.key, ..Examined::default() }
     }
 
-    /// Returns what was examined if keys were read, and for `fetched` of the received rows the
-    /// documents, each by a search.
+    /// Converts to examined keys and documents, if keys were read, and for `fetched` of the
+    /// received rows the documents, each by a search.
     pub fn of_covered(self, received: u64, fetched: u64) -> Examined {
         let (key, step) = (self.key.saturating_sub(fetched), self.step);
         let keys = self.index_conditions.max(key + step).max(received);
         Examined { keys, entries: received, documents: fetched, seeks: key }
     }
 
-    /// Returns what was examined for `received` rows, of which `joined` were joined to keys. A
-    /// search finds a key, and so does a step, except the last one of a range.
-    pub fn examined(self, rows: &Rows, received: u64, joined: u64) -> Examined {
+    /// Converts to examined keys and documents for `received` rows, of which `joined` were joined
+    /// to keys. A search finds a key, and so does a step, except the last one of a range.
+    pub fn examined(self, rows: &RowSource, received: u64, joined: u64) -> Examined {
         let HandlerCalls { key, step, random, index_conditions } = self;
         if rows.ids.is_none() && rows.index.is_none() && rows.lookup.is_none() {
             let documents = received.max((key + step + random).saturating_sub(1));

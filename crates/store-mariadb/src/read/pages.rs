@@ -1,7 +1,7 @@
 //! Reading rows page by page, streamed from the socket into the sink.
 
 use crate::catalog::table::Table;
-use crate::plan::access::Rows;
+use crate::plan::access::RowSource;
 use crate::plan::row_position::{RowPosition, key_param};
 use crate::plan::{MariaDbPlan, prefetched_rows};
 use crate::read::handler_counters::HandlerCounters;
@@ -64,7 +64,7 @@ pub(crate) async fn scan_rows(
     store: &MariaDbStore,
     plan: &MariaDbPlan,
     table: &Arc<Table>,
-    rows: &Rows,
+    rows: &RowSource,
     after: Option<&[u8]>,
     wanted: usize,
     take: &mut RowSink<'_>,
@@ -176,7 +176,7 @@ async fn check_position(lease: &mut Lease, plan: &MariaDbPlan, table: &Table, ke
     if found { Ok(()) } else { Err(rules::position_lost(plan.tailable, record).into()) }
 }
 
-impl Rows {
+impl RowSource {
     /// Returns what reading this many rows counts as examined.
     pub fn examined(&self, received: u64) -> Examined {
         let by_keys = self.ids.is_some() || self.index.is_some() || self.lookup.is_some();
@@ -188,7 +188,7 @@ impl Rows {
 /// A scan of rows, page by page.
 struct Pages<'p, 't> {
     plan: &'p MariaDbPlan,
-    rows: &'p Rows,
+    rows: &'p RowSource,
     wanted: usize,
     take: &'p mut RowSink<'t>,
     progress: ScanProgress,
@@ -222,7 +222,7 @@ impl Pages<'_, '_> {
         }
     }
 
-    /// Returns what counts as examined.
+    /// Returns the numbers of keys and documents examined.
     fn examined(&self) -> Examined {
         let examined = self.rows.examined(self.received);
         match self.rows.covered {
@@ -232,7 +232,7 @@ impl Pages<'_, '_> {
     }
 
     /// Delivers prefetched rows; returns how the scan ends, if it does with them.
-    fn deliver(&mut self, first: &prefetched_rows::Rows) -> Result<Option<ScanEnd>> {
+    fn deliver(&mut self, first: &prefetched_rows::PrefetchedRows) -> Result<Option<ScanEnd>> {
         for row in first.iter() {
             if self.take(row?)? != Flow::Continue {
                 return Ok(Some(ScanEnd::Stopped(self.progress.position())));

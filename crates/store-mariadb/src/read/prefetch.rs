@@ -8,7 +8,7 @@
 use crate::catalog::table::Table;
 use crate::plan::MariaDbPlan;
 use crate::plan::access::Access;
-use crate::plan::prefetched_rows::Rows;
+use crate::plan::prefetched_rows::PrefetchedRows;
 use crate::store::MariaDbStore;
 use mariadb_client::{Event, Result};
 use std::sync::Arc;
@@ -48,8 +48,8 @@ pub(crate) async fn prefetch(
     let limit = rows_of(table, wanted);
     let columns = rows.index.as_ref().map_or(0, |index| index.columns.len());
     let mut lease = store.pool.lease_for(&plan.namespace).await?;
-    rows.queue_asking(&mut lease, table, plan.texts.as_deref(), probe, limit);
-    let mut found = Rows { payloads: store.row_buffer.take(), ..Rows::default() };
+    rows.queue_with_probe(&mut lease, table, plan.texts.as_deref(), probe, limit);
+    let mut prefetched = PrefetchedRows { payloads: store.row_buffer.take(), ..PrefetchedRows::default() };
     let (mut in_order, mut bytes, mut received) = (true, 0, 0);
     let warnings = loop {
         let range = match lease.next().await? {
@@ -68,16 +68,16 @@ pub(crate) async fn prefetch(
         }
         in_order = row.next_bytes()?.is_none();
         let (payload, types) = lease.raw_row(range);
-        found.payloads.extend_from_slice(payload);
-        found.ends.push(found.payloads.len());
-        if found.types.is_empty() {
-            found.types = types.to_vec();
+        prefetched.payloads.extend_from_slice(payload);
+        prefetched.ends.push(prefetched.payloads.len());
+        if prefetched.types.is_empty() {
+            prefetched.types = types.to_vec();
         }
     };
     // The server warns if it has stopped at the row limit.
     let is_speculative = plan.is_speculative();
     if is_speculative && warnings > 0 && received < limit {
-        store.row_buffer.set(found.into_buffer());
+        store.row_buffer.set(prefetched.into_buffer());
         return Ok(OrderCheck::GaveUp);
     }
     if received == 0 {
@@ -91,10 +91,10 @@ pub(crate) async fn prefetch(
         return Ok(OrderCheck::Broken);
     }
     if rows.covered.is_none() {
-        table.document_bytes.note(bytes, found.ends.len());
+        table.document_bytes.note(bytes, prefetched.ends.len());
     }
     // The scan of a speculative plan continues after them.
-    found.is_complete = !is_speculative && received < limit && found.ends.len() as u64 == received;
-    plan.prefetched.store(found);
+    prefetched.is_complete = !is_speculative && received < limit && prefetched.ends.len() as u64 == received;
+    plan.prefetched.store(prefetched);
     Ok(OrderCheck::Holds)
 }

@@ -7,7 +7,7 @@
 
 use crate::catalog::table::Table;
 use crate::plan::MariaDbPlan;
-use crate::plan::access::Rows;
+use crate::plan::access::RowSource;
 use crate::plan::row_position::RowPosition;
 use crate::read::result_set::ResultSet;
 use crate::read::row_sink::RowSink;
@@ -50,7 +50,7 @@ pub(crate) async fn rows_of_plan(
     store: &MariaDbStore,
     plan: &MariaDbPlan,
     table: &Table,
-    rows: &Rows,
+    rows: &RowSource,
     at: Option<&RowPosition>,
     wanted: usize,
 ) -> CachedRows {

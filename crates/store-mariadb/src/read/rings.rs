@@ -7,8 +7,8 @@
 use crate::catalog::table::Table;
 use crate::encoding;
 use crate::plan::MariaDbPlan;
-use crate::plan::access::{DistanceSearch, Rows};
-use crate::plan::side_index_scan::places_of;
+use crate::plan::access::{DistanceSearch, RowSource};
+use crate::plan::side_index_scan::key_condition;
 use crate::read::pages;
 use crate::read::row_sink::{RowSink, row_number};
 use crate::store::MariaDbStore;
@@ -68,7 +68,7 @@ struct Held {
 pub(crate) async fn scan(
     store: &MariaDbStore,
     plan: &MariaDbPlan,
-    (table, rows, rings): (&Arc<Table>, &Rows, &DistanceSearch),
+    (table, rows, rings): (&Arc<Table>, &RowSource, &DistanceSearch),
     after: Option<&[u8]>,
     take: &mut RowSink<'_>,
 ) -> Result<ScanEnd> {
@@ -102,12 +102,12 @@ pub(crate) async fn scan(
 async fn read_ring(
     store: &MariaDbStore,
     plan: &MariaDbPlan,
-    (table, rows, rings): (&Arc<Table>, &Rows, &DistanceSearch),
+    (table, rows, rings): (&Arc<Table>, &RowSource, &DistanceSearch),
     reached: Reached,
 ) -> Result<Vec<Held>> {
     let (inner, outer) = (reached.ring.inner, reached.ring.outer(&rings.near));
-    let condition = places_of(&geo_bounds::ring(&rings.shape, &rings.near, &rings.prefix, inner, outer), u64::MAX);
-    let in_ring = Rows { condition: Some(condition.into()), ..rows.clone() };
+    let condition = key_condition(&geo_bounds::ring(&rings.shape, &rings.near, &rings.prefix, inner, outer), u64::MAX);
+    let in_ring = RowSource { condition: Some(condition.into()), ..rows.clone() };
     let (mut found, mut bytes, mut bson) = (Vec::new(), 0, Vec::new());
     let mut hold = |key: &[u8], json: &[u8]| {
         bson.clear();

@@ -1,4 +1,4 @@
-//! Where a scan delivers its rows.
+//! The sink of a scan's rows.
 
 use store::Flow;
 

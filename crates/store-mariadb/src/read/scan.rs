@@ -11,7 +11,7 @@ use crate::catalog::row_key::RowKey;
 use crate::catalog::table::Table;
 use crate::encoding;
 use crate::plan::MariaDbPlan;
-use crate::plan::access::{Access, Rows};
+use crate::plan::access::{Access, RowSource};
 use crate::read::result_cache::{self, CachedRows, Delivered, Recording};
 use crate::read::row_sink::{RowSink, row_number};
 use crate::read::{pages, rings};
@@ -106,7 +106,7 @@ async fn union(
     store: &MariaDbStore,
     plan: &MariaDbPlan,
     table: &Arc<Table>,
-    branches: &[(Option<Predicate>, Rows)],
+    branches: &[(Option<Predicate>, RowSource)],
     after: Option<&[u8]>,
     wanted: usize,
     take: &mut RowSink<'_>,

@@ -1,29 +1,28 @@
-//! What holds for all statements of a batch.
+//! Options and failures of a batch of writes.
 
 use mariadb_client::Failure;
 
-/// A statement that finds somebody else in its way so often gives up.
+/// The most attempts of a statement that conflicts with concurrent writes.
 pub(crate) const ATTEMPTS_MAX: usize = 1_000;
 
-/// What a batch says about all of its statements.
+/// The options of a batch.
 #[derive(Clone, Copy)]
-pub(crate) struct Options {
+pub(crate) struct BatchOptions {
     pub ordered: bool,
     pub bypass_validation: bool,
 }
 
-/// The session has gone on, so none of the batch may be carried out; or there is no connection for
-/// it.
+/// Errors that fail the whole batch: the session has a newer transaction, or no connection is
+/// available.
 const WHOLE_BATCH: [error::Code; 2] =
     [error::Code::TRANSACTION_TOO_OLD, error::Code::NETWORK_INTERFACE_EXCEEDED_TIME_LIMIT];
 
-/// Whether a failure concerns one statement, to be reported beside the others' outcomes, rather
-/// than the whole batch.
+/// Returns whether a failure concerns one statement rather than the whole batch.
 pub(crate) fn concerns_statement(failure: &Failure) -> bool {
     match failure {
         Failure::Lost(_) | Failure::Full(_) => false,
         Failure::Other(error) => !WHOLE_BATCH.contains(&error.code()),
-        // Somebody has killed the command, not the statement.
+        // An interruption ends the whole command.
         Failure::Sql { .. } => !failure.is_interrupted(),
     }
 }

@@ -18,7 +18,7 @@ use crate::plan::MariaDbPlan;
 use crate::plan::access::Access;
 use crate::plan::row_position::key_param;
 use crate::store::MariaDbStore;
-use crate::write::batch_options::{ATTEMPTS_MAX, Options, concerns_statement};
+use crate::write::batch_options::{ATTEMPTS_MAX, BatchOptions, concerns_statement};
 use crate::write::change::statement::{Change, Decision, MatchedRow, RunningStatement};
 use crate::write::recorded_write::{WriteOutcome, write};
 use document::{Doc, Value, ValueBuf};
@@ -36,7 +36,7 @@ pub(super) async fn all(
     store: &MariaDbStore,
     namespace: &Namespace,
     statements: &[impl Change],
-    options: Options,
+    options: BatchOptions,
     record: &mut BatchRecord,
 ) -> Result<()> {
     // Number of statements that must be executed one by one.

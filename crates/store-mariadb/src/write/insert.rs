@@ -8,7 +8,7 @@ use crate::catalog::table::Table;
 use crate::index::element_table;
 use crate::index::side_index::{claims, claims_table};
 use crate::store::MariaDbStore;
-use crate::write::batch_options::{ATTEMPTS_MAX, Options, concerns_statement};
+use crate::write::batch_options::{ATTEMPTS_MAX, BatchOptions, concerns_statement};
 use crate::write::insert_batch::{Batch, COMMAND_BYTES, encode_document, inserted};
 use crate::write::recorded_write::{WriteOutcome, write};
 use ahash::AHashMap;
@@ -31,7 +31,7 @@ pub(super) async fn insert(
     store: &MariaDbStore,
     namespace: &Namespace,
     documents: &[Bytes],
-    options: Options,
+    options: BatchOptions,
     record: &mut BatchRecord,
 ) -> Result<()> {
     let mut lease = store.pool.lease_for(namespace).await?;
@@ -69,7 +69,7 @@ pub(super) async fn insert(
 }
 
 /// Returns the errors of documents that the collection's validator or indexes refuse.
-fn refused(table: &Table, documents: &[Bytes], options: Options) -> Result<AHashMap<usize, Error>> {
+fn refused(table: &Table, documents: &[Bytes], options: BatchOptions) -> Result<AHashMap<usize, Error>> {
     let mut refused = AHashMap::new();
     if let Some(validator) = table.validator().filter(|_| !options.bypass_validation) {
         for (index, document) in documents.iter().enumerate() {

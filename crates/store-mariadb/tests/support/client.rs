@@ -35,7 +35,7 @@ impl Client {
         self.runtime.block_on(future)
     }
 
-    /// What the store gives for a filter, before anybody looks closer.
+    /// Returns the candidates for a filter, before it is evaluated.
     pub fn candidates(&self, namespace: &Namespace, predicate: &Predicate) -> error::Result<Vec<DocBuf>> {
         let query = Query::of(predicate);
         let plan = self.run(self.store.plan(namespace, query))?;
@@ -100,7 +100,7 @@ pub fn update(filter: &DocBuf, update: &DocBuf) -> error::Result<UpdateStatement
     })
 }
 
-/// The `_id` as it stands in the document.
+/// The `_id` of the document, unchanged.
 #[allow(dead_code)]
 pub fn id(document: &DocBuf) -> document::ValueBuf {
     Doc::get(document.as_doc(), "_id").unwrap_or(document::Value::Undefined).to_owned()

@@ -12,7 +12,7 @@ use crate::index::Index;
 use crate::index::side_index::claims_table;
 use crate::index::side_index::side_table::{ARRAYS, Duplicates, SideTable, UNKNOWN, stored_key};
 use crate::plan::MariaDbPlan;
-use crate::plan::access::Rows;
+use crate::plan::access::RowSource;
 use crate::plan::parameters::{in_list, padded};
 use crate::store::MariaDbStore;
 use crate::write::transaction;
@@ -44,7 +44,7 @@ type KeyRow = (Vec<u8>, u64);
 /// as well. Of very many, as during an index build, some are left for the background.
 pub(crate) async fn refresh_before_read(store: &MariaDbStore, plan: &MariaDbPlan) -> Result<()> {
     let Some(table) = &plan.table else { return Ok(()) };
-    for side in plan.all_rows().filter_map(Rows::side) {
+    for side in plan.all_rows().filter_map(RowSource::side) {
         // If this query fails, reading the rows will fail too, or be correct nevertheless.
         if !matches!(store.shared_connection.lookup(&side.table.pending_probe(&table.schema), &[]).await, Ok(Some(_))) {
             continue;

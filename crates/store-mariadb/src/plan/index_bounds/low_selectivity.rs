@@ -76,7 +76,7 @@ fn except_ranges(ranges: &[KeyRange]) -> IndexBounds {
     IndexBounds { excludes_missing, ..IndexBounds::new(left, odd, true) }
 }
 
-/// Returns what is left of a range without another one.
+/// Subtracts a range from another one.
 fn subtract(whole: &KeyRange, range: &KeyRange) -> impl Iterator<Item = KeyRange> {
     let before = KeyRange { low: whole.low.clone(), high: whole.high.clone().min(range.low.clone()) };
     let behind = KeyRange { low: whole.low.clone().max(range.high.clone()), high: whole.high.clone() };

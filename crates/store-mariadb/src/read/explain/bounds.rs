@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use store::explain::{append_ranges, range_text};
 use store::{IndexSpec, type_bracket};
 
-/// Bytes of a key that make no difference to what is asked of [`Bounds`] here.
+/// A key length that does not affect the facts read from [`IndexBounds`] here.
 const KEY_BYTES: usize = 256;
 
 /// A value, and whether it is part of the range that it ends.
@@ -90,9 +90,15 @@ pub(super) fn write_edges(spec: &IndexSpec, arrays: u64, predicate: Option<&Pred
     }
 }
 
-/// Whether the keys that are read say all about a condition on a field.
-pub(super) fn is_said(spec: &IndexSpec, arrays: u64, predicate: Option<&Predicate>, path: &str, test: &Test) -> bool {
-    // Of what has the same hash, not all is the same value.
+/// Returns whether the keys decide a condition on a field.
+pub(super) fn is_decided(
+    spec: &IndexSpec,
+    arrays: u64,
+    predicate: Option<&Predicate>,
+    path: &str,
+    test: &Test,
+) -> bool {
+    // Different values may have the same hash.
     let position = spec.key.as_doc().iter().position(|(field, kind)| field == path && kind != Value::String("hashed"));
     let is_exact = || IndexBounds::of(path, &[(path, test)], KEY_BYTES).is_some_and(|bounds| bounds.exact);
     position.filter(|_| !has_ends(predicate)).is_some_and(|position| {

@@ -14,7 +14,7 @@ use crate::encoding;
 use crate::index::element_table;
 use crate::plan::row_position::key_param;
 use crate::store::MariaDbStore;
-use crate::write::batch_options::Options;
+use crate::write::batch_options::BatchOptions;
 use crate::write::change::statement::{Change, Decision, MatchedRow, RunningStatement};
 use crate::write::recorded_write::{WriteOutcome, write};
 use crate::write::refusal;
@@ -59,7 +59,7 @@ pub(super) async fn execute(
     store: &MariaDbStore,
     namespace: &Namespace,
     statements: &[impl Change],
-    options: Options,
+    options: BatchOptions,
     record: &mut BatchRecord,
 ) -> Result<usize> {
     let count = statements.iter().take(STATEMENTS_MAX).take_while(|statement| statement.may_be_batched()).count();

@@ -64,7 +64,7 @@ struct Single {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
-    GeoPrefix,
+    Front,
     Back,
 }
 
@@ -166,7 +166,7 @@ impl Array {
         let Some(single) = &self.single else { return self.add_any_document(paths, statement) };
         let most = Param::Signed(single.elements_max as i64);
         let add = |statement: &mut Statement<'p>| {
-            let function = if single.end == End::GeoPrefix { "JSON_ARRAY_INSERT" } else { "JSON_ARRAY_APPEND" };
+            let function = if single.end == End::Front { "JSON_ARRAY_INSERT" } else { "JSON_ARRAY_APPEND" };
             let value = Param::Text(&self.values[1..self.values.len() - 1]);
             statement.add(&format!("{function}(doc, ?, JSON_COMPACT(?))"), [text(&paths.end), value]);
         };
@@ -207,10 +207,10 @@ impl Array {
     }
 }
 
-/// Where things are in the document.
+/// JSON paths of the array and its ends.
 struct Paths {
     array: String,
-    /// The end to which a single value goes, and the element that is too much then.
+    /// The end that receives a single value, and the element that is then in excess.
     end: String,
     excess: String,
 }
@@ -219,7 +219,7 @@ impl Paths {
     fn new(field: &str, single: Option<Single>) -> Paths {
         let array = json_path(std::iter::once(field));
         let (end, excess) = match single {
-            Some(Single { end: End::GeoPrefix, elements_max }) => {
+            Some(Single { end: End::Front, elements_max }) => {
                 (format!("{array}[0]"), format!("{array}[{elements_max}]"))
             }
             _ => (array.clone(), format!("{array}[0]")),
@@ -233,8 +233,8 @@ impl Single {
         let (end, elements_max) = match (position, slice) {
             (None, None) => (End::Back, ELEMENTS_MAX),
             (None, Some(slice @ ..-1)) => (End::Back, slice.unsigned_abs()),
-            (Some(0), None) => (End::GeoPrefix, ELEMENTS_MAX),
-            (Some(0), Some(slice @ 2..)) => (End::GeoPrefix, slice.unsigned_abs()),
+            (Some(0), None) => (End::Front, ELEMENTS_MAX),
+            (Some(0), Some(slice @ 2..)) => (End::Front, slice.unsigned_abs()),
             _ => return None,
         };
         (count == 1).then_some(Single { end, elements_max })
@@ -248,8 +248,8 @@ mod tests {
     use query::Context;
     use update::Update;
 
-    /// What is made of `{$push: {a: {$each: [1, 2], …}}}`: ranges with what they lie beyond, values
-    /// between them, and what is kept.
+    /// Formats the array after `{$push: {a: {$each: [1, 2], …}}}`: ranges with the least length
+    /// that reaches beyond them, the values between them, and the final slice.
     fn after(clauses: DocBuf) -> String {
         let mut push = doc! { "$each": &array![1, 2] };
         clauses.as_doc().iter().for_each(|(name, value)| push.append(name, value));

@@ -13,7 +13,7 @@ use update::FieldAssignment;
 /// With more fields the document is read first.
 const FIELDS_MAX: usize = 16;
 
-/// ElementTable to be set, ready to be stated.
+/// Values to be set, as parameters of the statement.
 pub(super) struct Set {
     fields: Vec<Field>,
 }
