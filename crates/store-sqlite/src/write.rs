@@ -110,7 +110,7 @@ pub fn start(
         deferred_failed_at: None,
         recovery: Recovery::default(),
         reserve,
-        looked_at: None,
+        last_early_flush: None,
         cleanup: Cleanup::default(),
         escaped_names_noted: false,
     };

@@ -54,8 +54,8 @@ fn shortened(term: &str) -> Cow<'_, str> {
     if is_whole(term) {
         return Cow::Borrowed(term);
     }
-    let kept = (0..=TERM_BYTES_KEPT).rev().find(|&end| term.is_char_boundary(end)).unwrap_or(0);
-    let mut short = term[..kept].to_owned();
+    let end = (0..=TERM_BYTES_KEPT).rev().find(|&end| term.is_char_boundary(end)).unwrap_or(0);
+    let mut short = term[..end].to_owned();
     for byte in Md5::digest(term.as_bytes()) {
         short.push_str(&format!("{byte:02x}"));
     }

@@ -90,8 +90,8 @@ impl Multikey {
 /// Converts bits of an index to stored ones, in the format of `bits`.
 fn recorded_in(bits: u64, noted: u64) -> u64 {
     let any = if noted & PARTS == 0 { 0 } else { ANY };
-    let kept = if bits & RECORDS_OTHERS == 0 { noted & PARTS } else { noted };
-    any | kept << PARTS_AT
+    let recorded = if bits & RECORDS_OTHERS == 0 { noted & PARTS } else { noted };
+    any | recorded << PARTS_AT
 }
 
 #[cfg(test)]

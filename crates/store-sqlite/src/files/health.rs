@@ -23,7 +23,7 @@ pub struct Health {
     failed: OnceLock<Error>,
     files: Mutex<Vec<(PathBuf, Identity)>>,
     /// The time of the last check, in milliseconds since `begun`.
-    looked_at: AtomicU64,
+    checked_at: AtomicU64,
     begun: OnceLock<Instant>,
 }
 
@@ -58,8 +58,8 @@ impl Health {
     /// Fails if a write must not be acknowledged. Checks the files every [`INTERVAL`].
     pub fn check(&self) -> Result<()> {
         let now = self.begun.get_or_init(Instant::now).elapsed().as_millis() as u64 + INTERVAL.as_millis() as u64;
-        if now >= self.looked_at.load(Ordering::Relaxed) + INTERVAL.as_millis() as u64 {
-            self.looked_at.store(now, Ordering::Relaxed);
+        if now >= self.checked_at.load(Ordering::Relaxed) + INTERVAL.as_millis() as u64 {
+            self.checked_at.store(now, Ordering::Relaxed);
             self.look();
         }
         self.failed.get().map_or(Ok(()), |error| Err(error.clone()))

@@ -65,9 +65,9 @@ pub fn best(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>, measure: Me
 
 /// Returns the number of the path that examines the fewest documents.
 fn cheapest(paths: &[AccessPath], collection: &Collection, wanted: &PlannerQuery<'_>) -> Option<usize> {
-    let guesses = paths.iter().any(|path| path.is_estimated(wanted));
-    let told = || paths.iter().map(|path| (path.leading(collection), path.keys));
-    let matches = if guesses { cost::estimated_matches(told(), collection.documents() as f64) } else { 1.0 };
+    let any_estimated = paths.iter().any(|path| path.is_estimated(wanted));
+    let bounded = || paths.iter().map(|path| (path.leading(collection), path.keys));
+    let matches = if any_estimated { cost::estimated_matches(bounded(), collection.documents() as f64) } else { 1.0 };
     let cost = |path: usize| paths[path].cost(wanted, matches);
     let better = |a: &usize, b: &usize| {
         let (one, other) = (&paths[*a], &paths[*b]);

@@ -27,9 +27,10 @@ pub fn scan_of(index: &Arc<Index>, wanted: &PlannerQuery<'_>) -> Option<IndexSca
         let found = values(field, wanted).filter(|found| found.len() * prefixes.len() <= POINTS_MAX);
         let Some(found) = found else { break };
         excludes_missing |= found.iter().all(|value| !matches!(value.kind(), Kind::Null | Kind::Undefined));
-        let kept: Vec<ValueBuf> = found.into_iter().map(|value| kept(value, field)).collect();
-        prefixes = prefixes.iter().flat_map(|prefix| kept.iter().map(|value| behind(prefix, value, field))).collect();
-        let points = kept.into_iter().map(|value| ValueRange::point(value, &field.collation)).collect();
+        let stored: Vec<ValueBuf> = found.into_iter().map(|value| stored_value(value, field)).collect();
+        prefixes =
+            prefixes.iter().flat_map(|prefix| stored.iter().map(|value| append_field(prefix, value, field))).collect();
+        let points = stored.into_iter().map(|value| ValueRange::point(value, &field.collation)).collect();
         bounds.push((field.path.clone(), points));
     }
     if bounds.is_empty() || !excludes_missing {
@@ -68,14 +69,14 @@ fn equality<'t>(test: &'t Test, field: &IndexField) -> Option<&'t [ValueBuf]> {
 }
 
 /// Returns the value that the index stores for a value.
-fn kept(value: ValueBuf, field: &IndexField) -> ValueBuf {
+fn stored_value(value: ValueBuf, field: &IndexField) -> ValueBuf {
     match field.kind {
         FieldKind::Hashed => Value::Int64(values::hash::hash(value.as_value(), &field.collation)).to_owned(),
         _ => value,
     }
 }
 
-fn behind(prefix: &[u8], value: &ValueBuf, field: &IndexField) -> Vec<u8> {
+fn append_field(prefix: &[u8], value: &ValueBuf, field: &IndexField) -> Vec<u8> {
     let mut key = prefix.to_vec();
     encode_field(value.as_value(), field, &mut key);
     key

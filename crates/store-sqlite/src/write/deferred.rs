@@ -41,7 +41,7 @@ const SYNCHRONOUS_AFTER_FLUSH: Duration = Duration::from_millis(100);
 impl Writer {
     /// Returns whether a batch's entries are deferred.
     pub(super) fn defers(&self, collection: &Collection, documents: usize) -> bool {
-        let disturbed = || self.looked_at.is_some_and(|at| at.elapsed() < SYNCHRONOUS_AFTER_FLUSH);
+        let disturbed = || self.last_early_flush.is_some_and(|at| at.elapsed() < SYNCHRONOUS_AFTER_FLUSH);
         let begun = || self.deferred.get(&collection.id).is_some_and(|deferred| !deferred.is_empty());
         collection.indexes.iter().any(|index| may_defer(index))
             && collection.cap().is_none()
@@ -104,7 +104,7 @@ impl Writer {
             .get(&collection)
             .is_some_and(|deferred| !deferred.is_empty() && deferred.size() < BYTES_MAX / 2)
         {
-            self.looked_at = Some(Instant::now());
+            self.last_early_flush = Some(Instant::now());
         }
     }
 

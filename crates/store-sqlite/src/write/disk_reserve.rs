@@ -24,7 +24,7 @@ pub struct DiskReserve {
     path: PathBuf,
     /// The file was removed for deletions.
     released: bool,
-    looked_at: Option<Instant>,
+    checked_at: Option<Instant>,
     /// A transaction has failed because the disk is full.
     pub disk_is_full: bool,
 }
@@ -32,7 +32,7 @@ pub struct DiskReserve {
 impl DiskReserve {
     pub fn beside(database: &Path) -> DiskReserve {
         let path = database.with_extension("reserve");
-        let mut reserve = DiskReserve { path, released: false, looked_at: None, disk_is_full: false };
+        let mut reserve = DiskReserve { path, released: false, checked_at: None, disk_is_full: false };
         if !reserve.path.exists() {
             reserve.make();
         }
@@ -67,10 +67,10 @@ impl DiskReserve {
         if !self.released {
             return true;
         }
-        if self.looked_at.is_some_and(|at| at.elapsed() < INTERVAL) {
+        if self.checked_at.is_some_and(|at| at.elapsed() < INTERVAL) {
             return false;
         }
-        self.looked_at = Some(Instant::now());
+        self.checked_at = Some(Instant::now());
         if self.make() {
             tracing::info!("there is space on the disk again");
             self.released = false;

@@ -60,7 +60,7 @@ pub struct Writer {
     pub(super) deferred_failed_at: Option<Instant>,
     pub(super) recovery: Recovery,
     pub(super) reserve: DiskReserve,
-    pub(super) looked_at: Option<Instant>,
+    pub(super) last_early_flush: Option<Instant>,
     pub(super) cleanup: Cleanup,
     /// The file records that there may be escaped field names.
     pub(super) escaped_names_noted: bool,

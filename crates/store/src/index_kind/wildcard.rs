@@ -35,9 +35,9 @@ impl WildcardOptions {
     fn read_projection(&mut self, projection: Doc<'_>) {
         let mut chosen = Vec::new();
         collect("", projection, &mut chosen);
-        let own = chosen.iter().find(|(path, _)| path == "_id").map(|(_, kept)| *kept);
+        let own = chosen.iter().find(|(path, _)| path == "_id").map(|(_, included)| *included);
         chosen.retain(|(path, _)| path != "_id");
-        self.includes = chosen.first().map_or(own == Some(true), |(_, kept)| *kept);
+        self.includes = chosen.first().map_or(own == Some(true), |(_, included)| *included);
         self.id = own.unwrap_or(self.includes && chosen.iter().any(|(path, _)| path.starts_with("_id.")));
         self.paths = chosen.into_iter().map(|(path, _)| path).collect();
         self.paths.sort_unstable();

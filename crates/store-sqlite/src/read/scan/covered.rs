@@ -19,7 +19,7 @@ const TRIES_MAX: u32 = 32;
 /// A slice's decoder of keys, with its success so far.
 #[derive(Default)]
 pub(super) struct KeyDecoder {
-    told: bool,
+    succeeded: bool,
     tries: u32,
     buffer: Vec<u8>,
     scratch: Vec<u8>,
@@ -57,10 +57,10 @@ impl Slice<'_, '_> {
         self.decoder = decoder;
         let outcome = outcome?;
         match outcome {
-            CoveredOutcome::Given(_) => self.decoder.told = true,
+            CoveredOutcome::Given(_) => self.decoder.succeeded = true,
             _ => self.decoder.tries += 1,
         }
-        if self.decoder.told || self.decoder.tries < TRIES_MAX {
+        if self.decoder.succeeded || self.decoder.tries < TRIES_MAX {
             return Ok(outcome);
         }
         covered.gave_up.store(true, Ordering::Relaxed);
@@ -105,8 +105,8 @@ impl KeyDecoder {
                 (_, key) = document::key::split(key, !field.ascending)?;
                 continue;
             }
-            let (told, rest) = document::key::read(key, !field.ascending, &mut self.scratch)?;
-            match told {
+            let (decoded, rest) = document::key::read(key, !field.ascending, &mut self.scratch)?;
+            match decoded {
                 DecodedKey::Value(value) => writer.append(&field.path, value),
                 DecodedKey::Text(text) if exact.texts => writer.append(&field.path, text),
                 DecodedKey::Integer(number) if exact.numbers => writer.append(&field.path, i32::try_from(number).ok()?),
