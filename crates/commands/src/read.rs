@@ -38,7 +38,7 @@ use query::{Item, ItemBuf, Meta, Predicate, Projection, Sort};
 use server::cursor::CursorState;
 use server::document_cache::{BatchKey, Continuation};
 use server::operation::OperationContext;
-use sinks::{Sieve, SortSink, StreamSink};
+use sinks::{DecidingFields, SortSink, StreamSink};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +63,7 @@ pub struct Reader {
     /// The only fields of documents that are needed.
     fields: Option<ReadFields>,
     /// The fields to check before the others are parsed.
-    sieve: Option<Sieve>,
+    deciding_fields: Option<DecidingFields>,
     skip: u64,
     limit: Option<u64>,
     /// A document that did not fit into the last batch.
@@ -188,7 +188,7 @@ impl Reader {
         }
         let predicate = in_turn(&*plan, &predicate).unwrap_or(predicate);
         let fields = spec.fields.filter(|_| describer.is_none());
-        let sieve = spec.compared.filter(|_| describer.is_none()).map(Sieve);
+        let deciding_fields = spec.compared.filter(|_| describer.is_none()).map(DecidingFields);
         let in_order = if sort.as_ref().is_some_and(Sort::is_by_distance) { by_distance } else { sorted };
         Reader {
             source: Source::Scan { plan, position: None, exhausted: false },
@@ -200,7 +200,7 @@ impl Reader {
             projection: spec.projection,
             describer,
             fields,
-            sieve,
+            deciding_fields,
             skip: spec.skip,
             limit: spec.limit,
             ..Reader::over(VecDeque::new(), None)
@@ -244,7 +244,7 @@ impl Reader {
             projection: None,
             describer: None,
             fields: None,
-            sieve: None,
+            deciding_fields: None,
             skip: 0,
             limit: None,
             pending: None,
@@ -346,7 +346,7 @@ impl Reader {
                 describer: self.describer.as_deref_mut(),
                 sorter: &mut sorter,
                 // Checking a prefix first is useless if all documents are retained.
-                sieve: self.sieve.as_ref().filter(|_| limit.is_some() || self.residual.is_some()),
+                deciding_fields: self.deciding_fields.as_ref().filter(|_| limit.is_some() || self.residual.is_some()),
                 fields: self.fields.as_ref(),
                 operation,
                 scratch: Vec::new(),
@@ -372,12 +372,12 @@ impl Reader {
         }
         match &mut self.source {
             Source::Scan { plan, position, exhausted } => {
-                let wanted = wanted(batch.room(), self.skip, self.limit);
+                let expected = documents_to_scan(batch.room(), self.skip, self.limit);
                 let mut sink = StreamSink {
                     residual: self.residual.as_ref(),
                     projection: self.projection.as_ref(),
                     describer: self.describer.as_deref_mut(),
-                    sieve: self.sieve.as_ref(),
+                    deciding_fields: self.deciding_fields.as_ref(),
                     fields: self.fields.as_ref(),
                     skip: &mut self.skip,
                     limit: &mut self.limit,
@@ -387,7 +387,7 @@ impl Reader {
                     examined: &mut self.examined,
                     matched: &mut self.matched,
                 };
-                match operation.run_interruptible(store.scan(&**plan, position.as_ref(), wanted, &mut sink)).await? {
+                match operation.run_interruptible(store.scan(&**plan, position.as_ref(), expected, &mut sink)).await? {
                     ScanEnd::Exhausted => *exhausted = true,
                     ScanEnd::Stopped(reached) => *position = Some(reached),
                 }
@@ -470,7 +470,7 @@ impl Reader {
                 operation.yield_if_due().await;
                 continue;
             }
-            let wanted = batch.room();
+            let results_max = batch.room();
             if self.limit == Some(0) {
                 self.source = Source::List(VecDeque::new());
                 continue;
@@ -507,7 +507,7 @@ impl Reader {
                 limit: &mut self.limit,
                 examined: &mut self.examined,
                 matched: &mut self.matched,
-                wanted,
+                results_max,
                 operation,
             };
             if let Err(failure) = feed.run(&mut self.source, store).await {
@@ -592,7 +592,7 @@ impl Source {
 }
 
 /// Returns the number of documents to expect from a scan.
-fn wanted(room: usize, skip: u64, limit: Option<u64>) -> usize {
+fn documents_to_scan(room: usize, skip: u64, limit: Option<u64>) -> usize {
     let room = limit.map_or(room, |limit| room.min(usize::try_from(limit).unwrap_or(usize::MAX)));
     room.saturating_add(usize::try_from(skip).unwrap_or(usize::MAX))
 }

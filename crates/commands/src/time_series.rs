@@ -99,8 +99,8 @@ pub async fn create(call: &Call<'_>, namespace: &Namespace, options: &Options<'_
     }
     let name = format!("{BUCKETS}{}", namespace.collection);
     let buckets = Namespace::new(&namespace.database, &name);
-    let kept = options.of_buckets(others);
-    store.create_collection(&buckets, kept.as_doc()).await?;
+    let bucket_options = options.of_buckets(others);
+    store.create_collection(&buckets, bucket_options.as_doc()).await?;
     let stages = options.stages();
     let created = definitions::create(call, namespace, &name, stages.as_doc(), others.collation).await;
     if created.is_err() {

@@ -93,10 +93,10 @@ fn expired(index: &IndexSpec, now_ms: i64) -> Option<DocBuf> {
     let limit_ms = now_ms.saturating_sub(seconds.saturating_mul(1000));
     // Only dates compare less than a date.
     let is_over = DocBuf::build(|writer| writer.document(field.key()).append("$lt", Value::DateTime(limit_ms)));
-    let kept = index.spec.as_doc().get("partialFilterExpression").and_then(Value::as_document);
+    let partial_filter = index.spec.as_doc().get("partialFilterExpression").and_then(Value::as_document);
     let filter = |writer: &mut DocWriter<'_>| {
         let mut all = writer.array("$and");
-        [Some(is_over.as_doc()), kept].into_iter().flatten().for_each(|condition| all.push(condition));
+        [Some(is_over.as_doc()), partial_filter].into_iter().flatten().for_each(|condition| all.push(condition));
     };
     (field.key() != "_id").then(|| DocBuf::build(filter))
 }

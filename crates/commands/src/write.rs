@@ -1,7 +1,7 @@
 //! Writing: the parts that all commands that change documents share.
 //!
 //! A statement that cannot be parsed counts as a failed statement: it takes its place among the
-//! outcomes without reaching the store. [`carry_out`] merges the two.
+//! outcomes without reaching the store. [`execute`] merges the two.
 
 pub mod new_document;
 pub mod statements;
@@ -105,7 +105,7 @@ pub struct Outcomes {
 
 /// Lets the store execute the parsed statements, and merges the outcomes with the errors of the
 /// others.
-pub async fn carry_out<S: Statement>(
+pub async fn execute<S: Statement>(
     call: &Call<'_>,
     namespace: &Namespace,
     options: Options,

@@ -1,4 +1,4 @@
-//! Which client an operation belongs to.
+//! The client of an operation.
 
 use bytes::Bytes;
 use std::net::SocketAddr;

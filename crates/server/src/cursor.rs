@@ -250,7 +250,7 @@ impl CursorRegistry {
     }
 
     /// Lets the cursors of an ended connection time out, if they were opened without a session:
-    /// only a client that was told their ids could still use them.
+    /// only clients that know their ids could still use them.
     pub fn connection_ended(&self, connection_id: u64) {
         let holder = QuotaHolder::Connection(connection_id);
         if self.quotas.has(holder) {

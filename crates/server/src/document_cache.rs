@@ -23,7 +23,7 @@ pub type CacheStatistics = Box<dyn Fn() -> cache::Statistics + Send + Sync>;
 /// A cached reply.
 pub struct CachedReply {
     pub body: ReplyBody,
-    /// Where its cursor continues; `None` if the reply is complete.
+    /// The continuation of its cursor; `None` if the reply is complete.
     pub continuation: Option<Continuation>,
     /// Whether names in the body must be restored before it is sent.
     pub has_escaped_names: bool,
@@ -47,7 +47,7 @@ impl CachedReply {
     }
 }
 
-/// Where a read continues behind a batch.
+/// The position at which a read continues after a batch.
 #[derive(Clone, Debug)]
 pub struct Continuation {
     pub plan: Arc<dyn Plan>,
@@ -84,7 +84,7 @@ impl DocumentCache {
     }
 }
 
-/// Which caches a connection uses.
+/// The caches that a connection uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachePolicy {
     pub replies: bool,

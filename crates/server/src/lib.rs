@@ -1,6 +1,6 @@
 //! The state of the process that serves MongoDB clients, without any command.
 //!
-//! The crate answers what lives how long: [`Server`] lives as long as the process, [`Worker`] as
+//! The lifetimes differ: [`Server`] lives as long as the process, [`Worker`] as
 //! long as its thread, [`ClientSession`] as long as a connection, a [`cursor`] until its read ends,
 //! an [`operation`] until its reply is written. Commands read and change this state; the crate
 //! `commands` holds them, and depends on this one.

@@ -1,4 +1,4 @@
-//! Logical sessions (`lsid`): which are alive, and what ends with them.
+//! Logical sessions (`lsid`): the active ones, and the resources that end with them.
 //!
 //! Source: <https://github.com/mongodb/specifications/blob/master/source/sessions/driver-sessions.md>
 //!

@@ -1,4 +1,4 @@
-//! What happens to requests when memory is short: some wait, some are refused, some are ended.
+//! Shortage of memory: some requests wait, some are refused, some are ended.
 
 use error::{Code, Error};
 use std::time::Duration;

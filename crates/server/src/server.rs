@@ -39,7 +39,7 @@ pub struct Server {
     topology: watch::Sender<i64>,
     stopping: AtomicBool,
     workers: Mutex<Vec<Arc<WorkerShared>>>,
-    /// The number of commands that statistics are kept of.
+    /// The number of commands that have statistics.
     command_count: usize,
     pub parameters: Parameters,
     pub catalog_counts: CatalogCounts,

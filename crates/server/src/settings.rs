@@ -39,7 +39,7 @@ pub struct Settings {
     /// The compressors offered, in order of preference.
     pub compressors: Vec<String>,
     pub workers: usize,
-    /// Where sorts and groups spill what exceeds their memory; `None` forbids spilling.
+    /// The disk space for sorts and groups that exceed their memory; `None` forbids spilling.
     pub disk: Option<Arc<dyn SpillSpace>>,
 }
 

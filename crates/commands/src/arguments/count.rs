@@ -36,7 +36,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// Returns the number of matches after which counting can stop.
-    pub fn enough(&self) -> Option<u64> {
+    pub fn counted_max(&self) -> Option<u64> {
         self.limit.filter(|limit| *limit > 0).map(|limit| limit.saturating_add(self.skip))
     }
 }

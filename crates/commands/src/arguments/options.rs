@@ -30,7 +30,7 @@ pub fn given_collation(specification: Option<Doc<'_>>) -> Result<Option<Collatio
 }
 
 /// Returns the collation of a command: its own, or the collection's.
-pub async fn settle_collation(call: &Call<'_>, namespace: &Namespace, given: Option<Doc<'_>>) -> Result<Collation> {
+pub async fn effective_collation(call: &Call<'_>, namespace: &Namespace, given: Option<Doc<'_>>) -> Result<Collation> {
     match given_collation(given)? {
         Some(given) => Ok(given),
         None => call.worker.store.default_collation(namespace).await,

@@ -13,7 +13,7 @@ use store::rules::CLUSTERED_INDEX;
 const WITHIN: &str = "create";
 
 /// The value of `clusteredIndex` in `create`.
-pub enum Asked {
+pub enum ClusteredOption {
     /// A boolean, as servers send it to one another.
     Switch(bool),
     /// The index as it is stored.
@@ -21,11 +21,11 @@ pub enum Asked {
 }
 
 /// Reads `clusteredIndex`. The index itself is checked by [`check`].
-pub fn read(field: Element<'_>) -> Result<Asked> {
+pub fn read(field: Element<'_>) -> Result<ClusteredOption> {
     let Value::Document(spec) = field.value() else {
         return match field.value() {
-            Value::Boolean(flag) => Ok(Asked::Switch(flag)),
-            value if value.kind().is_number() => Ok(Asked::Switch(value.is_truthy())),
+            Value::Boolean(flag) => Ok(ClusteredOption::Switch(flag)),
+            value if value.kind().is_number() => Ok(ClusteredOption::Switch(value.is_truthy())),
             _ => Err(arguments::wrong_types(WITHIN, field, "'[bool']")),
         };
     };
@@ -43,7 +43,7 @@ pub fn read(field: Element<'_>) -> Result<Asked> {
     let key = key.ok_or_else(|| arguments::missing_field(WITHIN, "key"))?;
     let unique = unique.ok_or_else(|| arguments::missing_field(WITHIN, "unique"))?;
     let version = version.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
-    Ok(Asked::Index(document::doc! { "v": version, "key": &key.to_owned(), "name": name, "unique": unique }))
+    Ok(ClusteredOption::Index(document::doc! { "v": version, "key": &key.to_owned(), "name": name, "unique": unique }))
 }
 
 /// Checks a clustered index: it must be on `_id`, unique and of version 2.

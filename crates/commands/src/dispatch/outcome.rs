@@ -33,7 +33,7 @@ pub(super) fn count_cached(worker: &Worker, spec: &Spec, cached: &CachedReply) {
     statistics.documents_returned.add(small.map_or(1, |documents| documents.elements().count()) as u64);
 }
 
-/// Replaces what has been written from `start` on with an error's reply.
+/// Replaces the bytes from `start` on with an error's reply.
 pub(super) fn report(worker: &Worker, command: Option<usize>, error: &Error, start: usize, reply: &mut Vec<u8>) {
     if let Some((_, failed)) = command.and_then(|index| worker.statistics().commands.get(index)) {
         failed.add(1);

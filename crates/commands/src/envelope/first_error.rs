@@ -1,4 +1,4 @@
-//! Which of several errors in a command is reported: the first in MongoDB's order of checks.
+//! Selects the error to report: the first in MongoDB's order of checks.
 
 use error::{Error, Result};
 

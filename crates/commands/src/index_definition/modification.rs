@@ -68,9 +68,9 @@ impl<'a> Modification<'a> {
         Ok(())
     }
 
-    /// Changes an index of a time-series collection, as [`Modification::carry_out`] does. Fails
+    /// Changes an index of a time-series collection, as [`Modification::apply`] does. Fails
     /// with 72 for options that its indexes do not have.
-    pub async fn carry_out_for_series(
+    pub async fn apply_to_series(
         &self,
         call: &Call<'_>,
         series: &Series,
@@ -84,10 +84,10 @@ impl<'a> Modification<'a> {
         }
         let key = self.key.map(|key| key_of_buckets(key, series));
         let translated = Modification { key: key.as_ref().map(DocBuf::as_doc), ..*self };
-        translated.carry_out(call, &series.buckets, dry_run, reply).await
+        translated.apply(call, &series.buckets, dry_run, reply).await
     }
 
-    pub async fn carry_out(
+    pub async fn apply(
         &self,
         call: &Call<'_>,
         namespace: &Namespace,

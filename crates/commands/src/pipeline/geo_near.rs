@@ -5,7 +5,7 @@ use error::{Code, Error, Result};
 use store::{DocumentStore, FieldKind, Namespace};
 
 /// Sets the field. Fails with 26 or 27 if there is no such index, or several.
-pub async fn settle_key(store: &dyn DocumentStore, namespace: &Namespace, pipeline: &mut Pipeline) -> Result<()> {
+pub async fn resolve_key(store: &dyn DocumentStore, namespace: &Namespace, pipeline: &mut Pipeline) -> Result<()> {
     if !pipeline.lacks_geo_field() {
         return Ok(());
     }

@@ -74,7 +74,7 @@ async fn run_writes(call: &Call<'_>, reader: Reader, mut parts: Vec<PipelinePart
     let Some(PipelinePart::Foreign(writing)) = parts.pop_if(|part| is_write(part)) else {
         return Ok(chained(reader, parts, budget));
     };
-    write::carry_out(call, &writing, chained(reader, parts, budget)).await?;
+    write::execute(call, &writing, chained(reader, parts, budget)).await?;
     Ok(Reader::over(VecDeque::new(), None))
 }
 
@@ -132,7 +132,7 @@ async fn open_pipeline(
         Some(condition) => pipeline.clone().with_leading_match(condition),
         None => pipeline.clone(),
     };
-    geo_near::settle_key(&*call.worker.store, namespace, &mut pipeline).await?;
+    geo_near::resolve_key(&*call.worker.store, namespace, &mut pipeline).await?;
     let (source, rest) = pipeline.clone().into_source();
     if let Some((reader, parts)) = open_source(call, namespace, source, rest.into_parts(), None, budget).await? {
         return Ok(chained(reader, parts, budget));
@@ -180,7 +180,7 @@ async fn read_some(call: &Call<'_>, reader: &mut Reader, documents_max: usize) -
 /// Reads as [`read_some`] does; on an error, also returns the documents before it.
 async fn read_so_far(call: &Call<'_>, reader: &mut Reader, documents_max: usize) -> (Vec<ItemBuf>, Result<()>) {
     let mut items = Vec::new();
-    let read = reader.fill(call, &mut Batch::kept(&mut items, documents_max)).await;
+    let read = reader.fill(call, &mut Batch::collecting(&mut items, documents_max)).await;
     (items, read)
 }
 

@@ -15,7 +15,7 @@ use store::Namespace;
 const STAGES: [&str; 4] = ["$collStats", "$indexStats", "$listCatalog", "$planCacheStats"];
 
 /// Returns the pipeline with these stages replaced; `None` if it has none.
-pub async fn settle(call: &Call<'_>, pipeline: Doc<'_>, context: &Context) -> Result<Option<DocBuf>> {
+pub async fn resolve(call: &Call<'_>, pipeline: Doc<'_>, context: &Context) -> Result<Option<DocBuf>> {
     if !any(pipeline) {
         return Ok(None);
     }

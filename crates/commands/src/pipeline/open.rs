@@ -75,9 +75,9 @@ pub async fn open(
     context: &Context,
 ) -> Result<Reader> {
     let budget = options::budget(call, arguments.allow_disk_use);
-    let settled = nested_sources::settle(call, arguments.pipeline, context).await?;
-    let settled = settled.as_ref().map(|pipeline| Arguments { pipeline: pipeline.as_doc(), ..arguments.clone() });
-    let arguments = settled.as_ref().unwrap_or(arguments);
+    let resolved = nested_sources::resolve(call, arguments.pipeline, context).await?;
+    let resolved = resolved.as_ref().map(|pipeline| Arguments { pipeline: pipeline.as_doc(), ..arguments.clone() });
+    let arguments = resolved.as_ref().unwrap_or(arguments);
     let resolved = match referenced_views::resolve(call, arguments.pipeline, context).await {
         // The view may have the same collation as the other one.
         Err(error) if error.code() == Code(167) && views::definition(call, namespace).await?.is_some() => {
@@ -108,7 +108,7 @@ pub async fn open(
     if pipeline.lacks_geo_field() && views::definition(call, namespace).await?.is_some() {
         return over_views::open(call, namespace, arguments, context).await;
     }
-    geo_near::settle_key(&*call.worker.store, namespace, &mut pipeline).await?;
+    geo_near::resolve_key(&*call.worker.store, namespace, &mut pipeline).await?;
     let filter =
         index_filters::of_pipeline(call, namespace, arguments.pipeline, &pipeline, arguments.collation).await?;
     let hint = index_filters::hint(&filter, arguments.hint);

@@ -35,8 +35,8 @@ pub async fn resolve(call: &Call<'_>, pipeline: Doc<'_>, context: &Context) -> R
     Ok(any.then_some(context))
 }
 
-fn check_collation(view: &Collation, wanted: &Collation, call: &Call<'_>, name: &str) -> Result<()> {
-    if view == wanted {
+fn check_collation(view: &Collation, requested: &Collation, call: &Call<'_>, name: &str) -> Result<()> {
+    if view == requested {
         return Ok(());
     }
     let message = format!("Cannot override a view's default collation{}.{name}", call.database());

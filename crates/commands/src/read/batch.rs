@@ -28,7 +28,7 @@ pub struct Batch<'b> {
 enum Documents<'b> {
     Reply(ArrayWriter<'b>),
     /// They stay in memory with their metadata, and may exceed a client's limit.
-    Kept(&'b mut Vec<ItemBuf>),
+    Collected(&'b mut Vec<ItemBuf>),
 }
 
 impl<'b> Batch<'b> {
@@ -42,22 +42,22 @@ impl<'b> Batch<'b> {
     }
 
     /// Creates a batch that is not sent to a client.
-    pub fn kept(items: &'b mut Vec<ItemBuf>, documents_max: usize) -> Batch<'b> {
-        Batch { documents: Documents::Kept(items), documents_max, other_bytes: 0, last_bytes: 0 }
+    pub fn collecting(items: &'b mut Vec<ItemBuf>, documents_max: usize) -> Batch<'b> {
+        Batch { documents: Documents::Collected(items), documents_max, other_bytes: 0, last_bytes: 0 }
     }
 
     /// Fails with 10334 if a document is too large for a client.
     pub fn check_size(&self, document: Doc<'_>) -> Result<()> {
         match &self.documents {
             Documents::Reply(_) => aggregate::check_size(document),
-            Documents::Kept(_) => Ok(()),
+            Documents::Collected(_) => Ok(()),
         }
     }
 
     pub fn len(&self) -> usize {
         match &self.documents {
             Documents::Reply(array) => array.len(),
-            Documents::Kept(items) => items.len(),
+            Documents::Collected(items) => items.len(),
         }
     }
 
@@ -66,7 +66,7 @@ impl<'b> Batch<'b> {
     fn bytes(&self) -> usize {
         match &self.documents {
             Documents::Reply(array) => array.size() + self.other_bytes,
-            Documents::Kept(_) => self.other_bytes,
+            Documents::Collected(_) => self.other_bytes,
         }
     }
 
@@ -76,10 +76,10 @@ impl<'b> Batch<'b> {
 
     /// Returns whether the metadata of documents is needed.
     pub fn keeps_metadata(&self) -> bool {
-        matches!(self.documents, Documents::Kept(_))
+        matches!(self.documents, Documents::Collected(_))
     }
 
-    /// Returns how many more documents are wanted.
+    /// Returns the number of documents still to be returned.
     pub fn room(&self) -> usize {
         self.documents_max.saturating_sub(self.len())
     }
@@ -98,7 +98,7 @@ impl<'b> Batch<'b> {
         }
         match &mut self.documents {
             Documents::Reply(array) => array.push_raw(Kind::Document, item.document.as_bytes()),
-            Documents::Kept(items) => {
+            Documents::Collected(items) => {
                 items.push(item.to_owned());
                 self.other_bytes += size;
             }
@@ -111,7 +111,7 @@ impl<'b> Batch<'b> {
     pub fn last(&self) -> Option<Doc<'_>> {
         match &self.documents {
             Documents::Reply(array) => Doc::from_bytes(array.end(self.last_bytes)),
-            Documents::Kept(_) => None,
+            Documents::Collected(_) => None,
         }
     }
 
@@ -126,7 +126,7 @@ impl<'b> Batch<'b> {
                 size = out.len() - start;
                 Ok::<bool, Error>(fits(empty, bytes + size))
             })?,
-            Documents::Kept(items) => {
+            Documents::Collected(items) => {
                 let mut document = Vec::new();
                 write(&mut document)?;
                 size = document.len();

@@ -17,6 +17,6 @@ pub trait DocumentSource: Debug + Send {
     /// Puts a document back that did not fit.
     fn put_back(&mut self, document: ItemBuf);
 
-    /// Works until documents are ready, at best `wanted`, or none are left.
-    fn advance<'a>(&'a mut self, call: &'a Call<'_>, wanted: usize) -> LocalBoxFuture<'a, Result<()>>;
+    /// Works until documents are ready, at best `count`, or none are left.
+    fn advance<'a>(&'a mut self, call: &'a Call<'_>, count: usize) -> LocalBoxFuture<'a, Result<()>>;
 }

@@ -2,7 +2,7 @@
 
 use super::describe::{Describer, describe};
 use super::sinks::PipelineSink;
-use super::{Source, wanted};
+use super::{Source, documents_to_scan};
 use aggregate::Demand;
 use aggregate::Execution;
 use document::Doc;
@@ -12,7 +12,8 @@ use query::{Item, MatchDetails, Predicate};
 use server::operation::OperationContext;
 use store::{DocumentStore, ScanEnd};
 
-/// Feeds a pipeline until it has `wanted` results, needs no more input, or its source is used up.
+/// Feeds a pipeline until it has `results_max` results, needs no more input, or its source is used
+/// up.
 pub(super) struct Feed<'s> {
     pub residual: Option<&'s Predicate>,
     pub describer: Option<&'s mut Describer>,
@@ -22,7 +23,7 @@ pub(super) struct Feed<'s> {
     pub limit: &'s mut Option<u64>,
     pub examined: &'s mut u64,
     pub matched: &'s mut u64,
-    pub wanted: usize,
+    pub results_max: usize,
     pub operation: &'s OperationContext,
 }
 
@@ -30,17 +31,17 @@ impl Feed<'_> {
     pub async fn run(mut self, source: &mut Source, store: &dyn DocumentStore) -> Result<()> {
         match source {
             Source::Scan { plan, position, exhausted } => {
-                let wanted = wanted(self.wanted, 0, *self.limit);
-                let mut sink = PipelineSink { feed: &mut self, enough: false, scratch: Vec::new() };
+                let expected = documents_to_scan(self.results_max, 0, *self.limit);
+                let mut sink = PipelineSink { feed: &mut self, has_enough: false, scratch: Vec::new() };
                 let operation = sink.feed.operation;
                 let end =
-                    operation.run_interruptible(store.scan(&**plan, position.as_ref(), wanted, &mut sink)).await?;
-                let enough = sink.enough;
+                    operation.run_interruptible(store.scan(&**plan, position.as_ref(), expected, &mut sink)).await?;
+                let has_enough = sink.has_enough;
                 match end {
                     ScanEnd::Exhausted => *exhausted = true,
                     ScanEnd::Stopped(reached) => *position = Some(reached),
                 }
-                *exhausted |= enough;
+                *exhausted |= has_enough;
             }
             Source::List(documents) => {
                 while let Some(document) = documents.pop_front() {
@@ -49,13 +50,13 @@ impl Feed<'_> {
                     if self.describe_and_push(document.as_doc(), &MatchDetails::default())? == Demand::Enough {
                         documents.clear();
                     }
-                    if self.execution.ready_count() >= self.wanted {
+                    if self.execution.ready_count() >= self.results_max {
                         break;
                     }
                 }
             }
             Source::Sorted(sorted, over) => {
-                while self.execution.ready_count() < self.wanted {
+                while self.execution.ready_count() < self.results_max {
                     self.operation.tick()?;
                     *self.examined += 1;
                     let demand = sorted.next_with(|item| self.push(item))?.transpose()?;

@@ -100,7 +100,7 @@ impl Filtered for DeleteStatement {
 }
 
 /// Replaces the hints of statements by index filters. `collations`: the statements' own.
-pub async fn settle(
+pub async fn apply(
     call: &Call<'_>,
     namespace: &Namespace,
     statements: &mut [Result<impl Filtered>],

@@ -51,19 +51,23 @@ fn read_fields<'d>(document: StoredDoc<'d>, fields: Option<&ReadFields>, scratch
 /// The fields that decide whether a document is needed at all: a large text is not parsed further
 /// if it is not.
 #[derive(Clone, Debug)]
-pub(super) struct Sieve(pub ReadFields);
+pub(super) struct DecidingFields(pub ReadFields);
 
-impl Sieve {
+impl DecidingFields {
     /// Returns whether a prefix of the document contains all these fields.
-    fn is_told_by(&self, beginning: Doc<'_>) -> bool {
+    fn are_in(&self, beginning: Doc<'_>) -> bool {
         self.0.are_in(beginning)
     }
 }
 
 /// Returns the fields of a document that decide whether it is needed, if parsing them first pays
 /// off.
-fn sifted<'d>(sieve: Option<&Sieve>, document: StoredDoc<'_>, scratch: &'d mut Vec<u8>) -> Result<Option<Doc<'d>>> {
-    let (Some(Sieve(fields)), StoredDoc::Json(json)) = (sieve, document) else { return Ok(None) };
+fn parse_deciding_fields<'d>(
+    deciding_fields: Option<&DecidingFields>,
+    document: StoredDoc<'_>,
+    scratch: &'d mut Vec<u8>,
+) -> Result<Option<Doc<'d>>> {
+    let (Some(DecidingFields(fields)), StoredDoc::Json(json)) = (deciding_fields, document) else { return Ok(None) };
     if json.len() < TRIMMED_BYTES_MIN {
         return Ok(None);
     }
@@ -99,7 +103,7 @@ pub(super) struct StreamSink<'s, 'b> {
     pub residual: Option<&'s Predicate>,
     pub projection: Option<&'s Projection>,
     pub describer: Option<&'s mut Describer>,
-    pub sieve: Option<&'s Sieve>,
+    pub deciding_fields: Option<&'s DecidingFields>,
     /// The only fields that are needed.
     pub fields: Option<&'s ReadFields>,
     pub skip: &'s mut u64,
@@ -129,12 +133,16 @@ impl StreamSink<'_, '_> {
 
 impl Sink for StreamSink<'_, '_> {
     fn filters_by_prefix(&self) -> PrefixFiltering {
-        if self.sieve.is_some() && self.residual.is_some() { PrefixFiltering::Now } else { PrefixFiltering::Never }
+        if self.deciding_fields.is_some() && self.residual.is_some() {
+            PrefixFiltering::Now
+        } else {
+            PrefixFiltering::Never
+        }
     }
 
     fn check_prefix(&mut self, prefix: Doc<'_>) -> Result<PrefixVerdict> {
-        match (self.sieve, self.residual) {
-            (Some(sieve), Some(predicate)) if sieve.is_told_by(prefix) => {
+        match (self.deciding_fields, self.residual) {
+            (Some(deciding_fields), Some(predicate)) if deciding_fields.are_in(prefix) => {
                 if predicate.matches(prefix)? {
                     return Ok(PrefixVerdict::Wanted);
                 }
@@ -158,7 +166,7 @@ impl Sink for StreamSink<'_, '_> {
         *self.examined += 1;
         let mut residual = self.residual;
         if let Some(predicate) = residual
-            && let Some(fields) = sifted(self.sieve, document, &mut self.scratch)?
+            && let Some(fields) = parse_deciding_fields(self.deciding_fields, document, &mut self.scratch)?
         {
             if !predicate.matches(fields)? {
                 return Ok(Flow::Continue);
@@ -216,7 +224,7 @@ pub(super) struct SortSink<'s> {
     pub residual: Option<&'s Predicate>,
     pub describer: Option<&'s mut Describer>,
     pub sorter: &'s mut Sorter,
-    pub sieve: Option<&'s Sieve>,
+    pub deciding_fields: Option<&'s DecidingFields>,
     /// The only fields to retain.
     pub fields: Option<&'s ReadFields>,
     pub operation: &'s OperationContext,
@@ -228,7 +236,7 @@ pub(super) struct SortSink<'s> {
 
 impl Sink for SortSink<'_> {
     fn filters_by_prefix(&self) -> PrefixFiltering {
-        match self.sieve {
+        match self.deciding_fields {
             None => PrefixFiltering::Never,
             Some(_) if self.sorter.retains_all() => PrefixFiltering::Later,
             Some(_) => PrefixFiltering::Now,
@@ -236,7 +244,7 @@ impl Sink for SortSink<'_> {
     }
 
     fn check_prefix(&mut self, prefix: Doc<'_>) -> Result<PrefixVerdict> {
-        if !self.sieve.is_some_and(|sieve| sieve.is_told_by(prefix)) {
+        if !self.deciding_fields.is_some_and(|deciding_fields| deciding_fields.are_in(prefix)) {
             return Ok(PrefixVerdict::Undecided);
         }
         if is_of_use(self.residual, self.sorter, self.matched, prefix)? {
@@ -258,7 +266,7 @@ impl Sink for SortSink<'_> {
         self.operation.tick()?;
         *self.examined += 1;
         let mut residual = self.residual;
-        if let Some(fields) = sifted(self.sieve, document, &mut self.scratch)?
+        if let Some(fields) = parse_deciding_fields(self.deciding_fields, document, &mut self.scratch)?
             && !is_of_use(residual.take(), self.sorter, self.matched, fields)?
         {
             return Ok(Flow::Continue);
@@ -285,16 +293,16 @@ fn is_of_use(residual: Option<&Predicate>, sorter: &mut Sorter, matched: &mut u6
     if !matches(residual, false, fields, &mut MatchDetails::default())? {
         return Ok(false);
     }
-    let kept = sorter.would_retain(fields)?;
-    *matched += u64::from(!kept);
-    Ok(kept)
+    let retained = sorter.would_retain(fields)?;
+    *matched += u64::from(!retained);
+    Ok(retained)
 }
 
 /// Feeds documents to a pipeline, until it has enough results for a batch.
 pub(super) struct PipelineSink<'s, 'f> {
     pub feed: &'s mut Feed<'f>,
     /// Whether the pipeline needs no more input.
-    pub enough: bool,
+    pub has_enough: bool,
     pub scratch: Vec<u8>,
 }
 
@@ -318,10 +326,10 @@ impl Sink for PipelineSink<'_, '_> {
         }
         *feed.matched += 1;
         if feed.describe_and_push(document, &details)? == Demand::Enough {
-            self.enough = true;
+            self.has_enough = true;
             return Ok(Flow::StopAfter);
         }
-        Ok(if feed.execution.ready_count() >= feed.wanted { Flow::StopAfter } else { Flow::Continue })
+        Ok(if feed.execution.ready_count() >= feed.results_max { Flow::StopAfter } else { Flow::Continue })
     }
 }
 

@@ -62,7 +62,7 @@ pub async fn add(call: &Call<'_>, namespace: &Namespace, indexes: &mut TextIndex
     Ok(())
 }
 
-/// Collects what may be names of other collections that a stage reads.
+/// Collects the possible names of other collections that a stage reads.
 fn add_foreign<'d>(reading: Doc<'d>, names: &mut Vec<&'d str>) {
     for (name, value) in reading.iter() {
         match value {

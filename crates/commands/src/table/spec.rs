@@ -122,7 +122,7 @@ pub enum TimeLimitField {
     NonNegative,
 }
 
-/// Where a command names the collection that `top` counts it for.
+/// The field with the collection that `top` counts a command for.
 #[derive(Clone, Copy, Debug)]
 pub enum CountedCollection {
     /// It is not counted for a collection.
@@ -200,7 +200,7 @@ pub struct Spec {
     pub stops_at_safe_points: bool,
     /// Whether its collection may be named by a UUID.
     pub takes_uuid: bool,
-    /// What messages call its fields, if not by the command's name.
+    /// The name before its fields in messages, if not the command's.
     pub fields_name: Option<&'static str>,
     pub internal_fields: &'static [(&'static str, InternalField)],
     pub time_limit: TimeLimitField,
@@ -214,7 +214,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Returns what messages call the command's fields.
+    /// Returns the name before the command's fields in messages.
     pub fn fields_name(&self) -> &'static str {
         self.fields_name.unwrap_or(self.name)
     }

@@ -224,8 +224,9 @@ pub fn with_granularity(options: Doc<'_>, granularity: Granularity) -> DocBuf {
             match option.value() {
                 Value::Document(series) if option.key() == OPTION => {
                     let mut writer = writer.document(OPTION);
-                    let kept = |field: &Element<'_>| !matches!(field.key(), "granularity" | "bucketMaxSpanSeconds");
-                    series.elements().filter(kept).for_each(|field| writer.append_element(field));
+                    let is_unchanged =
+                        |field: &Element<'_>| !matches!(field.key(), "granularity" | "bucketMaxSpanSeconds");
+                    series.elements().filter(is_unchanged).for_each(|field| writer.append_element(field));
                     write_granularity(granularity, &mut writer);
                 }
                 _ => writer.append_element(option),

@@ -24,7 +24,7 @@ pub async fn insert(
         new_document::check_extent(*measurement)?;
         bucket::of(series, granularity, *measurement, new_id)
     });
-    write::carry_out::<Bytes>(call, &series.buckets, options.on_buckets(), buckets.collect()).await
+    write::execute::<Bytes>(call, &series.buckets, options.on_buckets(), buckets.collect()).await
 }
 
 fn invalid<T>(message: impl Into<String>) -> Result<T> {

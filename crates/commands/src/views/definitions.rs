@@ -2,7 +2,7 @@
 
 use crate::call::Call;
 use crate::views;
-use crate::views::graph::Graph;
+use crate::views::graph::ViewGraph;
 use aggregate::Pipeline;
 use bytes::Bytes;
 use document::{Doc, DocBuf, Value};
@@ -158,7 +158,7 @@ fn check(
         check_stage(namespace, position, name).map_err(invalid)?;
     }
     parse(stages, call).map_err(invalid)?;
-    let mut graph = Graph::default();
+    let mut graph = ViewGraph::default();
     for definition in all.iter().filter(|other| !is_of(other, namespace)) {
         if let Some((name, base)) = views::parts(&namespace.database, definition) {
             let stages = definition.as_doc().get("pipeline").and_then(Value::as_array).unwrap_or(Doc::EMPTY);

@@ -10,7 +10,7 @@ use store::Namespace;
 
 /// The names that each view reads.
 #[derive(Default)]
-pub struct Graph {
+pub struct ViewGraph {
     views: HashMap<String, View>,
 }
 
@@ -38,7 +38,7 @@ impl Extent {
     }
 }
 
-impl Graph {
+impl ViewGraph {
     pub fn add(&mut self, name: &str, view_on: &str, stages: Doc<'_>) {
         let mut reads = vec![view_on.to_owned()];
         involved(stages, &mut reads);
@@ -160,8 +160,8 @@ mod tests {
 
     /// Views `v1` to `v{height}`, each of which reads all before it: a search along every path
     /// would not end.
-    fn tower(height: usize) -> Graph {
-        let mut graph = Graph::default();
+    fn tower(height: usize) -> ViewGraph {
+        let mut graph = ViewGraph::default();
         let names: Vec<String> = (0..=height).map(|number| format!("v{number}")).collect();
         for number in 1..=height {
             let below: Vec<&str> = names[..number].iter().map(String::as_str).collect();
@@ -170,7 +170,7 @@ mod tests {
         graph
     }
 
-    fn code(graph: &Graph, name: &str) -> Option<i32> {
+    fn code(graph: &ViewGraph, name: &str) -> Option<i32> {
         graph.check(&Namespace::new("d", name)).err().map(|error| error.code().0)
     }
 
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn wide_graphs_are_looked_at_view_by_view() {
         // On each of 18 levels 30 views, which read all of the level below.
-        let mut graph = Graph::default();
+        let mut graph = ViewGraph::default();
         for level in 1..=18 {
             let below: Vec<String> = (0..30).map(|number| format!("l{}v{number}", level - 1)).collect();
             let below: Vec<&str> = below.iter().map(String::as_str).collect();
@@ -202,7 +202,7 @@ mod tests {
     fn sizes_add_up_along_the_longest_way() {
         let stages =
             |bytes: usize| crate::views::stages(|array| array.document().append("$match", "x".repeat(bytes).as_str()));
-        let mut graph = Graph::default();
+        let mut graph = ViewGraph::default();
         graph.add("a", "base", stages(6_000_000).as_doc());
         graph.add("b", "a", stages(6_000_000).as_doc());
         graph.add("c", "a", stages(3_000_000).as_doc());

@@ -16,7 +16,7 @@ use error::{Code, Error, Result};
 use query::Context;
 
 /// One of the two commands.
-pub trait Changing {
+pub trait WriteCommand {
     const NAME: &'static str;
     /// The field with the statements, and its name in messages.
     const STATEMENTS: &'static str;
@@ -30,7 +30,7 @@ pub trait Changing {
 
     fn read(statement: Doc<'_>) -> Result<Self::Arguments<'_>>;
     fn collation<'a>(arguments: &Self::Arguments<'a>) -> Option<Doc<'a>>;
-    fn is_about_many(arguments: &Self::Arguments<'_>) -> bool;
+    fn affects_many(arguments: &Self::Arguments<'_>) -> bool;
     /// Parses a statement further. Fails for errors that concern this statement only.
     fn parse(arguments: Self::Arguments<'_>, call: &Call<'_>, context: &Context) -> Result<Self::Statement>;
     /// Translates the statement to the buckets of a time-series collection.
@@ -39,7 +39,7 @@ pub trait Changing {
 }
 
 /// The fields of a command.
-struct Arguments<'a, C: Changing> {
+struct Arguments<'a, C: WriteCommand> {
     options: write::Options,
     variables: Option<Doc<'a>>,
     statements: Vec<Doc<'a>>,
@@ -48,7 +48,7 @@ struct Arguments<'a, C: Changing> {
     read: Vec<C::Arguments<'a>>,
 }
 
-impl<'a, C: Changing> Arguments<'a, C> {
+impl<'a, C: WriteCommand> Arguments<'a, C> {
     fn read(call: &Call<'a>, fields: impl Iterator<Item = Element<'a>>) -> Result<Self> {
         let mut options = write::Options::default();
         let mut variables = None;
@@ -86,38 +86,38 @@ impl<'a, C: Changing> Arguments<'a, C> {
 }
 
 /// Parses the fields of a command.
-pub fn parse<C: Changing>(call: &Call<'_>) -> Result<()> {
+pub fn parse<C: WriteCommand>(call: &Call<'_>) -> Result<()> {
     let arguments = Arguments::<C>::read(call, call.all_fields())?;
     call.check_namespace()?;
     write::check_length(arguments.statements.len())
 }
 
-pub async fn carry_out<C: Changing>(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+pub async fn execute<C: WriteCommand>(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let Arguments { options, variables, statements, read } = Arguments::<C>::read(call, call.fields())?;
     let namespace = arguments::namespace(call.database(), call.first())?;
     write::check_length(statements.len())?;
     arguments::check_to_write(&namespace)?;
-    let collation = options::settle_collation(call, &namespace, None).await?;
+    let collation = options::effective_collation(call, &namespace, None).await?;
     let context = match options::context(call, variables, collation) {
         Ok(context) => context,
         // An error in the variables fails each statement.
         Err(error) => {
             let refused = statements.iter().map(|_| Err(error.clone())).collect();
-            let outcomes = write::carry_out::<C::Statement>(call, &namespace, options, refused).await?;
+            let outcomes = write::execute::<C::Statement>(call, &namespace, options, refused).await?;
             C::write_reply(call, &outcomes, reply);
             return Ok(Disposition::Reply);
         }
     };
-    if call.envelope.txn_number.is_some() && read.iter().any(C::is_about_many) {
+    if call.envelope.txn_number.is_some() && read.iter().any(C::affects_many) {
         return Err(Error::new(Code::INVALID_OPTIONS, C::MANY_REFUSED));
     }
     let filtered = call.worker.server.index_filters.are_any();
     let collations: Vec<_> = read.iter().filter(|_| filtered).map(C::collation).collect();
     let parsed = read.into_iter().map(|statement| C::parse(statement, call, &context));
     let mut parsed: Vec<Result<C::Statement>> = parsed.collect();
-    index_filters::settle(call, &namespace, &mut parsed, &collations).await?;
+    index_filters::apply(call, &namespace, &mut parsed, &collations).await?;
     let first_is_wrong = parsed.first().is_some_and(Result::is_err);
-    let mut outcomes = write::carry_out(call, &namespace, options, parsed).await;
+    let mut outcomes = write::execute(call, &namespace, options, parsed).await;
     if (write::met_view(&outcomes) || first_is_wrong)
         && let Some(series) = time_series::find(call, &namespace).await?
     {
@@ -126,14 +126,14 @@ pub async fn carry_out<C: Changing>(call: &mut Call<'_>, reply: &mut DocWriter<'
             C::parse(C::read(statement.as_doc())?, call, &context)
         });
         let translated: Vec<Result<C::Statement>> = translated.collect();
-        outcomes = write::carry_out(call, &series.buckets, options.on_buckets(), translated).await;
+        outcomes = write::execute(call, &series.buckets, options.on_buckets(), translated).await;
     }
     C::write_reply(call, &outcomes?, reply);
     Ok(Disposition::Reply)
 }
 
 /// Returns the first statement of a command that is explained.
-pub fn first_statement<C: Changing>(command: Doc<'_>) -> Result<C::Arguments<'_>> {
+pub fn first_statement<C: WriteCommand>(command: Doc<'_>) -> Result<C::Arguments<'_>> {
     let statements = command.get(C::STATEMENTS).and_then(Value::as_array).and_then(|array| array.values().next());
     let statement = statements.and_then(Value::as_document);
     C::read(statement.ok_or_else(|| arguments::missing_field(C::NAME, C::STATEMENTS))?)

@@ -1,4 +1,4 @@
-//! Which commands' replies are cached.
+//! The rules of which replies are cached.
 
 /// The collections and commands whose replies are cached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -43,7 +43,7 @@ impl Default for Latency {
     }
 }
 
-/// Which latency a command counts for.
+/// The latency statistic that a command counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatencyKind {
     Reads,

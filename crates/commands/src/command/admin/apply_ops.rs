@@ -237,8 +237,8 @@ impl Parts {
                     }
                 }
                 ("d", false) => {
-                    for gone in inner()?.elements() {
-                        self.unsets.push(path(within, gone.key())?, Value::Boolean(true));
+                    for removed in inner()?.elements() {
+                        self.unsets.push(path(within, removed.key())?, Value::Boolean(true));
                     }
                 }
                 (name, true) if name.starts_with('u') => {

@@ -118,7 +118,7 @@ pub fn idle_cursors(call: &Call<'_>) -> impl Iterator<Item = DocBuf> {
     })
 }
 
-/// What holds an operation up.
+/// The wait of an operation.
 #[derive(Clone, Copy, Default)]
 struct State {
     killed: bool,

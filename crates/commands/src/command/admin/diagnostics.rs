@@ -129,7 +129,7 @@ pub async fn validate_metadata(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -
     };
     for database in databases {
         for collection in store.collections(&database).await? {
-            if validation.collection.is_some_and(|wanted| wanted != collection.name) {
+            if validation.collection.is_some_and(|name| name != collection.name) {
                 continue;
             }
             let namespace = Namespace::new(&database, &collection.name);

@@ -23,7 +23,7 @@ pub const WRITE_BATCH_MAX: i32 = 100_000;
 const WIRE_VERSION_MIN: i32 = 0;
 const WIRE_VERSION_MAX: i32 = 17;
 
-/// What messages call the command, also under the name `isMaster`.
+/// The command's name in messages, also for `isMaster`.
 const WITHIN: &str = "hello";
 
 #[derive(Default)]

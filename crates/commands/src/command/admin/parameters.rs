@@ -162,10 +162,10 @@ fn not_a_number(field: Element<'_>) -> Error {
 pub fn get_parameter(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let server = &*call.worker.server;
     let (all, details) = selection(call.first())?;
-    let wanted: Vec<&str> = call.fields().map(|field| field.key()).collect();
+    let names: Vec<&str> = call.fields().map(|field| field.key()).collect();
     let mut found = false;
     for parameter in PARAMETERS {
-        if !all && !wanted.contains(&parameter.name) {
+        if !all && !names.contains(&parameter.name) {
             continue;
         }
         found = true;

@@ -25,7 +25,7 @@ pub async fn profile(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
     if is_absent(call.first()) {
         return Err(arguments::missing_field(WITHIN, WITHIN));
     }
-    let wanted = arguments::integer(WITHIN, call.first())?;
+    let requested = arguments::integer(WITHIN, call.first())?;
     let (mut slow_ms, mut rate, mut filter) = (None, None, Filter::Unchanged);
     for field in call.fields().filter(|field| !is_absent(*field)) {
         match field.key() {
@@ -49,8 +49,8 @@ pub async fn profile(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
         let note = "When a filter expression is set, slowms and sampleRate are not used for profiling and slow-query log lines.";
         reply.append("note", note);
     }
-    let level = match wanted {
-        0..=2 => wanted as i32,
+    let level = match requested {
+        0..=2 => requested as i32,
         // Other levels only report the settings.
         _ => before.level,
     };

@@ -71,7 +71,7 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
         return explain::explain_aggregate(call, &namespace, &arguments, command, explain::Verbosity::Planner, reply)
             .await;
     }
-    let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
+    let collation = options::effective_collation(call, &namespace, arguments.collation).await?;
     let context = options::context(call, arguments.variables, collation)?;
     let mut reader = open(call, &namespace, &arguments, &context).await?;
     let batch_size = arguments.batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);

@@ -26,7 +26,7 @@ use ::aggregate::Pipeline;
 use document::{Collation, DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MAX_INTERNAL, Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
 use query::{Context, Predicate, Sort};
-use run::{Task, Way};
+use run::{ExplainedRead, ReadKind};
 use stages::Stage;
 use store::Namespace;
 use store::explain::append_count;
@@ -80,11 +80,11 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
     let fields = envelope::own_fields(command);
     check_database(call, command, name.key())?;
     let database = call.database();
-    let (namespace, request, way, above) = match name.key() {
+    let (namespace, request, kind, above) = match name.key() {
         "find" => {
             let namespace = options::strict_name(database, name)?;
             let arguments = arguments::find::Arguments::read(fields)?;
-            let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
+            let collation = options::effective_collation(call, &namespace, arguments.collation).await?;
             let request = arguments.prepare(call, collation.clone())?;
             if let Some(view) = view(call, &namespace).await? {
                 let (pipeline, natural) = over_views::find_pipeline(&arguments)?;
@@ -93,7 +93,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
             }
             let request =
                 index_bounds::apply(call, &namespace, (arguments.min, arguments.max), &collation, request).await?;
-            (namespace, request, Way::Read, stages::of_find(command))
+            (namespace, request, ReadKind::Read, stages::of_find(command))
         }
         "count" => {
             let arguments = arguments::count::Arguments::read(fields)?;
@@ -102,11 +102,11 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
                 let pipeline = over_views::count_pipeline(&arguments);
                 return explain_view(call, view, pipeline, arguments.hint, verbosity, reply).await;
             }
-            let (query, hint, enough) = (arguments.query, arguments.hint, arguments.enough());
-            let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
+            let (query, hint, limit) = (arguments.query, arguments.hint, arguments.counted_max());
+            let collation = options::effective_collation(call, &namespace, arguments.collation).await?;
             let request = filtered(call, query, None, hint, collation)?;
             let above = vec![Stage::Count { skip: arguments.skip, limit: arguments.limit }];
-            (namespace, request, Way::Count { enough }, above)
+            (namespace, request, ReadKind::Count { limit }, above)
         }
         "distinct" => {
             let arguments = arguments::distinct::Arguments::read(fields)?;
@@ -115,35 +115,35 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
                 let pipeline = over_views::distinct_pipeline(&arguments);
                 return explain_view(call, view, pipeline, arguments.hint, verbosity, reply).await;
             }
-            let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
+            let collation = options::effective_collation(call, &namespace, arguments.collation).await?;
             let request = filtered(call, arguments.query, None, arguments.hint, collation.clone())?;
-            (namespace, request, Way::Different { path: arguments.key, collation }, Vec::new())
+            (namespace, request, ReadKind::Distinct { path: arguments.key, collation }, Vec::new())
         }
         "update" => {
             let arguments = statements::first_statement::<update::Updates>(command)?;
             let namespace = namespace_to_write(database, name)?;
-            let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
+            let collation = options::effective_collation(call, &namespace, arguments.collation).await?;
             let request = ReadSpec {
                 limit: (!arguments.multi).then_some(1),
                 ..filtered(call, Some(arguments.query), None, arguments.hint, collation)?
             };
             let stage = Stage::Update { upserts: arguments.upsert, returns: false };
-            (namespace, request, Way::Read, vec![stage])
+            (namespace, request, ReadKind::Read, vec![stage])
         }
         "delete" => {
             let arguments = statements::first_statement::<delete::Deletes>(command)?;
             let namespace = namespace_to_write(database, name)?;
-            let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
+            let collation = options::effective_collation(call, &namespace, arguments.collation).await?;
             let request = ReadSpec {
                 limit: arguments.one.then_some(1),
                 ..filtered(call, Some(arguments.query), None, arguments.hint, collation)?
             };
-            (namespace, request, Way::Read, vec![Stage::Delete { returns: false }])
+            (namespace, request, ReadKind::Read, vec![Stage::Delete { returns: false }])
         }
         "findAndModify" | "findandmodify" => {
             let arguments = find_and_modify::Arguments::read(fields)?;
             let namespace = namespace_to_write(database, name)?;
-            let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
+            let collation = options::effective_collation(call, &namespace, arguments.collation).await?;
             let request = ReadSpec {
                 limit: Some(1),
                 ..filtered(call, arguments.query, arguments.sort, arguments.hint, collation)?
@@ -153,7 +153,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
                 false => Stage::Update { upserts: arguments.upsert, returns: true },
             };
             let limit = arguments.sort.map(|_| Stage::Limit(1));
-            (namespace, request, Way::Read, std::iter::once(stage).chain(limit).collect())
+            (namespace, request, ReadKind::Read, std::iter::once(stage).chain(limit).collect())
         }
         "aggregate" => {
             if command.element("writeConcern").is_some() {
@@ -181,17 +181,17 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
         }
     };
     let filter = command_filter(command);
-    let index_filter = match way {
+    let index_filter = match kind {
         // No index is used to count all documents.
-        Way::Count { .. } if filter.is_empty() => None,
+        ReadKind::Count { .. } if filter.is_empty() => None,
         _ => index_filters::of_read(call, &namespace, &request, command_collation(command)).await?,
     };
     let request = ReadSpec { hint: index_filters::hint(&index_filter, request.hint), ..request };
     reply.append("explainVersion", "1");
-    run::tell(
+    run::explain(
         call,
         &namespace,
-        Task { filter, index_filter_set: index_filter.is_some(), request, way, above },
+        ExplainedRead { filter, index_filter_set: index_filter.is_some(), request, kind, above },
         verbosity,
         reply,
     )
@@ -258,14 +258,14 @@ pub async fn explain_aggregate(
     verbosity: Verbosity,
     reply: &mut DocWriter<'_>,
 ) -> Result<Disposition> {
-    let collation = options::settle_collation(call, namespace, arguments.collation).await?;
+    let collation = options::effective_collation(call, namespace, arguments.collation).await?;
     let context = options::context(call, arguments.variables, collation)?;
     if explain_source(namespace, arguments.pipeline, &context, reply)? {
         write_end(command, call, reply)?;
         return Ok(Disposition::Reply);
     }
     let mut pipeline = Pipeline::parse(arguments.pipeline, &context)?.with_second_engine();
-    geo_near::settle_key(&*call.worker.store, namespace, &mut pipeline).await?;
+    geo_near::resolve_key(&*call.worker.store, namespace, &mut pipeline).await?;
     let has_foreign = pipeline.has_foreign();
     let index_filter =
         index_filters::of_pipeline(call, namespace, arguments.pipeline, &pipeline, arguments.collation).await?;
@@ -309,35 +309,36 @@ pub async fn explain_aggregate(
     };
     reply.append("explainVersion", if of_second_engine { "2" } else { "1" });
     let index_filter_set = index_filter.is_some();
-    let task = Task { filter: front.filter, index_filter_set, request, way: Way::Read, above: front.above };
+    let read =
+        ExplainedRead { filter: front.filter, index_filter_set, request, kind: ReadKind::Read, above: front.above };
     if is_whole {
-        run::tell(call, namespace, task, verbosity, reply).await?;
+        run::explain(call, namespace, read, verbosity, reply).await?;
     } else {
-        let mut told;
+        let mut stats;
         let mut array = reply.array("stages");
         {
             let mut stage = array.document();
             {
                 let mut cursor = stage.document("$cursor");
-                told = run::tell(call, namespace, task, verbosity, &mut cursor).await?;
+                stats = run::explain(call, namespace, read, verbosity, &mut cursor).await?;
             }
             if verbosity > Verbosity::Planner {
-                append_count("nReturned", told.given, &mut stage);
-                stage.append("executionTimeMillisEstimate", told.milliseconds);
+                append_count("nReturned", stats.returned_by_plan, &mut stage);
+                stage.append("executionTimeMillisEstimate", stats.milliseconds);
             }
         }
         if let Some(whole) = whole {
             let mut reader = Reader::open(&*call.worker.store, namespace, whole).await?;
             reader.for_each(call, |_| Ok(())).await?;
-            told.returned = reader.returned;
+            stats.returned = reader.returned;
         }
         let last = front.rest.len() - 1;
         for (at, stage) in front.rest.iter().enumerate() {
             let mut writer = array.document();
             stage.as_doc().elements().for_each(|element| writer.append_element(element));
             if runs_whole && verbosity > Verbosity::Planner && at == last {
-                append_count("nReturned", told.returned, &mut writer);
-                writer.append("executionTimeMillisEstimate", told.milliseconds);
+                append_count("nReturned", stats.returned, &mut writer);
+                writer.append("executionTimeMillisEstimate", stats.milliseconds);
             }
         }
     }

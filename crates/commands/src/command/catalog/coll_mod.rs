@@ -155,7 +155,7 @@ pub async fn coll_mod(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         if let Some(cluster) = cluster {
             index.check_for_cluster(clustered::name(cluster), &namespace)?;
         }
-        index.carry_out(call, &namespace, arguments.dry_run, reply).await?;
+        index.apply(call, &namespace, arguments.dry_run, reply).await?;
     }
     if let Some(options) = options {
         call.worker.store.modify_collection(&namespace, in_order(options.as_doc()).as_doc()).await?;
@@ -226,7 +226,7 @@ async fn modify_series(
         time_series::widen(call, namespace, series, granularity).await?;
     }
     if let Some(index) = &arguments.index {
-        index.carry_out_for_series(call, series, arguments.dry_run, reply).await?;
+        index.apply_to_series(call, series, arguments.dry_run, reply).await?;
     }
     if options != info.options {
         call.worker.store.modify_collection(&series.buckets, in_order(options.as_doc()).as_doc()).await?;

@@ -235,7 +235,7 @@ pub fn parse_rename(call: &Call<'_>) -> Result<()> {
 pub async fn rename_collection(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
     const WITHIN: &str = "renameCollection";
     let from = named_in_full(call.first())?;
-    let (mut to, mut drop_target, mut wanted) = (None, false, None);
+    let (mut to, mut drop_target, mut expected_uuid) = (None, false, None);
     for field in call.fields() {
         match field.key() {
             "to" => to = Some(arguments::string(WITHIN, field)?),
@@ -248,7 +248,7 @@ pub async fn rename_collection(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) 
             }
             "dropTarget" => drop_target = drops_target(WITHIN, field)?,
             "stayTemp" => drop(arguments::boolean(WITHIN, field)?),
-            "collectionUUID" => wanted = collection_uuid::read(WITHIN, field)?,
+            "collectionUUID" => expected_uuid = collection_uuid::read(WITHIN, field)?,
             other => return Err(unknown_field(WITHIN, other)),
         }
     }
@@ -267,8 +267,8 @@ pub async fn rename_collection(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) 
     if from == to {
         return Err(Error::new(Code::ILLEGAL_OPERATION, "Can't rename a collection to itself"));
     }
-    if let Some(wanted) = wanted {
-        collection_uuid::check(call, &from, wanted).await?;
+    if let Some(uuid) = expected_uuid {
+        collection_uuid::check(call, &from, uuid).await?;
     }
     if from.collection.starts_with(time_series::BUCKETS) {
         let message = "Renaming system.buckets collections is not allowed";

@@ -87,7 +87,7 @@ struct Arguments<'a> {
     storage_engine: Option<Doc<'a>>,
     index_option_defaults: Option<Doc<'a>>,
     temporary: Option<bool>,
-    clustered: Option<clustered::Asked>,
+    clustered: Option<clustered::ClusteredOption>,
     expire_after_seconds: Option<i64>,
     encrypted: bool,
     record_pre_images: bool,
@@ -117,7 +117,7 @@ pub async fn create(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     if is_plain && call.worker.store.collection(&namespace).await?.is_some() {
         return Err(already_exists(call, &namespace).await?);
     }
-    if let Err(error) = arguments.settle(call, &namespace) {
+    if let Err(error) = arguments.check_further(call, &namespace) {
         let is_taken = arguments.view_on.is_none()
             && (call.worker.store.collection(&namespace).await?.is_some()
                 || views::definition(call, &namespace).await?.is_some());
@@ -152,7 +152,7 @@ fn encrypted_view() -> Error {
     Error::new(Code(6346401), "Encrypted fields cannot be used with views or timeseries collections")
 }
 
-/// Returns error 48, which names the kind of what exists under the name.
+/// Returns error 48, which states whether the name belongs to a collection or a view.
 async fn already_exists(call: &Call<'_>, namespace: &Namespace) -> Result<Error> {
     let message = if time_series::find(call, namespace).await?.is_some() {
         format!("A timeseries collection already exists. NS: {namespace}")
@@ -305,7 +305,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// Parses the collation. Fails for errors that MongoDB reports while it creates the collection.
-    fn settle(&mut self, call: &Call<'_>, namespace: &Namespace) -> Result<()> {
+    fn check_further(&mut self, call: &Call<'_>, namespace: &Namespace) -> Result<()> {
         self.check_kinds()?;
         if let Some(given) = self.given_collation {
             self.collation = Collation::parse(given, WITHIN)?.specification().cloned();
@@ -333,11 +333,11 @@ impl<'a> Arguments<'a> {
     fn check_kinds(&self) -> Result<()> {
         let refuse = |code: i32, message: &str| Err(Error::new(Code(code), message));
         if self.view_on.is_some()
-            && matches!(&self.clustered, Some(asked) if !matches!(asked, clustered::Asked::Switch(false)))
+            && matches!(&self.clustered, Some(option) if !matches!(option, clustered::ClusteredOption::Switch(false)))
         {
             return refuse(6026500, "The 'clusteredIndex' option is not supported with views");
         }
-        if let Some(clustered::Asked::Index(_)) = self.clustered {
+        if let Some(clustered::ClusteredOption::Index(_)) = self.clustered {
             if self.auto_index_id == Some(false) {
                 return refuse(6026501, "The 'clusteredIndex' option does not support {autoIndexId: false}");
             }
@@ -346,14 +346,14 @@ impl<'a> Arguments<'a> {
             }
         }
         match &self.clustered {
-            Some(clustered::Asked::Switch(true)) => {
+            Some(clustered::ClusteredOption::Switch(true)) => {
                 return refuse(
                     5979703,
                     "The 'clusteredIndex' legacy format {clusteredIndex: <bool>} is only supported for specific internal \
                      collections and vice versa",
                 );
             }
-            Some(clustered::Asked::Index(index)) => {
+            Some(clustered::ClusteredOption::Index(index)) => {
                 clustered::check(index.as_doc())?;
                 self.expire_after_seconds.map_or(Ok(()), clustered::check_seconds)?;
             }
@@ -396,7 +396,7 @@ impl<'a> Arguments<'a> {
             if let Some(collation) = &self.collation {
                 writer.append("collation", collation);
             }
-            if let Some(clustered::Asked::Index(index)) = &self.clustered {
+            if let Some(clustered::ClusteredOption::Index(index)) = &self.clustered {
                 writer.append(CLUSTERED_INDEX, index);
             }
             if let Some(seconds) = self.expire_after_seconds {

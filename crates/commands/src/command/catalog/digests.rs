@@ -17,13 +17,13 @@ pub async fn db_hash(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
         let message = format!("Invalid db name: {}.{name}", call.database());
         return Err(Error::new(Code::INVALID_NAMESPACE, message));
     }
-    let mut wanted = Vec::new();
+    let mut selected = Vec::new();
     for field in call.fields() {
         match (field.key(), field.value()) {
             ("collections", Value::Array(names)) => {
                 for name in names.values() {
                     let message = "collections entries have to be strings";
-                    wanted.push(name.as_str().ok_or_else(|| Error::new(NO_CODE, message))?);
+                    selected.push(name.as_str().ok_or_else(|| Error::new(NO_CODE, message))?);
                 }
             }
             ("$_internalReadAtClusterTime", _) => {
@@ -37,7 +37,7 @@ pub async fn db_hash(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
     let mut collections = call.worker.store.collections(call.database()).await?;
     collections.retain(|collection| {
         let name = &*collection.name;
-        name != server::profiling::COLLECTION && (wanted.is_empty() || wanted.contains(&name))
+        name != server::profiling::COLLECTION && (selected.is_empty() || selected.contains(&name))
     });
     collections.sort_by(|a, b| a.name.cmp(&b.name));
     let mut whole = Md5::new();

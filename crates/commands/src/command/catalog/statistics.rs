@@ -24,20 +24,20 @@ pub async fn coll_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resul
         }
     }
     let mut stats = call.worker.store.collection_stats(&namespace).await?;
-    let mut kept = namespace.clone();
+    let mut stored = namespace.clone();
     if stats.is_none() {
         match time_series::find(call, &namespace).await? {
-            Some(series) => kept = series.buckets,
+            Some(series) => stored = series.buckets,
             None => views::refuse(call, &namespace).await?,
         }
-        stats = call.worker.store.collection_stats(&kept).await?;
+        stats = call.worker.store.collection_stats(&stored).await?;
     }
     reply.append("ns", &namespace.to_string());
     match stats {
         Some(mut stats) => {
-            let info = call.worker.store.collection(&kept).await?;
+            let info = call.worker.store.collection(&stored).await?;
             if info.as_ref().is_some_and(|info| time_series::is_of_buckets(info.options.as_doc())) {
-                write_bucket_stats(&kept, &stats, scale, reply);
+                write_bucket_stats(&stored, &stats, scale, reply);
                 stats.indexes.retain(|(name, _)| name != "_id_");
             }
             let rules = info.map(|info| Rules::of(info.options.as_doc())).transpose()?.flatten();

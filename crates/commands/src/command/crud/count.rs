@@ -22,7 +22,7 @@ use store::explain::append_count;
 pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let namespace = options::strict_namespace(call.database(), call.first())?;
     let arguments = Arguments::read(call.fields())?;
-    let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
+    let collation = options::effective_collation(call, &namespace, arguments.collation).await?;
     let context = query::Context { has_clock: false, ..options::context(call, None, collation)? };
     let predicate = match Predicate::parse_query(arguments.query.unwrap_or(Doc::EMPTY), &context) {
         // Errors about text search and JavaScript come from the pipeline of the view, if it is one.
@@ -44,14 +44,14 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
     call.dependencies.depend_on(|| Dependencies::matching(namespace.clone(), predicate.clone(), Aspect::Count));
 
     let store = &*call.worker.store;
-    let enough = arguments.enough();
+    let counted_max = arguments.counted_max();
     let filter = match predicate.matches_everything() {
         // No index is used to count all documents.
         true => None,
         false => index_filters::find(call, &namespace, Some(&predicate), None, || None, arguments.collation).await?,
     };
     let hint = index_filters::hint(&filter, arguments.hint);
-    let query = Query { predicate: &predicate, sort: None, limit: enough, hint, fields: None };
+    let query = Query { predicate: &predicate, sort: None, limit: counted_max, hint, fields: None };
     let plan = store.plan(&namespace, query).await?;
     table_scan::check(&namespace, &predicate, &*plan)?;
     if call.bypasses_row_cache() {
@@ -63,7 +63,7 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
         append_count("n", over_views::count(call, &namespace, &arguments).await?, reply);
         return Ok(Disposition::Reply);
     }
-    let counted = match call.operation.run_interruptible(store.count(&*plan, enough)).await? {
+    let counted = match call.operation.run_interruptible(store.count(&*plan, counted_max)).await? {
         Some(counted) => {
             call.operation.stats.record_count(&plan);
             counted
@@ -72,13 +72,13 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
             let mut counted = 0_u64;
             for_each(store, &plan, &predicate, false, call.operation, |_| {
                 counted += 1;
-                Ok(if Some(counted) == enough { Visit::Stop } else { Visit::Continue })
+                Ok(if Some(counted) == counted_max { Visit::Stop } else { Visit::Continue })
             })
             .await?;
             counted
         }
     };
-    let n = enough.map_or(counted, |enough| counted.min(enough)).saturating_sub(arguments.skip);
+    let n = counted_max.map_or(counted, |counted_max| counted.min(counted_max)).saturating_sub(arguments.skip);
     append_count("n", n, reply);
     Ok(Disposition::Reply)
 }

@@ -10,7 +10,7 @@ use crate::time_series;
 use crate::time_series::Series;
 use crate::write;
 use crate::write::statements;
-use crate::write::statements::Changing;
+use crate::write::statements::WriteCommand;
 use document::{Collation, Doc, DocBuf, DocWriter, Element, Value};
 use error::{Error, Result};
 use query::{Context, Predicate};
@@ -19,7 +19,7 @@ use store::{DeleteStatement, ReturnImage};
 /// `delete`, as a command with statements. Deletes are not validated.
 pub struct Deletes;
 
-impl Changing for Deletes {
+impl WriteCommand for Deletes {
     const NAME: &'static str = "delete";
     const STATEMENTS: &'static str = "deletes";
     const WITHIN_STATEMENT: &'static str = WITHIN_STATEMENT;
@@ -36,7 +36,7 @@ impl Changing for Deletes {
         arguments.collation
     }
 
-    fn is_about_many(arguments: &Self::Arguments<'_>) -> bool {
+    fn affects_many(arguments: &Self::Arguments<'_>) -> bool {
         !arguments.one
     }
 
@@ -61,7 +61,7 @@ pub fn parse(call: &Call<'_>) -> Result<()> {
 }
 
 pub async fn delete(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    statements::carry_out::<Deletes>(call, reply).await
+    statements::execute::<Deletes>(call, reply).await
 }
 
 fn write_reply(call: &Call<'_>, outcomes: &write::Outcomes, reply: &mut DocWriter<'_>) {

@@ -29,7 +29,7 @@ use store::Query;
 pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let namespace = options::strict_namespace(call.database(), call.first())?;
     let arguments = Arguments::read(call.fields())?;
-    let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
+    let collation = options::effective_collation(call, &namespace, arguments.collation).await?;
     let context = query::Context { has_clock: false, ..options::context(call, None, collation)? };
     let predicate = Predicate::parse_query(arguments.query.unwrap_or(Doc::EMPTY), &context)?;
     query::check_field_path(&arguments.key)?;

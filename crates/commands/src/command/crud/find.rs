@@ -32,7 +32,7 @@ pub fn parse(call: &Call<'_>) -> Result<()> {
 pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let arguments = Arguments::read(call.fields())?;
     let namespace = namespace_to_read(call.database(), call.first())?;
-    let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
+    let collation = options::effective_collation(call, &namespace, arguments.collation).await?;
     let spec = arguments.prepare(call, collation.clone())?;
     let worker = call.worker;
     worker.statistics().operations_query.add(1);

@@ -106,7 +106,7 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     let namespace = arguments::namespace(call.database(), call.first())?;
     arguments.check()?;
     arguments::check_to_write(&namespace)?;
-    let collation = options::settle_collation(call, &namespace, arguments.collation).await?;
+    let collation = options::effective_collation(call, &namespace, arguments.collation).await?;
     let context = options::context(call, arguments.variables, collation)?;
     let update = arguments.update.map(|update| Update::parse(update.value(), arguments.array_filters, &context));
     let update = update.transpose()?;
@@ -141,15 +141,15 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     let outcomes = match update {
         Some(update) => {
             let mut statements = vec![Ok(update_statement(call, &arguments, update, predicate, sort))];
-            index_filters::settle(call, &namespace, &mut statements, &[arguments.collation]).await?;
-            write::carry_out(call, &namespace, options, statements).await?
+            index_filters::apply(call, &namespace, &mut statements, &[arguments.collation]).await?;
+            write::execute(call, &namespace, options, statements).await?
         }
         None => {
             let hint = arguments.hint.map(Value::to_owned);
             let statement = DeleteStatement { predicate, sort, one: true, hint, image: ReturnImage::Before };
             let mut statements = vec![Ok(statement)];
-            index_filters::settle(call, &namespace, &mut statements, &[arguments.collation]).await?;
-            write::carry_out(call, &namespace, options, statements).await?
+            index_filters::apply(call, &namespace, &mut statements, &[arguments.collation]).await?;
+            write::execute(call, &namespace, options, statements).await?
         }
     };
     let retried = outcomes.retried;

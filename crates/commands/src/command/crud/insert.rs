@@ -64,7 +64,7 @@ pub async fn insert(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     let statements: Vec<Result<Bytes>> =
         documents.iter().map(|document| new_document::prepare(call, *document)).collect();
     let first_is_wrong = statements.first().is_some_and(Result::is_err);
-    let mut outcomes = write::carry_out::<Bytes>(call, &namespace, options, statements).await;
+    let mut outcomes = write::execute::<Bytes>(call, &namespace, options, statements).await;
     // Only a failed insert pays for this check: the collection may be a time-series collection.
     if (write::met_view(&outcomes) || first_is_wrong)
         && let Some(series) = time_series::find(call, &namespace).await?

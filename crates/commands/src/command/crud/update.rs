@@ -10,7 +10,7 @@ use crate::time_series;
 use crate::time_series::Series;
 use crate::write;
 use crate::write::statements;
-use crate::write::statements::{Changing, inline_statements};
+use crate::write::statements::{WriteCommand, inline_statements};
 use document::{Collation, Doc, DocBuf, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::{Context, Predicate};
@@ -20,7 +20,7 @@ use update::Update;
 /// `update`, as a command with statements.
 pub struct Updates;
 
-impl Changing for Updates {
+impl WriteCommand for Updates {
     const NAME: &'static str = "update";
     const STATEMENTS: &'static str = "updates";
     const WITHIN_STATEMENT: &'static str = WITHIN_STATEMENT;
@@ -37,7 +37,7 @@ impl Changing for Updates {
         arguments.collation
     }
 
-    fn is_about_many(arguments: &Self::Arguments<'_>) -> bool {
+    fn affects_many(arguments: &Self::Arguments<'_>) -> bool {
         arguments.multi
     }
 
@@ -62,7 +62,7 @@ pub fn parse(call: &Call<'_>) -> Result<()> {
 }
 
 pub async fn update(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    statements::carry_out::<Updates>(call, reply).await
+    statements::execute::<Updates>(call, reply).await
 }
 
 fn write_reply(call: &Call<'_>, outcomes: &write::Outcomes, reply: &mut DocWriter<'_>) {

@@ -90,7 +90,7 @@ struct Target<'a> {
     collection: Option<&'a str>,
     /// The database, if it differs from the command's.
     database: Option<&'a str>,
-    /// What happens to existing documents.
+    /// The treatment of existing documents.
     mode: &'static str,
     sharded: bool,
 }

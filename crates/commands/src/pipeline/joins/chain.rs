@@ -4,7 +4,7 @@
 //! Evaluation is lazy: the last link that can work does a little, and the source is read only if no
 //! link can. So a cursor over a large join needs memory for a few batches.
 
-use super::look_up::{self, Joining};
+use super::look_up::{self, LookupState};
 use super::{open_pipeline, read_so_far, read_some};
 use crate::call::Call;
 use crate::read::Reader;
@@ -54,7 +54,7 @@ struct Link {
 #[derive(Debug)]
 enum Work {
     Local(Execution),
-    Join(Arc<Foreign>, Box<Joining>),
+    Join(Arc<Foreign>, Box<LookupState>),
     /// `$unionWith`: the reader of the other collection's pipeline, once the input is used up.
     Union(Arc<Foreign>, Option<Box<Reader>>),
     /// A `$facet` that contains such stages.
@@ -77,7 +77,7 @@ impl Chain {
     }
 
     /// Lets one link do a part of its work; returns false if none has any.
-    async fn step(&mut self, call: &Call<'_>, wanted: usize) -> Result<bool> {
+    async fn step(&mut self, call: &Call<'_>, count: usize) -> Result<bool> {
         call.operation.check_interrupt()?;
         call.operation.yield_if_due().await;
         let Some(index) = self.links.iter().rposition(Link::can_work) else { return Ok(false) };
@@ -85,7 +85,7 @@ impl Chain {
         let Some((link, behind)) = rest.split_first_mut() else { return Ok(false) };
         let out = behind.first_mut().map_or(&mut self.ready, |next| &mut next.input);
         let had_input = !link.input_over;
-        link.work(call, wanted.clamp(1, DOCUMENTS_AT_ONCE), out, &self.budget).await?;
+        link.work(call, count.clamp(1, DOCUMENTS_AT_ONCE), out, &self.budget).await?;
         if had_input && link.input_over {
             // The link needs no more input, so the links before it are stopped.
             before.iter_mut().for_each(Link::end);
@@ -156,10 +156,10 @@ impl DocumentSource for Chain {
         self.ready.push_front(document);
     }
 
-    fn advance<'a>(&'a mut self, call: &'a Call<'_>, wanted: usize) -> LocalBoxFuture<'a, Result<()>> {
+    fn advance<'a>(&'a mut self, call: &'a Call<'_>, count: usize) -> LocalBoxFuture<'a, Result<()>> {
         Box::pin(async move {
             while self.ready.is_empty() && !self.over {
-                if !self.step(call, wanted).await? {
+                if !self.step(call, count).await? {
                     self.read(call).await?;
                 }
             }
@@ -193,7 +193,7 @@ impl Link {
     async fn work(
         &mut self,
         call: &Call<'_>,
-        wanted: usize,
+        count: usize,
         out: &mut VecDeque<ItemBuf>,
         budget: &Budget,
     ) -> Result<()> {
@@ -201,7 +201,7 @@ impl Link {
             return Err(failure);
         }
         let before = out.len();
-        match self.work_on(call, wanted, out, budget).await {
+        match self.work_on(call, count, out, budget).await {
             Err(failure) if out.len() > before => self.failure = Some(failure),
             done => done?,
         }
@@ -211,24 +211,24 @@ impl Link {
     async fn work_on(
         &mut self,
         call: &Call<'_>,
-        wanted: usize,
+        count: usize,
         out: &mut VecDeque<ItemBuf>,
         budget: &Budget,
     ) -> Result<()> {
         match &mut self.work {
             Work::Local(execution) => {
-                let over = run_locally(call.operation, execution, &mut self.input, &mut self.input_over, wanted);
+                let over = run_locally(call.operation, execution, &mut self.input, &mut self.input_over, count);
                 out.extend(std::iter::from_fn(|| execution.pop_item()));
                 self.over = over?;
             }
-            Work::Join(foreign, joining) => {
+            Work::Join(foreign, state) => {
                 let mut bytes = 0;
-                while out.len() < wanted && bytes < BYTES_AT_ONCE {
+                while out.len() < count && bytes < BYTES_AT_ONCE {
                     let Some(document) = self.input.pop_front() else { break };
                     call.operation.tick()?;
                     call.operation.yield_if_due().await;
-                    let following = self.input.iter().take(wanted - out.len() - 1);
-                    let joined = look_up::join(call, foreign, joining, document.as_item(), following, budget).await?;
+                    let following = self.input.iter().take(count - out.len() - 1);
+                    let joined = look_up::join(call, foreign, state, document.as_item(), following, budget).await?;
                     bytes += joined.size();
                     out.push_back(joined);
                 }
@@ -237,7 +237,7 @@ impl Link {
             Work::Union(foreign, reader) => {
                 out.append(&mut self.input);
                 if let (Foreign::UnionWith(union), true) = (&**foreign, self.input_over) {
-                    self.over = read_union(call, union, reader, wanted, out, budget).await?;
+                    self.over = read_union(call, union, reader, count, out, budget).await?;
                 }
             }
             Work::Facets(facets) => {
@@ -264,9 +264,9 @@ fn run_locally(
     execution: &mut Execution,
     input: &mut VecDeque<ItemBuf>,
     input_over: &mut bool,
-    wanted: usize,
+    count: usize,
 ) -> Result<bool> {
-    while execution.ready_count() < wanted {
+    while execution.ready_count() < count {
         let Some(document) = input.pop_front() else { break };
         operation.tick()?;
         if execution.push(document.as_item())? == Demand::Enough {
@@ -274,7 +274,7 @@ fn run_locally(
             input.clear();
         }
     }
-    Ok(*input_over && input.is_empty() && execution.advance(wanted, &mut operation.pacer())?)
+    Ok(*input_over && input.is_empty() && execution.advance(count, &mut operation.pacer())?)
 }
 
 /// Continues to read the documents that a `$unionWith` appends; returns true at their end.
@@ -282,7 +282,7 @@ async fn read_union(
     call: &Call<'_>,
     union: &UnionWith,
     reader: &mut Option<Box<Reader>>,
-    wanted: usize,
+    count: usize,
     out: &mut VecDeque<ItemBuf>,
     budget: &Budget,
 ) -> Result<bool> {
@@ -301,7 +301,7 @@ async fn read_union(
         *reader = Some(Box::new(opened));
     }
     let Some(reader) = reader else { return Ok(true) };
-    out.extend(read_some(call, reader, wanted).await?);
+    out.extend(read_some(call, reader, count).await?);
     Ok(reader.is_done())
 }
 

@@ -23,58 +23,62 @@ const READ_PER_DOCUMENT: u64 = 50;
 
 /// The number of documents for which the index is queried before the collection's size is
 /// considered; most joins have no more.
-const ASKED_AT_FIRST: u64 = 8;
+const QUERIES_AT_FIRST: u64 = 8;
 
 /// The most documents per query of the index.
-const TOGETHER_MAX: usize = 100;
+const DOCUMENTS_PER_QUERY_MAX: usize = 100;
 
 /// The most bytes that such a query may return. Beyond that, later queries are for fewer documents.
-const TOGETHER_BYTES_MAX: usize = 16 * 1024 * 1024;
+const BYTES_PER_QUERY_MAX: usize = 16 * 1024 * 1024;
 
 /// The largest collection that is read into a hash table.
 const HASHED_BYTES_MAX: usize = BLOCKING_BYTES_MAX / 2;
 
 /// How the matches of documents are found.
 #[derive(Debug, Default)]
-enum Partners {
+enum Strategy {
     #[default]
     Undecided,
     /// Query the store for this many more documents, then decide by the other collection's size.
-    AskedAtFirst(u64),
+    QueriesAtFirst(u64),
     /// Query the store for this many more documents; after that, reading the other collection is
     /// cheaper.
-    AskedFor(u64),
+    Queries(u64),
     /// A hash table of the other collection, by the joined field.
-    Hashed(JoinTable),
+    HashTable(JoinTable),
     /// The same matches for every document.
     Same(Vec<DocBuf>),
 }
 
-impl Partners {
+impl Strategy {
     /// Query the store for all documents.
-    const ASKED: Partners = Partners::AskedFor(u64::MAX);
+    const QUERIES: Strategy = Strategy::Queries(u64::MAX);
 }
 
 /// The state of a join.
 #[derive(Debug)]
-pub(super) struct Joining {
-    partners: Partners,
-    together: Together,
+pub(super) struct LookupState {
+    strategy: Strategy,
+    shared_query: SharedQuery,
     /// The number of documents per query.
-    together_max: usize,
+    documents_per_query: usize,
 }
 
 /// The documents of the last query that are still to be joined, and its result.
 #[derive(Debug, Default)]
-struct Together {
+struct SharedQuery {
     left: usize,
     /// `None`: each of them is queried separately.
     found: Option<JoinTable>,
 }
 
-impl Default for Joining {
-    fn default() -> Joining {
-        Joining { partners: Partners::default(), together: Together::default(), together_max: TOGETHER_MAX }
+impl Default for LookupState {
+    fn default() -> LookupState {
+        LookupState {
+            strategy: Strategy::default(),
+            shared_query: SharedQuery::default(),
+            documents_per_query: DOCUMENTS_PER_QUERY_MAX,
+        }
     }
 }
 
@@ -82,17 +86,17 @@ impl Default for Joining {
 pub(super) async fn join(
     call: &Call<'_>,
     foreign: &Foreign,
-    joining: &mut Joining,
+    state: &mut LookupState,
     item: Item<'_>,
     following: impl ExactSizeIterator<Item = &ItemBuf>,
     budget: &Budget,
 ) -> Result<ItemBuf> {
     let joined = match foreign {
         Foreign::Lookup(lookup) => {
-            if joining.together.left == 0 {
-                look_ahead(call, lookup, joining, item, following, budget).await?;
+            if state.shared_query.left == 0 {
+                look_ahead(call, lookup, state, item, following, budget).await?;
             }
-            look_up(call, lookup, joining, item, budget).await?
+            look_up(call, lookup, state, item, budget).await?
         }
         Foreign::GraphLookup(lookup) => search(call, lookup, item, budget).await?,
         _ => return Ok(item.to_owned()),
@@ -109,31 +113,32 @@ fn found(collected: Option<Vec<DocBuf>>, lookup: &Lookup) -> Result<Vec<DocBuf>>
 async fn look_ahead(
     call: &Call<'_>,
     lookup: &Lookup,
-    joining: &mut Joining,
+    state: &mut LookupState,
     item: Item<'_>,
     following: impl ExactSizeIterator<Item = &ItemBuf>,
     budget: &Budget,
 ) -> Result<()> {
-    joining.together = Together::default();
-    let asked_max = loop {
-        joining.partners = match &mut joining.partners {
-            Partners::Undecided => decide(call, lookup, budget).await?,
-            Partners::AskedAtFirst(0) => by_size(call, lookup).await?,
-            Partners::AskedFor(0) => hash(call, lookup, budget).await?,
-            Partners::AskedAtFirst(left) | Partners::AskedFor(left) => break left,
-            Partners::Hashed(_) | Partners::Same(_) => return Ok(()),
+    state.shared_query = SharedQuery::default();
+    let queries_max = loop {
+        state.strategy = match &mut state.strategy {
+            Strategy::Undecided => decide(call, lookup, budget).await?,
+            Strategy::QueriesAtFirst(0) => by_size(call, lookup).await?,
+            Strategy::Queries(0) => hash(call, lookup, budget).await?,
+            Strategy::QueriesAtFirst(left) | Strategy::Queries(left) => break left,
+            Strategy::HashTable(_) | Strategy::Same(_) => return Ok(()),
         };
     };
-    let count = (1 + following.len()).min(joining.together_max).min(usize::try_from(*asked_max).unwrap_or(usize::MAX));
-    *asked_max -= count as u64;
-    joining.together.left = count;
+    let count =
+        (1 + following.len()).min(state.documents_per_query).min(usize::try_from(*queries_max).unwrap_or(usize::MAX));
+    *queries_max -= count as u64;
+    state.shared_query.left = count;
     if count > 1 {
         let documents =
             std::iter::once(item.document).chain(following.take(count - 1).map(|item| item.as_item().document));
         let Some(condition) = lookup.query_for_batch(documents)? else { return Ok(()) };
-        joining.together.found = read_table(call, lookup, Some(condition), TOGETHER_BYTES_MAX, budget).await?;
-        if joining.together.found.is_none() {
-            joining.together_max = (joining.together_max / 8).max(1);
+        state.shared_query.found = read_table(call, lookup, Some(condition), BYTES_PER_QUERY_MAX, budget).await?;
+        if state.shared_query.found.is_none() {
+            state.documents_per_query = (state.documents_per_query / 8).max(1);
         }
     }
     Ok(())
@@ -142,16 +147,16 @@ async fn look_ahead(
 async fn look_up(
     call: &Call<'_>,
     lookup: &Lookup,
-    joining: &mut Joining,
+    state: &mut LookupState,
     item: Item<'_>,
     budget: &Budget,
 ) -> Result<DocBuf> {
-    joining.together.left = joining.together.left.saturating_sub(1);
-    match (&joining.partners, &joining.together.found) {
-        (Partners::Same(found), _) => lookup.join(item.document, found.iter().map(DocBuf::as_doc)),
-        (Partners::Hashed(table), _) | (_, Some(table)) => find_in_table(call, lookup, table, item, budget).await,
+    state.shared_query.left = state.shared_query.left.saturating_sub(1);
+    match (&state.strategy, &state.shared_query.found) {
+        (Strategy::Same(found), _) => lookup.join(item.document, found.iter().map(DocBuf::as_doc)),
+        (Strategy::HashTable(table), _) | (_, Some(table)) => find_in_table(call, lookup, table, item, budget).await,
         _ => {
-            let found = ask(call, lookup, item, budget).await?;
+            let found = query_matches(call, lookup, item, budget).await?;
             lookup.join(item.document, found.iter().map(DocBuf::as_doc))
         }
     }
@@ -176,12 +181,12 @@ async fn find_in_table(
         return lookup.join(item.document, matches.into_iter());
     }
     let matches = matches.into_iter().map(Doc::to_owned).collect();
-    let found = found(send_through(call, matches, &pipeline, budget).await?, lookup)?;
+    let found = found(pass_through(call, matches, &pipeline, budget).await?, lookup)?;
     lookup.join(item.document, found.iter().map(DocBuf::as_doc))
 }
 
 /// Passes documents in memory through a pipeline.
-async fn send_through(
+async fn pass_through(
     call: &Call<'_>,
     documents: VecDeque<DocBuf>,
     pipeline: &Pipeline,
@@ -195,7 +200,7 @@ async fn send_through(
 }
 
 /// Queries the matches of one document.
-async fn ask(call: &Call<'_>, lookup: &Lookup, item: Item<'_>, budget: &Budget) -> Result<Vec<DocBuf>> {
+async fn query_matches(call: &Call<'_>, lookup: &Lookup, item: Item<'_>, budget: &Budget) -> Result<Vec<DocBuf>> {
     let (predicate, pipeline) = lookup.query(item)?;
     if let Some(given) = lookup.inline_documents(item)? {
         let mut matching = VecDeque::new();
@@ -204,7 +209,7 @@ async fn ask(call: &Call<'_>, lookup: &Lookup, item: Item<'_>, budget: &Budget) 
                 matching.push_back(document);
             }
         }
-        return found(send_through(call, matching, &pipeline, budget).await?, lookup);
+        return found(pass_through(call, matching, &pipeline, budget).await?, lookup);
     }
     found(read(call, &namespace(call, lookup.collection()), Some(predicate), &pipeline, budget).await?, lookup)
 }
@@ -213,42 +218,42 @@ fn namespace(call: &Call<'_>, collection: &str) -> Namespace {
     Namespace::new(call.database(), collection)
 }
 
-async fn decide(call: &Call<'_>, lookup: &Lookup, budget: &Budget) -> Result<Partners> {
+async fn decide(call: &Call<'_>, lookup: &Lookup, budget: &Budget) -> Result<Strategy> {
     let Some(field) = lookup.foreign_field() else {
         if lookup.is_correlated() {
-            return Ok(Partners::ASKED);
+            return Ok(Strategy::QUERIES);
         }
-        return Ok(Partners::Same(ask(call, lookup, Doc::EMPTY.into(), budget).await?));
+        return Ok(Strategy::Same(query_matches(call, lookup, Doc::EMPTY.into(), budget).await?));
     };
     if lookup.has_inline_documents() {
-        return Ok(Partners::ASKED);
+        return Ok(Strategy::QUERIES);
     }
     let namespace = namespace(call, lookup.collection());
     let indexes = call.worker.store.cached_indexes(&namespace).await?.unwrap_or_default();
     let indexed = indexes.iter().any(|index| index.key.as_doc().first().is_some_and(|first| first.key() == field));
     if indexed {
-        let at_first = if lookup.joins_on_fields_only() { TOGETHER_MAX as u64 } else { ASKED_AT_FIRST };
-        return Ok(Partners::AskedAtFirst(at_first));
+        let at_first = if lookup.joins_on_fields_only() { DOCUMENTS_PER_QUERY_MAX as u64 } else { QUERIES_AT_FIRST };
+        return Ok(Strategy::QueriesAtFirst(at_first));
     }
     match call.worker.store.estimated_size(&namespace).await?.data_bytes > HASHED_BYTES_MAX as u64 {
-        true => Ok(Partners::ASKED),
+        true => Ok(Strategy::QUERIES),
         false => hash(call, lookup, budget).await,
     }
 }
 
 /// Returns how long to query the index, by the other collection's size.
-async fn by_size(call: &Call<'_>, lookup: &Lookup) -> Result<Partners> {
+async fn by_size(call: &Call<'_>, lookup: &Lookup) -> Result<Strategy> {
     let size = call.worker.store.estimated_size(&namespace(call, lookup.collection())).await?;
     Ok(match size.data_bytes > HASHED_BYTES_MAX as u64 {
-        true => Partners::ASKED,
-        false => Partners::AskedFor(size.documents / READ_PER_DOCUMENT),
+        true => Strategy::QUERIES,
+        false => Strategy::Queries(size.documents / READ_PER_DOCUMENT),
     })
 }
 
 /// Reads the other collection into a hash table, unless it is too large.
-async fn hash(call: &Call<'_>, lookup: &Lookup, budget: &Budget) -> Result<Partners> {
+async fn hash(call: &Call<'_>, lookup: &Lookup, budget: &Budget) -> Result<Strategy> {
     let all = read_table(call, lookup, None, HASHED_BYTES_MAX, budget).await?;
-    Ok(all.map_or(Partners::ASKED, Partners::Hashed))
+    Ok(all.map_or(Strategy::QUERIES, Strategy::HashTable))
 }
 
 /// Reads the documents that satisfy a condition, or all; returns `None` if they exceed `bytes_max`.

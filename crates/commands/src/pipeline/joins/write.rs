@@ -20,7 +20,7 @@ use update::Update;
 /// The number of documents written at a time.
 const BATCH_DOCUMENTS: usize = 1000;
 
-pub(super) async fn carry_out(call: &Call<'_>, foreign: &Foreign, mut results: Reader) -> Result<()> {
+pub(super) async fn execute(call: &Call<'_>, foreign: &Foreign, mut results: Reader) -> Result<()> {
     match foreign {
         Foreign::Out(out) => replace_collection(call, out, &mut results).await,
         Foreign::Merge(merge) => merge_all(call, merge, &mut results).await,

@@ -116,7 +116,7 @@ fn of_collection(namespace: &Namespace, info: &CollectionInfo, indexes: &[IndexS
     })
 }
 
-/// Returns the entry of an index. Which paths have arrays is reported as far as it follows from
+/// Returns the entry of an index. The paths with arrays are reported as far as they follow from
 /// `multikey`.
 fn of_index(index: &IndexSpec, multikey: bool) -> DocBuf {
     let key = index.key.as_doc();
@@ -157,7 +157,7 @@ async fn is_multikey(call: &Call<'_>, namespace: &Namespace, index: &IndexSpec) 
 
 fn says_multikey(stage: Doc<'_>) -> bool {
     stage.iter().any(|(key, value)| match value {
-        Value::Boolean(told) => told && key == "isMultiKey",
+        Value::Boolean(flag) => flag && key == "isMultiKey",
         Value::Document(inner) => says_multikey(inner),
         _ => false,
     })

@@ -50,7 +50,7 @@ pub fn split<'a>(pipeline: Doc<'a>, sorts: bool, limit: Option<u64>, joins: &[(u
             ("$skip" | "$limit", amount) => window.narrow(stage.key(), amount),
             ("$project", Value::Document(spec)) if projection.is_none() && includes(spec) => projection = Some(spec),
             // The filter was moved ahead.
-            ("$match", Value::Document(query)) if projection.is_some_and(|spec| keeps(spec, query)) => {}
+            ("$match", Value::Document(query)) if projection.is_some_and(|spec| includes_fields(spec, query)) => {}
             _ => break,
         }
         at += 1;
@@ -131,7 +131,7 @@ fn includes(spec: Doc<'_>) -> bool {
 }
 
 /// Returns whether a projection includes, unchanged, all fields of a filter.
-fn keeps(spec: Doc<'_>, query: Doc<'_>) -> bool {
+fn includes_fields(spec: Doc<'_>, query: Doc<'_>) -> bool {
     stages::is_simple_projection(spec)
         && query.elements().all(|field| spec.get(field.key()).is_some_and(Value::is_truthy))
 }

@@ -14,34 +14,34 @@ use std::time::Instant;
 use store::explain::{ExecutionStats, append_count};
 use store::{ExplainContext, Namespace, Plan, Query};
 
-/// What a command does with its documents.
-pub enum Way<'a> {
+/// The purpose of a read.
+pub enum ReadKind<'a> {
     Read,
     /// Counts them, up to a limit.
     Count {
-        enough: Option<u64>,
+        limit: Option<u64>,
     },
-    /// Wants one document for each value of a path.
-    Different {
+    /// Returns one document for each value of a path.
+    Distinct {
         path: Cow<'a, str>,
         collation: Collation,
     },
 }
 
-/// What a command asks its store for.
-pub struct Task<'a> {
+/// The read of an explained command.
+pub struct ExplainedRead<'a> {
     /// The filter as it was sent.
     pub filter: Doc<'a>,
     /// Whether an index filter applies.
     pub index_filter_set: bool,
     pub request: ReadSpec<'a>,
-    pub way: Way<'a>,
+    pub kind: ReadKind<'a>,
     /// The stages above the store's plan, outermost first.
     pub above: Vec<Stage>,
 }
 
 /// The plan to explain.
-struct Subject<'s> {
+struct ExplainedPlan<'s> {
     namespace: &'s Namespace,
     plan: Arc<dyn Plan>,
     predicate: Predicate,
@@ -53,27 +53,27 @@ struct Subject<'s> {
 
 /// The statistics of an executed plan.
 #[derive(Clone, Copy, Default)]
-pub struct Told {
+pub struct ReadStats {
     /// The number of documents that the plan returned.
-    pub given: u64,
+    pub returned_by_plan: u64,
     /// The number of documents that the pipeline behind it returned, if one was executed.
     pub returned: u64,
     pub milliseconds: i32,
 }
 
 /// Writes `queryPlanner` and, on request, `executionStats`.
-pub async fn tell(
+pub async fn explain(
     call: &Call<'_>,
     namespace: &Namespace,
-    task: Task<'_>,
+    read: ExplainedRead<'_>,
     verbosity: Verbosity,
     writer: &mut DocWriter<'_>,
-) -> Result<Told> {
+) -> Result<ReadStats> {
     let store = &*call.worker.store;
-    let Task { filter, index_filter_set, mut request, way, mut above } = task;
+    let ExplainedRead { filter, index_filter_set, mut request, kind, mut above } = read;
     let predicate = request.predicate.clone().unwrap_or_else(Predicate::everything);
-    let (plan, reader) = match &way {
-        Way::Read => {
+    let (plan, reader) = match &kind {
+        ReadKind::Read => {
             let limit = request.limit.map(|limit| limit.saturating_add(request.skip));
             let reader = Reader::open(store, namespace, request).await?;
             if let Some(sort) = reader.sorts_by() {
@@ -83,65 +83,69 @@ pub async fn tell(
             }
             (reader.plan().cloned(), Some(reader))
         }
-        Way::Count { enough } => {
+        ReadKind::Count { limit } => {
             let query =
-                Query { predicate: &predicate, sort: None, limit: *enough, hint: request.hint.take(), fields: None };
+                Query { predicate: &predicate, sort: None, limit: *limit, hint: request.hint.take(), fields: None };
             let plan = store.plan(namespace, query).await?;
             table_scan::check(namespace, &predicate, &*plan)?;
             (Some(plan), None)
         }
-        Way::Different { path, collation } => {
+        ReadKind::Distinct { path, collation } => {
             let query = Query { hint: request.hint.take(), ..Query::of(&predicate) };
             (Some(store.plan_distinct(namespace, query, path, collation).await?), None)
         }
     };
-    let Some(plan) = plan else { return Ok(Told::default()) };
-    let counted = matches!(way, Way::Count { .. }) || reader.as_ref().is_some_and(Reader::counts);
-    let mut subject = Subject { namespace, plan, predicate, filter, stages: above, counted, index_filter_set };
-    subject.write_plan(writer);
-    if let Some((name, said)) = store.explain(&*subject.plan, counted).await? {
-        writer.append(name, &said);
+    let Some(plan) = plan else { return Ok(ReadStats::default()) };
+    let counted = matches!(kind, ReadKind::Count { .. }) || reader.as_ref().is_some_and(Reader::counts);
+    let mut explained = ExplainedPlan { namespace, plan, predicate, filter, stages: above, counted, index_filter_set };
+    explained.write_plan(writer);
+    if let Some((name, section)) = store.explain(&*explained.plan, counted).await? {
+        writer.append(name, &section);
     }
     if verbosity == Verbosity::Planner {
-        return Ok(Told::default());
+        return Ok(ReadStats::default());
     }
-    subject.plan.enable_exact_counts();
+    explained.plan.enable_exact_counts();
     let began = Instant::now();
-    let (found, returned) = match (reader, way) {
+    let (found, returned) = match (reader, kind) {
         (Some(mut reader), _) => {
             reader.for_each(call, |_| Ok(())).await?;
             (reader.matched, Some(reader.returned).filter(|_| reader.has_pipeline()))
         }
-        (None, Way::Count { enough }) => (subject.count(call, enough).await?, None),
+        (None, ReadKind::Count { limit }) => (explained.count(call, limit).await?, None),
         (None, _) => {
             let mut found = 0;
             let visit = |_: Doc<'_>| {
                 found += 1;
                 Ok(Visit::Continue)
             };
-            for_each(store, &subject.plan, &subject.predicate, true, call.operation, visit).await?;
+            for_each(store, &explained.plan, &explained.predicate, true, call.operation, visit).await?;
             (found, None)
         }
     };
     if let Some(returned) = returned {
-        stages::note_groups(&mut subject.stages, returned);
+        stages::note_groups(&mut explained.stages, returned);
     }
     let outcome = Outcome { found, milliseconds: began.elapsed().as_millis() as i32 };
-    subject.write_stats(outcome, verbosity, writer);
-    let given = stages::returned(&subject.stages, found);
-    Ok(Told { given, returned: returned.unwrap_or(given), milliseconds: outcome.milliseconds })
+    explained.write_stats(outcome, verbosity, writer);
+    let returned_by_plan = stages::returned(&explained.stages, found);
+    Ok(ReadStats {
+        returned_by_plan,
+        returned: returned.unwrap_or(returned_by_plan),
+        milliseconds: outcome.milliseconds,
+    })
 }
 
-impl Subject<'_> {
-    async fn count(&self, call: &Call<'_>, enough: Option<u64>) -> Result<u64> {
+impl ExplainedPlan<'_> {
+    async fn count(&self, call: &Call<'_>, limit: Option<u64>) -> Result<u64> {
         let store = &*call.worker.store;
-        if let Some(counted) = store.count(&*self.plan, enough).await? {
+        if let Some(counted) = store.count(&*self.plan, limit).await? {
             return Ok(counted);
         }
         let mut found = 0;
         for_each(store, &self.plan, &self.predicate, false, call.operation, |_| {
             found += 1;
-            Ok(if Some(found) == enough { Visit::Stop } else { Visit::Continue })
+            Ok(if Some(found) == limit { Visit::Stop } else { Visit::Continue })
         })
         .await?;
         Ok(found)

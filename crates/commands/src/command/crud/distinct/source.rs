@@ -135,21 +135,23 @@ fn of_everything(plan: &dyn Plan, path: &str) -> Source {
 /// them first. Other paths than the values' may have arrays if one key is enough to satisfy a
 /// condition.
 fn of_some(plan: &dyn Plan, predicate: &Predicate, path: &str) -> Source {
-    let mut asked: Vec<Asked<'_>> = Vec::new();
-    if !conditions(predicate.root(), &mut asked) {
+    let mut conditions: Vec<Condition<'_>> = Vec::new();
+    if !collect_conditions(predicate.root(), &mut conditions) {
         return Source::Documents;
     }
-    let is_single = |of: &Asked<'_>| of.negated || asked.iter().filter(|other| other.path == of.path).count() > 1;
-    let others = asked.iter().filter(|of| of.path != path && is_single(of)).map(|of| of.path);
+    let is_single =
+        |of: &Condition<'_>| of.negated || conditions.iter().filter(|other| other.path == of.path).count() > 1;
+    let others = conditions.iter().filter(|of| of.path != path && is_single(of)).map(|of| of.path);
     let single: Vec<&str> = std::iter::once(path).chain(others).collect();
     let mut found = Source::Documents;
     plan.visit_indexes(&mut |index, arrays| {
         let Some(paths) = ordered_paths(index) else { return };
         let ordered = |path: &str| paths.iter().any(|(of, ordered)| *of == path && *ordered);
-        let narrowed = paths.first().is_some_and(|(first, _)| asked.iter().any(|of| of.path == *first));
+        let narrowed = paths.first().is_some_and(|(first, _)| conditions.iter().any(|of| of.path == *first));
         let complete = !index.sparse && !has(index, "partialFilterExpression");
-        let told = ordered(path) && asked.iter().all(|of| ordered(of.path)) && !single.iter().any(|path| arrays(path));
-        if complete && narrowed && told && !found.is_keys() {
+        let decided =
+            ordered(path) && conditions.iter().all(|of| ordered(of.path)) && !single.iter().any(|path| arrays(path));
+        if complete && narrowed && decided && !found.is_keys() {
             let paths = single.iter().copied().map(Path::new).collect();
             found = Source::SingleKeys { index: index.clone(), paths, missing: false, arrays: false };
         }
@@ -179,20 +181,20 @@ fn ordered_paths(index: &IndexSpec) -> Option<Vec<(&str, bool)>> {
 }
 
 /// A condition of a filter.
-struct Asked<'p> {
+struct Condition<'p> {
     path: &'p str,
     /// Whether it must hold for all keys of a document rather than one.
     negated: bool,
 }
 
 /// Collects the conditions of a filter; returns false if keys cannot decide them.
-fn conditions<'p>(node: &'p Node, asked: &mut Vec<Asked<'p>>) -> bool {
+fn collect_conditions<'p>(node: &'p Node, conditions: &mut Vec<Condition<'p>>) -> bool {
     match node {
-        Node::And(all) => all.iter().all(|node| conditions(node, asked)),
+        Node::And(all) => all.iter().all(|node| collect_conditions(node, conditions)),
         Node::Nor(none) => none.iter().all(|node| match node {
             Node::Path { path, test } => {
-                asked.push(Asked { path: path.as_str(), negated: true });
-                is_told_by_keys(test, true)
+                conditions.push(Condition { path: path.as_str(), negated: true });
+                is_decided_by_keys(test, true)
             }
             _ => false,
         }),
@@ -201,18 +203,18 @@ fn conditions<'p>(node: &'p Node, asked: &mut Vec<Asked<'p>>) -> bool {
                 Test::Not(test) => (&**test, true),
                 test => (test, false),
             };
-            asked.push(Asked { path: path.as_str(), negated });
-            is_told_by_keys(test, negated)
+            conditions.push(Condition { path: path.as_str(), negated });
+            is_decided_by_keys(test, negated)
         }
         // Equalities of one path are a list of values.
         Node::Or(any) => {
-            let mut of: Vec<Asked<'_>> = Vec::new();
+            let mut of: Vec<Condition<'_>> = Vec::new();
             let equal = |node: &Node| matches!(node, Node::Path { test: Test::Equal(_), .. });
-            let told = any.iter().all(|node| equal(node) && conditions(node, &mut of));
+            let decided = any.iter().all(|node| equal(node) && collect_conditions(node, &mut of));
             of.dedup_by(|a, b| a.path == b.path);
-            let told = told && of.len() == 1;
-            asked.extend(of.into_iter().next());
-            told
+            let decided = decided && of.len() == 1;
+            conditions.extend(of.into_iter().next());
+            decided
         }
         _ => false,
     }
@@ -220,7 +222,7 @@ fn conditions<'p>(node: &'p Node, asked: &mut Vec<Asked<'p>>) -> bool {
 
 /// Returns whether keys can decide a condition, or its negation. Null cannot be decided: a missing
 /// field has the same key.
-fn is_told_by_keys(test: &Test, negated: bool) -> bool {
+fn is_decided_by_keys(test: &Test, negated: bool) -> bool {
     let plain = |kind: Kind| !matches!(kind, Kind::Null | Kind::Undefined | Kind::Array);
     match test {
         Test::Equal(value) => plain(value.kind()) || negated && value.kind() == Kind::Null,
@@ -228,8 +230,8 @@ fn is_told_by_keys(test: &Test, negated: bool) -> bool {
             plain(value.kind())
         }
         Test::In(list) => {
-            let told = |kind: Kind| plain(kind) || negated && kind == Kind::Null;
-            list.regexes().is_empty() && list.values().iter().all(|value| told(value.kind()))
+            let decided = |kind: Kind| plain(kind) || negated && kind == Kind::Null;
+            list.regexes().is_empty() && list.values().iter().all(|value| decided(value.kind()))
         }
         _ => false,
     }
