@@ -129,8 +129,11 @@ fn sample(text: &str) -> DocBuf {
     DocBuf::from_vec(bytes).unwrap()
 }
 
+/// The state of a name that a parser accepts.
+const IMPLEMENTED: &str = "implemented";
+
 fn state<T>(answer: Result<T>) -> String {
-    answer.map_or_else(|error| refused(&error), |_| "answered".to_owned())
+    answer.map_or_else(|error| refused(&error), |_| IMPLEMENTED.to_owned())
 }
 
 fn refused(error: &Error) -> String {
@@ -139,24 +142,24 @@ fn refused(error: &Error) -> String {
 
 fn stage(name: &str, context: &Context) -> String {
     if source_stage::is_first_stage(name) && name != "$changeStream" {
-        return "answered".to_owned();
+        return IMPLEMENTED.to_owned();
     }
     let pipeline = sample(&format!(r#"{{"p": [{{"{name}": {{}}}}]}}"#));
     let stages = pipeline.as_doc().get("p").and_then(Value::as_array).unwrap_or(Doc::EMPTY);
     match Pipeline::parse(stages, context) {
         // The sample has no arguments; any other error is about those.
         Err(error) if matches!(error.code().0, 40324 | 40573) => refused(&error),
-        _ => "answered".to_owned(),
+        _ => IMPLEMENTED.to_owned(),
     }
 }
 
 fn expression(name: &str, context: &Context) -> String {
     if Expression::is_operator(name) || name == "$meta" {
-        return "answered".to_owned();
+        return IMPLEMENTED.to_owned();
     }
     let spec = sample(&format!(r#"{{"{name}": {{}}}}"#));
     Expression::parse(Value::Document(spec.as_doc()), context)
-        .map_or_else(|error| refused(&error), |_| "answered".to_owned())
+        .map_or_else(|error| refused(&error), |_| IMPLEMENTED.to_owned())
 }
 
 /// Parses a stage with a function; only the error for an unknown function counts.
@@ -165,13 +168,38 @@ fn function_of(stage: &str, unknown: &[&str], context: &Context) -> String {
     let stages = pipeline.as_doc().get("p").and_then(Value::as_array).unwrap_or(Doc::EMPTY);
     match Pipeline::parse(stages, context) {
         Err(error) if unknown.iter().any(|text| error.message().contains(text)) => refused(&error),
-        _ => "answered".to_owned(),
+        _ => IMPLEMENTED.to_owned(),
     }
 }
+
+/// Length of the lines of the page.
+const COLUMNS_MAX: usize = 100;
 
 fn section(page: &mut String, title: &str, rows: impl Iterator<Item = (String, String)>) {
     write!(page, "\n## {title}\n\n| name | state |\n| --- | --- |\n").unwrap();
     for (name, state) in rows {
+        writeln!(page, "| `{name}` | {state} |").unwrap();
+    }
+}
+
+/// Lists the names that are implemented, and a table of the others.
+fn language(page: &mut String, title: &str, rows: impl Iterator<Item = (String, String)>) {
+    let (implemented, refused): (Vec<_>, Vec<_>) = rows.partition(|(_, state)| state == IMPLEMENTED);
+    write!(page, "\n## {title}\n\n").unwrap();
+    let last = implemented.len().saturating_sub(1);
+    let mut columns = 0;
+    for (position, (name, _)) in implemented.iter().enumerate() {
+        let text = format!("`{name}`{}", if position == last { "" } else { "," });
+        let separator = if columns == 0 || columns + 1 + text.len() > COLUMNS_MAX { "\n" } else { " " };
+        columns = if separator == " " { columns + 1 + text.len() } else { text.len() };
+        page.push_str(if position == 0 { "" } else { separator });
+        page.push_str(&text);
+    }
+    page.push('\n');
+    if !refused.is_empty() {
+        page.push_str("\n| name | state |\n| --- | --- |\n");
+    }
+    for (name, state) in refused {
         writeln!(page, "| `{name}` | {state} |").unwrap();
     }
 }
@@ -186,14 +214,14 @@ const TIME_SERIES: &[(&str, &str)] = &[
     ("insert", "one bucket per measurement; MongoDB puts several into one"),
     (
         "find, aggregate, count, distinct",
-        "answered; the fields of a measurement stand in the order they were inserted in",
+        "implemented; the fields of a measurement have the order in which they were inserted",
     ),
-    ("update, delete", "answered for metadata, as in 6.0; of anything else refused with errors 72 and 20"),
+    ("update, delete", "implemented for metadata, as in 6.0; refused with errors 72 and 20 for other fields"),
     ("createIndexes", "on metadata, the time and other fields of measurements"),
-    ("indexes of places on measurements, $geoNear", "refused with errors 67 and 40603"),
-    ("partial filters about measurements", "refused with error 67"),
+    ("geo indexes on measurements, $geoNear", "refused with errors 67 and 40603"),
+    ("partial indexes with filters on measurements", "refused with error 67"),
     ("collMod", "`granularity`, `expireAfterSeconds`, hidden indexes"),
-    ("collStats", "`bucketsNs`, `bucketCount`, `avgBucketSize`; no counters of how buckets were filled"),
+    ("collStats", "`bucketsNs`, `bucketCount`, `avgBucketSize`; no statistics of how buckets were filled"),
     ("renameCollection, findAndModify, $out, $merge", "refused with error 166, as in 6.0"),
 ];
 
@@ -202,11 +230,11 @@ const TIME_SERIES: &[(&str, &str)] = &[
 const NOT_HERE: &[(&str, &str)] = &[
     (
         "_addShard, _configsvr…, _shardsvr…, _flush…, _recvChunk…, _migrateClone, _transferMods, _getNextSessionMods",
-        "sent by servers of a sharded cluster to one another",
+        "sent between servers of a sharded cluster",
     ),
     (
         "clusterAggregate, clusterFind, clusterInsert, clusterUpdate, clusterDelete, clusterGetMore, clusterCommitTransaction, clusterAbortTransaction",
-        "for servers that are router and shard in one",
+        "for servers that are both router and shard",
     ),
     (
         "donor…, recipient…, abortShardSplit, commitShardSplit, forgetShardSplit",
@@ -214,25 +242,25 @@ const NOT_HERE: &[(&str, &str)] = &[
     ),
     (
         "prepareTransaction, coordinateCommitTransaction, voteCommitIndexBuild, getDatabaseVersion, internalRenameIfOptionsAndIndexesMatch",
-        "sent by servers to one another",
+        "sent between servers",
     ),
     (
         "_isSelf, _killOperations, _getUserCacheGeneration, _mergeAuthzCollections, waitForFailPoint",
-        "for servers and tests of MongoDB's own",
+        "internal to MongoDB's servers and tests",
     ),
-    ("dbCheck, checkShardingIndex", "about replicas and shards, of which there are none"),
+    ("dbCheck, checkShardingIndex", "about replicas and shards, which do not exist here"),
     (
         "authenticate, saslStart, saslContinue, and those that create, change or drop users and roles",
-        "until there are users",
+        "there are no users yet",
     ),
 ];
 
 fn page() -> String {
     let context = Context { text_indexes: TextIndexes::placeholder(), ..Context::at(0) };
     let mut page = String::from(
-        "# Compatibility\n\nWhat of MongoDB 6.0's commands and language Selkie answers. Generated by a test of `crates/commands`, which asks the\n\
-         parsers themselves; `UPDATE_REFERENCE=1 cargo test -p commands compatibility` writes it anew. How closely the answers agree\n\
-         with MongoDB's is what `make compat` measures ([testing.md](testing.md)).\n",
+        "# Compatibility\n\nThe commands and the query language of MongoDB 6.0, and their state in Selkie. `make compat`\n\
+         measures how closely replies agree with MongoDB's ([testing](testing.md)). This page is generated:\n\
+         `UPDATE_REFERENCE=1 cargo test -p commands compatibility` asks the parsers and writes it.\n",
     );
     section(
         &mut page,
@@ -243,15 +271,15 @@ fn page() -> String {
         }),
     );
     let stated = |(name, state): &(&str, &str)| ((*name).to_owned(), (*state).to_owned());
-    section(&mut page, "Commands that are not here", NOT_HERE.iter().map(stated));
-    section(
+    section(&mut page, "Commands that are not implemented", NOT_HERE.iter().map(stated));
+    language(
         &mut page,
         "Filter operators",
         FILTERS
             .iter()
             .map(|(name, text)| ((*name).to_owned(), state(Predicate::parse_query(sample(text).as_doc(), &context)))),
     );
-    section(
+    language(
         &mut page,
         "Update operators",
         UPDATES.iter().map(|(name, text)| {
@@ -260,9 +288,9 @@ fn page() -> String {
         }),
     );
     section(&mut page, "Time-series collections", TIME_SERIES.iter().map(stated));
-    section(&mut page, "Stages", names(STAGE_NAMES, |name| stage(name, &context)));
-    section(&mut page, "Expression operators", names(EXPRESSION_NAMES, |name| expression(name, &context)));
-    section(
+    language(&mut page, "Stages", names(STAGE_NAMES, |name| stage(name, &context)));
+    language(&mut page, "Expression operators", names(EXPRESSION_NAMES, |name| expression(name, &context)));
+    language(
         &mut page,
         "Accumulators of $group",
         names(ACCUMULATOR_NAMES, |name| {
@@ -270,7 +298,7 @@ fn page() -> String {
             function_of(&text, &["unknown group operator", "JavaScript", "globalScriptEngine"], &context)
         }),
     );
-    section(
+    language(
         &mut page,
         "Functions of $setWindowFields",
         names(WINDOW_NAMES, |name| {
@@ -287,26 +315,33 @@ fn page() -> String {
 const DIFFERENCES: &str = "
 ## Differences of libraries
 
-Regular expressions are those of PCRE 8, as in MongoDB 6.0, translated for PCRE2. These remain:
+**Regular expressions** are those of PCRE 8, as in MongoDB 6.0, translated for PCRE2. These
+differences remain:
 
 - `\\K` within a lookaround is refused (51091).
-- A call of a group that may call itself without end (`(?R)?a`) fails when it runs (51156) rather than when it is parsed (51091).
-- Properties (`\\p{L}`), scripts and case are those of a later Unicode than version 7. In MongoDB a class with a set that is
-  negated beside a property (`[\\W\\p{Lu}]`) leaves out letters above U+00FF; here it has them.
+- A recursive call without end (`(?R)?a`) fails when it runs (51156). MongoDB refuses it when it
+  parses the expression (51091).
+- Properties (`\\p{L}`), scripts and case are those of a Unicode version later than 7.
+- In MongoDB, a class with a negated set beside a property (`[\\W\\p{Lu}]`) does not match letters
+  above U+00FF. Here it matches them.
 
-Dates in text (`$toDate`, `$dateFromString` without a format) are read as MongoDB reads them, words like `next month` among them.
+**Dates** in text (`$toDate`, `$dateFromString` without a format) are read as in MongoDB, including
+words like `next month`.
 
-Collations are those of the Unicode Collation Algorithm with the tailorings of a later CLDR than that of ICU 57, which MongoDB 6.0 has.
-Quotation marks are told apart as in ICU 57. These remain:
+**Collations** follow the Unicode Collation Algorithm with the tailorings of a later CLDR than that
+of ICU 57 in MongoDB 6.0. Quotation marks compare as in ICU 57. These differences remain:
 
-- Characters younger than Unicode 8, and the Hebrew marks \u{5f3} and \u{5f4}, sort elsewhere.
-- The tailorings of `hy`, `kl`, `lv`, `mr`, `smn`, `th`, `zh` and some others have changed since; `kl` and `smn` sort as the root does.
-- Han characters sort by code point outside of `zh`, `ja` and `ko`, and by radical and stroke in MongoDB.
-- `en_US_POSIX` sorts as `en_US` does, and by code point in MongoDB.
-- `da` and `mt` put upper case first also where a collection's default collation, or `caseFirst: \"off\"`, asks for no such order.
+- Characters newer than Unicode 8, and the Hebrew marks \u{5f3} and \u{5f4}, have another order.
+- The tailorings of `hy`, `kl`, `lv`, `mr`, `smn`, `th`, `zh` and some others have changed since.
+  `kl` and `smn` sort as the root does.
+- Han characters outside of `zh`, `ja` and `ko` sort by code point. MongoDB sorts them by radical
+  and stroke.
+- `en_US_POSIX` sorts as `en_US` does. MongoDB sorts it by code point.
+- `da` and `mt` put upper case first even if a collection's default collation or `caseFirst: \"off\"`
+  asks for another order.
 
-An index that was made by a version of Selkie that took quotation marks for one another has to be made anew if its collation is
-not the simple one and its strings have such marks.
+Earlier builds of Selkie compared quotation marks as equal. Drop and create indexes of theirs that
+have a collation and contain strings with such marks.
 ";
 
 /// `UPDATE_REFERENCE=1 cargo test -p commands compatibility` rewrites the page.
