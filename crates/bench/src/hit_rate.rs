@@ -122,9 +122,9 @@ fn bytes_per_reply(target: &Target, args: &HitRateArgs) -> Result<u64> {
     }
     let after = CacheStatistics::of(std::slice::from_ref(&target.address))?;
     let gained = |name: &str| after.get(name) - before.get(name);
-    match (gained("bytes"), gained("answers")) {
-        (bytes, answers) if bytes > 0 && answers > 0 => Ok((bytes / answers) as u64),
-        _ => bail!("serverStatus.cache has no bytes and answers: nothing was cached"),
+    match (gained("bytes"), gained("entries")) {
+        (bytes, entries) if bytes > 0 && entries > 0 => Ok((bytes / entries) as u64),
+        _ => bail!("serverStatus.cache has no bytes and entries: nothing was cached"),
     }
 }
 
