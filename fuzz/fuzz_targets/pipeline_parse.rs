@@ -19,7 +19,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(command) = document::validate::check(bytes) else { return };
     let Some(Value::Array(stages)) = command.get("pipeline") else { return };
     let Ok(pipeline) = Pipeline::parse(stages, &Context::at(1_600_000_000_000)) else { return };
-    if pipeline.has_foreign() {
+    if pipeline.has_cross_collection_stages() {
         return;
     }
     let mut run = pipeline.start(MEMORY_BYTES_MAX);
@@ -27,7 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
         for value in documents.values() {
             let Value::Document(document) = value else { continue };
             match run.push(document) {
-                Ok(Demand::More) if run.ready() < RESULTS_MAX => {}
+                Ok(Demand::More) if run.ready_count() < RESULTS_MAX => {}
                 Ok(_) => break,
                 Err(_) => return,
             }

@@ -8,7 +8,7 @@
 use document::object_id::ObjectId;
 use document::{Doc, Value};
 use libfuzzer_sys::fuzz_target;
-use update::Applied;
+use update::UpdateOutcome;
 use query::{Context, MatchDetails, Predicate};
 use update::Update;
 
@@ -32,7 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut details = MatchDetails::default();
     let _ = filter.matches_with(subject, &mut details);
     let mut out = Vec::new();
-    if let Ok(Applied::Changed) = update.apply(subject, &details, &mut out) {
+    if let Ok(UpdateOutcome::Changed) = update.apply(subject, &details, &mut out) {
         let updated = Doc::from_bytes(&out).expect("an update gives a document");
         assert!(document::validate::check(&out).is_ok());
         if let Some(id) = subject.get("_id") {

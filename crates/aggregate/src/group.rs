@@ -453,7 +453,7 @@ impl SpilledGroupOutput {
     }
 
     fn states(&self, entry: &Entry) -> Result<(ValueBuf, Vec<AccumulatorState>)> {
-        let damaged = || Error::internal("a file of intermediate results does not hold what was written to it");
+        let damaged = || Error::internal("a spill file is damaged");
         let mut bytes = entry.value.as_slice();
         let key = spill::read_value(&mut bytes).ok_or_else(damaged)?;
         let mut states = Vec::with_capacity(self.group.fields.len());

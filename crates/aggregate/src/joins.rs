@@ -1,5 +1,5 @@
 //! Stages that read or write other collections. They are described here and executed by the caller,
-//! who has the stores.
+//! which has the stores.
 //!
 //! [`Lookup`]: for each input document, [`Lookup::query`] returns the query for
 //! [`Lookup::collection`], and [`Lookup::join`] adds its results to the document. [`UnionWith`]:
@@ -30,7 +30,7 @@ use sub_pipeline::parse_sub_pipeline;
 pub use write::{Merge, Out, WhenMatched, WhenNotMatched};
 
 #[derive(Debug)]
-pub enum Foreign {
+pub enum CrossCollectionStage {
     Lookup(Lookup),
     GraphLookup(GraphLookup),
     UnionWith(UnionWith),
@@ -53,30 +53,30 @@ pub struct UnionWith {
     pub missing_metadata: Option<Meta>,
 }
 
-impl Foreign {
+impl CrossCollectionStage {
     /// Returns the stage's name, including `$`.
     pub fn name(&self) -> &'static str {
         match self {
-            Foreign::Lookup(_) => "$lookup",
-            Foreign::GraphLookup(_) => "$graphLookup",
-            Foreign::UnionWith(_) => "$unionWith",
-            Foreign::Out(_) => "$out",
-            Foreign::Merge(_) => "$merge",
+            CrossCollectionStage::Lookup(_) => "$lookup",
+            CrossCollectionStage::GraphLookup(_) => "$graphLookup",
+            CrossCollectionStage::UnionWith(_) => "$unionWith",
+            CrossCollectionStage::Out(_) => "$out",
+            CrossCollectionStage::Merge(_) => "$merge",
         }
     }
 
     /// Returns whether the stage writes its input, and returns nothing.
     pub fn writes(&self) -> bool {
-        matches!(self, Foreign::Out(_) | Foreign::Merge(_))
+        matches!(self, CrossCollectionStage::Out(_) | CrossCollectionStage::Merge(_))
     }
 
-    pub(super) fn parse(name: &str, spec: Value<'_>, context: &Context) -> Result<Foreign> {
+    pub(super) fn parse(name: &str, spec: Value<'_>, context: &Context) -> Result<CrossCollectionStage> {
         match name {
-            "$lookup" => Lookup::parse(spec, context).map(Foreign::Lookup),
-            "$graphLookup" => GraphLookup::parse(spec, context).map(Foreign::GraphLookup),
-            "$unionWith" => UnionWith::parse(spec, context).map(Foreign::UnionWith),
-            "$out" => Out::parse(spec).map(Foreign::Out),
-            _ => Merge::parse(spec, context).map(Foreign::Merge),
+            "$lookup" => Lookup::parse(spec, context).map(CrossCollectionStage::Lookup),
+            "$graphLookup" => GraphLookup::parse(spec, context).map(CrossCollectionStage::GraphLookup),
+            "$unionWith" => UnionWith::parse(spec, context).map(CrossCollectionStage::UnionWith),
+            "$out" => Out::parse(spec).map(CrossCollectionStage::Out),
+            _ => Merge::parse(spec, context).map(CrossCollectionStage::Merge),
         }
     }
 }

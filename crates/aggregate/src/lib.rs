@@ -6,7 +6,7 @@
 //!
 //! In reading order: `parse` (from BSON to [`Stage`]s), `optimize` (their order, and the part that
 //! a store can execute), `steps` (a run: documents through the stages), one module per larger
-//! stage. A stage that reads or writes another collection is a [`foreign::Foreign`], which the
+//! stage. A stage that reads or writes another collection is a [`joins::CrossCollectionStage`], which the
 //! caller executes between two runs ([`Pipeline::into_parts`]).
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/operator/aggregation-pipeline/>; where it
@@ -22,10 +22,10 @@ mod facets;
 mod field_tree;
 mod fill;
 mod flow;
-pub mod foreign;
 mod geo_near;
 mod granularity;
 mod group;
+pub mod joins;
 mod operand;
 mod optimize;
 mod parse;
@@ -48,8 +48,8 @@ mod tests;
 use document::{Doc, DocBuf};
 use error::{Error, Result};
 pub use flow::{Demand, Pace, Pacer};
-use foreign::Foreign;
-use foreign::sources::source_metadata;
+use joins::CrossCollectionStage;
+use joins::sources::source_metadata;
 pub use precheck::precheck;
 use query::metadata::{Item, ItemBuf, Meta, Needs};
 use query::{Context, Predicate, ReadFields};
@@ -71,7 +71,7 @@ pub enum PipelinePart {
     /// Stages that need only their input.
     Local(Pipeline),
     /// A stage that needs other collections.
-    Foreign(Arc<Foreign>),
+    CrossCollection(Arc<CrossCollectionStage>),
     /// A `$facet` whose pipelines need other collections; their results are combined into one
     /// document ([`facet_document`]).
     Facets(Facets),
@@ -181,22 +181,24 @@ impl Pipeline {
 
     /// Returns whether a stage needs other collections; [`Pipeline::into_parts`] then splits the
     /// pipeline around such stages.
-    pub fn has_foreign(&self) -> bool {
+    pub fn has_cross_collection_stages(&self) -> bool {
         self.stages.iter().any(|stage| match stage {
-            Stage::Foreign(_) => true,
-            Stage::Facet(facets) => facets.iter().any(|(_, pipeline)| pipeline.has_foreign()),
+            Stage::CrossCollection(_) => true,
+            Stage::Facet(facets) => facets.iter().any(|(_, pipeline)| pipeline.has_cross_collection_stages()),
             _ => false,
         })
     }
 
     /// Splits the pipeline into parts that run by themselves, and the stages in between that do
-    /// not. Two foreign stages may be adjacent; a local part is never empty.
+    /// not. Two cross-collection stages may be adjacent; a local part is never empty.
     pub fn into_parts(self) -> Vec<PipelinePart> {
         let mut parts = Vec::new();
         for stage in self.stages {
             match (stage, parts.last_mut()) {
-                (Stage::Foreign(foreign), _) => parts.push(PipelinePart::Foreign(foreign)),
-                (Stage::Facet(facets), _) if facets.iter().any(|(_, pipeline)| pipeline.has_foreign()) => {
+                (Stage::CrossCollection(joining), _) => parts.push(PipelinePart::CrossCollection(joining)),
+                (Stage::Facet(facets), _)
+                    if facets.iter().any(|(_, pipeline)| pipeline.has_cross_collection_stages()) =>
+                {
                     parts.push(PipelinePart::Facets(facets));
                 }
                 (stage, Some(PipelinePart::Local(pipeline))) => pipeline.stages.push(stage),

@@ -5,7 +5,7 @@
 
 mod before_redact;
 
-use super::foreign::Foreign;
+use super::joins::CrossCollectionStage;
 use super::second_engine::is_absorbed;
 use super::stage::{Pipeline, PipelineSource, Stage};
 use hashbrown::HashMap;
@@ -90,8 +90,8 @@ fn position_of_sort(stages: &[Stage], sort: &Stage) -> usize {
             // A join and the unwind that it absorbs stay together.
             Stage::Unwind(unwind) if before.last().is_some_and(|join| is_absorbed(join, unwind)) => break,
             Stage::Unwind(unwind) => unwind.written_paths(),
-            Stage::Foreign(foreign) => match &**foreign {
-                Foreign::Lookup(lookup) => vec![lookup.target()],
+            Stage::CrossCollection(joining) => match &**joining {
+                CrossCollectionStage::Lookup(lookup) => vec![lookup.target()],
                 _ => break,
             },
             _ => break,
@@ -108,7 +108,7 @@ fn position_of_sort(stages: &[Stage], sort: &Stage) -> usize {
 /// Returns whether the stage returns one document for each input document.
 fn preserves_count(stage: &Stage) -> bool {
     match stage {
-        Stage::Foreign(foreign) => matches!(**foreign, Foreign::Lookup(_)),
+        Stage::CrossCollection(joining) => matches!(**joining, CrossCollectionStage::Lookup(_)),
         stage => stage.is_one_to_one(),
     }
 }
@@ -220,11 +220,11 @@ fn tests_existence_of_id(condition: &Node) -> bool {
 
 /// Returns a `$unionWith` whose own documents are filtered like the input.
 fn match_within_union(stage: &Stage, conditions: &[Node]) -> Option<Stage> {
-    let Stage::Foreign(foreign) = stage else { return None };
-    let Foreign::UnionWith(union) = &**foreign else { return None };
+    let Stage::CrossCollection(joining) = stage else { return None };
+    let CrossCollectionStage::UnionWith(union) = &**joining else { return None };
     let mut union = union.clone();
     append_match(&mut union.pipeline.stages, Node::And(conditions.to_vec()));
-    Some(Stage::Foreign(Arc::new(Foreign::UnionWith(union))))
+    Some(Stage::CrossCollection(Arc::new(CrossCollectionStage::UnionWith(union))))
 }
 
 fn match_stage(mut all: Vec<Node>) -> Stage {
@@ -244,9 +244,11 @@ fn changes_of(stage: &Stage) -> Option<Changes> {
         }
         Stage::Project(project) => project.changes(),
         Stage::Unwind(unwind) => Changes { written: unwind.written_paths(), ..Changes::default() },
-        Stage::Foreign(foreign) => match &**foreign {
-            Foreign::Lookup(lookup) => Changes { written: vec![lookup.target()], ..Changes::default() },
-            Foreign::GraphLookup(lookup) => Changes { written: vec![lookup.target()], ..Changes::default() },
+        Stage::CrossCollection(joining) => match &**joining {
+            CrossCollectionStage::Lookup(lookup) => Changes { written: vec![lookup.target()], ..Changes::default() },
+            CrossCollectionStage::GraphLookup(lookup) => {
+                Changes { written: vec![lookup.target()], ..Changes::default() }
+            }
             _ => return None,
         },
         _ => return None,

@@ -4,8 +4,8 @@ use super::add_fields::AddFields;
 use super::bucket_auto::BucketAuto;
 use super::densify::Densify;
 use super::facets::facet_pipelines;
-use super::foreign::Foreign;
 use super::group::Group;
+use super::joins::CrossCollectionStage;
 use super::redact::Redact;
 use super::reshape::{Project, ReplaceRoot};
 use super::sample::{self, Sample};
@@ -70,8 +70,8 @@ fn request_from_union(stages: &mut [Stage], requested: Needs) {
         return;
     }
     let moves = |stage: &Stage| stage.is_one_to_one() || matches!(stage, Stage::Match(_));
-    if let Some(Stage::Foreign(foreign)) = before.iter_mut().rev().find(|stage| !moves(stage))
-        && let Some(Foreign::UnionWith(union)) = Arc::get_mut(foreign)
+    if let Some(Stage::CrossCollection(joining)) = before.iter_mut().rev().find(|stage| !moves(stage))
+        && let Some(CrossCollectionStage::UnionWith(union)) = Arc::get_mut(joining)
     {
         union.request_metadata(requested);
     }
@@ -154,7 +154,7 @@ fn parse_stage(name: &str, spec: Value<'_>, context: &Context, stages: &mut Vec<
             return spec.as_document().map(drop).ok_or_else(refuse);
         }
         "$lookup" | "$graphLookup" | "$unionWith" | "$out" | "$merge" => {
-            Stage::Foreign(Arc::new(Foreign::parse(name, spec, context)?))
+            Stage::CrossCollection(Arc::new(CrossCollectionStage::parse(name, spec, context)?))
         }
         _ => return Err(unsupported_stage(name)),
     });

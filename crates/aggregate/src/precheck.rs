@@ -3,8 +3,8 @@
 //! they occur.
 
 use super::facets::facet_pipelines;
-use super::foreign::sources::{missing_source, parse_source, wrong_type};
-use super::foreign::{Merge, Out};
+use super::joins::sources::{missing_source, parse_source, wrong_type};
+use super::joins::{Merge, Out};
 use super::stage_names::{STAGES, unsupported_stage};
 use document::{Doc, Value};
 use error::{Code, Error, Result};

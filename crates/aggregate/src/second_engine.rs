@@ -2,7 +2,7 @@
 //! `$group` and joins at the front of a pipeline, after the part that a collection executes, up to
 //! the first stage that the engine does not support.
 
-use super::foreign::Foreign;
+use super::joins::CrossCollectionStage;
 use super::stage::{Pipeline, Stage};
 use query::predicate::{Node, Test};
 use std::sync::Arc;
@@ -24,8 +24,8 @@ impl Pipeline {
             match stage {
                 Stage::Group(group) => change_unshared(group, super::group::Group::use_second_engine),
                 Stage::Project(project) => change_unshared(project, super::reshape::Project::use_second_engine),
-                Stage::Foreign(foreign) => change_unshared(foreign, |foreign| {
-                    if let Foreign::Lookup(lookup) = foreign {
+                Stage::CrossCollection(joining) => change_unshared(joining, |joining| {
+                    if let CrossCollectionStage::Lookup(lookup) = joining {
                         lookup.use_second_engine();
                     }
                 }),
@@ -71,7 +71,7 @@ fn store_stage_count(stages: &[Stage]) -> Option<usize> {
 fn needs_count_only(stages: &[Stage]) -> bool {
     let reads = |stage: &Stage| match stage {
         Stage::Group(group) => Some(group.reads_documents()),
-        Stage::Foreign(_) | Stage::Project(_) => Some(true),
+        Stage::CrossCollection(_) | Stage::Project(_) => Some(true),
         _ => None,
     };
     stages.iter().find_map(reads) == Some(false)
@@ -80,8 +80,8 @@ fn needs_count_only(stages: &[Stage]) -> bool {
 fn is_known(stage: &Stage) -> bool {
     match stage {
         Stage::Group(group) => group.is_supported_by_second_engine(),
-        Stage::Foreign(foreign) => {
-            matches!(&**foreign, Foreign::Lookup(lookup) if lookup.is_supported_by_second_engine())
+        Stage::CrossCollection(joining) => {
+            matches!(&**joining, CrossCollectionStage::Lookup(lookup) if lookup.is_supported_by_second_engine())
         }
         _ => false,
     }
@@ -89,8 +89,8 @@ fn is_known(stage: &Stage) -> bool {
 
 /// Returns whether a join and the `$unwind` after it are one stage.
 pub(super) fn is_absorbed(join: &Stage, unwind: &super::unwind::Unwind) -> bool {
-    let Stage::Foreign(foreign) = join else { return false };
-    matches!(&**foreign, Foreign::Lookup(lookup) if unwind.written_paths().first() == Some(&lookup.target()))
+    let Stage::CrossCollection(joining) = join else { return false };
+    matches!(&**joining, CrossCollectionStage::Lookup(lookup) if unwind.written_paths().first() == Some(&lookup.target()))
 }
 
 fn is_known_condition(node: &Node) -> bool {

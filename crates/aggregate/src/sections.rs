@@ -123,7 +123,7 @@ impl StageState {
                     })
                     .collect(),
             ),
-            Stage::Foreign(foreign) => StageState::Unsupported(foreign.name()),
+            Stage::CrossCollection(joining) => StageState::Unsupported(joining.name()),
             Stage::GeoNear(_) => StageState::Unsupported("$geoNear"),
         }
     }

@@ -3,9 +3,9 @@
 use crate::add_fields::AddFields;
 use crate::bucket_auto::BucketAuto;
 use crate::densify::Densify;
-use crate::foreign::Foreign;
 use crate::geo_near::GeoNear;
 use crate::group::Group;
+use crate::joins::CrossCollectionStage;
 use crate::redact::Redact;
 use crate::reshape::{Project, ReplaceRoot};
 use crate::sample::Sample;
@@ -50,7 +50,7 @@ pub(crate) enum Stage {
     Densify(Arc<Densify>),
     SetWindowFields(Arc<SetWindowFields>),
     Facet(Facets),
-    Foreign(Arc<Foreign>),
+    CrossCollection(Arc<CrossCollectionStage>),
     /// Allowed only as the first stage.
     GeoNear(Arc<GeoNear>),
 }

@@ -252,11 +252,11 @@ fn stages_about_other_collections_stand_apart() {
     let parts = pipeline.unwrap().into_parts();
     let names: Vec<&str> = parts
         .iter()
-        .map(|part| if let PipelinePart::Foreign(foreign) = part { foreign.name() } else { "local" })
+        .map(|part| if let PipelinePart::CrossCollection(joining) = part { joining.name() } else { "local" })
         .collect();
     assert_eq!(names, ["local", "$lookup", "local", "$unionWith", "$merge"]);
-    let PipelinePart::Foreign(foreign) = &parts[1] else { panic!() };
-    let super::foreign::Foreign::Lookup(lookup) = &**foreign else { panic!() };
+    let PipelinePart::CrossCollection(joining) = &parts[1] else { panic!() };
+    let super::joins::CrossCollectionStage::Lookup(lookup) = &**joining else { panic!() };
     let matches = |input: &str, candidate: &str| {
         let (predicate, _) = lookup.query(shorthand::document(input).as_doc().into()).unwrap();
         predicate.matches(shorthand::document(candidate).as_doc()).unwrap()
@@ -276,8 +276,8 @@ fn a_lookup_gives_its_pipeline_variables() {
         "[{$lookup: {from: 'other', let: {limit: '$a'}, pipeline: [{$match: {$expr: {$lt: ['$n', '$$limit']}}}], as: 'f'}}]",
     );
     let parts = pipeline.unwrap().into_parts();
-    let PipelinePart::Foreign(foreign) = &parts[0] else { panic!() };
-    let super::foreign::Foreign::Lookup(lookup) = &**foreign else { panic!() };
+    let PipelinePart::CrossCollection(joining) = &parts[0] else { panic!() };
+    let super::joins::CrossCollectionStage::Lookup(lookup) = &**joining else { panic!() };
     let (_, pipeline) = lookup.query(shorthand::document("{a: 5}").as_doc().into()).unwrap();
     let found = run(&pipeline, array(&value("[{n: 4}, {n: 6}]"))).unwrap();
     assert_eq!(found, value("[{n: 4}]"));
@@ -355,8 +355,8 @@ fn javascript_is_refused_as_where_it_is_switched_off() {
 fn graphs_are_searched_breadth_first() {
     let stages = "[{$graphLookup: {from: 'g', startWith: '$to', connectFromField: 'to', connectToField: 'n', as: 'r', depthField: 'd', maxDepth: 1}}]";
     let parts = parse(stages).unwrap().into_parts();
-    let Some(PipelinePart::Foreign(foreign)) = parts.first() else { panic!("{parts:?}") };
-    let super::foreign::Foreign::GraphLookup(lookup) = &**foreign else { panic!("{foreign:?}") };
+    let Some(PipelinePart::CrossCollection(joining)) = parts.first() else { panic!("{parts:?}") };
+    let super::joins::CrossCollectionStage::GraphLookup(lookup) = &**joining else { panic!("{joining:?}") };
     let collection = [
         "{_id: 1, n: 'a', to: 'b'}",
         "{_id: 2, n: 'b', to: ['a', 'c']}",

@@ -4,10 +4,10 @@
 //! document if possible. Constant parts are computed before the first document. An expression that
 //! cannot succeed fails then, as in MongoDB ([`crate::context::Folding`] determines when).
 //!
-//! In reading order: [`Evaluated`] (the result of evaluation), `tree` (nodes and operators), `parse`
-//! (from BSON to a tree), `optimize` (constants), `evaluate`, `scope` (variables), `path` (`$a.b`),
-//! `control` and `iterate` (forms that evaluate their parts as needed), `table` (all operators) and
-//! the files named after the values that operators work on.
+//! In reading order: [`Evaluated`] (the result of evaluation), `tree` (nodes and operators),
+//! `parse` (from BSON to a tree), `optimize` (constants), `evaluate`, `scope` (variables), `path`
+//! (`$a.b`), `control` and `iterate` (forms that evaluate their parts as needed), `table` (all
+//! operators) and the files named after the values that operators work on.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/operator/aggregation/>; where it is
 //! silent, the behavior of a 6.0 server.

@@ -279,7 +279,7 @@ impl RunReader {
         self.buffer.truncate(held + read);
         self.at += read as u64;
         if read == 0 {
-            return Err(Error::internal("a file of intermediate results is shorter than what was written to it"));
+            return Err(Error::internal("a spill file is shorter than the data written to it"));
         }
         Ok(())
     }

@@ -110,7 +110,7 @@ impl SpilledDocuments {
             }
         }
         if at < bytes.len() {
-            return Err(Error::internal("a file of intermediate results is shorter than what was written to it"));
+            return Err(Error::internal("a spill file is shorter than the data written to it"));
         }
         Ok(ItemBuf::from_vec(bytes))
     }

@@ -18,7 +18,7 @@ use crate::read::{Batch, ReadSpec, Reader};
 use aggregate::Pipeline;
 use aggregate::PipelinePart;
 use aggregate::PipelineSource;
-use aggregate::foreign::MATCHES_BYTES_MAX;
+use aggregate::joins::MATCHES_BYTES_MAX;
 use chain::Chain;
 use document::{DocBuf, Value};
 use error::Result;
@@ -60,7 +60,7 @@ pub async fn open_over(
 /// Checks the targets of stages that write, before anything is read.
 async fn check_targets(call: &Call<'_>, parts: &[PipelinePart]) -> Result<()> {
     for part in parts {
-        if let PipelinePart::Foreign(foreign) = part {
+        if let PipelinePart::CrossCollection(foreign) = part {
             target::check(call, foreign).await?;
         }
     }
@@ -70,8 +70,8 @@ async fn check_targets(call: &Call<'_>, parts: &[PipelinePart]) -> Result<()> {
 /// Returns the reader with the parts behind it. If the last of them writes, it is executed, and the
 /// reader is empty.
 async fn run_writes(call: &Call<'_>, reader: Reader, mut parts: Vec<PipelinePart>, budget: &Budget) -> Result<Reader> {
-    let is_write = |part: &PipelinePart| matches!(part, PipelinePart::Foreign(foreign) if foreign.writes());
-    let Some(PipelinePart::Foreign(writing)) = parts.pop_if(|part| is_write(part)) else {
+    let is_write = |part: &PipelinePart| matches!(part, PipelinePart::CrossCollection(foreign) if foreign.writes());
+    let Some(PipelinePart::CrossCollection(writing)) = parts.pop_if(|part| is_write(part)) else {
         return Ok(chained(reader, parts, budget));
     };
     write::execute(call, &writing, chained(reader, parts, budget)).await?;

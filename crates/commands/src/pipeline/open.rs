@@ -92,7 +92,7 @@ pub async fn open(
     if let Some((documents, rest)) = source_stage::documents(call, namespace, arguments.pipeline, context).await? {
         call.dependencies.refuse(NotCached::NotACollection);
         let pipeline = Pipeline::parse_checked(rest.as_doc(), context)?;
-        if pipeline.has_foreign() {
+        if pipeline.has_cross_collection_stages() {
             return joins::open_over(call, documents, pipeline, &budget).await;
         }
         let execution = (!pipeline.is_identity()).then(|| pipeline.start(budget.clone()));
@@ -112,7 +112,7 @@ pub async fn open(
     let filter =
         index_filters::of_pipeline(call, namespace, arguments.pipeline, &pipeline, arguments.collation).await?;
     let hint = index_filters::hint(&filter, arguments.hint);
-    if pipeline.has_foreign() {
+    if pipeline.has_cross_collection_stages() {
         call.dependencies.depend_on(|| {
             Dependencies::all_documents(namespace.clone(), referenced_views::namespaces(call, arguments.pipeline))
         });

@@ -11,7 +11,7 @@ use crate::command::indexes::plan_cache;
 use crate::command::sessions::logical_sessions;
 use crate::pipeline::shard_list;
 use crate::reply::in_executor;
-use aggregate::foreign::documents_of;
+use aggregate::joins::documents_of;
 use document::{ArrayWriter, Doc, DocBuf, Value};
 use error::{Code, Error, Result};
 use query::Context;

@@ -66,7 +66,7 @@ impl OperationContext {
 
     /// Begins a nested pipeline. Fails with 232 if too many are nested.
     pub fn enter_nested_pipeline(&self) -> Result<NestedPipeline<'_>> {
-        aggregate::foreign::check_nesting(self.nested_pipelines.get() + 1)?;
+        aggregate::joins::check_nesting(self.nested_pipelines.get() + 1)?;
         self.nested_pipelines.set(self.nested_pipelines.get() + 1);
         Ok(NestedPipeline(&self.nested_pipelines))
     }

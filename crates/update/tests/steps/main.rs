@@ -411,8 +411,8 @@ const PIPELINES: &[Case] = &[
         let stages = list(1, |_| one("$lookup", &lookup));
         let parsed = Pipeline::parse(stages.as_value().as_array().unwrap(), &context()).unwrap();
         for part in parsed.into_parts() {
-            let aggregate::PipelinePart::Foreign(foreign) = part else { continue };
-            let aggregate::foreign::Foreign::Lookup(lookup) = &*foreign else { continue };
+            let aggregate::PipelinePart::CrossCollection(foreign) = part else { continue };
+            let aggregate::joins::CrossCollectionStage::Lookup(lookup) = &*foreign else { continue };
             lookup.query(one("x", 1).as_doc().into()).unwrap();
         }
     }),
@@ -437,8 +437,8 @@ const PIPELINES: &[Case] = &[
         let stages = list(1, |_| one("$graphLookup", &lookup));
         let parsed = Pipeline::parse(stages.as_value().as_array().unwrap(), &context()).unwrap();
         for part in parsed.into_parts() {
-            let aggregate::PipelinePart::Foreign(foreign) = part else { continue };
-            let aggregate::foreign::Foreign::GraphLookup(lookup) = &*foreign else { continue };
+            let aggregate::PipelinePart::CrossCollection(foreign) = part else { continue };
+            let aggregate::joins::CrossCollectionStage::GraphLookup(lookup) = &*foreign else { continue };
             let input = one("x", 1);
             let mut search = lookup.start(input.as_doc().into()).unwrap();
             let found = numbered(n);

@@ -266,12 +266,12 @@ pub async fn explain_aggregate(
     }
     let mut pipeline = Pipeline::parse(arguments.pipeline, &context)?.with_second_engine();
     geo_near::resolve_key(&*call.worker.store, namespace, &mut pipeline).await?;
-    let has_foreign = pipeline.has_foreign();
+    let has_cross_collection_stages = pipeline.has_cross_collection_stages();
     let index_filter =
         index_filters::of_pipeline(call, namespace, arguments.pipeline, &pipeline, arguments.collation).await?;
     let (source, pipeline) = pipeline.into_source();
     // Stages that read other collections, or write to them, are not executed.
-    let runs_whole = !pipeline.is_identity() && !has_foreign;
+    let runs_whole = !pipeline.is_identity() && !has_cross_collection_stages;
     let budget = options::budget(call, arguments.allow_disk_use);
     let joins = joins(call, namespace, arguments.pipeline).await?;
     let front = front::split(arguments.pipeline, source.sort.is_some(), source.limit, &joins);

@@ -9,7 +9,7 @@ use super::{open_pipeline, read_so_far, read_some};
 use crate::call::Call;
 use crate::read::Reader;
 use crate::read::document_source::DocumentSource;
-use aggregate::foreign::{Foreign, UnionWith};
+use aggregate::joins::{CrossCollectionStage, UnionWith};
 use aggregate::{Demand, Execution, Facets, Pipeline, PipelinePart, check_facet_size, facet_document};
 use document::DocBuf;
 use error::{Error, Result};
@@ -54,9 +54,9 @@ struct Link {
 #[derive(Debug)]
 enum Work {
     Local(Execution),
-    Join(Arc<Foreign>, Box<LookupState>),
+    Join(Arc<CrossCollectionStage>, Box<LookupState>),
     /// `$unionWith`: the reader of the other collection's pipeline, once the input is used up.
-    Union(Arc<Foreign>, Option<Box<Reader>>),
+    Union(Arc<CrossCollectionStage>, Option<Box<Reader>>),
     /// A `$facet` that contains such stages.
     Facets(Vec<Facet>),
 }
@@ -173,8 +173,8 @@ impl Link {
         let work = match part {
             PipelinePart::Local(pipeline) => Work::Local(pipeline.start(budget.clone())),
             PipelinePart::Facets(facets) => Work::Facets(Facet::all(&facets, budget)),
-            PipelinePart::Foreign(foreign) => match &*foreign {
-                Foreign::UnionWith(_) => Work::Union(foreign, None),
+            PipelinePart::CrossCollection(foreign) => match &*foreign {
+                CrossCollectionStage::UnionWith(_) => Work::Union(foreign, None),
                 _ => Work::Join(foreign, Box::default()),
             },
         };
@@ -236,7 +236,7 @@ impl Link {
             }
             Work::Union(foreign, reader) => {
                 out.append(&mut self.input);
-                if let (Foreign::UnionWith(union), true) = (&**foreign, self.input_over) {
+                if let (CrossCollectionStage::UnionWith(union), true) = (&**foreign, self.input_over) {
                     self.over = read_union(call, union, reader, count, out, budget).await?;
                 }
             }

@@ -9,7 +9,7 @@ use super::{collect, open_pipeline, read, through};
 use crate::call::Call;
 use crate::read::{BLOCKING_BYTES_MAX, Reader};
 use aggregate::Pipeline;
-use aggregate::foreign::{Foreign, GraphLookup, GraphSearch, JoinTable, Lookup, MATCHES_BYTES_MAX};
+use aggregate::joins::{CrossCollectionStage, GraphLookup, GraphSearch, JoinTable, Lookup, MATCHES_BYTES_MAX};
 use document::{Doc, DocBuf};
 use error::Result;
 use query::{Item, ItemBuf, Predicate};
@@ -85,20 +85,20 @@ impl Default for LookupState {
 /// Returns an input document with its matches. `following`: the documents to be joined next.
 pub(super) async fn join(
     call: &Call<'_>,
-    foreign: &Foreign,
+    foreign: &CrossCollectionStage,
     state: &mut LookupState,
     item: Item<'_>,
     following: impl ExactSizeIterator<Item = &ItemBuf>,
     budget: &Budget,
 ) -> Result<ItemBuf> {
     let joined = match foreign {
-        Foreign::Lookup(lookup) => {
+        CrossCollectionStage::Lookup(lookup) => {
             if state.shared_query.left == 0 {
                 look_ahead(call, lookup, state, item, following, budget).await?;
             }
             look_up(call, lookup, state, item, budget).await?
         }
-        Foreign::GraphLookup(lookup) => search(call, lookup, item, budget).await?,
+        CrossCollectionStage::GraphLookup(lookup) => search(call, lookup, item, budget).await?,
         _ => return Ok(item.to_owned()),
     };
     Ok(ItemBuf::new(joined, item.metadata))
@@ -192,7 +192,7 @@ async fn pass_through(
     pipeline: &Pipeline,
     budget: &Budget,
 ) -> Result<Option<Vec<DocBuf>>> {
-    if pipeline.has_foreign() {
+    if pipeline.has_cross_collection_stages() {
         return collect(call, through(Reader::over(documents, None), pipeline, budget), MATCHES_BYTES_MAX).await;
     }
     let execution = pipeline.start(budget.clone());

@@ -2,9 +2,9 @@
 
 use crate::arguments::{check_database, check_writable};
 use crate::call::Call;
-use aggregate::foreign::Foreign;
-use aggregate::foreign::Merge;
-use aggregate::foreign::Out;
+use aggregate::joins::CrossCollectionStage;
+use aggregate::joins::Merge;
+use aggregate::joins::Out;
 use document::Doc;
 use error::{Code, Error, Result};
 use store::{IndexSpec, Namespace};
@@ -23,10 +23,10 @@ pub(super) fn of_merge(call: &Call<'_>, merge: &Merge) -> Namespace {
 }
 
 /// Checks the target of a stage that writes, before anything is read.
-pub(super) async fn check(call: &Call<'_>, foreign: &Foreign) -> Result<()> {
+pub(super) async fn check(call: &Call<'_>, foreign: &CrossCollectionStage) -> Result<()> {
     match foreign {
-        Foreign::Out(out) => check_out(&of_out(call, out)),
-        Foreign::Merge(merge) => {
+        CrossCollectionStage::Out(out) => check_out(&of_out(call, out)),
+        CrossCollectionStage::Merge(merge) => {
             let target = of_merge(call, merge);
             check_merge(&target)?;
             check_unique(call, merge, &target).await?;

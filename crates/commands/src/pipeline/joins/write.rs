@@ -6,11 +6,11 @@ use crate::call::Call;
 use crate::read::{BLOCKING_BYTES_MAX, Reader};
 use crate::views;
 use crate::write::new_document::prepare_own;
-use aggregate::foreign::Foreign;
-use aggregate::foreign::Merge;
-use aggregate::foreign::Out;
-use aggregate::foreign::WhenMatched;
-use aggregate::foreign::WhenNotMatched;
+use aggregate::joins::CrossCollectionStage;
+use aggregate::joins::Merge;
+use aggregate::joins::Out;
+use aggregate::joins::WhenMatched;
+use aggregate::joins::WhenNotMatched;
 use document::{Doc, DocBuf, Kind, Value};
 use error::{Code, Error, Result};
 use query::{Context, Predicate};
@@ -20,11 +20,13 @@ use update::Update;
 /// The number of documents written at a time.
 const BATCH_DOCUMENTS: usize = 1000;
 
-pub(super) async fn execute(call: &Call<'_>, foreign: &Foreign, mut results: Reader) -> Result<()> {
+pub(super) async fn execute(call: &Call<'_>, foreign: &CrossCollectionStage, mut results: Reader) -> Result<()> {
     match foreign {
-        Foreign::Out(out) => replace_collection(call, out, &mut results).await,
-        Foreign::Merge(merge) => merge_all(call, merge, &mut results).await,
-        Foreign::Lookup(_) | Foreign::GraphLookup(_) | Foreign::UnionWith(_) => Ok(()),
+        CrossCollectionStage::Out(out) => replace_collection(call, out, &mut results).await,
+        CrossCollectionStage::Merge(merge) => merge_all(call, merge, &mut results).await,
+        CrossCollectionStage::Lookup(_) | CrossCollectionStage::GraphLookup(_) | CrossCollectionStage::UnionWith(_) => {
+            Ok(())
+        }
     }
 }
 
