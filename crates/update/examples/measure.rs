@@ -1,5 +1,5 @@
 //! Measures the evaluator on one thread, in CPU nanoseconds per document: `cargo run --release -p
-//! query --example measure`.
+//! update --example measure`.
 
 use aggregate::Pipeline;
 use document::{Doc, DocBuf, ObjectId, Value, array, doc};

@@ -474,7 +474,7 @@ fn steps_grow_with_the_length() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Prints the time that each construct takes, and that of a step: `cargo test --release -p query
+/// Prints the time that each construct takes, and that of a step: `cargo test --release -p update
 /// --test steps -- --ignored --nocapture`.
 #[test]
 #[ignore = "to be looked at by hand"]
