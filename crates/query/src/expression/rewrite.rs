@@ -22,7 +22,7 @@ impl Expression {
 
     /// Returns the expression in the form that the server has after serializing and parsing it
     /// again, as it does with `$expr`.
-    pub(crate) fn as_reparsed(mut self) -> Expression {
+    pub(crate) fn into_reparsed(mut self) -> Expression {
         self.root.each_mut(&mut |part| {
             if let Expr::Call(operator, _) = part
                 && let Some(plain) = table::find(operator.name)

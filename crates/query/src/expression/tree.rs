@@ -165,12 +165,15 @@ pub(crate) struct Operator {
     /// for these.
     pub check_constants: Option<CheckConstants>,
     /// Returns the operator that replaces this one for arguments of which some are constants.
-    pub specialize: Option<fn(&[Expr]) -> Option<&'static Operator>>,
+    pub specialize: Option<Specialize>,
 }
 
 /// Called after each argument was folded, with the number of arguments that are folded by then, and
 /// the name of the operator.
 pub(crate) type CheckConstants = fn(&'static str, &[Expr], usize) -> Result<()>;
+
+/// Returns the operator that replaces this one for these arguments.
+pub(crate) type Specialize = fn(&[Expr]) -> Option<&'static Operator>;
 
 /// Computes the value of an operator, whose own name is passed for messages.
 #[derive(Clone, Copy)]
@@ -293,7 +296,7 @@ impl Operator {
         self
     }
 
-    pub const fn specialize(mut self, specialize: fn(&[Expr]) -> Option<&'static Operator>) -> Operator {
+    pub const fn specialize(mut self, specialize: Specialize) -> Operator {
         self.specialize = Some(specialize);
         self
     }

@@ -116,7 +116,7 @@ fn parse_pathless(operator: &str, element: Element<'_>, level: Level<'_>, all: &
             if let Some(failure) = failure {
                 level.failure.borrow_mut().get_or_insert_with(|| not_optimized(failure));
             }
-            all.push(Node::expression(expression.as_reparsed()));
+            all.push(Node::expression(expression.into_reparsed()));
         }
         "jsonSchema" => match element.value() {
             Value::Document(schema) => all.push(Node::Schema(Arc::new(parse_schema(schema)?))),
