@@ -1,6 +1,6 @@
 //! Commands about indexes.
 
-pub mod indexes;
+pub mod index_commands;
 pub mod plan_cache;
 
 use crate::table::spec::{CATALOG_READ, CATALOG_WRITE, Handler, InternalField, SERVER, Spec, StableApi, parsed_first};
@@ -9,21 +9,21 @@ use crate::table::spec::{CATALOG_READ, CATALOG_WRITE, Handler, InternalField, SE
 pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "createIndexes",
-        handler: waiting!(indexes::create_indexes),
-        parsing: parsed_first(indexes::parse_create, &["collectionUUID"]),
+        handler: waiting!(index_commands::create_indexes),
+        parsing: parsed_first(index_commands::parse_create, &["collectionUUID"]),
         actions: &["createIndex"],
         stable_api: StableApi::INCLUDED,
         memory_intensive: true,
         stops_at_safe_points: true,
-        check_operands: Some(indexes::check_operands),
+        check_operands: Some(index_commands::check_operands),
         help: "Creates indexes, and the collection if need be.",
         ..CATALOG_WRITE
     },
     Spec {
         name: "dropIndexes",
         aliases: &["deleteIndexes"],
-        handler: waiting!(indexes::drop_indexes),
-        parsing: parsed_first(indexes::parse_drop, &["collectionUUID"]),
+        handler: waiting!(index_commands::drop_indexes),
+        parsing: parsed_first(index_commands::parse_drop, &["collectionUUID"]),
         actions: &["dropIndex"],
         stable_api: StableApi::INCLUDED,
         internal_fields: &[("isTimeseriesNamespace", InternalField::OptionalBoolean)],
@@ -32,8 +32,8 @@ pub const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "listIndexes",
-        handler: waiting!(indexes::list_indexes),
-        parsing: parsed_first(indexes::parse_list, &[]),
+        handler: waiting!(index_commands::list_indexes),
+        parsing: parsed_first(index_commands::parse_list, &[]),
         actions: &["listIndexes"],
         stable_api: StableApi::INCLUDED,
         takes_uuid: true,
@@ -70,7 +70,7 @@ pub const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "reIndex",
-        handler: waiting!(indexes::re_index),
+        handler: waiting!(index_commands::re_index),
         actions: &["reIndex"],
         help: "Lists the indexes of a collection, which never need rebuilding.",
         ..SERVER

@@ -1,7 +1,7 @@
 //! Commands about users and the login. There are no users yet.
 
 pub mod connection_status;
-pub mod users;
+pub mod user_commands;
 
 use crate::table::fields;
 use crate::table::spec::{HANDSHAKE, Handler, SERVER, SERVER_WITHOUT_FIELDS, Spec, WITHOUT_FIELDS, parsed_first};
@@ -18,7 +18,7 @@ pub const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "dropAllRolesFromDatabase",
-        handler: immediate!(users::drop_users),
+        handler: immediate!(user_commands::drop_users),
         takes_write_concern: true,
         actions: &["dropRole"],
         help: "Drops all roles of a database: there are none yet.",
@@ -26,7 +26,7 @@ pub const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "dropAllUsersFromDatabase",
-        handler: immediate!(users::drop_users),
+        handler: immediate!(user_commands::drop_users),
         takes_write_concern: true,
         actions: &["dropUser"],
         help: "Drops all users of a database: there are none yet.",
@@ -34,7 +34,7 @@ pub const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "invalidateUserCache",
-        handler: immediate!(users::forget_users),
+        handler: immediate!(user_commands::forget_users),
         actions: &["invalidateUserCache"],
         help: "Succeeds without effect: no users are cached.",
         ..SERVER_WITHOUT_FIELDS
@@ -47,18 +47,18 @@ pub const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "rolesInfo",
-        handler: immediate!(users::roles),
+        handler: immediate!(user_commands::roles),
         own_fields: Some(fields::ROLES_INFO),
-        parsing: parsed_first(users::parse_roles_info, &[]),
+        parsing: parsed_first(user_commands::parse_roles_info, &[]),
         actions: &["viewRole"],
         help: "Roles: there are none yet.",
         ..SERVER
     },
     Spec {
         name: "usersInfo",
-        handler: immediate!(users::users),
+        handler: immediate!(user_commands::users),
         own_fields: Some(fields::USERS_INFO),
-        parsing: parsed_first(users::parse_users_info, &[]),
+        parsing: parsed_first(user_commands::parse_users_info, &[]),
         actions: &["viewUser"],
         help: "Users: there are none yet.",
         ..SERVER
