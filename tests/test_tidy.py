@@ -12,7 +12,7 @@ def test_tidy(name):
 
 
 def test_a_record_only_falls():
-    numbers = {"long": {"a": 11, "b": 10, "c": 3}}
-    higher, lower = records.compare(numbers, {"long": {"a": 10, "b": 10, "c": 20}})
-    assert [line.split(":")[0] for line in higher] == ["a"]
+    numbers = {"a": {"long": 11}, "b": {"long": 10}, "c": {"long": 3}, "new": {"long": 1}}
+    higher, lower = records.compare(numbers, {"a": {"long": 10}, "b": {"long": 10}, "c": {"long": 20}})
+    assert [line.split(":")[0] for line in higher] == ["a", "new"]
     assert [line.split(":")[0] for line in lower] == ["c"]

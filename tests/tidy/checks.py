@@ -14,7 +14,7 @@ from . import layers, records
 
 ROOT = Path(__file__).resolve().parents[2]
 
-LINES_MAX = 630
+LINES_MAX = 600
 # Longer files, with the reason.
 LONG_FILES = {
     "Cargo.lock": "generated",
@@ -25,6 +25,8 @@ LONG_FILES = {
     "tests/compat/cases/scripts.py": "a list of cases",
     "tests/compat/cases/catalog.py": "a list of cases",
     "tests/blackbox/test_sql_clients.py": "to be divided",
+    "crates/commands/src/read.rs": "to be divided",
+    "crates/selkie/src/config/parameter.rs": "the table of all settings",
 }
 ARCHITECTURE_LINES_MAX = 200
 
@@ -170,5 +172,6 @@ CHECKS = {
         paths_exist, make_targets_exist, every_crate_is_on_the_map, architecture_is_short, every_document_is_linked,
         files_are_short, every_module_has_a_header, nothing_forbidden, the_lock_file_names_no_registry,
         unsafe_code_is_justified, one_build_serves_all_programs, layers.crates_know_only_lower_layers, layers.pure_crates_do_no_io,
+        prose_and_circles,
     )
 }

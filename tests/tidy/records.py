@@ -1,7 +1,7 @@
-"""The record of numbers that only fall: words of a kind, long lines and circles, by crate.
+"""The record of numbers that only fall: phrases of a kind, long lines and circles, by crate.
 
 A check fails if a number is higher than recorded, and also if it has fallen far enough that the
-record must be lowered (`tests/tools/tidy --record`). So mended places stay mended.
+record must be lowered (`tests/tools/tidy --record`). So the prose and the layout only improve.
 """
 
 import json
@@ -10,23 +10,23 @@ from pathlib import Path
 from . import circles, prose
 
 FILE = Path(__file__).with_name("records.json")
-# A number may be this much below its record before the record must be lowered: a part of it, and an
-# absolute number.
+# A number may be this much below its record before the record must be lowered: a share of it, and
+# an absolute number.
 MARGIN = 0.2
 MARGIN_MIN = 5
 
+# By part of the repository (a crate, `tests`, `docs`, `fuzz`) and by kind of number.
 Numbers = dict[str, dict[str, int]]
 
 
 def current() -> Numbers:
-    """Returns the present numbers, by name of the number and by crate. Zeros are left out."""
-    numbers: Numbers = {kind: {} for kind in [*prose.BAD_KINDS, "circles"]}
+    sizes = circles.largest_circles()
+    numbers = {}
     for part, files in prose.parts().items():
         counts, _ = prose.measure(files)
-        for kind in prose.BAD_KINDS:
-            numbers[kind][part] = counts[kind]
-    numbers["circles"] = circles.largest_circles()
-    return {kind: {part: number for part, number in by_part.items() if number} for kind, by_part in numbers.items()}
+        numbers[part] = {kind: counts[kind] for kind in prose.BAD_KINDS}
+        numbers[part]["circles"] = sizes.get(part, 0)
+    return numbers
 
 
 def recorded() -> Numbers:
@@ -37,28 +37,24 @@ def compare(numbers: Numbers, record: Numbers) -> tuple[list[str], list[str]]:
     """Returns the numbers above their record, and the numbers so far below that the record must be
     lowered."""
     higher, lower = [], []
-    for kind, by_part in numbers.items():
-        for part in sorted({*by_part, *record.get(kind, {})}):
-            number, allowed = by_part.get(part, 0), record.get(kind, {}).get(part, 0)
-            where = f"tests/tools/circles --list {part}" if kind == "circles" else f"tests/tools/prose --list {part}"
+    for part, by_kind in numbers.items():
+        for kind, number in by_kind.items():
+            allowed = record.get(part, {}).get(kind, 0)
+            tool = "circles" if kind == "circles" else "prose"
             if number > allowed:
-                higher.append(f"{part}: {kind} has risen from {allowed} to {number}; `{where}` shows each place")
+                places = f"`tests/tools/{tool} --list {part}` shows each place"
+                higher.append(f"{part}: {kind} has risen from {allowed} to {number}; {places}")
             elif allowed - number > max(MARGIN_MIN, MARGIN * allowed):
-                lower.append(f"{part}: {kind} has fallen from {allowed} to {number}: lower the record, by `tests/tools/tidy --record`")
+                lower.append(f"{part}: {kind} has fallen from {allowed} to {number}; run `tests/tools/tidy --record`")
     return higher, lower
 
 
 def lower() -> None:
-    """Lowers every record to its present number; raises none, except for parts that have no record
-    yet."""
+    """Lowers each number of the record to the present one. Raises none, but adds new parts."""
     record = recorded() if FILE.exists() else {}
-    known = {part for by_part in record.values() for part in by_part}
-    numbers = {
-        kind: {
-            part: number if part not in known else min(number, record.get(kind, {}).get(part, 0))
-            for part, number in by_part.items()
-        }
-        for kind, by_part in current().items()
-    }
-    text = json.dumps({kind: {p: n for p, n in sorted(by.items()) if n} for kind, by in numbers.items()}, indent=1)
-    FILE.write_text(text + "\n")
+    lines = []
+    for part, by_kind in sorted(current().items()):
+        old = record.get(part, by_kind)
+        numbers = {kind: min(number, old.get(kind, number)) for kind, number in by_kind.items()}
+        lines.append(f"  {json.dumps(part)}: {json.dumps(numbers)}")
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
