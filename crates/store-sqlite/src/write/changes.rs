@@ -68,7 +68,7 @@ pub enum Applied {
     /// The outcomes of the first changes; nothing behind a refused one is changed. All changes and
     /// the record are returned, because memory is charged to the request until its own thread frees
     /// it.
-    Applied(Vec<Changed>, Vec<Change>, Option<Record>),
+    Outcomes(Vec<Changed>, Vec<Change>, Option<Record>),
 }
 
 /// The outcome of one change.

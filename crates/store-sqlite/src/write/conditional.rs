@@ -63,7 +63,7 @@ impl Writer {
             return Ok(Applied::Recorded(outcome));
         }
         if changes.is_empty() {
-            return Ok(Applied::Applied(Vec::new(), Vec::new(), record));
+            return Ok(Applied::Outcomes(Vec::new(), Vec::new(), record));
         }
         let collection = match (self.catalog.get(&namespace), &collection) {
             (Some(now), Some(then)) if Arc::ptr_eq(now, then) => now.clone(),
@@ -92,7 +92,7 @@ impl Writer {
         {
             self.record_encoded(&record.key, &record.outcomes)?;
         }
-        Ok(Applied::Applied(changed, changes, record))
+        Ok(Applied::Outcomes(changed, changes, record))
     }
 
     /// Applies a change. Returns false if the document differs.

@@ -447,7 +447,7 @@ impl Statement<'_> {
                 journal: false,
             };
             let (changed, mut left) = match self.store.writer.apply(conditional).await.map_err(StatementEnd::Batch)? {
-                Applied::Applied(changed, changes, _) => (changed, changes),
+                Applied::Outcomes(changed, changes, _) => (changed, changes),
                 Applied::Outdated | Applied::Recorded(_) => {
                     conflicts.extend(numbers);
                     return Ok(());
@@ -488,7 +488,7 @@ impl Statement<'_> {
         match self.store.writer.apply(conditional).await.map_err(StatementEnd::Batch)? {
             Applied::Outdated => Ok(ChangeOutcome::Again),
             Applied::Recorded(outcome) => Err(StatementEnd::Recorded(outcome)),
-            Applied::Applied(changed, _, record) => {
+            Applied::Outcomes(changed, _, record) => {
                 drop(record);
                 Ok(match changed.into_iter().next() {
                     Some(Changed::Done) => ChangeOutcome::Done,
