@@ -58,7 +58,7 @@ pub use scope::check_binding as check_variable_name;
 use scope::{Frame, Scope};
 use second_engine::support;
 pub(crate) use string::code_points::count as count_code_points;
-use tree::{Expr, Folding, ParseExpr};
+use tree::{Expr, Foldable, ParseExpr};
 pub use undetermined::no_javascript;
 
 /// A parsed expression.
@@ -188,7 +188,7 @@ impl Expression {
 
     /// Returns whether it is evaluated for each document, even with constant arguments.
     pub fn is_never_folded(&self) -> bool {
-        matches!(&self.root, Expr::Call(operator, _) if operator.folding == Folding::None)
+        matches!(&self.root, Expr::Call(operator, _) if operator.foldable == Foldable::None)
     }
 
     /// Returns whether its value depends on the document.

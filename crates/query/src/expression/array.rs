@@ -5,7 +5,7 @@ use super::evaluated::Evaluated;
 use super::second_engine::{SecondEngine, checked, differs, null_first};
 use super::string::search_range;
 use super::tree::Arity::{Any, Between, Exactly, Named};
-use super::tree::{Algebra, Expr, Folding, Operator, ParseExpr};
+use super::tree::{Algebra, Expr, Foldable, Operator, ParseExpr};
 use crate::limits::check_value_size;
 use document::{ArrayWriter, Collation, Doc, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -48,7 +48,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::collated("$in", Exactly(2), contains),
     Operator::collated("$indexOfArray", Between(2, 4), index_of).check_constants(check_constants),
     Operator::new("$range", Between(2, 3), range).second_engine(checked(range_in_second_engine, &[])),
-    Operator::new("$zip", Named(parse_zip), zip).folding(Folding::Arguments),
+    Operator::new("$zip", Named(parse_zip), zip).foldable(Foldable::Arguments),
     Operator::new("$anyElementTrue", Exactly(1), |name, arguments| {
         Ok(truth(name, 17041, &arguments[0])?.any(|element| element).into())
     })

@@ -4,7 +4,7 @@ use super::arguments::named;
 use super::evaluated::Evaluated;
 use super::second_engine::differs;
 use super::tree::Arity::{Any, Exactly, Named};
-use super::tree::{Expr, Folding, Operator, ParseExpr};
+use super::tree::{Expr, Foldable, Operator, ParseExpr};
 use document::{Doc, Element, Kind, Value, ValueBuf, names};
 use error::{Code, Error, Result};
 use std::borrow::Cow;
@@ -21,9 +21,9 @@ pub(super) static OPERATORS: &[Operator] = &[
         5043001,
         "~ requires a document input",
     )])),
-    Operator::new("$getField", Named(parse_get), get).folding(Folding::None),
-    Operator::new("$setField", Named(parse_set), set).folding(Folding::None),
-    Operator::new("$unsetField", Named(parse_unset), set).folding(Folding::None),
+    Operator::new("$getField", Named(parse_get), get).foldable(Foldable::None),
+    Operator::new("$setField", Named(parse_set), set).foldable(Foldable::None),
+    Operator::new("$unsetField", Named(parse_unset), set).foldable(Foldable::None),
 ];
 
 /// A document under construction, in which a later field replaces an earlier one of the same name.

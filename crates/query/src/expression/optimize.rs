@@ -6,7 +6,7 @@
 //! the order here is MongoDB's.
 
 use super::scope::Scope;
-use super::tree::{Expr, Folding, Operator, SpecialForm};
+use super::tree::{Expr, Foldable, Operator, SpecialForm};
 use document::{Collation, Doc, Value};
 use error::{Code, Error, Result};
 use steps::Counted;
@@ -21,10 +21,10 @@ impl Expr {
             Expr::InSecondEngine(..) => return Ok(()),
             Expr::Document(fields) => fields.iter_mut().try_for_each(|(_, value)| value.optimize(collation))?,
             Expr::Array(elements) => all(elements, collation)?,
-            Expr::Call(operator, arguments) => match operator.folding {
-                Folding::None => return Ok(()),
-                Folding::Arguments => return call(operator, arguments, collation),
-                Folding::Full => call(operator, arguments, collation)?,
+            Expr::Call(operator, arguments) => match operator.foldable {
+                Foldable::None => return Ok(()),
+                Foldable::Arguments => return call(operator, arguments, collation),
+                Foldable::Full => call(operator, arguments, collation)?,
             },
             Expr::Form(form) => {
                 // The replacement has already been optimized.

@@ -5,7 +5,7 @@ use super::array::push;
 use super::evaluated::Evaluated;
 use super::second_engine::differs;
 use super::tree::Arity::Named;
-use super::tree::{Expr, Folding, Operator, ParseExpr};
+use super::tree::{Expr, Foldable, Operator, ParseExpr};
 use crate::sort::ElementOrder;
 use document::{Collation, Element, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -15,42 +15,41 @@ use values::integer::{as_i64_exact, to_i64_exact};
 use values::text;
 use values::text::display;
 
-pub(super) static OPERATORS: &[Operator] =
-    &[
-        Operator::collated("$sortArray", Named(parse_sort), sort)
-            .folding(Folding::Arguments)
-            .second_engine(differs(&[(2942504, 6096700, "~ input argument must be an array")])),
-        Operator::new("$firstN", Named(parse_count), |_, arguments| {
-            count(arguments, |elements, count| {
-                elements.truncate(count);
-            })
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::collated("$sortArray", Named(parse_sort), sort)
+        .foldable(Foldable::Arguments)
+        .second_engine(differs(&[(2942504, 6096700, "~ input argument must be an array")])),
+    Operator::new("$firstN", Named(parse_count), |_, arguments| {
+        count(arguments, |elements, count| {
+            elements.truncate(count);
         })
-        .folding(Folding::None),
-        Operator::new("$lastN", Named(parse_count), |_, arguments| {
-            count(arguments, |elements, count| {
-                elements.drain(..elements.len().saturating_sub(count));
-            })
+    })
+    .foldable(Foldable::None),
+    Operator::new("$lastN", Named(parse_count), |_, arguments| {
+        count(arguments, |elements, count| {
+            elements.drain(..elements.len().saturating_sub(count));
         })
-        .folding(Folding::None),
-        Operator::collated("$minN", Named(parse_count), |_, arguments, collation| {
-            count(arguments, |elements, count| {
-                elements.retain(|element| !is_null(*element));
-                elements.sort_by(|a, b| {
-                    steps::step();
-                    collation.compare(a.value(), b.value())
-                });
-                elements.truncate(count);
-            })
+    })
+    .foldable(Foldable::None),
+    Operator::collated("$minN", Named(parse_count), |_, arguments, collation| {
+        count(arguments, |elements, count| {
+            elements.retain(|element| !is_null(*element));
+            elements.sort_by(|a, b| {
+                steps::step();
+                collation.compare(a.value(), b.value())
+            });
+            elements.truncate(count);
         })
-        .folding(Folding::None),
-        Operator::collated("$maxN", Named(parse_count), |_, arguments, collation| {
-            count(arguments, |elements, count| {
-                elements.retain(|element| !is_null(*element));
-                keep_greatest(elements, count, collation);
-            })
+    })
+    .foldable(Foldable::None),
+    Operator::collated("$maxN", Named(parse_count), |_, arguments, collation| {
+        count(arguments, |elements, count| {
+            elements.retain(|element| !is_null(*element));
+            keep_greatest(elements, count, collation);
         })
-        .folding(Folding::None),
-    ];
+    })
+    .foldable(Foldable::None),
+];
 
 /// Retains the `count` greatest elements, in descending order. If only some of several equal values
 /// remain, the order of arrival decides: a greater value replaces the first of the smallest, an

@@ -4,7 +4,7 @@ use super::arguments::named;
 use super::evaluated::Evaluated;
 use super::second_engine::{ReplacedError, checked};
 use super::tree::Arity::Named;
-use super::tree::{Expr, Folding, Operator, ParseExpr};
+use super::tree::{Expr, Foldable, Operator, ParseExpr};
 use crate::limits::check_value_size;
 use document::{ArrayWriter, DocWriter, Kind, Value};
 use error::{Code, Error, Result};
@@ -17,7 +17,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         regex::count_call(text.as_bytes());
         Ok(pattern.is_match(text.as_bytes()).map_err(|error| failed(name, &error))?.into())
     })
-    .folding(Folding::Arguments)
+    .foldable(Foldable::Arguments)
     .check_constants(check_constants)
     .second_engine(checked(search_in_second_engine, SEARCHES)),
     Operator::new("$regexFind", Named(parse), |name, arguments| {
@@ -29,14 +29,14 @@ pub(super) static OPERATORS: &[Operator] = &[
             Evaluated::document(|writer| write_match(text, &pattern, &span, &mut CodePointCounter::default(), writer))
         }))
     })
-    .folding(Folding::Arguments)
+    .foldable(Foldable::Arguments)
     .check_constants(check_constants)
     .second_engine(checked(search_in_second_engine, SEARCHES)),
     Operator::new("$regexFindAll", Named(parse), |name, arguments| {
         let Some((text, pattern)) = compile(name, arguments)? else { return Ok(Evaluated::array(|_| ())) };
         Evaluated::try_array(|writer| find_all(name, text, &pattern, writer))
     })
-    .folding(Folding::Arguments)
+    .foldable(Foldable::Arguments)
     .check_constants(check_constants)
     .second_engine(checked(search_in_second_engine, SEARCHES)),
 ];

@@ -3,7 +3,7 @@
 use super::evaluated::Evaluated;
 use super::second_engine::{ReplacedError, checked, differs, null_first};
 use super::tree::Arity::{Any, AtLeastTwo, Exactly};
-use super::tree::{Algebra, Expr, Folding, Operator};
+use super::tree::{Algebra, Expr, Foldable, Operator};
 use document::{Collation, Doc, Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
 use steps::Counted;
@@ -28,7 +28,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     .check_constants(check_constants)
     .specialize(subset_of_constant),
     Operator::collated("$setEquals", AtLeastTwo { code: 17045 }, equals)
-        .folding(Folding::Arguments)
+        .foldable(Foldable::Arguments)
         .check_constants(check_constants),
 ];
 

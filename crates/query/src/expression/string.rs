@@ -7,7 +7,7 @@ use super::arguments;
 use super::evaluated::Evaluated;
 use super::second_engine::{ReplacedError, checked, differs, null_first};
 use super::tree::Arity::{AliasOf, Any, Between, Exactly, Named};
-use super::tree::{Algebra, Expr, Folding, Operator, ParseExpr};
+use super::tree::{Algebra, Expr, Foldable, Operator, ParseExpr};
 use crate::limits::check_value_size;
 use document::{Kind, Value, ValueBuf};
 use error::{Code, Error, Result};
@@ -41,10 +41,10 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new("$ltrim", Named(parse_trim), |name, arguments| trim(name, arguments, true, false)),
     Operator::new("$rtrim", Named(parse_trim), |name, arguments| trim(name, arguments, false, true)),
     Operator::new("$replaceOne", Named(parse_replace), |name, arguments| replace(name, arguments, 1))
-        .folding(Folding::Arguments)
+        .foldable(Foldable::Arguments)
         .second_engine(differs(REPLACING)),
     Operator::new("$replaceAll", Named(parse_replace), |name, arguments| replace(name, arguments, usize::MAX))
-        .folding(Folding::Arguments),
+        .foldable(Foldable::Arguments),
 ];
 
 const CASES: &[ReplacedError] = &[(16007, 5066300, "~ input type is not supported")];

@@ -24,7 +24,6 @@ static OPERATORS: &[&[Operator]] = &[
     regex::OPERATORS,
     ranked::OPERATORS,
     undetermined::OPERATORS,
-    undetermined::OPERATORS,
     date::timestamp::OPERATORS,
     date::parts::OPERATORS,
     date::format::OPERATORS,
@@ -46,4 +45,20 @@ pub(super) fn find(name: &str) -> Option<&'static Operator> {
 /// Returns the operator of a name that has a node of its own (`$cond`).
 pub(super) fn find_special(name: &str) -> Option<&'static SpecialOperator> {
     SPECIAL.iter().copied().flatten().find(|operator| operator.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_has_one_entry() {
+        let operators = OPERATORS.iter().copied().flatten().map(|operator| operator.name);
+        let special = SPECIAL.iter().copied().flatten().map(|operator| operator.name);
+        let mut names: Vec<_> = operators.chain(special).collect();
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(all, names.len());
+    }
 }

@@ -147,12 +147,15 @@ impl SpecialForm {
 }
 
 /// An operator that evaluates all its arguments and computes a value from them. Its entry holds all
-/// facts about it; see [`super::table`].
+/// facts about it; [`super::table`] lists the entries of all operators.
+///
+/// `evaluate` reads its arguments in MongoDB's order, as the first that fails determines the error.
+/// One that returns early must still read the rest ([`super::evaluated::Evaluated::mark_all_read`]).
 pub(crate) struct Operator {
     pub name: &'static str,
     pub arity: Arity,
     pub evaluate: Evaluate,
-    pub folding: Folding,
+    pub foldable: Foldable,
     pub algebra: Algebra,
     pub second_engine: SecondEngine,
     /// Whether a single array argument may contain all arguments.
@@ -203,7 +206,7 @@ pub(crate) enum Arity {
 
 /// The part of a call that is computed before there is a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Folding {
+pub(crate) enum Foldable {
     /// The whole call, if all arguments are constants.
     Full,
     /// Constant parts of its arguments.
@@ -248,7 +251,7 @@ impl Operator {
             name,
             arity,
             evaluate,
-            folding: Folding::Full,
+            foldable: Foldable::Full,
             algebra: Algebra::None,
             second_engine: SecondEngine::Unsupported,
             takes_one_array: false,
@@ -259,8 +262,8 @@ impl Operator {
         }
     }
 
-    pub const fn folding(mut self, folding: Folding) -> Operator {
-        self.folding = folding;
+    pub const fn foldable(mut self, foldable: Foldable) -> Operator {
+        self.foldable = foldable;
         self
     }
 
@@ -287,7 +290,7 @@ impl Operator {
     /// Marks an operator whose value differs between calls: nothing of it is folded.
     pub const fn nondeterministic(mut self) -> Operator {
         self.deterministic = false;
-        self.folding = Folding::None;
+        self.foldable = Foldable::None;
         self
     }
 

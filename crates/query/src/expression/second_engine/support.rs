@@ -1,7 +1,7 @@
 //! The expressions that MongoDB's second engine supports, and the application of its rules.
 
 use crate::expression::table::find_special;
-use crate::expression::tree::{Expr, Folding, SpecialForm};
+use crate::expression::tree::{Expr, Foldable, SpecialForm};
 
 /// Returns whether the engine supports an expression as it was written, including parts that are
 /// folded later.
@@ -34,7 +34,7 @@ pub(crate) fn single_conditions(root: &Expr) -> usize {
 /// Applies the rules of the engine to an expression.
 pub(crate) fn apply_rules(root: &mut Expr) {
     if let Expr::Call(operator, arguments) = root
-        && operator.folding == Folding::Full
+        && operator.foldable == Foldable::Full
         && arguments.iter().all(Expr::is_constant)
     {
         // Constants are computed by the first engine.
