@@ -43,7 +43,8 @@ pub struct FastPath {
 pub struct FieldParsing {
     pub phase: Phase,
     /// Parses the fields and drops the result. Called only when a request has an error, to find out
-    /// which is the first.
+    /// which is the first: the handler must parse its fields again. Unlike this, `own_fields` is
+    /// checked for every request.
     pub parse: fn(&Call<'_>) -> Result<()>,
     /// The fields of all commands that this command parses among its own.
     pub shared_fields: &'static [&'static str],
@@ -74,7 +75,8 @@ pub enum Access {
     Nothing,
     Read,
     Write,
-    /// The catalog or the server itself.
+    /// Changes the catalog or the server itself, or reports on the server as a whole, which only the
+    /// primary does (`secondaryOk: false` in `listCommands`).
     Admin,
 }
 
