@@ -29,6 +29,12 @@ struct Shared {
     state: Mutex<State>,
 }
 
+impl Default for Freshness {
+    fn default() -> Freshness {
+        Freshness::new()
+    }
+}
+
 impl Freshness {
     pub fn new() -> Freshness {
         let now = Instant::now();
