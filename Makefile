@@ -15,7 +15,7 @@ FUZZ_SECONDS ?= 60
 TESTS_AT_ONCE ?= 2
 SIDE_BY_SIDE := --numprocesses $(TESTS_AT_ONCE) --dist worksteal
 # Packages and features that differ for MariaDB within the process.
-EMBEDDED_MARIADB := -p selkie -p bench -p store-mariadb -p mariadb-embedded --features selkie/embedded-mariadb,bench/embedded-mariadb
+EMBEDDED_MARIADB := -p selkie -p bench -p store-mariadb -p mariadb-client -p mariadb-embedded --features selkie/embedded-mariadb,bench/embedded-mariadb
 
 # Moves the debug information out of the program into a file that debuggers and backtraces find by its name (.gnu_debuglink).
 define SEPARATE_DEBUG
