@@ -43,7 +43,7 @@ BLOCKS = [
               *([{"$unset": spec}] for spec in ("n", ["n", "make"], "a.b", "tags.x", "_id", [], "", 1, [1], "$n", ["n", "n.x"], None,
                   "x"))),
     pipelines("stage $limit $skip $count", CARS,
-        *([{name: value}] for name in ("$limit", "$skip") for value in (1, 0, -1, 100, 2.0, 2.5, L(2), D("2"), "x", None, {}, L(2**62),
+        *([{name: value}] for name in ("$limit", "$skip") for value in (1, 0, -1, 100, 2.0, 2.5, L(2), D("2"), "x", None, {}, L(2**62), 9.2e18, 2.0**63, -9.2e18,
         NAN)), [{"$skip": 2}, {"$limit": 2}], [{"$limit": 3}, {"$skip": 1}, {"$limit": 1}],
         *([{"$count": name}] for name in ("n", "", "$n", "a.b", 1, None, "a\0b", "_id")), [{"$match": {"n": 99}}, {"$count": "n"}]),
     pipelines("stage $sort", CARS, *([{"$sort": spec}] for spec in ({"n": 1, "_id": 1}, {"make": -1, "_id": 1}, {"tags": 1, "_id": 1},
