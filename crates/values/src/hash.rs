@@ -2,6 +2,7 @@
 //! the first eight bytes of an MD5 over the value's type and bytes, with numbers truncated to
 //! integers first.
 
+use crate::integer::as_i64_truncated;
 use document::compare::kind_rank;
 use document::names::restore;
 use document::{Collation, Doc, Kind, Value};
@@ -61,7 +62,7 @@ fn whole(number: Value<'_>) -> i64 {
         Value::Int32(number) => i64::from(number),
         Value::Int64(number) => number,
         Value::Double(number) => number as i64,
-        Value::Decimal128(number) => number.to_f64() as i64,
+        Value::Decimal128(decimal) => as_i64_truncated(number).unwrap_or_else(|| decimal.to_f64() as i64),
         _ => 0,
     }
 }
@@ -78,7 +79,21 @@ fn rank(kind: Kind) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use document::{ObjectId, array, doc};
+    use document::{Decimal128, ObjectId, array, doc};
+
+    #[test]
+    fn equal_numbers_have_one_hash() {
+        for text in ["-999999999999999999", "9223372036854775807", "-9223372036854775808", "9007199254740993", "0"] {
+            let decimal = Value::Decimal128(Decimal128::parse(text).unwrap());
+            let long = Value::Int64(text.parse().unwrap());
+            assert_eq!(hash(decimal, &Collation::SIMPLE), hash(long, &Collation::SIMPLE), "{text}");
+        }
+        for (text, double) in [("1E+30", 1e30), ("-1E+30", -1e30), ("9223372036854775808", 9_223_372_036_854_775_808.0)]
+        {
+            let decimal = Value::Decimal128(Decimal128::parse(text).unwrap());
+            assert_eq!(hash(decimal, &Collation::SIMPLE), hash(Value::Double(double), &Collation::SIMPLE), "{text}");
+        }
+    }
 
     /// Hashes read from the indexes of a 6.0 server.
     #[test]
