@@ -272,7 +272,7 @@ impl Session {
         }
         let kind = statement::classify(sql, self.parse_context(false));
         let uses = DiagnosticsUse::of(sql, &kind);
-        let kept = DiagnosticsKept::after(&kind, sql, self.has_warnings);
+        let mut kept = DiagnosticsKept::after(&kind, sql, self.has_warnings);
         let (mut effect, mut ends_transaction) = (StatementEffect::Nothing, false);
         let is_delayed = !matches!(kind, StatementKind::PureSelect(_)) && statement::is_delayed(sql);
         self.resets_warnings = false;
@@ -307,6 +307,7 @@ impl Session {
             StatementKind::Write(tables) => {
                 self.resets_warnings = true;
                 effect = self.effect_of_writing(&tables, uses.is_explicit()).await?;
+                kept = effect.refine(kept);
             }
             StatementKind::CallsUnknown => {
                 self.note_private_tables();

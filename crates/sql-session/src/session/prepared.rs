@@ -166,7 +166,7 @@ impl Session {
             }
         };
         let effect = self.effect_of(effect).await;
-        self.catch_up(kept, uses).await?;
+        self.catch_up(effect.refine(kept), uses).await?;
         self.forward(ReplyKind::Results, effect).await.map(drop)
     }
 

@@ -1,5 +1,6 @@
 //! The effect of a command.
 
+use sql_classify::DiagnosticsKept;
 use store::Namespace;
 
 /// What a command changes.
@@ -11,4 +12,18 @@ pub enum StatementEffect {
     AnyRows,
     /// Rows and definitions of any table.
     Everything,
+}
+
+impl StatementEffect {
+    /// Returns the diagnostics that remain after a write with this effect, if by its text they would
+    /// be `kept`. A write to more than one table may change FOUND_ROWS(), as an UPDATE of a view that
+    /// joins tables does, and so may one that fires triggers.
+    pub fn refine(&self, kept: DiagnosticsKept) -> DiagnosticsKept {
+        match (self, kept) {
+            (StatementEffect::Nothing, kept) => kept,
+            (StatementEffect::Tables(tables), kept) if tables.len() <= 1 => kept,
+            (_, DiagnosticsKept::FoundRows) => DiagnosticsKept::MaybeFoundRows,
+            (_, kept) => kept,
+        }
+    }
 }
