@@ -4,8 +4,6 @@ remain when one is dropped."""
 import hashlib
 from itertools import permutations
 
-import bson
-import pymysql
 import pytest
 from bson import Int64
 from pymongo.errors import DuplicateKeyError, OperationFailure
@@ -124,36 +122,6 @@ def test_an_index_dropped_by_sql_is_not_used(db, sql):
     sql("INSERT INTO selkie.indexes (schema_name, table_name, position, sql_name, spec) VALUES (%s, 'things', 9, 'x', 'none')", db.name)
     assert [one["name"] for one in db.things.list_indexes()] == ["_id_", "one", "down"]
     check(db, ["one", "down"])
-
-
-def test_an_index_of_an_earlier_version(db, sql, columns):
-    """Columns for each index, named after it; here with keys for strings only."""
-    letters = [{"_id": number, "a": letter} for number, letter in enumerate("hello world, how are you")]
-    db.things.insert_many(letters)
-    number = int(hashlib.sha256(b"old").hexdigest()[:8], 16)
-    text = "~" + "".join("0123456789abcdefghijklmnopqrstuvwxyz"[number // 36**place % 36] for place in range(5)) + "0"
-    old = sql_name("old")
-    sql(
-        f"ALTER TABLE things ADD COLUMN `{text}` LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin "
-        "AS (json_compact(json_extract(`doc`,'$.\"a\"'))) STORED INVISIBLE, "
-        f"ADD COLUMN `{text}d` DECIMAL(65,30) AS (NULL) STORED INVISIBLE, "
-        f"ADD COLUMN `{old}.0` VARBINARY(961) AS (concat(_binary'A',json_unquote(`{text}`))) STORED INVISIBLE, "
-        f"ADD KEY `{old}` (`{old}.0`)"
-    )
-    spec = bson.encode({"v": 2, "key": {"a": 1}, "name": "old"})
-    sql("INSERT INTO selkie.indexes (schema_name, table_name, position, sql_name, spec) VALUES (%s, 'things', 1, %s, %s)",
-        db.name, old, pymysql.Binary(spec))
-    earlier = columns()
-    assert [one["name"] for one in db.things.list_indexes()] == ["_id_", "old"]
-    db.things.create_index([("a", 1), ("b", 1)], name="new")
-    expected = [one["_id"] for one in letters if one["a"] > "n"]
-    for name in ("old", "new"):
-        found = db.things.find({"a": {"$gt": "n"}}, hint=name)
-        assert found.explain()["queryPlanner"]["winningPlan"]["inputStage"]["indexName"] == name
-        assert sorted(one["_id"] for one in db.things.find({"a": {"$gt": "n"}}, hint=name)) == expected
-    db.things.drop_index("old")
-    assert not columns() & earlier and columns()
-    assert sorted(one["_id"] for one in db.things.find({"a": {"$gt": "n"}}, hint="new")) == expected
 
 
 def test_gateways_compute_keys_beyond_the_limits_of_a_table(db, sql, columns):
