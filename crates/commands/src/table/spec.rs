@@ -75,8 +75,8 @@ pub enum Access {
     Nothing,
     Read,
     Write,
-    /// Changes the catalog or the server itself, or reports on the server as a whole, which only the
-    /// primary does (`secondaryOk: false` in `listCommands`).
+    /// Changes the catalog or the server itself, or reports on the server as a whole, which only
+    /// the primary does (`secondaryOk: false` in `listCommands`).
     Admin,
 }
 

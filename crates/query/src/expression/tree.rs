@@ -150,7 +150,8 @@ impl SpecialForm {
 /// facts about it; [`super::table`] lists the entries of all operators.
 ///
 /// `evaluate` reads its arguments in MongoDB's order, as the first that fails determines the error.
-/// One that returns early must still read the rest ([`super::evaluated::Evaluated::mark_all_read`]).
+/// One that returns early must still read the rest
+/// ([`super::evaluated::Evaluated::mark_all_read`]).
 pub(crate) struct Operator {
     pub name: &'static str,
     pub arity: Arity,

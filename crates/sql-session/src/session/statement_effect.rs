@@ -15,9 +15,9 @@ pub enum StatementEffect {
 }
 
 impl StatementEffect {
-    /// Returns the diagnostics that remain after a write with this effect, if by its text they would
-    /// be `kept`. A write to more than one table may change FOUND_ROWS(), as an UPDATE of a view that
-    /// joins tables does, and so may one that fires triggers.
+    /// Returns the diagnostics that remain after a write with this effect, if by its text they
+    /// would be `kept`. A write to more than one table may change FOUND_ROWS(): an UPDATE of a view
+    /// that joins tables, or a statement that fires triggers.
     pub fn refine(&self, kept: DiagnosticsKept) -> DiagnosticsKept {
         match (self, kept) {
             (StatementEffect::Nothing, kept) => kept,

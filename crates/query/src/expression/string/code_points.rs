@@ -29,11 +29,11 @@ fn length(first: u8) -> Option<usize> {
     }
 }
 
-/// Returns the position `code points` code points after `at`, at most the end of the text. `codes`: for
-/// a continuation byte where a code point must begin, and for a byte that begins none.
-fn advance(text: &[u8], mut at: usize, letters: usize, codes: [i32; 2]) -> Result<usize> {
+/// Returns the position `count` code points after `at`, at most the end of the text. `codes`: for a
+/// continuation byte where a code point must begin, and for a byte that begins none.
+fn advance(text: &[u8], mut at: usize, count: usize, codes: [i32; 2]) -> Result<usize> {
     let invalid = |code| Error::new(Code(code), "$substrCP: invalid UTF-8 string");
-    for _ in 0..letters {
+    for _ in 0..count {
         steps::step();
         let Some(&first) = text.get(at) else { break };
         if is_continuation(first) {
