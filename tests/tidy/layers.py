@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LAYERS = [
     {"error", "steps", "strict-toml", "mariadb-wire", "runtime", "charts"},
     {"document", "mariadb-embedded"},
-    {"values", "mongo-wire", "shorthand", "mariadb-client", "harness"},
+    {"auth", "values", "mongo-wire", "shorthand", "mariadb-client", "harness"},
     {"geo", "fulltext", "mariadb-binlog", "bench", "simulate", "truth"},
     {"query"},
     {"aggregate"},
@@ -26,7 +26,7 @@ LAYERS = [
 
 # They compute, and neither wait nor read or write anything.
 PURE = {
-    "error", "document", "values", "geo", "fulltext", "query", "aggregate", "update", "mongo-wire", "mariadb-wire",
+    "auth", "error", "document", "values", "geo", "fulltext", "query", "aggregate", "update", "mongo-wire", "mariadb-wire",
     "sql-classify", "index-keys", "access", "strict-toml",
 }
 IO = {"tokio", "rustix", "rusqlite", "socket2", "nix", "tempfile"}

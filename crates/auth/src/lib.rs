@@ -1,0 +1,29 @@
+//! Users, roles, privileges, and the computations of a login.
+//!
+//! In reading order: [`name`] (names of users and roles), [`action`], [`resource`], [`privilege`]
+//! (what a login may do), [`builtin_roles`], [`user`] and [`role`] (the documents of
+//! `system.users` and `system.roles`), [`roles`] (inheritance), [`restrictions`] (the addresses
+//! from which a user may log in).
+//!
+//! Nothing here does I/O, reads a clock or makes random numbers.
+
+pub mod action;
+pub mod builtin_roles;
+pub mod credentials;
+mod fields;
+pub mod name;
+pub mod privilege;
+pub mod resource;
+pub mod restrictions;
+pub mod role;
+pub mod roles;
+pub mod user;
+
+pub use action::{Action, ActionSet};
+pub use credentials::{Credentials, ScramCredentials};
+pub use name::{RoleName, UserName};
+pub use privilege::{Privilege, Privileges};
+pub use resource::{Resource, ResourcePattern};
+pub use restrictions::Restrictions;
+pub use role::Role;
+pub use user::User;
