@@ -309,3 +309,28 @@ def test_an_index_whose_record_was_lost_is_recovered(db, sql, options):
     assert [each["_id"] for each in db.c.find({"b": {"$gte": 3}}).hint("b_1_a_1")] == [3, 4]
     db.c.drop_index("b_1_a_1")
     db.c.create_index([("b", 1), ("a", 1)])
+
+
+@pytest.mark.selkie_only
+def test_a_schema_that_mariadb_cannot_remove_counts_as_dropped(own_server, mariadb, database_name):
+    """DROP SCHEMA fails while the directory has a file that MariaDB does not know."""
+    server = own_server()
+    with server.client() as client:
+        db = client[database_name]
+        db.c.insert_one({"_id": 1})
+        (mariadb.data / database_name / "notes.txt").write_text("mine")
+        began = time.monotonic()
+        client.drop_database(database_name)
+        assert time.monotonic() - began < 2
+        assert database_name not in client.list_database_names()
+        assert database_name in server.end_of_log() and "DROP SCHEMA" in server.end_of_log()
+        character_set = "SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s"
+        assert mariadb.sql(character_set, database_name) == (("utf8mb4_nopad_bin",),)
+        # Dropping it again, and using it again, works.
+        client.drop_database(database_name)
+        db.c.create_index("a", unique=True)
+        db.c.insert_one({"_id": 2, "a": [1, 2]})
+        assert list(db.c.find({"a": 1})) == [{"_id": 2, "a": [1, 2]}]
+        (mariadb.data / database_name / "notes.txt").unlink()
+        client.drop_database(database_name)
+        assert mariadb.sql(character_set, database_name) == ()

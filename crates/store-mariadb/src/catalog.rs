@@ -266,10 +266,8 @@ impl Catalog {
                 format!("db already exists with different case already have: [{other}] trying to create [{schema}]");
             return Err(Error::new(Code::DATABASE_DIFFER_CASE, message).into());
         }
-        connection.queue_query(&format!(
-            "CREATE SCHEMA IF NOT EXISTS {} CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
-            quote(schema)
-        ));
+        let character_set = names::SCHEMA_CHARACTER_SET;
+        connection.queue_query(&format!("CREATE SCHEMA IF NOT EXISTS {} {character_set}", quote(schema)));
         connection.finish().await.map(|_| ())
     }
 

@@ -9,11 +9,15 @@ use crate::index::{element_table, side_index};
 use crate::store::MariaDbStore;
 use document::{Doc, DocBuf};
 use error::{Code, Error};
-use mariadb_client::{Connection, Event, Failure, Result, quote};
+use mariadb_client::{Connection, Event, Failure, Result, quote, server_error};
 use mariadb_wire::Param;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use store::{CollectionInfo, Namespace};
+
+/// The number of attempts to drop a schema without tables. The pauses between them take 120 ms at
+/// most.
+const EMPTY_SCHEMA_DROPS_MAX: u32 = 5;
 
 pub(crate) async fn create(store: &MariaDbStore, namespace: &Namespace, options: Doc<'_>) -> Result<()> {
     let create = async |connection: &mut Connection| {
@@ -270,11 +274,34 @@ async fn drop_schema(connection: &mut Connection, schema: &str) -> Result<()> {
             own_schema::delete_collection(connection, schema, &gone).await?;
         }
     }
-    if tables.is_empty() {
+    if tables.is_empty() { drop_empty_schema(connection, schema).await } else { Ok(()) }
+}
+
+/// Drops a schema without tables. MariaDB keeps one whose directory has files that it does not
+/// know: that database is dropped for clients of MongoDB, because one without collections does not
+/// exist.
+async fn drop_empty_schema(connection: &mut Connection, schema: &str) -> Result<()> {
+    for attempt in 1..=EMPTY_SCHEMA_DROPS_MAX {
         connection.queue_query(&format!("DROP SCHEMA IF EXISTS {}", quote(schema)));
-        connection.finish().await?;
+        match connection.finish().await {
+            // Another client may have created a table since.
+            Err(failure) if failure.sql_code() == Some(server_error::SCHEMA_NOT_EMPTY) => {
+                if !tables(connection, schema).await?.is_empty() {
+                    return Err(failure);
+                }
+                definition_lock::pause(attempt).await;
+            }
+            outcome => return outcome.map(|_| ()),
+        }
     }
-    Ok(())
+    tracing::warn!(
+        schema,
+        "the database is dropped, but MariaDB cannot remove the schema's directory: it contains files of no table. \
+         Remove them from MariaDB's data directory, then run DROP SCHEMA."
+    );
+    // The failed statements have removed the file with the schema's character set.
+    connection.queue_query(&format!("ALTER SCHEMA {} {}", quote(schema), names::SCHEMA_CHARACTER_SET));
+    connection.finish().await.map(|_| ())
 }
 
 /// Returns the names of all tables and views of a schema.

@@ -15,6 +15,9 @@ pub(crate) const OWN_SCHEMA: &str = "selkie";
 /// Schemas that are no databases.
 pub(crate) const HIDDEN: [&str; 5] = ["mysql", "information_schema", "performance_schema", "sys", OWN_SCHEMA];
 
+/// The character set and collation with which schemas are created.
+pub(crate) const SCHEMA_CHARACTER_SET: &str = "CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin";
+
 /// Prefix of made-up table names.
 const MADE_UP: char = '~';
 
