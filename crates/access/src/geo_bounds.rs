@@ -1,10 +1,10 @@
 //! Bounds of conditions on geometries, for `2dsphere` and `2d` indexes.
 
+use crate::bounded_keys::BoundedKeys;
 use crate::bounds::{self, FieldContext, IndexBounds};
 use crate::conditions::{PlannerQuery, Scope};
 use crate::index_bounds::has_position;
 use crate::key_filter::KeyFilter;
-use crate::wildcard::BoundedKeys;
 use crate::{FieldBounds, Interval, ValueRange};
 use geo::{CellRange, Near, Region, cover};
 use index_keys::keys::{KEY_END, plane, sphere};
@@ -114,7 +114,8 @@ pub fn region(shape: &IndexShape, wanted: &PlannerQuery<'_>) -> Option<BoundedKe
             false if front.is_bound() => crate::intervals::build(&shape.fields, &front.bounds).0,
             false => return None,
         };
-        Some(BoundedKeys { intervals, bounds: front.all_bounds(shape), filter: front.filter(shape) })
+        let (bounds, filter) = (front.all_bounds(shape), front.filter(shape));
+        Some(BoundedKeys { bounds, filter, ..BoundedKeys::new(intervals) })
     })
 }
 

@@ -6,18 +6,22 @@
 //!
 //! In reading order: [`conditions`] splits a query into conditions. [`bounds`] turns a condition
 //! into ranges of values (with [`ranges`]), [`index_bounds`] those on all of an index's fields, and
-//! [`intervals`] turns these into ranges of keys, with a [`key_filter`] for the rest. [`partial`]
-//! covers partial indexes, [`covered`] queries that need no documents, and [`geo_bounds`],
-//! [`search`] and [`wildcard`] the other kinds of index. [`cost`] compares access paths.
+//! [`intervals`] turns these into ranges of keys, with a [`key_filter`] for the rest. [`keys`] does
+//! so for every kind of index, with [`geo_bounds`], [`hashed`], [`search`] and [`wildcard`].
+//! [`partial`] covers partial indexes, [`covered`] queries that need no documents, and [`cost`]
+//! compares access paths.
 
+pub mod bounded_keys;
 pub mod bounds;
 pub mod conditions;
 pub mod cost;
 pub mod covered;
 pub mod geo_bounds;
+pub mod hashed;
 pub mod index_bounds;
 pub mod intervals;
 pub mod key_filter;
+pub mod keys;
 pub mod partial;
 mod range;
 pub mod ranges;

@@ -1,6 +1,7 @@
 //! Text searches: the keys of each term, behind those of the fields before the terms.
 
 use crate::Interval;
+use crate::bounded_keys::BoundedKeys;
 use crate::conditions::PlannerQuery;
 use document::{Kind, Value};
 use fulltext::TextSearch;
@@ -10,16 +11,11 @@ use query::predicate::Test;
 use smallvec::{SmallVec, smallvec};
 use steps::Counted;
 
-/// The keys of a text index for a search.
-pub struct TermIntervals {
-    /// One interval for each term and each combination of values before it.
-    pub intervals: Vec<Interval>,
-    /// Every document with a key in them matches.
-    pub exact: bool,
-}
-
-/// Returns `None` if the query does not bind the fields before the terms.
-pub fn term_intervals(shape: &IndexShape, search: &TextSearch, wanted: &PlannerQuery<'_>) -> Option<TermIntervals> {
+/// Returns the keys of a search by this index: one interval for each term and each combination of
+/// values before it. `None` if the query does not search by the index, or does not bind the fields
+/// before the terms.
+pub fn keys(shape: &IndexShape, wanted: &PlannerQuery<'_>) -> Option<BoundedKeys> {
+    let search = wanted.text.filter(|search| shape.text.is_some() && shape.spec.name == *search.index.name)?;
     let prefixes = prefixes(shape, wanted)?;
     let mut intervals: Vec<Interval> =
         prefixes.iter().flat_map(|front| search.terms.iter().counted().map(|term| interval(front, term))).collect();
@@ -30,7 +26,7 @@ pub fn term_intervals(shape: &IndexShape, search: &TextSearch, wanted: &PlannerQ
     let exact = wanted.is_search_alone(search)
         && search.has_terms_only()
         && search.terms.iter().counted().all(|it| text::is_whole(it));
-    Some(TermIntervals { intervals, exact: exact && prefixes.len() == 1 })
+    Some(BoundedKeys { exact: exact && prefixes.len() == 1, ..BoundedKeys::new(intervals) })
 }
 
 /// Returns the prefixes of keys: the values that the query requires of the fields before the terms.

@@ -1,32 +1,21 @@
 //! Conditions on one field, by a wildcard index: the keys of the field's path.
 
+use crate::bounded_keys::{BoundedKeys, WILDCARD_PATH};
 use crate::bounds::{self, FieldContext, IndexBounds};
 use crate::conditions::{Condition, PlannerQuery, Scope};
-use crate::key_filter::KeyFilter;
-use crate::{FieldBounds, Interval, ValueRange};
+use crate::{Interval, ValueRange};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 use index_keys::keys::{is_plain, wildcard};
 use index_keys::{IndexField, IndexShape};
 use query::predicate::Test;
 use steps::Counted;
+use store::index_kind::WildcardOptions;
 use store::{IndexKind, Query};
-
-/// The name under which `explain` shows the path.
-const PATH: &str = "$_path";
-
-/// The keys of a condition, with the bounds per field.
-pub struct BoundedKeys {
-    pub intervals: Vec<Interval>,
-    pub bounds: Vec<(String, FieldBounds)>,
-    /// Conditions on keys within the intervals.
-    pub filter: Option<KeyFilter>,
-}
 
 /// Returns the keys of the most selective condition; `None` if no condition is on a field of the
 /// index.
-pub fn bounded_keys(shape: &IndexShape, wanted: &PlannerQuery<'_>) -> Option<BoundedKeys> {
-    let IndexKind::Wildcard(options) = &shape.kind else { return None };
+pub fn keys(shape: &IndexShape, options: &WildcardOptions, wanted: &PlannerQuery<'_>) -> Option<BoundedKeys> {
     let field = shape.fields.first()?;
     let usable = |condition: &&Condition<'_>| {
         let by_position = condition.path.split('.').any(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
@@ -47,8 +36,8 @@ pub fn bounded_keys(shape: &IndexShape, wanted: &PlannerQuery<'_>) -> Option<Bou
         a.cmp(b)
     });
     let shown = ValueRange::point(Value::String(path).to_owned(), &document::Collation::SIMPLE);
-    let bounds = vec![(PATH.to_owned(), vec![shown]), (path.to_owned(), bounds.ranges)];
-    Some(BoundedKeys { intervals, bounds, filter: None })
+    let bounds = vec![(WILDCARD_PATH.to_owned(), vec![shown]), (path.to_owned(), bounds.ranges)];
+    Some(BoundedKeys { bounds, ..BoundedKeys::new(intervals) })
 }
 
 /// Fails with 291 for a hint of a wildcard index that does not serve the query.

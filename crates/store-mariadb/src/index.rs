@@ -66,6 +66,34 @@ pub(crate) struct Index {
     kind: IndexKind,
 }
 
+/// Facts about a kind of index on MariaDB.
+struct KindFacts {
+    /// Columns can hold its keys.
+    suits_columns: bool,
+    refusal: Refusal,
+}
+
+/// How a kind of index finds documents that it must refuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    Never,
+    ByKeys,
+    ByGeometry,
+    ByText,
+}
+
+impl KindFacts {
+    fn of(kind: &IndexKind) -> KindFacts {
+        let (suits_columns, refusal) = match kind {
+            IndexKind::Ordered | IndexKind::Hashed => (true, Refusal::ByKeys),
+            IndexKind::Sphere(_) | IndexKind::Plane(_) => (false, Refusal::ByGeometry),
+            IndexKind::Text(_) => (false, Refusal::ByText),
+            IndexKind::Wildcard(_) => (false, Refusal::Never),
+        };
+        KindFacts { suits_columns, refusal }
+    }
+}
+
 impl Index {
     pub fn new(spec: IndexSpec) -> Index {
         Index::with_room(spec, true)
@@ -85,8 +113,7 @@ impl Index {
         // A recorded specification was validated when the index was created.
         let kind = IndexKind::of(&spec).unwrap_or(IndexKind::Ordered);
         let collation = store::catalog::default_collation(spec.spec.as_doc());
-        let suits_columns =
-            matches!(kind, IndexKind::Ordered | IndexKind::Hashed) && collation.is_ok_and(|it| it.is_simple());
+        let suits_columns = KindFacts::of(&kind).suits_columns && collation.is_ok_and(|it| it.is_simple());
         let filter = Filter::of(spec.spec.as_doc());
         // Documents outside a unique index must not be compared, so SQL must decide its filter.
         let is_decided = !spec.unique || filter.as_ref().is_none_or(|filter| !filter.is_undecided);
@@ -192,14 +219,11 @@ impl Index {
                 }
             }
             IndexForm::SideIndex(SideIndexForm { text: Some(text), .. }) => text.check(document),
-            IndexForm::SideIndex(SideIndexForm { shape, .. }) => {
-                let checks_keys =
-                    matches!(self.kind, IndexKind::Ordered | IndexKind::Hashed) || shape.partial.is_some();
-                match checks_keys {
-                    true => keys::index_keys(document, shape).map(drop),
-                    false => geo_keys::check(document, &self.spec, &self.kind),
-                }
-            }
+            IndexForm::SideIndex(SideIndexForm { shape, .. }) => match KindFacts::of(&self.kind).refusal {
+                Refusal::ByGeometry if shape.partial.is_none() => geo_keys::check(document, &self.spec, &self.kind),
+                Refusal::Never | Refusal::ByText if shape.partial.is_none() => Ok(()),
+                _ => keys::index_keys(document, shape).map(drop),
+            },
         }
     }
 
@@ -300,7 +324,7 @@ impl Index {
     /// side table keeps it unique.
     pub fn needs_side_table(&self) -> bool {
         self.side_index()
-            .is_some_and(|form| matches!(self.kind, IndexKind::Wildcard(_)) || form.spilled || self.spec.unique)
+            .is_some_and(|form| form.spilled || self.spec.unique || KindFacts::of(&self.kind).refusal == Refusal::Never)
     }
 
     /// Returns the side table by which gateways keep the index unique: see

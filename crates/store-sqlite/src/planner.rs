@@ -4,8 +4,8 @@
 //! be turned into bounds on an index is left to the evaluator, and the plan is then not `exact`.
 //!
 //! In reading order: [`access::conditions`] splits a query into conditions. [`candidate`]
-//! computes the bounds of an index and whether it gives the [`sort_order`]; [`hashed`],
-//! [`geo_scan`] and [`unordered`] do the same for other kinds of index. [`union`] combines
+//! computes the bounds of an index and whether it gives the [`sort_order`]; [`unordered`] scans
+//! other kinds of index. [`union`] combines
 //! indexes for a disjunction, [`text`] plans text searches, [`choice`] compares access paths by
 //! cost, and [`covered`] decides whether keys replace documents.
 
@@ -13,8 +13,6 @@ mod branch;
 mod candidate;
 mod choice;
 mod covered;
-mod geo_scan;
-mod hashed;
 mod hint;
 mod natural;
 mod near;
@@ -27,9 +25,9 @@ mod unordered;
 use crate::catalog::Collection;
 use crate::plan::{Access, SqlitePlan};
 use access::conditions::PlannerQuery;
+use access::hashed::equality_by_keys;
 use document::{Kind, Value};
 use error::Result;
-use hashed::equality_by_keys;
 use hint::hinted;
 use index_keys::keys::Key;
 use natural::natural;

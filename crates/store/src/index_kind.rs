@@ -1,17 +1,17 @@
 //! The kinds of index: ordered by values, over geometries on the sphere or in the plane, by hash,
 //! over text, or over all fields.
 //!
-//! [`IndexKind::of`] reads an index's kind, with its options, from its specification. [`complete`]
-//! turns a requested specification into the stored and listed one: it fills in the defaults of a
-//! kind's options, and refuses what the kind does not support. Errors of the key pattern itself
-//! belong to [`crate::index_rules`].
+//! Each kind but the ordered one is an entry of [`PLUGINS`]. [`IndexKind::of`] reads an index's
+//! kind, with its options, from its specification. [`complete`] turns a requested specification
+//! into the stored and listed one: it fills in the defaults of a kind's options, and refuses what
+//! the kind does not support. Errors of the key pattern itself belong to [`crate::index_rules`].
 //!
 //! Source: <https://www.mongodb.com/docs/manual/indexes/>; messages and codes are those of a 6.0
 //! server.
 
 pub mod plane;
 pub mod sphere;
-mod text;
+pub(crate) mod text;
 pub mod wildcard;
 
 use crate::IndexSpec;
@@ -53,28 +53,84 @@ pub enum FieldKind {
     Wildcard,
 }
 
+/// A kind of index that is not ordered by values: how key patterns name it, and its options.
+pub(crate) struct Plugin {
+    /// MongoDB's name, which is a field's value in the key pattern.
+    pub name: &'static str,
+    /// The keys of the fields with this value.
+    field: FieldKind,
+    /// Reads the kind from the specification of an index. Missing options get their defaults.
+    read: fn(&IndexSpec) -> Result<IndexKind>,
+    /// Returns the specification to store for a requested one, and refuses what the kind does not
+    /// support. The second argument is the client's document.
+    complete: fn(IndexSpec, Doc<'_>) -> Result<IndexSpec>,
+    allows_collation: bool,
+}
+
+/// All kinds of index that are not ordered by values.
+const PLUGINS: [Plugin; 5] = [
+    Plugin {
+        name: sphere::NAME,
+        field: FieldKind::Sphere,
+        read: |index| SphereOptions::read(index.spec.as_doc()).map(IndexKind::Sphere),
+        complete: sphere::complete,
+        allows_collation: true,
+    },
+    Plugin {
+        name: plane::NAME,
+        field: FieldKind::Plane,
+        read: |index| PlaneOptions::read(index).map(IndexKind::Plane),
+        complete: |index, _| plane::complete(index),
+        allows_collation: false,
+    },
+    Plugin {
+        name: HASHED,
+        field: FieldKind::Hashed,
+        read: |_| Ok(IndexKind::Hashed),
+        complete: |index, _| check_hashed(&index).map(|()| index),
+        allows_collation: true,
+    },
+    Plugin {
+        name: text::NAME,
+        field: FieldKind::Text,
+        read: |index| TextOptions::read(index).map(IndexKind::Text),
+        complete: |index, _| text::complete(index),
+        allows_collation: false,
+    },
+    Plugin {
+        name: wildcard::NAME,
+        field: FieldKind::Wildcard,
+        read: |index| WildcardOptions::read(index).map(IndexKind::Wildcard),
+        complete: |index, _| wildcard::check(&index).map(|()| index),
+        allows_collation: true,
+    },
+];
+
+const HASHED: &str = "hashed";
+
+impl Plugin {
+    /// Returns the kind of this name, if it exists.
+    pub fn named(name: &str) -> Option<&'static Plugin> {
+        PLUGINS.iter().find(|plugin| plugin.name == name)
+    }
+}
+
 impl IndexKind {
     /// Reads the kind of an index with a valid key pattern. Missing options get their defaults.
     pub fn of(index: &IndexSpec) -> Result<IndexKind> {
-        Ok(match plugin(index.key.as_doc()) {
-            Some("2dsphere") => IndexKind::Sphere(SphereOptions::read(index.spec.as_doc())?),
-            Some("2d") => IndexKind::Plane(PlaneOptions::read(index)?),
-            Some("hashed") => IndexKind::Hashed,
-            Some("text") => IndexKind::Text(TextOptions::read(index)?),
-            Some("wildcard") => IndexKind::Wildcard(WildcardOptions::read(index)?),
-            _ => IndexKind::Ordered,
-        })
+        let plugin = plugin(index.key.as_doc()).and_then(Plugin::named);
+        plugin.map_or(Ok(IndexKind::Ordered), |plugin| (plugin.read)(index))
     }
 
     /// Returns MongoDB's name of the kind.
     pub fn name(&self) -> &'static str {
         match self {
             IndexKind::Ordered => "",
-            IndexKind::Sphere(_) => "2dsphere",
-            IndexKind::Plane(_) => "2d",
-            IndexKind::Hashed => "hashed",
-            IndexKind::Text(_) => "text",
-            IndexKind::Wildcard(_) => "wildcard",
+            IndexKind::Sphere(_) => sphere::NAME,
+            IndexKind::Plane(_) => plane::NAME,
+            IndexKind::Hashed => HASHED,
+            IndexKind::Text(_) => text::NAME,
+            IndexKind::Wildcard(_) => wildcard::NAME,
         }
     }
 
@@ -88,15 +144,17 @@ impl FieldKind {
     /// Reads an element of a key pattern.
     pub fn of(path: &str, value: Value<'_>) -> FieldKind {
         match value {
-            Value::String("2dsphere") => FieldKind::Sphere,
-            Value::String("2d") => FieldKind::Plane,
-            Value::String("hashed") => FieldKind::Hashed,
-            Value::String(_) => FieldKind::Text,
+            Value::String(name) => Plugin::named(name).map_or(FieldKind::Text, |plugin| plugin.field),
             _ if is_wildcard(path) => FieldKind::Wildcard,
-            value if as_f64_lossy(value).is_some_and(|number| number < 0.0) => FieldKind::Descending,
+            value if descends(value) => FieldKind::Descending,
             _ => FieldKind::Ascending,
         }
     }
+}
+
+/// Returns whether a field with this value in a key pattern is indexed in descending order.
+pub fn descends(direction: Value<'_>) -> bool {
+    as_f64_lossy(direction).is_some_and(|number| number < 0.0)
 }
 
 /// Returns the kind's name in the key pattern, if the index is not ordered: its first string, or
@@ -104,7 +162,7 @@ impl FieldKind {
 pub(crate) fn plugin(key: Doc<'_>) -> Option<&str> {
     key.iter().find_map(|(path, value)| match value {
         Value::String(name) => Some(name),
-        _ if is_wildcard(path) => Some("wildcard"),
+        _ if is_wildcard(path) => Some(wildcard::NAME),
         _ => None,
     })
 }
@@ -124,19 +182,15 @@ pub fn complete(index: IndexSpec, sent: Doc<'_>) -> Result<IndexSpec> {
         Code::CANNOT_CREATE_INDEX => in_completed(sent, error),
         _ => error,
     };
-    match plugin(index.key.as_doc()) {
-        Some("2dsphere") => sphere::complete(index, sent).map_err(refused),
-        Some("2d") => plane::complete(index),
-        Some("hashed") => check_hashed(&index).map(|()| index),
-        Some("text") => text::complete(index).map_err(refused),
-        Some("wildcard") => wildcard::check(&index).map(|()| index).map_err(refused),
-        _ => Ok(index),
+    match plugin(index.key.as_doc()).and_then(Plugin::named) {
+        Some(plugin) => (plugin.complete)(index, sent).map_err(refused),
+        None => Ok(index),
     }
 }
 
 /// Converts numeric and boolean options to one type each, whatever type was sent.
 fn with_types(index: IndexSpec) -> IndexSpec {
-    let is_plane = plugin(index.key.as_doc()) == Some("2d");
+    let is_plane = plugin(index.key.as_doc()) == Some(plane::NAME);
     let spec = DocBuf::build(|writer| {
         for field in index.spec.as_doc().elements() {
             let (key, value) = (field.key(), field.value());
@@ -176,10 +230,11 @@ fn clamped(number: i64) -> i32 {
     number.clamp(i32::MIN.into(), i32::MAX.into()) as i32
 }
 
-/// `2d` and text indexes do not support a collation.
+/// Fails with 67 for a collation of a kind that does not support one.
 fn check_collation(index: &IndexSpec, sent: Doc<'_>) -> Result<()> {
     let Some(Value::Document(collation)) = index.spec.as_doc().get("collation") else { return Ok(()) };
-    let Some(kind @ ("2d" | "text")) = plugin(index.key.as_doc()) else { return Ok(()) };
+    let plugin = plugin(index.key.as_doc()).and_then(Plugin::named).filter(|plugin| !plugin.allows_collation);
+    let Some(Plugin { name, .. }) = plugin else { return Ok(()) };
     let mut message = String::from("Error in specification ");
     let shown = DocBuf::build(|writer| {
         completed(sent)
@@ -190,13 +245,13 @@ fn check_collation(index: &IndexSpec, sent: Doc<'_>) -> Result<()> {
         writer.append("collation", collation);
     });
     write_document(shown.as_doc(), &mut message);
-    message.push_str(&format!(" :: caused by :: Index type '{kind}' does not support collation: "));
+    message.push_str(&format!(" :: caused by :: Index type '{name}' does not support collation: "));
     write_document(collation, &mut message);
     Err(Error::new(Code::CANNOT_CREATE_INDEX, message))
 }
 
 fn check_hashed(index: &IndexSpec) -> Result<()> {
-    let hashed = index.key.as_doc().values().filter(|value| *value == Value::String("hashed")).count();
+    let hashed = index.key.as_doc().values().filter(|value| *value == Value::String(HASHED)).count();
     if hashed > 1 {
         let mut message = format!("A maximum of one index field is allowed to be hashed but found {hashed} for 'key' ");
         write_document(index.key.as_doc(), &mut message);

@@ -3,7 +3,8 @@
 
 use crate::catalog::random_uuid;
 use crate::duplicate::{write_document, write_value};
-use crate::{IndexKind, IndexSpec, Namespace, index_kind};
+use crate::index_kind::{self, Plugin, text, wildcard};
+use crate::{IndexKind, IndexSpec, Namespace};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 use values::number::as_f64_or_boolean;
@@ -46,9 +47,9 @@ pub fn check_pattern(key: Doc<'_>) -> Result<()> {
         return index_kind::refuse("Index keys cannot be empty.");
     }
     let plugin = index_kind::plugin(key);
-    check_plugin(plugin).or_else(index_kind::refuse)?;
+    plugin.map_or(Ok(()), check_plugin).or_else(index_kind::refuse)?;
     for (path, direction) in key.iter() {
-        if plugin == Some("wildcard") && key.elements().nth(1).is_some() {
+        if plugin == Some(wildcard::NAME) && key.elements().nth(1).is_some() {
             return index_kind::refuse("wildcard indexes do not allow compounding");
         }
         check_value(path, direction, plugin).and_then(|()| check_path(path, plugin)).or_else(index_kind::refuse)?;
@@ -124,11 +125,13 @@ fn uuid_digits(uuid: [u8; 16]) -> String {
 }
 
 /// Checks that the kind which a key pattern names exists.
-fn check_plugin(plugin: Option<&str>) -> Result<(), String> {
-    match plugin {
-        None | Some("" | "2d" | "2dsphere" | "hashed" | "text" | "wildcard") => Ok(()),
-        Some("geoHaystack") => Err("GeoHaystack indexes cannot be created in version 5.0 and above".into()),
-        Some(other) => Err(format!("Unknown index plugin '{other}'")),
+fn check_plugin(name: &str) -> Result<(), String> {
+    match name {
+        // The pattern's values are checked later.
+        "" => Ok(()),
+        "geoHaystack" => Err("GeoHaystack indexes cannot be created in version 5.0 and above".into()),
+        name if Plugin::named(name).is_some() => Ok(()),
+        other => Err(format!("Unknown index plugin '{other}'")),
     }
 }
 
@@ -139,7 +142,7 @@ fn check_value(path: &str, direction: Value<'_>, plugin: Option<&str>) -> Result
         Value::Double(number) => number,
         Value::Decimal128(number) => number.to_f64(),
         Value::String("") => return Err("Values in the index key pattern cannot be empty strings".into()),
-        Value::String("wildcard") => {
+        Value::String(name) if name == wildcard::NAME => {
             return Err("The key pattern value for an 'wildcard' index must be a non-zero number, not a string.".into());
         }
         Value::String(name) if plugin != Some(name) => {
@@ -166,21 +169,21 @@ fn check_value(path: &str, direction: Value<'_>, plugin: Option<&str>) -> Result
 }
 
 fn check_path(path: &str, plugin: Option<&str>) -> Result<(), String> {
-    if path == "_fts" && plugin != Some("text") {
+    if path == "_fts" && plugin != Some(text::NAME) {
         return Err("Index key contains an illegal field name: '_fts'".into());
     }
     if path.is_empty() {
         return Err("Index keys cannot be an empty field.".into());
     }
-    if path == "$**" && plugin == Some("text") {
+    if path == "$**" && plugin == Some(text::NAME) {
         return Ok(());
     }
     if path.split('.').any(str::is_empty) {
         return Err("Index keys cannot contain an empty field.".into());
     }
-    let path = match plugin {
-        Some("wildcard") => path.strip_suffix("$**").unwrap_or(path),
-        _ => path,
+    let path = match plugin == Some(wildcard::NAME) {
+        true => path.strip_suffix("$**").unwrap_or(path),
+        false => path,
     };
     // Behind the first component, the fields of a DBRef are allowed.
     let illegal =
@@ -193,7 +196,7 @@ fn check_path(path: &str, plugin: Option<&str>) -> Result<(), String> {
 
 /// Compares a requested index with existing ones.
 pub fn relation<'i>(index: &IndexSpec, existing: impl IntoIterator<Item = &'i IndexSpec>) -> Result<IndexRelation> {
-    let is_text = |index: &IndexSpec| index_kind::plugin(index.key.as_doc()) == Some("text");
+    let is_text = |index: &IndexSpec| index_kind::plugin(index.key.as_doc()) == Some(text::NAME);
     let mut text = None;
     for other in existing {
         if is_text(index) && is_text(other) {
@@ -239,9 +242,9 @@ pub fn relation<'i>(index: &IndexSpec, existing: impl IntoIterator<Item = &'i In
 
 /// Returns whether two wildcards include the same fields, however they are written.
 fn same_fields(left: &IndexSpec, right: &IndexSpec) -> bool {
-    let fields = |index: &IndexSpec| match index_kind::plugin(index.key.as_doc()) {
-        Some("wildcard") => IndexKind::of(index).ok(),
-        _ => None,
+    let fields = |index: &IndexSpec| {
+        let is_wildcard = index_kind::plugin(index.key.as_doc()) == Some(wildcard::NAME);
+        is_wildcard.then(|| IndexKind::of(index).ok()).flatten()
     };
     fields(left) == fields(right)
 }

@@ -14,6 +14,7 @@ pub mod duplicate;
 pub mod examined;
 pub mod explain;
 pub mod geo_keys;
+pub mod hint;
 pub mod index_kind;
 pub mod index_rules;
 pub mod index_selection;
@@ -38,6 +39,7 @@ pub use catalog::{
 pub use change_observer::{Change, ChangeObserver, Changes, InFlightWrite, ObserverSlot};
 pub use examined::{Examined, ExaminedCounter};
 pub use explain::{ExplainContext, PlanSummary};
+pub use hint::Hint;
 pub use index_kind::{FieldKind, IndexKind};
 pub use namespace::{BorrowedNamespace, Namespace};
 pub use progress::Progress;

@@ -65,13 +65,18 @@ fn greatest_distance(near: &Near, kind: &IndexKind) -> f64 {
 /// Fields in front of it in the key must be bound by conditions of the query.
 pub fn serves(index: &IndexSpec, kind: &IndexKind, near: &Near, is_bound: impl Fn(&str) -> bool) -> bool {
     let plugin = match kind {
-        IndexKind::Sphere(_) if near.metric == Metric::Sphere => "2dsphere",
-        IndexKind::Plane(_) if !near.is_geo_json => "2d",
+        IndexKind::Sphere(_) if near.metric == Metric::Sphere => kind.name(),
+        IndexKind::Plane(_) if !near.is_geo_json => kind.name(),
         _ => return false,
     };
     let mut fields = index.key.as_doc().iter();
     let geo_field = fields.find(|(path, value)| *value == Value::String(plugin) || !is_bound(path));
     geo_field.is_some_and(|(path, value)| path == near.path.as_str() && value == Value::String(plugin))
+}
+
+/// Returns the stage of a search by distance, for `explain`.
+pub fn stage(kind: &IndexKind) -> &'static str {
+    if let IndexKind::Plane(_) = kind { "GEO_NEAR_2D" } else { "GEO_NEAR_2DSPHERE" }
 }
 
 /// Returns error 291: no index serves the query.

@@ -1,7 +1,7 @@
 //! Reading: a query becomes a plan, a plan is scanned, a sink receives the documents.
 
-use crate::index_rules::same_key;
-use crate::{Examined, ExplainContext, IndexSpec, PlanSummary};
+use crate::hint::NATURAL;
+use crate::{Examined, ExplainContext, Hint, IndexSpec, PlanSummary};
 use document::{Doc, DocBuf, Value, doc};
 use error::Result;
 use query::ReadFields;
@@ -32,11 +32,7 @@ pub struct AllowedIndexes<'a>(Doc<'a>);
 
 impl AllowedIndexes<'_> {
     pub fn has(&self, name: &str, key: Doc<'_>) -> bool {
-        self.0.values().any(|allowed| match allowed {
-            Value::String(allowed) => allowed == name,
-            Value::Document(pattern) => same_key(pattern, key),
-            _ => false,
-        })
+        self.0.values().any(|allowed| Hint::of(Some(allowed)).is_some_and(|allowed| allowed.names(name, key)))
     }
 
     /// Returns whether the index on `_id` is allowed.
@@ -60,7 +56,7 @@ impl<'a> Query<'a> {
     /// Fails with 2 for a text search with a hint or a sort by natural order. Planners must call
     /// this first.
     pub fn check(&self) -> Result<()> {
-        let natural = self.sort.and_then(|sort| sort.parts().first()).is_some_and(|part| part.path == "$natural");
+        let natural = self.sort.and_then(|sort| sort.parts().first()).is_some_and(|part| part.path == NATURAL);
         self.predicate.check_text_order(self.hint.is_some() && self.allowed().is_none(), natural)
     }
 }

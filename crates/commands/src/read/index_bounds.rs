@@ -6,12 +6,11 @@ use crate::arguments::options::planning_error;
 use crate::call::Call;
 
 use crate::read::ReadSpec;
-use document::{Collation, Doc, Kind, Value};
+use document::{Collation, Doc, Kind};
 use error::{Code, Error, Result};
 use query::sort::KeyRange;
 use query::{Predicate, Sort};
-use store::index_rules::same_key;
-use store::{IndexSpec, Namespace, catalog};
+use store::{Hint, IndexSpec, Namespace, catalog};
 
 /// Fails with 51176 if `min` and `max` have different fields.
 pub fn check_fields(min: Option<Doc<'_>>, max: Option<Doc<'_>>) -> Result<()> {
@@ -44,10 +43,12 @@ pub async fn apply<'a>(
     let Some(hint) = request.hint.filter(|hint| hint.as_array().is_none()) else {
         return Err(refuse(51173, "When using min()/max() a hint of which index to use must be provided"));
     };
-    if hint.as_document().is_some_and(|hint| hint.get("$natural").is_some()) {
+    let hint = Hint::of(Some(hint));
+    if hint.is_some_and(|hint| hint.natural().is_some()) {
         return Err(refuse(291, "min and max are incompatible with $natural"));
     }
-    let index = indexes.iter().find(|index| names(hint, index));
+    let names = |index: &&IndexSpec| hint.is_some_and(|hint| hint.names(&index.name, index.key.as_doc()));
+    let index = indexes.iter().find(names);
     let index = index.ok_or_else(|| refuse(2, "hint provided does not correspond to an existing index"))?;
     let incompatible = || refuse(51174, "The index chosen is not compatible with min/max");
     let order = bounded_order(index, [min, max], collation)?.ok_or_else(incompatible)?;
@@ -60,14 +61,6 @@ pub async fn apply<'a>(
     request.sort = request.sort.or_else(|| Some(range.order().clone()));
     request.predicate = Some(request.predicate.unwrap_or_else(Predicate::everything).and(Predicate::within(range)));
     Ok(request)
-}
-
-fn names(hint: Value<'_>, index: &IndexSpec) -> bool {
-    match hint {
-        Value::String(name) => name == index.name,
-        Value::Document(pattern) => same_key(pattern, index.key.as_doc()),
-        _ => false,
-    }
 }
 
 /// Returns the order of the index, if the bounds are valid keys of it: they have its fields, and

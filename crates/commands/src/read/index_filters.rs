@@ -11,7 +11,7 @@ use query::{Predicate, Projection, Sort};
 use server::index_filters::{IndexFilter, QueryShape};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use store::{DeleteStatement, Namespace, UpdateStatement};
+use store::{DeleteStatement, Hint, Namespace, UpdateStatement};
 
 /// Returns the index filter for a read. `collation`: the command's own, if it has one.
 pub async fn of_read(
@@ -51,7 +51,7 @@ pub async fn of_pipeline(
 /// Returns the hint for the store: the index filter, or else the command's own hint. A hint at
 /// natural order takes precedence.
 pub fn hint<'a>(filter: &'a Option<Arc<IndexFilter>>, hint: Option<Value<'a>>) -> Option<Value<'a>> {
-    if hint.and_then(Value::as_document).is_some_and(|hint| hint.get("$natural").is_some()) {
+    if Hint::of(hint).is_some_and(|hint| hint.natural().is_some()) {
         return hint;
     }
     filter.as_deref().map(|filter| Value::Array(filter.indexes.as_doc())).or(hint)

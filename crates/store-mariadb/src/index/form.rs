@@ -5,11 +5,12 @@ use crate::index::columns::{Columns, FieldColumns};
 use crate::index::element_table::record::ElementTableState;
 use crate::index::key_column::KeyColumn;
 use crate::index::side_index::side_table::SideTable;
+use document::Value;
 use fulltext::TextIndex;
 use index_keys::IndexShape;
 use std::sync::Arc;
 use store::IndexSpec;
-use values::number::as_f64_unless_decimal;
+use store::index_kind::descends;
 
 /// The physical form of an index.
 #[derive(Clone, Debug)]
@@ -57,9 +58,7 @@ impl ColumnKeyForm {
 }
 
 fn key_columns(spec: &IndexSpec, columns: &Columns) -> Box<[KeyColumn]> {
-    let directions = spec.key.as_doc().iter().map(|(_, direction)| as_f64_unless_decimal(direction));
-    let column = |(field, direction): (&FieldColumns, Option<f64>)| {
-        KeyColumn::named(&field.key, direction.is_some_and(|direction| direction < 0.0))
-    };
+    let directions = spec.key.as_doc().values();
+    let column = |(field, direction): (&FieldColumns, Value<'_>)| KeyColumn::named(&field.key, descends(direction));
     columns.fields.iter().zip(directions).map(column).collect()
 }

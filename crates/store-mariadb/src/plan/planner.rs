@@ -29,12 +29,9 @@ use crate::plan::{
 };
 use access::conditions;
 use access::partial::covers_query;
-use document::{Doc, Kind, Value};
-use error::Error;
 use query::predicate::{Node, Predicate, Test};
 use std::sync::Arc;
-use store::index_rules::same_key;
-use store::{AllowedIndexes, Namespace, PlanFacts, Query, near};
+use store::{AllowedIndexes, Hint, Namespace, PlanFacts, Query, hint, near};
 
 /// More ids than this are found by a full scan.
 const IDS_MAX: usize = 16_384;
@@ -121,10 +118,10 @@ fn check_distance(
     if query.sort.and_then(query::Sort::natural).is_some() {
         return Err(near::not_natural("sort order"));
     }
-    let hinted = |index: &Index| match query.hint {
-        Some(hint) if hint.kind() == Kind::String => hint.as_name().is_some_and(|name| name == index.spec.name),
-        Some(Value::Document(key)) if !key.is_empty() => same_key(key, index.spec.key.as_doc()),
-        _ => index.side_index().is_none_or(|form| covers_query(&form.shape, &conditions::PlannerQuery::of(query))),
+    let hint = Hint::of(query.hint);
+    let hinted = |index: &Index| match hint {
+        Some(hint) => hint.names(&index.spec.name, index.spec.key.as_doc()),
+        None => index.side_index().is_none_or(|form| covers_query(&form.shape, &conditions::PlannerQuery::of(query))),
     };
     if wanted.natural.is_some() {
         return Err(near::not_natural("hint"));
@@ -401,31 +398,21 @@ enum HintTarget<'t> {
 
 /// Resolves a hint. Fails with 2 if it names no index.
 fn hint_target<'t>(table: &'t Table, query: &Query<'_>) -> error::Result<HintTarget<'t>> {
-    let names = |name: &str, key: Doc<'_>| match query.hint {
-        Some(hint) if hint.kind() == Kind::String => hint.as_name().is_some_and(|text| text == name),
-        Some(Value::Document(pattern)) => same_key(pattern, key),
-        _ => false,
-    };
-    match query.hint {
-        None => return Ok(HintTarget::Nothing),
-        Some(Value::Document(pattern)) if pattern.is_empty() => return Ok(HintTarget::Nothing),
-        Some(Value::Document(pattern)) if pattern.get("$natural").is_some() => return Ok(HintTarget::Natural),
-        _ => {}
+    let Some(hint) = Hint::of(query.hint) else { return Ok(HintTarget::Nothing) };
+    if hint.natural().is_some() {
+        return Ok(HintTarget::Natural);
     }
     let id = id_index();
-    if names(&id.name, id.key.as_doc()) {
+    if hint.names(&id.name, id.key.as_doc()) {
         return Ok(if table.has_id_key { HintTarget::Index(None) } else { HintTarget::Nothing });
     }
     let mut shown = table.indexes.iter().filter(|index| !index.is_hidden());
-    let found = shown.find(|index| names(&index.spec.name, index.spec.key.as_doc()));
+    let found = shown.find(|index| hint.names(&index.spec.name, index.spec.key.as_doc()));
     found.map_or(Ok(()), |index| access::wildcard::check_hint(index.kind(), query))?;
     match found {
         Some(index) if index.serves_by_side_table() => Ok(HintTarget::SideIndexScan(index)),
         Some(index) if !index.has_column_keys() => Ok(HintTarget::Nothing),
         Some(index) => Ok(HintTarget::Index(Some(index))),
-        None => Err(Error::bad_value(
-            "error processing query: planner returned error :: caused by :: \
-             hint provided does not correspond to an existing index",
-        )),
+        None => Err(hint::missing_index()),
     }
 }

@@ -1,11 +1,10 @@
 //! A query, as far as planning reads it.
 
 use crate::plan::element_condition::{self, ElementCondition};
-use document::Value;
 use document::path::Path;
 use query::ReadFields;
 use query::predicate::{Node, Test};
-use store::Query;
+use store::{Hint, Query};
 
 /// Whether a plan may rely on the order of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +36,7 @@ pub(crate) struct PlannerQuery<'q> {
 impl<'q> PlannerQuery<'q> {
     pub fn of(query: &Query<'q>, order: IndexOrder) -> PlannerQuery<'q> {
         let sort = query.sort.filter(|sort| !sort.is_empty());
-        let natural = sort.and_then(query::Sort::natural).or_else(|| hinted_direction(query.hint));
+        let natural = sort.and_then(query::Sort::natural).or_else(|| Hint::of(query.hint)?.natural());
         let sort = sort.filter(|sort| sort.natural().is_none());
         let (ordered, fields) = (order == IndexOrder::Trusted, query.fields);
         let mut wanted = PlannerQuery { sort, natural, trusts_order: ordered, fields, ..PlannerQuery::default() };
@@ -76,12 +75,4 @@ impl<'q> PlannerQuery<'q> {
         element_condition::read(path.as_str(), test, &mut self.elements);
         self.conditions.push((path.as_str(), test));
     }
-}
-
-/// Returns the direction of a hint by `$natural`; true for forward.
-fn hinted_direction(hint: Option<Value<'_>>) -> Option<bool> {
-    let direction = hint.and_then(Value::as_document)?.get("$natural")?;
-    let backward = matches!(direction, Value::Int32(..0) | Value::Int64(..0))
-        || matches!(direction, Value::Double(number) if number < 0.0);
-    Some(!backward)
 }

@@ -6,19 +6,20 @@ use crate::index::side_index::side_table::{ARRAYS, KEY, KEY_BYTES_MAX, SideTable
 use crate::plan::access::{DistanceSearch, RowKeyLookup, RowSource, SideIndexScan};
 use crate::plan::parameters::padded;
 use crate::plan::pushdown::{Condition, Operand};
+use access::bounded_keys::{BoundedKeys, bound_fields};
 use access::conditions::PlannerQuery;
 use access::geo_bounds::{self, GeoPrefix};
-use access::index_bounds::CompoundBounds;
-use access::wildcard::{self, BoundedKeys};
-use access::{FieldBounds, Interval, ValueRange, intervals, partial, search};
+use access::keys::{keys_of, usable_keys};
+use access::{FieldBounds, Interval, partial, search};
 use fulltext::TextSearch;
 use geo::{EARTH_RADIUS_METERS, Near};
-use index_keys::keys::{KEY_END, end_of_prefix};
+use index_keys::IndexShape;
+use index_keys::keys::end_of_prefix;
 use query::Predicate;
 use query::predicate::Node;
 use std::f64::consts::PI;
 use std::sync::Arc;
-use store::{IndexKind, Query, near};
+use store::{Query, near};
 
 /// The most intervals of one statement; more are merged with their neighbours.
 const INTERVALS_MAX: usize = 512;
@@ -50,7 +51,7 @@ fn best(table: &Table, query: &Query<'_>, wanted: &PlannerQuery<'_>, hinted: Opt
     let shown = table.indexes.iter().filter(|index| index.serves_by_side_table() && !index.is_hidden());
     let chosen = shown.filter(|index| hinted.is_none_or(|hinted| hinted.spec.name == index.spec.name));
     let lookup = chosen.filter_map(|index| Some((index, lookup(index, query, wanted, hinted.is_some())?)));
-    let (index, lookup) = lookup.max_by_key(|(_, lookup)| lookup.selectivity)?;
+    let (index, lookup) = lookup.max_by(|(_, one), (_, other)| one.selectivity.total_cmp(&other.selectivity))?;
     Some(rows(table, index, lookup, hinted.is_some()))
 }
 
@@ -62,73 +63,53 @@ struct KeyLookup {
     /// The intervals include the rows of documents with arrays.
     with_arrays: bool,
     search: Option<Arc<TextSearch>>,
-    /// For the nearest documents first: the distance search, and the prefix of its keys.
-    near: Option<(Arc<Near>, GeoPrefix)>,
+    /// For the nearest documents first.
+    near: Option<RingSearch>,
     /// A measure of selectivity; the greatest is the best.
-    selectivity: usize,
+    selectivity: f64,
 }
 
+/// A distance search, and the prefix of its keys.
+type RingSearch = (Arc<Near>, GeoPrefix);
+
 fn lookup(index: &Index, query: &Query<'_>, wanted: &PlannerQuery<'_>, hinted: bool) -> Option<KeyLookup> {
-    let (shape, keys) = (&*index.side_index()?.shape, index.side_table()?);
-    let of = |intervals| KeyLookup {
-        intervals,
-        bounds: Vec::new(),
-        with_arrays: false,
+    let (shape, table) = (&*index.side_index()?.shape, index.side_table()?);
+    let arrays = if table.arrays.count_ones() <= ARRAY_PARTS_MAX { table.arrays } else { u64::MAX };
+    let by_keys = |BoundedKeys { intervals, bounds, .. }| KeyLookup {
+        with_arrays: shape.kind.is_ordered() && arrays != u64::MAX,
         search: None,
         near: None,
-        selectivity: 1,
+        selectivity: bound_fields(&bounds),
+        intervals,
+        bounds,
     };
     if let Some(text) = wanted.text {
-        let is_it = shape.text.is_some() && shape.spec.name == *text.index.name;
-        let terms = is_it.then(|| search::term_intervals(shape, text, wanted)).flatten()?;
-        return Some(KeyLookup { search: Some(text.clone()), ..of(terms.intervals) });
+        return Some(KeyLookup { search: Some(text.clone()), ..by_keys(search::keys(shape, wanted)?) });
     }
-    if let IndexKind::Ordered = shape.kind {
-        let arrays = if keys.arrays.count_ones() <= ARRAY_PARTS_MAX { keys.arrays } else { u64::MAX };
-        let binding = CompoundBounds::new(Some(shape), &shape.fields, arrays, wanted);
-        let selectivity = 2 * binding.points + usize::from(binding.ranged);
-        if !hinted && (!binding.complete || selectivity == 0) {
-            return None;
-        }
-        let (intervals, _) = intervals::build(&shape.fields, &binding.bounds);
-        let paths = shape.fields.iter().map(|field| field.path.clone());
-        let bounds = paths.zip(binding.bounds).collect();
-        return Some(KeyLookup { bounds, selectivity, with_arrays: arrays != u64::MAX, ..of(intervals) });
-    }
-    if !hinted && !partial::covers_query(shape, wanted) {
+    let found = if hinted { keys_of(shape, arrays, wanted) } else { usable_keys(shape, arrays, wanted) };
+    let by_distance = || {
+        let (keys, near) = ring(shape, query, wanted).filter(|_| hinted || partial::covers_query(shape, wanted))?;
+        Some(KeyLookup { near, ..by_keys(keys) })
+    };
+    let everything = || hinted.then(|| by_keys(BoundedKeys::everything()));
+    found.map(by_keys).or_else(by_distance).or_else(everything)
+}
+
+/// Returns the keys of documents around a point. With the distance search, if they are read ring by
+/// ring: everything within the maximum distance is read at once, unless only the nearest are
+/// requested.
+fn ring(shape: &IndexShape, query: &Query<'_>, wanted: &PlannerQuery<'_>) -> Option<(BoundedKeys, Option<RingSearch>)> {
+    let near = query.predicate.near().filter(|near| near::serves(&shape.spec, &shape.kind, near, |_| true))?;
+    let is_bounded = near.max < PI * EARTH_RADIUS_METERS;
+    let in_order = query.sort.is_none_or(query::Sort::is_empty);
+    if !in_order && !is_bounded {
         return None;
     }
-    let near = query.predicate.near().filter(|near| near::serves(&shape.spec, &shape.kind, near, |_| true));
-    let selectivity_of = |bounds: &[(String, FieldBounds)]| {
-        1 + 2 * bounds
-            .iter()
-            .take_while(|(_, ranges)| !ranges.is_empty() && ranges.iter().all(ValueRange::is_point))
-            .count()
-    };
-    let with_front = |BoundedKeys { intervals, bounds, .. }| KeyLookup {
-        selectivity: selectivity_of(&bounds),
-        bounds,
-        ..of(intervals)
-    };
-    let region = || geo_bounds::region(shape, wanted).map(with_front);
-    // Everything within the maximum distance is read at once, unless only the nearest are
-    // requested.
-    let is_bounded = |near: &Near| near.max < PI * EARTH_RADIUS_METERS;
-    let in_order = query.sort.is_none_or(query::Sort::is_empty);
-    let ring = || {
-        let near = near.filter(|near| in_order || is_bounded(near))?;
-        let front = GeoPrefix::new(shape, near.path.as_str(), wanted).filter(GeoPrefix::is_known)?;
-        let one_by_one = in_order && (query.limit.is_some() || !is_bounded(near));
-        let intervals = geo_bounds::ring(shape, near, &front, near.min, near.max);
-        let lookup = with_front(BoundedKeys { intervals, bounds: front.all_bounds(shape), filter: None });
-        Some(KeyLookup { near: one_by_one.then(|| (near.clone(), front)), ..lookup })
-    };
-    let by_any_field = || {
-        wildcard::bounded_keys(shape, wanted)
-            .map(|BoundedKeys { intervals, bounds, .. }| KeyLookup { bounds, ..of(intervals) })
-    };
-    let everything = || hinted.then(|| of(vec![Interval { low: Vec::new(), high: KEY_END.to_vec() }]));
-    region().or_else(ring).or_else(by_any_field).or_else(everything)
+    let front = GeoPrefix::new(shape, near.path.as_str(), wanted).filter(GeoPrefix::is_known)?;
+    let intervals = geo_bounds::ring(shape, near, &front, near.min, near.max);
+    let keys = BoundedKeys { bounds: front.all_bounds(shape), ..BoundedKeys::new(intervals) };
+    let one_by_one = in_order && (query.limit.is_some() || !is_bounded);
+    Some((keys, one_by_one.then(|| (near.clone(), front))))
 }
 
 fn rows(table: &Table, index: &Index, lookup: KeyLookup, hinted: bool) -> RowSource {

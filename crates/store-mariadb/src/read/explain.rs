@@ -17,7 +17,8 @@ use query::Predicate;
 use query::predicate::{Node, Test};
 use std::sync::Arc;
 use store::explain::append_multikey_paths;
-use store::{Examined, ExplainContext, FieldKind, IndexSpec, Plan, PlanSummary};
+use store::index_kind::descends;
+use store::{Examined, ExplainContext, IndexSpec, Plan, PlanSummary};
 
 /// The page size for which MariaDB explains statements: a usual first batch.
 const PAGE_ROWS: u64 = 101;
@@ -101,7 +102,7 @@ fn summary_of_index(rows: &RowSource) -> PlanSummary {
 }
 
 fn stage_of_rings(rings: &DistanceSearch) -> &'static str {
-    if rings.shape.kind.name() == "2d" { "GEO_NEAR_2D" } else { "GEO_NEAR_2DSPHERE" }
+    store::near::stage(&rings.shape.kind)
 }
 
 struct Stages<'s> {
@@ -282,8 +283,7 @@ impl Stages<'_> {
         let mut bounds = writer.document("indexBounds");
         let kinds = spec.key.as_doc().values().chain(std::iter::repeat(Value::Int32(1)));
         for ((path, ranges), kind) in side.bounds.iter().zip(kinds) {
-            let ascends = FieldKind::of(path, kind) != FieldKind::Descending;
-            bounds::write_ranges(ranges, ascends, &mut bounds.array(path));
+            bounds::write_ranges(ranges, !descends(kind), &mut bounds.array(path));
         }
     }
 

@@ -57,8 +57,7 @@ impl Stages<'_> {
             },
             Access::Union(union) => self.write_union(union, writer),
             Access::Near(scan) => {
-                let flat = scan.index.kind.name() == "2d";
-                writer.append("stage", if flat { "GEO_NEAR_2D" } else { "GEO_NEAR_2DSPHERE" });
+                writer.append("stage", store::near::stage(&scan.index.kind));
                 about.write_execution_stats(|ran| ran.found, writer);
                 writer.append("keyPattern", scan.index.spec.key.as_doc());
                 writer.append("indexName", scan.index.spec.name.as_str());

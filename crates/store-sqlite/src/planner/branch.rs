@@ -3,7 +3,6 @@
 use super::candidate::{IndexCandidate, useful_candidates};
 use super::simple::{KEYS_COUNTED_MAX, Measure};
 use super::sort_order::SortOrder;
-use super::text;
 use super::unordered::unordered_scans;
 use crate::catalog::Collection;
 use crate::plan::IndexScan;
@@ -47,7 +46,6 @@ pub fn best_branch(collection: &Collection, wanted: &PlannerQuery<'_>, measure: 
         branches.retain(UnionBranch::is_sorted);
     } else {
         branches.extend(unordered_scans(collection, wanted).map(UnionBranch::of_unordered));
-        branches.extend(text::scan(collection, wanted).map(UnionBranch::of_unordered));
     }
     let counted = branches.len() > 1;
     let keys = |branch: &UnionBranch| match counted {

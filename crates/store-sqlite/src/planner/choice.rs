@@ -14,12 +14,12 @@ use super::union::UnionPlanner;
 use super::unordered::unordered_scans;
 use crate::catalog::Collection;
 use crate::plan::{Access, IndexScan, SqlitePlan};
+use access::bounded_keys::bound_fields;
 use access::conditions::PlannerQuery;
 use access::cost::{self, MEASURED_PREFERENCE, PathCost, SORT_COST};
-use access::{FieldBounds, ValueRange, covered};
+use access::{FieldBounds, covered};
 use document::Collation;
 use std::sync::Arc;
-use store::IndexKind;
 
 /// The limit for counting keys to decide whether sorting is cheaper than reading in order.
 const KEYS_COUNTED_FOR_SORT_MAX: f64 = 1000.0;
@@ -52,7 +52,7 @@ pub fn best(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>, measure: Me
     paths.extend(unordered_scans(collection, wanted).map(|scan| AccessPath {
         exact: false,
         sorted: wanted.sort.is_none(),
-        shape: bound_fields_of(&scan),
+        shape: bound_fields(&scan.bounds),
         access: Access::Index(scan),
         keys: f64::NAN,
     }));
@@ -119,19 +119,6 @@ fn single(candidate: &IndexCandidate<'_>, wanted: &PlannerQuery<'_>) -> AccessPa
     };
     let shape = candidate.points as f64 + if candidate.ranged { 0.5 } else { 0.0 };
     AccessPath { access, exact: candidate.exact, sorted: candidate.is_sorted(wanted), shape, keys: f64::NAN }
-}
-
-/// As [`AccessPath::shape`]. A geometry has no ranges of values, and counts as a point. The path
-/// field of a wildcard index does not count.
-fn bound_fields_of(scan: &IndexScan) -> f64 {
-    let named = scan.index.as_ref().is_some_and(|index| matches!(index.kind, IndexKind::Wildcard(_)));
-    let mut bounds = scan.bounds.iter().map(|(_, ranges)| ranges).skip(usize::from(named)).peekable();
-    let mut points = 0.0;
-    while bounds.next_if(|ranges| ranges.iter().all(ValueRange::is_point)).is_some() {
-        points += 1.0;
-    }
-    let ranged = bounds.next().is_some_and(|ranges| !access::is_everything(ranges));
-    points + if ranged { 0.5 } else { 0.0 }
 }
 
 fn count_all_keys(paths: &mut [AccessPath], collection: &Collection, wanted: &PlannerQuery<'_>, measure: Measure<'_>) {

@@ -2,17 +2,16 @@
 
 use super::candidate::IndexCandidate;
 use super::natural::natural;
-use super::simple::{NATURAL, with_access};
-use super::{choice, geo_scan, unordered};
+use super::simple::with_access;
+use super::{choice, unordered};
 use crate::catalog::{Collection, Index};
 use crate::plan::{Access, SqlitePlan};
 use access::conditions::PlannerQuery;
 use access::wildcard;
-use document::{Doc, Kind, Value};
-use error::{Error, Result};
+use error::Result;
 use query::sort::KeyRange;
 use std::sync::Arc;
-use store::Query;
+use store::{Hint, Query, hint};
 
 /// Plans by a hint, even if the index lacks documents, as MongoDB does. Fails with 2 if the index
 /// does not exist.
@@ -21,35 +20,20 @@ pub fn hinted(
     query: &Query<'_>,
     wanted: &PlannerQuery<'_>,
 ) -> Result<Option<SqlitePlan>> {
-    let pattern = match query.hint {
-        None => return Ok(None),
-        Some(Value::Document(pattern)) if pattern.is_empty() => return Ok(None),
-        Some(hint) => hint,
-    };
-    if let Value::Document(pattern) = pattern
-        && let Some(direction) = pattern.get(NATURAL)
-    {
-        let forward = !matches!(direction, Value::Int32(..0) | Value::Int64(..0))
-            && !matches!(direction, Value::Double(number) if number < 0.0);
+    let Some(hint) = Hint::of(query.hint) else { return Ok(None) };
+    if let Some(forward) = hint.natural() {
         return Ok(Some(natural(collection, wanted, forward)));
     }
-    let names = |name: &str, key: Doc<'_>| match pattern {
-        hint if hint.kind() == Kind::String => hint.as_name().is_some_and(|text| text == name),
-        Value::Document(pattern) => store::index_rules::same_key(pattern, key),
-        _ => false,
-    };
-    let index = if names("_id_", document::doc! { "_id": 1 }.as_doc()) {
+    let index = if hint.names("_id_", document::doc! { "_id": 1 }.as_doc()) {
         None
     } else {
         let mut indexes = collection.indexes.iter().filter(|index| index.is_usable());
-        let index = indexes.find(|index| names(&index.spec.name, index.spec.key.as_doc()));
-        let missing = "error processing query: planner returned error :: caused by :: \
-             hint provided does not correspond to an existing index";
-        Some(index.ok_or_else(|| Error::bad_value(missing))?)
+        let index = indexes.find(|index| hint.names(&index.spec.name, index.spec.key.as_doc()));
+        Some(index.ok_or_else(hint::missing_index)?)
     };
     if let Some(index) = index.filter(|index| !index.kind.is_ordered()) {
         wildcard::check_hint(&index.kind, query)?;
-        let scan = unordered::unordered_scan(index, wanted).unwrap_or_else(|| geo_scan::everything_in(index));
+        let scan = unordered::hinted_scan(index, wanted);
         return Ok(Some(with_access(collection, false, wanted.sort.is_none(), Access::Index(scan))));
     }
     Ok(Some(match wanted.range {

@@ -3,17 +3,16 @@
 use super::choice;
 use super::hint::hinted;
 use super::natural::natural;
-use super::simple::{Measure, NATURAL, with_access};
+use super::simple::{Measure, with_access};
 use crate::catalog::{Collection, Index};
 use crate::plan::{Access, NearScan, SqlitePlan};
 use access::conditions::PlannerQuery;
 use access::geo_bounds::GeoPrefix;
 use access::partial;
-use document::{Kind, Value};
 use error::Result;
 use query::Sort;
 use std::sync::Arc;
-use store::{Query, near};
+use store::{Hint, Query, near};
 
 /// Returns the plan for documents by distance. Fails with 291 if no index serves it, and with 2 if
 /// another order is requested.
@@ -27,13 +26,13 @@ pub fn by_distance(
     if wanted.natural.is_some() {
         return Err(near::not_natural("sort order"));
     }
-    if query.hint.and_then(Value::as_document).is_some_and(|hint| hint.get(NATURAL).is_some()) {
+    let hint = Hint::of(query.hint);
+    if hint.is_some_and(|hint| hint.natural().is_some()) {
         return Err(near::not_natural("hint"));
     }
-    let is_allowed = |index: &Index| match query.hint {
-        Some(hint) if hint.kind() == Kind::String => hint.as_name().is_some_and(|name| name == index.spec.name),
-        Some(Value::Document(key)) if !key.is_empty() => store::index_rules::same_key(key, index.spec.key.as_doc()),
-        _ => partial::covers_query(index, wanted),
+    let is_allowed = |index: &Index| match hint {
+        Some(hint) => hint.names(&index.spec.name, index.spec.key.as_doc()),
+        None => partial::covers_query(index, wanted),
     };
     let is_bound = |path: &str| wanted.conditions.iter().any(|condition| condition.path == path);
     let serves = |index: &&Arc<Index>| {

@@ -5,9 +5,6 @@ use crate::plan::{Access, IndexScan, SqlitePlan};
 use std::sync::Arc;
 use store::{ExaminedCounter, PlanFacts};
 
-/// The path by which MongoDB sorts for natural order.
-pub const NATURAL: &str = "$natural";
-
 /// Counts the keys of a scan, up to a limit: how indexes are compared where their bounds do not
 /// decide.
 pub type Measure<'m> = &'m dyn Fn(&Collection, &IndexScan, u64) -> u64;

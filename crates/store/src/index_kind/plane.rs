@@ -6,6 +6,8 @@ use error::{Code, Error, Result};
 use values::number::as_f64_lossy;
 use values::text::general;
 
+pub(crate) const NAME: &str = "2d";
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlaneOptions {
     /// How often each side is halved.
@@ -35,17 +37,15 @@ impl PlaneOptions {
 
 pub(super) fn complete(index: IndexSpec) -> Result<IndexSpec> {
     let mut geo_field = None;
-    for (position, value) in index.key.as_doc().values().enumerate() {
-        match value {
-            Value::String("2d") if geo_field.is_some() => {
-                return Err(Error::new(Code(16800), "can't have 2 geo fields"));
-            }
-            Value::String("2d") if position > 0 => {
-                return Err(Error::new(Code(16801), "2d has to be first in index"));
-            }
-            Value::String("2d") => geo_field = Some(position),
-            _ => {}
+    let fields = index.key.as_doc().values().enumerate();
+    for (position, _) in fields.filter(|(_, value)| *value == Value::String(NAME)) {
+        if geo_field.is_some() {
+            return Err(Error::new(Code(16800), "can't have 2 geo fields"));
         }
+        if position > 0 {
+            return Err(Error::new(Code(16801), "2d has to be first in index"));
+        }
+        geo_field = Some(position);
     }
     PlaneOptions::read(&index)?;
     Ok(index)

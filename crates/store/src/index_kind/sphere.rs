@@ -6,6 +6,8 @@ use document::{Doc, DocBuf};
 use error::{Code, Error, Result};
 use values::number::as_f64_lossy;
 
+pub(crate) const NAME: &str = "2dsphere";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SphereOptions {
     /// From version 2 on, documents without any of the fields are left out; from 3 on, MongoDB

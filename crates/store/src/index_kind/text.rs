@@ -10,6 +10,8 @@ use error::Result;
 use std::collections::BTreeMap;
 use values::number::as_f64_lossy;
 
+pub(crate) const NAME: &str = "text";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextOptions {
     /// Weights by field name; `$**` stands for all fields.

@@ -7,6 +7,9 @@ use error::{Code, Error, Result};
 use query::{Context, Projection};
 use values::number::as_f64_lossy;
 
+/// A key pattern has the path `$**` instead of this name.
+pub(crate) const NAME: &str = "wildcard";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WildcardOptions {
     /// The path in front of `$**`; empty for all fields of a document.
@@ -106,7 +109,7 @@ pub(super) fn check(index: &IndexSpec) -> Result<()> {
 /// Checks a `wildcardProjection`: the fields to include, or to exclude. `key` is the index's key
 /// pattern.
 pub fn check_projection(key: Doc<'_>, projection: Value<'_>) -> Result<()> {
-    if super::plugin(key) != Some("wildcard") {
+    if super::plugin(key) != Some(NAME) {
         return Err(Error::bad_value("The field 'wildcardProjection' is only allowed in an 'wildcard' index"));
     }
     let Value::Document(projection) = projection else {

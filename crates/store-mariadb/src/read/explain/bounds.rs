@@ -7,7 +7,8 @@ use query::Predicate;
 use query::predicate::{Node, Test};
 use std::cmp::Ordering;
 use store::explain::{append_ranges, range_text};
-use store::{IndexSpec, type_bracket};
+use store::index_kind::descends;
+use store::{FieldKind, IndexSpec, type_bracket};
 
 /// A key length that does not affect the facts read from [`IndexBounds`] here.
 const KEY_BYTES: usize = 256;
@@ -28,15 +29,13 @@ pub(super) fn write(
     }
     let sought = of_fields(spec, arrays, predicate);
     for ((path, direction), sought) in spec.key.as_doc().iter().zip(&sought) {
-        let descends = matches!(direction, Value::Int32(..0) | Value::Int64(..0))
-            || matches!(direction, Value::Double(number) if number < 0.0);
         let mut ranges = ranges_of(sought);
-        let ascending = forward != descends;
+        let ascending = forward != descends(direction);
         if !ascending {
             ranges.reverse();
         }
         let mut array = writer.array(path);
-        if direction == Value::String("hashed") {
+        if FieldKind::of(path, direction) == FieldKind::Hashed {
             // As MongoDB has them: in no order, each by its hash.
             ranges.iter_mut().for_each(hash);
         }
@@ -99,7 +98,11 @@ pub(super) fn is_decided(
     test: &Test,
 ) -> bool {
     // Different values may have the same hash.
-    let position = spec.key.as_doc().iter().position(|(field, kind)| field == path && kind != Value::String("hashed"));
+    let position = spec
+        .key
+        .as_doc()
+        .iter()
+        .position(|(field, kind)| field == path && FieldKind::of(field, kind) != FieldKind::Hashed);
     let is_exact = || IndexBounds::of(path, &[(path, test)], KEY_BYTES).is_some_and(|bounds| bounds.exact);
     position.filter(|_| !has_ends(predicate)).is_some_and(|position| {
         let sought = || of_fields(spec, arrays, predicate).swap_remove(position);

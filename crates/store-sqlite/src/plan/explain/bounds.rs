@@ -7,6 +7,7 @@ use document::{ArrayWriter, Collation, DocWriter, Value};
 use index_keys::{IndexField, IndexShape};
 use query::predicate::Test;
 use store::explain::{append_ranges, range_text};
+use store::index_kind::descends;
 use store::{FieldKind, IndexSpec};
 
 /// A geometry's covering is a list of cells, of which at most as many are shown as MongoDB would
@@ -20,7 +21,7 @@ pub fn write(scan: &IndexScan, spec: &IndexSpec, writer: &mut DocWriter<'_>) {
     let directions = spec.key.as_doc().values().chain(std::iter::repeat(Value::Int32(1)));
     for ((path, ranges), direction) in scan.bounds.iter().zip(directions) {
         let mut array = writer.array(path);
-        write_ranges(ranges, scan.forward == ascends(direction), &mut array);
+        write_ranges(ranges, scan.forward != descends(direction), &mut array);
     }
 }
 
@@ -73,11 +74,6 @@ pub fn write_start_and_end(scan: &IndexScan, writer: &mut DocWriter<'_>) {
 
 fn is_one(ranges: &FieldBounds) -> bool {
     ranges.len() == 1
-}
-
-fn ascends(direction: Value<'_>) -> bool {
-    !matches!(direction, Value::Int32(..0) | Value::Int64(..0))
-        && !matches!(direction, Value::Double(number) if number < 0.0)
 }
 
 fn has_geometry(index: &IndexShape) -> bool {

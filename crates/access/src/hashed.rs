@@ -1,25 +1,20 @@
 //! Equality conditions, by the hash of the value.
 
-use crate::catalog::Index;
-use crate::plan::IndexScan;
-use access::conditions::{PlannerQuery, Scope};
-use access::{FieldBounds, Interval, ValueRange};
-use document::{Kind, Value, ValueBuf};
-use index_keys::IndexField;
+use crate::bounded_keys::BoundedKeys;
+use crate::conditions::{PlannerQuery, Scope};
+use crate::{FieldBounds, Interval, ValueRange};
+use document::{Collation, Kind, Value, ValueBuf};
 use index_keys::keys::{encode_field, end_of_prefix};
+use index_keys::{IndexField, IndexShape};
 use query::predicate::Test;
-use std::sync::Arc;
-use store::{FieldKind, IndexKind};
+use store::FieldKind;
 
 /// Combinations of values that are looked up one by one.
 const POINTS_MAX: usize = 4096;
 
-/// Returns the scan for documents whose first fields equal some values; `None` without such a
+/// Returns the keys of documents whose first fields equal some values; `None` without such a
 /// condition on the first field.
-pub fn scan_of(index: &Arc<Index>, wanted: &PlannerQuery<'_>) -> Option<IndexScan> {
-    if index.kind != IndexKind::Hashed {
-        return None;
-    }
+pub fn keys(index: &IndexShape, wanted: &PlannerQuery<'_>) -> Option<BoundedKeys> {
     let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
     let mut bounds: Vec<(String, FieldBounds)> = Vec::new();
     let mut excludes_missing = !index.spec.sparse;
@@ -43,7 +38,7 @@ pub fn scan_of(index: &Arc<Index>, wanted: &PlannerQuery<'_>) -> Option<IndexSca
         prefixes.into_iter().map(|low| Interval { high: end_of_prefix(low.clone()), low }).collect();
     intervals.sort_unstable();
     intervals.dedup();
-    Some(IndexScan { bounds, ..IndexScan::new(Some(index.clone()), intervals) })
+    Some(BoundedKeys { bounds, ..BoundedKeys::new(intervals) })
 }
 
 /// Returns the values that a field must equal. A query for null also finds undefined.
@@ -83,7 +78,7 @@ fn append_field(prefix: &[u8], value: &ValueBuf, field: &IndexField) -> Vec<u8> 
 }
 
 /// Returns the test that keys of this collation decide; `None` if strings compare by another one.
-pub fn equality_by_keys<'t>(test: &'t Test, collation: &document::Collation) -> Option<&'t Test> {
+pub fn equality_by_keys<'t>(test: &'t Test, collation: &Collation) -> Option<&'t Test> {
     match test {
         Test::Collated(test, of) => (of == collation).then_some(&**test),
         Test::Equal(value) => (!collation.concerns(value.kind())).then_some(test),
