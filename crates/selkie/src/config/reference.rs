@@ -9,13 +9,31 @@ fn is_comment(default: &str) -> bool {
     default.starts_with('#')
 }
 
+/// The longest line of prose.
+const COLUMNS: usize = 100;
+
+/// Breaks a paragraph into lines that begin with `start`.
+fn wrapped(text: &str, start: &str) -> String {
+    let (mut lines, mut line) = (String::new(), start.to_owned());
+    for word in text.split(' ') {
+        if line.len() > start.len() && line.chars().count() + word.chars().count() >= COLUMNS {
+            lines.push_str(line.trim_end());
+            lines.push('\n');
+            line = start.to_owned();
+        }
+        line.push_str(word);
+        line.push(' ');
+    }
+    lines + line.trim_end()
+}
+
 fn reference_page() -> String {
     let mut page = String::from(
         "# Configuration\n\n\
          <!-- Generated from crates/selkie/src/config/parameter.rs; change it there. -->\n\n\
-         `selkie serve` needs no configuration. Settings are flags, or keys of one file given with `--config FILE`; \
-         a flag takes precedence. `selkie check --config FILE` checks a file without starting anything. \
-         [selkie.toml](selkie.toml) has every parameter with its default.\n\n\
+         `selkie serve` needs no configuration. Settings are flags, or keys of one file given with\n\
+         `--config FILE`; a flag takes precedence. `selkie check --config FILE` checks a file without\n\
+         starting anything. [selkie.toml](selkie.toml) has every parameter with its default.\n\n\
          The file is strict TOML: an unknown key or an invalid value is an error with its line.\n",
     );
     for &(section, about) in SECTIONS {
@@ -27,11 +45,10 @@ fn reference_page() -> String {
                 None => format!("`{}`", parameter.default),
             };
             let flag = parameter.flag.map_or_else(String::new, |flag| format!(" · flag: `{flag}`"));
-            let _ = write!(
-                page,
-                "\n### {}\n\n{}\n\n{} · default: {default}{flag} · example: `{} = {}`\n",
-                parameter.name, parameter.about, parameter.kind, parameter.name, parameter.example
-            );
+            let example = format!("`{} = {}`", parameter.name, parameter.example);
+            let facts = format!("{} · default: {default}{flag} · example: {example}", parameter.kind);
+            let (about, facts) = (wrapped(parameter.about, ""), wrapped(&facts, ""));
+            let _ = write!(page, "\n### {}\n\n{about}\n\n{facts}\n", parameter.name);
         }
     }
     page
@@ -46,7 +63,8 @@ fn example_file() -> String {
         }
         for parameter in PARAMETERS.iter().filter(|parameter| parameter.section == section) {
             let value = if is_comment(parameter.default) { parameter.example } else { parameter.default };
-            let _ = write!(file, "\n# {}\n#{} = {value}\n", parameter.about, parameter.name);
+            let about = wrapped(parameter.about, "# ");
+            let _ = write!(file, "\n{about}\n#{} = {value}\n", parameter.name);
         }
     }
     file
