@@ -7,7 +7,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # From the bottom to the top. A new crate goes into the lowest layer that its dependencies allow.
 LAYERS = [
-    {"error", "steps", "strict-toml", "mariadb-wire", "tls", "charts"},
+    {"error", "steps", "strict-toml", "mariadb-wire", "tls", "charts", "frame-mutator"},
     {"document", "mariadb-embedded", "runtime"},
     {"auth", "values", "mongo-wire", "shorthand", "mariadb-client", "harness"},
     {"geo", "fulltext", "mariadb-binlog", "bench", "simulate", "truth"},
