@@ -2,7 +2,7 @@
 //! server uses none of it.
 
 use crate::compressor::{Codecs, Compressor};
-use crate::header::{HEADER_BYTES, Header, OpCode};
+use crate::header::{HEADER_BYTES, Header, MESSAGE_BYTES_MAX, OpCode};
 use crate::reader::Reader;
 use crate::{DecodeError, op_compressed, op_msg, op_msg_layout, op_reply};
 use bytes::{Bytes, BytesMut};
@@ -122,7 +122,7 @@ pub fn decode_reply(buffer: &mut BytesMut, codecs: &mut Codecs, trust: Trust) ->
     }
     let message = buffer.split_to(header.length).freeze();
     let (header, message, compressor) = if header.opcode == OpCode::COMPRESSED {
-        let (header, message, compressor) = op_compressed::unpack(&header, &message, codecs)?;
+        let (header, message, compressor) = op_compressed::unpack(&header, &message, MESSAGE_BYTES_MAX, codecs)?;
         (header, message, Some(compressor))
     } else {
         (header, message, None)

@@ -8,6 +8,8 @@ use std::fmt;
 pub enum DecodeError {
     /// The header's length is impossible.
     MessageLength(i32),
+    /// The message is longer than this client's may be.
+    TooLong { length: usize, bytes_max: usize },
     /// A part of the message extends beyond its end.
     Truncated(&'static str),
     /// An opcode that the protocol does not define, or that clients must not send.
@@ -35,6 +37,9 @@ impl fmt::Display for DecodeError {
         match self {
             DecodeError::MessageLength(length) => {
                 write!(f, "message length {length} is not within {HEADER_BYTES} and {MESSAGE_BYTES_MAX} bytes")
+            }
+            DecodeError::TooLong { length, bytes_max } => {
+                write!(f, "a message of {length} bytes came before the login, where {bytes_max} bytes are the most")
             }
             DecodeError::Truncated(part) => write!(f, "the {part} reaches past the end of the message"),
             DecodeError::UnknownOpcode(opcode) => write!(f, "unknown opcode {opcode}"),

@@ -43,16 +43,30 @@ use bytes::{Bytes, BytesMut};
 /// `None` if more bytes are needed; [`needed`] returns how many. After an error the connection must
 /// be closed.
 pub fn decode(buffer: &mut BytesMut, codecs: &mut Codecs) -> Result<Option<Message>, DecodeError> {
+    decode_up_to(MESSAGE_BYTES_MAX, buffer, codecs)
+}
+
+/// As [`decode`], of a client whose messages may have `bytes_max` bytes, compressed or not.
+pub fn decode_up_to(
+    bytes_max: usize,
+    buffer: &mut BytesMut,
+    codecs: &mut Codecs,
+) -> Result<Option<Message>, DecodeError> {
     let Some(header) = Header::peek(buffer)? else { return Ok(None) };
+    check_length(header.length, bytes_max)?;
     if buffer.len() < header.length {
         return Ok(None);
     }
     let message = buffer.split_to(header.length).freeze();
     if header.opcode == OpCode::COMPRESSED {
-        let (header, message, compressor) = op_compressed::unpack(&header, &message, codecs)?;
+        let (header, message, compressor) = op_compressed::unpack(&header, &message, bytes_max, codecs)?;
         return decode_whole(header, message, Some(compressor)).map(Some);
     }
     decode_whole(header, message, None).map(Some)
+}
+
+fn check_length(length: usize, bytes_max: usize) -> Result<(), DecodeError> {
+    if length > bytes_max { Err(DecodeError::TooLong { length, bytes_max }) } else { Ok(()) }
 }
 
 /// Returns the length of the message at the front of `buffer`, or of a header while that is

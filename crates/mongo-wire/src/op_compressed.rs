@@ -33,10 +33,12 @@ pub fn may_compress(command: &[u8]) -> bool {
     !NEVER_COMPRESSED.contains(&command)
 }
 
-/// Returns the inner message with a header of its own, as if it had come uncompressed.
+/// Returns the inner message with a header of its own, as if it had come uncompressed. It may have
+/// `bytes_max` bytes.
 pub(crate) fn unpack(
     header: &Header,
     message: &[u8],
+    bytes_max: usize,
     codecs: &mut Codecs,
 ) -> Result<(Header, Bytes, Compressor), DecodeError> {
     let mut reader = Reader::new(message, HEADER_BYTES);
@@ -44,6 +46,9 @@ pub(crate) fn unpack(
     let size =
         usize::try_from(reader.i32("uncompressed size")?).ok().filter(|&n| n <= MESSAGE_BYTES_MAX - HEADER_BYTES);
     let size = size.ok_or(DecodeError::Compression("the uncompressed size is no size of a message"))?;
+    if HEADER_BYTES + size > bytes_max {
+        return Err(DecodeError::TooLong { length: HEADER_BYTES + size, bytes_max });
+    }
     let id = reader.byte("compressor id")?;
     let compressor = Compressor::from_id(id).ok_or(DecodeError::UnknownCompressor(id))?;
     if opcode == OpCode::COMPRESSED {

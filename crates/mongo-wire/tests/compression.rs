@@ -42,6 +42,26 @@ fn check_fatal(bytes: &[u8], expected: DecodeError) {
 }
 
 #[test]
+fn a_client_before_its_login_may_send_short_messages_only() {
+    let up_to = |bytes_max, bytes: &[u8]| {
+        mongo_wire::decode_up_to(bytes_max, &mut BytesMut::from(bytes), &mut Codecs::default())
+    };
+    let mut plain = Vec::new();
+    Command { body: insert(20_000).as_bytes(), ..Command::default() }.encode(&mut plain);
+    let length = plain.len();
+    let too_long = |length| Err(DecodeError::TooLong { length, bytes_max: 16_384 });
+    assert!(up_to(length, &plain).unwrap().is_some());
+    // As soon as the header has arrived.
+    assert_eq!(up_to(16_384, &plain[..16]).map(|message| message.is_some()), too_long(length));
+    for compressor in Compressor::ALL {
+        let mut packed = Vec::new();
+        op_compressed::pack(&plain, compressor, &mut Codecs::default(), &mut packed).unwrap();
+        assert!(packed.len() < 16_384);
+        assert_eq!(up_to(16_384, &packed).map(|message| message.is_some()), too_long(length));
+    }
+}
+
+#[test]
 fn every_compressor_and_size() {
     let mut codecs = Codecs::default();
     for compressor in Compressor::ALL {
