@@ -182,18 +182,26 @@ async fn handle(call: &mut Call<'_>, body: Doc<'_>, reply: &mut Vec<u8>) -> Resu
 }
 
 /// Kills the operations of a connection whose client has disconnected, if their only effect is the
-/// reply. Writes continue, as in MongoDB.
+/// reply: reads, and `hello` that waits for a change. Writes continue, as in MongoDB.
 pub fn stop_reads_of(worker: &Worker, connection_id: u64) {
-    let operations = worker.shared.operations.list();
-    let own = operations.iter().filter(|operation| operation.identity.connection_id == connection_id);
-    own.filter(|operation| COMMANDS.only_reads(operation.command()))
-        .for_each(|operation| operation.kill_for_disconnect());
+    worker.shared.operations.for_each(|operation| {
+        let is_own = operation.identity.connection_id == connection_id;
+        if is_own && COMMANDS.leaves_nothing(operation.command()) {
+            operation.kill_for_disconnect();
+        }
+    });
 }
 
 /// Returns whether a request must wait for memory. Nearly free while memory is not short.
 #[inline]
 pub fn must_wait_for_memory(request: &Request) -> bool {
-    server::memory_pressure::is_high() && is_memory_intensive(envelope::body(request).1)
+    server::memory_pressure::is_high() && may_be_shed(request)
+}
+
+/// Returns whether an overloaded server may refuse the request: it reads or writes documents, and
+/// neither frees what the client holds nor observes the server.
+pub fn may_be_shed(request: &Request) -> bool {
+    is_memory_intensive(envelope::body(request).1)
 }
 
 #[cold]

@@ -34,4 +34,4 @@ pub mod write;
 
 pub use call::Disposition;
 pub use dispatch::immediate::{ImmediateOutcome, run_immediately};
-pub use dispatch::{must_wait_for_memory, run, stop_reads_of};
+pub use dispatch::{may_be_shed, must_wait_for_memory, run, stop_reads_of};

@@ -9,7 +9,8 @@
 //! [`logical_session`], [`operation`] (time limits, `killOp`), [`statistics`], [`usage`] (`top`,
 //! `$collStats`, `$indexStats`), [`profiling`], [`document_cache`] (the cached replies),
 //! [`index_filters`], [`write_lock`]. [`memory_pressure`] decides when a request must wait for
-//! memory.
+//! memory, [`overload`] is the error of those that are refused, and [`login_throttle`] delays
+//! guesses of passwords.
 
 pub mod catalog_counts;
 pub mod client_identity;
@@ -22,8 +23,10 @@ pub mod index_filters;
 pub mod log_level;
 pub mod log_lines;
 pub mod logical_session;
+pub mod login_throttle;
 pub mod memory_pressure;
 pub mod operation;
+pub mod overload;
 pub mod profiling;
 pub mod server;
 pub mod settings;
@@ -37,6 +40,7 @@ pub use client_identity::ClientIdentity;
 pub use client_session::ClientSession;
 pub use cursor::CursorLimits;
 pub use log_lines::LogLines;
+pub use login_throttle::{LoginLimits, LoginThrottle};
 pub use server::Server;
 pub use settings::{Settings, Topology};
 pub use statistics::Statistics;

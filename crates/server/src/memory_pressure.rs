@@ -54,7 +54,7 @@ pub async fn wait() -> Result<(), Error> {
 
 fn overloaded() -> Error {
     let memory::Limits { process, .. } = memory::limits();
-    let message = format!("the server holds more than the {process} bytes of memory that it may; try again later");
-    Error::new(Code::INGRESS_REQUEST_RATE_LIMIT_EXCEEDED, message)
-        .with_labels(&["SystemOverloadedError", "RetryableError"])
+    crate::overload::error(format!(
+        "the server holds more than the {process} bytes of memory that it may; try again later"
+    ))
 }

@@ -60,6 +60,11 @@ statistics! {
     connections_current,
     /// Connections accepted since the start.
     connections_created,
+    /// Connections refused because of a limit; of these, those because of the rate.
+    connections_rejected,
+    connections_rejected_by_rate,
+    /// Requests refused because of the rate, or because memory was short.
+    requests_rejected,
     /// Messages received, and their bytes as they came in.
     network_requests,
     network_bytes_in,

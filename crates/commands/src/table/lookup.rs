@@ -1,6 +1,6 @@
 //! The table of commands, and the lookup by name.
 
-use super::spec::Spec;
+use super::spec::{Access, Spec};
 use document::Doc;
 use hashbrown::HashMap;
 
@@ -46,5 +46,10 @@ impl CommandTable {
     /// Returns whether a command leaves nothing behind but its reply.
     pub fn only_reads(&self, command: Doc<'_>) -> bool {
         self.of_body(command).is_some_and(|spec| spec.only_reads(command))
+    }
+
+    /// Returns whether a command, given by its body, only reads or does not touch documents at all.
+    pub fn leaves_nothing(&self, command: Doc<'_>) -> bool {
+        self.of_body(command).is_some_and(|spec| spec.access == Access::Nothing || spec.only_reads(command))
     }
 }

@@ -22,6 +22,11 @@ impl OperationRegistry {
         self.lock().clone()
     }
 
+    /// Calls `each` with every operation. It must not register or end any.
+    pub fn for_each(&self, each: impl FnMut(&Operation)) {
+        self.lock().iter().map(|operation| &**operation).for_each(each);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Operation>>> {
         self.list.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }

@@ -203,9 +203,14 @@ async fn wait_for_change(call: &Call<'_>, arguments: &Arguments<'_>) -> Result<i
     }
     let awaiting = &call.worker.statistics().hello_awaiting;
     awaiting.add(1);
-    // The reply is due in either case; the counter distinguishes them.
-    let _ = tokio::time::timeout(await_time, changes.changed()).await;
+    let change = async {
+        // The reply is due in either case; the counter distinguishes them.
+        let _ = tokio::time::timeout(await_time, changes.changed()).await;
+        Ok(())
+    };
+    let waited = call.operation.run_interruptible(change).await;
     awaiting.subtract(1);
+    waited?;
     let counter = *changes.borrow();
     Ok(counter)
 }
