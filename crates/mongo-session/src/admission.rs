@@ -14,8 +14,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// Messages up to this size need no admission.
-pub(crate) const SMALL_BYTES: usize = 256 * 1024;
+/// Messages up to this size need no admission. Ten thousand of them are 640 MB.
+pub(crate) const SMALL_BYTES: usize = 64 * 1024;
 
 /// The part of the process's memory for unfinished messages, and the least: more than the largest
 /// message.

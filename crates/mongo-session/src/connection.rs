@@ -18,12 +18,16 @@ use tokio::time::Instant;
 
 /// A buffer for a message grows to four times the bytes that have arrived, up to the message's
 /// length, and to at least this. So a client that announces 48 MB and sends a header gets no more
-/// than this.
-const GROWTH_BYTES_MIN: usize = 256 * 1024;
+/// than this, and ten thousand such clients no more than 640 MB.
+const GROWTH_BYTES_MIN: usize = 64 * 1024;
+
+/// The same for a client that has not sent a whole message yet: no client begins with a large one.
+const GROWTH_BYTES_MIN_AT_FIRST: usize = 16 * 1024;
 
 pub(crate) async fn serve(worker: Rc<SessionWorker>, connection: Connection) {
     let Connection { stream, id, listener, peer, ref life, .. } = connection;
     let mut conversation = Conversation {
+        is_introduced: false,
         session: ClientSession::new(&worker.commands.server, id, peer, listener),
         counted: Counted::new(worker),
         stream,
@@ -48,9 +52,9 @@ impl Conversation {
     /// Answers requests in their order until the client hangs up.
     async fn converse(&mut self) -> Result<(), Broken> {
         let worker = self.worker().clone();
-        let mut unfinished = BytesMut::new();
+        // Boxed, since it happens once for each connection.
+        let Some(mut buffer) = Box::pin(self.shake_hands()).await? else { return Ok(()) };
         loop {
-            let Some(mut buffer) = self.receive(unfinished).await? else { return Ok(()) };
             loop {
                 let message = mongo_wire::decode(&mut buffer, &mut worker.codecs.borrow_mut())?;
                 let Some(message) = message else { break };
@@ -68,7 +72,9 @@ impl Conversation {
                     return Ok(());
                 }
             }
-            unfinished = move_unfinished(&worker, buffer)?;
+            let received = self.receive(self.move_unfinished(buffer)?).await?;
+            let Some(received) = received else { return Ok(()) };
+            buffer = received;
         }
     }
 
@@ -87,6 +93,31 @@ impl Conversation {
                     () = tokio::time::sleep(CHECK_INTERVAL) => {}
                 }
             },
+        }
+    }
+
+    /// Waits for the first message. Returns a buffer that begins with it, or `None` when the client
+    /// has hung up.
+    async fn shake_hands(&mut self) -> Result<Option<BytesMut>, Broken> {
+        let received = match self.worker().timeouts.handshake {
+            None => self.receive_whole().await?,
+            Some(timeout) => {
+                tokio::time::timeout(timeout, self.receive_whole()).await.unwrap_or(Err(Broken::Handshake(timeout)))?
+            }
+        };
+        self.is_introduced = true;
+        Ok(received)
+    }
+
+    /// Waits until a whole message has arrived.
+    async fn receive_whole(&mut self) -> Result<Option<BytesMut>, Broken> {
+        let mut unfinished = BytesMut::new();
+        loop {
+            let Some(buffer) = self.receive(unfinished).await? else { return Ok(None) };
+            if buffer.len() >= mongo_wire::needed(&buffer)? {
+                return Ok(Some(buffer));
+            }
+            unfinished = self.move_unfinished(buffer)?;
         }
     }
 
@@ -146,7 +177,7 @@ impl Conversation {
             }
             let there = unfinished.len();
             if there == unfinished.capacity() {
-                reserve_for(&mut unfinished, there, needed);
+                self.reserve_for(&mut unfinished, there, needed);
             }
             let received = self.receive_some(&mut unfinished, began).await?;
             worker.commands.statistics().network_bytes_in.add(received as u64);
@@ -172,25 +203,26 @@ impl Conversation {
             }
         }
     }
-}
 
-/// Moves the beginning of a message to memory of its own, no more than it needs, and returns the
-/// buffer to the worker.
-fn move_unfinished(worker: &SessionWorker, buffer: BytesMut) -> Result<BytesMut, DecodeError> {
-    let mut unfinished = BytesMut::new();
-    if !buffer.is_empty() {
-        reserve_for(&mut unfinished, buffer.len(), mongo_wire::needed(&buffer)?);
-        unfinished.extend_from_slice(&buffer);
+    /// Moves the beginning of a message to memory of its own, no more than it needs, and returns
+    /// the buffer to the worker.
+    fn move_unfinished(&self, buffer: BytesMut) -> Result<BytesMut, DecodeError> {
+        let mut unfinished = BytesMut::new();
+        if !buffer.is_empty() {
+            self.reserve_for(&mut unfinished, buffer.len(), mongo_wire::needed(&buffer)?);
+            unfinished.extend_from_slice(&buffer);
+        }
+        self.worker().buffers.give_read(buffer);
+        Ok(unfinished)
     }
-    worker.buffers.give_read(buffer);
-    Ok(unfinished)
-}
 
-/// Reserves room for a message of `needed` bytes, of which `there` have arrived: for all of it, if
-/// that is not much more.
-fn reserve_for(unfinished: &mut BytesMut, there: usize, needed: usize) {
-    let room = needed.min(there.saturating_mul(4).max(GROWTH_BYTES_MIN));
-    unfinished.reserve(room.saturating_sub(unfinished.len()));
+    /// Reserves room for a message of `needed` bytes, of which `there` have arrived: for all of it,
+    /// if that is not much more.
+    fn reserve_for(&self, unfinished: &mut BytesMut, there: usize, needed: usize) {
+        let least = if self.is_introduced { GROWTH_BYTES_MIN } else { GROWTH_BYTES_MIN_AT_FIRST };
+        let room = needed.min(there.saturating_mul(4).max(least));
+        unfinished.reserve(room.saturating_sub(unfinished.len()));
+    }
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ const UNREAD_MAX_WHEN_SHORT: Duration = Duration::from_secs(2);
 pub(crate) enum Broken {
     /// The client sent a malformed message.
     Malformed(DecodeError),
+    /// The client sent no whole message in time after it connected.
+    Handshake(Duration),
     /// The client paused too long within a message, or sent it too slowly.
     Stalled(Duration),
     /// There was no memory for the client's message.
@@ -52,6 +54,7 @@ impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Broken::Malformed(error) => error.fmt(f),
+            Broken::Handshake(waited) => write!(f, "no message came within {} seconds", waited.as_secs()),
             Broken::Stalled(waited) => write!(f, "a message was not finished within {} seconds", waited.as_secs()),
             Broken::NoMemory(bytes) => write!(f, "there was no memory for a message of {bytes} bytes"),
             Broken::Unread(waited) => write!(f, "a reply was not read within {} seconds", waited.as_secs()),
@@ -70,6 +73,8 @@ pub(crate) struct Conversation {
     pub expectation: Expectation,
     pub life: Rc<Life>,
     pub counted: Counted,
+    /// Whether the client has sent a whole message.
+    pub is_introduced: bool,
 }
 
 impl Conversation {

@@ -22,7 +22,7 @@ use admission::Admission;
 use buffers::Buffers;
 use malformed_log::MalformedLog;
 use selkie_runtime::zero_copy::splice::Pipes;
-use selkie_runtime::{Connection, Service, WorkerService};
+use selkie_runtime::{Connection, RateLimit, Refusal, Service, Stream, WorkerService};
 use server::Server;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -38,16 +38,22 @@ pub struct MongoService {
     housekeeping: fn(),
     timeouts: Timeouts,
     admission: Arc<Admission>,
+    request_rate: Option<Arc<RateLimit>>,
 }
 
 impl MongoService {
     pub fn new(server: Arc<Server>) -> Self {
         let admission = Arc::new(Admission::new(server::memory_pressure::process_bytes_max()));
-        MongoService { server, housekeeping: || {}, timeouts: Timeouts::default(), admission }
+        MongoService { server, housekeeping: || {}, timeouts: Timeouts::default(), admission, request_rate: None }
     }
 
     pub fn with_timeouts(self, timeouts: Timeouts) -> Self {
         MongoService { timeouts, ..self }
+    }
+
+    /// Limits the requests per second that may be shed.
+    pub fn with_request_rate(self, request_rate: Option<RateLimit>) -> Self {
+        MongoService { request_rate: request_rate.map(Arc::new), ..self }
     }
 
     /// Sets the function that each worker calls periodically, after it has released its own large
@@ -71,6 +77,7 @@ impl Service for MongoService {
             timeouts: self.timeouts,
             housekeeping: self.housekeeping,
             admission: self.admission.clone(),
+            request_rate: self.request_rate.clone(),
             next_reply_id: Cell::new(1),
         }))
     }
@@ -83,6 +90,15 @@ impl Service for MongoService {
 impl WorkerService for SessionWorker {
     fn serve(self: Rc<Self>, connection: Connection) -> Pin<Box<dyn Future<Output = ()>>> {
         Box::pin(connection::serve(self, connection))
+    }
+
+    /// Closes the connection without a word, as MongoDB does.
+    fn refuse(&self, _stream: Stream, refusal: Refusal) {
+        let statistics = self.commands.statistics();
+        statistics.connections_rejected.add(1);
+        if refusal == Refusal::Rate {
+            statistics.connections_rejected_by_rate.add(1);
+        }
     }
 
     fn tick(&self) {

@@ -9,6 +9,7 @@ use selkie_runtime::zero_copy::splice::SplicedMessage;
 use server::document_cache::ReplyBody;
 use server::memory_pressure;
 use std::io::{self, ErrorKind, IoSlice};
+use std::time::Instant;
 
 /// The outcome of answering a request without waiting.
 pub(crate) enum AtOnce {
@@ -34,6 +35,14 @@ pub(crate) fn respond_at_once(conversation: &Conversation, message: Message) -> 
     };
     let worker = conversation.worker();
     let reply_to = request.reply_to();
+    if let Some(rate) = &worker.request_rate
+        && commands::may_be_shed(&request)
+        && !rate.take(Instant::now())
+    {
+        worker.commands.statistics().requests_rejected.add(1);
+        let (silent, error) = (request.is_silent(), server::overload::rate_exceeded());
+        return Ok(AtOnce::MayWait(Message::Refused(Refused { reply_to, silent, error })));
+    }
     if reply_to.compressor.is_some() || request.is_silent() || commands::must_wait_for_memory(&request) {
         return Ok(AtOnce::MayWait(Message::Request(request)));
     }
@@ -153,6 +162,7 @@ async fn run(conversation: &Conversation, mut request: Request) -> Result<(), Br
         let disposition = match wait_for_memory(&request).await {
             Ok(()) => commands::run(&worker.commands, &conversation.session, &request, &mut reply).await,
             Err(error) => {
+                worker.commands.statistics().requests_rejected.add(1);
                 commands::reply::write_error(&error, &mut reply);
                 Disposition::Reply
             }

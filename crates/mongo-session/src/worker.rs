@@ -4,6 +4,7 @@ use crate::admission::Admission;
 use crate::buffers::Buffers;
 use crate::malformed_log::MalformedLog;
 use mongo_wire::Codecs;
+use selkie_runtime::RateLimit;
 use selkie_runtime::zero_copy::splice::Pipes;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -13,6 +14,8 @@ use std::time::Duration;
 /// How long clients may be inactive.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
+    /// From the connection to the end of the first message; `None`: forever.
+    pub handshake: Option<Duration>,
     /// Within a message, or before they read their reply.
     pub stalled: Duration,
     /// Between two requests; `None`: forever.
@@ -21,7 +24,7 @@ pub struct Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Timeouts { stalled: Duration::from_secs(300), idle: None }
+        Timeouts { handshake: Some(Duration::from_secs(30)), stalled: Duration::from_secs(300), idle: None }
     }
 }
 
@@ -35,6 +38,8 @@ pub(crate) struct SessionWorker {
     pub timeouts: Timeouts,
     pub housekeeping: fn(),
     pub admission: Arc<Admission>,
+    /// The limit on requests per second, shared by all workers.
+    pub request_rate: Option<Arc<RateLimit>>,
     pub next_reply_id: Cell<i32>,
 }
 

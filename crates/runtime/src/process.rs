@@ -3,6 +3,7 @@
 use crate::address::ListenAddress;
 use crate::balance::Balance;
 use crate::busy_poll;
+use crate::gate::ConnectionLimits;
 use crate::listener::{self, BindError};
 use crate::message::Handle;
 use crate::service::{Service, Services};
@@ -12,7 +13,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -26,8 +27,8 @@ pub struct Options {
     pub listen: Vec<ListenAddress>,
     /// Worker threads, at least one.
     pub workers: usize,
-    /// Connections beyond this number are closed at once.
-    pub connections_max: usize,
+    /// Connections beyond these limits are refused.
+    pub connections: ConnectionLimits,
     /// How long running requests may continue once the process is asked to stop.
     pub drain_deadline: Duration,
     /// The interval of [`WorkerService::tick`](crate::WorkerService::tick).
@@ -130,7 +131,7 @@ pub fn run(listening: Listening, services: Vec<Arc<dyn Service>>, started: impl 
 pub fn start(listening: Listening, services: Vec<Arc<dyn Service>>) -> Result<Running, StartError> {
     let Listening { options, bound } = listening;
     busy_poll::set_window(options.busy_poll);
-    let balance = Balance::new(bound.listeners.len());
+    let balance = Balance::new(bound.listeners.len(), options.connections, Instant::now());
     let connection_ids = Arc::new(AtomicU64::new(1));
     let (senders, receivers): (Vec<_>, Vec<_>) = bound.listeners.iter().map(|_| mpsc::unbounded_channel()).unzip();
     let services = Services::new(services);
@@ -151,7 +152,6 @@ pub fn start(listening: Listening, services: Vec<Arc<dyn Service>>) -> Result<Ru
             handle: running.handle.clone(),
             balance: balance.clone(),
             connection_ids: connection_ids.clone(),
-            connections_max: options.connections_max,
         };
         if let Err(error) = start_worker(start).map(|thread| running.threads.push(thread)) {
             running.handle.drain(Duration::ZERO);

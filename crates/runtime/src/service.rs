@@ -1,6 +1,7 @@
 //! Services: what a listener's connections get.
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Stream};
+use crate::gate::Refusal;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -21,6 +22,10 @@ pub trait Service: Send + Sync + 'static {
 pub trait WorkerService: 'static {
     /// Serves a connection until either side closes it.
     fn serve(self: Rc<Self>, connection: Connection) -> Pin<Box<dyn Future<Output = ()>>>;
+
+    /// Refuses a connection because of a limit. The connection closes when `stream` is dropped. It
+    /// must not wait for the client.
+    fn refuse(&self, _stream: Stream, _refusal: Refusal) {}
 
     /// Called periodically for housekeeping (see [`Options::tick`](crate::Options::tick)).
     fn tick(&self) {}

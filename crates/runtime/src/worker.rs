@@ -1,15 +1,16 @@
 //! The life of a worker thread: accept, hand over, serve, drain.
 
-use crate::balance::Balance;
+use crate::balance::{Balance, Seat};
 use crate::connection::{Connection, Life, Stream};
 use crate::listener::Listener;
 use crate::message::{Arrival, ArrivedStream, Handle, Message};
 use crate::service::{OpenServices, Services};
 use crate::unix_stream::UnixStream;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::os::unix::net;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,9 +24,6 @@ use tokio::time::{Instant, MissedTickBehavior};
 /// The pause before accepting again when the process is out of file descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The shortest interval of log lines about refused connections.
-const REFUSED_LOGGED_EVERY: Duration = Duration::from_secs(10);
-
 /// The arguments of a worker thread.
 pub(crate) struct Start {
     pub index: usize,
@@ -37,7 +35,6 @@ pub(crate) struct Start {
     pub handle: Handle,
     pub balance: Balance,
     pub connection_ids: Arc<AtomicU64>,
-    pub connections_max: usize,
 }
 
 struct Worker {
@@ -46,8 +43,6 @@ struct Worker {
     handle: Handle,
     balance: Balance,
     connection_ids: Arc<AtomicU64>,
-    connections_max: usize,
-    refused: Refused,
     connections: Rc<RefCell<HashMap<u64, Serving>>>,
 }
 
@@ -78,8 +73,6 @@ async fn live(start: Start, ready: impl FnOnce(Result<(), String>)) {
         handle: start.handle,
         balance: start.balance,
         connection_ids: start.connection_ids,
-        connections_max: start.connections_max,
-        refused: Refused::default(),
         connections: Rc::default(),
     });
     let mut accepting = Vec::new();
@@ -158,8 +151,8 @@ impl Worker {
                 spawn_local(async move {
                     loop {
                         match listener.accept().await {
-                            Ok((stream, peer)) => self.place_tcp(stream, number, peer),
-                            Err(error) => pause_after(error).await,
+                            Ok((stream, peer)) => self.arrive(AcceptedStream::Tcp(stream), number, Some(peer)),
+                            Err(error) => self.pause_after(error).await,
                         }
                     }
                 })
@@ -170,10 +163,10 @@ impl Worker {
                     loop {
                         match listener.accept().await {
                             Ok((stream, _)) => match stream.into_std() {
-                                Ok(stream) => self.place_unix(stream, number),
-                                Err(error) => pause_after(error).await,
+                                Ok(stream) => self.arrive(AcceptedStream::Unix(stream), number, None),
+                                Err(error) => self.pause_after(error).await,
                             },
-                            Err(error) => pause_after(error).await,
+                            Err(error) => self.pause_after(error).await,
                         }
                     }
                 })
@@ -181,45 +174,57 @@ impl Worker {
         })
     }
 
-    /// Serves a new connection here, or hands it to the worker with the fewest.
-    fn place_tcp(self: &Rc<Self>, stream: TcpStream, listener: usize, peer: SocketAddr) {
-        if self.is_full() {
-            return;
-        }
-        let seat = self.balance.seat(self.index);
-        if seat.worker == self.index {
-            return self.serve(Stream::Tcp(stream), listener, Some(peer), seat);
-        }
-        match stream.into_std() {
-            Ok(stream) => {
-                self.hand_over(Arrival { stream: ArrivedStream::Tcp(stream), listener, peer: Some(peer), seat })
+    /// Admits a new connection, refuses it, or lets it wait.
+    fn arrive(self: &Rc<Self>, stream: AcceptedStream, listener: usize, peer: Option<SocketAddr>) {
+        match self.balance.admit(stream.descriptor(), peer, std::time::Instant::now()) {
+            Ok((seat, wait)) if wait.is_zero() => self.place(stream, listener, peer, seat),
+            Ok((seat, wait)) => {
+                let worker = self.clone();
+                spawn_local(async move {
+                    tokio::time::sleep(wait).await;
+                    worker.place(stream, listener, peer, seat);
+                });
             }
-            Err(error) => tracing::warn!(%peer, %error, "a connection could not be handed to its worker"),
+            Err(refusal) => {
+                // Without a stream, the connection is closed in silence.
+                if let (Some(service), Ok(stream)) = (self.services.of(listener), stream.into_stream()) {
+                    service.refuse(stream, refusal);
+                }
+            }
         }
     }
 
-    /// Returns whether a new connection is one too many, so that it must be closed by dropping it.
-    fn is_full(&self) -> bool {
-        let is_full = self.balance.total() >= self.connections_max;
-        if is_full {
-            self.refused.note(self.connections_max);
+    /// Pauses after an error that only time can cure, such as a lack of file descriptors; not after
+    /// a connection that failed before it was accepted.
+    async fn pause_after(&self, error: io::Error) {
+        match error.kind() {
+            io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset => {}
+            _ => {
+                self.balance.gate().note_failure(&error, std::time::Instant::now());
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
         }
-        is_full
     }
 
-    fn place_unix(self: &Rc<Self>, stream: net::UnixStream, listener: usize) {
-        if self.is_full() {
+    /// Serves a new connection here, or hands it to the worker with the fewest.
+    fn place(self: &Rc<Self>, stream: AcceptedStream, listener: usize, peer: Option<SocketAddr>, mut seat: Seat) {
+        if seat.choose_worker(self.index) == self.index {
+            match stream.into_stream() {
+                Ok(stream) => self.serve(stream, listener, peer, seat),
+                Err(error) => tracing::warn!(%error, "a connection could not be taken over"),
+            }
             return;
         }
-        let seat = self.balance.seat(self.index);
-        let arrival = Arrival { stream: ArrivedStream::Unix(stream), listener, peer: None, seat };
-        if arrival.seat.worker == self.index { self.adopt(arrival) } else { self.hand_over(arrival) }
+        match stream.into_arrived() {
+            Ok(stream) => self.hand_over(Arrival { stream, listener, peer, seat }),
+            Err(error) => tracing::warn!(%error, "a connection could not be handed to its worker"),
+        }
     }
 
     fn hand_over(&self, arrival: Arrival) {
         // A worker that no longer receives messages is draining: the connection closes with the
         // message.
-        self.handle.send(arrival.seat.worker, Message::Arrival(arrival));
+        self.handle.send(arrival.seat.worker_or(self.index), Message::Arrival(arrival));
     }
 
     fn adopt(self: &Rc<Self>, arrival: Arrival) {
@@ -233,7 +238,7 @@ impl Worker {
         }
     }
 
-    fn serve(self: &Rc<Self>, stream: Stream, listener: usize, peer: Option<SocketAddr>, seat: crate::balance::Seat) {
+    fn serve(self: &Rc<Self>, stream: Stream, listener: usize, peer: Option<SocketAddr>, seat: Seat) {
         let Some(service) = self.services.of(listener) else { return };
         let id = self.connection_ids.fetch_add(1, Ordering::Relaxed);
         let life = Rc::new(Life::default());
@@ -245,28 +250,6 @@ impl Worker {
             serving.await;
         });
         self.connections.borrow_mut().insert(id, Serving { life, task: task.abort_handle() });
-    }
-}
-
-/// Counts refused connections, and logs them from time to time.
-#[derive(Default)]
-struct Refused {
-    count: Cell<u64>,
-    logged: Cell<Option<Instant>>,
-}
-
-impl Refused {
-    fn note(&self, connections_max: usize) {
-        self.count.set(self.count.get() + 1);
-        if self.logged.get().is_none_or(|logged| logged.elapsed() >= REFUSED_LOGGED_EVERY) {
-            self.logged.set(Some(Instant::now()));
-            let refused = self.count.take();
-            tracing::warn!(
-                refused,
-                connections_max,
-                "refused connections: there are too many; see `connections` in [limits]"
-            );
-        }
     }
 }
 
@@ -282,14 +265,34 @@ impl Drop for Entry {
     }
 }
 
-/// Pauses after an error that only time can cure, such as a lack of file descriptors; not after a
-/// connection that failed before it was accepted.
-async fn pause_after(error: io::Error) {
-    match error.kind() {
-        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset => {}
-        _ => {
-            tracing::error!(%error, "cannot accept connections; raise the limit of open files (ulimit -n) if it is that");
-            tokio::time::sleep(ACCEPT_PAUSE).await;
+/// A stream as it was accepted.
+enum AcceptedStream {
+    Tcp(TcpStream),
+    Unix(net::UnixStream),
+}
+
+impl AcceptedStream {
+    fn descriptor(&self) -> u64 {
+        let descriptor = match self {
+            AcceptedStream::Tcp(stream) => stream.as_raw_fd(),
+            AcceptedStream::Unix(stream) => stream.as_raw_fd(),
+        };
+        u64::try_from(descriptor).unwrap_or_default()
+    }
+
+    /// Returns the stream to serve on this worker.
+    fn into_stream(self) -> io::Result<Stream> {
+        match self {
+            AcceptedStream::Tcp(stream) => Ok(Stream::Tcp(stream)),
+            AcceptedStream::Unix(stream) => UnixStream::from_std(stream).map(Stream::Unix),
+        }
+    }
+
+    /// Returns the stream to hand to another worker.
+    fn into_arrived(self) -> io::Result<ArrivedStream> {
+        match self {
+            AcceptedStream::Tcp(stream) => stream.into_std().map(ArrivedStream::Tcp),
+            AcceptedStream::Unix(stream) => Ok(ArrivedStream::Unix(stream)),
         }
     }
 }

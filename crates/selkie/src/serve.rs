@@ -14,10 +14,10 @@ use crate::config::{Config, Listener, Protocol};
 use caches::Caches;
 use mongo_session::{MongoService, Timeouts};
 use selkie_runtime::process::Listening;
-use selkie_runtime::{ListenAddress, Options, Service};
+use selkie_runtime::{ListenAddress, Options, RateLimit, Service};
 use server::Server;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The interval at which workers close idle cursors and release large buffers.
 const TICK: Duration = Duration::from_secs(5);
@@ -25,6 +25,7 @@ const TICK: Duration = Duration::from_secs(5);
 pub fn serve(config: Config) -> anyhow::Result<()> {
     crate::logging::start(&config.log);
     raise_open_files_limit();
+    let config = with_room_for_files(config);
     steps::memory::set_limits(config.limits.memory);
     crate::memory::reserve();
 
@@ -34,7 +35,7 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
         drain_deadline: config.drain_deadline,
         tick: TICK,
         busy_poll: config.busy_poll,
-        connections_max: config.limits.connections,
+        connections: config.limits.connections.clone(),
     })?;
     let config = with_effective_addresses(config, listening.addresses());
     warn_of_open_listeners(&config);
@@ -51,8 +52,13 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
         caches.connect(&config, &*engine),
         commands::table::COUNT,
     );
-    let timeouts = Timeouts { stalled: config.limits.stalled, idle: config.limits.idle };
-    let mongo = MongoService::new(server).with_housekeeping(crate::memory::give_back).with_timeouts(timeouts);
+    let limits = &config.limits;
+    let timeouts = Timeouts { handshake: limits.handshake, stalled: limits.stalled, idle: limits.idle };
+    let request_rate = limits.requests.map(|rate| RateLimit::new(rate.per_second, rate.burst, Instant::now()));
+    let mongo = MongoService::new(server)
+        .with_housekeeping(crate::memory::give_back)
+        .with_timeouts(timeouts)
+        .with_request_rate(request_rate);
     let services = services(&config, Arc::new(mongo), sql)?;
 
     let outcome = selkie_runtime::run(listening, services, || summary::print(&config, &engine.describe()));
@@ -82,6 +88,19 @@ fn services(
 fn with_effective_addresses(mut config: Config, addresses: &[ListenAddress]) -> Config {
     for (listener, address) in config.listeners.iter_mut().zip(addresses) {
         listener.address = address.clone();
+    }
+    config
+}
+
+/// Lowers the limit of connections to four fifths of the open files that the process may have, as
+/// MongoDB does: the store needs descriptors too, and a connection that finds none could not even
+/// be refused.
+fn with_room_for_files(mut config: Config) -> Config {
+    let total = &mut config.limits.connections.total;
+    let room = usize::try_from(server::host::open_files_max() / 5 * 4).unwrap_or(usize::MAX).max(1);
+    if *total > room {
+        tracing::info!(connections = room, "lowered the limit of connections to four fifths of the open files");
+        *total = room;
     }
     config
 }

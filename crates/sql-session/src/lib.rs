@@ -35,7 +35,7 @@ pub use packet_stream::BackendAddress;
 pub use privileges::PrivilegeCache;
 pub use running_command::KillSession;
 
-use selkie_runtime::{Connection, Service, WorkerService};
+use selkie_runtime::{Connection, Refusal, Service, Stream, WorkerService};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -55,5 +55,10 @@ impl Service for SqlService {
 impl WorkerService for SqlWorker {
     fn serve(self: Rc<Self>, connection: Connection) -> Pin<Box<dyn Future<Output = ()>>> {
         Box::pin(session::serve(self.0.clone(), connection))
+    }
+
+    /// Sends MariaDB's error. It fits into the buffer of a new socket.
+    fn refuse(&self, stream: Stream, _refusal: Refusal) {
+        let _ = stream.try_write(&login::error_packet(0, 1040, "08004", "Too many connections"));
     }
 }

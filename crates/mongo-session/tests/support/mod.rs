@@ -41,7 +41,7 @@ impl TestServer {
             drain_deadline: Duration::from_secs(2),
             tick: Duration::from_secs(1),
             busy_poll: Duration::ZERO,
-            connections_max: 1000,
+            connections: Default::default(),
         };
         let listening = Listening::bind(options).unwrap();
         let [ListenAddress::Tcp(address)] = *listening.addresses() else { panic!("one address") };

@@ -27,6 +27,11 @@ pub const MEMORY_MB_MAX: i64 = 1 << 30;
 pub const CURSORS: i64 = 100_000;
 pub const SESSION_CURSORS: i64 = 10_000;
 pub const CONNECTIONS: usize = 65_536;
+pub const CONNECTION_QUEUE: u32 = 1000;
+pub const BURST_SECONDS: u64 = 1;
+/// Drivers send their first message at once. MariaDB waits ten seconds, which are few for a client
+/// behind a slow line.
+pub const HANDSHAKE_SECONDS: u64 = 30;
 pub const STALLED_SECONDS: u64 = 300;
 pub const STORAGE_TIMEOUT_MS: i64 = 50;
 pub const CACHE_BYTES: usize = 256 << 20;

@@ -2,6 +2,7 @@
 
 use super::defaults;
 use super::setting::{ConfigError, Setting};
+use selkie_runtime::{ConnectionLimits, ConnectionRate};
 use std::time::Duration;
 
 const MIB: i64 = 1 << 20;
@@ -16,6 +17,12 @@ pub struct Written {
     pub cursors: Option<Setting<i64>>,
     pub session_cursors: Option<Setting<i64>>,
     pub connections: Option<Setting<usize>>,
+    pub address_connections: Option<Setting<usize>>,
+    pub connection_rate: Option<Setting<u32>>,
+    pub connection_queue: Option<Setting<u32>>,
+    pub request_rate: Option<Setting<u32>>,
+    pub burst_seconds: Option<Setting<u64>>,
+    pub handshake_seconds: Option<Setting<u64>>,
     pub stalled_seconds: Option<Setting<u64>>,
     pub idle_seconds: Option<Setting<u64>>,
 }
@@ -25,11 +32,22 @@ pub struct Written {
 pub struct Limits {
     pub memory: steps::memory::Limits,
     pub cursors: server::CursorLimits,
-    pub connections: usize,
+    pub connections: ConnectionLimits,
+    /// The most requests per second; `None`: no limit.
+    pub requests: Option<RequestRate>,
+    /// How long a client may take from its connection to its first message; `None`: forever.
+    pub handshake: Option<Duration>,
     /// How long a client may pause within a message, or leave its reply unread.
     pub stalled: Duration,
     /// How long a client may be idle; `None`: forever.
     pub idle: Option<Duration>,
+}
+
+/// A limit on requests per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestRate {
+    pub per_second: u32,
+    pub burst: Duration,
 }
 
 impl Written {
@@ -43,6 +61,12 @@ impl Written {
             cursors: self.cursors.or(beneath.cursors),
             session_cursors: self.session_cursors.or(beneath.session_cursors),
             connections: self.connections.or(beneath.connections),
+            address_connections: self.address_connections.or(beneath.address_connections),
+            connection_rate: self.connection_rate.or(beneath.connection_rate),
+            connection_queue: self.connection_queue.or(beneath.connection_queue),
+            request_rate: self.request_rate.or(beneath.request_rate),
+            burst_seconds: self.burst_seconds.or(beneath.burst_seconds),
+            handshake_seconds: self.handshake_seconds.or(beneath.handshake_seconds),
             stalled_seconds: self.stalled_seconds.or(beneath.stalled_seconds),
             idle_seconds: self.idle_seconds.or(beneath.idle_seconds),
         }
@@ -67,6 +91,10 @@ impl Written {
             Some(setting) => Ok(setting.value * MIB),
             None => Ok(default),
         };
+        let burst = Duration::from_secs(self.burst_seconds.map_or(defaults::BURST_SECONDS, |setting| setting.value));
+        let queue_max = self.connection_queue.map_or(defaults::CONNECTION_QUEUE, |setting| setting.value);
+        let rate = |setting: Option<Setting<u32>>| setting.map(|setting| setting.value).filter(|rate| *rate > 0);
+        let handshake = self.handshake_seconds.map_or(defaults::HANDSHAKE_SECONDS, |setting| setting.value);
         let cursors = part(&self.cursor_memory_mb, process / 2)?;
         Ok(Limits {
             memory: steps::memory::Limits { process, request: part(&self.request_memory_mb, process / 4)? },
@@ -76,7 +104,13 @@ impl Written {
                 count: self.cursors.map_or(defaults::CURSORS, |setting| setting.value),
                 session_count: self.session_cursors.map_or(defaults::SESSION_CURSORS, |setting| setting.value),
             },
-            connections: self.connections.map_or(defaults::CONNECTIONS, |setting| setting.value),
+            connections: ConnectionLimits {
+                total: self.connections.map_or(defaults::CONNECTIONS, |setting| setting.value),
+                per_address: self.address_connections.map(|setting| setting.value).filter(|count| *count > 0),
+                rate: rate(self.connection_rate).map(|per_second| ConnectionRate { per_second, burst, queue_max }),
+            },
+            requests: rate(self.request_rate).map(|per_second| RequestRate { per_second, burst }),
+            handshake: Some(handshake).filter(|seconds| *seconds > 0).map(Duration::from_secs),
             stalled: Duration::from_secs(
                 self.stalled_seconds.map_or(defaults::STALLED_SECONDS, |setting| setting.value),
             ),

@@ -339,9 +339,75 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "number from 1 to 1000000",
         default: "65536",
         example: "1000",
-        about: "The most connections, of MongoDB and SQL clients together. Further ones are closed at once, and \
-                logged. Each takes a file descriptor, so the limit of open files applies too.",
+        about: "The most connections, of MongoDB and SQL clients together. Further MongoDB clients are disconnected \
+                at once, SQL clients with the error 1040. No more than four fifths of the limit of open files.",
         read: read!(limits.connections, |raw| integer(raw, 1, 1_000_000).map(|n| n as usize)),
+    },
+    Parameter {
+        section: "limits",
+        name: "address-connections",
+        flag: None,
+        kind: "number from 0 to 1000000",
+        default: "0",
+        example: "500",
+        about: "The most connections of one client address; 0: no limit. The addresses of an IPv6 network of 64 bits \
+                count as one.",
+        read: read!(limits.address_connections, |raw| integer(raw, 0, 1_000_000).map(|n| n as usize)),
+    },
+    Parameter {
+        section: "limits",
+        name: "connection-rate",
+        flag: None,
+        kind: "number from 0 to 1000000",
+        default: "0",
+        example: "200",
+        about: "The most new connections per second; 0: no limit. Further ones wait for their turn \
+                (`connection-queue`). This is MongoDB 8.2's `ingressConnectionEstablishmentRatePerSec`.",
+        read: read!(limits.connection_rate, |raw| integer(raw, 0, 1_000_000).map(|n| n as u32)),
+    },
+    Parameter {
+        section: "limits",
+        name: "connection-queue",
+        flag: None,
+        kind: "number from 0 to 1000000",
+        default: "1000",
+        example: "2000",
+        about: "The most connections that wait because of `connection-rate`; more are refused. Those at the end of the \
+                queue should not wait for longer than a driver's `connectTimeoutMS`.",
+        read: read!(limits.connection_queue, |raw| integer(raw, 0, 1_000_000).map(|n| n as u32)),
+    },
+    Parameter {
+        section: "limits",
+        name: "request-rate",
+        flag: None,
+        kind: "number from 0 to 10000000",
+        default: "0",
+        example: "20000",
+        about: "The most reads and writes of MongoDB clients per second; 0: no limit. Further ones fail with 462, which \
+                recent drivers retry later. This is MongoDB 8.2's `ingressRequestAdmissionRatePerSec`.",
+        read: read!(limits.request_rate, |raw| integer(raw, 0, 10_000_000).map(|n| n as u32)),
+    },
+    Parameter {
+        section: "limits",
+        name: "burst-seconds",
+        flag: None,
+        kind: "seconds, from 1 to 3600",
+        default: "1",
+        example: "5",
+        about: "After a quiet time, the connections and requests of this many seconds may come at once \
+                (`connection-rate`, `request-rate`).",
+        read: read!(limits.burst_seconds, |raw| integer(raw, 1, 3600).map(|n| n as u64)),
+    },
+    Parameter {
+        section: "limits",
+        name: "handshake-seconds",
+        flag: None,
+        kind: "seconds, from 0 to 86400",
+        default: "30",
+        example: "10",
+        about: "A MongoDB client is disconnected if its first message, with the TLS handshake before it, is not complete \
+                this long after it connected; 0: never. SQL clients have ten seconds to log in.",
+        read: read!(limits.handshake_seconds, |raw| integer(raw, 0, DAY_SECONDS).map(|n| n as u64)),
     },
     Parameter {
         section: "limits",

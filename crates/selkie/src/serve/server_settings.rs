@@ -13,7 +13,7 @@ pub fn settings(config: &Config) -> Settings {
         topology: config.topology.clone(),
         cursor_timeout: config.cursor_timeout,
         cursor_limits: config.limits.cursors,
-        connections_max: config.limits.connections,
+        connections_max: config.limits.connections.total,
         slow_ms: config.slow_ms,
         slow_log: config.slow_log,
         argv: presentable_arguments(),

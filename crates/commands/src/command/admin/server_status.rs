@@ -106,9 +106,11 @@ fn connections(call: &Call<'_>, statistics: &Statistics, writer: &mut DocWriter<
     let server = &*call.worker.server;
     let current = statistics.connections_current.get();
     writer.append("current", current as i32);
-    let connections_max = host::open_files_max().min(server.settings.connections_max as u64);
+    let connections_max = server.settings.connections_max as u64;
     writer.append("available", connections_max.saturating_sub(current) as i32);
     writer.append("totalCreated", long(&statistics.connections_created) as i32);
+    writer.append("rejected", long(&statistics.connections_rejected) as i32);
+    writer.document("establishmentRateLimit").append("rejected", long(&statistics.connections_rejected_by_rate));
     writer.append("active", (current - statistics.hello_awaiting.get().min(current)) as i32);
     writer.append("awaitingTopologyChanges", long(&statistics.hello_awaiting) as i32);
 }
@@ -215,11 +217,12 @@ fn metrics(call: &Call<'_>, statistics: &Statistics, writer: &mut DocWriter<'_>)
     document.append("updated", long(&statistics.documents_updated));
 }
 
-fn selkie(call: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'_>) {
+fn selkie(call: &Call<'_>, statistics: &Statistics, writer: &mut DocWriter<'_>) {
     let server = &*call.worker.server;
     writer.append("version", SELKIE_VERSION);
     writer.append("store", &server.engine.describe());
     writer.append("workers", server.settings.workers as i32);
+    writer.append("requestsRejected", long(&statistics.requests_rejected));
     let limits = steps::memory::limits();
     let mut memory = writer.document("memory");
     memory.append("bytes", steps::memory::live());
