@@ -76,8 +76,7 @@ impl Catalog {
 
     /// Returns the collection's schema and table, whether they exist or not.
     pub fn names<'n>(&self, namespace: &'n Namespace) -> error::Result<(&'n str, String)> {
-        let schema = names::schema(&namespace.database, self.ignores_case)?;
-        Ok((schema, names::table(namespace, self.ignores_case)?))
+        names::schema_and_table(namespace, self.ignores_case)
     }
 
     /// Returns the cached table of the collection if it is fresh, or is being read again.

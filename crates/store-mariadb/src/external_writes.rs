@@ -97,12 +97,11 @@ impl Receiver for ChangeReporter {
 impl ChangeReporter {
     fn add(&self, change: &binlog::Change, changes: &mut Changes) {
         match change {
-            binlog::Change::Row(row) if names::is_hidden(&row.table.database) => {}
             // Rows of these tables are written with a document, in the same transaction.
             binlog::Change::Row(row) if is_index_table(&row.table.table) => {}
             binlog::Change::Table(table) if is_index_table(&table.table) => {}
             binlog::Change::Row(row) => {
-                let namespace = namespace(&row.table);
+                let Some(namespace) = namespace(&row.table) else { return };
                 if changes.covers(&namespace) {
                     return;
                 }
@@ -115,7 +114,10 @@ impl ChangeReporter {
                     false => changes.add_unspecified(&namespace),
                 }
             }
-            binlog::Change::Table(table) => self.add_definition(&namespace(table), changes),
+            binlog::Change::Table(table) => {
+                let other = || Namespace::new(&table.database, &table.table);
+                self.add_definition(&namespace(table).unwrap_or_else(other), changes);
+            }
             binlog::Change::Database(database) => self.add_definition(&Namespace::new(database, ""), changes),
             binlog::Change::Everything => self.add_definition(&Namespace::new("", ""), changes),
         }
@@ -143,12 +145,9 @@ fn log_positions(position: &[Gtid]) -> Vec<LogPosition> {
     position.iter().map(log_position).collect()
 }
 
-/// Returns the collection that a table holds; the whole database if the table's name is made up.
-fn namespace(table: &TableName) -> Namespace {
-    match names::is_made_up(&table.table) {
-        true => Namespace::new(&table.database, ""),
-        false => Namespace::new(&table.database, &table.table),
-    }
+/// Returns the collection that a table holds, if it holds one.
+fn namespace(table: &TableName) -> Option<Namespace> {
+    names::namespace(&table.database, &table.table)
 }
 
 /// Decodes one side of a change, if there is one; returns false if it cannot be decoded.

@@ -165,9 +165,14 @@ async fn move_table(
 pub(crate) async fn list(store: &MariaDbStore, database: &str) -> Result<Vec<CollectionInfo>> {
     let Ok(schema) = names::schema(database, store.catalog.ignores_case()) else { return Ok(Vec::new()) };
     let mut lease = store.pool.lease_for_catalog().await?;
-    let tables = document_tables(&mut lease, schema).await?;
-    let records = own_schema::collections(&mut lease, schema, None).await?;
-    let mut collections: Vec<CollectionInfo> = tables.iter().map(|table| describe(schema, table, &records)).collect();
+    let mut collections = Vec::new();
+    let own = (database == names::OWN_DATABASE).then_some(names::OWN_SCHEMA);
+    for schema in [schema].into_iter().chain(own) {
+        let mut tables = document_tables(&mut lease, schema).await?;
+        tables.retain(|table| names::namespace(schema, table).is_some());
+        let records = own_schema::collections(&mut lease, schema, None).await?;
+        collections.extend(tables.iter().map(|table| describe(schema, table, &records)));
+    }
     collections.sort_by(|left, right| left.name.cmp(&right.name));
     Ok(collections)
 }

@@ -4,6 +4,9 @@
 //! name that MariaDB cannot hold (longer than 64 characters, characters beyond the basic plane,
 //! upper case on a server that ignores case …) gets a table name made of a hash; Selkie's own
 //! schema records what it stands for. Databases have no such fallback: their names are short.
+//!
+//! The collections of users and roles have their tables in Selkie's own schema: SQL users that may
+//! read the schema `admin` must not read credentials.
 
 use error::{Code, Error, Result};
 use sha2::{Digest, Sha256};
@@ -11,6 +14,14 @@ use store::Namespace;
 
 /// The schema with Selkie's own records.
 pub(crate) const OWN_SCHEMA: &str = "selkie";
+
+/// The database whose users and roles have their tables in Selkie's own schema.
+pub(crate) const OWN_DATABASE: &str = "admin";
+
+/// The collections of that database with such tables: users and roles, and those that
+/// `mongorestore` fills with users and roles.
+pub(crate) const OWN_COLLECTIONS: [&str; 5] =
+    ["system.roles", "system.users", "system.version", "temproles", "tempusers"];
 
 /// Schemas that are no databases.
 pub(crate) const HIDDEN: [&str; 5] = ["mysql", "information_schema", "performance_schema", "sys", OWN_SCHEMA];
@@ -32,6 +43,31 @@ const DATABASE_BYTES_MAX: usize = 63;
 
 pub(crate) fn is_hidden(schema: &str) -> bool {
     HIDDEN.iter().any(|hidden| schema.eq_ignore_ascii_case(hidden))
+}
+
+/// Returns whether a collection's table is in Selkie's own schema.
+pub(crate) fn is_own(database: &str, collection: &str) -> bool {
+    database == OWN_DATABASE && OWN_COLLECTIONS.contains(&collection)
+}
+
+/// Returns schema and table of a collection.
+pub(crate) fn schema_and_table(namespace: &Namespace, ignores_case: bool) -> Result<(&str, String)> {
+    if is_own(&namespace.database, &namespace.collection) {
+        return Ok((OWN_SCHEMA, namespace.collection.to_string()));
+    }
+    Ok((schema(&namespace.database, ignores_case)?, table(namespace, ignores_case)?))
+}
+
+/// Returns the collection that a table holds, by the names of schema and table. A made-up table
+/// name stands for the whole database. Returns `None` if the table is no collection's.
+pub(crate) fn namespace(schema: &str, table: &str) -> Option<Namespace> {
+    if schema.eq_ignore_ascii_case(OWN_SCHEMA) {
+        return is_own(OWN_DATABASE, table).then(|| Namespace::new(OWN_DATABASE, table));
+    }
+    if is_hidden(schema) || is_own(schema, table) {
+        return None;
+    }
+    Some(Namespace::new(schema, if is_made_up(table) { "" } else { table }))
 }
 
 /// The schema of a database.
@@ -134,6 +170,20 @@ mod tests {
         check_table(&"x".repeat(300), None);
         check_table("smile 😀", None);
         assert!(is_made_up(&table(&Namespace::new("db", "Upper"), true).unwrap()));
+    }
+
+    #[test]
+    fn users_and_roles_are_in_the_own_schema() {
+        let users = Namespace::new("admin", "system.users");
+        assert_eq!(schema_and_table(&users, true).unwrap(), (OWN_SCHEMA, "system.users".to_owned()));
+        assert_eq!(namespace(OWN_SCHEMA, "system.users"), Some(users));
+        assert_eq!(namespace("admin", "system.users"), None);
+        assert_eq!(namespace(OWN_SCHEMA, "collections"), None);
+        assert_eq!(namespace("mysql", "user"), None);
+        let elsewhere = Namespace::new("shop", "system.users");
+        assert_eq!(schema_and_table(&elsewhere, true).unwrap(), ("shop", "system.users".to_owned()));
+        assert_eq!(namespace("shop", "system.users"), Some(elsewhere));
+        assert_eq!(namespace("shop", "~x~0"), Some(Namespace::new("shop", "")));
     }
 
     #[test]
