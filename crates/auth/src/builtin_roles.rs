@@ -46,8 +46,8 @@ pub fn exists(name: &RoleName) -> bool {
 
 /// Returns the names of the built-in roles of a database, in their order.
 pub fn names(db: &str) -> impl Iterator<Item = RoleName> + '_ {
-    let exists = move |role: &&&BuiltinRole| !role.admin_only || db == "admin";
-    ROLES.iter().filter(exists).map(move |role| RoleName::new(role.name, db))
+    let exists = move |name: &RoleName| exists(name);
+    ROLES.iter().map(move |role| RoleName::new(role.name, db)).filter(exists)
 }
 
 /// Returns the privileges of a built-in role, each pattern once; `None` if there is no such role.

@@ -3,7 +3,7 @@
 //! In reading order: [`name`] (names of users and roles), [`action`], [`resource`], [`privilege`]
 //! (what a login may do), [`builtin_roles`], [`user`] and [`role`] (the documents of
 //! `system.users` and `system.roles`), [`roles`] (inheritance), [`restrictions`] (the addresses
-//! from which a user may log in).
+//! from which a user may log in), [`password`] (the keys of passwords).
 //!
 //! Nothing here does I/O, reads a clock or makes random numbers.
 
@@ -12,6 +12,7 @@ pub mod builtin_roles;
 pub mod credentials;
 mod fields;
 pub mod name;
+pub mod password;
 pub mod privilege;
 pub mod resource;
 pub mod restrictions;

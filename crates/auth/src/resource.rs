@@ -83,10 +83,10 @@ impl ResourcePattern {
                 resource.append("collection", &**collection);
             }
             ResourcePattern::Buckets { db, collection } => {
+                resource.append("system_buckets", &**collection);
                 if !db.is_empty() {
                     resource.append("db", &**db);
                 }
-                resource.append("system_buckets", &**collection);
             }
         }
     }

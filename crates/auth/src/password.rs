@@ -1,0 +1,119 @@
+//! From passwords to the keys that are stored and checked.
+//!
+//! Sources: RFC 5802, RFC 7677, RFC 4013 (SASLprep), and MongoDB's
+//! [specification](https://github.com/mongodb/specifications/blob/master/source/auth/auth.md).
+
+use crate::credentials::ScramCredentials;
+use error::{Code, Error, Result};
+use hmac::digest::block_api::EagerHash;
+use hmac::{Hmac, KeyInit, Mac};
+use md5::Md5;
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use stringprep::tables;
+
+/// The iterations with which new keys are computed.
+pub const SHA_1_ITERATIONS: u32 = 10_000;
+pub const SHA_256_ITERATIONS: u32 = 15_000;
+
+/// The lengths of new salts.
+pub const SHA_1_SALT_BYTES: usize = 16;
+pub const SHA_256_SALT_BYTES: usize = 28;
+
+/// Returns the form of a password that SCRAM-SHA-256 uses: equal for texts that look equal. Fails
+/// with 50687 or 50692 if it is empty or contains characters that no password may have.
+pub fn prepare(password: &str) -> Result<String> {
+    let refuse = |code, message: &str| Err(Error::new(Code(code), message));
+    if password.is_empty() {
+        return refuse(50687, "Error preflighting UTF-8 conversion: U_STRING_NOT_TERMINATED_WARNING");
+    }
+    match stringprep::saslprep(password) {
+        Ok(prepared) if prepared.is_empty() => {
+            refuse(50692, "Error preflighting normalization: U_STRING_NOT_TERMINATED_WARNING")
+        }
+        Ok(prepared) => Ok(prepared.into_owned()),
+        Err(error) if error.to_string().contains("bidirectional") => {
+            refuse(50692, "Error preflighting normalization: U_STRINGPREP_CHECK_BIDI_ERROR")
+        }
+        Err(_) if password.chars().any(tables::unassigned_code_point) => {
+            refuse(50692, "Error preflighting normalization: U_STRINGPREP_UNASSIGNED_ERROR")
+        }
+        Err(_) => refuse(50692, "Error preflighting normalization: U_STRINGPREP_PROHIBITED_ERROR"),
+    }
+}
+
+/// Returns the digest that SCRAM-SHA-1 uses in place of a password.
+pub fn digest(user: &str, password: &str) -> String {
+    let hash = Md5::new().chain_update(user).chain_update(":mongo:").chain_update(password).finalize();
+    let mut digits = String::with_capacity(2 * hash.len());
+    for byte in &hash {
+        let _ = write!(digits, "{byte:02x}");
+    }
+    digits
+}
+
+impl ScramCredentials {
+    /// Computes the keys of a password's [`digest`] for SCRAM-SHA-1.
+    pub fn of_digest(digest: &str, iterations: u32, salt: &[u8]) -> ScramCredentials {
+        compute::<Sha1>(digest.as_bytes(), iterations, salt)
+    }
+
+    /// Computes the keys of a [prepared](prepare) password for SCRAM-SHA-256.
+    pub fn of_prepared(password: &str, iterations: u32, salt: &[u8]) -> ScramCredentials {
+        compute::<Sha256>(password.as_bytes(), iterations, salt)
+    }
+}
+
+fn compute<D: EagerHash + Digest>(password: &[u8], iterations: u32, salt: &[u8]) -> ScramCredentials {
+    let mut salted = vec![0; <D as Digest>::output_size()];
+    pbkdf2::pbkdf2_hmac::<D>(password, salt, iterations, &mut salted);
+    let key = |name: &[u8]| match Hmac::<D>::new_from_slice(&salted) {
+        Ok(hmac) => hmac.chain_update(name).finalize().into_bytes().to_vec(),
+        // Keys of any length are accepted.
+        Err(_) => Vec::new(),
+    };
+    ScramCredentials {
+        iterations,
+        salt: salt.to_vec(),
+        stored_key: D::digest(key(b"Client Key")).to_vec(),
+        server_key: key(b"Server Key"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+
+    #[test]
+    fn passwords_are_prepared() {
+        assert_eq!(prepare("pencil").unwrap(), "pencil");
+        assert_eq!(prepare("I\u{AD}X").unwrap(), "IX");
+        assert_eq!(prepare("\u{2168}").unwrap(), "IX");
+        let check = |password: &str, code: i32, end: &str| {
+            let error = prepare(password).unwrap_err();
+            assert_eq!(error.code(), Code(code), "{password:?}");
+            assert!(error.message().ends_with(end), "{password:?}: {}", error.message());
+        };
+        check("", 50687, "U_STRING_NOT_TERMINATED_WARNING");
+        check("\u{AD}", 50692, "U_STRING_NOT_TERMINATED_WARNING");
+        check("a\u{7}b", 50692, "U_STRINGPREP_PROHIBITED_ERROR");
+        check("\u{627}1", 50692, "U_STRINGPREP_CHECK_BIDI_ERROR");
+    }
+
+    // Keys that MongoDB 6.0.5 has computed.
+    #[test]
+    fn keys_are_those_of_mongodb() {
+        assert_eq!(digest("user", "pencil"), "1c33006ec1ffd90f9cadcbcc0e118200");
+        let salt = STANDARD.decode("nDCSiiFHYKjXAhz2IQ2rFOynAFoGwR2eAc7gFw==").unwrap();
+        let keys = ScramCredentials::of_prepared("p", SHA_256_ITERATIONS, &salt);
+        assert_eq!(STANDARD.encode(keys.stored_key), "LuUhheSkp7F63PGUTrzMrbUyTjT6zcYLYkIM3G/t90U=");
+        assert_eq!(STANDARD.encode(keys.server_key), "RIEaZ84gzXdi4n/bu7wMvhBZ9MfQZqGbHo8CEVwJ2xc=");
+        let salt = STANDARD.decode("dIZES9r7R2o7IZzlEciy8Q==").unwrap();
+        let keys = ScramCredentials::of_digest(&digest("b", "p"), SHA_1_ITERATIONS, &salt);
+        assert_eq!(STANDARD.encode(keys.stored_key), "U3j8vZhRYg4jBt9H5xNSuVFayKg=");
+        assert_eq!(STANDARD.encode(keys.server_key), "Bscl/NiIbZuMLCoreZFY9SJgMKQ=");
+    }
+}
