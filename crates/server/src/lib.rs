@@ -8,9 +8,9 @@
 //! In reading order: [`server`], [`worker`], [`client_session`], then what they hold: [`cursor`],
 //! [`logical_session`], [`operation`] (time limits, `killOp`), [`statistics`], [`usage`] (`top`,
 //! `$collStats`, `$indexStats`), [`profiling`], [`document_cache`] (the cached replies),
-//! [`index_filters`], [`write_lock`]. [`memory_pressure`] decides when a request must wait for
-//! memory, [`overload`] is the error of those that are refused, and [`login_throttle`] delays
-//! guesses of passwords.
+//! [`index_filters`], [`write_lock`], [`user_store`] (users and roles as they are stored).
+//! [`memory_pressure`] decides when a request must wait for memory, [`overload`] is the error of
+//! those that are refused, and [`login_throttle`] delays guesses of passwords.
 
 pub mod catalog_counts;
 pub mod client_identity;
@@ -32,6 +32,7 @@ pub mod server;
 pub mod settings;
 pub mod statistics;
 pub mod usage;
+pub mod user_store;
 pub mod worker;
 pub mod worker_shared;
 pub mod write_lock;
