@@ -16,7 +16,7 @@ use std::fmt::Write;
 use update::Update;
 
 /// The commands of MongoDB 6.0 that clients send, without those of sharding, replication and Atlas.
-const COMMAND_NAMES: &str = "abortTransaction aggregate applyOps authenticate autoSplitVector buildInfo checkShardingIndex cleanupOrphaned \
+const COMMAND_NAMES: &str = "_mergeAuthzCollections abortTransaction aggregate applyOps authenticate autoSplitVector buildInfo checkShardingIndex cleanupOrphaned \
     collMod collStats commitTransaction compact compactStructuredEncryptionData connectionStatus connPoolStats \
     convertToCapped count create createIndexes createRole createUser currentOp dataSize dbCheck dbHash dbStats \
     delete distinct drop dropAllRolesFromDatabase dropAllUsersFromDatabase dropConnections dropDatabase \
@@ -244,15 +244,9 @@ const NOT_HERE: &[(&str, &str)] = &[
         "prepareTransaction, coordinateCommitTransaction, voteCommitIndexBuild, getDatabaseVersion, internalRenameIfOptionsAndIndexesMatch",
         "sent between servers",
     ),
-    (
-        "_isSelf, _killOperations, _getUserCacheGeneration, _mergeAuthzCollections, waitForFailPoint",
-        "internal to MongoDB's servers and tests",
-    ),
+    ("_isSelf, _killOperations, _getUserCacheGeneration, waitForFailPoint", "internal to MongoDB's servers and tests"),
     ("dbCheck, checkShardingIndex", "about replicas and shards, which do not exist here"),
-    (
-        "authenticate, saslStart, saslContinue, and those that create, change or drop users and roles",
-        "there are no users yet",
-    ),
+    ("authenticate, saslStart, saslContinue", "there is no login yet"),
 ];
 
 fn page() -> String {

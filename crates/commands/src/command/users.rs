@@ -1,42 +1,123 @@
-//! Commands about users and the login. There are no users yet.
+//! Commands about users and roles, and about the login.
+//!
+//! Users and roles are documents of the database `admin` ([`server::user_store`] reads them,
+//! [`stored`] changes them). [`fields`] are the parts that several commands share.
 
 pub mod connection_status;
-pub mod user_commands;
+mod credentials;
+mod fields;
+mod inheritance;
+mod merge;
+mod role_changes;
+mod roles_info;
+mod stored;
+mod user_changes;
+mod users_info;
 
-use crate::table::fields;
-use crate::table::spec::{HANDSHAKE, Handler, SERVER, SERVER_WITHOUT_FIELDS, Spec, WITHOUT_FIELDS, parsed_first};
+use crate::table::fields as table_fields;
+use crate::table::spec::{
+    Access, HANDSHAKE, Handler, NOTHING, SERVER, SERVER_WITHOUT_FIELDS, Spec, WITHOUT_FIELDS, parsed_first,
+};
+
+/// Commands that change users or roles.
+const CHANGE: Spec = Spec { access: Access::Admin, takes_write_concern: true, stops_at_safe_points: true, ..NOTHING };
 
 /// The facts about these commands, sorted by name.
 pub const COMMANDS: &[Spec] = &[
     Spec {
+        name: "_mergeAuthzCollections",
+        handler: waiting!(merge::merge),
+        admin_database_only: true,
+        parsing: parsed_first(merge::parse, fields::SHARED),
+        actions: &["createUser", "createRole", "grantRole"],
+        help: "Moves users and roles out of collections that mongorestore has filled.",
+        ..CHANGE
+    },
+    Spec {
         name: "connectionStatus",
         handler: immediate!(connection_status::connection_status),
-        own_fields: Some(fields::CONNECTION_STATUS),
-        parsing: parsed_first(fields::parse_own, &[]),
+        own_fields: Some(table_fields::CONNECTION_STATUS),
+        parsing: parsed_first(table_fields::parse_own, &[]),
         help: "The user that is logged in on this connection.",
         ..HANDSHAKE
     },
     Spec {
+        name: "createRole",
+        handler: waiting!(role_changes::create_role),
+        parsing: parsed_first(role_changes::parse_create, fields::SHARED),
+        actions: &["createRole", "grantRole"],
+        help: "Creates a role.",
+        ..CHANGE
+    },
+    Spec {
+        name: "createUser",
+        handler: waiting!(user_changes::create_user),
+        parsing: parsed_first(user_changes::parse_create, fields::SHARED),
+        actions: &["createUser", "grantRole"],
+        help: "Creates a user.",
+        ..CHANGE
+    },
+    Spec {
         name: "dropAllRolesFromDatabase",
-        handler: immediate!(user_commands::drop_users),
-        takes_write_concern: true,
+        handler: waiting!(role_changes::drop_all_roles),
+        parsing: parsed_first(fields::parse_none, fields::SHARED),
         actions: &["dropRole"],
-        help: "Drops all roles of a database: there are none yet.",
-        ..SERVER_WITHOUT_FIELDS
+        help: "Drops all roles of a database.",
+        ..CHANGE
     },
     Spec {
         name: "dropAllUsersFromDatabase",
-        handler: immediate!(user_commands::drop_users),
-        takes_write_concern: true,
+        handler: waiting!(user_changes::drop_all_users),
+        parsing: parsed_first(fields::parse_none, fields::SHARED),
         actions: &["dropUser"],
-        help: "Drops all users of a database: there are none yet.",
-        ..SERVER_WITHOUT_FIELDS
+        help: "Drops all users of a database.",
+        ..CHANGE
+    },
+    Spec {
+        name: "dropRole",
+        handler: waiting!(role_changes::drop_role),
+        parsing: parsed_first(fields::parse_name_only, fields::SHARED),
+        actions: &["dropRole"],
+        help: "Drops a role, and revokes it from all users and roles.",
+        ..CHANGE
+    },
+    Spec {
+        name: "dropUser",
+        handler: waiting!(user_changes::drop_user),
+        parsing: parsed_first(fields::parse_name_only, fields::SHARED),
+        actions: &["dropUser"],
+        help: "Drops a user.",
+        ..CHANGE
+    },
+    Spec {
+        name: "grantPrivilegesToRole",
+        handler: waiting!(role_changes::grant_privileges),
+        parsing: parsed_first(role_changes::parse_privileges, fields::SHARED),
+        actions: &["grantRole"],
+        help: "Adds privileges to a role.",
+        ..CHANGE
+    },
+    Spec {
+        name: "grantRolesToRole",
+        handler: waiting!(role_changes::grant_roles),
+        parsing: parsed_first(user_changes::parse_grant, fields::SHARED),
+        actions: &["grantRole"],
+        help: "Makes a role inherit from other roles.",
+        ..CHANGE
+    },
+    Spec {
+        name: "grantRolesToUser",
+        handler: waiting!(user_changes::grant_roles),
+        parsing: parsed_first(user_changes::parse_grant, fields::SHARED),
+        actions: &["grantRole"],
+        help: "Gives roles to a user.",
+        ..CHANGE
     },
     Spec {
         name: "invalidateUserCache",
-        handler: immediate!(user_commands::forget_users),
+        handler: immediate!(connection_status::invalidate_user_cache),
         actions: &["invalidateUserCache"],
-        help: "Succeeds without effect: no users are cached.",
+        help: "Reads users and roles from the store again before they are used.",
         ..SERVER_WITHOUT_FIELDS
     },
     Spec {
@@ -46,21 +127,61 @@ pub const COMMANDS: &[Spec] = &[
         ..WITHOUT_FIELDS
     },
     Spec {
+        name: "revokePrivilegesFromRole",
+        handler: waiting!(role_changes::revoke_privileges),
+        parsing: parsed_first(role_changes::parse_privileges, fields::SHARED),
+        actions: &["revokeRole"],
+        help: "Takes privileges from a role.",
+        ..CHANGE
+    },
+    Spec {
+        name: "revokeRolesFromRole",
+        handler: waiting!(role_changes::revoke_roles),
+        parsing: parsed_first(user_changes::parse_grant, fields::SHARED),
+        actions: &["revokeRole"],
+        help: "Makes a role inherit from other roles no longer.",
+        ..CHANGE
+    },
+    Spec {
+        name: "revokeRolesFromUser",
+        handler: waiting!(user_changes::revoke_roles),
+        parsing: parsed_first(user_changes::parse_grant, fields::SHARED),
+        actions: &["revokeRole"],
+        help: "Takes roles from a user.",
+        ..CHANGE
+    },
+    Spec {
         name: "rolesInfo",
-        handler: immediate!(user_commands::roles),
-        own_fields: Some(fields::ROLES_INFO),
-        parsing: parsed_first(user_commands::parse_roles_info, &[]),
+        handler: waiting!(roles_info::roles_info),
+        own_fields: Some(table_fields::ROLES_INFO),
+        parsing: parsed_first(roles_info::parse, &[]),
         actions: &["viewRole"],
-        help: "Roles: there are none yet.",
+        help: "Roles: what they may do, and what they inherit.",
         ..SERVER
     },
     Spec {
+        name: "updateRole",
+        handler: waiting!(role_changes::update_role),
+        parsing: parsed_first(role_changes::parse_update, fields::SHARED),
+        actions: &["grantRole", "revokeRole"],
+        help: "Replaces privileges, roles or restrictions of a role.",
+        ..CHANGE
+    },
+    Spec {
+        name: "updateUser",
+        handler: waiting!(user_changes::update_user),
+        parsing: parsed_first(user_changes::parse_update, fields::SHARED),
+        actions: &["changePassword", "changeCustomData", "grantRole", "revokeRole"],
+        help: "Replaces password, roles or other facts of a user.",
+        ..CHANGE
+    },
+    Spec {
         name: "usersInfo",
-        handler: immediate!(user_commands::users),
-        own_fields: Some(fields::USERS_INFO),
-        parsing: parsed_first(user_commands::parse_users_info, &[]),
+        handler: waiting!(users_info::users_info),
+        own_fields: Some(table_fields::USERS_INFO),
+        parsing: parsed_first(users_info::parse, &[]),
         actions: &["viewUser"],
-        help: "Users: there are none yet.",
+        help: "Users, with their roles and what they inherit.",
         ..SERVER
     },
     Spec {

@@ -50,7 +50,7 @@ pub async fn drop_collection(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     // The buckets of a time-series collection are dropped with it.
     let namespace = time_series::owner(&namespace).unwrap_or(namespace);
     let info = call.worker.store.collection(&namespace).await?;
-    if info.is_some() && matches!(&*namespace.collection, "system.users" | "system.js") {
+    if info.is_some() && is_permanent(&namespace) {
         let message = format!("can't drop system collection {namespace}");
         return Err(Error::new(Code::ILLEGAL_OPERATION, message));
     }
@@ -86,6 +86,15 @@ pub async fn drop_collection(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     reply.append("nIndexesWas", indexes.saturating_sub(usize::from(is_clustered)) as i32);
     reply.append("ns", &namespace.to_string());
     Ok(Disposition::Reply)
+}
+
+/// Returns whether no command drops the collection.
+fn is_permanent(namespace: &Namespace) -> bool {
+    match &*namespace.collection {
+        "system.users" | "system.js" => true,
+        "system.roles" | "system.version" => &*namespace.database == "admin",
+        _ => false,
+    }
 }
 
 /// Fails with 125 for `system.views`, if it defines time-series collections.

