@@ -16,8 +16,10 @@ RAW = CodecOptions(document_class=RawBSONDocument, **OPTIONS)
 # threads.
 VOLATILE = {
     "localTime", "connectionId", "processId", "uuid", "you", "millis", "lastUse", "oidMachine", "host", "executionTimeMillis",
-    "timeMillis", "lockInfo", "help", "ident",
+    "timeMillis", "lockInfo", "help", "ident", "userId", "salt", "storedKey", "serverKey",
 }
+# Lists of roles and privileges, which MongoDB keeps in hash tables.
+ANY_ORDER_FIELDS = {"roles", "inheritedRoles", "inheritedPrivileges"}
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 # Stages whose results have no defined order, and operators whose arrays have none.
@@ -37,7 +39,8 @@ def normal(value, key=""):
         # Fields by collection are UUIDs, and fields by index are names of files.
         return {name: normal(inner, "uuid" if key in ("uuids", "idxIdent") else name) for name, inner in value.items()}
     if isinstance(value, list) and key not in VOLATILE:
-        return [normal(inner) for inner in value]
+        inner = [normal(inner) for inner in value]
+        return sorted(inner, key=typed) if key in ANY_ORDER_FIELDS else inner
     if key == "id" and isinstance(value, Int64):
         return "<cursor>" if value else value
     if key in VOLATILE:
