@@ -57,10 +57,14 @@ blackbox: tools programs ## real drivers against the program, on both stores; PY
 compat: tools build ## compare replies with MongoDB 6.0, on both stores; SELKIE_RANDOM=100000 compares more
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) $(PYTHON) -m pytest tests/compat $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
-test-long: tools programs ## longer tests: an hour of kills, damaged files, stale reads and random commands
+test-long: tools programs ## longer tests: an hour of kills, damaged files, stale reads, storms and random commands
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) SELKIE_KILL_ROUNDS=20 SELKIE_SQL_STALE_SECONDS=200 \
 	    SELKIE_TRUTH_OPERATIONS=1000000 SELKIE_INDEX_ROUNDS=20 SELKIE_DAMAGED_FILES=400 \
 	    $(PYTHON) -m pytest tests/blackbox -k "kill or truth or stale or index_answers or damaged" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
+	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) SELKIE_STORM_CONNECTIONS=10000 \
+	    SELKIE_STORM_HALF_OPEN=100000 SELKIE_BLACK_BOX_FRAMES=50000 \
+	    $(PYTHON) -m pytest tests/blackbox/test_storms.py tests/blackbox/test_frames.py -s $(PYTEST_ARGS)
+	SELKIE_FRAMES=1000000 cargo test --release -p mongo-session --test frames -- --nocapture
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) SELKIE_RANDOM=100000 \
 	    $(PYTHON) -m pytest tests/compat -k random $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 

@@ -21,6 +21,10 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::{AbortHandle, JoinHandle, spawn_local};
 use tokio::time::{Instant, MissedTickBehavior};
 
+/// So many new connections are taken in before everything else that is ready gets its turn. In a
+/// storm of connections, a request of another client then waits for a few handshakes, not for all.
+const CONNECTIONS_PER_TURN: u32 = 4;
+
 /// The pause before accepting again when the process is out of file descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -95,10 +99,14 @@ impl Worker {
     ) {
         let mut ticks = tokio::time::interval(tick);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut pace = Pace::default();
         let deadline = loop {
             tokio::select! {
                 message = messages.recv() => match message {
-                    Some(Message::Arrival(arrival)) => self.adopt(arrival),
+                    Some(Message::Arrival(arrival)) => {
+                        self.adopt(arrival);
+                        pace.count().await;
+                    }
                     Some(Message::Drain(deadline)) => break deadline,
                     None => break Duration::ZERO,
                 },
@@ -149,7 +157,9 @@ impl Worker {
             Listener::Tcp(listener) => {
                 let listener = TcpListener::from_std(listener)?;
                 spawn_local(async move {
+                    let mut pace = Pace::default();
                     loop {
+                        pace.count().await;
                         match listener.accept().await {
                             Ok((stream, peer)) => self.arrive(AcceptedStream::Tcp(stream), number, Some(peer)),
                             Err(error) => self.pause_after(error).await,
@@ -160,7 +170,9 @@ impl Worker {
             Listener::Unix(listener) => {
                 let listener = UnixListener::from_std(listener)?;
                 spawn_local(async move {
+                    let mut pace = Pace::default();
                     loop {
+                        pace.count().await;
                         match listener.accept().await {
                             Ok((stream, _)) => match stream.into_std() {
                                 Ok(stream) => self.arrive(AcceptedStream::Unix(stream), number, None),
@@ -262,6 +274,19 @@ struct Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         self.connections.borrow_mut().remove(&self.id);
+    }
+}
+
+/// Yields after every few connections ([`CONNECTIONS_PER_TURN`]).
+#[derive(Default)]
+struct Pace(u32);
+
+impl Pace {
+    async fn count(&mut self) {
+        self.0 = self.0.wrapping_add(1);
+        if self.0.is_multiple_of(CONNECTIONS_PER_TURN) {
+            tokio::task::yield_now().await;
+        }
     }
 }
 
