@@ -1,16 +1,22 @@
 //! Proofs of a password, by authentication plugin.
 //!
 //! Sources: <https://mariadb.com/kb/en/authentication-plugin-mysql_native_password/>,
-//! <https://mariadb.com/kb/en/authentication-plugin-ed25519/>
+//! <https://mariadb.com/kb/en/authentication-plugin-ed25519/>,
+//! <https://dev.mysql.com/doc/dev/mysql-server/latest/page_caching_sha2_authentication_exchanges.html>
 
 use curve25519_dalek::Scalar;
 use curve25519_dalek::constants::ED25519_BASEPOINT_TABLE;
 use curve25519_dalek::scalar::clamp_integer;
 use sha1::{Digest, Sha1};
-use sha2::Sha512;
+use sha2::{Sha256, Sha512};
 
 pub const NATIVE: &str = "mysql_native_password";
 pub const ED25519: &str = "client_ed25519";
+pub const CACHING_SHA2: &str = "caching_sha2_password";
+/// The password itself, followed by a zero.
+pub const CLEAR: &str = "mysql_clear_password";
+/// The proof of servers before 4.1, from which the password can be computed.
+pub const OLD: &str = "mysql_old_password";
 /// The operating system authenticates the user of a Unix socket; nothing is sent.
 pub const UNIX_SOCKET: &str = "auth_socket";
 
@@ -22,6 +28,17 @@ pub fn native_password(password: &[u8], scramble: &[u8]) -> Vec<u8> {
     let once = Sha1::digest(password);
     let twice = Sha1::digest(once);
     let mixed = Sha1::new().chain_update(scramble).chain_update(twice).finalize();
+    once.iter().zip(mixed.iter()).map(|(a, b)| a ^ b).collect()
+}
+
+/// `SHA256(password) XOR SHA256(SHA256(SHA256(password)), scramble)`; empty for an empty password.
+pub fn caching_sha2(password: &[u8], scramble: &[u8]) -> Vec<u8> {
+    if password.is_empty() {
+        return Vec::new();
+    }
+    let once = Sha256::digest(password);
+    let twice = Sha256::digest(once);
+    let mixed = Sha256::new().chain_update(twice).chain_update(scramble).finalize();
     once.iter().zip(mixed.iter()).map(|(a, b)| a ^ b).collect()
 }
 
@@ -71,6 +88,17 @@ mod tests {
         let mixed = Sha1::new().chain_update(scramble).chain_update(stored).finalize();
         let once: Vec<u8> = proof.iter().zip(mixed.iter()).map(|(a, b)| a ^ b).collect();
         assert_eq!(Sha1::digest(once), stored);
+    }
+
+    #[test]
+    fn the_sha2_proof_opens_to_the_cached_hash() {
+        let scramble = b"abcdefghijklmnopqrst";
+        assert!(caching_sha2(b"", scramble).is_empty());
+        // As the server does, which caches the hash of the hash.
+        let cached = Sha256::digest(Sha256::digest(b"secret"));
+        let mixed = Sha256::new().chain_update(cached).chain_update(scramble).finalize();
+        let once: Vec<u8> = caching_sha2(b"secret", scramble).iter().zip(mixed.iter()).map(|(a, b)| a ^ b).collect();
+        assert_eq!(Sha256::digest(once), cached);
     }
 
     /// The first test vector of RFC 8032, section 7.1; a password of 32 bytes is an ordinary

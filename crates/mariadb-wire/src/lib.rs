@@ -6,7 +6,8 @@
 //! unchecked length.
 //!
 //! One file per packet, in the order in which a connection uses them: [`packet`] (framing),
-//! [`handshake`] and [`handshake_response`] (with [`capabilities`]), [`auth`] and [`auth_switch`],
+//! [`handshake`] and [`handshake_response`] (with [`capabilities`]; [`client_login`] decodes the
+//! latter for gateways), [`auth`] and [`auth_switch`],
 //! the commands [`com`], [`com_stmt_execute`] and [`com_stmt_bulk_execute`], and the replies
 //! [`ok`], [`err`], [`prepare_ok`], [`column_definition`], [`result_set`], [`row`]. [`binlog`] has
 //! the packets of replication.
@@ -17,6 +18,7 @@ pub mod auth;
 pub mod auth_switch;
 pub mod binlog;
 pub mod capabilities;
+pub mod client_login;
 pub mod column_definition;
 pub mod com;
 pub mod com_stmt_bulk_execute;
