@@ -12,6 +12,9 @@ import pymysql
 
 from .process import ServerProcess, free_port
 
+# A folder of plugins; the server's own by default.
+PLUGINS = os.environ.get("MARIADB_PLUGINS")
+
 os.environ["PATH"] += os.pathsep + "/usr/sbin"
 
 
@@ -45,6 +48,8 @@ class MariadbServer(ServerProcess):
             # Servers that share a directory for temporary tables remove each other's when they
             # start.
             f"--tmpdir={self.socket_folder}",
+            # Plugins that are packaged apart from the server.
+            *([f"--plugin-dir={PLUGINS}"] if PLUGINS else []),
             *self.options,
         ]
 
@@ -77,3 +82,12 @@ class MariadbServer(ServerProcess):
         self.kill()
         shutil.rmtree(self.socket_folder, ignore_errors=True)
         shutil.rmtree(self.data, ignore_errors=True)
+
+
+def has_plugin(server: MariadbServer, name: str) -> bool:
+    """Returns whether a plugin can be used, after installing it."""
+    try:
+        server.sql(f"INSTALL SONAME '{name}'")
+    except pymysql.err.MySQLError as error:
+        return error.args[0] == 1968  # It is installed.
+    return True

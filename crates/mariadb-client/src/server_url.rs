@@ -1,5 +1,6 @@
 //! The location of MariaDB: a `mysql://` URL, or this process.
 
+use crate::tls_settings::TlsSettings;
 use error::{Error, Result};
 use std::fmt;
 use std::path::PathBuf;
@@ -45,6 +46,7 @@ pub struct ServerUrl {
     pub address: Address,
     pub user: String,
     pub password: String,
+    pub tls: TlsSettings,
 }
 
 /// Leaves the password out.
@@ -56,8 +58,8 @@ impl fmt::Debug for ServerUrl {
 
 impl ServerUrl {
     /// Parses `mysql://user:password@host:3306`, `mysql://user:password@localhost/?socket=/path` or
-    /// `mysql://user@%2Frun%2Fmysqld%2Fmysqld.sock`. Fails with 9; messages never show the
-    /// password.
+    /// `mysql://user@%2Frun%2Fmysqld%2Fmysqld.sock`, with `?tls=verify-identity&tls-ca=/path` and
+    /// the like. Fails with 9; messages never show the password.
     pub fn parse(url: &str) -> Result<ServerUrl> {
         let rest = ["mysql://", "mariadb://"].iter().find_map(|scheme| url.strip_prefix(scheme)).ok_or_else(|| {
             Error::failed_to_parse("the URL of MariaDB begins with mysql://, as in mysql://user:password@host:3306")
@@ -73,33 +75,34 @@ impl ServerUrl {
         let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
         let (user, password) = (percent_decode(user)?, percent_decode(password)?);
         let user = if user.is_empty() { "root".to_owned() } else { user };
-        let address = match socket_parameter(query)? {
+        let (socket, tls) = parameters(query)?;
+        let address = match socket {
             Some(path) => Address::Socket(path.into()),
             None => parse_host(host)?,
         };
-        Ok(ServerUrl { address, user, password })
+        Ok(ServerUrl { address, user, password, tls })
     }
 }
 
-fn socket_parameter(query: &str) -> Result<Option<String>> {
-    let mut socket = None;
+/// Parses the parameters after the `?`: the path of a socket, and the settings of TLS.
+fn parameters(query: &str) -> Result<(Option<String>, TlsSettings)> {
+    let (mut socket, mut tls, mut has_mode) = (None, TlsSettings::default(), false);
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-        match name {
-            "socket" => socket = Some(percent_decode(value)?),
-            "ssl" | "tls" | "ssl-mode" | "sslmode" | "sslMode" => {
-                return Err(Error::failed_to_parse(format!(
-                    "'{name}' in the URL of MariaDB: TLS to MariaDB is not supported yet; connect over a Unix socket or a trusted network"
-                )));
-            }
-            other => {
-                return Err(Error::failed_to_parse(format!(
-                    "unknown parameter '{other}' in the URL of MariaDB; known: socket"
-                )));
-            }
+        let value = percent_decode(value)?;
+        if name == "socket" {
+            socket = Some(value);
+        } else if tls.set(name, value)? {
+            has_mode |= matches!(name, "tls" | "ssl-mode" | "sslMode");
+        } else {
+            return Err(Error::failed_to_parse(format!(
+                "unknown parameter '{name}' in the URL of MariaDB; known: socket, tls, tls-ca, tls-crl, \
+                 tls-certificate, tls-key"
+            )));
         }
     }
-    Ok(socket)
+    tls.resolve(has_mode)?;
+    Ok((socket, tls))
 }
 
 fn parse_host(host: &str) -> Result<Address> {
@@ -143,6 +146,7 @@ fn percent_decode(text: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tls_settings::TlsMode;
 
     fn check(url: &str, user: &str, password: &str, address: &str) {
         let target = ServerUrl::parse(url).unwrap();
@@ -161,12 +165,23 @@ mod tests {
     }
 
     #[test]
+    fn tls_is_set_by_parameters() {
+        let tls =
+            ServerUrl::parse("mysql://u@h/?ssl-mode=VERIFY_CA&ssl-ca=%2Fca.pem&tls-certificate=me.pem").unwrap().tls;
+        assert_eq!(tls.mode, TlsMode::VerifyCa);
+        assert!(tls.config().unwrap_err().message().contains("/ca.pem"));
+        assert_eq!(ServerUrl::parse("mysql://u@h").unwrap().tls, TlsSettings::default());
+    }
+
+    #[test]
     fn wrong_urls_say_what_is_wrong() {
         for (url, part) in [
             ("http://x", "mysql://"),
             ("mysql://x:y@z:port", "'port'"),
             ("mysql://z/db", "'db'"),
-            ("mysql://z/?ssl=true", "TLS"),
+            ("mysql://z/?ssl=true", "known: socket, tls"),
+            ("mysql://z/?tls=true", "verify-identity"),
+            ("mysql://z/?tls=verify-ca", "tls-ca"),
             ("mysql://z/?sokcet=1", "sokcet"),
             ("mysql://a%zz@z", "hexadecimal"),
         ] {

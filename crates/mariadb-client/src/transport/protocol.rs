@@ -159,7 +159,7 @@ impl Protocol {
     /// Returns the next event of the oldest unfinished command, after sending queued commands. A
     /// refused statement fails with [`Failure::Sql`], which ends that command's answer.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Event>> {
-        if self.sent < self.outgoing.len() {
+        if self.sent < self.outgoing.len() || self.stream.needs_flush() {
             // Sending may block on a full socket; answers are read nevertheless.
             if let Poll::Ready(Err(failure)) = self.poll_flush(context) {
                 return Poll::Ready(Err(failure));
@@ -340,6 +340,9 @@ impl Protocol {
                 Ok(count) => self.sent += count,
                 Err(error) => return Poll::Ready(Err(Failure::io(&error))),
             }
+        }
+        if let Err(error) = ready!(self.stream.poll_flush(context)) {
+            return Poll::Ready(Err(Failure::io(&error)));
         }
         self.outgoing.clear();
         self.sent = 0;

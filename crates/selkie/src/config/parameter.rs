@@ -149,8 +149,10 @@ pub const PARAMETERS: &[Parameter] = &[
         default: "# none: the embedded store",
         example: "\"mysql://selkie:secret@127.0.0.1:3306\"",
         about: "The MariaDB server that stores the documents, instead of `data`: `mysql://user:password@host:port`, \
-                or `mysql://user:password@localhost/?socket=/run/mysqld/mysqld.sock`. Other users of the machine can \
-                see the value of a flag, so keep a password in this file.",
+                or `mysql://user:password@localhost/?socket=/run/mysqld/mysqld.sock`. Parameters such as \
+                `?tls=verify-identity&tls-ca=/etc/selkie/ca.pem` set up \
+                TLS. Other users of the machine can see the value of a \
+                flag, so keep a password in this file.",
         read: read!(mariadb, mariadb_url),
     },
     Parameter {

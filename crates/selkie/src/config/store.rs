@@ -3,6 +3,7 @@
 use super::defaults;
 use super::setting::{ConfigError, value};
 use super::written::Written;
+use mariadb_client::ServerUrl;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -40,6 +41,10 @@ impl MariaDb {
 impl Store {
     pub fn resolve(written: &Written) -> Result<Store, ConfigError> {
         let data = written.data.as_ref().map(|it| (&it.origin, Store::Embedded(it.value.clone())));
+        if let Some(setting) = &written.mariadb {
+            let checked = ServerUrl::parse(&setting.value).and_then(|url| url.tls.config());
+            checked.map_err(|error| setting.refuse(error.message()))?;
+        }
         let mariadb = written.mariadb.as_ref().map(|it| (&it.origin, Store::MariaDb(it.value.clone())));
         let embedded =
             written.embedded_mariadb.as_ref().map(|it| (&it.origin, Store::EmbeddedMariaDb(it.value.clone())));
