@@ -516,6 +516,20 @@ def test_a_session_that_is_lost_in_a_transaction(gateway, session):
     until(lambda: is_kept(gateway, session, question))
 
 
+def change_user(connection, user: str, password: str) -> bytes:
+    proof = _auth.scramble_native_password(password.encode(), connection.salt[:20])
+    connection._execute_command(
+        0x11, user.encode() + b"\0" + bytes([len(proof)]) + proof + b"d\0" + struct.pack("<H", 45) + b"mysql_native_password\0\0"
+    )
+    packet = connection._read_packet()
+    if packet.is_auth_switch_request():
+        packet.read_uint8()
+        packet.read_string()
+        connection.write_packet(_auth.scramble_native_password(password.encode(), packet.read_all()[:20]))
+        packet = connection._read_packet()
+    return packet.get_all_data()
+
+
 def test_change_user_and_reset_connection(gateway):
     question = "SELECT a FROM t WHERE id = 1"
     with gateway.connect() as session:
@@ -525,17 +539,7 @@ def test_change_user_and_reset_connection(gateway):
         assert session._read_packet().is_ok_packet()
         rows(session, "SET NAMES utf8mb4")
         assert is_kept(gateway, session, question)
-        login = _auth.scramble_native_password(b"secret", session.salt[:20])
-        session._execute_command(
-            0x11, b"reader\0" + bytes([len(login)]) + login + b"d\0" + struct.pack("<H", 45) + b"mysql_native_password\0\0"
-        )
-        answer = session._read_packet()
-        if answer.is_auth_switch_request():
-            answer.read_uint8()
-            answer.read_string()
-            session.write_packet(_auth.scramble_native_password(b"secret", answer.read_all()[:20]))
-            answer = session._read_packet()
-        assert answer.is_ok_packet()
+        assert change_user(session, "reader", "secret")[0] == 0
         assert rows(session, "SELECT CURRENT_USER()") == (("reader@%",),)
         assert rows(session, question) == (("one",),)
         with pytest.raises(pymysql.err.OperationalError):

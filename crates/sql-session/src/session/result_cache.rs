@@ -219,23 +219,25 @@ impl Session {
         self.read_reply().await
     }
 
-    /// Reads the reply to a query of the gateway's own. Returns its packets, or `None` for an
-    /// error.
+    /// Reads the reply to a query of the gateway's own. Returns its packets, or `None` for an error
+    /// and for a reply that is too long.
     pub async fn read_reply(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut reply = ReplyTracker::new(ReplyKind::Results, self.login.deprecates_eof);
-        let mut taken = Vec::new();
+        let (mut taken, mut is_whole) = (Vec::new(), true);
         while !reply.is_over() {
             if self.server.bytes().is_empty() {
                 self.server.fill().await?;
             }
             let used = reply.feed(self.server.bytes());
-            if taken.len() + used <= OWN_REPLY_BYTES_MAX {
+            is_whole &= taken.len() + used <= OWN_REPLY_BYTES_MAX;
+            if is_whole {
                 taken.extend_from_slice(&self.server.bytes()[..used]);
             }
             self.server.consume(used);
         }
         self.server_used = Instant::now();
-        Ok((!reply.failed).then_some(taken))
+        // Of privileges that are known in part, the others could be revoked unnoticed.
+        Ok((is_whole && !reply.failed).then_some(taken))
     }
 }
 
