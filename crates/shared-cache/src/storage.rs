@@ -3,8 +3,6 @@
 
 use crate::resp::{self, Reply};
 use bytes::Bytes;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
 use std::cell::RefCell;
 use std::io;
 use std::path::Path;
@@ -125,20 +123,10 @@ impl Tls {
     /// Trusts servers whose certificates are signed by one in this file (PEM). Fails with a
     /// sentence.
     pub fn trusting(file: &Path) -> Result<Tls, String> {
-        let unreadable =
-            |error: &dyn std::fmt::Display| format!("cannot read certificates from {}: {error}", file.display());
-        let mut roots = rustls::RootCertStore::empty();
-        for certificate in CertificateDer::pem_file_iter(file).map_err(|error| unreadable(&error))? {
-            let certificate = certificate.map_err(|error| unreadable(&error))?;
-            roots.add(certificate).map_err(|error| unreadable(&error))?;
-        }
-        if roots.is_empty() {
-            return Err(format!("no certificate in {}", file.display()));
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let versions = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let builder = versions.map_err(|error| error.to_string())?;
-        Ok(Tls(Arc::new(builder.with_root_certificates(roots).with_no_client_auth())))
+        let settings = tls::ClientSettings { ca: Some(file.to_owned()), ..tls::ClientSettings::default() };
+        tls::client_config(&settings, &tls::system_clock())
+            .map(Tls)
+            .map_err(|error| format!("cannot read certificates: {error}"))
     }
 }
 
@@ -239,7 +227,7 @@ impl Connection {
         let stream: Box<dyn Duplex> = match &address.tls {
             None => Box::new(stream),
             Some(Tls(config)) => {
-                let name = ServerName::try_from(address.host.clone()).map_err(|error| error.to_string())?;
+                let name = tls::server_name(&address.host).map_err(|error| error.to_string())?;
                 let connecting = tokio_rustls::TlsConnector::from(config.clone()).connect(name, stream);
                 Box::new(connecting.await.map_err(|error| format!("TLS: {error}"))?)
             }
