@@ -16,9 +16,18 @@ use tokio::sync::Semaphore;
 #[derive(Debug)]
 pub struct CachedResult(pub(crate) Box<[u8]>);
 
+/// TLS that the listeners of SQL clients offer.
+pub struct ClientTls {
+    pub server: Arc<tls::ServerTls>,
+    /// Clients over TCP must use it.
+    pub is_required: bool,
+}
+
 /// What all sessions of SQL clients share.
 pub struct SqlContext {
     pub backend: BackendAddress,
+    /// TLS for clients; `None`: it is not offered.
+    pub tls: Option<ClientTls>,
     pub connect_timeout: Duration,
     /// Permits for connections that have not logged in yet: each takes one of the server's.
     pub logins: Arc<Semaphore>,

@@ -7,14 +7,15 @@
 //! answered from the cache while the cached result is right. A write is reported to the change
 //! observer before the server receives it.
 //!
-//! In reading order: [`packet_stream`] (a socket and its packets), [`login`], [`reply_tracker`]
-//! (where a reply ends and the status it reports), [`result_rows`], [`execute_packet`] (the
-//! parameters of a prepared statement), [`definitions`] (effects of writes, by cached table
-//! definitions), [`cache_filter`], [`privileges`] (on which cached results depend),
+//! In reading order: [`byte_stream`] (a socket, or TLS), [`packet_stream`] (its packets),
+//! [`login`], [`reply_tracker`] (where a reply ends and the status it reports), [`result_rows`],
+//! [`execute_packet`] (the parameters of a prepared statement), [`definitions`] (effects of writes,
+//! by cached table definitions), [`cache_filter`], [`privileges`] (on which cached results depend),
 //! [`in_flight_writes`], [`running_command`] (statements whose client has left), [`context`] (the
 //! state shared by sessions), [`session`] (the protocol loop). What a statement does is a fact of
 //! `sql_classify`.
 
+mod byte_stream;
 mod cache_filter;
 mod context;
 mod definitions;
@@ -29,7 +30,7 @@ mod running_command;
 mod session;
 
 pub use cache_filter::{CacheFilter, pattern};
-pub use context::{CachedResult, SqlContext};
+pub use context::{CachedResult, ClientTls, SqlContext};
 pub use definitions::{DefinitionCache, DefinitionObserver, DefinitionSource};
 pub use packet_stream::BackendAddress;
 pub use privileges::PrivilegeCache;

@@ -1,23 +1,27 @@
-//! The login phase. The server authenticates the client; the gateway only clears the capabilities
-//! that would make the packets unreadable to it.
+//! The login phase. The server authenticates the client. The gateway ends TLS on both sides, clears
+//! the capabilities that would make the packets unreadable to it, and keeps passwords in clear text
+//! off connections that others can read.
 
+mod account;
+mod authentication;
+mod greeting;
+mod packet;
+
+pub use packet::error_packet;
+
+use crate::context::SqlContext;
 use crate::packet_stream::PacketStream;
-use crate::reply_tracker::{ReplyKind, ReplyTracker};
-use mariadb_wire::{Capabilities, ERR, OK};
+use authentication::{Outcome, Parties};
+use greeting::Greeting;
+use mariadb_client::{TlsMode, tls_failure};
+use mariadb_wire::Capabilities;
+use mariadb_wire::client_login::{self, ClientLogin};
+use packet::PACKET_BYTES_MAX;
 use std::io;
 
-/// The longest packet of a login.
-const PACKET_BYTES_MAX: usize = 1 << 20;
-
-/// The capabilities that both sides may negotiate: no TLS, no compression, no LOCAL INFILE, no
-/// progress reports and no omitted metadata.
-const ALLOWED: u32 = !(1 << 5 | 1 << 7 | 1 << 11 | 1 << 25 | 1 << 26 | 1 << 27);
-/// MariaDB's extended capabilities: bulk operations and extended metadata.
-const ALLOWED_EXTENDED: u32 = 1 << 2 | 1 << 3;
-
-const LONG_PASSWORD: u32 = 1;
-const PROTOCOL_41: u32 = 1 << 9;
-const TLS: u32 = 1 << 11;
+const BAD_HANDSHAKE: (u16, &str) = (1043, "08S01");
+const TLS_REQUIRED: (u16, &str) = (3159, "08004");
+const TLS_FAILED: (u16, &str) = (2026, "HY000");
 
 /// A successful login.
 pub struct Login {
@@ -29,104 +33,128 @@ pub struct Login {
     pub session: u64,
 }
 
-/// Forwards the login. Returns `None` if the server or the gateway refuses it.
-pub async fn log_in(client: &mut PacketStream, server: &mut PacketStream) -> io::Result<Option<Login>> {
-    let mut greeting = server.packet(PACKET_BYTES_MAX).await?;
-    let session = mask_greeting(&mut greeting);
-    client.send(&greeting).await?;
-    let Some(session) = session else { return Ok(None) };
-    let mut login = client.packet(PACKET_BYTES_MAX).await?;
-    let Some(capabilities) = mask_login(&mut login) else {
-        client
-            .send(&error_packet(2, 1043, "08S01", "Selkie takes no TLS here, and no clients older than MySQL 4.1"))
-            .await?;
+/// Performs the login. Returns `None` if the server or the gateway refuses it.
+pub async fn log_in(
+    client: &mut PacketStream,
+    server: &mut PacketStream,
+    context: &SqlContext,
+) -> io::Result<Option<Login>> {
+    let mut packet = server.packet(PACKET_BYTES_MAX).await?;
+    let Some(greeting) = Greeting::adapt(&mut packet, context.tls.is_some()) else {
+        client.send(&packet).await?;
         return Ok(None);
     };
-    server.send(&login).await?;
-    let deprecates_eof = capabilities[3] & (Capabilities::DEPRECATE_EOF.low() >> 24) as u8 != 0;
-    let status = authenticate(client, server).await?;
-    Ok(status.map(|status| Login { capabilities, deprecates_eof, status, session }))
-}
-
-/// Forwards packets both ways until the server has decided. Returns the session's status flags, or
-/// `None` if it refuses.
-pub async fn authenticate(client: &mut PacketStream, server: &mut PacketStream) -> io::Result<Option<Option<u16>>> {
-    loop {
-        tokio::select! {
-            reply = server.packet(PACKET_BYTES_MAX) => {
-                let reply = reply?;
-                client.send(&reply).await?;
-                match reply.get(4) {
-                    Some(&OK) => {
-                        let mut ok = ReplyTracker::new(ReplyKind::Single, true);
-                        ok.feed(&reply);
-                        return Ok(Some(ok.status));
-                    }
-                    Some(&ERR) => return Ok(None),
-                    _ => {}
-                }
-            }
-            packet = client.packet(PACKET_BYTES_MAX) => server.send(&packet?).await?,
+    let config = match context.backend.tls.config() {
+        Ok(config) => config.filter(|_| greeting.offers_tls),
+        Err(error) => return refuse(client, 0, TLS_FAILED, error.message()).await,
+    };
+    if config.is_none() && !matches!(context.backend.tls.mode, TlsMode::Disabled | TlsMode::Preferred) {
+        let sentence = "Selkie is configured to use TLS with MariaDB, which offers none";
+        return refuse(client, 0, TLS_FAILED, sentence).await;
+    }
+    client.send(&packet).await?;
+    let Some(mut login) = receive_login(client, context).await? else { return Ok(None) };
+    let number = packet::number(&login);
+    let Some(capabilities) = packet::mask_login(&mut login, config.is_some()) else {
+        let sentence = "Bad handshake: clients are of MySQL 4.1 or later, and TLS is used only if it is offered";
+        return refuse(client, number.wrapping_add(1), BAD_HANDSHAKE, sentence).await;
+    };
+    let sent_as = 1 + u8::from(config.is_some());
+    packet::set_number(&mut login, sent_as);
+    let Ok(account) = ClientLogin::decode(login.get(4..).unwrap_or_default()) else {
+        return refuse(client, number.wrapping_add(1), BAD_HANDSHAKE, "Bad handshake").await;
+    };
+    if let Some(config) = config {
+        let host = tls::server_name(&context.backend.host).map_err(io::Error::other)?;
+        server.send(&packet::tls_request(&login)).await?;
+        if !server.bytes().is_empty() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        if let Err(error) = server.stream.connect_tls(config, host).await {
+            let sentence =
+                format!("Selkie cannot use TLS with MariaDB: {}", tls_failure(&error, &context.backend.host));
+            tracing::warn!("{sentence}");
+            return refuse(client, number.wrapping_add(1), TLS_FAILED, &sentence).await;
         }
     }
+    let mut parties = Parties {
+        is_verified: server.stream.is_tls() && context.backend.tls.mode.verifies(),
+        client,
+        server,
+        offset: number.wrapping_sub(sent_as),
+    };
+    if let Some(sentence) = parties.clear_text_refusal(account.plugin) {
+        return refuse(parties.client, number.wrapping_add(1), authentication::REFUSED, sentence).await;
+    }
+    parties.server.send(&login).await?;
+    let deprecates_eof = capabilities[3] & (Capabilities::DEPRECATE_EOF.low() >> 24) as u8 != 0;
+    let status = parties.finish(account.plugin, deprecates_eof).await?;
+    Ok(status.map(|status| Login { capabilities, deprecates_eof, status, session: greeting.session }))
 }
 
-/// Clears capabilities in the server's greeting. Returns the connection id, or `None` if the packet
-/// is an error.
-fn mask_greeting(packet: &mut [u8]) -> Option<u64> {
-    let payload = packet.get_mut(4..)?;
-    if *payload.first()? != 10 {
-        return None;
+/// Forwards a COM_CHANGE_USER and its authentication. Returns the session's status flags, or `None`
+/// if the session ends.
+pub async fn change_user(
+    client: &mut PacketStream,
+    server: &mut PacketStream,
+    login: &Login,
+    context: &SqlContext,
+) -> io::Result<Option<Option<u16>>> {
+    let packet = client.packet(PACKET_BYTES_MAX).await?;
+    let [a, b, c, d, ..] = login.capabilities;
+    let capabilities = Capabilities(u64::from(u32::from_le_bytes([a, b, c, d])));
+    let Ok(account) = ClientLogin::decode_change(packet.get(4..).unwrap_or_default(), capabilities) else {
+        return refuse(client, 1, BAD_HANDSHAKE, "Bad handshake").await;
+    };
+    let is_verified = server.stream.is_tls() && context.backend.tls.mode.verifies();
+    let mut parties = Parties { is_verified, client, server, offset: 0 };
+    if let Some(sentence) = parties.clear_text_refusal(account.plugin) {
+        return refuse(parties.client, 1, authentication::REFUSED, sentence).await;
     }
-    let version_end = payload.iter().position(|&byte| byte == 0)?;
-    // The connection id, half of the scramble, a zero; then the capabilities.
-    let at = version_end + 1 + 4 + 8 + 1;
-    let session = u32::from_le_bytes(*payload.get(version_end + 1..)?.first_chunk()?);
-    let [low, high] = [at, at + 5].map(|at| Some(u16::from_le_bytes([*payload.get(at)?, *payload.get(at + 1)?])));
-    let capabilities = (u32::from(low?) | u32::from(high?) << 16) & ALLOWED;
-    let [a, b, c, d] = capabilities.to_le_bytes();
-    payload.get_mut(at..at + 2)?.copy_from_slice(&[a, b]);
-    payload.get_mut(at + 5..at + 7)?.copy_from_slice(&[c, d]);
-    if capabilities & LONG_PASSWORD == 0 {
-        mask(payload.get_mut(at + 14..at + 18)?, ALLOWED_EXTENDED);
-    }
-    Some(u64::from(session))
+    parties.server.send(&packet).await?;
+    parties.finish(account.plugin, login.deprecates_eof).await
 }
 
-/// Clears capabilities in the client's login. Returns those that remain, or `None` if the client
-/// requests TLS or is older than MySQL 4.1.
-fn mask_login(packet: &mut [u8]) -> Option<[u8; 8]> {
-    let payload = packet.get_mut(4..)?;
-    let low = u32::from_le_bytes(*payload.first_chunk()?);
-    if low & TLS != 0 || low & PROTOCOL_41 == 0 || payload.len() < 32 {
-        return None;
+/// Receives the client's login, after the handshake of TLS if it asks for that. Returns `None` if
+/// it must and does not.
+async fn receive_login(client: &mut PacketStream, context: &SqlContext) -> io::Result<Option<Vec<u8>>> {
+    let Some(client_tls) = &context.tls else { return client.packet(PACKET_BYTES_MAX).await.map(Some) };
+    let packet = client.packet_alone(PACKET_BYTES_MAX).await?;
+    let capabilities = client_login::capabilities(packet.get(4..).unwrap_or_default());
+    if capabilities.is_ok_and(|capabilities| capabilities.contains(Capabilities::TLS)) {
+        client.stream.accept_tls(client_tls.server.current().config.clone()).await?;
+        return client.packet(PACKET_BYTES_MAX).await.map(Some);
     }
-    mask(payload.get_mut(..4)?, ALLOWED);
-    if low & LONG_PASSWORD == 0 {
-        mask(payload.get_mut(28..32)?, ALLOWED_EXTENDED);
+    if client_tls.is_required && !client.stream.is_unix_socket() {
+        let sentence = "Connections using insecure transport are prohibited: connect with TLS (--ssl)";
+        return refuse(client, packet::number(&packet).wrapping_add(1), TLS_REQUIRED, sentence).await;
     }
-    let mut capabilities = [0; 8];
-    capabilities[..4].copy_from_slice(payload.get(..4)?);
-    capabilities[4..].copy_from_slice(payload.get(28..32)?);
-    Some(capabilities)
+    Ok(Some(packet))
 }
 
-fn mask(bytes: &mut [u8], mask: u32) {
-    bytes.iter_mut().zip(mask.to_le_bytes()).for_each(|(byte, mask)| *byte &= mask);
+/// Sends an error, after which the connection is closed.
+async fn refuse<T>(
+    client: &mut PacketStream,
+    number: u8,
+    (code, state): (u16, &str),
+    sentence: &str,
+) -> io::Result<Option<T>> {
+    client.send(&error_packet(number, code, state, sentence)).await?;
+    Ok(None)
 }
 
-/// Encodes an error packet with sequence number `number`.
-pub fn error_packet(number: u8, code: u16, state: &str, message: &str) -> Vec<u8> {
-    let mut payload = vec![ERR];
-    payload.extend_from_slice(&code.to_le_bytes());
-    // Before the handshake, the packet has no SQLSTATE.
-    if number > 0 {
-        payload.push(b'#');
-        payload.extend_from_slice(state.as_bytes());
+impl Parties<'_> {
+    /// Forwards packets until the server has decided, checks what the account requires of its
+    /// client's connection, and forwards the decision. Returns the session's status flags.
+    async fn finish(&mut self, plugin: &[u8], deprecates_eof: bool) -> io::Result<Option<Option<u16>>> {
+        let Outcome::Accepted { reply, status } = self.authenticate(plugin).await? else { return Ok(None) };
+        if self.server.stream.is_tls()
+            && let Some(refusal) = self.account_refusal(packet::number(&reply), deprecates_eof).await?
+        {
+            self.client.send(&refusal).await?;
+            return Ok(None);
+        }
+        self.client.send(&reply).await?;
+        Ok(Some(status))
     }
-    payload.extend_from_slice(message.as_bytes());
-    let mut packet = (payload.len() as u32).to_le_bytes()[..3].to_vec();
-    packet.push(number);
-    packet.extend_from_slice(&payload);
-    packet
 }

@@ -1,15 +1,17 @@
-//! One side of a session: a socket, and the bytes read from it.
+//! One side of a session: its byte stream, and the bytes read from it.
 
+use crate::byte_stream::ByteStream;
 use crate::reply_tracker::PACKET_MAX;
+use bytes::BufMut;
+use mariadb_client::TlsSettings;
 use selkie_runtime::Stream;
 use std::io;
-use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
 /// Bytes read at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// The address of the MariaDB server.
+/// The address of the MariaDB server, and how connections to it are protected.
 ///
 /// It cannot be a Unix socket: there the server asks the system for the connected user (unix_socket
 /// authentication), and would get the gateway's.
@@ -17,23 +19,27 @@ const READ_BYTES: usize = 64 << 10;
 pub struct BackendAddress {
     pub host: String,
     pub port: u16,
+    pub tls: TlsSettings,
 }
 
 pub struct PacketStream {
-    pub stream: Stream,
+    pub stream: ByteStream,
+    /// The other side is a process of this machine.
+    pub is_local: bool,
     buffer: Vec<u8>,
     start: usize,
 }
 
 impl PacketStream {
-    pub fn new(stream: Stream) -> PacketStream {
-        PacketStream { stream, buffer: Vec::new(), start: 0 }
+    pub fn new(stream: Stream, is_local: bool) -> PacketStream {
+        PacketStream { stream: ByteStream::Plain(stream), is_local, buffer: Vec::new(), start: 0 }
     }
 
     pub async fn connect(backend: &BackendAddress) -> io::Result<PacketStream> {
         let stream = TcpStream::connect((backend.host.as_str(), backend.port)).await?;
         stream.set_nodelay(true)?;
-        Ok(PacketStream::new(Stream::Tcp(stream)))
+        let is_local = stream.peer_addr().is_ok_and(|address| address.ip().is_loopback());
+        Ok(PacketStream::new(Stream::Tcp(stream), is_local))
     }
 
     /// Bytes that have been read and not consumed.
@@ -91,12 +97,35 @@ impl PacketStream {
         Ok(packet)
     }
 
-    pub async fn send(&self, bytes: &[u8]) -> io::Result<()> {
+    /// As [`PacketStream::packet`], but reads nothing behind the packet: TLS may begin there.
+    pub async fn packet_alone(&mut self, limit: usize) -> io::Result<Vec<u8>> {
+        while packet_length(self.bytes()).is_none() {
+            self.fill_at_most(4 - self.bytes().len()).await?;
+        }
+        let length = packet_length(self.bytes()).unwrap_or_default();
+        if length > limit {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        while self.bytes().len() < 4 + length {
+            self.fill_at_most(4 + length - self.bytes().len()).await?;
+        }
+        self.packet(limit).await
+    }
+
+    async fn fill_at_most(&mut self, bytes: usize) -> io::Result<()> {
+        let mut limited = (&mut self.buffer).limit(bytes.min(READ_BYTES));
+        match self.stream.read_buf(&mut limited).await? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(()),
+        }
+    }
+
+    pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes).await
     }
 
     /// Forwards a command with all its packets, without holding it whole.
-    pub async fn forward_command(&mut self, to: &PacketStream) -> io::Result<()> {
+    pub async fn forward_command(&mut self, to: &mut PacketStream) -> io::Result<()> {
         loop {
             let (length, _) = self.peek(0).await?;
             let mut left = 4 + length;

@@ -35,28 +35,27 @@ use tokio::sync::OwnedSemaphorePermit;
 pub async fn serve(context: Arc<SqlContext>, connection: Connection) {
     let life = connection.life.clone();
     life.set_busy(true);
+    let listener_uses_cache = context.uses_cache(connection.listener);
+    let running = RunningCommand::new(&connection.stream, context.kill.clone());
+    let is_local = connection.peer.is_none_or(|peer| peer.ip().is_loopback());
+    let mut client = PacketStream::new(connection.stream, is_local);
     // A client that has not logged in takes one of the server's connections, which are few.
     let waiting = tokio::time::timeout(context.login_timeout, context.logins.clone().acquire_owned()).await;
     let Ok(Ok(logging_in)) = waiting else {
         tracing::warn!("too many SQL clients have not logged in yet: refusing a connection");
         let sentence = "Too many connections: others have not logged in yet";
-        let _ = connection.stream.write_all(&login::error_packet(0, 1040, "08004", sentence)).await;
+        let _ = client.send(&login::error_packet(0, 1040, "08004", sentence)).await;
         return;
     };
     let connecting = tokio::time::timeout(context.connect_timeout, PacketStream::connect(&context.backend)).await;
     let server = connecting.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     life.set_busy(false);
     let outcome = match server {
-        Ok(server) => {
-            let listener_uses_cache = context.uses_cache(connection.listener);
-            let running = RunningCommand::new(&connection.stream, context.kill.clone());
-            let client = PacketStream::new(connection.stream);
-            run(context, (client, server), &life, listener_uses_cache, (logging_in, running)).await
-        }
+        Ok(server) => run(context, (client, server), &life, listener_uses_cache, (logging_in, running)).await,
         Err(error) => {
             tracing::warn!(%error, "cannot connect an SQL client to the MariaDB server");
             let sentence = format!("Selkie cannot reach the MariaDB server behind it: {error}");
-            connection.stream.write_all(&login::error_packet(0, 2003, "HY000", &sentence)).await
+            client.send(&login::error_packet(0, 2003, "HY000", &sentence)).await
         }
     };
     if let Err(error) = outcome
@@ -73,7 +72,7 @@ async fn run(
     listener_uses_cache: bool,
     (logging_in, mut running): (OwnedSemaphorePermit, RunningCommand),
 ) -> io::Result<()> {
-    let login = tokio::time::timeout(context.login_timeout, login::log_in(&mut client, &mut server)).await;
+    let login = tokio::time::timeout(context.login_timeout, login::log_in(&mut client, &mut server, &context)).await;
     let Some(login) = login.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))? else { return Ok(()) };
     drop(logging_in);
     running.session = login.session;
@@ -113,7 +112,11 @@ async fn run(
         life.set_busy(true);
         match running.while_connected(session.command()).await {
             Some(Ok(true)) => {}
-            Some(Ok(false)) => break,
+            Some(Ok(false)) => {
+                // The client may have left without waiting for it.
+                let _ = session.client.stream.shut_down().await;
+                break;
+            }
             Some(Err(error)) => {
                 running.abandon();
                 return Err(error);
@@ -185,24 +188,24 @@ impl Session {
             }
             com::STMT_CLOSE => {
                 self.prepared.remove(&number);
-                self.client.forward_command(&self.server).await?;
+                self.client.forward_command(&mut self.server).await?;
             }
             com::STMT_SEND_LONG_DATA => {
                 self.note_long_data(number, true);
-                self.client.forward_command(&self.server).await?;
+                self.client.forward_command(&mut self.server).await?;
             }
             com::STMT_RESET => {
                 self.note_long_data(number, false);
                 self.forward(ReplyKind::Single, StatementEffect::Nothing).await?;
             }
             com::QUIT => {
-                self.client.forward_command(&self.server).await?;
+                self.client.forward_command(&mut self.server).await?;
                 self.finish_writes();
                 return Ok(false);
             }
             com::CHANGE_USER => {
-                self.client.forward_command(&self.server).await?;
-                let status = login::authenticate(&mut self.client, &mut self.server).await?;
+                let (client, server) = (&mut self.client, &mut self.server);
+                let status = login::change_user(client, server, &self.login, &self.context).await?;
                 self.reset_session();
                 self.privileges = PrivilegeHistory::default();
                 match status {
@@ -219,7 +222,7 @@ impl Session {
                 self.privileges.note_reload();
             }
             com::BINLOG_DUMP | com::TABLE_DUMP => {
-                self.client.forward_command(&self.server).await?;
+                self.client.forward_command(&mut self.server).await?;
                 packet_stream::relay_both_ways(&mut self.client, &mut self.server).await?;
             }
             com::INIT_DB => {
@@ -349,7 +352,7 @@ impl Session {
     /// Forwards a command and its reply.
     async fn forward(&mut self, kind: ReplyKind, effect: StatementEffect) -> io::Result<ReplyTracker> {
         self.begin_write(effect);
-        self.client.forward_command(&self.server).await?;
+        self.client.forward_command(&mut self.server).await?;
         let mut reply = ReplyTracker::new(kind, self.login.deprecates_eof);
         self.relay(&mut reply, None).await?;
         self.record_status(&reply).await?;

@@ -62,10 +62,12 @@ pub fn service(
     definitions: Option<Arc<DefinitionCache>>,
 ) -> anyhow::Result<Option<Arc<dyn Service>>> {
     let (Store::MariaDb(url), Some(definitions)) = (&config.store, definitions) else { return Ok(None) };
-    let Address::Tcp { host, port } = ServerUrl::parse(url).map_err(sentence)?.address else { return Ok(None) };
+    let target = ServerUrl::parse(url).map_err(sentence)?;
+    let Address::Tcp { host, port } = target.address else { return Ok(None) };
     let killer = Killer::at(url).map_err(sentence)?;
     Ok(Some(Arc::new(SqlService(Arc::new(SqlContext {
-        backend: BackendAddress { host, port },
+        backend: BackendAddress { host, port, tls: target.tls },
+        tls: None,
         connect_timeout: CONNECT_TIMEOUT,
         logins: Arc::new(Semaphore::new(LOGINS_MAX)),
         login_timeout: LOGIN_TIMEOUT,

@@ -1,0 +1,62 @@
+//! The server's first packet, as the client gets it.
+
+use super::packet::{ALLOWED, ALLOWED_EXTENDED, LONG_PASSWORD, TLS, mask};
+
+/// Facts of the server's greeting.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Greeting {
+    /// The connection id.
+    pub session: u64,
+    pub offers_tls: bool,
+}
+
+impl Greeting {
+    /// Clears capabilities in the packet, and offers TLS if the gateway does. Returns `None` if the
+    /// packet is an error.
+    pub fn adapt(packet: &mut [u8], offers_tls: bool) -> Option<Greeting> {
+        let payload = packet.get_mut(4..)?;
+        if *payload.first()? != 10 {
+            return None;
+        }
+        let version_end = payload.iter().position(|&byte| byte == 0)?;
+        // The connection id, half of the scramble, a zero; then the capabilities.
+        let at = version_end + 1 + 4 + 8 + 1;
+        let session = u32::from_le_bytes(*payload.get(version_end + 1..)?.first_chunk()?);
+        let [low, high] = [at, at + 5].map(|at| Some(u16::from_le_bytes([*payload.get(at)?, *payload.get(at + 1)?])));
+        let offered = u32::from(low?) | u32::from(high?) << 16;
+        let [a, b, c, d] = (offered & ALLOWED | if offers_tls { TLS } else { 0 }).to_le_bytes();
+        payload.get_mut(at..at + 2)?.copy_from_slice(&[a, b]);
+        payload.get_mut(at + 5..at + 7)?.copy_from_slice(&[c, d]);
+        if offered & LONG_PASSWORD == 0 {
+            mask(payload.get_mut(at + 14..at + 18)?, ALLOWED_EXTENDED);
+        }
+        Some(Greeting { session: u64::from(session), offers_tls: offered & TLS != 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mariadb_wire::handshake::Handshake;
+
+    /// From a MariaDB 10.11.19 server with TLS.
+    const SAMPLE: &[u8] =
+        b"\0\0\0\0\x0a5.5.5-10.11.19-MariaDB\x00\x21\x00\x00\x00abcdefgh\x00\xfe\xff\x2d\x02\x00\xff\x81\
+        \x15\x00\x00\x00\x00\x00\x00\x1d\x00\x00\x00ijklmnopqrst\x00mysql_native_password\x00";
+
+    #[test]
+    fn tls_is_offered_as_the_gateway_has_it() {
+        for offers_tls in [false, true] {
+            let mut packet = SAMPLE.to_vec();
+            assert_eq!(Greeting::adapt(&mut packet, offers_tls), Some(Greeting { session: 0x21, offers_tls: true }));
+            let seen = Handshake::decode(&packet[4..]).unwrap();
+            assert_eq!(seen.capabilities.low() & TLS != 0, offers_tls);
+            assert_eq!(&seen.scramble, b"abcdefghijklmnopqrst");
+        }
+        let mut error = [&[0; 4][..], b"\xff\x10\x04Too many connections"].concat();
+        assert_eq!(Greeting::adapt(&mut error, true), None);
+        for length in 0..SAMPLE.len() {
+            let _ = Greeting::adapt(&mut SAMPLE[..length].to_vec(), true);
+        }
+    }
+}
