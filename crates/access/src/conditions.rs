@@ -54,28 +54,58 @@ pub struct PlannerQuery<'q> {
     pub range: Option<&'q KeyRange>,
     /// An index filter excludes the index on `_id`, except for a lookup of one `_id`.
     pub without_id: bool,
+    /// A plan may rely on an index for the order.
+    pub trusts_order: bool,
     scopes: u32,
 }
 
-impl<'q> PlannerQuery<'q> {
-    pub fn of(query: &Query<'q>) -> PlannerQuery<'q> {
-        let sort = query.sort.filter(|sort| !sort.parts().is_empty());
-        let mut wanted = PlannerQuery {
+impl Default for PlannerQuery<'_> {
+    /// Returns the query for all documents.
+    fn default() -> Self {
+        PlannerQuery {
             conditions: SmallVec::new(),
             text: None,
             has_others: false,
             complete: true,
             disjunctions: SmallVec::new(),
-            sort,
-            natural: sort.and_then(Sort::natural),
-            limit: query.limit,
-            fields: query.fields,
+            sort: None,
+            natural: None,
+            limit: None,
+            fields: None,
             range: None,
             without_id: false,
+            trusts_order: true,
             scopes: 0,
-        };
+        }
+    }
+}
+
+impl<'q> PlannerQuery<'q> {
+    pub fn of(query: &Query<'q>) -> PlannerQuery<'q> {
+        let sort = query.sort.filter(|sort| !sort.parts().is_empty());
+        let natural = sort.and_then(Sort::natural);
+        let mut wanted =
+            PlannerQuery { sort, natural, limit: query.limit, fields: query.fields, ..PlannerQuery::default() };
         wanted.read(query.predicate.root());
         wanted
+    }
+
+    /// Returns the query for all documents that match a part of a predicate.
+    pub fn of_node(node: &'q Node) -> PlannerQuery<'q> {
+        let mut wanted = PlannerQuery::default();
+        wanted.read(node);
+        wanted
+    }
+
+    /// Returns the conditions that concern whole documents, with their paths.
+    pub fn document_conditions(&self) -> impl Iterator<Item = (&str, &'q Test)> {
+        let own = self.conditions.iter().filter(|condition| condition.scope == Scope::DOCUMENT);
+        own.map(|condition| (&*condition.path, condition.test))
+    }
+
+    /// Returns the conditions on a path that concern whole documents.
+    pub fn tests_of(&self, path: &str) -> impl Iterator<Item = &'q Test> {
+        self.document_conditions().filter(move |(other, _)| *other == path).map(|(_, test)| test)
     }
 
     /// Returns the query for one branch of a disjunction: the branch and all conditions outside of

@@ -36,6 +36,7 @@ use crate::index::form::{ColumnKeyForm, IndexForm, SideIndexForm};
 use crate::index::key_column::KeyColumn;
 use crate::index::partial::Filter;
 use crate::index::side_index::side_table::SideTable;
+use access::conditions::PlannerQuery;
 use ahash::AHashMap;
 use columns::{Columns, text_expression};
 use document::{Collation, Doc, Value};
@@ -43,7 +44,6 @@ use error::{Code, Error};
 use fulltext::TextIndex;
 use index_keys::{IndexShape, keys};
 use mariadb_client::{Failure, quote};
-use query::predicate::Test;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use store::{IndexKind, IndexSpec, geo_keys};
@@ -259,9 +259,10 @@ impl Index {
         self.filter.is_some()
     }
 
-    /// Returns whether the filter of the index includes every document that meets these conditions.
-    pub fn has_all_matches(&self, conditions: &[(&str, &Test)]) -> bool {
-        self.filter.as_ref().is_none_or(|filter| filter.is_implied_by(conditions))
+    /// Returns whether the filter of the index includes every document of the query.
+    pub fn has_all_matches(&self, wanted: &PlannerQuery<'_>) -> bool {
+        let is_implied = |filter: &Filter| filter.is_implied_by(&wanted.document_conditions().collect::<Vec<_>>());
+        self.filter.as_ref().is_none_or(is_implied)
     }
 
     /// Returns the column with the keys of a field; of a side index, the marker.

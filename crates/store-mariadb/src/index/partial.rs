@@ -62,7 +62,7 @@ impl Condition {
         match (&self.test, &columns.key) {
             (Test::Exists, _) => format!("{text} is not null"),
             (Test::Type(types), _) => type_condition(&text, *types).unwrap_or_else(|| "true".into()),
-            (test, Some(key)) => match IndexBounds::of(&self.path, &[(&self.path, test)], BYTES) {
+            (test, Some(key)) => match IndexBounds::of([test], BYTES) {
                 Some(bounds) => within(&quote(key), bounds.ordered.iter().chain(&bounds.unordered)),
                 None => "true".into(),
             },
@@ -76,13 +76,14 @@ impl Condition {
             return conditions.iter().any(|(path, test)| *path == self.path && implies_type(test, *types));
         }
         let exists = |other: &Test| matches!(other, Test::Exists);
-        let Some(asked) = IndexBounds::of(&self.path, conditions, BYTES) else {
-            return exists(&self.test) && conditions.iter().any(|(other, test)| *other == self.path && exists(test));
+        let own = || conditions.iter().filter(|(path, _)| *path == self.path).map(|(_, test)| *test);
+        let Some(asked) = IndexBounds::of(own(), BYTES) else {
+            return exists(&self.test) && own().any(exists);
         };
         if exists(&self.test) {
             return asked.excludes_missing;
         }
-        let kept = IndexBounds::of(&self.path, &[(&self.path, &self.test)], BYTES);
+        let kept = IndexBounds::of([&self.test], BYTES);
         kept.is_some_and(|kept| covers(&kept.ordered, &asked.ordered) && covers(&kept.unordered, &asked.unordered))
     }
 }
@@ -105,7 +106,7 @@ impl Filter {
         match node {
             Node::And(all) => all.iter().flat_map(|node| self.read(node)).collect(),
             Node::Or(any) => vec![Clause::Any(any.iter().map(|node| self.read(node)).collect())],
-            Node::Path { path, test } if is_decided(path.as_str(), test) => {
+            Node::Path { path, test } if is_decided(test) => {
                 self.conditions.push(Condition { path: path.as_str().to_owned(), test: test.clone() });
                 vec![Clause::Holds(self.conditions.len() - 1)]
             }
@@ -167,11 +168,11 @@ impl Filter {
     }
 }
 
-fn is_decided(path: &str, test: &Test) -> bool {
+fn is_decided(test: &Test) -> bool {
     match test {
         Test::Exists => true,
         Test::Type(types) => type_condition("", *types).is_some(),
-        test => IndexBounds::of(path, &[(path, test)], BYTES).is_some_and(|bounds| !bounds.low_selectivity),
+        test => IndexBounds::of([test], BYTES).is_some_and(|bounds| !bounds.low_selectivity),
     }
 }
 

@@ -13,9 +13,9 @@ use crate::plan::access::{
 };
 use crate::plan::index_bounds::{IndexBounds, KeyRange};
 use crate::plan::key_condition::in_ranges;
-use crate::plan::planner_query::PlannerQuery;
 use crate::plan::pushdown::{Condition, Operand};
 use crate::plan::{element_bounds as elements, sibling_index_filter as other_keys};
+use access::conditions::PlannerQuery;
 use access::covered;
 use mariadb_client::quote;
 use query::{Predicate, sort};
@@ -89,7 +89,7 @@ impl<'t> IndexCandidate<'t> {
         let points = effective_bounds().take_while(|bounds| bounds.is_some_and(IndexBounds::is_points)).count();
         let ranged = effective_bounds().nth(points).is_some_and(|bounds| bounds.is_some());
         let conditions: usize = bounds().flatten().map(|bounds| bounds.conditions).sum();
-        self.exact = !wanted.incomplete
+        self.exact = wanted.is_complete()
             && conditions == wanted.conditions.len()
             && bounds().flatten().all(|bounds| bounds.exact);
         let unique = self.index.is_none_or(|index| index.spec.unique) && points == self.fields.len();
@@ -108,7 +108,7 @@ impl<'t> IndexCandidate<'t> {
         let Some(index) = self.index else { return true };
         let excludes_missing =
             || self.fields.iter().filter_map(|field| field.bounds.as_ref()).any(|bounds| bounds.excludes_missing);
-        index.has_all_matches(&wanted.conditions) && (!index.spec.sparse || excludes_missing())
+        index.has_all_matches(wanted) && (!index.spec.sparse || excludes_missing())
     }
 
     /// Returns the direction in which the index has the requested order, if it has.
@@ -533,12 +533,12 @@ pub(crate) fn distinct_rows(index: &Index, table: &Table) -> [RowSource; 3] {
 fn fields<'t>(index: Option<&'t Index>, wanted: &PlannerQuery<'_>) -> Vec<Field<'t>> {
     let Some(index) = index else {
         let column = KeyColumn::named(ID_KEY, false);
-        let bounds = IndexBounds::of("_id", &wanted.conditions, ID_KEY_BYTES);
+        let bounds = IndexBounds::of(wanted.tests_of("_id"), ID_KEY_BYTES);
         return vec![Field { path: "_id", column, bounds, element: None }];
     };
     let field = |(path, column): (&'t str, &KeyColumn)| {
         let element = index.element_table().and_then(|_| elements::bounds_of(path, wanted, index.bytes()));
-        let bounds = IndexBounds::of(path, &wanted.conditions, index.bytes());
+        let bounds = IndexBounds::of(wanted.tests_of(path), index.bytes());
         Field {
             path,
             column: column.clone(),

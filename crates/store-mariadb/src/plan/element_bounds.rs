@@ -9,29 +9,28 @@
 use crate::index::Index;
 use crate::index::element_table::definition::{key_column, places, rest_within};
 use crate::index::element_table::record::ElementTable;
+use crate::plan::element_condition;
 use crate::plan::index_bounds::IndexBounds;
 use crate::plan::key_condition::in_ranges;
-use crate::plan::planner_query::PlannerQuery;
 use crate::plan::pushdown::Condition;
-use query::predicate::Test;
+use access::conditions::PlannerQuery;
 
 /// Returns the bounds of an element's field by the conditions of one `$elemMatch`, to estimate
 /// their selectivity.
 pub(crate) fn bounds_of(path: &str, wanted: &PlannerQuery<'_>, bytes: usize) -> Option<IndexBounds> {
-    let first = wanted.elements.iter().find(|condition| condition.path == path)?.scope;
+    let first = element_condition::of_query(wanted).find(|condition| condition.path == path)?.scope;
     of_scope(first, path, wanted, bytes)
 }
 
-fn of_scope(scope: usize, path: &str, wanted: &PlannerQuery<'_>, bytes: usize) -> Option<IndexBounds> {
-    let own = wanted.elements.iter().filter(|condition| condition.scope == scope && condition.path == path);
-    let tests: Vec<(&str, &Test)> = own.map(|condition| (path, condition.test)).collect();
-    IndexBounds::of(path, &tests, bytes)
+fn of_scope(scope: u32, path: &str, wanted: &PlannerQuery<'_>, bytes: usize) -> Option<IndexBounds> {
+    let own = element_condition::of_query(wanted).filter(|it| it.scope == scope && it.path == path);
+    IndexBounds::of(own.map(|condition| condition.test), bytes)
 }
 
 /// Returns the condition on the element table; `None` if the index itself serves as well.
 pub(crate) fn condition(index: &Index, values: &ElementTable, wanted: &PlannerQuery<'_>) -> Option<Condition> {
     let is_bound = |(position, path): (usize, &str)| {
-        let bound = || IndexBounds::of(path, &wanted.conditions, index.bytes()).is_some();
+        let bound = || IndexBounds::of(wanted.tests_of(path), index.bytes()).is_some();
         values.fields & 1 << position != 0 && bound() || bounds_of(path, wanted, index.bytes()).is_some()
     };
     if !index.fields().enumerate().any(is_bound) {
@@ -41,7 +40,7 @@ pub(crate) fn condition(index: &Index, values: &ElementTable, wanted: &PlannerQu
     for (number, place) in places(index).into_iter().enumerate() {
         // The value at `array` must be an array, and so has no arrays below this component.
         let is_behind = |array: &str| rest_within(place, array).is_some_and(|rest| !rest.is_empty());
-        if wanted.elements.iter().any(|condition| is_behind(condition.array)) {
+        if element_condition::of_query(wanted).any(|condition| is_behind(condition.array)) {
             continue;
         }
         let bounds = bounds_in(place, index, wanted);
@@ -67,8 +66,8 @@ fn bounds_in(place: &str, index: &Index, wanted: &PlannerQuery<'_>) -> Vec<Optio
     let chosen = if scope.is_none() { condition_in(place, index, wanted) } else { None };
     let of_field = |(position, path): (usize, &str)| match (rest_within(path, place), scope) {
         // A required array elsewhere has a catch-all key in these rows.
-        (None, _) => IndexBounds::of(path, &wanted.conditions, bytes).or_else(|| {
-            wanted.elements.iter().find(|condition| condition.path == path).map(|_| IndexBounds::of_arrays())
+        (None, _) => IndexBounds::of(wanted.tests_of(path), bytes).or_else(|| {
+            element_condition::of_query(wanted).find(|it| it.path == path).map(|_| IndexBounds::of_arrays())
         }),
         (Some(_), Some(scope)) => of_scope(scope, path, wanted, bytes),
         (Some(_), None) => chosen.filter(|chosen| *chosen == position).and_then(|_| of_one(path, wanted, bytes)),
@@ -77,10 +76,10 @@ fn bounds_in(place: &str, index: &Index, wanted: &PlannerQuery<'_>) -> Vec<Optio
 }
 
 /// Returns the `$elemMatch` on this component that bounds the most fields.
-fn scope_in(place: &str, index: &Index, wanted: &PlannerQuery<'_>) -> Option<usize> {
-    let here = wanted.elements.iter().filter(|condition| condition.array == place).map(|condition| condition.scope);
+fn scope_in(place: &str, index: &Index, wanted: &PlannerQuery<'_>) -> Option<u32> {
+    let here = element_condition::of_query(wanted).filter(|it| it.array == place).map(|it| it.scope);
     let bound =
-        |scope: usize| index.fields().filter(|path| of_scope(scope, path, wanted, index.bytes()).is_some()).count();
+        |scope: u32| index.fields().filter(|path| of_scope(scope, path, wanted, index.bytes()).is_some()).count();
     here.map(|scope| (bound(scope), scope)).filter(|(bound, _)| *bound > 0).max().map(|(_, scope)| scope)
 }
 
@@ -92,5 +91,5 @@ fn condition_in(place: &str, index: &Index, wanted: &PlannerQuery<'_>) -> Option
 }
 
 fn of_one(path: &str, wanted: &PlannerQuery<'_>, bytes: usize) -> Option<IndexBounds> {
-    IndexBounds::of_element(path, &wanted.conditions, bytes)
+    IndexBounds::of_element(wanted.tests_of(path), bytes)
 }

@@ -53,20 +53,17 @@ pub(crate) struct IndexBounds {
 }
 
 impl IndexBounds {
-    /// Returns the bounds of a field; `None` if no condition bounds it. `bytes`: length of a key
-    /// without the type byte.
-    pub fn of(path: &str, conditions: &[(&str, &Test)], bytes: usize) -> Option<IndexBounds> {
-        let here = conditions.iter().filter(|(other, _)| *other == path);
-        here.filter_map(|(_, test)| IndexBounds::of_test(test, bytes)).reduce(IndexBounds::and)
+    /// Returns the bounds of a field by its conditions; `None` if none of them bounds it. `bytes`:
+    /// length of a key without the type byte.
+    pub fn of<'t>(tests: impl IntoIterator<Item = &'t Test>, bytes: usize) -> Option<IndexBounds> {
+        tests.into_iter().filter_map(|test| IndexBounds::of_test(test, bytes)).reduce(IndexBounds::and)
     }
 
     /// Returns the bounds of a single condition on an array element, since other elements may meet
     /// the other conditions. Only a condition that the array as a whole cannot meet is used.
-    pub fn of_element(path: &str, conditions: &[(&str, &Test)], bytes: usize) -> Option<IndexBounds> {
-        let here = conditions.iter().filter(|(other, _)| *other == path);
-        let found =
-            here.filter_map(|(_, test)| IndexBounds::of_test(test, bytes)).filter(|bounds| bounds.excludes_arrays);
-        found.min_by_key(|bounds| bounds.low_selectivity)
+    pub fn of_element<'t>(tests: impl Iterator<Item = &'t Test>, bytes: usize) -> Option<IndexBounds> {
+        let all = tests.filter_map(|test| IndexBounds::of_test(test, bytes));
+        all.filter(|bounds| bounds.excludes_arrays).min_by_key(|bounds| bounds.low_selectivity)
     }
 
     /// Returns the bounds of an index's fields by `min` and `max`: the fields that are equal in

@@ -20,8 +20,9 @@ use crate::plan::index_choice_cache::{
     AccessPath, AccessPathKind, CachedChoice, ChoiceFeedback, Decision, Decisions, EstimateRequest,
 };
 use crate::plan::plan_texts::PlanTexts;
-use crate::plan::planner_query::PlannerQuery;
+use crate::plan::planner_query::is_about;
 use crate::plan::usable_indexes::usable_indexes;
+use access::conditions::PlannerQuery;
 use std::cell::RefCell;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -49,16 +50,15 @@ pub(crate) fn is_still_valid(decision: Decision, table: &Table, context: &Choice
     }
 }
 
-/// Returns the best of the indexes that serve the query. `limit`: how many documents are requested.
+/// Returns the best of the indexes that serve the query.
 pub(crate) fn best<'t>(
     table: &'t Arc<Table>,
     wanted: &PlannerQuery<'_>,
-    limit: Option<u64>,
     context: &ChoiceContext,
 ) -> Option<IndexCandidate<'t>> {
     let leads_anywhere = |index: &Option<&Index>| {
         let first = index.map_or(Some("_id"), |index| index.fields().next());
-        first.is_some_and(|first| wanted.is_about(first))
+        first.is_some_and(|first| is_about(wanted, first))
     };
     let mut candidates: Vec<IndexCandidate<'t>> = usable_indexes(table)
         .filter(leads_anywhere)
@@ -70,7 +70,7 @@ pub(crate) fn best<'t>(
     candidates.sort_by_key(|candidate| (candidate.score, covers && candidate.covers(wanted)));
     candidates.reverse();
     let mut rivals = rivals(&candidates);
-    let speculative = speculative(&candidates, wanted, limit);
+    let speculative = speculative(&candidates, wanted);
     if let Some(position) = speculative {
         // Without rivals it competes with the first candidate.
         rivals = if rivals.is_empty() { vec![0, position] } else { [&rivals[..], &[position]].concat() };
@@ -85,7 +85,7 @@ pub(crate) fn best<'t>(
     let position = match rivals.as_slice() {
         [] => return None,
         [only] if !or_all => *only,
-        several => several[choose(several, or_all, &candidates, table, wanted, limit, context)?],
+        several => several[choose(several, or_all, &candidates, table, wanted, context)?],
     };
     let mut best = candidates.swap_remove(position);
     if speculative == Some(position) {
@@ -96,8 +96,8 @@ pub(crate) fn best<'t>(
 
 /// Returns the position of an index for a speculative plan, if other plans may find and sort many
 /// documents.
-fn speculative(candidates: &[IndexCandidate<'_>], wanted: &PlannerQuery<'_>, limit: Option<u64>) -> Option<usize> {
-    limit.filter(|limit| (1..=SPECULATIVE_LIMIT_MAX).contains(limit))?;
+fn speculative(candidates: &[IndexCandidate<'_>], wanted: &PlannerQuery<'_>) -> Option<usize> {
+    wanted.limit.filter(|limit| (1..=SPECULATIVE_LIMIT_MAX).contains(limit))?;
     let mut bounded = candidates.iter().filter(|candidate| candidate.leading().next().is_some()).peekable();
     bounded.peek()?;
     if bounded.any(|candidate| candidate.is_sorted() || candidate.is_one_document()) {
@@ -133,17 +133,16 @@ fn choose(
     candidates: &[IndexCandidate<'_>],
     table: &Table,
     wanted: &PlannerQuery<'_>,
-    limit: Option<u64>,
     context: &ChoiceContext,
 ) -> Option<usize> {
-    let mut query = QueryHashes::new(table, wanted, limit);
+    let mut query = QueryHashes::new(table, wanted);
     or_all.hash(&mut query.shape);
     rivals.iter().for_each(|at| query.note(&candidates[*at]));
     let paths = || {
         let all = or_all.then(|| AccessPath::full_scan(wanted.sort.is_some()));
         rivals.iter().map(|at| path_of(&candidates[*at], wanted)).chain(all).collect()
     };
-    match decide(table, query, limit, context, paths) {
+    match decide(table, query, wanted.limit, context, paths) {
         None => (!or_all).then_some(0),
         Some(way) if or_all => Some(way).filter(|way| *way < rivals.len()),
         Some(way) => Some(way.min(rivals.len() - 1)),
@@ -157,10 +156,9 @@ pub(crate) fn is_better_by_branches(
     branches: &[(IndexCandidate<'_>, &PlannerQuery<'_>)],
     table: &Table,
     wanted: &PlannerQuery<'_>,
-    limit: Option<u64>,
     context: &ChoiceContext,
 ) -> bool {
-    let mut query = QueryHashes::new(table, wanted, limit);
+    let mut query = QueryHashes::new(table, wanted);
     "$or".hash(&mut query.shape);
     std::iter::once(best).chain(branches.iter().map(|(branch, _)| branch)).for_each(|candidate| query.note(candidate));
     let paths = || {
@@ -171,7 +169,7 @@ pub(crate) fn is_better_by_branches(
             AccessPath { key_ranges, leading, sorted, exact: false, kind: AccessPathKind::IndexScan },
         ]
     };
-    decide(table, query, limit, context, paths) == Some(1)
+    decide(table, query, wanted.limit, context, paths) == Some(1)
 }
 
 /// Returns a candidate as an access path to estimate.
@@ -196,10 +194,10 @@ struct QueryHashes {
 }
 
 impl QueryHashes {
-    fn new(table: &Table, wanted: &PlannerQuery<'_>, limit: Option<u64>) -> QueryHashes {
+    fn new(table: &Table, wanted: &PlannerQuery<'_>) -> QueryHashes {
         let hasher = || table.plan_cache.choices.hasher().build_hasher();
         let mut hashes = QueryHashes { shape: hasher(), values: hasher() };
-        (limit.map(u64::checked_ilog2), wanted.sort.is_some(), wanted.conditions.len()).hash(&mut hashes.shape);
+        (wanted.limit.map(u64::checked_ilog2), wanted.sort.is_some(), wanted.conditions.len()).hash(&mut hashes.shape);
         hashes
     }
 

@@ -5,10 +5,10 @@ use crate::catalog::table::Table;
 use crate::index::key_column::KeyColumn;
 use crate::plan::access::{Access, AccessChoice, OrderedMerge};
 use crate::plan::candidate::IndexCandidate;
-use crate::plan::planner_query::PlannerQuery;
 use crate::plan::sibling_index_filter::column_of;
+use access::conditions::PlannerQuery;
 use document::DocBuf;
-use store::{PlanFacts, Query};
+use store::PlanFacts;
 
 /// Queries for more documents are sorted by the gateway: each page sorts the keys of all rows
 /// again.
@@ -16,13 +16,8 @@ const SORTED_ROWS_MAX: u64 = 1_000;
 
 /// Plans a sort with a limit that no index has, of the rows that `found` finds: the server sorts
 /// them by their keys.
-pub(crate) fn in_order(
-    found: &IndexCandidate<'_>,
-    table: &Table,
-    query: &Query<'_>,
-    wanted: &PlannerQuery<'_>,
-) -> Option<AccessChoice> {
-    let is_short = query.limit.is_some_and(|limit| (1..=SORTED_ROWS_MAX).contains(&limit));
+pub(crate) fn in_order(found: &IndexCandidate<'_>, table: &Table, wanted: &PlannerQuery<'_>) -> Option<AccessChoice> {
+    let is_short = wanted.limit.is_some_and(|limit| (1..=SORTED_ROWS_MAX).contains(&limit));
     let sort = wanted.sort.filter(|sort| is_short && wanted.trusts_order && sort.collation().is_simple())?;
     if table.row_key != RowKey::Sequence || !found.is_bounded() {
         return None;

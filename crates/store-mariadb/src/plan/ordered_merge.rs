@@ -5,27 +5,27 @@ use crate::catalog::row_key::RowKey;
 use crate::catalog::table::Table;
 use crate::plan::access::{Access, AccessChoice};
 use crate::plan::candidate::IndexCandidate;
-use crate::plan::planner_query::PlannerQuery;
 use crate::plan::usable_indexes::{BRANCHES_MAX, branches_of, usable_indexes};
+use access::conditions::PlannerQuery;
 use std::sync::Arc;
-use store::{PlanFacts, Query};
+use store::PlanFacts;
 
 /// Queries for more documents are sorted instead: each page reads up to this many keys of each
 /// range.
 const ROWS_MAX: u64 = 1_000;
 
 /// Plans a sort with a limit as an ordered merge.
-pub(crate) fn in_order(table: &Arc<Table>, query: &Query<'_>, wanted: &PlannerQuery<'_>) -> Option<AccessChoice> {
-    let is_short = query.limit.is_some_and(|limit| (1..=ROWS_MAX).contains(&limit));
+pub(crate) fn in_order(table: &Arc<Table>, wanted: &PlannerQuery<'_>) -> Option<AccessChoice> {
+    let is_short = wanted.limit.is_some_and(|limit| (1..=ROWS_MAX).contains(&limit));
     if !is_short || !wanted.trusts_order || table.row_key != RowKey::Sequence {
         return None;
     }
     let sort = wanted.sort?;
     let candidates = split_by_points(table, wanted).or_else(|| {
         let mut all = Vec::new();
-        for branch in branches_of(query.predicate.root())? {
-            let mut part = PlannerQuery { sort: Some(sort), trusts_order: true, ..PlannerQuery::default() };
-            part.read(branch);
+        for branch in branches_of(wanted)? {
+            let mut part = PlannerQuery::of_node(branch);
+            part.sort = Some(sort);
             all.extend(of_branch(table, &part)?);
         }
         Some(all)

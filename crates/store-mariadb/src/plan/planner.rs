@@ -21,13 +21,13 @@ use crate::plan::candidate::{self, IndexCandidate};
 use crate::plan::index_choice::{ChoiceContext, is_still_valid};
 use crate::plan::index_choice_cache::EstimateRequest;
 use crate::plan::plan_cache::CachedPlans;
-use crate::plan::planner_query::{IndexOrder, PlannerQuery};
+use crate::plan::planner_query::{IndexOrder, planner_query};
 use crate::plan::usable_indexes::branches_of;
 use crate::plan::{
     MariaDbPlan, covered, index_choice as choice, key_sort, ordered_merge as merge, plan_cache as repeated, pushdown,
     side_index_scan,
 };
-use access::conditions;
+use access::conditions::PlannerQuery;
 use access::partial::covers_query;
 use query::predicate::{Node, Predicate, Test};
 use std::sync::Arc;
@@ -70,7 +70,7 @@ pub(crate) fn plan(
         None => (table, query),
     };
     let hint = hint_target(&table, query)?;
-    let wanted = PlannerQuery::of(query, order);
+    let wanted = planner_query(query, order);
     check_distance(namespace, &table, query, &wanted)?;
     let root = query.predicate.root();
     if matches!(root, Node::Never) {
@@ -85,7 +85,7 @@ pub(crate) fn plan(
         HintTarget::Index(index) => {
             IndexCandidate::new(index, &table, &wanted, true).into_access(&wanted, query.predicate)
         }
-        HintTarget::SideIndexScan(index) => side_index_scan::of_query(&table, query, Some(index))
+        HintTarget::SideIndexScan(index) => side_index_scan::of_query(&table, query, &wanted, Some(index))
             .map_or_else(|| natural(&table, query, &wanted), |rows| by_side_index(rows, &wanted)),
         HintTarget::Natural => natural(&table, query, &wanted),
         HintTarget::Nothing => choose_cached(&table, query, &wanted, order, &context),
@@ -121,12 +121,12 @@ fn check_distance(
     let hint = Hint::of(query.hint);
     let hinted = |index: &Index| match hint {
         Some(hint) => hint.names(&index.spec.name, index.spec.key.as_doc()),
-        None => index.side_index().is_none_or(|form| covers_query(&form.shape, &conditions::PlannerQuery::of(query))),
+        None => index.side_index().is_none_or(|form| covers_query(&form.shape, wanted)),
     };
     if wanted.natural.is_some() {
         return Err(near::not_natural("hint"));
     }
-    let is_bound = |path: &str| wanted.conditions.iter().any(|(bound, _)| *bound == path);
+    let is_bound = |path: &str| wanted.document_conditions().any(|(bound, _)| bound == path);
     let mut shown = table.indexes.iter().filter(|index| !index.is_hidden());
     match shown.find(|index| near::serves(&index.spec, index.kind(), near, is_bound) && hinted(index)) {
         Some(index) => near::check_center(index.kind(), near),
@@ -138,7 +138,8 @@ fn check_distance(
 /// does not determine the value.
 pub(crate) fn plan_distinct(namespace: &Namespace, table: Arc<Table>, path: &str) -> Option<MariaDbPlan> {
     let mut shown = table.indexes.iter().filter(|index| !index.is_hidden() && index.has_column_keys());
-    let index = shown.find(|index| index.fields().next() == Some(path) && index.has_all_matches(&[]))?;
+    let index =
+        shown.find(|index| index.fields().next() == Some(path) && index.has_all_matches(&PlannerQuery::default()))?;
     let access = Access::Union(candidate::distinct_rows(index, &table).map(|rows| (None, rows)).into());
     let facts = PlanFacts { exact: true, sorted: false, view: false };
     Some(MariaDbPlan::new(namespace, Some(table), access, facts))
@@ -174,7 +175,7 @@ fn choose_cached(
 }
 
 fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &PlannerQuery<'_>, context: &ChoiceContext) -> AccessChoice {
-    if let Some(rows) = side_index_scan::of_search(table, query) {
+    if let Some(rows) = side_index_scan::of_search(table, query, wanted) {
         return by_side_index(rows, wanted);
     }
     if let Some(choice) = by_ids(table, query, wanted) {
@@ -187,32 +188,32 @@ fn choose(table: &Arc<Table>, query: &Query<'_>, wanted: &PlannerQuery<'_>, cont
     if wanted.natural.is_some() {
         return natural(table, query, wanted);
     }
-    let best = choice::best(table, wanted, query.limit, context);
+    let best = choice::best(table, wanted, context);
     if wanted.sort.is_some()
         && !best.as_ref().is_some_and(|best| best.is_sorted() && best.is_bounded())
-        && let Some(choice) = merge::in_order(table, query, wanted)
+        && let Some(choice) = merge::in_order(table, wanted)
     {
         return choice;
     }
     if !best.as_ref().is_some_and(IndexCandidate::is_bounded)
-        && let Some(rows) = side_index_scan::of_query(table, query, None)
+        && let Some(rows) = side_index_scan::of_query(table, query, wanted, None)
     {
         return by_side_index(rows, wanted);
     }
     if let Some(best) = &best
-        && let Some(choice) = by_union(table, query, wanted, best, context)
+        && let Some(choice) = by_union(table, wanted, best, context)
     {
         return choice;
     }
     if let Some(candidate) = best {
         if !candidate.is_sorted()
-            && let Some(choice) = key_sort::in_order(&candidate, table, query, wanted)
+            && let Some(choice) = key_sort::in_order(&candidate, table, wanted)
         {
             return choice;
         }
         return candidate.into_access(wanted, query.predicate);
     }
-    union(table, query, wanted, context).unwrap_or_else(|| natural(table, query, wanted))
+    union(table, wanted, context).unwrap_or_else(|| natural(table, query, wanted))
 }
 
 /// Returns the full scan in natural order, with the conditions that the server can check.
@@ -245,8 +246,8 @@ fn in_id_order(table: &Table, query: &Query<'_>, wanted: &PlannerQuery<'_>) -> A
     let Ok(sort) = query::Sort::parse(order.as_doc(), &query::Context::at(0)) else {
         return full_scan(table, query, wanted);
     };
-    let mut by_id = PlannerQuery { sort: Some(&sort), trusts_order: true, ..PlannerQuery::default() };
-    by_id.read(query.predicate.root());
+    let mut by_id = PlannerQuery::of_node(query.predicate.root());
+    by_id.sort = Some(&sort);
     IndexCandidate::new(None, table, &by_id, true).into_access(&by_id, query.predicate)
 }
 
@@ -336,19 +337,14 @@ fn ids_of(test: &Test, table: &Table) -> Option<(Vec<Vec<u8>>, bool)> {
 
 /// Returns the union of an index scan per branch of an `$or`. The evaluator checks other
 /// conditions.
-fn union(
-    table: &Arc<Table>,
-    query: &Query<'_>,
-    wanted: &PlannerQuery<'_>,
-    context: &ChoiceContext,
-) -> Option<AccessChoice> {
-    let branches = branches_of(query.predicate.root())?;
+fn union(table: &Arc<Table>, wanted: &PlannerQuery<'_>, context: &ChoiceContext) -> Option<AccessChoice> {
+    let branches = branches_of(wanted)?;
     let mut parts = Vec::with_capacity(branches.len());
     for branch in branches {
-        let part = PlannerQuery::of_branch(branch);
+        let part = PlannerQuery::of_node(branch);
         let all = match ids_in(branch, table) {
             Some((ids, _)) => vec![RowSource { ids: Some(ids), ..RowSource::all(true) }],
-            None => match choice::best(table, &part, None, context) {
+            None => match choice::best(table, &part, context) {
                 Some(best) => best.into_branch(&part),
                 None => vec![side_index_scan::of_branch(table, branch)?],
             },
@@ -364,7 +360,6 @@ fn union(
 /// Returns the union of branches if an index on other conditions finds more documents.
 fn by_union(
     table: &Arc<Table>,
-    query: &Query<'_>,
     wanted: &PlannerQuery<'_>,
     best: &IndexCandidate<'_>,
     context: &ChoiceContext,
@@ -372,15 +367,13 @@ fn by_union(
     if !best.is_bounded() || best.is_one_document() || wanted.sort.is_some() && best.is_sorted() {
         return None;
     }
-    let branches: Vec<PlannerQuery<'_>> =
-        branches_of(query.predicate.root())?.iter().map(PlannerQuery::of_branch).collect();
+    let branches: Vec<PlannerQuery<'_>> = branches_of(wanted)?.iter().map(PlannerQuery::of_node).collect();
     let chosen = context.feedback.take();
-    let found = branches.iter().map(|branch| Some((choice::best(table, branch, None, context)?, branch)));
+    let found = branches.iter().map(|branch| Some((choice::best(table, branch, context)?, branch)));
     let found: Option<Vec<(IndexCandidate<'_>, &PlannerQuery<'_>)>> = found.collect();
-    let better =
-        found.is_some_and(|found| choice::is_better_by_branches(best, &found, table, wanted, query.limit, context));
+    let better = found.is_some_and(|found| choice::is_better_by_branches(best, &found, table, wanted, context));
     if better {
-        return union(table, query, wanted, context);
+        return union(table, wanted, context);
     }
     context.feedback.replace(chosen);
     None

@@ -11,8 +11,8 @@ use crate::index::Index;
 use crate::index::key_column::KeyColumn;
 use crate::plan::index_bounds::IndexBounds;
 use crate::plan::key_condition::in_ranges;
-use crate::plan::planner_query::PlannerQuery;
 use crate::plan::pushdown::Condition;
+use access::conditions::PlannerQuery;
 
 /// The most columns checked in each row.
 const COLUMNS_MAX: usize = 4;
@@ -32,13 +32,13 @@ pub(crate) fn filter_regardless_of_length(
     if own.is_some_and(|own| !own.has_column_keys()) || table.row_key != RowKey::Sequence {
         return None;
     }
-    let mut paths: Vec<&str> = wanted.conditions.iter().map(|(path, _)| *path).collect();
+    let mut paths: Vec<&str> = wanted.document_conditions().map(|(path, _)| path).collect();
     paths.sort_unstable();
     paths.dedup();
     paths.retain(|path| !own.is_some_and(|own| own.fields().any(|field| field == *path)));
     let condition = |path: &&str| {
         let (index, column) = column_of(table, path)?;
-        let bounds = IndexBounds::of(path, &wanted.conditions, index.bytes())?;
+        let bounds = IndexBounds::of(wanted.tests_of(path), index.bytes())?;
         Some(in_ranges(&column.name, &bounds.all()))
     };
     let parts: Vec<Condition> = paths.iter().filter_map(condition).take(COLUMNS_MAX).collect();

@@ -29,30 +29,28 @@ const ARRAY_PARTS_MAX: u32 = 4;
 
 /// Returns the rows by a side index: the text index of a text search, the hinted one, or else the
 /// most selective one. `None` if none serves.
-pub(crate) fn of_query(table: &Table, query: &Query<'_>, hinted: Option<&Index>) -> Option<RowSource> {
-    if !table.indexes.iter().any(Index::serves_by_side_table) {
-        return None;
-    }
-    best(table, query, &PlannerQuery::of(query), hinted)
-}
-
-/// Returns the rows of a text search.
-pub(crate) fn of_search(table: &Table, query: &Query<'_>) -> Option<RowSource> {
-    of_query(table, query, None).filter(|rows| rows.side().is_some_and(|side| side.search.is_some()))
-}
-
-/// Returns the rows by a side index for a branch of an `$or`.
-pub(crate) fn of_branch(table: &Table, branch: &Node) -> Option<RowSource> {
-    let predicate = Predicate::of(branch.clone());
-    of_query(table, &Query::of(&predicate), None)
-}
-
-fn best(table: &Table, query: &Query<'_>, wanted: &PlannerQuery<'_>, hinted: Option<&Index>) -> Option<RowSource> {
+pub(crate) fn of_query(
+    table: &Table,
+    query: &Query<'_>,
+    wanted: &PlannerQuery<'_>,
+    hinted: Option<&Index>,
+) -> Option<RowSource> {
     let shown = table.indexes.iter().filter(|index| index.serves_by_side_table() && !index.is_hidden());
     let chosen = shown.filter(|index| hinted.is_none_or(|hinted| hinted.spec.name == index.spec.name));
     let lookup = chosen.filter_map(|index| Some((index, lookup(index, query, wanted, hinted.is_some())?)));
     let (index, lookup) = lookup.max_by(|(_, one), (_, other)| one.selectivity.total_cmp(&other.selectivity))?;
     Some(rows(table, index, lookup, hinted.is_some()))
+}
+
+/// Returns the rows of a text search.
+pub(crate) fn of_search(table: &Table, query: &Query<'_>, wanted: &PlannerQuery<'_>) -> Option<RowSource> {
+    wanted.text.and_then(|_| of_query(table, query, wanted, None))
+}
+
+/// Returns the rows by a side index for a branch of an `$or`.
+pub(crate) fn of_branch(table: &Table, branch: &Node) -> Option<RowSource> {
+    let predicate = Predicate::of(branch.clone());
+    of_query(table, &Query::of(&predicate), &PlannerQuery::of_node(branch), None)
 }
 
 /// A lookup in a side index.

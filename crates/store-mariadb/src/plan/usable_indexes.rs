@@ -2,6 +2,7 @@
 
 use crate::catalog::table::Table;
 use crate::index::Index;
+use access::conditions::PlannerQuery;
 use query::predicate::Node;
 
 /// The most branches of an `$or` that are looked up one by one.
@@ -13,15 +14,7 @@ pub(crate) fn usable_indexes(table: &Table) -> impl Iterator<Item = Option<&Inde
     table.has_id_key.then_some(None).into_iter().chain(secondary)
 }
 
-/// Returns the branches of the top-level `$or`, unless there are too many.
-pub(crate) fn branches_of(root: &Node) -> Option<&[Node]> {
-    let branches = match root {
-        Node::Or(branches) => branches,
-        Node::And(all) => all.iter().find_map(|node| match node {
-            Node::Or(branches) => Some(branches),
-            _ => None,
-        })?,
-        _ => return None,
-    };
-    (branches.len() <= BRANCHES_MAX).then_some(branches)
+/// Returns the branches of the first `$or` that must hold, unless there are too many.
+pub(crate) fn branches_of<'q>(wanted: &PlannerQuery<'q>) -> Option<&'q [Node]> {
+    wanted.disjunctions.first().copied().filter(|branches| branches.len() <= BRANCHES_MAX)
 }

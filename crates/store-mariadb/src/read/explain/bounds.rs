@@ -103,7 +103,7 @@ pub(super) fn is_decided(
         .as_doc()
         .iter()
         .position(|(field, kind)| field == path && FieldKind::of(field, kind) != FieldKind::Hashed);
-    let is_exact = || IndexBounds::of(path, &[(path, test)], KEY_BYTES).is_some_and(|bounds| bounds.exact);
+    let is_exact = || IndexBounds::of([test], KEY_BYTES).is_some_and(|bounds| bounds.exact);
     position.filter(|_| !has_ends(predicate)).is_some_and(|position| {
         let sought = || of_fields(spec, arrays, predicate).swap_remove(position);
         is_exact() && (arrays & 1 << position == 0 || sought().iter().any(|one| std::ptr::eq(one.test, test)))
