@@ -9,13 +9,14 @@
 //! [`intervals`] turns these into ranges of keys, with a [`key_filter`] for the rest. [`keys`] does
 //! so for every kind of index, with [`geo_bounds`], [`hashed`], [`search`] and [`wildcard`].
 //! [`partial`] covers partial indexes, [`covered`] queries that need no documents, and [`cost`]
-//! compares access paths.
+//! compares access paths. [`explain`] writes bounds as MongoDB does.
 
 pub mod bounded_keys;
 pub mod bounds;
 pub mod conditions;
 pub mod cost;
 pub mod covered;
+pub mod explain;
 pub mod geo_bounds;
 pub mod hashed;
 pub mod index_bounds;

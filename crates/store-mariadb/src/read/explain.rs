@@ -10,6 +10,7 @@ use crate::plan::access::{
 };
 use crate::read::count::{self, Statement};
 use crate::store::MariaDbStore;
+use access::explain::write_ranges;
 use document::{Doc, DocBuf, DocWriter, Value};
 use fulltext::TextSearch;
 use mariadb_client::{Event, Result};
@@ -283,7 +284,7 @@ impl Stages<'_> {
         let mut bounds = writer.document("indexBounds");
         let kinds = spec.key.as_doc().values().chain(std::iter::repeat(Value::Int32(1)));
         for ((path, ranges), kind) in side.bounds.iter().zip(kinds) {
-            bounds::write_ranges(ranges, !descends(kind), &mut bounds.array(path));
+            write_ranges(ranges, !descends(kind), &mut bounds.array(path));
         }
     }
 

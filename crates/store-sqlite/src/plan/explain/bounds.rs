@@ -2,11 +2,11 @@
 //! scan.
 
 use crate::plan::{IndexScan, NearScan};
+use access::explain::write_ranges;
 use access::{FieldBounds, Interval, ValueRange, geo_bounds};
-use document::{ArrayWriter, Collation, DocWriter, Value};
+use document::{Collation, DocWriter, Value};
 use index_keys::{IndexField, IndexShape};
 use query::predicate::Test;
-use store::explain::{append_ranges, range_text};
 use store::index_kind::descends;
 use store::{FieldKind, IndexSpec};
 
@@ -58,18 +58,7 @@ pub fn one_range(scan: &IndexScan) -> bool {
 pub fn write_start_and_end(scan: &IndexScan, writer: &mut DocWriter<'_>) {
     let fields: Vec<(&str, &ValueRange)> =
         scan.bounds.iter().filter_map(|(path, ranges)| Some((path.as_str(), ranges.first()?))).collect();
-    for (key, inclusive, high) in [("startKey", "startKeyInclusive", false), ("endKey", "endKeyInclusive", true)] {
-        let mut all = true;
-        {
-            let mut values = writer.document(key);
-            for (path, range) in &fields {
-                let cut = if high { &range.high } else { &range.low };
-                all &= cut.behind == high;
-                values.append(path, &cut.value);
-            }
-        }
-        writer.append(inclusive, all);
-    }
+    access::explain::write_start_and_end(&fields, writer);
 }
 
 fn is_one(ranges: &FieldBounds) -> bool {
@@ -130,18 +119,5 @@ fn cells_text(kind: FieldKind, Interval { low, high }: &Interval, skipped: usize
             let (first, last) = (cell(low, skipped + 1), cell(high, skipped + 1).wrapping_sub(1));
             format!("[{}, {}]", first as i64, last as i64)
         }
-    }
-}
-
-/// Writes `[1, 5)`, in the direction of the scan.
-fn write_ranges(ranges: &FieldBounds, forward: bool, array: &mut ArrayWriter<'_>) {
-    let text = |range: &ValueRange| {
-        let low = (range.low.value.as_value(), !range.low.behind);
-        let high = (range.high.value.as_value(), range.high.behind);
-        if forward { range_text(low, high) } else { range_text(high, low) }
-    };
-    match forward {
-        true => append_ranges(ranges.iter().map(text), array),
-        false => append_ranges(ranges.iter().rev().map(text), array),
     }
 }
