@@ -1,11 +1,22 @@
-//! The cost of access paths, estimated from the number of their keys: how stores choose among
-//! indexes.
+//! The cost of access paths, estimated from the number of their keys, and the choice among them.
+//!
+//! A store measures the keys of its paths: SQLite counts them, MariaDB estimates them.
+
+use std::cmp::Ordering;
 
 /// A sort in memory is worth this many times more documents than reading in the order of an index.
 pub const SORT_COST: f64 = 1.5;
 
 /// Prefer a measured path over an estimated one unless it costs this many times more.
 pub const MEASURED_PREFERENCE: f64 = 2.0;
+
+/// An access path of a store, as far as its cost depends on it.
+pub trait AccessPath {
+    fn measured(&self) -> PathCost;
+
+    /// Returns the fields that bound its keys.
+    fn leading(&self) -> Vec<&str>;
+}
 
 /// An access path, with what its cost depends on.
 #[derive(Clone, Copy, Debug)]
@@ -38,9 +49,41 @@ impl PathCost {
     }
 }
 
+/// Returns the cost of each path, for a collection of `documents`.
+///
+/// How far a limit leads along an order is estimated from all paths together.
+pub fn costs(paths: &[impl AccessPath], limit: Option<u64>, documents: f64) -> Vec<f64> {
+    let any_estimated = paths.iter().any(|path| path.measured().is_estimated(limit));
+    let bounded = || paths.iter().map(|path| (path.leading(), path.measured().keys));
+    let matches = if any_estimated { estimated_matches(bounded(), documents) } else { 1.0 };
+    paths.iter().map(|path| path.measured().cost(limit, matches)).collect()
+}
+
+/// Returns the number of the path that examines the fewest documents. `prefers`: which of two paths
+/// of equal cost comes first.
+///
+/// The matches of an estimated path may be at its very end. So a measured path is preferred over an
+/// estimated one, unless it costs much more.
+pub fn cheapest<P: AccessPath>(
+    paths: &[P],
+    limit: Option<u64>,
+    documents: f64,
+    prefers: impl Fn(&P, &P) -> Ordering,
+) -> Option<usize> {
+    let costs = costs(paths, limit, documents);
+    let better = |a: &usize, b: &usize| costs[*a].total_cmp(&costs[*b]).then_with(|| prefers(&paths[*a], &paths[*b]));
+    let best = (0..paths.len()).min_by(better)?;
+    let is_estimated = |path: usize| paths[path].measured().is_estimated(limit);
+    if !is_estimated(best) {
+        return Some(best);
+    }
+    let known = (0..paths.len()).filter(|path| !is_estimated(*path)).min_by(better);
+    Some(known.filter(|known| costs[*known] <= costs[best] * MEASURED_PREFERENCE).unwrap_or(best))
+}
+
 /// Estimates how many of `documents` match all conditions. Each path contributes the fields that
 /// bound its keys, and their number. Conditions on different fields are assumed to be independent.
-pub fn estimated_matches<P: PartialEq>(paths: impl IntoIterator<Item = (Vec<P>, f64)>, documents: f64) -> f64 {
+fn estimated_matches<P: PartialEq>(paths: impl IntoIterator<Item = (Vec<P>, f64)>, documents: f64) -> f64 {
     let mut by_selectivity: Vec<(Vec<P>, f64)> = paths.into_iter().collect();
     by_selectivity.sort_by(|left, right| left.1.total_cmp(&right.1));
     let narrowest = by_selectivity.first().map_or(f64::INFINITY, |(_, keys)| *keys);

@@ -1,7 +1,7 @@
 //! The half of planning that both stores share: from a query to the keys of indexes that may have
-//! its documents, and the cost of access paths.
+//! its documents, and the choice among access paths by their cost.
 //!
-//! This crate does not choose or execute an access path, and does not know where keys are stored:
+//! This crate does not measure or execute an access path, and does not know where keys are stored:
 //! that is up to the stores' planners.
 //!
 //! In reading order: [`conditions`] splits a query into conditions. [`bounds`] turns a condition

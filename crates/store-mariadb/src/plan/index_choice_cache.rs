@@ -185,6 +185,22 @@ impl AccessPath {
     }
 }
 
+/// An access path with MariaDB's estimate of its keys.
+struct MeasuredPath<'p> {
+    path: &'p AccessPath,
+    keys: f64,
+}
+
+impl cost::AccessPath for MeasuredPath<'_> {
+    fn measured(&self) -> PathCost {
+        PathCost { keys: self.keys, sorted: self.path.sorted, exact: self.path.exact }
+    }
+
+    fn leading(&self) -> Vec<&str> {
+        self.path.leading.iter().map(String::as_str).collect()
+    }
+}
+
 /// All decisions of a plan.
 pub(crate) type Decisions = SmallVec<[Decision; 1]>;
 
@@ -281,18 +297,15 @@ impl IndexChoiceCache {
                 *keys = documents;
             }
             let scattered = if request.paths.iter().any(is_all) { SCATTERED_COST } else { 1.0 };
-            let known_fields =
-                request.paths.iter().zip(&keys).map(|(path, keys)| (path.leading.iter().collect(), *keys));
-            let matches = cost::estimated_matches::<&String>(known_fields, documents);
-            let cost = |(path, keys): (&AccessPath, f64)| {
-                let cost = PathCost { keys, sorted: path.sorted, exact: path.exact }.cost(request.limit, matches);
-                match path.kind {
-                    AccessPathKind::IndexScan => cost * scattered,
-                    AccessPathKind::SpeculativeOrder => cost * SPECULATION_WORTH,
-                    AccessPathKind::FullScan => cost,
-                }
+            let measured: Vec<MeasuredPath<'_>> =
+                request.paths.iter().zip(keys).map(|(path, keys)| MeasuredPath { path, keys }).collect();
+            let weight = |path: &MeasuredPath<'_>| match path.path.kind {
+                AccessPathKind::IndexScan => scattered,
+                AccessPathKind::SpeculativeOrder => SPECULATION_WORTH,
+                AccessPathKind::FullScan => 1.0,
             };
-            let costs: Vec<f64> = request.paths.iter().zip(keys).map(cost).collect();
+            let costs = cost::costs(&measured, request.limit, documents);
+            let costs: Vec<f64> = costs.iter().zip(&measured).map(|(cost, path)| cost * weight(path)).collect();
             self.note(request, &costs);
         }
         Ok(())

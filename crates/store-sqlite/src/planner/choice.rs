@@ -4,9 +4,7 @@
 //! from the shape of the bounds. So equality on a selective field is preferred over equality on one
 //! of low selectivity, and a range of three keys over either. With one path, nothing is counted.
 //!
-//! How far a limit leads along an order is estimated from all conditions together, but the matches
-//! may be at its very end. So a measured path is preferred over an estimated one, unless it costs
-//! much more.
+//! [`access::cost`] compares the paths.
 
 use super::candidate::{IndexCandidate, useful_candidates};
 use super::simple::{KEYS_COUNTED_MAX, Measure, with_access};
@@ -16,7 +14,7 @@ use crate::catalog::Collection;
 use crate::plan::{Access, IndexScan, SqlitePlan};
 use access::bounded_keys::bound_fields;
 use access::conditions::PlannerQuery;
-use access::cost::{self, MEASURED_PREFERENCE, PathCost, SORT_COST};
+use access::cost::{self, AccessPath as _, MEASURED_PREFERENCE, PathCost, SORT_COST};
 use access::{FieldBounds, covered};
 use document::Collation;
 use std::sync::Arc;
@@ -25,7 +23,8 @@ use std::sync::Arc;
 const KEYS_COUNTED_FOR_SORT_MAX: f64 = 1000.0;
 
 /// An access path, with the facts that its cost depends on.
-struct AccessPath {
+struct AccessPath<'c> {
+    collection: &'c Collection,
     access: Access,
     exact: bool,
     sorted: bool,
@@ -38,11 +37,13 @@ struct AccessPath {
 pub fn best(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>, measure: Measure<'_>) -> Option<SqlitePlan> {
     let candidates = useful_candidates(collection, wanted);
     if let Some(one) = candidates.iter().find(|candidate| candidate.is_unique_lookup()) {
-        return Some(single(one, wanted).into_plan(collection));
+        return Some(single(collection, one, wanted).into_plan(collection));
     }
-    let mut paths: Vec<AccessPath> = candidates.iter().map(|candidate| single(candidate, wanted)).collect();
+    let mut paths: Vec<AccessPath<'_>> =
+        candidates.iter().map(|candidate| single(collection, candidate, wanted)).collect();
     let unions = UnionPlanner { collection, wanted, measure };
     paths.extend(unions.all().into_iter().map(|found| AccessPath {
+        collection,
         exact: found.exact,
         sorted: found.sorted,
         shape: 1.0,
@@ -50,6 +51,7 @@ pub fn best(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>, measure: Me
         access: found.access,
     }));
     paths.extend(unordered_scans(collection, wanted).map(|scan| AccessPath {
+        collection,
         exact: false,
         sorted: wanted.sort.is_none(),
         shape: bound_fields(&scan.bounds),
@@ -59,27 +61,12 @@ pub fn best(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>, measure: Me
     if paths.len() > 1 {
         count_all_keys(&mut paths, collection, wanted, measure);
     }
-    let best = cheapest(&paths, collection, wanted)?;
-    Some(paths.swap_remove(best).into_plan(collection))
-}
-
-/// Returns the number of the path that examines the fewest documents.
-fn cheapest(paths: &[AccessPath], collection: &Collection, wanted: &PlannerQuery<'_>) -> Option<usize> {
-    let any_estimated = paths.iter().any(|path| path.is_estimated(wanted));
-    let bounded = || paths.iter().map(|path| (path.leading(collection), path.keys));
-    let matches = if any_estimated { cost::estimated_matches(bounded(), collection.documents() as f64) } else { 1.0 };
-    let cost = |path: usize| paths[path].cost(wanted, matches);
-    let better = |a: &usize, b: &usize| {
-        let (one, other) = (&paths[*a], &paths[*b]);
-        let by_cost = cost(*a).total_cmp(&cost(*b)).then(other.shape.total_cmp(&one.shape));
-        by_cost.then_with(|| other.covers(collection, wanted).cmp(&one.covers(collection, wanted)))
+    let prefers = |one: &AccessPath<'_>, other: &AccessPath<'_>| {
+        let by_shape = other.shape.total_cmp(&one.shape);
+        by_shape.then_with(|| other.covers(wanted).cmp(&one.covers(wanted)))
     };
-    let best = (0..paths.len()).min_by(better)?;
-    if !paths[best].is_estimated(wanted) {
-        return Some(best);
-    }
-    let known = (0..paths.len()).filter(|path| !paths[*path].is_estimated(wanted)).min_by(better);
-    Some(known.filter(|known| cost(*known) <= cost(best) * MEASURED_PREFERENCE).unwrap_or(best))
+    let best = cost::cheapest(&paths, wanted.limit, collection.documents() as f64, prefers)?;
+    Some(paths.swap_remove(best).into_plan(collection))
 }
 
 /// Returns the plan by a hinted index.
@@ -88,7 +75,7 @@ pub fn hinted_plan(
     candidate: IndexCandidate<'_>,
     wanted: &PlannerQuery<'_>,
 ) -> SqlitePlan {
-    single(&candidate, wanted).into_plan(collection)
+    single(collection, &candidate, wanted).into_plan(collection)
 }
 
 /// Returns the plan that gives one document for each value of a field, by an index on it, for a
@@ -112,16 +99,22 @@ pub fn distinct_values(
     Some(with_access(collection, true, wanted.sort.is_none(), Access::Index(scan)))
 }
 
-fn single(candidate: &IndexCandidate<'_>, wanted: &PlannerQuery<'_>) -> AccessPath {
+fn single<'c>(collection: &'c Collection, candidate: &IndexCandidate<'_>, wanted: &PlannerQuery<'_>) -> AccessPath<'c> {
     let access = match candidate.exploded() {
         Some(union) => Access::Union(union),
         None => Access::Index(candidate.scan()),
     };
     let shape = candidate.points as f64 + if candidate.ranged { 0.5 } else { 0.0 };
-    AccessPath { access, exact: candidate.exact, sorted: candidate.is_sorted(wanted), shape, keys: f64::NAN }
+    let sorted = candidate.is_sorted(wanted);
+    AccessPath { collection, access, exact: candidate.exact, sorted, shape, keys: f64::NAN }
 }
 
-fn count_all_keys(paths: &mut [AccessPath], collection: &Collection, wanted: &PlannerQuery<'_>, measure: Measure<'_>) {
+fn count_all_keys(
+    paths: &mut [AccessPath<'_>],
+    collection: &Collection,
+    wanted: &PlannerQuery<'_>,
+    measure: Measure<'_>,
+) {
     let documents = collection.documents() as f64;
     let limit = match wanted.limit {
         Some(limit) if wanted.sort.is_some() => keys_worth_sorting(limit as f64, documents) as u64,
@@ -129,7 +122,7 @@ fn count_all_keys(paths: &mut [AccessPath], collection: &Collection, wanted: &Pl
     };
     // The most promising path first: of the others, only need be known that they are no better.
     let mut order: Vec<usize> = (0..paths.len()).collect();
-    let promise = |path: &AccessPath| (path.is_estimated(wanted), !path.sorted, -path.shape);
+    let promise = |path: &AccessPath<'_>| (path.measured().is_estimated(wanted.limit), !path.sorted, -path.shape);
     order.sort_by(|a, b| promise(&paths[*a]).partial_cmp(&promise(&paths[*b])).unwrap_or(std::cmp::Ordering::Equal));
     let mut least = f64::INFINITY;
     for at in order {
@@ -140,8 +133,9 @@ fn count_all_keys(paths: &mut [AccessPath], collection: &Collection, wanted: &Pl
             true => counted as f64,
             false => (documents / 10_f64.powf(path.shape)).max(limit as f64),
         };
-        if !path.is_estimated(wanted) {
-            least = least.min(path.cost(wanted, 1.0));
+        let measured = path.measured();
+        if !measured.is_estimated(wanted.limit) {
+            least = least.min(measured.cost(wanted.limit, 1.0));
         }
     }
 }
@@ -171,37 +165,30 @@ fn scans(access: &Access) -> &[IndexScan] {
     }
 }
 
-impl AccessPath {
+impl cost::AccessPath for AccessPath<'_> {
     fn measured(&self) -> PathCost {
         PathCost { keys: self.keys, sorted: self.sorted, exact: self.exact }
     }
 
-    fn cost(&self, wanted: &PlannerQuery<'_>, matches: f64) -> f64 {
-        self.measured().cost(wanted.limit, matches)
-    }
-
-    fn is_estimated(&self, wanted: &PlannerQuery<'_>) -> bool {
-        self.measured().is_estimated(wanted.limit)
-    }
-
-    /// Returns whether the path's keys have all requested fields.
-    fn covers(&self, collection: &Collection, wanted: &PlannerQuery<'_>) -> bool {
-        let Access::Index(scan) = &self.access else { return false };
-        let paths = scan.fields(collection).iter().map(|field| field.path.as_str());
-        !scan.is_multikey() && covered::covers_fields(paths, wanted.fields)
-    }
-
-    /// Returns the fields that bound the path's keys.
-    fn leading<'w>(&'w self, collection: &'w Collection) -> Vec<&'w str> {
+    fn leading(&self) -> Vec<&str> {
         let mut paths = Vec::new();
         for scan in scans(&self.access) {
             let bound = |ranges: &FieldBounds| !access::is_everything(ranges);
             let leading = scan.bounds.iter().take_while(|(_, ranges)| bound(ranges)).map(|(path, _)| path.as_str());
             // For other kinds of index, all of its fields.
-            let others = scan.bounds.is_empty().then(|| scan.fields(collection));
+            let others = scan.bounds.is_empty().then(|| scan.fields(self.collection));
             paths.extend(leading.chain(others.into_iter().flatten().map(|field| field.path.as_str())));
         }
         paths
+    }
+}
+
+impl AccessPath<'_> {
+    /// Returns whether the path's keys have all requested fields.
+    fn covers(&self, wanted: &PlannerQuery<'_>) -> bool {
+        let Access::Index(scan) = &self.access else { return false };
+        let paths = scan.fields(self.collection).iter().map(|field| field.path.as_str());
+        !scan.is_multikey() && covered::covers_fields(paths, wanted.fields)
     }
 
     fn into_plan(self, collection: &Arc<Collection>) -> SqlitePlan {
