@@ -5,7 +5,7 @@
 use super::facets::facet_pipelines;
 use super::joins::sources::{missing_source, parse_source, wrong_type};
 use super::joins::{Merge, Out};
-use super::stage_names::{STAGES, unsupported_stage};
+use super::stage_table::{find, unknown_stage};
 use document::{Doc, Value};
 use error::{Code, Error, Result};
 use steps::Counted;
@@ -52,11 +52,7 @@ fn check_stage(name: &str, spec: Value<'_>) -> Result<()> {
             let stages = Merge::check_fields(spec)?;
             stages.map_or(Ok(()), |stages| precheck(stages.as_value().as_array().unwrap_or(Doc::EMPTY)))
         }
-        _ if STAGES.contains(&name) => Ok(()),
-        _ => match unsupported_stage(name) {
-            unknown if unknown.code() == Code(40324) => Err(unknown),
-            _ => Ok(()),
-        },
+        _ => find(name).map(drop).ok_or_else(|| unknown_stage(name)),
     }
 }
 
