@@ -9,6 +9,7 @@ mod usage;
 use crate::call::{Call, Disposition};
 use crate::document_cache::{self, Lookup};
 use crate::envelope::{self, collection_by_uuid, collection_uuid, internal_fields};
+use crate::login;
 use crate::read::text_indexes;
 use crate::reply;
 use crate::table::COMMANDS;
@@ -94,7 +95,12 @@ async fn execute(
         return Err(Error::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{}'", first.key())));
     };
     count(worker, index);
-    let resolved = match collection_by_uuid::is_given(spec, first) {
+    if !session.is_login_current(&worker.server.access_control) {
+        Box::pin(session.refresh_login(worker)).await?;
+    }
+    // The catalog is not asked before the login, which `prepare` checks.
+    let may_resolve = login::check(worker, session, spec).is_ok();
+    let resolved = match may_resolve && collection_by_uuid::is_given(spec, first) {
         true => Some(Box::pin(collection_by_uuid::resolve(worker, body, first)).await?),
         false => None,
     };

@@ -7,11 +7,11 @@
 //! a socket, or knows how documents are stored. The state of the process (cursors, sessions,
 //! statistics) is in the crate `server`.
 //!
-//! In reading order: [`dispatch`], [`call`], [`envelope`], [`table`], [`document_cache`],
-//! [`arguments`], then the commands under `command/`. They use [`read`] (plans, scans, batches),
-//! [`write`], [`pipeline`] (stages that the server itself answers, joins), [`views`],
-//! [`time_series`], `collection_options` and `index_definition`. [`ttl_monitor`] deletes expired
-//! documents in the background.
+//! In reading order: [`dispatch`], [`call`], [`envelope`], [`login`], [`table`],
+//! [`document_cache`], [`arguments`], then the commands under `command/`. They use [`read`] (plans,
+//! scans, batches), [`write`], [`pipeline`] (stages that the server itself answers, joins),
+//! [`views`], [`time_series`], `collection_options` and `index_definition`. [`ttl_monitor`] deletes
+//! expired documents in the background.
 
 pub mod arguments;
 pub mod call;
@@ -23,6 +23,7 @@ pub mod dispatch;
 pub mod document_cache;
 pub mod envelope;
 mod index_definition;
+pub mod login;
 pub mod pipeline;
 pub mod read;
 pub mod reply;

@@ -28,7 +28,8 @@ pub(crate) async fn serve(worker: Rc<SessionWorker>, connection: Connection) {
     let Connection { stream, id, listener, peer, ref life, .. } = connection;
     let mut conversation = Conversation {
         is_introduced: false,
-        session: ClientSession::new(&worker.commands.server, id, peer, listener),
+        session: ClientSession::new(&worker.commands.server, id, peer, listener)
+            .with_local_address(stream.local_address()),
         counted: Counted::new(worker),
         stream,
         next_request: BusyPoll::new(Awaited::Client),

@@ -77,6 +77,14 @@ impl Life {
 }
 
 impl Stream {
+    /// Returns the address that the client has connected to; `None` for Unix sockets.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        match self {
+            Stream::Tcp(stream) => stream.local_addr().ok(),
+            Stream::Unix(_) => None,
+        }
+    }
+
     /// As [`Stream::try_write`], of several slices.
     pub fn try_write_vectored(&self, pieces: &[io::IoSlice<'_>]) -> io::Result<usize> {
         match self {

@@ -1,11 +1,14 @@
 //! The life of one client connection, as commands see it.
 
+use crate::access_control::login::{Addresses, Login};
+use crate::access_control::{self, AccessControl};
 use crate::client_identity::ClientIdentity;
 use crate::document_cache::CachePolicy;
 use crate::logical_session::LogicalSessionId;
 use crate::server::Server;
 use crate::worker::Worker;
-use std::cell::Cell;
+use auth::Privileges;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -17,6 +20,8 @@ const SESSION_NOTED_MS: i64 = 1000;
 pub struct ClientSession {
     pub connection_id: u64,
     pub client: Option<SocketAddr>,
+    /// The address that the client has connected to; `None` for Unix sockets.
+    pub local: Option<SocketAddr>,
     pub identity: Arc<ClientIdentity>,
     /// The logical session noted last, and when; saves noting it with each command.
     noted: Cell<(LogicalSessionId, i64)>,
@@ -24,6 +29,8 @@ pub struct ClientSession {
     listener: usize,
     /// The caches that the connection reads from and fills.
     pub cache_policy: Cell<CachePolicy>,
+    login: RefCell<Option<Arc<Login>>>,
+    localhost_exception: Cell<bool>,
 }
 
 impl ClientSession {
@@ -32,6 +39,7 @@ impl ClientSession {
         ClientSession {
             connection_id,
             client,
+            local: None,
             identity: Arc::new(ClientIdentity {
                 connection_id,
                 client,
@@ -41,7 +49,84 @@ impl ClientSession {
             noted: Cell::new(([0; 16], 0)),
             listener,
             cache_policy: Cell::new(server.cache_policy(listener)),
+            login: RefCell::default(),
+            localhost_exception: Cell::new(false),
         }
+    }
+
+    /// Sets the address that the client has connected to.
+    pub fn with_local_address(self, local: Option<SocketAddr>) -> Self {
+        ClientSession { local, ..self }
+    }
+
+    /// Returns the login, if there is one.
+    pub fn login(&self) -> Option<Arc<Login>> {
+        self.login.borrow().clone()
+    }
+
+    pub fn is_logged_in(&self) -> bool {
+        self.login.borrow().is_some()
+    }
+
+    /// Returns the ends of the connection.
+    pub fn addresses(&self) -> Addresses {
+        Addresses { client: self.client.map(|address| address.ip()), server: self.local.map(|address| address.ip()) }
+    }
+
+    /// Returns whether [`ClientSession::refresh_login`] would change nothing.
+    #[inline]
+    pub fn is_login_current(&self, access_control: &AccessControl) -> bool {
+        match &*self.login.borrow() {
+            Some(login) => login.generation == access_control.directory.generation(),
+            None => {
+                let decided = !access_control.is_enabled() || access_control.is_known_to_have_users();
+                (decided || !self.is_local()) && !self.localhost_exception.get()
+            }
+        }
+    }
+
+    /// Updates the login before a command, if users or roles have changed since. A user that was
+    /// dropped, or may no longer log in from its address, is logged out.
+    pub async fn refresh_login(&self, worker: &Worker) -> error::Result<()> {
+        let (access_control, store) = (&worker.server.access_control, &*worker.store);
+        let Some(login) = self.login() else {
+            let may_apply = access_control.is_enabled() && self.is_local();
+            self.localhost_exception.set(may_apply && !access_control.has_users(store).await?);
+            return Ok(());
+        };
+        self.localhost_exception.set(false);
+        let directory = &access_control.directory;
+        let found = directory.user(store, &login.name).await?.filter(|user| user.id == login.user_id);
+        let login = match found {
+            Some(user) => Login::of(directory, store, user, self.addresses()).await?,
+            None => None,
+        };
+        self.set_login(login.map(Arc::new));
+        Ok(())
+    }
+
+    pub fn set_login(&self, login: Option<Arc<Login>>) {
+        *self.login.borrow_mut() = login;
+    }
+
+    /// Calls `use_privileges` with the privileges of the login, or of a connection without one. Any
+    /// action is allowed where access control is off, which this does not know.
+    #[inline]
+    pub fn with_privileges<T>(&self, use_privileges: impl FnOnce(&Privileges) -> T) -> T {
+        match &*self.login.borrow() {
+            Some(login) => use_privileges(&login.privileges),
+            None => use_privileges(access_control::privileges_without_login(self.localhost_exception.get())),
+        }
+    }
+
+    /// Returns whether the client is on this machine.
+    pub fn is_local(&self) -> bool {
+        self.client.is_none_or(|client| client.ip().to_canonical().is_loopback())
+    }
+
+    /// Returns whether the connection may create the first user without a login.
+    pub fn has_localhost_exception(&self) -> bool {
+        self.localhost_exception.get()
     }
 
     /// Switches the caches on or off, within what the listener allows.

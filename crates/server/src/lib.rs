@@ -5,13 +5,15 @@
 //! an [`operation`] until its reply is written. Commands read and change this state; the crate
 //! `commands` holds them, and depends on this one.
 //!
-//! In reading order: [`server`], [`worker`], [`client_session`], then what they hold: [`cursor`],
+//! In reading order: [`server`], [`worker`], [`client_session`], [`access_control`] (users and
+//! logins), [`user_store`] (users and roles as they are stored), then what they hold: [`cursor`],
 //! [`logical_session`], [`operation`] (time limits, `killOp`), [`statistics`], [`usage`] (`top`,
 //! `$collStats`, `$indexStats`), [`profiling`], [`document_cache`] (the cached replies),
-//! [`index_filters`], [`write_lock`], [`user_store`] (users and roles as they are stored).
-//! [`memory_pressure`] decides when a request must wait for memory, [`overload`] is the error of
-//! those that are refused, and [`login_throttle`] delays guesses of passwords.
+//! [`index_filters`], [`write_lock`]. [`memory_pressure`] decides when a request must wait for
+//! memory, [`overload`] is the error of those that are refused, and [`login_throttle`] delays
+//! guesses of passwords.
 
+pub mod access_control;
 pub mod catalog_counts;
 pub mod client_identity;
 pub mod client_session;

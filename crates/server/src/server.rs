@@ -1,5 +1,6 @@
 //! The process-wide state.
 
+use crate::access_control::AccessControl;
 use crate::catalog_counts::CatalogCounts;
 use crate::clock;
 use crate::cursor::CursorRegistry;
@@ -21,6 +22,7 @@ use tokio::sync::watch;
 /// Process-wide state: settings, cursors, counters. Shared by all workers.
 pub struct Server {
     pub settings: Settings,
+    pub access_control: AccessControl,
     pub engine: Arc<dyn Engine>,
     pub document_cache: Option<DocumentCache>,
     /// The caches that connections use, by the number of their listener.
@@ -60,6 +62,7 @@ impl Server {
         let (slow_ms, slow_log) = (settings.slow_ms, settings.slow_log);
         let cursors = CursorRegistry::new(settings.cursor_limits);
         Arc::new(Server {
+            access_control: AccessControl::new(settings.access_control),
             settings,
             engine,
             document_cache: caches.documents,

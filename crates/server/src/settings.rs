@@ -39,6 +39,8 @@ pub struct Settings {
     /// The compressors offered, in order of preference.
     pub compressors: Vec<String>,
     pub workers: usize,
+    /// Whether clients must log in.
+    pub access_control: bool,
     /// The disk space for sorts and groups that exceed their memory; `None` forbids spilling.
     pub disk: Option<Arc<dyn SpillSpace>>,
 }

@@ -56,6 +56,9 @@ pub fn run_immediately(
         Some((first, index, table.get(index)?))
     });
     let Some((first, index, spec)) = command else { return ImmediateOutcome::MayWait };
+    if !session.is_login_current(&worker.server.access_control) {
+        return ImmediateOutcome::MayWait;
+    }
     if matches!(request.kind, RequestKind::Query { .. }) || collection_by_uuid::is_given(spec, first) {
         return ImmediateOutcome::MayWait;
     }

@@ -5,6 +5,7 @@ use crate::call::Call;
 use crate::command::sessions::transactions;
 use crate::envelope::first_error::{FirstError, Phase};
 use crate::envelope::{self, WriteConcern, internal_fields};
+use crate::login;
 use crate::table::fields;
 use crate::table::spec::Spec;
 use document::{Doc, DocWriter};
@@ -55,6 +56,7 @@ fn check_shared(call: &mut Call<'_>, errors: &mut FirstError) {
         let message = format!("{} may only be run against the admin database.", spec.name);
         errors.record::<()>(Phase::AdminOnly, Err(Error::new(Code::UNAUTHORIZED, message)));
     }
+    errors.record(Phase::AdminOnly, login::check(worker, call.session, spec));
     if let Some(write_concern) = envelope.write_concern {
         if spec.takes_write_concern {
             let parsed = errors.record(Phase::WriteConcern, WriteConcern::parse_for(write_concern, topology));

@@ -33,6 +33,7 @@ impl TestServer {
             parsed: DocBuf::new(),
             compressors: ["snappy", "zstd", "zlib"].map(String::from).to_vec(),
             workers,
+            access_control: false,
             disk: None,
         };
         let options = Options {

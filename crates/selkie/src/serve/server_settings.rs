@@ -20,6 +20,7 @@ pub fn settings(config: &Config) -> Settings {
         parsed: parsed(config),
         compressors: config.compressors.iter().map(|compressor| compressor.name().to_owned()).collect(),
         workers: config.threads,
+        access_control: false,
         disk: Some(Arc::new(TemporaryFiles::beside(&config.store))),
     }
 }

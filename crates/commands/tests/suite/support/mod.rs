@@ -30,6 +30,7 @@ impl Bench {
             parsed: DocBuf::new(),
             compressors: vec!["zstd".into(), "snappy".into()],
             workers: 1,
+            access_control: false,
             disk: None,
         };
         let server = Server::new(settings, Arc::new(MemoryEngine), Default::default(), commands::table::COUNT);
