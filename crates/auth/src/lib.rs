@@ -3,7 +3,8 @@
 //! In reading order: [`name`] (names of users and roles), [`action`], [`resource`], [`privilege`]
 //! (what a login may do), [`builtin_roles`], [`user`] and [`role`] (the documents of
 //! `system.users` and `system.roles`), [`roles`] (inheritance), [`restrictions`] (the addresses
-//! from which a user may log in), [`password`] (the keys of passwords).
+//! from which a user may log in), [`password`] (the keys of passwords), [`scram`] (logins by
+//! password), [`x509`] (names of certificates).
 //!
 //! Nothing here does I/O, reads a clock or makes random numbers.
 
@@ -18,7 +19,9 @@ pub mod resource;
 pub mod restrictions;
 pub mod role;
 pub mod roles;
+pub mod scram;
 pub mod user;
+pub mod x509;
 
 pub use action::{Action, ActionSet};
 pub use credentials::{Credentials, ScramCredentials};

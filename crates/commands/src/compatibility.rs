@@ -246,7 +246,6 @@ const NOT_HERE: &[(&str, &str)] = &[
     ),
     ("_isSelf, _killOperations, _getUserCacheGeneration, waitForFailPoint", "internal to MongoDB's servers and tests"),
     ("dbCheck, checkShardingIndex", "about replicas and shards, which do not exist here"),
-    ("authenticate, saslStart, saslContinue", "there is no login yet"),
 ];
 
 fn page() -> String {

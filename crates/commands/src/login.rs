@@ -1,4 +1,12 @@
-//! The login of a connection: whether a command needs one.
+//! The login of a connection: whether a command needs one, and how a client gets one.
+//!
+//! In reading order: [`arguments`] (the fields of the commands), [`sasl`] (conversations by SCRAM),
+//! [`x509`] (certificates), [`outcome`] (the end of every login).
+
+pub mod arguments;
+pub mod outcome;
+pub mod sasl;
+pub mod x509;
 
 use crate::table::spec::Spec;
 use error::{Code, Error, Result};

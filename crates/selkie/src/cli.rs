@@ -66,7 +66,13 @@ pub struct ServeArgs {
     /// Worker threads [default: one per core]
     #[arg(long, value_name = "N")]
     pub threads: Option<i64>,
-    /// Allow addresses that other machines can reach, although there is no authentication yet
+    /// Require MongoDB clients to log in
+    #[arg(long)]
+    pub auth: bool,
+    /// Allow addresses of --listen that other machines can reach, although clients need no login
+    #[arg(long)]
+    pub insecure_without_auth: bool,
+    /// Allow addresses of --sql-listen that other machines can reach
     #[arg(long)]
     pub allow_remote: bool,
     /// How the server presents itself: router, standalone or replica-set [default: router]
@@ -136,6 +142,8 @@ impl ServeArgs {
             ("--listen", list(self.listen)),
             ("--sql-listen", list(self.sql_listen)),
             ("--allow-remote", self.allow_remote.then_some(Raw::Boolean(true))),
+            ("--auth", self.auth.then_some(Raw::Boolean(true))),
+            ("--insecure-without-auth", self.insecure_without_auth.then_some(Raw::Boolean(true))),
             ("--threads", self.threads.map(Raw::Integer)),
             ("--log", self.log.map(Raw::Text)),
             ("--slow-ms", self.slow_ms.map(Raw::Integer)),

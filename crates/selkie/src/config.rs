@@ -19,6 +19,7 @@ pub mod listeners;
 pub mod parameter;
 #[cfg(test)]
 mod reference;
+pub mod security;
 pub mod setting;
 pub mod store;
 #[cfg(test)]
@@ -60,6 +61,8 @@ pub struct Config {
     pub cache: Cache,
     pub limits: limits::Limits,
     pub mariadb: MariaDb,
+    /// Whether MongoDB clients must log in.
+    pub auth: bool,
 }
 
 impl Config {
@@ -76,6 +79,7 @@ impl Config {
         let drain_seconds = value(written.drain_seconds.clone());
         Ok(Config {
             mariadb: MariaDb::resolve(&written),
+            auth: written.security.requires_login(),
             limits: written.limits.resolve(cache_bytes)?,
             listeners,
             cache,

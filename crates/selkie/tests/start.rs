@@ -88,8 +88,11 @@ fn a_data_directory_that_cannot_be_created() {
 
 #[test]
 fn invalid_addresses() {
-    check_refused(&["serve", "--listen", "192.0.2.1:0"], &["--listen", "--allow-remote", "no authentication"]);
-    check_refused(&["serve", "--listen", "192.0.2.1:27017", "--allow-remote"], &["not an address of this machine"]);
+    check_refused(&["serve", "--listen", "192.0.2.1:0"], &["--listen", "--auth", "--insecure-without-auth"]);
+    check_refused(
+        &["serve", "--listen", "192.0.2.1:27017", "--insecure-without-auth"],
+        &["not an address of this machine"],
+    );
     check_refused(&["serve", "--listen", "/no/such/directory/s.sock"], &["directory", "does not exist"]);
     check_refused(&["serve", "--listen", "somewhere"], &["--listen", "host:port"]);
 }

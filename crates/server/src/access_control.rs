@@ -4,11 +4,15 @@
 //! first, except for the localhost exception: as long as there is no user and no role, a connection
 //! from this machine may create the first user.
 //!
-//! In reading order: [`directory`] (the users), [`login`] (that of a connection).
+//! In reading order: [`directory`] (the users), [`login`] (that of a connection), [`conversation`]
+//! (a login that has begun).
 
+pub mod conversation;
 pub mod directory;
 pub mod login;
 
+use crate::login_throttle::{LoginLimits, LoginThrottle};
+use auth::scram::DecoySecret;
 use auth::{Action, ActionSet, Privilege, Privileges, ResourcePattern};
 use directory::UserDirectory;
 use error::Result;
@@ -33,6 +37,10 @@ static NOTHING: LazyLock<Privileges> = LazyLock::new(Privileges::default);
 pub struct AccessControl {
     is_enabled: bool,
     pub directory: UserDirectory,
+    /// For the answers to users that do not exist.
+    pub decoy: DecoySecret,
+    /// Delays guesses of passwords.
+    pub throttle: LoginThrottle,
     /// Whether a user or a role has been seen: the localhost exception never applies again.
     has_users: AtomicBool,
 }
@@ -40,7 +48,13 @@ pub struct AccessControl {
 impl AccessControl {
     /// `is_enabled`: whether clients must log in.
     pub fn new(is_enabled: bool) -> AccessControl {
-        AccessControl { is_enabled, directory: UserDirectory::default(), has_users: AtomicBool::new(false) }
+        AccessControl {
+            is_enabled,
+            directory: UserDirectory::default(),
+            decoy: DecoySecret::new(rand::random()),
+            throttle: LoginThrottle::new(LoginLimits::default()),
+            has_users: AtomicBool::new(false),
+        }
     }
 
     /// Returns whether clients must log in.

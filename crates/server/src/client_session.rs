@@ -1,5 +1,6 @@
 //! The life of one client connection, as commands see it.
 
+use crate::access_control::conversation::Conversation;
 use crate::access_control::login::{Addresses, Login};
 use crate::access_control::{self, AccessControl};
 use crate::client_identity::ClientIdentity;
@@ -29,7 +30,10 @@ pub struct ClientSession {
     listener: usize,
     /// The caches that the connection reads from and fills.
     pub cache_policy: Cell<CachePolicy>,
+    /// The subject of the client's certificate, which TLS has verified.
+    pub certificate_subject: Option<Box<str>>,
     login: RefCell<Option<Arc<Login>>>,
+    conversation: RefCell<Option<Conversation>>,
     localhost_exception: Cell<bool>,
 }
 
@@ -49,7 +53,9 @@ impl ClientSession {
             noted: Cell::new(([0; 16], 0)),
             listener,
             cache_policy: Cell::new(server.cache_policy(listener)),
+            certificate_subject: None,
             login: RefCell::default(),
+            conversation: RefCell::default(),
             localhost_exception: Cell::new(false),
         }
     }
@@ -107,6 +113,16 @@ impl ClientSession {
 
     pub fn set_login(&self, login: Option<Arc<Login>>) {
         *self.login.borrow_mut() = login;
+    }
+
+    /// Takes the login that has begun, if there is one.
+    pub fn take_conversation(&self) -> Option<Conversation> {
+        self.conversation.take()
+    }
+
+    /// Replaces the login that has begun.
+    pub fn set_conversation(&self, conversation: Option<Conversation>) {
+        *self.conversation.borrow_mut() = conversation;
     }
 
     /// Calls `use_privileges` with the privileges of the login, or of a connection without one. Any

@@ -10,13 +10,14 @@ mod inheritance;
 mod merge;
 mod role_changes;
 mod roles_info;
+mod sasl;
 mod stored;
 mod user_changes;
 mod users_info;
 
 use crate::table::fields as table_fields;
 use crate::table::spec::{
-    Access, HANDSHAKE, Handler, NOTHING, SERVER, SERVER_WITHOUT_FIELDS, Spec, WITHOUT_FIELDS, parsed_first,
+    Access, HANDSHAKE, Handler, NOTHING, SERVER, SERVER_WITHOUT_FIELDS, Spec, StableApi, WITHOUT_FIELDS, parsed_first,
 };
 
 /// Commands that change users or roles.
@@ -32,6 +33,15 @@ pub const COMMANDS: &[Spec] = &[
         actions: &["createUser", "createRole", "grantRole"],
         help: "Moves users and roles out of collections that mongorestore has filled.",
         ..CHANGE
+    },
+    Spec {
+        name: "authenticate",
+        handler: waiting!(sasl::authenticate),
+        parsing: parsed_first(sasl::parse_authenticate, &[]),
+        stable_api: StableApi::INCLUDED,
+        profiled: false,
+        help: "Logs in by the certificate of the TLS connection.",
+        ..HANDSHAKE
     },
     Spec {
         name: "connectionStatus",
@@ -123,6 +133,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "logout",
         handler: immediate!(connection_status::logout),
+        needs_authentication: true,
         help: "Ends the login of this connection.",
         ..WITHOUT_FIELDS
     },
@@ -158,6 +169,24 @@ pub const COMMANDS: &[Spec] = &[
         actions: &["viewRole"],
         help: "Roles: what they may do, and what they inherit.",
         ..SERVER
+    },
+    Spec {
+        name: "saslContinue",
+        handler: waiting!(sasl::sasl_continue),
+        parsing: parsed_first(sasl::parse_continue, &[]),
+        stable_api: StableApi::INCLUDED,
+        profiled: false,
+        help: "Continues a login.",
+        ..HANDSHAKE
+    },
+    Spec {
+        name: "saslStart",
+        handler: waiting!(sasl::sasl_start),
+        parsing: parsed_first(sasl::parse_start, &[]),
+        stable_api: StableApi::INCLUDED,
+        profiled: false,
+        help: "Begins a login.",
+        ..HANDSHAKE
     },
     Spec {
         name: "updateRole",

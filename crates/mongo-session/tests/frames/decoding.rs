@@ -39,6 +39,7 @@ pub fn settings() -> Settings {
         parsed: DocBuf::new(),
         compressors: Vec::new(),
         workers: 1,
+        access_control: false,
         disk: None,
     }
 }

@@ -39,9 +39,9 @@ pub fn resolve(written: &Written, store: &Store, mode: CacheMode) -> Result<Vec<
 fn mongodb_addresses(written: &Written) -> Result<Vec<ListenAddress>, ConfigError> {
     let Some(listen) = &written.listen else { return Ok(vec![defaults::default_listen()]) };
     match listen.value.iter().find(|address| !address.is_local()) {
-        Some(address) if !is_remote_allowed(written) => Err(listen.refuse(format!(
-            "other machines can reach {address}, and there is no authentication yet: every client that reaches it may read and \
-             write everything; set --allow-remote (allow-remote = true) if that is what you want"
+        Some(address) if !written.security.admits_remote_clients() => Err(listen.refuse(format!(
+            "other machines can reach {address}, and clients need no login: every client that reaches it may read and write \
+             everything; set --auth ([security] auth = true), or --insecure-without-auth if that is what you want"
         ))),
         _ => Ok(listen.value.clone()),
     }

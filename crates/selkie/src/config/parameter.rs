@@ -18,6 +18,7 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("store", "Where documents are stored: in a directory of this machine (the default), or in MariaDB."),
     ("mongodb", "What MongoDB clients see."),
     ("limits", "Limits of memory, cursors and connections."),
+    ("security", "Logins of MongoDB clients."),
     ("cache", "Replies that are cached, and returned for as long as they are right."),
 ];
 
@@ -48,9 +49,8 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "true or false",
         default: "false",
         example: "true",
-        about: "Allows addresses in `listen` and `sql-listen` that other machines can reach. There is no \
-                authentication for MongoDB clients yet: every client that reaches such an address may read and write \
-                everything.",
+        about: "Allows addresses in `sql-listen` that other machines can reach. MariaDB takes the clients for clients \
+                of this machine. For `listen`, see `auth` in `[security]`.",
         read: read!(allow_remote, boolean),
     },
     Parameter {
@@ -118,6 +118,28 @@ pub const PARAMETERS: &[Parameter] = &[
         about: "Logs each slow operation in one line: namespace, command, plan summary, keys and documents examined, \
                 duration.",
         read: read!(slow_log, boolean),
+    },
+    Parameter {
+        section: "security",
+        name: "auth",
+        flag: Some("--auth"),
+        kind: "true or false",
+        default: "false",
+        example: "true",
+        about: "MongoDB clients must log in. Required for addresses in `listen` that other machines can reach. As \
+                long as there is no user, a client of this machine can create the first one in `admin`.",
+        read: read!(security.auth, boolean),
+    },
+    Parameter {
+        section: "security",
+        name: "insecure-without-auth",
+        flag: Some("--insecure-without-auth"),
+        kind: "true or false",
+        default: "false",
+        example: "true",
+        about: "Allows addresses in `listen` that other machines can reach without `auth`: every client that reaches \
+                such an address may read and write everything.",
+        read: read!(security.insecure_without_auth, boolean),
     },
     Parameter {
         section: "store",

@@ -122,9 +122,11 @@ fn contradictory_settings_are_refused() {
     check_refused_with(
         "listen = ['0.0.0.0:27017']",
         "selkie.toml:1: other machines can reach 0.0.0.0:27017",
-        "--allow-remote",
+        "--insecure-without-auth",
     );
-    assert!(load("listen = ['0.0.0.0:27017']\nallow-remote = true").is_ok());
+    assert!(load("listen = ['0.0.0.0:27017']\nallow-remote = true").is_err());
+    assert!(load("listen = ['0.0.0.0:27017']\n[security]\nauth = true").is_ok_and(|config| config.auth));
+    assert!(load("listen = ['0.0.0.0:27017']\n[security]\ninsecure-without-auth = true").is_ok());
     check_refused_with(
         "[store]\ndata = 'x'\nmariadb = 'mysql://h'",
         "selkie.toml:3: documents are stored either",

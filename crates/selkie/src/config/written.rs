@@ -1,8 +1,8 @@
 //! The configuration as written, before defaults are applied.
 
 use super::choices::{CacheMode, ExternalWrites, Invalidation, Selects, TopologyKind};
-use super::limits;
 use super::setting::Setting;
+use super::{limits, security};
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
 use std::path::PathBuf;
@@ -53,6 +53,7 @@ pub struct Written {
     pub cache_storage_ca: Option<Setting<PathBuf>>,
     pub cache_storage_timeout_ms: Option<Setting<i64>>,
     pub limits: limits::Written,
+    pub security: security::Written,
 }
 
 impl Written {
@@ -106,6 +107,7 @@ impl Written {
             cache_storage_ca: self.cache_storage_ca.or(beneath.cache_storage_ca),
             cache_storage_timeout_ms: self.cache_storage_timeout_ms.or(beneath.cache_storage_timeout_ms),
             limits: self.limits.over(beneath.limits),
+            security: self.security.over(beneath.security),
         }
     }
 }

@@ -20,7 +20,7 @@ pub fn settings(config: &Config) -> Settings {
         parsed: parsed(config),
         compressors: config.compressors.iter().map(|compressor| compressor.name().to_owned()).collect(),
         workers: config.threads,
-        access_control: false,
+        access_control: config.auth,
         disk: Some(Arc::new(TemporaryFiles::beside(&config.store))),
     }
 }
@@ -43,6 +43,9 @@ fn parsed(config: &Config) -> DocBuf {
     let mut parsed = doc! { "net": &net };
     if let Store::Embedded(path) | Store::EmbeddedMariaDb(path) = &config.store {
         parsed.append("storage", &doc! { "dbPath": path.to_string_lossy().as_ref() });
+    }
+    if config.auth {
+        parsed.append("security", &doc! { "authorization": "enabled" });
     }
     if let Topology::ReplicaSet { name, .. } = &config.topology {
         parsed.append("replication", &doc! { "replSet": name.as_str() });

@@ -5,6 +5,9 @@
 use crate::arguments;
 use crate::call::{Call, Disposition};
 use crate::envelope::check_client;
+use crate::login::arguments::{Authenticate, Start};
+use crate::login::{sasl, x509};
+use auth::UserName;
 use bytes::Bytes;
 use document::{Doc, DocBuf, DocWriter, Element, ObjectId, Value};
 use error::{Code, Error, Result};
@@ -32,6 +35,10 @@ struct Arguments<'a> {
     hello_ok: bool,
     client: Option<Element<'a>>,
     topology_version: Option<Doc<'a>>,
+    /// The user whose mechanisms are asked for.
+    user: Option<UserName>,
+    /// The first command of a login.
+    login: Option<Doc<'a>>,
     await_time: Option<Duration>,
 }
 
@@ -59,6 +66,14 @@ pub async fn hello(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
     reply.append("maxWireVersion", WIRE_VERSION_MAX);
     reply.append("readOnly", false);
     negotiate_compression(call, arguments.compression, reply)?;
+    if let Some(user) = &arguments.user {
+        let mechanisms = sasl::mechanisms_of(call, user).await?;
+        let mut array = reply.array("saslSupportedMechs");
+        mechanisms.into_iter().for_each(|mechanism| array.push(mechanism));
+    }
+    if let Some(login) = arguments.login {
+        begin_login(call, login, reply).await;
+    }
     Ok(match call.request.kind {
         RequestKind::Msg { exhaust_allowed: true, .. }
             if arguments.await_time.is_some() && !call.worker.server.is_stopping() =>
@@ -95,8 +110,12 @@ fn read<'a>(call: &mut Call<'a>) -> Result<Arguments<'a>> {
             "maxAwaitTimeMS" => {
                 arguments.await_time = Some(Duration::from_millis(arguments::non_negative(WITHIN, field)?));
             }
-            "saslSupportedMechs" => check_user(field)?,
-            "speculativeAuthenticate" => check_login(arguments::document(WITHIN, field)?)?,
+            "saslSupportedMechs" => arguments.user = Some(user_name(field)?),
+            "speculativeAuthenticate" => {
+                let login = arguments::document(WITHIN, field)?;
+                check_login(login)?;
+                arguments.login = Some(login);
+            }
             "forShell" => drop(arguments::boolean_or_number(WITHIN, field)?),
             "loadBalanced" => drop(arguments::boolean(WITHIN, field)?),
             "hostInfo" => drop(arguments::string(WITHIN, field)?),
@@ -134,18 +153,44 @@ fn note_client(identity: &ClientIdentity, client: Option<Element<'_>>) -> Result
     Ok(())
 }
 
-/// Checks the user whose login mechanisms are requested. There are no users yet, so the reply lists
-/// none.
-fn check_user(field: Element<'_>) -> Result<()> {
+/// Returns the user whose login mechanisms are requested: `db.user`, or a document.
+fn user_name(field: Element<'_>) -> Result<UserName> {
     match field.value() {
-        Value::String(name) if name.contains('.') => Ok(()),
-        Value::String(_) => Err(Error::bad_value("UserName must contain a '.' separated database.user pair")),
-        Value::Document(_) => Ok(()),
+        Value::String(name) => match name.split_once('.') {
+            Some((db, user)) => Ok(UserName::new(user, db)),
+            None => Err(Error::bad_value("UserName must contain a '.' separated database.user pair")),
+        },
+        Value::Document(name) => {
+            let missing = ["user", "db"].into_iter().find(|part| name.get(part).is_none());
+            let message = |part| format!("UserName must contain a field named: {part}");
+            let name = UserName::from_document(name);
+            name.ok_or_else(|| {
+                Error::bad_value(missing.map_or_else(|| "UserName must contain strings".into(), message))
+            })
+        }
         _ => Err(arguments::wrong_types(WITHIN, field, "'[string, object']")),
     }
 }
 
-/// Checks the first step of a login, which is ignored.
+/// Takes the first step of a login, and writes its reply. If it fails, the reply has no such field:
+/// the client then logs in by commands of their own, and sees the error.
+async fn begin_login(call: &Call<'_>, login: Doc<'_>, reply: &mut DocWriter<'_>) {
+    let Some(command) = login.first() else { return };
+    let fields = || login.elements().skip(1);
+    if command.key() == "saslStart" {
+        let Ok(start) = Start::parse(fields(), true) else { return };
+        let Some(db) = start.db else { return };
+        if let Ok(message) = sasl::start(call, &start, db).await {
+            message.write(&mut reply.document("speculativeAuthenticate"));
+        }
+    } else if let Ok(arguments) = Authenticate::parse(fields(), true)
+        && let Ok(user) = x509::authenticate(call, &arguments).await
+    {
+        user.write(&mut reply.document("speculativeAuthenticate"));
+    }
+}
+
+/// Checks the name of the first command of a login.
 fn check_login(login: Doc<'_>) -> Result<()> {
     match login.first().map(|first| first.key()) {
         Some("saslStart" | "authenticate") => Ok(()),
@@ -272,7 +317,10 @@ fn next_hello(call: &Call<'_>, counter: i64) -> DocBuf {
         for element in call.request.body().elements() {
             if element.key() == "topologyVersion" {
                 write_topology_version(call.worker.server.process_id, counter, &mut writer.document("topologyVersion"));
-            } else if !matches!(element.key(), "compression" | "client") {
+            } else if !matches!(
+                element.key(),
+                "compression" | "client" | "saslSupportedMechs" | "speculativeAuthenticate"
+            ) {
                 writer.append_element(element);
             }
         }

@@ -1,17 +1,26 @@
 //! `connectionStatus`, `whatsmyuri`, `logout`: the connection and its user.
 
 use crate::call::Call;
+use auth::privilege;
 use document::DocWriter;
 use error::Result;
 
-/// Reports that no user is logged in, because there are none.
+/// Reports the user that is logged in, and its roles.
 pub fn connection_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let show_privileges = call.fields().any(|field| field.key() == "showPrivileges" && field.value().is_truthy());
+    let login = call.session.login();
     let mut info = reply.document("authInfo");
-    drop(info.array("authenticatedUsers"));
-    drop(info.array("authenticatedUserRoles"));
+    let mut users = info.array("authenticatedUsers");
+    if let Some(login) = &login {
+        login.name.write(&mut users.document());
+    }
+    drop(users);
+    let mut roles = info.array("authenticatedUserRoles");
+    login.iter().flat_map(|login| &login.roles).for_each(|role| role.write(&mut roles.document()));
+    drop(roles);
     if show_privileges {
-        drop(info.array("authenticatedUserPrivileges"));
+        let mut privileges = info.array("authenticatedUserPrivileges");
+        login.iter().for_each(|login| privilege::write_all(login.privileges.list(), &mut privileges));
     }
     Ok(())
 }
@@ -22,12 +31,16 @@ pub fn whats_my_uri(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()
     Ok(())
 }
 
-/// Succeeds without effect, as in MongoDB without a login.
-pub fn logout(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+/// Ends the login, if its user is of this database.
+pub fn logout(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    if call.session.login().is_some_and(|login| *login.name.db == *call.database()) {
+        call.session.set_login(None);
+    }
     Ok(())
 }
 
 /// Makes each session read its user again before its next command.
-pub fn invalidate_user_cache(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+pub fn invalidate_user_cache(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    call.worker.server.access_control.directory.announce_change();
     Ok(())
 }

@@ -118,7 +118,10 @@ pub async fn delete(call: &Call<'_>, namespace: Namespace, filter: Doc<'_>) -> R
 /// Executes one statement, and waits until it is on disk.
 async fn write(call: &Call<'_>, namespace: Namespace, statements: Statements) -> Result<StatementOutcome> {
     let batch = WriteBatch { journal: true, ..WriteBatch::new(namespace, statements) };
-    let outcome = write::write(call, batch).await?.statements.pop();
+    let outcome = write::write(call, batch).await;
+    // Also after an error, which does not say that nothing was written.
+    call.worker.server.access_control.directory.announce_change();
+    let outcome = outcome?.statements.pop();
     outcome.unwrap_or_else(|| Err(Error::internal("the store has not executed the statement")))
 }
 

@@ -1,0 +1,60 @@
+//! `MONGODB-X509`: the login by the certificate of a TLS connection, which TLS has verified.
+
+use super::arguments::Authenticate;
+use super::outcome::{Failed, fail, log_in};
+use crate::call::Call;
+use auth::scram::Mechanism;
+use auth::{UserName, name::EXTERNAL};
+use document::DocWriter;
+use error::{Code, Error, Result};
+
+pub const MECHANISM: &str = "MONGODB-X509";
+
+/// A user that is logged in by its certificate.
+pub struct Authenticated(UserName);
+
+impl Authenticated {
+    /// Appends the fields of the reply.
+    pub fn write(&self, reply: &mut DocWriter<'_>) {
+        reply.append("dbname", &*self.0.db);
+        reply.append("user", &*self.0.user);
+    }
+}
+
+/// Logs in the user whose name is the subject of the client's certificate. Fails with 11 if there
+/// is no such user, 18 without a certificate, and 334 for a mechanism that is not offered.
+pub async fn authenticate(call: &Call<'_>, arguments: &Authenticate<'_>) -> Result<Authenticated> {
+    call.session.set_conversation(None);
+    let mechanism = arguments.mechanism;
+    if Mechanism::parse(mechanism).is_some() {
+        return Err(Error::bad_value(format!("Unsupported mechanism: {mechanism}")));
+    }
+    if mechanism != MECHANISM {
+        let message = format!("Received authentication for mechanism {mechanism} which is not enabled");
+        return Err(Error::new(Code::MECHANISM_UNAVAILABLE, message));
+    }
+    let Some(subject) = &call.session.certificate_subject else {
+        fail(call, &Failed { user: None, mechanism, reason: "the client has no certificate" });
+        let message = "No verified subject name available from client";
+        return Err(Error::new(Code::AUTHENTICATION_FAILED, message));
+    };
+    if arguments.db.unwrap_or(call.database()) != EXTERNAL {
+        let message = "X.509 authentication must always use the $external database.";
+        return Err(Error::new(Code::PROTOCOL_ERROR, message));
+    }
+    let name = UserName::new(subject, EXTERNAL);
+    if arguments.user.is_some_and(|user| *user != **subject) {
+        fail(call, &Failed { user: Some(&name), mechanism, reason: "the client asks for another user" });
+        let message = "There is no x.509 client certificate matching the user.";
+        return Err(Error::new(Code::AUTHENTICATION_FAILED, message));
+    }
+    let directory = &call.worker.server.access_control.directory;
+    let user = directory.user(&*call.worker.store, &name).await?.filter(|user| user.credentials.external);
+    let Some(user) = user else {
+        fail(call, &Failed { user: Some(&name), mechanism, reason: "there is no such user" });
+        let message = format!("Could not find user \"{subject}\" for db \"{EXTERNAL}\"");
+        return Err(Error::new(Code::USER_NOT_FOUND, message));
+    };
+    log_in(call, &name, user.id, mechanism).await?;
+    Ok(Authenticated(name))
+}
