@@ -14,8 +14,9 @@ def program() -> str:
 class MongodServer(SelkieServer):
     name = "mongod"
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, options: tuple[str, ...] = ()):
         super().__init__(folder)
+        self.options = options
         self.port = free_port()
         self.data.mkdir()
 
@@ -23,5 +24,5 @@ class MongodServer(SelkieServer):
         # Without JavaScript, as Selkie is.
         return [
             program(), "--bind_ip", "127.0.0.1", "--nounixsocket", "--noscripting",
-            "--port", str(self.port), "--dbpath", str(self.data),
+            "--port", str(self.port), "--dbpath", str(self.data), *self.options,
         ]

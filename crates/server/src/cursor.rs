@@ -10,6 +10,7 @@ mod quota;
 pub use quota::{Charge, CursorLimits, QuotaHolder};
 
 use crate::logical_session::LogicalSessionId;
+use auth::{Privilege, UserName};
 use document::Doc;
 use error::{Code, Error, Result};
 use hashbrown::HashMap;
@@ -22,11 +23,15 @@ use store::{Namespace, PlanSummary};
 
 const SHARDS: usize = 64;
 
-/// The namespace and session of a cursor, which a command that uses it must match.
+/// The namespace, session and user of a cursor, which a command that uses it must match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CursorOwner {
     pub namespace: Namespace,
     pub session: Option<LogicalSessionId>,
+    /// The user that was logged in.
+    pub user: Option<UserName>,
+    /// What the command that opened the cursor required.
+    pub privileges: Vec<Privilege>,
 }
 
 /// The read behind a cursor, as far as the registry and `$currentOp` know it.
@@ -188,6 +193,11 @@ impl CursorRegistry {
             .take()
             .ok_or_else(|| Error::new(Code::CURSOR_IN_USE, format!("cursor id {id} is already in use")))?;
         Ok(CheckedOut { cursors: self, id, killed: entry.killed.clone(), state: Some(state) })
+    }
+
+    /// Returns the owner of a cursor; `None` if it does not exist.
+    pub fn owner(&self, id: i64) -> Option<CursorOwner> {
+        self.shard(id).get(&id).filter(|entry| !entry.is_killed()).map(|entry| entry.owner.clone())
     }
 
     pub fn kill(&self, id: i64) -> KillOutcome {

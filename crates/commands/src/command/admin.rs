@@ -20,25 +20,28 @@ pub mod selkie_cache;
 pub mod server_status;
 pub mod shutdown;
 
+use crate::authorization::requirement::{Authorization, computed, on_cluster};
+use crate::authorization::{catalog, sessions};
 use crate::table::fields;
 use crate::table::spec::{
-    HANDSHAKE, Handler, IN_SESSION, InternalField, NOTHING, SERVER, SERVER_WITHOUT_FIELDS, Spec, StableApi,
-    parsed_first,
+    FOR_ALL, HANDSHAKE, Handler, InternalField, NOTHING, SERVER, SERVER_WITHOUT_FIELDS, Spec, StableApi, parsed_first,
 };
+use auth::Action;
 
 /// The facts about these commands, sorted by name.
 pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "applyOps",
         handler: waiting!(apply_ops::apply_ops),
+        authorization: Authorization::OplogEntries,
         takes_write_concern: true,
-        actions: &["applyOps"],
         help: "Executes entries of an oplog, as mongorestore sends them.",
         ..SERVER
     },
     Spec {
         name: "availableQueryOptions",
         handler: immediate!(probes::query_options),
+        authorization: Authorization::Nothing,
         help: "The supported flags of OP_QUERY.",
         ..NOTHING
     },
@@ -52,37 +55,38 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "connPoolStats",
         handler: immediate!(probes::connection_pools),
-        actions: &["connPoolStats"],
+        authorization: on_cluster(Action::ConnPoolStats),
         help: "Connections this server has opened to others.",
         ..SERVER
     },
     Spec {
         name: "connPoolSync",
         handler: immediate!(probes::sync_pools),
-        actions: &["connPoolSync"],
+        authorization: on_cluster(Action::ConnPoolSync),
         help: "Succeeds without effect: there are no connections to other servers.",
         ..SERVER
     },
     Spec {
         name: "currentOp",
         handler: immediate!(current_op::current_op),
+        authorization: computed(&[Action::Inprog], sessions::current_op),
         admin_database_only: true,
-        actions: &["inprog"],
         help: "The operations under way.",
         ..SERVER
     },
     Spec {
         name: "driverOIDTest",
         handler: immediate!(probes::object_id),
+        authorization: Authorization::Nothing,
         help: "An ObjectId and its text.",
         ..NOTHING
     },
     Spec {
         name: "dropConnections",
         handler: immediate!(diagnostics::drop_connections),
+        authorization: on_cluster(Action::DropConnections),
         admin_database_only: true,
         parsing: parsed_first(diagnostics::parse_drop_connections, &[]),
-        actions: &["dropConnections"],
         help: "Drops connections to other servers: there are none.",
         ..SERVER
     },
@@ -92,13 +96,13 @@ pub const COMMANDS: &[Spec] = &[
         own_fields: Some(fields::FEATURES),
         parsing: parsed_first(fields::parse_own, &[]),
         help: "Build features, for old clients.",
-        ..IN_SESSION
+        ..FOR_ALL
     },
     Spec {
         name: "fsync",
         handler: waiting!(fsync::fsync),
+        authorization: on_cluster(Action::Fsync),
         admin_database_only: true,
-        actions: &["fsync"],
         stops_at_safe_points: true,
         help: "Waits until all writes are on disk; with lock, then blocks the writes of this process.",
         ..SERVER
@@ -106,43 +110,46 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "fsyncUnlock",
         handler: immediate!(fsync::unlock),
+        authorization: on_cluster(Action::Unlock),
         admin_database_only: true,
-        actions: &["unlock"],
         help: "Unblocks the writes that fsync with lock blocked.",
         ..SERVER
     },
     Spec {
         name: "getCmdLineOpts",
         handler: immediate!(get_cmd_line_opts::get_cmd_line_opts),
+        authorization: on_cluster(Action::GetCmdLineOpts),
         admin_database_only: true,
-        actions: &["getCmdLineOpts"],
         help: "The command line and the configuration in effect.",
         ..SERVER_WITHOUT_FIELDS
     },
     Spec {
         name: "getDefaultRWConcern",
         handler: immediate!(probes::default_concern),
+        authorization: on_cluster(Action::GetDefaultRwConcern),
         admin_database_only: true,
         own_fields: Some(fields::DEFAULT_CONCERN),
         parsing: parsed_first(fields::parse_own, &[]),
-        actions: &["getDefaultRWConcern"],
         help: "Default concerns: a standalone server has none.",
         ..SERVER
     },
     Spec {
         name: "getDiagnosticData",
         handler: waiting!(diagnostics::diagnostic_data),
+        authorization: computed(
+            &[Action::ServerStatus, Action::ReplSetGetStatus, Action::CollStats],
+            catalog::diagnostic_data,
+        ),
         admin_database_only: true,
-        actions: &["serverStatus"],
         help: "The statistics of serverStatus, as monitoring collects them.",
         ..SERVER
     },
     Spec {
         name: "getFreeMonitoringStatus",
         handler: immediate!(probes::free_monitoring),
+        authorization: on_cluster(Action::CheckFreeMonitoringStatus),
         admin_database_only: true,
         own_fields: Some(fields::NONE),
-        actions: &["checkFreeMonitoringStatus"],
         help: "Cloud monitoring: disabled.",
         ..SERVER
     },
@@ -156,9 +163,9 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "getLog",
         handler: immediate!(get_log::get_log),
+        authorization: on_cluster(Action::GetLog),
         admin_database_only: true,
         own_fields: Some(fields::NONE),
-        actions: &["getLog"],
         help: "The most recent log lines.",
         ..SERVER
     },
@@ -171,16 +178,16 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "getParameter",
         handler: immediate!(parameters::get_parameter),
+        authorization: on_cluster(Action::GetParameter),
         admin_database_only: true,
-        actions: &["getParameter"],
         help: "Values of server parameters.",
         ..SERVER
     },
     Spec {
         name: "getShardMap",
         handler: immediate!(probes::shard_map),
+        authorization: on_cluster(Action::GetShardMap),
         admin_database_only: true,
-        actions: &["getShardMap"],
         help: "Refused: there are no shards.",
         ..SERVER
     },
@@ -196,7 +203,7 @@ pub const COMMANDS: &[Spec] = &[
         name: "hostInfo",
         aliases: &["hostinfo"],
         handler: immediate!(host_info::host_info),
-        actions: &["hostInfo"],
+        authorization: on_cluster(Action::HostInfo),
         help: "The machine and operating system.",
         ..SERVER_WITHOUT_FIELDS
     },
@@ -211,8 +218,8 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "killOp",
         handler: immediate!(current_op::kill_op),
+        authorization: on_cluster(Action::Killop),
         admin_database_only: true,
-        actions: &["killop"],
         help: "Ends an operation.",
         ..SERVER
     },
@@ -225,26 +232,26 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "listShards",
         handler: immediate!(probes::shards),
+        authorization: on_cluster(Action::ListShards),
         admin_database_only: true,
-        actions: &["listShards"],
         help: "The shards behind a router: this server.",
         ..SERVER
     },
     Spec {
         name: "lockInfo",
         handler: immediate!(probes::locks),
+        authorization: on_cluster(Action::ServerStatus),
         admin_database_only: true,
-        actions: &["serverStatus"],
         help: "Locks that are held: none between commands.",
         ..SERVER
     },
     Spec {
         name: "logRotate",
         handler: immediate!(probes::rotate_log),
+        authorization: on_cluster(Action::LogRotate),
         admin_database_only: true,
         own_fields: Some(fields::NONE),
         parsing: parsed_first(probes::parse_log_rotate, &[]),
-        actions: &["logRotate"],
         help: "Succeeds without effect: the log goes to standard error.",
         ..SERVER
     },
@@ -261,7 +268,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "profile",
         handler: waiting!(profile::profile),
-        actions: &["enableProfiler"],
+        authorization: computed(&[Action::EnableProfiler, Action::Find], catalog::profile),
         profiled: false,
         help: "Reads and sets the profiler of a database: level, slowms, sampleRate and filter.",
         ..SERVER
@@ -269,81 +276,82 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "replSetGetConfig",
         handler: immediate!(probes::replica_set_config),
+        authorization: on_cluster(Action::ReplSetGetConfig),
         admin_database_only: true,
-        actions: &["replSetGetConfig"],
         help: "The replica set's configuration.",
         ..SERVER
     },
     Spec {
         name: "replSetGetStatus",
         handler: immediate!(probes::replica_set_status),
+        authorization: on_cluster(Action::ReplSetGetStatus),
         admin_database_only: true,
-        actions: &["replSetGetStatus"],
         help: "The replica set's state.",
         ..SERVER
     },
     Spec {
         name: "selkieCache",
         handler: immediate!(selkie_cache::selkie_cache),
+        authorization: on_cluster(Action::ServerStatus),
         help: "Statistics of the caches, why a command is cached or not, and whether this connection uses the caches.",
         ..NOTHING
     },
     Spec {
         name: "serverStatus",
         handler: waiting!(server_status::server_status),
-        actions: &["serverStatus"],
+        authorization: on_cluster(Action::ServerStatus),
         help: "Statistics of the process.",
         ..SERVER
     },
     Spec {
         name: "setDefaultRWConcern",
         handler: immediate!(probes::default_concern),
+        authorization: on_cluster(Action::SetDefaultRwConcern),
         admin_database_only: true,
         own_fields: Some(fields::NEW_DEFAULT_CONCERN),
         parsing: parsed_first(fields::parse_own, &[]),
         takes_write_concern: true,
-        actions: &["setDefaultRWConcern"],
         help: "Default concerns: a standalone server has none.",
         ..SERVER
     },
     Spec {
         name: "setFeatureCompatibilityVersion",
         handler: immediate!(feature_compatibility::set),
+        authorization: on_cluster(Action::SetFeatureCompatibilityVersion),
         admin_database_only: true,
         takes_write_concern: true,
-        actions: &["setFeatureCompatibilityVersion"],
         help: "Accepts 6.0, the version in effect.",
         ..SERVER
     },
     Spec {
         name: "setParameter",
         handler: immediate!(parameters::set_parameter),
+        authorization: on_cluster(Action::SetParameter),
         admin_database_only: true,
-        actions: &["setParameter"],
         help: "Changes a server parameter.",
         ..SERVER
     },
     Spec {
         name: "shutdown",
         handler: immediate!(shutdown::shutdown),
+        authorization: on_cluster(Action::Shutdown),
         admin_database_only: true,
-        actions: &["shutdown"],
         help: "Stops the server, as SIGTERM does.",
         ..SERVER
     },
     Spec {
         name: "top",
         handler: immediate!(server_status::top),
+        authorization: on_cluster(Action::Top),
         admin_database_only: true,
-        actions: &["top"],
         help: "How often and how long each collection was read and written.",
         ..SERVER
     },
     Spec {
         name: "validateDBMetadata",
         handler: waiting!(diagnostics::validate_metadata),
+        authorization: computed(&[Action::Validate], catalog::validate_metadata),
         parsing: parsed_first(diagnostics::parse_validate_metadata, &[]),
-        actions: &["validate"],
         help: "Indexes that are not part of the stable API.",
         ..SERVER
     },

@@ -3,6 +3,8 @@
 pub mod aggregate_command;
 pub mod explain;
 
+use crate::authorization::pipelines;
+use crate::authorization::requirement::{Authorization, computed};
 use crate::table::spec::{CATALOG_READ, Handler, InternalField, READ, Spec, StableApi, TimeLimitField, parsed_first};
 
 /// The facts about these commands, sorted by name.
@@ -10,6 +12,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "aggregate",
         handler: waiting!(aggregate_command::aggregate),
+        authorization: computed(pipelines::ACTIONS, pipelines::aggregate),
         takes_write_concern: true,
         parsing: parsed_first(
             aggregate_command::parse,
@@ -31,6 +34,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "explain",
         handler: waiting!(explain::explain),
+        authorization: Authorization::Explained,
         parsing: parsed_first(explain::parse, &[]),
         stable_api: StableApi::INCLUDED,
         memory_intensive: true,

@@ -11,25 +11,31 @@ pub mod digests;
 pub mod split_vector;
 pub mod statistics;
 
+use crate::authorization::catalog as authorization;
+use crate::authorization::requirement::{Authorization, computed, on_collection, on_database};
 use crate::table::spec::{
     Access, CATALOG_READ, CATALOG_WRITE, CountedCollection, Handler, InternalField, SERVER, Spec, StableApi,
     parsed_first, parsed_for_authorization, parsed_when_running,
 };
+use auth::Action;
 
 /// The facts about these commands, sorted by name.
 pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "cloneCollectionAsCapped",
         handler: waiting!(capped::clone),
-        actions: &["find", "insert", "createIndex", "convertToCapped"],
+        authorization: computed(
+            &[Action::Find, Action::Insert, Action::CreateIndex, Action::ConvertToCapped],
+            authorization::clone_as_capped,
+        ),
         help: "Copies a collection's newest documents into a capped collection.",
         ..CATALOG_WRITE
     },
     Spec {
         name: "collMod",
         handler: waiting!(coll_mod::coll_mod),
+        authorization: computed(&[Action::CollMod, Action::Find], authorization::coll_mod),
         parsing: parsed_when_running(coll_mod::parse, &["collectionUUID"]),
-        actions: &["collMod"],
         stable_api: StableApi::INCLUDED,
         internal_fields: &[("$tenant", InternalField::Tenant)],
         help: "Changes options of a collection, a view or an index.",
@@ -39,7 +45,7 @@ pub const COMMANDS: &[Spec] = &[
         name: "collStats",
         aliases: &["collstats"],
         handler: waiting!(statistics::coll_stats),
-        actions: &["collStats"],
+        authorization: on_collection(Action::CollStats),
         internal_fields: &[("$tenant", InternalField::Tenant)],
         help: "Statistics of a collection.",
         ..CATALOG_READ
@@ -47,7 +53,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "compact",
         handler: waiting!(compact::compact),
-        actions: &["compact"],
+        authorization: on_collection(Action::Compact),
         internal_fields: &[("$tenant", InternalField::Tenant)],
         help: "Succeeds without effect: freed space is reused without it.",
         ..SERVER
@@ -55,15 +61,18 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "convertToCapped",
         handler: waiting!(capped::convert),
-        actions: &["convertToCapped"],
+        authorization: on_collection(Action::ConvertToCapped),
         help: "Makes a collection capped.",
         ..CATALOG_WRITE
     },
     Spec {
         name: "create",
         handler: waiting!(create::create),
+        authorization: computed(
+            &[Action::CreateCollection, Action::Insert, Action::ConvertToCapped, Action::Find],
+            authorization::create,
+        ),
         parsing: parsed_first(create::parse, &[]),
-        actions: &["createCollection"],
         stable_api: StableApi::IncludedWithout(&[
             "autoIndexId",
             "size",
@@ -82,8 +91,8 @@ pub const COMMANDS: &[Spec] = &[
         name: "dataSize",
         aliases: &["datasize"],
         handler: waiting!(data_size::data_size),
+        authorization: computed(&[Action::Find], authorization::data_size),
         parsing: parsed_for_authorization(data_size::parse),
-        actions: &["find"],
         counted_collection: CountedCollection::None,
         internal_fields: &[("$tenant", InternalField::Tenant)],
         help: "The size of a collection's documents.",
@@ -93,7 +102,7 @@ pub const COMMANDS: &[Spec] = &[
         name: "dbHash",
         aliases: &["dbhash"],
         handler: waiting!(digests::db_hash),
-        actions: &["dbHash"],
+        authorization: on_database(Action::DbHash),
         help: "MD5 digests of a database's collections.",
         ..CATALOG_READ
     },
@@ -101,7 +110,7 @@ pub const COMMANDS: &[Spec] = &[
         name: "dbStats",
         aliases: &["dbstats"],
         handler: waiting!(statistics::db_stats),
-        actions: &["dbStats"],
+        authorization: on_database(Action::DbStats),
         internal_fields: &[("$tenant", InternalField::Tenant)],
         help: "Statistics of a database.",
         ..CATALOG_READ
@@ -109,8 +118,8 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "drop",
         handler: waiting!(collections::drop_collection),
+        authorization: on_collection(Action::DropCollection),
         parsing: parsed_first(collections::parse_drop, &["collectionUUID"]),
-        actions: &["dropCollection"],
         stable_api: StableApi::INCLUDED,
         counted_collection: CountedCollection::None,
         help: "Drops a collection.",
@@ -119,8 +128,8 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "dropDatabase",
         handler: waiting!(databases::drop_database),
+        authorization: on_database(Action::DropDatabase),
         parsing: parsed_first(databases::parse_drop, &[]),
-        actions: &["dropDatabase"],
         stable_api: StableApi::INCLUDED,
         help: "Drops a database.",
         ..CATALOG_WRITE
@@ -128,16 +137,16 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "filemd5",
         handler: waiting!(digests::file_md5),
+        authorization: computed(&[Action::Find], authorization::file_md5),
         parsing: parsed_for_authorization(digests::parse_file_md5),
-        actions: &["find"],
         help: "MD5 digest of a file in GridFS.",
         ..CATALOG_READ
     },
     Spec {
         name: "listCollections",
         handler: waiting!(collections::list_collections),
+        authorization: computed(&[Action::ListCollections], authorization::list_collections),
         parsing: parsed_first(collections::parse_list, &[]),
-        actions: &["listCollections"],
         stable_api: StableApi::INCLUDED,
         help: "The collections of a database.",
         ..CATALOG_READ
@@ -145,9 +154,9 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "listDatabases",
         handler: waiting!(databases::list_databases),
+        authorization: Authorization::Nothing,
         admin_database_only: true,
         parsing: parsed_first(databases::parse_list, &[]),
-        actions: &["listDatabases"],
         stable_api: StableApi::INCLUDED,
         help: "The databases.",
         ..CATALOG_READ
@@ -155,9 +164,9 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "renameCollection",
         handler: waiting!(collections::rename_collection),
+        authorization: computed(authorization::ACTIONS_OF_RENAME, authorization::rename_collection),
         admin_database_only: true,
         parsing: parsed_for_authorization(collections::parse_rename),
-        actions: &["renameCollectionSameDB"],
         counted_collection: CountedCollection::None,
         help: "Renames a collection.",
         ..CATALOG_WRITE
@@ -165,15 +174,15 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "splitVector",
         handler: waiting!(split_vector::split_vector),
+        authorization: on_collection(Action::SplitVector),
         access: Access::Read,
-        actions: &["splitVector"],
         help: "Keys that split a collection into chunks of about equal size.",
         ..SERVER
     },
     Spec {
         name: "validate",
         handler: waiting!(statistics::validate),
-        actions: &["validate"],
+        authorization: on_collection(Action::Validate),
         internal_fields: &[("$tenant", InternalField::Tenant)],
         help: "Reads a collection and reports errors in it.",
         ..CATALOG_READ

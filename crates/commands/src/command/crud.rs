@@ -10,10 +10,13 @@ pub mod get_more;
 pub mod insert;
 pub mod update;
 
+use crate::authorization::requirement::{computed, on_collection};
+use crate::authorization::{cursors, writes};
 use crate::table::spec::{
     CATALOG_READ, CountedCollection, FastPath, Handler, InternalField, READ, ReadConcernLevels, Spec, StableApi,
     TimeLimitField, WRITE, parsed_first, parsed_when_running,
 };
+use auth::Action;
 use server::operation::OperationKind;
 
 /// The facts about these commands, sorted by name.
@@ -21,6 +24,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "count",
         handler: waiting!(count::count),
+        authorization: on_collection(Action::Find),
         stable_api: StableApi::INCLUDED,
         takes_uuid: true,
         read_concern: ReadConcernLevels::AllButSnapshot,
@@ -34,8 +38,8 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "delete",
         handler: waiting!(delete::delete),
+        authorization: on_collection(Action::Remove),
         parsing: parsed_first(delete::parse, &["stmtId", "collectionUUID"]),
-        actions: &["remove"],
         kind: OperationKind::Remove,
         counted_statements: Some("deletes"),
         internal_fields: &[
@@ -50,6 +54,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "distinct",
         handler: waiting!(distinct::distinct),
+        authorization: on_collection(Action::Find),
         takes_uuid: true,
         internal_fields: &[("$tenant", InternalField::Tenant)],
         help: "The distinct values of a field.",
@@ -61,6 +66,7 @@ pub const COMMANDS: &[Spec] = &[
             FastPath { is_likely: find_by_id::is_likely, handler: find_by_id::find_by_id },
             |call, reply| Box::pin(find::find(call, reply)),
         ),
+        authorization: computed(&[Action::Find], cursors::find),
         parsing: parsed_when_running(find::parse, &["collectionUUID"]),
         stable_api: StableApi::IncludedWithout(&[
             "min",
@@ -90,8 +96,8 @@ pub const COMMANDS: &[Spec] = &[
         name: "findAndModify",
         aliases: &["findandmodify"],
         handler: waiting!(find_and_modify::find_and_modify),
+        authorization: computed(writes::ACTIONS_OF_ONE, writes::find_and_modify),
         parsing: parsed_first(find_and_modify::parse, &["stmtId", "writeConcern"]),
-        actions: &["find", "insert", "remove", "update"],
         internal_fields: &[
             ("encryptionInformation", InternalField::Encryption(Some(6371800))),
             ("runtimeConstants", InternalField::RuntimeConstants),
@@ -102,6 +108,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "getMore",
         handler: waiting!(get_more::get_more),
+        authorization: computed(&[Action::Find], cursors::get_more),
         cacheable: false,
         parsing: parsed_first(get_more::parse_get_more, &["maxTimeMS"]),
         stable_api: StableApi::INCLUDED,
@@ -116,8 +123,8 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "insert",
         handler: waiting!(insert::insert),
+        authorization: computed(&[Action::Insert, Action::BypassDocumentValidation], writes::insert),
         parsing: parsed_first(insert::parse, &["stmtId", "collectionUUID"]),
-        actions: &["insert"],
         kind: OperationKind::Insert,
         internal_fields: &[
             ("stmtIds", InternalField::StatementIds("documents")),
@@ -130,9 +137,9 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "killCursors",
         handler: immediate!(get_more::kill_cursors),
+        authorization: computed(&[Action::KillAnyCursor], cursors::kill),
         in_transaction: true,
         parsing: parsed_first(get_more::parse_kill_cursors, &[]),
-        actions: &["killCursors"],
         stable_api: StableApi::INCLUDED,
         help: "Closes cursors.",
         ..CATALOG_READ
@@ -140,8 +147,8 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "update",
         handler: waiting!(update::update),
+        authorization: computed(writes::ACTIONS, writes::update),
         parsing: parsed_first(update::parse, &["stmtId", "collectionUUID"]),
-        actions: &["update"],
         kind: OperationKind::Update,
         counted_statements: Some("updates"),
         internal_fields: &[

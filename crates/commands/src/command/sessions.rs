@@ -3,16 +3,20 @@
 pub mod logical_sessions;
 pub mod transactions;
 
+use crate::authorization::requirement::{Authorization, computed, on_cluster};
+use crate::authorization::sessions as authorization;
 use crate::table::fields;
 use crate::table::spec::{
-    Handler, IN_SESSION, ReadConcernLevels, SERVER, SERVER_WITHOUT_FIELDS, Spec, StableApi, parsed_first,
+    FOR_ALL, Handler, ReadConcernLevels, SERVER, SERVER_WITHOUT_FIELDS, Spec, StableApi, parsed_first,
 };
+use auth::Action;
 
 /// The facts about these commands, sorted by name.
 pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "abortTransaction",
         handler: immediate!(transactions::refuse),
+        authorization: Authorization::Nothing,
         admin_database_only: true,
         takes_write_concern: true,
         stable_api: StableApi::INCLUDED,
@@ -23,6 +27,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "commitTransaction",
         handler: immediate!(transactions::refuse),
+        authorization: Authorization::Nothing,
         admin_database_only: true,
         takes_write_concern: true,
         stable_api: StableApi::INCLUDED,
@@ -36,25 +41,26 @@ pub const COMMANDS: &[Spec] = &[
         parsing: parsed_first(logical_sessions::parse, &[]),
         stable_api: StableApi::INCLUDED,
         help: "Ends logical sessions.",
-        ..IN_SESSION
+        ..FOR_ALL
     },
     Spec {
         name: "killAllSessions",
         handler: immediate!(logical_sessions::kill_all_sessions),
-        actions: &["killAnySession"],
+        authorization: on_cluster(Action::KillAnySession),
         help: "Ends all logical sessions.",
         ..SERVER
     },
     Spec {
         name: "killAllSessionsByPattern",
         handler: immediate!(logical_sessions::kill_all_sessions_by_pattern),
-        actions: &["killAnySession"],
+        authorization: computed(authorization::ACTIONS, authorization::kill_by_pattern),
         help: "Ends the logical sessions that match patterns.",
         ..SERVER
     },
     Spec {
         name: "killSessions",
         handler: immediate!(logical_sessions::kill_sessions),
+        authorization: Authorization::Nothing,
         help: "Ends logical sessions.",
         ..SERVER
     },
@@ -65,12 +71,12 @@ pub const COMMANDS: &[Spec] = &[
         parsing: parsed_first(logical_sessions::parse, &[]),
         stable_api: StableApi::INCLUDED,
         help: "Keeps logical sessions alive.",
-        ..IN_SESSION
+        ..FOR_ALL
     },
     Spec {
         name: "startSession",
         handler: immediate!(logical_sessions::start_session),
         help: "Begins a logical session.",
-        ..IN_SESSION
+        ..FOR_ALL
     },
 ];

@@ -43,7 +43,7 @@ pub fn register_cursor(
     let charge = cursors.charge(holder, held.max(CURSOR_BYTES_MIN))?;
     call.worker.statistics().cursors_opened.add(1);
     let history = CursorHistory::of(call.request.body(), call.now_ms);
-    let owner = CursorOwner { namespace: namespace.clone(), session };
+    let owner = CursorOwner { namespace: namespace.clone(), session, user: None, privileges: Vec::new() };
     Ok(cursors.insert(owner, charge, Box::new(reader), no_timeout, history))
 }
 

@@ -23,6 +23,7 @@ fn row(spec: &Spec) -> String {
         Access::Admin => "catalog or server",
     };
     let database = if spec.admin_database_only { "`admin`" } else { "any" };
-    let actions: Vec<String> = spec.actions.iter().map(|action| format!("`{action}`")).collect();
+    let actions: Vec<String> =
+        spec.authorization.actions().iter().map(|action| format!("`{}`", action.name())).collect();
     format!("| `{}`{aliases} | {access} | {database} | {} | {} |\n", spec.name, actions.join(", "), spec.help)
 }

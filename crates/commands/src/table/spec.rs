@@ -1,8 +1,10 @@
 //! The facts about a command, and the defaults that most commands of a kind share.
 
 use super::fields::{self, Fields};
+use crate::authorization::requirement::{Authorization, INTERNAL, on_collection};
 use crate::call::{Call, Disposition};
 use crate::envelope::first_error::Phase;
+use auth::Action;
 use document::{Doc, DocWriter};
 use error::Result;
 use futures_util::future::LocalBoxFuture;
@@ -166,9 +168,9 @@ pub struct Spec {
     pub aliases: &'static [&'static str],
     pub handler: Handler,
     pub access: Access,
-    /// The privilege actions that the command requires, once there are users.
-    pub actions: &'static [&'static str],
-    /// Whether it is refused before login, once there are users.
+    /// What its user must be allowed to do.
+    pub authorization: Authorization,
+    /// Whether it is refused before login.
     pub needs_authentication: bool,
     /// Whether it must be sent to the database `admin`.
     pub admin_database_only: bool,
@@ -275,7 +277,7 @@ pub const NOTHING: Spec = Spec {
     aliases: &[],
     handler: NO_EFFECT,
     access: Access::Nothing,
-    actions: &[],
+    authorization: INTERNAL,
     needs_authentication: true,
     admin_database_only: false,
     takes_write_concern: false,
@@ -305,7 +307,7 @@ pub const NOTHING: Spec = Spec {
 /// Commands that read documents.
 pub const READ: Spec = Spec {
     access: Access::Read,
-    actions: &["find"],
+    authorization: on_collection(Action::Find),
     cacheable: true,
     in_transaction: true,
     read_concern: ReadConcernLevels::All,
@@ -327,10 +329,11 @@ pub const WRITE: Spec = Spec {
 pub const CATALOG_READ: Spec = Spec { access: Access::Read, ..NOTHING };
 pub const CATALOG_WRITE: Spec = Spec { access: Access::Admin, takes_write_concern: true, ..NOTHING };
 pub const SERVER: Spec = Spec { access: Access::Admin, ..NOTHING };
-/// Commands that need no login, and yet belong to a session.
-pub const IN_SESSION: Spec = Spec { needs_authentication: false, ..NOTHING };
+/// Commands that each user may run.
+pub const FOR_ALL: Spec = Spec { authorization: Authorization::Nothing, ..NOTHING };
 /// Commands without fields of their own; an unknown field is reported before other errors.
 pub const WITHOUT_FIELDS: Spec =
-    Spec { own_fields: Some(fields::NONE), parsing: parsed_first(fields::parse_own, &[]), ..IN_SESSION };
-pub const SERVER_WITHOUT_FIELDS: Spec = Spec { access: Access::Admin, needs_authentication: true, ..WITHOUT_FIELDS };
-pub const HANDSHAKE: Spec = Spec { needs_authentication: false, in_session: false, ..NOTHING };
+    Spec { own_fields: Some(fields::NONE), parsing: parsed_first(fields::parse_own, &[]), ..FOR_ALL };
+pub const SERVER_WITHOUT_FIELDS: Spec = Spec { access: Access::Admin, authorization: INTERNAL, ..WITHOUT_FIELDS };
+/// Commands that need no login.
+pub const HANDSHAKE: Spec = Spec { needs_authentication: false, in_session: false, ..FOR_ALL };

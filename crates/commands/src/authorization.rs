@@ -1,0 +1,28 @@
+//! Authorization: whether the user of a connection may run a command.
+//!
+//! What a command requires is a fact of the command table ([`requirement`]). Most commands require
+//! actions on a resource that their first field names. Where MongoDB computes the privileges from
+//! the command's fields, the table names a function of [`pipelines`], [`writes`], [`catalog`],
+//! [`oplog`], [`cursors`], [`sessions`] or [`users`].
+//!
+//! [`decision`] is pure: privileges and a command go in, yes or no comes out. [`check`] is the one
+//! place that asks it for a request: before the document cache, and for every path through the
+//! dispatch. Errors are those of MongoDB, including the command as [`denial`] prints it.
+//!
+//! A field may occur twice in a command, and parsers differ in which of them counts. So each
+//! occurrence must be allowed.
+
+pub mod asked;
+pub mod catalog;
+pub mod check;
+pub mod cursors;
+pub mod decision;
+mod denial;
+pub mod oplog;
+pub mod pipelines;
+pub mod requirement;
+pub mod sessions;
+#[cfg(test)]
+mod tests;
+pub mod users;
+pub mod writes;

@@ -1,0 +1,63 @@
+//! The error for a command that its user may not run.
+
+use document::{Doc, DocBuf};
+use error::{Code, Error};
+use std::fmt::{self, Write};
+
+/// The most of a command that is printed. MongoDB prints all of it.
+const COMMAND_BYTES_MAX: usize = 4 << 20;
+
+/// What replaces a secret.
+const HIDDEN: &str = "xxx";
+
+/// Returns the error for a command that the user's privileges do not allow.
+#[cold]
+pub fn not_authorized(database: &str, body: Doc<'_>) -> Error {
+    let mut text = Limited(format!("not authorized on {database} to execute command "));
+    let hidden = without_secrets(body);
+    let body = hidden.as_ref().map_or(body, DocBuf::as_doc);
+    // Fails when the text is long enough.
+    let _ = write!(text, "{}", values::text::document(body));
+    Error::new(Code::UNAUTHORIZED, text.0)
+}
+
+/// Returns the error for a command that needs a login.
+#[cold]
+pub fn needs_login(command: &str) -> Error {
+    Error::new(Code::UNAUTHORIZED, format!("command {command} requires authentication"))
+}
+
+/// Returns the command with passwords replaced; `None` if it contains none.
+fn without_secrets(body: Doc<'_>) -> Option<DocBuf> {
+    let secret = secret_field(body.first()?.key())?;
+    Some(DocBuf::build(|writer| {
+        body.elements().for_each(|field| match field.key() == secret {
+            true => writer.append(secret, HIDDEN),
+            false => writer.append_element(field),
+        });
+    }))
+}
+
+/// Returns the field of a command that must not be printed.
+fn secret_field(command: &str) -> Option<&'static str> {
+    match command {
+        "createUser" | "updateUser" => Some("pwd"),
+        "saslStart" | "saslContinue" => Some("payload"),
+        "authenticate" => Some("key"),
+        _ => None,
+    }
+}
+
+/// Text that ends at a limit.
+struct Limited(String);
+
+impl Write for Limited {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        if self.0.len() + more.len() > COMMAND_BYTES_MAX {
+            self.0.push_str("...");
+            return Err(fmt::Error);
+        }
+        self.0.push_str(more);
+        Ok(())
+    }
+}
