@@ -52,11 +52,10 @@ def connect(port: int, user: SON) -> Wire:
 
 
 def commands():
-    """Yields each case on each database, `logout` last."""
-    last = ("logout",)
-    for name in [name for name in CASES if name not in last] + list(last):
-        for database in DATABASES:
-            yield name, database, SON(CASES[name](database)) | {"$db": database}
+    """Yields each case on each database; `logout` last, and once."""
+    cases = [(name, database) for name in CASES if name != "logout" for database in DATABASES]
+    for name, database in [*cases, ("logout", DATABASES[0])]:
+        yield name, database, SON(CASES[name](database)) | {"$db": database}
 
 
 def ask(port: int, user: SON, skip=lambda name, database: False) -> dict[tuple[str, str], str | None]:

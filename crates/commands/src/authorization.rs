@@ -3,7 +3,7 @@
 //! What a command requires is a fact of the command table ([`requirement`]). Most commands require
 //! actions on a resource that their first field names. Where MongoDB computes the privileges from
 //! the command's fields, the table names a function of [`pipelines`], [`writes`], [`catalog`],
-//! [`oplog`], [`cursors`], [`sessions`] or [`users`].
+//! [`oplog`], [`cursors`], [`operations`] or [`users`].
 //!
 //! [`decision`] is pure: privileges and a command go in, yes or no comes out. [`check`] is the one
 //! place that asks it for a request: before the document cache, and for every path through the
@@ -17,11 +17,11 @@ pub mod catalog;
 pub mod check;
 pub mod cursors;
 pub mod decision;
-mod denial;
+pub mod denial;
+pub mod operations;
 pub mod oplog;
 pub mod pipelines;
 pub mod requirement;
-pub mod sessions;
 #[cfg(test)]
 mod tests;
 pub mod users;

@@ -45,6 +45,8 @@ pub struct Call<'a> {
     pub dependencies: DependencyRecorder,
     /// The cached first batch: the handler must only open a cursor behind it.
     pub first_batch: Option<Arc<CachedReply>>,
+    /// Whether the command is part of another one, which was authorized as a whole.
+    pub is_trusted: bool,
     /// Whether a view's pipeline produced the reply: MongoDB's `ok` is an int then.
     pub by_view: bool,
 }
@@ -73,6 +75,7 @@ impl<'a> Call<'a> {
             text_indexes: TextIndexes::default(),
             dependencies: DependencyRecorder::default(),
             first_batch: None,
+            is_trusted: false,
             by_view: false,
         }
     }

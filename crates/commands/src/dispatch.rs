@@ -6,6 +6,7 @@ mod outcome;
 mod prepare;
 mod usage;
 
+use crate::authorization::check::may_use_uuid;
 use crate::call::{Call, Disposition};
 use crate::document_cache::{self, Lookup};
 use crate::envelope::{self, collection_by_uuid, collection_uuid, internal_fields};
@@ -30,7 +31,32 @@ use steps::Interruptible;
 
 /// Executes one request and appends the reply's body, one BSON document, to `reply`. Never fails:
 /// errors are replies.
-pub async fn run(worker: &Worker, session: &ClientSession, request: &Request, reply: &mut Vec<u8>) -> Disposition {
+pub fn run(
+    worker: &Worker,
+    session: &ClientSession,
+    request: &Request,
+    reply: &mut Vec<u8>,
+) -> impl Future<Output = Disposition> {
+    run_request(worker, session, request, false, reply)
+}
+
+/// Executes a request that is part of another one, for which the user was authorized.
+pub(crate) fn run_trusted(
+    worker: &Worker,
+    session: &ClientSession,
+    request: &Request,
+    reply: &mut Vec<u8>,
+) -> impl Future<Output = Disposition> {
+    run_request(worker, session, request, true, reply)
+}
+
+async fn run_request(
+    worker: &Worker,
+    session: &ClientSession,
+    request: &Request,
+    is_trusted: bool,
+    reply: &mut Vec<u8>,
+) -> Disposition {
     let start = reply.len();
     let began = Instant::now();
     let operation = OperationContext::default();
@@ -39,7 +65,7 @@ pub async fn run(worker: &Worker, session: &ClientSession, request: &Request, re
     profiling::flush_before_read(worker, first).await;
     let outcome = {
         // Pinned here, because it is large, and passing it on would move it.
-        let work = pin!(execute(worker, session, request, index, &operation, reply));
+        let work = pin!(execute(worker, session, request, (index, is_trusted), &operation, reply));
         let work = pin!(Interruptible::new(work, || operation.check_interrupt()));
         let tracked = worker.shared.operations.track(&operation, &session.identity, || request.share(body), work);
         AssertUnwindSafe(tracked).catch_unwind().await
@@ -80,7 +106,7 @@ async fn execute(
     worker: &Worker,
     session: &ClientSession,
     request: &Request,
-    index: Option<usize>,
+    (index, is_trusted): (Option<usize>, bool),
     operation: &OperationContext,
     reply: &mut Vec<u8>,
 ) -> Result<Disposition> {
@@ -98,8 +124,8 @@ async fn execute(
     if !session.is_login_current(&worker.server.access_control) {
         Box::pin(session.refresh_login(worker)).await?;
     }
-    // The catalog is not asked before the login, which `prepare` checks.
-    let may_resolve = login::check(worker, session, spec).is_ok();
+    // The catalog is not asked for users who may not: `prepare` fails for them.
+    let may_resolve = login::check(worker, session, spec).is_ok() && may_use_uuid(worker, session);
     let resolved = match may_resolve && collection_by_uuid::is_given(spec, first) {
         true => Some(Box::pin(collection_by_uuid::resolve(worker, body, first)).await?),
         false => None,
@@ -107,6 +133,7 @@ async fn execute(
     let first = resolved.as_ref().and_then(collection_by_uuid::Resolved::first).unwrap_or(first);
     let mut call = Call::new(worker, session, request, (table, spec), first, operation);
     call.reply_capacity = reply.capacity();
+    call.is_trusted = is_trusted;
     prepare::begin(&mut call, body)?;
     if let Some(resolved) = &resolved {
         call.parse_own()?;

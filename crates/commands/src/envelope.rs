@@ -9,7 +9,7 @@ use error::{Code, Error, Result};
 use first_error::{FirstError, Phase};
 use mongo_wire::Request;
 use mongo_wire::request::RequestKind;
-use server::logical_session::LogicalSessionId;
+use server::logical_session::{LogicalSessionId, UserDigest};
 use smallvec::SmallVec;
 use std::time::Duration;
 
@@ -120,8 +120,16 @@ impl<'a> Envelope<'a> {
         concern.is_some_and(|concern| concern.get("level") == Some(Value::String("linearizable")))
     }
 
-    /// Reads the fields behind the command's name. In place, because an envelope is large.
-    pub fn read(&mut self, request: &'a Request, body: Doc<'a>, spec: &Spec, errors: &mut FirstError) {
+    /// Reads the fields behind the command's name. In place, because an envelope is large. `user`:
+    /// the owner of sessions.
+    pub fn read(
+        &mut self,
+        request: &'a Request,
+        body: Doc<'a>,
+        spec: &Spec,
+        user: &UserDigest,
+        errors: &mut FirstError,
+    ) {
         let envelope = self;
         let mut database = None;
         let parsed_first = spec.parsing.as_ref().is_some_and(|parsing| parsing.phase == Phase::OwnFields);
@@ -149,7 +157,7 @@ impl<'a> Envelope<'a> {
                 b"stmtId" => drop(errors.record(Phase::OwnFields, check_statement_id(spec.name, element))),
                 b"$readPreference" => drop(errors.record(Phase::ReadPreference, check_read_preference(element))),
                 b"lsid" | b"txnNumber" | b"autocommit" | b"startTransaction" if is_absent(element) => {}
-                b"lsid" => envelope.session = errors.record(Phase::Session, logical_session(element)).flatten(),
+                b"lsid" => envelope.session = errors.record(Phase::Session, logical_session(element, user)).flatten(),
                 b"txnNumber" => envelope.txn_number = errors.record(Phase::Session, long(element)),
                 b"autocommit" => transaction.autocommit = errors.record(Phase::Session, session_flag(element)),
                 b"startTransaction" => transaction.start = errors.record(Phase::Session, session_flag(element)),
@@ -352,19 +360,34 @@ fn long(element: Element<'_>) -> Result<i64> {
     }
 }
 
-/// Reads the id in an `lsid`: `{id: UUID, …}`.
-pub fn logical_session(element: Element<'_>) -> Result<Option<LogicalSessionId>> {
+/// Reads an `lsid`: `{id: UUID, …}`. Its user is the one that it names, or else `user`.
+pub fn logical_session(element: Element<'_>, user: &UserDigest) -> Result<Option<LogicalSessionId>> {
+    const WITHIN: &str = "OperationSessionInfo.lsid";
     let lsid = arguments::document("OperationSessionInfo", element)?;
-    let mut session = None;
+    let (mut session, mut user) = (None, *user);
     for field in lsid.elements() {
         match field.key() {
-            "id" => session = Some(uuid("OperationSessionInfo.lsid", field)?),
-            // The session's owner and transaction, sent between servers.
-            "uid" | "txnNumber" | "txnUUID" => {}
-            other => return Err(unknown_field("OperationSessionInfo.lsid", other)),
+            "id" => session = Some(uuid(WITHIN, field)?),
+            "uid" if is_absent(field) => {}
+            "uid" => user = user_digest(WITHIN, field)?,
+            // The session's transaction, sent between servers.
+            "txnNumber" | "txnUUID" => {}
+            other => return Err(unknown_field(WITHIN, other)),
         }
     }
-    session.map(Some).ok_or_else(|| arguments::missing_field("OperationSessionInfo.lsid", "id"))
+    let uuid = session.ok_or_else(|| arguments::missing_field(WITHIN, "id"))?;
+    Ok(Some(LogicalSessionId { uuid, user }))
+}
+
+/// Reads the digest of a user's name. Fails with 14 or 12.
+pub fn user_digest(within: &str, uid: Element<'_>) -> Result<UserDigest> {
+    match uid.value() {
+        Value::Binary { bytes, .. } => bytes.try_into().map_err(|_| {
+            let message = format!("Unsupported SHA256Block hash length: {}", bytes.len());
+            Error::new(Code(12), message)
+        }),
+        _ => Err(arguments::wrong_type(within, uid, "binData")),
+    }
 }
 
 /// Reads a UUID: binary of subtype 4.

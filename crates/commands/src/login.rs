@@ -8,8 +8,9 @@ pub mod outcome;
 pub mod sasl;
 pub mod x509;
 
+use crate::authorization::denial;
 use crate::table::spec::Spec;
-use error::{Code, Error, Result};
+use error::Result;
 use server::{ClientSession, Worker};
 
 /// Fails with 13 if a command needs a login that the connection does not have.
@@ -19,5 +20,5 @@ pub fn check(worker: &Worker, session: &ClientSession, spec: &Spec) -> Result<()
     if !is_needed || session.is_logged_in() || session.has_localhost_exception() {
         return Ok(());
     }
-    Err(Error::new(Code::UNAUTHORIZED, format!("command {} requires authentication", spec.name)))
+    Err(denial::needs_login(spec.name))
 }

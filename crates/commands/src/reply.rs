@@ -1,7 +1,8 @@
 //! Replies that several commands share. Errors become replies here, and nowhere else.
 
-use document::{ArrayWriter, Doc, DocWriter, Kind};
+use document::{ArrayWriter, Doc, DocWriter, Kind, Value};
 use error::{Code, Error};
+use server::logical_session::LogicalSessionId;
 use store::Namespace;
 
 /// Appends the reply that reports `error`.
@@ -70,4 +71,11 @@ pub fn append_names(cursor: &mut DocWriter<'_>, database: &str, collection: &str
 /// Source: <https://github.com/mongodb/specifications/blob/master/source/retryable-writes/retryable-writes.md>
 pub fn is_retryable(code: Code) -> bool {
     matches!(code.0, 6 | 7 | 89 | 91 | 189 | 262 | 9001 | 10107 | 11600 | 11602 | 13435 | 13436)
+}
+
+/// Appends a session's UUID and the digest of its user.
+pub fn append_session(writer: &mut DocWriter<'_>, name: &str, id: &LogicalSessionId) {
+    let mut session = writer.document(name);
+    session.append("id", Value::Binary { subtype: 4, bytes: &id.uuid });
+    session.append("uid", Value::Binary { subtype: 0, bytes: &id.user });
 }

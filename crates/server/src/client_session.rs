@@ -5,17 +5,18 @@ use crate::access_control::login::{Addresses, Login};
 use crate::access_control::{self, AccessControl};
 use crate::client_identity::ClientIdentity;
 use crate::document_cache::CachePolicy;
-use crate::logical_session::LogicalSessionId;
+use crate::logical_session::{ANONYMOUS_USER_DIGEST, LogicalSessionId, UserDigest, user_digest};
 use crate::server::Server;
 use crate::worker::Worker;
 use auth::Privileges;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// How long a logical session counts as noted, in milliseconds; its timeout is half an hour.
 const SESSION_NOTED_MS: i64 = 1000;
+
+const NO_SESSION: LogicalSessionId = LogicalSessionId { uuid: [0; 16], user: ANONYMOUS_USER_DIGEST };
 
 /// A client connection.
 pub struct ClientSession {
@@ -26,6 +27,8 @@ pub struct ClientSession {
     pub identity: Arc<ClientIdentity>,
     /// The logical session noted last, and when; saves noting it with each command.
     noted: Cell<(LogicalSessionId, i64)>,
+    /// Identifies the user in logical sessions.
+    user_digest: Cell<UserDigest>,
     /// The listener's number.
     listener: usize,
     /// The caches that the connection reads from and fills.
@@ -44,13 +47,9 @@ impl ClientSession {
             connection_id,
             client,
             local: None,
-            identity: Arc::new(ClientIdentity {
-                connection_id,
-                client,
-                metadata: OnceLock::new(),
-                is_introduced: AtomicBool::new(false),
-            }),
-            noted: Cell::new(([0; 16], 0)),
+            identity: Arc::new(ClientIdentity::new(connection_id, client)),
+            noted: Cell::new((NO_SESSION, 0)),
+            user_digest: Cell::new(ANONYMOUS_USER_DIGEST),
             listener,
             cache_policy: Cell::new(server.cache_policy(listener)),
             certificate_subject: None,
@@ -112,6 +111,9 @@ impl ClientSession {
     }
 
     pub fn set_login(&self, login: Option<Arc<Login>>) {
+        let user = login.as_ref().map(|login| login.name.clone());
+        self.user_digest.set(user.as_ref().map_or(ANONYMOUS_USER_DIGEST, user_digest));
+        self.identity.set_user(user);
         *self.login.borrow_mut() = login;
     }
 
@@ -133,6 +135,18 @@ impl ClientSession {
             Some(login) => use_privileges(&login.privileges),
             None => use_privileges(access_control::privileges_without_login(self.localhost_exception.get())),
         }
+    }
+
+    /// As [`ClientSession::with_privileges`], with the login as well.
+    #[inline]
+    pub fn with_login<T>(&self, use_login: impl FnOnce(Option<&Login>, &Privileges) -> T) -> T {
+        let login = self.login.borrow();
+        self.with_privileges(|privileges| use_login(login.as_deref(), privileges))
+    }
+
+    /// Returns the digest that identifies the user in logical sessions.
+    pub fn user_digest(&self) -> UserDigest {
+        self.user_digest.get()
     }
 
     /// Returns whether the client is on this machine.
@@ -160,6 +174,6 @@ impl ClientSession {
     }
 
     pub fn forget_noted_session(&self) {
-        self.noted.set(([0; 16], 0));
+        self.noted.set((NO_SESSION, 0));
     }
 }

@@ -10,7 +10,7 @@ mod quota;
 pub use quota::{Charge, CursorLimits, QuotaHolder};
 
 use crate::logical_session::LogicalSessionId;
-use auth::{Privilege, UserName};
+use auth::{Action, Privilege, Privileges, Resource, UserName};
 use document::Doc;
 use error::{Code, Error, Result};
 use hashbrown::HashMap;
@@ -32,6 +32,36 @@ pub struct CursorOwner {
     pub user: Option<UserName>,
     /// What the command that opened the cursor required.
     pub privileges: Vec<Privilege>,
+}
+
+/// A user that wants to read a cursor.
+#[derive(Clone, Copy)]
+pub struct CursorReader<'a> {
+    pub user: Option<&'a UserName>,
+    pub privileges: &'a Privileges,
+}
+
+impl CursorReader<'_> {
+    /// Fails with 13 if the cursor is another user's or another session's, or if the user has lost
+    /// a privilege that the cursor's command required.
+    fn check(&self, id: i64, owner: &CursorOwner, session: Option<LogicalSessionId>) -> Result<()> {
+        let unauthorized = |message| Err(Error::new(Code::UNAUTHORIZED, message));
+        if owner.session != session && !self.privileges.allows(Resource::Cluster, Action::Impersonate) {
+            let text = |id: Option<LogicalSessionId>| id.map_or_else(|| "none".to_owned(), |id| id.to_string());
+            return unauthorized(format!(
+                "Cursor session id ({}) is not the same as the operation context's session id ({})",
+                text(owner.session),
+                text(session)
+            ));
+        }
+        if owner.user.as_ref() != self.user {
+            return unauthorized(format!("cursor id {id} was not created by the authenticated user"));
+        }
+        if !owner.privileges.iter().all(|privilege| self.privileges.includes(privilege)) {
+            return unauthorized(format!("not authorized for getMore with cursor id {id}"));
+        }
+        Ok(())
+    }
 }
 
 /// The read behind a cursor, as far as the registry and `$currentOp` know it.
@@ -163,16 +193,21 @@ impl CursorRegistry {
         }
     }
 
-    /// Takes a cursor's state for use. Fails with 43 if it does not exist, 13 for another
-    /// namespace, 143 if it is in use, and 50736 to 50738 for another session.
+    /// Takes a cursor's state for use. Fails with 43 if it does not exist, 13 for another namespace
+    /// or user, 143 if it is in use, and 50736 to 50738 for another session. `reader`: who reads
+    /// the cursor, with access control.
     pub fn check_out(
         &self,
         id: i64,
         namespace: &Namespace,
         session: Option<LogicalSessionId>,
+        reader: Option<CursorReader<'_>>,
     ) -> Result<CheckedOut<'_>> {
         let mut shard = self.shard(id);
         let entry = shard.get_mut(&id).filter(|entry| !entry.is_killed()).ok_or_else(|| not_found(id))?;
+        if let Some(reader) = reader {
+            reader.check(id, &entry.owner, session)?;
+        }
         if entry.owner.namespace != *namespace {
             return Err(Error::new(
                 Code::UNAUTHORIZED,
@@ -345,44 +380,29 @@ pub fn not_found(id: i64) -> Error {
 }
 
 fn check_session(id: i64, owner: Option<LogicalSessionId>, session: Option<LogicalSessionId>) -> Result<()> {
+    let text = |id: Option<LogicalSessionId>| id.map_or_else(String::new, |id| id.to_string());
     match (owner, session) {
         (None, Some(_)) => Err(Error::new(
             Code(50736),
             format!(
                 "Cannot run getMore on cursor {id}, which was not created in a session, in session {}",
-                session_text(session)
+                text(session)
             ),
         )),
         (Some(_), None) => Err(Error::new(
             Code(50737),
-            format!(
-                "Cannot run getMore on cursor {id}, which was created in session {}, without an lsid",
-                session_text(owner)
-            ),
+            format!("Cannot run getMore on cursor {id}, which was created in session {}, without an lsid", text(owner)),
         )),
         (Some(ours), Some(theirs)) if ours != theirs => Err(Error::new(
             Code(50738),
             format!(
                 "Cannot run getMore on cursor {id}, which was created in session {}, in session {}",
-                session_text(owner),
-                session_text(session)
+                text(owner),
+                text(session)
             ),
         )),
         _ => Ok(()),
     }
-}
-
-/// Formats a session's id as MongoDB does: the UUID, and the digest of the user's name, here of the
-/// empty one.
-fn session_text(id: Option<LogicalSessionId>) -> String {
-    const ANONYMOUS: &str = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
-    format!("{} - {ANONYMOUS} -  - ", uuid_text(&id.unwrap_or_default()))
-}
-
-/// Formats a UUID with hyphens.
-pub fn uuid_text(id: &[u8; 16]) -> String {
-    let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
 /// A cursor in use. Dropping it without a check-in closes it: the command failed, or its connection

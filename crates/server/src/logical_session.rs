@@ -6,7 +6,12 @@
 //! connections. Each worker records when it last saw an id; the latest record of all workers
 //! counts. A session owns its cursors.
 
+use auth::UserName;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use hashbrown::HashMap;
+use sha2::{Digest, Sha256};
+use std::fmt;
 use std::sync::{Mutex, MutexGuard};
 
 /// How long an unused session lives.
@@ -17,12 +22,49 @@ const TIMEOUT_MS: i64 = TIMEOUT_MINUTES as i64 * 60 * 1000;
 /// alive.
 const SESSIONS_MAX: usize = 1_000_000;
 
-/// The UUID in an `lsid`.
-pub type LogicalSessionId = [u8; 16];
+/// A session: the UUID in an `lsid`, and its user. Users do not share sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LogicalSessionId {
+    pub uuid: [u8; 16],
+    pub user: UserDigest,
+}
 
-/// The SHA-256 digest of the empty user name, which identifies the owner of a session without a
-/// login.
-pub const ANONYMOUS_USER_DIGEST: [u8; 32] = [
+impl LogicalSessionId {
+    /// Returns the identity of the session for retryable writes.
+    pub fn retry_id(&self) -> [u8; 16] {
+        if self.user == ANONYMOUS_USER_DIGEST {
+            return self.uuid;
+        }
+        let digest = Sha256::new().chain_update(self.uuid).chain_update(self.user).finalize();
+        let mut id = [0; 16];
+        id.iter_mut().zip(digest).for_each(|(byte, from)| *byte = from);
+        id
+    }
+}
+
+/// Formats as MongoDB does: the UUID, and the digest of the user's name.
+impl fmt::Display for LogicalSessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} - {} -  - ", uuid_text(&self.uuid), STANDARD.encode(self.user))
+    }
+}
+
+/// Formats a UUID with hyphens.
+pub fn uuid_text(id: &[u8; 16]) -> String {
+    let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+/// The SHA-256 digest of a user's name.
+pub type UserDigest = [u8; 32];
+
+/// Returns the digest that identifies a user in sessions.
+pub fn user_digest(user: &UserName) -> UserDigest {
+    Sha256::digest(user.at_database()).into()
+}
+
+/// The digest of the empty user name, which identifies the owner of a session without a login.
+pub const ANONYMOUS_USER_DIGEST: UserDigest = [
     0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24, 0x27, 0xae, 0x41,
     0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
 ];
@@ -74,8 +116,9 @@ impl LogicalSessions {
         self.lock().iter().map(|(id, last_use)| (*id, *last_use)).collect()
     }
 
-    pub fn clear(&self) {
-        self.lock().clear();
+    /// Forgets the sessions that match.
+    pub fn end_where(&self, matches: impl Fn(&LogicalSessionId) -> bool) {
+        self.lock().retain(|id, _| !matches(id));
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<LogicalSessionId, i64, ahash::RandomState>> {

@@ -171,6 +171,14 @@ impl Server {
         self.cursors.kill_where(|owner| owner.session == Some(*id));
     }
 
+    /// Ends the logical sessions that match at once, and kills their cursors.
+    pub fn kill_sessions_where(&self, matches: impl Fn(&LogicalSessionId) -> bool) {
+        for worker in self.workers() {
+            worker.sessions.end_where(&matches);
+        }
+        self.cursors.kill_where(|owner| owner.session.is_some_and(|session| matches(&session)));
+    }
+
     fn forget_session(&self, id: &LogicalSessionId) {
         for worker in self.workers() {
             worker.sessions.end(id);

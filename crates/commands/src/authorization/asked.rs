@@ -3,7 +3,7 @@
 use auth::{ActionSet, Privilege, Privileges, Resource, ResourcePattern, RoleName, UserName};
 use document::{Doc, Element, Value};
 use mongo_wire::Request;
-use server::cursor::CursorRegistry;
+use server::cursor::CursorOwner;
 
 /// The collection of commands that name none, in MongoDB's resources.
 pub const NO_COLLECTION: &str = "$cmd.aggregate";
@@ -21,8 +21,17 @@ pub struct Asked<'a> {
     pub user: Option<&'a UserName>,
     /// The roles that the user has, inherited ones as well.
     pub roles: &'a [RoleName],
-    /// The open cursors, for commands that name some.
-    pub cursors: Option<&'a CursorRegistry>,
+    /// The open cursors and operations, for commands that name some.
+    pub state: Option<&'a dyn State>,
+}
+
+/// The cursors and operations of the server.
+pub trait State {
+    /// Returns the user and the namespace of a cursor; `None` if it does not exist.
+    fn owner_of_cursor(&self, id: i64) -> Option<CursorOwner>;
+
+    /// Returns whether an operation exists, and belongs to a user.
+    fn is_operation_of(&self, id: i64, user: &UserName) -> bool;
 }
 
 impl<'a> Asked<'a> {
@@ -52,6 +61,12 @@ impl<'a> Asked<'a> {
     /// Returns whether a field with this name is true.
     pub fn is_set(&self, name: &'static str) -> bool {
         self.values(name).any(|value| value.is_truthy())
+    }
+
+    /// Returns whether a field with this name exists, and each one is true.
+    pub fn is_always_set(&self, name: &'static str) -> bool {
+        let mut values = self.values(name).peekable();
+        values.peek().is_some() && values.all(|value| value.is_truthy())
     }
 
     /// Returns the statements in a field of the body or in a document sequence.

@@ -41,7 +41,7 @@ fn is_view_allowed(asked: &Asked<'_>, grants: &mut dyn Grants) -> bool {
 
 /// `listCollections`: the names of those that a user may access need no privilege of their own.
 pub fn list_collections(asked: &Asked<'_>, grants: &mut dyn Grants) -> bool {
-    let authorized = asked.is_set("nameOnly") && asked.is_set("authorizedCollections");
+    let authorized = asked.is_always_set("nameOnly") && asked.is_always_set("authorizedCollections");
     authorized && grants.allow_any_on_database(asked.database)
         || grants.allow(Resource::Database(asked.database), &ActionSet::of(&[Action::ListCollections]))
 }

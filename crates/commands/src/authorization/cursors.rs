@@ -17,11 +17,11 @@ pub fn find(asked: &Asked<'_>, grants: &mut dyn Grants) -> bool {
 
 /// `killCursors`: a user may kill their own cursors.
 pub fn kill(asked: &Asked<'_>, grants: &mut dyn Grants) -> bool {
-    let Some(cursors) = asked.cursors else { return true };
+    let Some(state) = asked.state else { return true };
     let mut ids = asked.values("cursors").filter_map(Value::as_array).flat_map(|ids| ids.values());
     ids.all(|id| {
         let Value::Int64(id) = id else { return true };
-        let Some(owner) = cursors.owner(id) else { return true };
+        let Some(owner) = state.owner_of_cursor(id) else { return true };
         owner.user.as_ref() == asked.user || {
             let target = Resource::Collection(&owner.namespace.database, &owner.namespace.collection);
             grants.allow(target, &ActionSet::of(&[Action::KillAnyCursor]))

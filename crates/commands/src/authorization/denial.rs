@@ -27,13 +27,22 @@ pub fn needs_login(command: &str) -> Error {
     Error::new(Code::UNAUTHORIZED, format!("command {command} requires authentication"))
 }
 
-/// Returns the command with passwords replaced; `None` if it contains none.
+/// Returns the command without its passwords, and with the number of its statements or documents
+/// in place of several; `None` if it has none of these.
 fn without_secrets(body: Doc<'_>) -> Option<DocBuf> {
-    let secret = secret_field(body.first()?.key())?;
+    let command = body.first()?.key();
+    let (secret, statements) = (secret_field(command), statements_field(command));
+    if secret.is_none() && statements.is_none() {
+        return None;
+    }
     Some(DocBuf::build(|writer| {
-        body.elements().for_each(|field| match field.key() == secret {
-            true => writer.append(secret, HIDDEN),
-            false => writer.append_element(field),
+        body.elements().for_each(|field| {
+            let several = field.value().as_array().map(|array| array.elements().count()).filter(|count| *count > 1);
+            match several {
+                _ if Some(field.key()) == secret => writer.append(field.key(), HIDDEN),
+                Some(count) if Some(field.key()) == statements => writer.append(field.key(), count as i32),
+                _ => writer.append_element(field),
+            }
         });
     }))
 }
@@ -44,6 +53,16 @@ fn secret_field(command: &str) -> Option<&'static str> {
         "createUser" | "updateUser" => Some("pwd"),
         "saslStart" | "saslContinue" => Some("payload"),
         "authenticate" => Some("key"),
+        _ => None,
+    }
+}
+
+/// Returns the field with the statements or documents of a command that writes.
+fn statements_field(command: &str) -> Option<&'static str> {
+    match command {
+        "insert" => Some("documents"),
+        "update" => Some("updates"),
+        "delete" => Some("deletes"),
         _ => None,
     }
 }

@@ -9,6 +9,10 @@ const INSERT: ActionSet = ActionSet::of(&[Action::Insert]);
 const UPDATE: ActionSet = ActionSet::of(&[Action::Update]);
 const BYPASS: ActionSet = ActionSet::of(&[Action::BypassDocumentValidation]);
 
+/// The buckets of all time series: only privileges on the buckets of any database cover a database
+/// without a name.
+const ANY_BUCKETS: Resource<'static> = Resource::Collection("", "system.buckets.");
+
 /// All that a pipeline may require.
 pub const ACTIONS: &[Action] = &[
     Action::Find,
@@ -251,7 +255,8 @@ fn is_catalog_allowed(source: Source<'_>, grants: &mut dyn Grants) -> bool {
     match source.collection {
         NO_COLLECTION => {
             grants.allow(Resource::Cluster, &ActionSet::of(&[Action::ListDatabases]))
-                && grants.allow(Resource::Any, &lists)
+                && grants.allow(Resource::AnyOrdinary, &lists)
+                && grants.allow(ANY_BUCKETS, &lists)
         }
         _ => grants.allow(source.resource(), &lists),
     }

@@ -21,7 +21,7 @@ pub mod server_status;
 pub mod shutdown;
 
 use crate::authorization::requirement::{Authorization, computed, on_cluster};
-use crate::authorization::{catalog, sessions};
+use crate::authorization::{catalog, operations};
 use crate::table::fields;
 use crate::table::spec::{
     FOR_ALL, HANDSHAKE, Handler, InternalField, NOTHING, SERVER, SERVER_WITHOUT_FIELDS, Spec, StableApi, parsed_first,
@@ -69,7 +69,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "currentOp",
         handler: immediate!(current_op::current_op),
-        authorization: computed(&[Action::Inprog], sessions::current_op),
+        authorization: computed(&[Action::Inprog], operations::current_op),
         admin_database_only: true,
         help: "The operations under way.",
         ..SERVER
@@ -218,7 +218,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "killOp",
         handler: immediate!(current_op::kill_op),
-        authorization: on_cluster(Action::Killop),
+        authorization: computed(&[Action::Killop], operations::kill_op),
         admin_database_only: true,
         help: "Ends an operation.",
         ..SERVER

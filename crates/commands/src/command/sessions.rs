@@ -3,8 +3,7 @@
 pub mod logical_sessions;
 pub mod transactions;
 
-use crate::authorization::requirement::{Authorization, computed, on_cluster};
-use crate::authorization::sessions as authorization;
+use crate::authorization::requirement::{Authorization, on_cluster};
 use crate::table::fields;
 use crate::table::spec::{
     FOR_ALL, Handler, ReadConcernLevels, SERVER, SERVER_WITHOUT_FIELDS, Spec, StableApi, parsed_first,
@@ -45,7 +44,7 @@ pub const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "killAllSessions",
-        handler: immediate!(logical_sessions::kill_all_sessions),
+        handler: waiting!(logical_sessions::kill_all_sessions),
         authorization: on_cluster(Action::KillAnySession),
         help: "Ends all logical sessions.",
         ..SERVER
@@ -53,7 +52,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "killAllSessionsByPattern",
         handler: immediate!(logical_sessions::kill_all_sessions_by_pattern),
-        authorization: computed(authorization::ACTIONS, authorization::kill_by_pattern),
+        authorization: on_cluster(Action::KillAnySession),
         help: "Ends the logical sessions that match patterns.",
         ..SERVER
     },

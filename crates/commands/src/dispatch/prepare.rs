@@ -1,6 +1,7 @@
 //! What dispatch does for every command before its handler runs: read the envelope, and check what
 //! all commands share.
 
+use crate::authorization::check;
 use crate::call::Call;
 use crate::command::sessions::transactions;
 use crate::envelope::first_error::{FirstError, Phase};
@@ -15,8 +16,15 @@ use error::{Code, Error, Result};
 pub(super) fn begin<'a>(call: &mut Call<'a>, body: Doc<'a>) -> Result<()> {
     call.worker.expire_idle(call.now_ms);
     let mut errors = FirstError::default();
-    call.envelope.read(call.request, body, call.spec, &mut errors);
+    let user = call.session.user_digest();
+    call.envelope.read(call.request, body, call.spec, &user, &mut errors);
     check_shared(call, &mut errors);
+    if call.envelope.session.is_some_and(|session| session.user != user) {
+        errors.record(Phase::SessionUse, check::check_foreign_session(call));
+    }
+    if !errors.is_before(Phase::Authorization) {
+        errors.record(Phase::Authorization, check::check(call));
+    }
     if let Some((phase, error)) = errors.into_inner() {
         if call.envelope.asks_for_help && phase > Phase::Internal {
             return Ok(());

@@ -4,7 +4,7 @@ use crate::table::spec::Spec;
 use document::{Doc, DocBuf, Element, Value};
 use error::{Code, Error, Result};
 use server::Worker;
-use server::cursor::uuid_text;
+use server::logical_session::uuid_text;
 
 /// The name in place of a UUID that no collection has.
 const UNRESOLVED: &str = "unresolved";

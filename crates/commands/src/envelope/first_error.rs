@@ -54,6 +54,11 @@ impl FirstError {
         }
     }
 
+    /// Returns whether an error of an earlier phase is known.
+    pub fn is_before(&self, phase: Phase) -> bool {
+        self.0.as_ref().is_some_and(|(known, _)| *known < phase)
+    }
+
     pub fn into_inner(self) -> Option<(Phase, Error)> {
         self.0
     }

@@ -8,14 +8,15 @@ mod statistics;
 use crate::call::Call;
 use crate::command::admin::current_op;
 use crate::command::indexes::plan_cache;
-use crate::command::sessions::logical_sessions;
+use crate::command::sessions::logical_sessions::{self, ListedSessions};
 use crate::pipeline::shard_list;
-use crate::reply::in_executor;
+use crate::reply::{append_session, in_executor};
 use aggregate::joins::documents_of;
+use auth::UserName;
 use document::{ArrayWriter, Doc, DocBuf, Value};
 use error::{Code, Error, Result};
 use query::Context;
-use server::logical_session::{ANONYMOUS_USER_DIGEST, LogicalSessionId};
+use server::logical_session::{LogicalSessionId, UserDigest, user_digest};
 use std::collections::VecDeque;
 use store::Namespace;
 
@@ -87,9 +88,9 @@ pub async fn documents(
         return Ok(Some((shard_list::list().into(), pipeline.to_owned())));
     }
     let Some(stage) = stage else { return Ok(None) };
-    let asks_for_users = match stage.key() {
-        "$listSessions" | "$listLocalSessions" => logical_sessions::asks_for_users(stage)?,
-        _ => false,
+    let sessions = match stage.key() {
+        "$listSessions" | "$listLocalSessions" => logical_sessions::listed_sessions(stage)?,
+        _ => ListedSessions::Own,
     };
     let documents = match stage.key() {
         "$changeStream" => {
@@ -102,18 +103,18 @@ pub async fn documents(
             check_database("$currentOp", namespace)?;
             current_op::check_stage(stage.value())?;
             let options = stage.value().as_document().unwrap_or(Doc::EMPTY);
-            let mut operations =
-                current_op::operations(call, crate::arguments::options::is_set(options, "idleConnections"));
-            if crate::arguments::options::is_set(options, "idleCursors") {
-                operations.extend(current_op::idle_cursors(call));
+            let is_set = |name| crate::arguments::options::is_set(options, name);
+            let of_all = is_set("allUsers");
+            let mut operations = current_op::operations(call, of_all);
+            if is_set("idleCursors") {
+                operations.extend(current_op::idle_cursors(call, of_all));
             }
             operations.into()
         }
         "$listSessions" if namespace.to_string() != "config.system.sessions" => {
             return Err(Error::new(Code::INVALID_NAMESPACE, aggregate::SESSIONS_NAMESPACE));
         }
-        "$listLocalSessions" | "$listSessions" if asks_for_users => VecDeque::new(),
-        "$listLocalSessions" | "$listSessions" => known_sessions(call),
+        "$listLocalSessions" | "$listSessions" => known_sessions(call, &sessions),
         "$collStats" => {
             let options = stage.value().as_document().unwrap_or(Doc::EMPTY);
             [statistics::of_collection(call, namespace, options).await?].into()
@@ -139,9 +140,21 @@ pub fn behind_first(pipeline: Doc<'_>) -> DocBuf {
     DocBuf::from_vec(rest).unwrap_or_default()
 }
 
-fn known_sessions(call: &Call<'_>) -> VecDeque<DocBuf> {
+fn known_sessions(call: &Call<'_>, listed: &ListedSessions) -> VecDeque<DocBuf> {
+    let own = call.session.login().map(|login| login.name.clone());
+    let users: Vec<(UserDigest, &UserName)> = match listed {
+        ListedSessions::Of(users) => users.iter().map(|user| (user_digest(user), user)).collect(),
+        _ => own.iter().map(|user| (user_digest(user), user)).collect(),
+    };
+    let name_of = |session: &LogicalSessionId| users.iter().find(|(digest, _)| *digest == session.user);
+    let is_listed = |session: &LogicalSessionId| match listed {
+        ListedSessions::Own => session.user == call.session.user_digest(),
+        ListedSessions::OfAll => true,
+        ListedSessions::Of(_) => name_of(session).is_some(),
+    };
     let workers = call.worker.server.workers();
     let mut sessions: Vec<(LogicalSessionId, i64)> = workers.iter().flat_map(|worker| worker.sessions.list()).collect();
+    sessions.retain(|(id, _)| is_listed(id));
     // A session may be known to several workers; its latest use counts.
     sessions.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
     sessions.dedup_by_key(|(id, _)| *id);
@@ -149,11 +162,11 @@ fn known_sessions(call: &Call<'_>) -> VecDeque<DocBuf> {
         .into_iter()
         .map(|(id, last_use)| {
             DocBuf::build(|writer| {
-                let mut session = writer.document("_id");
-                session.append("id", Value::Binary { subtype: 4, bytes: &id });
-                session.append("uid", Value::Binary { subtype: 0, bytes: &ANONYMOUS_USER_DIGEST });
-                drop(session);
+                append_session(writer, "_id", &id);
                 writer.append("lastUse", Value::DateTime(last_use));
+                if let Some((_, user)) = name_of(&id) {
+                    writer.append("user", user.at_database().as_str());
+                }
             })
         })
         .collect()

@@ -1,5 +1,6 @@
 //! Opens the cursor of a read that outlives its first batch.
 
+use crate::authorization;
 use crate::call::Call;
 use crate::read::Reader;
 use document::DocWriter;
@@ -43,7 +44,12 @@ pub fn register_cursor(
     let charge = cursors.charge(holder, held.max(CURSOR_BYTES_MIN))?;
     call.worker.statistics().cursors_opened.add(1);
     let history = CursorHistory::of(call.request.body(), call.now_ms);
-    let owner = CursorOwner { namespace: namespace.clone(), session, user: None, privileges: Vec::new() };
+    let owner = CursorOwner {
+        namespace: namespace.clone(),
+        session,
+        user: call.session.with_login(|login, _| login.map(|login| login.name.clone())),
+        privileges: authorization::check::required_privileges(call),
+    };
     Ok(cursors.insert(owner, charge, Box::new(reader), no_timeout, history))
 }
 

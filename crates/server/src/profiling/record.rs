@@ -341,8 +341,11 @@ impl Record<'_> {
         if let Some(name) = self.application() {
             writer.append("appName", name);
         }
-        drop(writer.array("allUsers"));
-        writer.append("user", "");
+        let user = self.identity.user();
+        let mut all = writer.array("allUsers");
+        user.iter().for_each(|user| user.write(&mut all.document()));
+        drop(all);
+        writer.append("user", user.map_or_else(String::new, |user| user.at_database()).as_str());
     }
 }
 

@@ -3,11 +3,12 @@
 use crate::arguments;
 use crate::arguments::options;
 use crate::call::Call;
+use crate::reply::append_session;
+use auth::UserName;
 use document::{Doc, DocBuf, DocWriter, Value};
 use error::{Error, Result};
 use query::Predicate;
 use server::ClientIdentity;
-use server::logical_session::ANONYMOUS_USER_DIGEST;
 use server::operation::{Operation, OperationKind, namespace_of, next_operation_id};
 use std::time::Duration;
 
@@ -21,9 +22,9 @@ pub fn current_op(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> 
             )
     });
     let predicate = Predicate::parse(filter.as_doc(), &call.context())?;
-    let all = options::is_set(call.request.body(), "$all");
+    let of_all = !options::is_set(call.request.body(), "$ownOps");
     let mut in_progress = reply.array("inprog");
-    for operation in operations(call, all) {
+    for operation in operations(call, of_all) {
         if predicate.matches(operation.as_doc())? {
             in_progress.push(&operation);
         }
@@ -62,8 +63,9 @@ pub fn check_stage(spec: Value<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns all operations under way, this one first.
-pub fn operations(call: &Call<'_>, _idle_connections: bool) -> Vec<DocBuf> {
+/// Returns the operations under way, this one first. `of_all`: also those of other users.
+pub fn operations(call: &Call<'_>, of_all: bool) -> Vec<DocBuf> {
+    let own = own_user(call, of_all);
     let asking = describe(
         call,
         next_operation_id(),
@@ -73,7 +75,9 @@ pub fn operations(call: &Call<'_>, _idle_connections: bool) -> Vec<DocBuf> {
         State::default(),
     );
     let workers = call.worker.server.workers();
-    let others = workers.iter().flat_map(|worker| worker.operations.list()).map(|operation| {
+    let others = workers.iter().flat_map(|worker| worker.operations.list());
+    let others = others.filter(|operation| own.as_ref().is_none_or(|own| operation.identity.user() == *own));
+    let others = others.map(|operation| {
         let Operation { id, identity, started, .. } = &*operation;
         let state = State { killed: operation.is_killed(), waits: operation.waits_for_lock() };
         let mut described = describe(call, *id, identity, operation.command(), started.elapsed(), state);
@@ -87,17 +91,26 @@ pub fn operations(call: &Call<'_>, _idle_connections: bool) -> Vec<DocBuf> {
     std::iter::once(asking).chain(others).collect()
 }
 
-/// Returns the cursors that are not checked out.
-pub fn idle_cursors(call: &Call<'_>) -> impl Iterator<Item = DocBuf> {
-    call.worker.server.cursors.idle().into_iter().map(|idle| {
+/// Returns the user whose operations are listed; `None` for those of all users.
+fn own_user(call: &Call<'_>, of_all: bool) -> Option<Option<UserName>> {
+    let lists_own = call.worker.server.access_control.is_enabled() && !of_all;
+    lists_own.then(|| call.session.login().map(|login| login.name.clone()))
+}
+
+/// Returns the cursors that are not checked out. `of_all`: also those of other users.
+pub fn idle_cursors(call: &Call<'_>, of_all: bool) -> impl Iterator<Item = DocBuf> {
+    let own = own_user(call, of_all);
+    let idle = call.worker.server.cursors.idle().into_iter();
+    idle.filter(move |idle| own.as_ref().is_none_or(|own| idle.owner.user == *own)).map(|idle| {
         DocBuf::build(|writer| {
             writer.append("type", "idleCursor");
             writer.append("host", server::host::cached_name());
             writer.append("ns", &*idle.owner.namespace.to_string());
+            if let Some(user) = &idle.owner.user {
+                user.write(&mut writer.array("effectiveUsers").document());
+            }
             if let Some(session) = &idle.owner.session {
-                let mut lsid = writer.document("lsid");
-                lsid.append("id", Value::Binary { subtype: 4, bytes: session });
-                lsid.append("uid", Value::Binary { subtype: 0, bytes: &ANONYMOUS_USER_DIGEST });
+                append_session(writer, "lsid", session);
             }
             if let Some(plan) = idle.plan.as_str() {
                 writer.append("planSummary", plan);
@@ -152,6 +165,9 @@ fn describe(
         }
         writer.append("active", true);
         writer.append("currentOpTime", &server::clock::rfc3339(server::clock::now_ms()));
+        if let Some(user) = identity.user() {
+            user.write(&mut writer.array("effectiveUsers").document());
+        }
         writer.append("opid", id);
         if let Some(lsid) = command.get("lsid") {
             writer.append("lsid", lsid);

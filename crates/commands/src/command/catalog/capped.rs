@@ -12,7 +12,7 @@ use crate::views;
 use bytes::Bytes;
 use document::{Doc, DocBuf, DocWriter, Value};
 use error::{Code, Error, Result};
-use server::cursor::uuid_text;
+use server::logical_session::uuid_text;
 use store::rules::CLUSTERED_INDEX;
 use store::{CollectionInfo, Namespace, Statements, WriteBatch};
 

@@ -12,10 +12,11 @@ use crate::time_series;
 use crate::time_series::Series;
 use crate::views;
 use crate::views::definitions;
+use auth::Resource;
 use document::{Doc, DocBuf, DocWriter, Element, Kind, Value};
 use error::{Code, Error, Result};
 use query::Predicate;
-use server::cursor::uuid_text;
+use server::logical_session::uuid_text;
 use server::profiling;
 use store::{CollectionInfo, Namespace};
 
@@ -112,6 +113,8 @@ async fn refuse_with_series(call: &Call<'_>, namespace: &Namespace) -> Result<()
 struct Listing<'a> {
     filter: Doc<'a>,
     name_only: bool,
+    /// Whether only collections are listed that the user may access.
+    authorized: bool,
     batch_size: Option<u64>,
 }
 
@@ -125,8 +128,7 @@ impl<'a> Listing<'a> {
                 "filter" => listing.filter = arguments::document(WITHIN, field)?,
                 "nameOnly" => listing.name_only = arguments::boolean(WITHIN, field)?,
                 "cursor" => listing.batch_size = options::cursor_batch_size(WITHIN, field)?,
-                // There are no users yet, so every client is authorized for all.
-                "authorizedCollections" => drop(arguments::boolean(WITHIN, field)?),
+                "authorizedCollections" => listing.authorized = arguments::boolean(WITHIN, field)?,
                 "includePendingDrops" if is_absent(field) => {}
                 "includePendingDrops" => drop(arguments::boolean_or_number(WITHIN, field)?),
                 other => return Err(unknown_field(WITHIN, other)),
@@ -142,8 +144,13 @@ pub fn parse_list(call: &Call<'_>) -> Result<()> {
 }
 
 pub async fn list_collections(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let Listing { filter, name_only, batch_size } = Listing::read(call)?;
+    let Listing { filter, name_only, authorized, batch_size } = Listing::read(call)?;
     let predicate = Predicate::parse(filter, &call.context())?;
+    let lists_authorized = authorized && call.worker.server.access_control.is_enabled();
+    let is_listed = |name: &str| {
+        let resource = Resource::Collection(call.database(), name);
+        !lists_authorized || call.session.with_privileges(|privileges| privileges.allows_any(resource))
+    };
     let mut entries = Vec::new();
     let collections = call.worker.store.collections(call.database()).await?;
     let views = views::all(call, call.database()).await?;
@@ -152,20 +159,20 @@ pub async fn list_collections(call: &mut Call<'_>, reply: &mut DocWriter<'_>) ->
         let Some(series) = Series::of(call.database(), definition.as_doc()) else { continue };
         let buckets = collections.iter().find(|collection| *collection.name == *series.buckets.collection);
         let entry = series_entry(name, buckets, name_only);
-        if predicate.matches(entry.as_doc())? {
+        if is_listed(name) && predicate.matches(entry.as_doc())? {
             entries.push(entry);
         }
     }
     for collection in collections {
         let entry = collection_entry(&collection, name_only);
-        if predicate.matches(entry.as_doc())? {
+        if is_listed(&collection.name) && predicate.matches(entry.as_doc())? {
             entries.push(entry);
         }
     }
     for definition in views.iter().filter(|view| Series::of(call.database(), view.as_doc()).is_none()) {
         let Some((name, _)) = views::parts(call.database(), definition) else { continue };
         let entry = view_entry(name, definition.as_doc(), name_only);
-        if predicate.matches(entry.as_doc())? {
+        if is_listed(name) && predicate.matches(entry.as_doc())? {
             entries.push(entry);
         }
     }

@@ -2,11 +2,13 @@
 
 use crate::arguments;
 use crate::arguments::{is_absent, unknown_field};
+use crate::authorization::check;
 use crate::call::{Call, Disposition};
 use crate::command::catalog::collections::plan_killed;
 use crate::table::fields;
+use auth::{Action, Resource};
 use document::{Doc, DocBuf, DocWriter};
-use error::{Error, Result};
+use error::{Code, Error, Result};
 use query::Predicate;
 use server::profiling::DatabaseProfiling;
 use store::DatabaseInfo;
@@ -14,21 +16,28 @@ use store::DatabaseInfo;
 /// The size that MongoDB reports for the server's own databases while they are new.
 const OWN_BYTES: u64 = 8192;
 
-/// The fields of a `listDatabases`: `filter` and `nameOnly`.
-fn listing<'a>(call: &Call<'a>) -> Result<(Doc<'a>, bool)> {
+/// The fields of a `listDatabases`.
+#[derive(Default)]
+struct Listing<'a> {
+    filter: Option<Doc<'a>>,
+    name_only: bool,
+    /// Whether only databases are listed that the user may access.
+    authorized: Option<bool>,
+}
+
+fn listing<'a>(call: &Call<'a>) -> Result<Listing<'a>> {
     const WITHIN: &str = "listDatabases";
-    let (mut filter, mut name_only) = (Doc::EMPTY, false);
+    let mut listing = Listing::default();
     for field in call.fields() {
         match field.key() {
             _ if arguments::is_left_out(field, &["filter", "nameOnly", "authorizedDatabases"]) => {}
-            "filter" => filter = arguments::document(WITHIN, field)?,
-            "nameOnly" => name_only = arguments::boolean_or_number(WITHIN, field)?,
-            // There are no users yet, so every client is authorized for all.
-            "authorizedDatabases" => drop(arguments::boolean(WITHIN, field)?),
+            "filter" => listing.filter = Some(arguments::document(WITHIN, field)?),
+            "nameOnly" => listing.name_only = arguments::boolean_or_number(WITHIN, field)?,
+            "authorizedDatabases" => listing.authorized = Some(arguments::boolean(WITHIN, field)?),
             other => return Err(unknown_field(WITHIN, other)),
         }
     }
-    Ok((filter, name_only))
+    Ok(listing)
 }
 
 /// Parses the fields of a `listDatabases`.
@@ -37,12 +46,20 @@ pub fn parse_list(call: &Call<'_>) -> Result<()> {
 }
 
 pub async fn list_databases(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let (filter, name_only) = listing(call)?;
-    let predicate = Predicate::parse(filter, &call.context())?;
+    let Listing { filter, name_only, authorized } = listing(call)?;
+    let lists_all = check::has_action(call.worker, call.session, Resource::Cluster, Action::ListDatabases);
+    if authorized == Some(false) && !lists_all {
+        return Err(Error::new(Code::UNAUTHORIZED, "Insufficient permissions to list all databases"));
+    }
+    let lists_authorized = call.worker.server.access_control.is_enabled() && authorized.unwrap_or(!lists_all);
+    let is_listed = |database: &str| {
+        !lists_authorized || call.session.with_privileges(|privileges| privileges.allows_any_on_database(database))
+    };
+    let predicate = Predicate::parse(filter.unwrap_or(Doc::EMPTY), &call.context())?;
     let mut total_bytes = 0;
     {
         let mut databases = reply.array("databases");
-        for database in with_own(call.worker.store.databases().await?) {
+        for database in with_own(call.worker.store.databases().await?).into_iter().filter(|one| is_listed(&one.name)) {
             let entry = DocBuf::build(|writer| {
                 writer.append("name", &database.name);
                 if !name_only {

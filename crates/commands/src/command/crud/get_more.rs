@@ -13,7 +13,7 @@ use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use mongo_wire::request::RequestKind;
 use server::cursor;
-use server::cursor::KillOutcome;
+use server::cursor::{CursorReader, KillOutcome};
 use server::document_cache::CachedReply;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -86,7 +86,11 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     let worker = call.worker;
     worker.statistics().operations_getmore.add(1);
 
-    let mut checked_out = worker.server.cursors.check_out(id, &namespace, call.envelope.session)?;
+    let mut checked_out = call.session.with_login(|login, privileges| {
+        let reader = CursorReader { user: login.map(|login| &login.name), privileges };
+        let reader = worker.server.access_control.is_enabled().then_some(reader);
+        worker.server.cursors.check_out(id, &namespace, call.envelope.session, reader)
+    })?;
     call.operation.end_with_cursor(checked_out.killed());
     let awaits = checked_out.state::<Reader>().is_some_and(|reader| reader.awaits());
     if call.envelope.time_limit.is_some() && !awaits {

@@ -1,20 +1,23 @@
 //! `startSession`, `endSessions`, `refreshSessions`, `killSessions` and related commands.
 
 use crate::arguments;
-use crate::call::Call;
+use crate::authorization::check;
+use crate::call::{Call, Disposition};
 use crate::envelope;
 use crate::table::fields;
+use auth::{Action, Resource, UserName};
 use document::{Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};
-use server::logical_session::{ANONYMOUS_USER_DIGEST, LogicalSessionId, TIMEOUT_MINUTES};
+use server::logical_session::{LogicalSessionId, TIMEOUT_MINUTES, user_digest};
 
 pub fn start_session(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    let mut id: LogicalSessionId = rand::random();
+    let mut uuid: [u8; 16] = rand::random();
     // Version 4, variant 1: a random UUID.
-    id[6] = id[6] & 0x0F | 0x40;
-    id[8] = id[8] & 0x3F | 0x80;
+    uuid[6] = uuid[6] & 0x0F | 0x40;
+    uuid[8] = uuid[8] & 0x3F | 0x80;
+    let id = LogicalSessionId { uuid, user: call.session.user_digest() };
     call.worker.shared.sessions.touch(id, call.now_ms);
-    reply.document("id").append("id", Value::Binary { subtype: 4, bytes: &id });
+    reply.document("id").append("id", Value::Binary { subtype: 4, bytes: &uuid });
     reply.append("timeoutMinutes", TIMEOUT_MINUTES);
     Ok(())
 }
@@ -22,22 +25,23 @@ pub fn start_session(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<(
 /// Parses the sessions of a command.
 pub fn parse(call: &Call<'_>) -> Result<()> {
     fields::parse_own(call)?;
-    session_ids(call.spec.name, call.first()).map(drop)
+    session_ids(call, &[Action::Impersonate]).map(drop)
 }
 
 pub fn end_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
-    for id in session_ids("endSessions", call.first())? {
+    for id in session_ids(call, &[Action::Impersonate])? {
         call.worker.server.end_session(&id, call.now_ms);
     }
     call.session.forget_noted_session();
     Ok(())
 }
 
-/// Kills the given sessions, or all.
+/// Kills the given sessions, or all of the user.
 pub fn kill_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
-    let ids = session_ids("killSessions", call.first())?;
+    let ids = session_ids(call, &[Action::Impersonate, Action::KillAnySession])?;
     if call.first().value().as_array().is_some_and(Doc::is_empty) {
-        end_everything(call);
+        let own = call.session.user_digest();
+        call.worker.server.kill_sessions_where(|session| session.user == own);
     }
     ids.iter().for_each(|id| call.worker.server.kill_session(id));
     call.session.forget_noted_session();
@@ -45,24 +49,30 @@ pub fn kill_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<
 }
 
 pub fn refresh_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
-    for id in session_ids("refreshSessions", call.first())? {
+    for id in session_ids(call, &[Action::Impersonate])? {
         call.worker.shared.sessions.touch(id, call.now_ms);
     }
     Ok(())
 }
 
-/// Kills the sessions of all users. Fails with 11 for a given user, because there are none.
-pub fn kill_all_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+/// Kills the sessions of all users, or of those given. Fails with 11 if one of them does not exist.
+pub async fn kill_all_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
     let users = arguments::array("KillAllSessionsCmd", call.first())?;
-    if users.is_empty() {
-        end_everything(call);
+    let directory = &call.worker.server.access_control.directory;
+    let mut digests = Vec::new();
+    for user in users.elements() {
+        let (name, database) = user_of("KillAllSessionsCmd.killAllSessions", user)?;
+        let user = UserName::new(name, database);
+        if directory.user(call.worker, &user).await?.is_none() {
+            let message = format!("Could not find user \"{name}\" for db \"{database}\"");
+            return Err(Error::new(Code(11), message));
+        }
+        digests.push(user_digest(&user));
     }
-    if let Some(user) = users.elements().next() {
-        let (user, database) = user_of("KillAllSessionsCmd.killAllSessions", user)?;
-        let message = format!("Could not find user \"{user}\" for db \"{database}\"");
-        return Err(Error::new(Code(11), message));
-    }
-    Ok(())
+    let matches = |session: &LogicalSessionId| digests.is_empty() || digests.contains(&session.user);
+    call.worker.server.kill_sessions_where(matches);
+    call.session.forget_noted_session();
+    Ok(Disposition::Reply)
 }
 
 /// Reads a user's name and database.
@@ -81,11 +91,11 @@ fn user_of<'a>(within: &str, element: Element<'a>) -> Result<(&'a str, &'a str)>
 }
 
 /// Kills sessions by patterns: `{lsid: …}` names a session, `{uid: …}` its owner. Patterns of users
-/// and roles match all.
+/// and roles, for other servers to log, match all.
 pub fn kill_all_sessions_by_pattern(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     let patterns = arguments::array("KillAllSessionsByPatternCmd", call.first())?;
     if patterns.is_empty() {
-        end_everything(call);
+        call.worker.server.kill_sessions_where(|_| true);
     }
     for element in patterns.elements() {
         const WITHIN: &str = "KillAllSessionsByPatternCmd.killAllSessionsByPattern";
@@ -95,24 +105,34 @@ pub fn kill_all_sessions_by_pattern(call: &mut Call<'_>, _reply: &mut DocWriter<
         {
             return Err(arguments::unknown_field(WITHIN, other.key()));
         }
-        let is_nobodys = pattern.element("uid").map_or(Ok(true), |uid| is_nobody(WITHIN, uid))?;
+        if pattern.elements().any(|field| matches!(field.key(), "users" | "roles")) {
+            check_impersonation(call)?;
+        }
+        let user = pattern.element("uid").map(|uid| envelope::user_digest(WITHIN, uid)).transpose()?;
+        let is_users = |session: &LogicalSessionId| user.is_none_or(|user| session.user == user);
         match pattern.element("lsid") {
             Some(lsid) => {
-                let (id, is_meant) = named_session(lsid)?;
-                if is_nobodys && is_meant {
+                if let Some(id) = named_session(lsid)?.filter(is_users) {
                     call.worker.server.kill_session(&id);
                 }
             }
-            None if is_nobodys => end_everything(call),
-            None => {}
+            None => call.worker.server.kill_sessions_where(is_users),
         }
     }
+    call.session.forget_noted_session();
     Ok(())
 }
 
-/// Returns the session that a pattern names, and whether it can exist here: without an owner, and
-/// in no transaction.
-fn named_session(lsid: Element<'_>) -> Result<(LogicalSessionId, bool)> {
+fn check_impersonation(call: &Call<'_>) -> Result<()> {
+    match check::has_action(call.worker, call.session, Resource::Cluster, Action::Impersonate) {
+        true => Ok(()),
+        false => Err(Error::new(Code::UNAUTHORIZED, "Not authorized to impersonate in killAllSessionsByPattern")),
+    }
+}
+
+/// Returns the session that a pattern names; `None` if it cannot exist here, because it belongs to
+/// a transaction.
+fn named_session(lsid: Element<'_>) -> Result<Option<LogicalSessionId>> {
     const WITHIN: &str = "KillAllSessionsByPatternCmd.killAllSessionsByPattern.lsid";
     let fields = lsid.value().as_document();
     let fields = fields
@@ -121,77 +141,72 @@ fn named_session(lsid: Element<'_>) -> Result<(LogicalSessionId, bool)> {
     for field in fields.elements() {
         match field.key() {
             "id" => id = Some(envelope::uuid(WITHIN, field)?),
-            "uid" => uid = Some(is_nobody(WITHIN, field)?),
+            "uid" => uid = Some(envelope::user_digest(WITHIN, field)?),
             "txnNumber" | "txnUUID" => in_transaction = true,
             other => return Err(arguments::unknown_field(WITHIN, other)),
         }
     }
     let missing = |field| arguments::missing_field(WITHIN, field);
-    let (id, is_nobodys) = (id.ok_or_else(|| missing("id"))?, uid.ok_or_else(|| missing("uid"))?);
-    Ok((id, is_nobodys && !in_transaction))
+    let (uuid, user) = (id.ok_or_else(|| missing("id"))?, uid.ok_or_else(|| missing("uid"))?);
+    Ok((!in_transaction).then_some(LogicalSessionId { uuid, user }))
 }
 
-/// Returns whether the digest of a user's name is that of the empty name. Fails with 14 or 12.
-fn is_nobody(within: &str, uid: Element<'_>) -> Result<bool> {
-    match uid.value() {
-        Value::Binary { bytes, .. } if bytes.len() == ANONYMOUS_USER_DIGEST.len() => Ok(bytes == ANONYMOUS_USER_DIGEST),
-        Value::Binary { bytes, .. } => {
-            let message = format!("Unsupported SHA256Block hash length: {}", bytes.len());
-            Err(Error::new(Code(12), message))
-        }
-        _ => Err(arguments::wrong_type(within, uid, "binData")),
-    }
-}
-
-fn end_everything(call: &Call<'_>) {
-    for worker in call.worker.server.workers() {
-        worker.sessions.clear();
-    }
-    call.worker.server.cursors.kill_where(|owner| owner.session.is_some());
-    call.session.forget_noted_session();
-}
-
-fn session_ids(within: &str, first: Element<'_>) -> Result<Vec<LogicalSessionId>> {
-    let sessions: Doc<'_> = arguments::array(within, first)?;
+/// Returns the sessions that a command names. `of_others`: the privileges of which one allows the
+/// sessions of other users.
+fn session_ids(call: &Call<'_>, of_others: &[Action]) -> Result<Vec<LogicalSessionId>> {
+    let within = call.spec.name;
+    let sessions: Doc<'_> = arguments::array(within, call.first())?;
+    let own = call.session.user_digest();
     let mut ids = Vec::new();
     for element in sessions.elements() {
         if element.value().as_document().is_none() {
             return Err(arguments::wrong_type(&format!("{within}.{within}FromClient"), element, "object"));
         }
-        let id = envelope::logical_session(element)?;
-        let uid = element.value().as_document().and_then(|fields| fields.element("uid"));
-        if uid.map_or(Ok(true), |uid| is_nobody(within, uid))? {
-            ids.extend(id);
+        let id = envelope::logical_session(element, &own)?;
+        if id.is_some_and(|id| id.user != own) {
+            check::check_foreign_sessions(call, of_others)?;
         }
+        ids.extend(id);
     }
     Ok(ids)
 }
 
-/// Returns whether `$listSessions` or `$listLocalSessions` asks for the sessions of given users,
-/// which do not exist.
-pub fn asks_for_users(stage: Element<'_>) -> Result<bool> {
+/// The sessions that `$listSessions` and `$listLocalSessions` return.
+pub enum ListedSessions {
+    Own,
+    OfAll,
+    Of(Vec<UserName>),
+}
+
+/// Returns whose sessions `$listSessions` or `$listLocalSessions` asks for.
+pub fn listed_sessions(stage: Element<'_>) -> Result<ListedSessions> {
     let name = stage.key();
     let Some(options) = stage.value().as_document() else {
         let found = stage.kind.alias();
         let message = format!("{name} options must be specified in an object, but found: {found}");
         return Err(Error::type_mismatch(message));
     };
-    let (mut all, mut some) = (false, false);
+    let (mut all, mut named) = (false, Vec::new());
     for option in options.elements() {
         match option.key() {
             "allUsers" if arguments::is_absent(option) => {}
             "allUsers" => all = arguments::boolean(name, option)?,
             "users" => {
-                let users = arguments::array(name, option)?;
-                users.elements().try_for_each(|user| user_of(&format!("{name}.users"), user).map(drop))?;
-                some = !users.is_empty();
+                for user in arguments::array(name, option)?.elements() {
+                    let (user, database) = user_of(&format!("{name}.users"), user)?;
+                    named.push(UserName::new(user, database));
+                }
             }
             other => return Err(arguments::unknown_field(name, other)),
         }
     }
-    if all && some {
-        let message = format!("{name} may not specify {{allUsers:true}} and {{users:[...]}} at the same time");
-        return Err(Error::new(Code(12), message));
+    match (all, named.is_empty()) {
+        (true, false) => {
+            let message = format!("{name} may not specify {{allUsers:true}} and {{users:[...]}} at the same time");
+            Err(Error::new(Code(12), message))
+        }
+        (true, true) => Ok(ListedSessions::OfAll),
+        (false, true) => Ok(ListedSessions::Own),
+        (false, false) => Ok(ListedSessions::Of(named)),
     }
-    Ok(some)
 }

@@ -10,7 +10,7 @@ use crate::views;
 use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use query::Predicate;
-use server::cursor::uuid_text;
+use server::logical_session::uuid_text;
 use std::collections::VecDeque;
 use store::{CollectionInfo, IndexSpec, Namespace, Query};
 

@@ -23,7 +23,7 @@ pub fn check(stage: Element<'_>) -> Result<()> {
             Err(error) if error.code() == Code::TYPE_MISMATCH => Err(error),
             _ => Ok(()),
         },
-        "$listSessions" | "$listLocalSessions" => logical_sessions::asks_for_users(stage).map(drop),
+        "$listSessions" | "$listLocalSessions" => logical_sessions::listed_sessions(stage).map(drop),
         "$listCatalog" => list_catalog::check(stage.value()),
         "$planCacheStats" => plan_cache::check_stage(stage.value()),
         _ => Ok(()),
