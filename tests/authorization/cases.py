@@ -441,6 +441,10 @@ USERS = {
     "rolesInfo of another database": lambda db: SON(rolesInfo=SON(role="absent", db="other")),
     "rolesInfo of several": lambda db: SON(rolesInfo=[SON(role="absent", db="own"), SON(role="read", db="other")]),
     "rolesInfo with privileges": lambda db: SON(rolesInfo="read", showPrivileges=True),
+    "_mergeAuthzCollections": lambda db: SON(
+        _mergeAuthzCollections=1, tempUsersCollection="admin.absent", tempRolesCollection="", drop=False, db="none"),
+    "_mergeAuthzCollections that drops": lambda db: SON(
+        _mergeAuthzCollections=1, tempUsersCollection="admin.absent", tempRolesCollection="", drop=True, db="none"),
     "invalidateUserCache": lambda db: SON(invalidateUserCache=1),
     "connectionStatus": lambda db: SON(connectionStatus=1),
 }
@@ -464,5 +468,5 @@ OTHERS = without_arguments(
 CASES = {**OTHERS, **READS, **PIPELINES, **WRITES, **CATALOG, **EXPLAIN, **SESSIONS, **OPERATIONS, **USERS, **LOGIN}
 DATABASES = ("own", "other", "admin")
 
-# A user who may run these is not asked to.
+# These are not sent for users that may run them.
 EXECUTED_NEVER = ("shutdown",)

@@ -74,7 +74,7 @@ def may_shut_down(user: SON) -> bool:
 
 
 def asked_for(user: SON):
-    """Returns whether a case is skipped for a user, who would do harm with it."""
+    """Returns whether a case is skipped for a user, because it would do harm."""
     return lambda name, database: name in EXECUTED_NEVER and database == "admin" and may_shut_down(user)
 
 

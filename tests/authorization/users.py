@@ -1,4 +1,4 @@
-"""The users of the authorization matrix: one for each built-in role, and some with roles of their own."""
+"""The users of the authorization matrix: one for each built-in role, and some with own roles."""
 
 from bson import SON
 

@@ -1,8 +1,8 @@
 //! Authorization: whether the user of a connection may run a command.
 //!
-//! What a command requires is a fact of the command table ([`requirement`]). Most commands require
-//! actions on a resource that their first field names. Where MongoDB computes the privileges from
-//! the command's fields, the table names a function of [`pipelines`], [`writes`], [`catalog`],
+//! The requirements of a command are facts of the command table ([`requirement`]). Most commands
+//! require an action on a resource that their first field names. If MongoDB computes the privileges
+//! from the command's fields, the table names a function of [`pipelines`], [`writes`], [`catalog`],
 //! [`oplog`], [`cursors`], [`operations`] or [`users`].
 //!
 //! [`decision`] is pure: privileges and a command go in, yes or no comes out. [`check`] is the one

@@ -124,7 +124,7 @@ async fn execute(
     if !session.is_login_current(&worker.server.access_control) {
         Box::pin(session.refresh_login(worker)).await?;
     }
-    // The catalog is not asked for users who may not: `prepare` fails for them.
+    // The catalog is asked only for users that may: for others `prepare` fails.
     let may_resolve = login::check(worker, session, spec).is_ok() && may_use_uuid(worker, session);
     let resolved = match may_resolve && collection_by_uuid::is_given(spec, first) {
         true => Some(Box::pin(collection_by_uuid::resolve(worker, body, first)).await?),

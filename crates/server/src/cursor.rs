@@ -194,8 +194,8 @@ impl CursorRegistry {
     }
 
     /// Takes a cursor's state for use. Fails with 43 if it does not exist, 13 for another namespace
-    /// or user, 143 if it is in use, and 50736 to 50738 for another session. `reader`: who reads
-    /// the cursor, with access control.
+    /// or user, 143 if it is in use, and 50736 to 50738 for another session. `reader`: the user,
+    /// with access control.
     pub fn check_out(
         &self,
         id: i64,

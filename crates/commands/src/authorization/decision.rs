@@ -6,7 +6,7 @@ use super::requirement::{Authorization, On};
 use crate::table::lookup::CommandTable;
 use auth::{Action, ActionSet, Resource};
 
-/// What is required to name a collection by its UUID, on the server as a whole.
+/// The action, on the server as a whole, that names a collection by its UUID.
 pub const USE_UUID: ActionSet = ActionSet::of(&[Action::UseUuid]);
 
 /// Returns whether the grants suffice for a command.

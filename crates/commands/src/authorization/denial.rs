@@ -7,7 +7,7 @@ use std::fmt::{self, Write};
 /// The most of a command that is printed. MongoDB prints all of it.
 const COMMAND_BYTES_MAX: usize = 4 << 20;
 
-/// What replaces a secret.
+/// The replacement of a secret.
 const HIDDEN: &str = "xxx";
 
 /// Returns the error for a command that the user's privileges do not allow.

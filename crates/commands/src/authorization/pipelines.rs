@@ -9,9 +9,10 @@ const INSERT: ActionSet = ActionSet::of(&[Action::Insert]);
 const UPDATE: ActionSet = ActionSet::of(&[Action::Update]);
 const BYPASS: ActionSet = ActionSet::of(&[Action::BypassDocumentValidation]);
 
-/// The buckets of all time series: only privileges on the buckets of any database cover a database
+/// System collections of all databases: only privileges on those of any database cover a database
 /// without a name.
-const ANY_BUCKETS: Resource<'static> = Resource::Collection("", "system.buckets.");
+const OF_ANY_DATABASE: [Resource<'static>; 2] =
+    [Resource::Collection("", "system.js"), Resource::Collection("", "system.buckets.")];
 
 /// All that a pipeline may require.
 pub const ACTIONS: &[Action] = &[
@@ -256,7 +257,7 @@ fn is_catalog_allowed(source: Source<'_>, grants: &mut dyn Grants) -> bool {
         NO_COLLECTION => {
             grants.allow(Resource::Cluster, &ActionSet::of(&[Action::ListDatabases]))
                 && grants.allow(Resource::AnyOrdinary, &lists)
-                && grants.allow(ANY_BUCKETS, &lists)
+                && OF_ANY_DATABASE.iter().all(|resource| grants.allow(*resource, &lists))
         }
         _ => grants.allow(source.resource(), &lists),
     }

@@ -20,6 +20,27 @@ pub const ACTIONS_OF_USER: &[Action] = &[
 pub const ACTIONS_OF_ROLE: &[Action] =
     &[Action::CreateRole, Action::GrantRole, Action::RevokeRole, Action::SetAuthenticationRestriction];
 
+/// All that `_mergeAuthzCollections` may require.
+pub const ACTIONS_OF_MERGE: &[Action] = &[
+    Action::CreateUser,
+    Action::CreateRole,
+    Action::GrantRole,
+    Action::RevokeRole,
+    Action::DropUser,
+    Action::DropRole,
+    Action::Find,
+];
+
+/// `_mergeAuthzCollections`: it may change each user and role.
+pub fn merge(asked: &Asked<'_>, grants: &mut dyn Grants) -> bool {
+    let actions = if asked.is_set("drop") { &ACTIONS_OF_MERGE[..6] } else { &ACTIONS_OF_MERGE[..4] };
+    let sources = asked.values("tempUsersCollection").chain(asked.values("tempRolesCollection"));
+    grants.allow(Resource::AnyOrdinary, &ActionSet::of(actions))
+        && sources.filter_map(Value::as_str).filter_map(|name| name.split_once('.')).all(|(database, collection)| {
+            grants.allow(Resource::Collection(database, collection), &ActionSet::of(&[Action::Find]))
+        })
+}
+
 pub fn create_user(asked: &Asked<'_>, grants: &mut dyn Grants) -> bool {
     allow_here(asked, Action::CreateUser, grants)
         && are_roles_allowed(asked, Action::GrantRole, grants)

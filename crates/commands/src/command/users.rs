@@ -15,10 +15,13 @@ mod stored;
 mod user_changes;
 mod users_info;
 
+use crate::authorization::requirement::{computed, on_cluster, on_database};
+use crate::authorization::users as authorization;
 use crate::table::fields as table_fields;
 use crate::table::spec::{
     Access, HANDSHAKE, Handler, NOTHING, SERVER, SERVER_WITHOUT_FIELDS, Spec, StableApi, WITHOUT_FIELDS, parsed_first,
 };
+use auth::Action;
 
 /// Commands that change users or roles.
 const CHANGE: Spec = Spec { access: Access::Admin, takes_write_concern: true, stops_at_safe_points: true, ..NOTHING };
@@ -30,7 +33,7 @@ pub const COMMANDS: &[Spec] = &[
         handler: waiting!(merge::merge),
         admin_database_only: true,
         parsing: parsed_first(merge::parse, fields::SHARED),
-        actions: &["createUser", "createRole", "grantRole"],
+        authorization: computed(authorization::ACTIONS_OF_MERGE, authorization::merge),
         help: "Moves users and roles out of collections that mongorestore has filled.",
         ..CHANGE
     },
@@ -55,7 +58,7 @@ pub const COMMANDS: &[Spec] = &[
         name: "createRole",
         handler: waiting!(role_changes::create_role),
         parsing: parsed_first(role_changes::parse_create, fields::SHARED),
-        actions: &["createRole", "grantRole"],
+        authorization: computed(authorization::ACTIONS_OF_ROLE, authorization::create_role),
         help: "Creates a role.",
         ..CHANGE
     },
@@ -63,7 +66,7 @@ pub const COMMANDS: &[Spec] = &[
         name: "createUser",
         handler: waiting!(user_changes::create_user),
         parsing: parsed_first(user_changes::parse_create, fields::SHARED),
-        actions: &["createUser", "grantRole"],
+        authorization: computed(authorization::ACTIONS_OF_USER, authorization::create_user),
         help: "Creates a user.",
         ..CHANGE
     },
@@ -71,7 +74,7 @@ pub const COMMANDS: &[Spec] = &[
         name: "dropAllRolesFromDatabase",
         handler: waiting!(role_changes::drop_all_roles),
         parsing: parsed_first(fields::parse_none, fields::SHARED),
-        actions: &["dropRole"],
+        authorization: on_database(Action::DropRole),
         help: "Drops all roles of a database.",
         ..CHANGE
     },
@@ -79,7 +82,7 @@ pub const COMMANDS: &[Spec] = &[
         name: "dropAllUsersFromDatabase",
         handler: waiting!(user_changes::drop_all_users),
         parsing: parsed_first(fields::parse_none, fields::SHARED),
-        actions: &["dropUser"],
+        authorization: on_database(Action::DropUser),
         help: "Drops all users of a database.",
         ..CHANGE
     },
@@ -87,7 +90,7 @@ pub const COMMANDS: &[Spec] = &[
         name: "dropRole",
         handler: waiting!(role_changes::drop_role),
         parsing: parsed_first(fields::parse_name_only, fields::SHARED),
-        actions: &["dropRole"],
+        authorization: on_database(Action::DropRole),
         help: "Drops a role, and revokes it from all users and roles.",
         ..CHANGE
     },
@@ -95,7 +98,7 @@ pub const COMMANDS: &[Spec] = &[
         name: "dropUser",
         handler: waiting!(user_changes::drop_user),
         parsing: parsed_first(fields::parse_name_only, fields::SHARED),
-        actions: &["dropUser"],
+        authorization: on_database(Action::DropUser),
         help: "Drops a user.",
         ..CHANGE
     },
@@ -103,7 +106,7 @@ pub const COMMANDS: &[Spec] = &[
         name: "grantPrivilegesToRole",
         handler: waiting!(role_changes::grant_privileges),
         parsing: parsed_first(role_changes::parse_privileges, fields::SHARED),
-        actions: &["grantRole"],
+        authorization: computed(&[Action::GrantRole], authorization::grant_privileges),
         help: "Adds privileges to a role.",
         ..CHANGE
     },
@@ -111,7 +114,7 @@ pub const COMMANDS: &[Spec] = &[
         name: "grantRolesToRole",
         handler: waiting!(role_changes::grant_roles),
         parsing: parsed_first(user_changes::parse_grant, fields::SHARED),
-        actions: &["grantRole"],
+        authorization: computed(&[Action::GrantRole], authorization::grant_roles),
         help: "Makes a role inherit from other roles.",
         ..CHANGE
     },
@@ -119,14 +122,14 @@ pub const COMMANDS: &[Spec] = &[
         name: "grantRolesToUser",
         handler: waiting!(user_changes::grant_roles),
         parsing: parsed_first(user_changes::parse_grant, fields::SHARED),
-        actions: &["grantRole"],
+        authorization: computed(&[Action::GrantRole], authorization::grant_roles),
         help: "Gives roles to a user.",
         ..CHANGE
     },
     Spec {
         name: "invalidateUserCache",
         handler: immediate!(connection_status::invalidate_user_cache),
-        actions: &["invalidateUserCache"],
+        authorization: on_cluster(Action::InvalidateUserCache),
         help: "Reads users and roles from the store again before they are used.",
         ..SERVER_WITHOUT_FIELDS
     },
@@ -141,7 +144,7 @@ pub const COMMANDS: &[Spec] = &[
         name: "revokePrivilegesFromRole",
         handler: waiting!(role_changes::revoke_privileges),
         parsing: parsed_first(role_changes::parse_privileges, fields::SHARED),
-        actions: &["revokeRole"],
+        authorization: computed(&[Action::RevokeRole], authorization::revoke_privileges),
         help: "Takes privileges from a role.",
         ..CHANGE
     },
@@ -149,7 +152,7 @@ pub const COMMANDS: &[Spec] = &[
         name: "revokeRolesFromRole",
         handler: waiting!(role_changes::revoke_roles),
         parsing: parsed_first(user_changes::parse_grant, fields::SHARED),
-        actions: &["revokeRole"],
+        authorization: computed(&[Action::RevokeRole], authorization::revoke_roles),
         help: "Makes a role inherit from other roles no longer.",
         ..CHANGE
     },
@@ -157,7 +160,7 @@ pub const COMMANDS: &[Spec] = &[
         name: "revokeRolesFromUser",
         handler: waiting!(user_changes::revoke_roles),
         parsing: parsed_first(user_changes::parse_grant, fields::SHARED),
-        actions: &["revokeRole"],
+        authorization: computed(&[Action::RevokeRole], authorization::revoke_roles),
         help: "Takes roles from a user.",
         ..CHANGE
     },
@@ -166,7 +169,7 @@ pub const COMMANDS: &[Spec] = &[
         handler: waiting!(roles_info::roles_info),
         own_fields: Some(table_fields::ROLES_INFO),
         parsing: parsed_first(roles_info::parse, &[]),
-        actions: &["viewRole"],
+        authorization: computed(&[Action::ViewRole], authorization::roles_info),
         help: "Roles: what they may do, and what they inherit.",
         ..SERVER
     },
@@ -192,7 +195,7 @@ pub const COMMANDS: &[Spec] = &[
         name: "updateRole",
         handler: waiting!(role_changes::update_role),
         parsing: parsed_first(role_changes::parse_update, fields::SHARED),
-        actions: &["grantRole", "revokeRole"],
+        authorization: computed(authorization::ACTIONS_OF_ROLE, authorization::update_role),
         help: "Replaces privileges, roles or restrictions of a role.",
         ..CHANGE
     },
@@ -200,7 +203,7 @@ pub const COMMANDS: &[Spec] = &[
         name: "updateUser",
         handler: waiting!(user_changes::update_user),
         parsing: parsed_first(user_changes::parse_update, fields::SHARED),
-        actions: &["changePassword", "changeCustomData", "grantRole", "revokeRole"],
+        authorization: computed(authorization::ACTIONS_OF_USER, authorization::update_user),
         help: "Replaces password, roles or other facts of a user.",
         ..CHANGE
     },
@@ -209,7 +212,7 @@ pub const COMMANDS: &[Spec] = &[
         handler: waiting!(users_info::users_info),
         own_fields: Some(table_fields::USERS_INFO),
         parsing: parsed_first(users_info::parse, &[]),
-        actions: &["viewUser"],
+        authorization: computed(&[Action::ViewUser], authorization::users_info),
         help: "Users, with their roles and what they inherit.",
         ..SERVER
     },

@@ -171,7 +171,9 @@ mod tests {
     #[test]
     fn a_session_and_all_sessions_are_bounded() {
         let quotas = Quotas::new(LIMITS);
-        let holder = |number| QuotaHolder::Session(LogicalSessionId { uuid: [number; 16], user: [0; 32] });
+        let holder = |number| {
+            QuotaHolder::Session(crate::logical_session::LogicalSessionId { uuid: [number; 16], user: [0; 32] })
+        };
         let first = quotas.charge(holder(1), 30).unwrap();
         assert!(quotas.charge(holder(1), 31).is_err(), "too many bytes in the session");
         let second = quotas.charge(holder(1), 30).unwrap();

@@ -267,7 +267,8 @@ fn path(within: &str, name: &str) -> Result<String> {
     Ok(if within.is_empty() { name.to_owned() } else { format!("{within}.{name}") })
 }
 
-/// Runs a command as if the client had sent it, without asking for privileges again; fails with its error.
+/// Runs a command as if the client had sent it, without checking privileges again; fails with its
+/// error.
 async fn run(call: &Call<'_>, command: &DocBuf) -> Result<()> {
     let request = call.request.with_body(command.clone());
     let mut reply = Vec::new();

@@ -63,7 +63,7 @@ pub async fn kill_all_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) 
     for user in users.elements() {
         let (name, database) = user_of("KillAllSessionsCmd.killAllSessions", user)?;
         let user = UserName::new(name, database);
-        if directory.user(call.worker, &user).await?.is_none() {
+        if directory.user(&*call.worker.store, &user).await?.is_none() {
             let message = format!("Could not find user \"{name}\" for db \"{database}\"");
             return Err(Error::new(Code(11), message));
         }
