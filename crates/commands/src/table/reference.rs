@@ -7,8 +7,8 @@ use super::spec::{Access, Spec};
 pub fn page() -> String {
     let mut page = String::from(
         "# Commands\n\nThe commands that Selkie answers, generated from the tables in `crates/commands/src/command/`. Other \
-         commands fail with error 59, `CommandNotFound`. *Privilege* is the action that a user will need, once there are \
-         users.\n\n| Command | Access | Database | Privilege | Description |\n|---|---|---|---|---|\n",
+         commands fail with error 59, `CommandNotFound`. *Privilege* lists the actions that some form of the command \
+         requires, with access control.\n\n| Command | Access | Database | Privilege | Description |\n|---|---|---|---|---|\n",
     );
     COMMANDS.specs().iter().for_each(|spec| page += &row(spec));
     page
