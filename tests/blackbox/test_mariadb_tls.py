@@ -8,7 +8,7 @@ import pymysql
 import pytest
 
 from blackbox.test_external_writes import LOGGING
-from support.certificates import Authority
+from support.certificates import CLIENT_USE, Authority
 from support.mariadb import MariadbServer, has_plugin
 from support.selkie import SelkieServer, run
 
@@ -22,11 +22,10 @@ class TlsMariadb:
 
     def __init__(self, folder):
         self.authority = Authority(folder / "ca")
-        self.other = Authority(folder / "other", "other")
-        self.certificate = self.authority.issue("mariadb", file="server")
+        self.other = Authority(folder / "other", "Other CA")
+        self.certificate = self.authority.issue("server.pem")
         options = (
-            f"--ssl-cert={self.certificate}", f"--ssl-key={self.certificate.with_suffix('.key')}", f"--ssl-ca={self.authority.ca}",
-            *LOGGING,
+            f"--ssl-cert={self.certificate}", f"--ssl-key={self.certificate}", f"--ssl-ca={self.authority.file}", *LOGGING,
         )
         self.server = MariadbServer(folder / "m", options).start()
         self.sql = self.server.sql
@@ -43,12 +42,11 @@ class TlsMariadb:
 
     @property
     def verified(self) -> str:
-        return f"tls=verify-identity&tls-ca={self.authority.ca}"
+        return f"tls=verify-identity&tls-ca={self.authority.file}"
 
     def present(self, certificate):
         """Makes MariaDB present another certificate."""
-        for suffix in (".pem", ".key"):
-            self.certificate.with_suffix(suffix).write_bytes(certificate.with_suffix(suffix).read_bytes())
+        self.certificate.write_bytes(certificate.read_bytes())
         self.sql("FLUSH SSL")
 
 
@@ -93,7 +91,7 @@ def test_documents_over_tls(mariadb, tmp_path):
     follower of the log, and for lookups."""
     status = works(tmp_path, mariadb.url("tls", mariadb.verified), "--cache", "documents", "--external-writes", "follow")
     assert status["ok"] == 1
-    for parameters in ("tls=required", "tls=preferred", f"ssl-mode=VERIFY_CA&ssl-ca={mariadb.authority.ca}"):
+    for parameters in ("tls=required", "tls=preferred", f"ssl-mode=VERIFY_CA&ssl-ca={mariadb.authority.file}"):
         works(tmp_path / "more", mariadb.url("tls", parameters, password="secret"))
 
 
@@ -104,7 +102,7 @@ def test_over_a_unix_socket(mariadb, tmp_path):
 def test_accounts_that_require_tls_or_a_certificate(mariadb, tmp_path):
     assert "requires TLS" in refusal(mariadb.url("tls"))
     assert "x509" in refusal(mariadb.url("x509", mariadb.verified))
-    own = mariadb.authority.issue("gateway", hosts=(), client=True)
+    own = mariadb.authority.issue("gateway.pem", (CLIENT_USE,))
     works(tmp_path, mariadb.url("x509", f"{mariadb.verified}&tls-certificate={own}"))
 
 
@@ -117,25 +115,25 @@ def test_passwords_by_ed25519(mariadb, tmp_path):
 
 
 def test_certificates_that_are_refused(mariadb):
-    original = mariadb.authority.issue("mariadb", file="original")
+    original = mariadb.authority.issue("original.pem")
     try:
         for certificate, verify, part in [
-            (mariadb.other.issue("mariadb"), "verify-ca", "not signed by a certificate in tls-ca"),
-            (mariadb.authority.issue("expired", days=-1), "verify-ca", "has expired"),
-            (mariadb.authority.issue("elsewhere", hosts=("db.example.org",)), "verify-identity", "not for '127.0.0.1'"),
+            (mariadb.other.issue("mariadb.pem"), "verify-ca", "not signed by a certificate in tls-ca"),
+            (mariadb.authority.issue("expired.pem", hours=(-3, -1)), "verify-ca", "has expired"),
+            (mariadb.authority.issue("elsewhere.pem", host="db.example.org"), "verify-identity", "not for '127.0.0.1'"),
         ]:
             mariadb.present(certificate)
-            error = refusal(mariadb.url("tls", f"tls={verify}&tls-ca={mariadb.authority.ca}"))
+            error = refusal(mariadb.url("tls", f"tls={verify}&tls-ca={mariadb.authority.file}"))
             assert part in error and "secret" not in error, error
     finally:
         mariadb.present(original)
 
 
 def test_a_name_matters_only_where_it_is_verified(mariadb, tmp_path):
-    original = mariadb.authority.issue("mariadb", file="original")
-    mariadb.present(mariadb.authority.issue("elsewhere", hosts=("db.example.org",)))
+    original = mariadb.authority.issue("original.pem")
+    mariadb.present(mariadb.authority.issue("elsewhere.pem", host="db.example.org"))
     try:
-        works(tmp_path, mariadb.url("tls", f"tls=verify-ca&tls-ca={mariadb.authority.ca}"))
+        works(tmp_path, mariadb.url("tls", f"tls=verify-ca&tls-ca={mariadb.authority.file}"))
     finally:
         mariadb.present(original)
 
@@ -165,14 +163,14 @@ def test_a_server_without_tls(store, tmp_path):
 def test_new_files_count_without_a_restart(mariadb, tmp_path):
     """The authority changes. New connections verify by its file as it is then."""
     ca = tmp_path / "ca.pem"
-    ca.write_bytes(mariadb.authority.ca.read_bytes())
-    original = mariadb.authority.issue("mariadb", file="original")
+    ca.write_bytes(mariadb.authority.file.read_bytes())
+    original = mariadb.authority.issue("original.pem")
     selkie = SelkieServer(tmp_path / "s", At(mariadb.url("tls", f"tls=verify-identity&tls-ca={ca}"))).start()
     try:
         with selkie.client() as client:
             client.d.c.insert_one({"_id": 1})
-            ca.write_bytes(mariadb.other.ca.read_bytes())
-            mariadb.present(mariadb.other.issue("mariadb"))
+            ca.write_bytes(mariadb.other.file.read_bytes())
+            mariadb.present(mariadb.other.issue("mariadb.pem"))
             for (session,) in mariadb.sql("SELECT ID FROM information_schema.PROCESSLIST WHERE USER = 'tls'"):
                 try:
                     mariadb.sql(f"KILL {session}")

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from blackbox.test_mariadb_tls import TlsMariadb
 from blackbox.test_sql_clients import change_user
+from support.certificates import CLIENT_USE
 from support.process import free_port
 from support.selkie import SelkieServer
 
@@ -35,7 +36,7 @@ class Gateway:
         self.selkie.start()
 
     def connect(self, user: str = "plain", password: str = "secret", tls: bool = True, **options) -> pymysql.Connection:
-        secured = {"ssl": {"ca": str(self.mariadb.authority.ca), "check_hostname": True, **options.pop("ssl", {})}}
+        secured = {"ssl": {"ca": str(self.mariadb.authority.file), "check_hostname": True, **options.pop("ssl", {})}}
         options |= secured if tls else {"ssl_disabled": True}
         return pymysql.connect(host="127.0.0.1", port=self.port, user=user, password=password, autocommit=True, **options)
 
@@ -66,7 +67,7 @@ def mariadb(store, tmp_path_factory):
 
 
 def listener(mariadb, mode: str) -> tuple[str, ...]:
-    certificate = mariadb.authority.issue("gateway", file="listener")
+    certificate = mariadb.authority.issue("listener.pem")
     return "--tls", mode, "--tls-certificate", str(certificate)
 
 
@@ -74,7 +75,7 @@ def listener(mariadb, mode: str) -> tuple[str, ...]:
 def both(mariadb, tmp_path_factory):
     """TLS on both sides, and certificates of clients."""
     options = (
-        *listener(mariadb, "prefer"), "--tls-ca", str(mariadb.authority.ca), "--tls-client-certificates", "optional",
+        *listener(mariadb, "prefer"), "--tls-ca", str(mariadb.authority.file), "--tls-client-certificates", "optional",
     )
     gateway = Gateway(tmp_path_factory.mktemp("both"), mariadb, mariadb.url("tls", mariadb.verified), *options, "--cache", "both")
     yield gateway
@@ -125,13 +126,13 @@ def test_tls_is_required_of_clients(front):
 
 
 def test_clients_verify_selkie(both, mariadb):
-    other = {"ca": str(mariadb.other.ca)}
+    other = {"ca": str(mariadb.other.file)}
     code, message = both.refusal(ssl=other)
     assert code == 2003 and "certificate" in message.lower()
     with socket.create_connection(("localhost", both.port)) as raw:
         raw.recv(4096)
         raw.sendall(struct.pack("<I", 32 | 1 << 24) + struct.pack("<IIB", TLS | 0x8A200, 1 << 24, 45) + bytes(23))
-        context = ssl.create_default_context(cafile=mariadb.authority.ca)
+        context = ssl.create_default_context(cafile=mariadb.authority.file)
         with context.wrap_socket(raw, server_hostname="localhost") as secured:
             assert secured.version() == "TLSv1.3"
 
@@ -150,13 +151,13 @@ def test_accounts_that_require_tls(both, front):
 def test_accounts_that_require_a_certificate(both, mariadb):
     code, message = both.refusal("x509")
     assert code == 1045 and "REQUIRE X509" in message
-    own = mariadb.authority.issue("someone", hosts=(), client=True)
-    with both.connect("x509", ssl={"cert": str(own), "key": str(own.with_suffix(".key"))}) as connection:
+    own = {"cert": str(mariadb.authority.issue("someone.pem", (CLIENT_USE,)))}
+    with both.connect("x509", ssl=own) as connection:
         assert one(connection, "SELECT CURRENT_USER()") == ("x509@%",)
-    code, message = both.refusal("subject", ssl={"cert": str(own), "key": str(own.with_suffix(".key"))})
+    code, message = both.refusal("subject", ssl=own)
     assert code == 1045 and "REQUIRE SUBJECT" in message
-    stranger = mariadb.other.issue("stranger", hosts=(), client=True)
-    assert both.refusal("x509", ssl={"cert": str(stranger), "key": str(stranger.with_suffix(".key"))})
+    stranger = {"cert": str(mariadb.other.issue("stranger.pem", (CLIENT_USE,)))}
+    assert both.refusal("x509", ssl=stranger)
 
 
 def test_changing_to_an_account_that_requires_tls(both):
@@ -185,7 +186,7 @@ def test_passwords_by_ed25519(both, front, mariadb, monkeypatch):
 
 
 def test_the_command_line_client(both, mariadb):
-    for options in ((f"--ssl-ca={mariadb.authority.ca}", "--ssl-verify-server-cert"), ("--skip-ssl",)):
+    for options in ((f"--ssl-ca={mariadb.authority.file}", "--ssl-verify-server-cert"), ("--skip-ssl",)):
         command = ["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{both.port}", "-uplain", "-psecret", "d", "-N", "-B", *options]
         done = subprocess.run(command, input="SELECT body FROM t WHERE id = 1", capture_output=True, text=True, timeout=60)
         assert (done.returncode, done.stdout) == (0, "one\n"), done.stderr
@@ -193,11 +194,11 @@ def test_the_command_line_client(both, mariadb):
 
 def test_a_mariadb_whose_certificate_is_refused(mariadb, tmp_path):
     """It is replaced while Selkie runs."""
-    original = mariadb.authority.issue("mariadb", file="original")
+    original = mariadb.authority.issue("original.pem")
     gateway = Gateway(tmp_path, mariadb, mariadb.url("tls", mariadb.verified), *listener(mariadb, "allow"))
     try:
         with gateway.connect() as connection:
-            mariadb.present(mariadb.other.issue("mariadb"))
+            mariadb.present(mariadb.other.issue("mariadb.pem"))
             code, message = gateway.refusal()
             assert code == 2026 and "not signed" in message
             assert one(connection, "SELECT 1") == (1,)

@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority, and certificates that it signs, as PEM files."""
+"""Certificates for one test run, made when it begins."""
 
 import datetime
 import ipaddress
@@ -9,68 +9,91 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-DAY = datetime.timedelta(days=1)
+SERVER_USE = ExtendedKeyUsageOID.SERVER_AUTH
+CLIENT_USE = ExtendedKeyUsageOID.CLIENT_AUTH
 
 
-def named(name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Selkie"), x509.NameAttribute(NameOID.COMMON_NAME, name)])
+def now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.timezone.utc)
 
 
-def pem_of_key(key) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+def name(common_name: str) -> x509.Name:
+    return x509.Name([
+        x509.NameAttribute(NameOID.COUNTRY_NAME, "CH"),
+        x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Tests, Inc"),
+        x509.NameAttribute(NameOID.COMMON_NAME, common_name),
+    ])
+
+
+def pem(certificate: x509.Certificate) -> str:
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()
 
 
 class Authority:
-    """A certificate authority in a folder. Its certificate is in the file `ca`."""
+    """An authority that writes certificates to a folder. Each is valid for hours."""
 
-    def __init__(self, folder: Path, name: str = "authority"):
+    def __init__(self, folder: Path, common_name: str = "Test CA"):
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.name = folder, name
+        self.folder = folder
+        self.name = name(common_name)
         self.key = ec.generate_private_key(ec.SECP256R1())
-        now = datetime.datetime.now(datetime.UTC)
-        builder = (
-            x509.CertificateBuilder().subject_name(named(name)).issuer_name(named(name)).public_key(self.key.public_key())
-            .serial_number(x509.random_serial_number()).not_valid_before(now - DAY).not_valid_after(now + 30 * DAY)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .add_extension(x509.KeyUsage(True, False, False, False, False, True, True, False, False), critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(self.key.public_key()), critical=False)
+        builder = self._builder(self.name, self.key.public_key())
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        self.file = self.write(f"{common_name}.pem", pem(builder.sign(self.key, hashes.SHA256())))
+
+    def _builder(self, subject: x509.Name, public_key, hours: tuple[int, int] = (-1, 6)) -> x509.CertificateBuilder:
+        begin, end = (now() + datetime.timedelta(hours=count) for count in hours)
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self.name)
+            .public_key(public_key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(begin)
+            .not_valid_after(end)
         )
-        self.certificate = builder.sign(self.key, hashes.SHA256())
-        self.ca = self.write(f"{name}.pem", self.certificate.public_bytes(serialization.Encoding.PEM))
 
-    def write(self, name: str, contents: bytes) -> Path:
-        path = self.folder / name
-        path.write_bytes(contents)
-        path.chmod(0o600)
-        return path
+    def write(self, file: str, text: str) -> Path:
+        """Writes a file that only its owner can read, in one step."""
+        path, temporary = self.folder / file, self.folder / f".{file}"
+        temporary.write_text(text)
+        temporary.chmod(0o600)
+        return temporary.rename(path)
 
-    def issue(self, name: str, hosts: tuple[str, ...] = ("localhost", "127.0.0.1"), days: float = 10, client: bool = False,
-              file: str | None = None) -> Path:
-        """Issues a certificate that expires after `days`. Returns a file with it and its key; the
-        key alone is in the file beside it that ends with `.key`."""
+    def issue(self, file: str, usages=(SERVER_USE, CLIENT_USE), hours=(-1, 6), host: str = "localhost",
+              common_name: str = "server") -> Path:
+        """Writes a certificate and its key to one file, as MongoDB's drivers want it."""
         key = ec.generate_private_key(ec.SECP256R1())
-        now = datetime.datetime.now(datetime.UTC)
-        usage = ExtendedKeyUsageOID.CLIENT_AUTH if client else ExtendedKeyUsageOID.SERVER_AUTH
-        builder = (
-            x509.CertificateBuilder().subject_name(named(name)).issuer_name(self.certificate.subject)
-            .public_key(key.public_key()).serial_number(x509.random_serial_number())
-            .not_valid_before(now - 100 * DAY).not_valid_after(now + days * DAY)
+        names = [x509.DNSName(host)]
+        if host == "localhost":
+            names.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
+        certificate = (
+            self._builder(name(common_name), key.public_key(), hours)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+            .add_extension(x509.SubjectAlternativeName(names), critical=False)
+            .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+            .sign(self.key, hashes.SHA256())
         )
-        names = [alternative_name(host) for host in hosts]
-        if names:
-            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-        certificate = builder.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-        file = file or f"{self.name}-{name}"
-        self.write(f"{file}.key", pem_of_key(key))
-        return self.write(f"{file}.pem", certificate + pem_of_key(key))
+        private = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        return self.write(file, pem(certificate) + private.decode())
+
+    def revoke(self, file: str, *certificates: Path) -> Path:
+        """Writes the list of revoked certificates."""
+        builder = (
+            x509.CertificateRevocationListBuilder()
+            .issuer_name(self.name)
+            .last_update(now() - datetime.timedelta(hours=1))
+            .next_update(now() + datetime.timedelta(hours=6))
+        )
+        for path in certificates:
+            revoked = x509.RevokedCertificateBuilder().serial_number(serial(path)).revocation_date(now())
+            builder = builder.add_revoked_certificate(revoked.build())
+        revocations = builder.sign(self.key, hashes.SHA256())
+        return self.write(file, revocations.public_bytes(serialization.Encoding.PEM).decode())
 
 
-def alternative_name(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
+def serial(path: Path) -> int:
+    """Returns the serial number of the first certificate of a file."""
+    return x509.load_pem_x509_certificate(path.read_bytes()).serial_number
