@@ -4,7 +4,7 @@ use crate::catalog::{collections, databases, statistics};
 use crate::index::side_index::refresh;
 use crate::index::{build, manage};
 use crate::plan::{MariaDbPlan, planner};
-use crate::read::{count, explain, sample, scan, validate};
+use crate::read::{content_version, count, explain, sample, scan, validate};
 use crate::store::MariaDbStore;
 use crate::write;
 use document::{Collation, Doc, DocBuf};
@@ -249,6 +249,10 @@ impl DocumentStore for MariaDbStore {
 
     fn estimated_size<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<SizeEstimate>> {
         mapped(statistics::estimated_size(self, namespace))
+    }
+
+    fn content_version<'a>(&'a self, namespaces: &'a [Namespace]) -> LocalBoxFuture<'a, error::Result<Option<u64>>> {
+        mapped(async move { content_version::of(self, namespaces).await.map(Some) })
     }
 
     fn database_stats<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<DatabaseStats>> {

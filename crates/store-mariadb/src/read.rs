@@ -1,5 +1,6 @@
 //! Reading: executes plans; counts, samples, explains and caches results.
 
+pub(crate) mod content_version;
 pub(crate) mod count;
 pub(crate) mod explain;
 pub(crate) mod handler_counters;
