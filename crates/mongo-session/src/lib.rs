@@ -68,6 +68,7 @@ impl Service for MongoService {
         let commands = server::Worker::open(self.server.clone()).map_err(|error| error.message().to_owned())?;
         tokio::task::spawn_local(commands::ttl_monitor::run(commands.clone()));
         tokio::task::spawn_local(server::profiling::run(commands.clone()));
+        tokio::task::spawn_local(server::user_polling::run(commands.clone()));
         Ok(Rc::new(SessionWorker {
             commands,
             buffers: Buffers::default(),

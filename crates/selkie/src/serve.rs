@@ -16,8 +16,10 @@ use mongo_session::{MongoService, Timeouts};
 use selkie_runtime::process::Listening;
 use selkie_runtime::{ListenAddress, Options, RateLimit, Service};
 use server::Server;
+use server::access_control::user_changes::UserChangeObserver;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use store::ChangeObserver;
 
 /// The interval at which workers close idle cursors and release large buffers.
 const TICK: Duration = Duration::from_secs(5);
@@ -46,12 +48,14 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     let external_writes = external_writes::follow(&config, &caches, definitions.as_ref())?;
 
     let sql = sql_clients::service(&config, &caches, definitions)?;
+    let cache_observer = caches.observer_if_any();
     let server = Server::new(
         server_settings::settings(&config),
         engine.clone(),
-        caches.connect(&config, &*engine),
+        caches.for_commands(&config),
         commands::table::COUNT,
     );
+    observe_changes(&server, cache_observer);
     let limits = &config.limits;
     let timeouts = Timeouts { handshake: limits.handshake, stalled: limits.stalled, idle: limits.idle };
     let request_rate = limits.requests.map(|rate| RateLimit::new(rate.per_second, rate.burst, Instant::now()));
@@ -67,6 +71,20 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     outcome?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Reports the store's changes to the caches, and to the directory of users if clients must log in.
+fn observe_changes(server: &Server, caches: Option<Arc<dyn ChangeObserver>>) {
+    let observer = match server.access_control.is_enabled() {
+        false => caches,
+        true => {
+            let changes = server.access_control.directory.changes();
+            Some(Arc::new(UserChangeObserver { changes, next: caches }) as Arc<dyn ChangeObserver>)
+        }
+    };
+    if let Some(observer) = observer {
+        server.engine.observe_changes(observer);
+    }
 }
 
 /// Returns the service of each listener, which its protocol determines.

@@ -4,12 +4,14 @@
 //! first, except for the localhost exception: as long as there is no user and no role, a connection
 //! from this machine may create the first user.
 //!
-//! In reading order: [`directory`] (the users), [`login`] (that of a connection), [`conversation`]
-//! (a login that has begun).
+//! In reading order: [`directory`] (the users), [`user_changes`], [`login`] (that of a connection),
+//! [`conversation`] (a login that has begun).
 
+mod cached;
 pub mod conversation;
 pub mod directory;
 pub mod login;
+pub mod user_changes;
 
 use crate::login_throttle::{LoginLimits, LoginThrottle};
 use auth::scram::DecoySecret;
@@ -43,6 +45,8 @@ pub struct AccessControl {
     pub throttle: LoginThrottle,
     /// Whether a user or a role has been seen: the localhost exception never applies again.
     has_users: AtomicBool,
+    /// Whether a worker looks for changes that other programs make.
+    is_polling_claimed: AtomicBool,
 }
 
 impl AccessControl {
@@ -54,6 +58,7 @@ impl AccessControl {
             decoy: DecoySecret::new(rand::random()),
             throttle: LoginThrottle::new(LoginLimits::default()),
             has_users: AtomicBool::new(false),
+            is_polling_claimed: AtomicBool::new(false),
         }
     }
 
@@ -61,6 +66,11 @@ impl AccessControl {
     #[inline]
     pub fn is_enabled(&self) -> bool {
         self.is_enabled
+    }
+
+    /// Returns true for the first caller, which must look for changes that other programs make.
+    pub(crate) fn claim_polling(&self) -> bool {
+        !self.is_polling_claimed.swap(true, Relaxed)
     }
 
     /// Returns whether a user or a role is known to exist. If not, [`AccessControl::has_users`]

@@ -6,12 +6,12 @@
 //! `commands` holds them, and depends on this one.
 //!
 //! In reading order: [`server`], [`worker`], [`client_session`], [`access_control`] (users and
-//! logins), [`user_store`] (users and roles as they are stored), then what they hold: [`cursor`],
-//! [`logical_session`], [`operation`] (time limits, `killOp`), [`statistics`], [`usage`] (`top`,
-//! `$collStats`, `$indexStats`), [`profiling`], [`document_cache`] (the cached replies),
-//! [`index_filters`], [`write_lock`]. [`memory_pressure`] decides when a request must wait for
-//! memory, [`overload`] is the error of those that are refused, and [`login_throttle`] delays
-//! guesses of passwords.
+//! logins), [`user_store`] (users and roles as they are stored), [`user_polling`], then what they
+//! hold: [`cursor`], [`logical_session`], [`operation`] (time limits, `killOp`), [`statistics`],
+//! [`usage`] (`top`, `$collStats`, `$indexStats`), [`profiling`], [`document_cache`] (the cached
+//! replies), [`index_filters`], [`write_lock`]. [`memory_pressure`] decides when a request must
+//! wait for memory, [`overload`] is the error of those that are refused, and [`login_throttle`]
+//! delays guesses of passwords.
 
 pub mod access_control;
 pub mod catalog_counts;
@@ -34,6 +34,7 @@ pub mod server;
 pub mod settings;
 pub mod statistics;
 pub mod usage;
+pub mod user_polling;
 pub mod user_store;
 pub mod worker;
 pub mod worker_shared;

@@ -43,12 +43,28 @@ pub fn concerns(namespace: &Namespace) -> bool {
 /// Returns the matching documents of a collection, as they are stored now.
 pub async fn find(store: &dyn DocumentStore, namespace: &Namespace, filter: Doc<'_>) -> Result<Vec<DocBuf>> {
     let predicate = Predicate::parse(filter, &Context::at(0))?;
-    let plan = store.plan(namespace, Query::of(&predicate)).await?;
+    read(store, namespace, &predicate, usize::MAX).await
+}
+
+/// Returns the first matching documents, `limit` at most.
+async fn read(
+    store: &dyn DocumentStore,
+    namespace: &Namespace,
+    predicate: &Predicate,
+    limit: usize,
+) -> Result<Vec<DocBuf>> {
+    let plan = store.plan(namespace, Query::of(predicate)).await?;
     plan.bypass_caches();
-    let residual = (!plan.facts().exact).then_some(&predicate);
-    let mut sink = Collector { residual, scratch: Vec::new(), documents: Vec::new() };
-    store.scan(&*plan, None, usize::MAX, &mut sink).await?;
+    let residual = (!plan.facts().exact).then_some(predicate);
+    let mut sink = Collector { residual, limit, scratch: Vec::new(), documents: Vec::new() };
+    store.scan(&*plan, None, limit, &mut sink).await?;
     Ok(sink.documents)
+}
+
+/// Returns whether a collection has a matching document.
+pub async fn exists(store: &dyn DocumentStore, namespace: &Namespace, filter: Doc<'_>) -> Result<bool> {
+    let predicate = Predicate::parse(filter, &Context::at(0))?;
+    Ok(!read(store, namespace, &predicate, 1).await?.is_empty())
 }
 
 /// Returns the document of a user.
@@ -108,6 +124,7 @@ pub fn read_role(document: Doc<'_>) -> Option<Role> {
 
 struct Collector<'p> {
     residual: Option<&'p Predicate>,
+    limit: usize,
     scratch: Vec<u8>,
     documents: Vec<DocBuf>,
 }
@@ -126,6 +143,6 @@ impl Sink for Collector<'_> {
         if self.residual.map_or(Ok(true), |predicate| predicate.matches(document))? {
             self.documents.push(document.to_owned());
         }
-        Ok(Flow::Continue)
+        Ok(if self.documents.len() >= self.limit { Flow::StopAfter } else { Flow::Continue })
     }
 }

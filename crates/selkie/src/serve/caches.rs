@@ -8,8 +8,8 @@ use server::document_cache::{self, CachePolicy, CacheRules, CachedReply, Documen
 use shared_cache::Shared;
 use std::sync::Arc;
 use std::time::Duration;
+use store::ChangeObserver;
 use store::change_observer::ChangeObservers;
-use store::{ChangeObserver, Engine};
 use store_mariadb::ResultSet;
 
 pub struct Caches {
@@ -95,11 +95,13 @@ impl Caches {
         }
     }
 
-    /// Registers the caches as observers of the store. Returns them for the commands.
-    pub fn connect(self, config: &Config, engine: &dyn Engine) -> document_cache::Caches {
-        if self.own_writes.is_some() {
-            engine.observe_changes(self.observer());
-        }
+    /// Returns the observer that invalidates all caches; `None` if nothing is cached.
+    pub fn observer_if_any(&self) -> Option<Arc<dyn ChangeObserver>> {
+        self.own_writes.as_ref().map(|_| self.observer())
+    }
+
+    /// Returns the caches for the commands.
+    pub fn for_commands(self, config: &Config) -> document_cache::Caches {
         let Cache { only, except, commands, .. } = config.cache.clone();
         let policy = |mode: CacheMode| CachePolicy { replies: mode.caches_replies(), rows: mode.caches_results() };
         let collections = cache::CollectionRules { only, except };

@@ -4,6 +4,7 @@ use super::directory::UserDirectory;
 use auth::{Privileges, RoleName, User, UserName};
 use error::Result;
 use std::net::IpAddr;
+use std::sync::Arc;
 use store::DocumentStore;
 
 /// A user that has proved its identity, with its privileges.
@@ -13,8 +14,8 @@ pub struct Login {
     /// Distinguishes the user from a later one of the same name.
     pub user_id: Option<[u8; 16]>,
     /// All roles, inherited ones as well, in their order.
-    pub roles: Vec<RoleName>,
-    pub privileges: Privileges,
+    pub roles: Arc<[RoleName]>,
+    pub privileges: Arc<Privileges>,
     /// The generation of the directory from which this was computed.
     pub generation: u64,
 }
@@ -37,17 +38,16 @@ impl Login {
     ) -> Result<Option<Login>> {
         // Read first, so that a change meanwhile makes the login outdated.
         let generation = directory.generation();
-        let mut granted = directory.resolve(store, &user.roles).await?;
+        let granted = directory.grants(store, &user.roles).await?;
         let mut restrictions = granted.restrictions.iter().chain([&user.restrictions]);
         if !restrictions.all(|restrictions| restrictions.admit(addresses.client, addresses.server)) {
             return Ok(None);
         }
-        granted.roles.sort_unstable();
         Ok(Some(Login {
             name: user.name,
             user_id: user.id,
-            roles: granted.roles,
-            privileges: Privileges::new(granted.privileges),
+            roles: granted.roles.clone(),
+            privileges: granted.privileges.clone(),
             generation,
         }))
     }

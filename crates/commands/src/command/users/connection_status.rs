@@ -16,7 +16,7 @@ pub fn connection_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resu
     }
     drop(users);
     let mut roles = info.array("authenticatedUserRoles");
-    login.iter().flat_map(|login| &login.roles).for_each(|role| role.write(&mut roles.document()));
+    login.iter().flat_map(|login| login.roles.iter()).for_each(|role| role.write(&mut roles.document()));
     drop(roles);
     if show_privileges {
         let mut privileges = info.array("authenticatedUserPrivileges");
