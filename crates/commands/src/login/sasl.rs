@@ -63,6 +63,11 @@ pub async fn start(call: &Call<'_>, start: &Start<'_>, db: &str) -> Result<Messa
         drop(black_box(User::from_document(black_box(STAND_IN.as_doc()))));
     }
     let keys = user.as_ref().and_then(|user| of_mechanism(&user.credentials, mechanism));
+    // In a `hello` the client has only guessed the mechanism. If the user has another one, the
+    // client must begin again with that.
+    if start.db.is_some() && keys.is_none() && user.as_ref().is_some_and(|user| has_keys(&user.credentials)) {
+        return Err(failed(Some(&name), "the user lacks the mechanism that the client has guessed"));
+    }
     let (scram, message) = ServerConversation::begin(mechanism, first, db, keys, &access_control.decoy, rand::random());
     call.session.set_conversation(Some(Conversation {
         user: name,
@@ -141,6 +146,10 @@ fn of_mechanism(credentials: &Credentials, mechanism: Mechanism) -> Option<&Scra
         Mechanism::Sha1 => credentials.scram_sha_1.as_ref(),
         Mechanism::Sha256 => credentials.scram_sha_256.as_ref(),
     }
+}
+
+fn has_keys(credentials: &Credentials) -> bool {
+    Mechanism::ALL.iter().any(|mechanism| of_mechanism(credentials, *mechanism).is_some())
 }
 
 fn scram_mechanism(name: &str, db: &str) -> Result<Mechanism> {
