@@ -88,7 +88,8 @@ def secured(store, tmp_path_factory) -> Secured:
     folder = tmp_path_factory.mktemp("secured")
     # Its own server, because the users of a MariaDB are those of all gateways.
     mariadb = MariadbServer(folder / "mariadb").start() if store == "mariadb" else None
-    server = SelkieServer(folder, mariadb, ("--auth", "--cache", "documents")).start()
+    options = ("--auth", "--cache", "documents", *(("--external-writes", "none") if mariadb else ()))
+    server = SelkieServer(folder, mariadb, options).start()
     secured = Secured(server)
     yield secured
     secured.root.close()
