@@ -52,6 +52,11 @@ pub fn load_revocation_lists(path: &Path, now: i64) -> Result<Vec<CertificateRev
         let place = format!("revocation list {} in the CRL file {}", index + 1, path.display());
         let (_, parsed) = CertificateRevocationList::from_der(list)
             .map_err(|error| TlsError::new(format!("{place} cannot be parsed: {error}")))?;
+        if parsed.extensions().is_empty() {
+            return Err(TlsError::new(format!(
+                "{place} is of version 1; make one of version 2, which has a number (`crlnumber` of openssl ca)"
+            )));
+        }
         if let Some(next) = parsed.next_update().map(|time| time.timestamp()).filter(|next| *next < now) {
             return Err(TlsError::new(format!("{place} expired at {}; get the authority's new one", show(next))));
         }

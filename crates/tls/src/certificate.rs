@@ -2,6 +2,7 @@
 
 use crate::clock::show;
 use crate::error::TlsError;
+use crate::subject;
 use rustls::pki_types::CertificateDer;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
@@ -19,7 +20,7 @@ pub enum Usage {
 pub struct Facts {
     pub not_before: i64,
     pub not_after: i64,
-    /// As people read it; not in the order of RFC 2253.
+    /// By RFC 2253, as MongoDB writes it.
     pub subject: String,
     pub has_names: bool,
     version: X509Version,
@@ -28,6 +29,11 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Returns the end of the validity, as it is shown to people.
+    pub fn valid_until(&self) -> String {
+        show(self.not_after)
+    }
+
     /// Parses a certificate. `place`: the certificate's place, for errors.
     pub fn of(certificate: &CertificateDer<'_>, place: &str) -> Result<Facts, TlsError> {
         let (_, parsed) = X509Certificate::from_der(certificate)
@@ -37,7 +43,7 @@ impl Facts {
         Ok(Facts {
             not_before: parsed.validity().not_before.timestamp(),
             not_after: parsed.validity().not_after.timestamp(),
-            subject: parsed.subject().to_string(),
+            subject: subject::rfc2253(parsed.subject()),
             has_names: parsed.subject_alternative_name().ok().flatten().is_some(),
             version: parsed.version(),
             usages,

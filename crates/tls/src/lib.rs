@@ -4,19 +4,22 @@
 //! failed handshake later. An error is one sentence that names the file and says what to do.
 //!
 //! In reading order: [`error`], [`clock`], [`file`](mod@file) (PEM files, and whether they have
-//! changed), [`certificate`] (facts of a certificate), [`identity`] (a certificate chain with its
-//! key), [`authorities`] (CAs and revocation lists), [`versions`], [`server`] (listeners, with
-//! reload), [`client`] (connections to backends), [`facts`] (of an open connection).
+//! changed), [`certificate`] (facts of a certificate), [`subject`], [`identity`] (a certificate
+//! chain with its key), [`authorities`] (CAs and revocation lists), [`versions`], [`server`]
+//! (listeners, with reload), [`client_hello`] (whether a client speaks TLS), [`client`]
+//! (connections to backends), [`facts`] (of an open connection).
 
 pub mod authorities;
 pub mod certificate;
 pub mod client;
+pub mod client_hello;
 pub mod clock;
 pub mod error;
 pub mod facts;
 pub mod file;
 pub mod identity;
 pub mod server;
+pub mod subject;
 pub mod versions;
 
 #[cfg(test)]
