@@ -1,26 +1,45 @@
 //! A client's connection, and its state that the worker needs to close it in good order.
 
 use crate::balance::Seat;
+use crate::tls_stream::{Socket, TlsStream};
 use crate::unix_stream::UnixStream;
+use rustix::net::RecvFlags;
 use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tls::rustls::pki_types::ServerName;
+use tls::rustls::{self, ClientConfig, ClientConnection, ServerConfig, ServerConnection};
+use tls::{TlsFacts, client_hello};
 use tokio::io::{AsyncRead, Interest, ReadBuf, Ready};
 use tokio::net::TcpStream;
 
 /// How often a client that has sent data is checked for having hung up.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
+/// The pause after which more of a client's first bytes are awaited.
+const PEEK_AGAIN_AFTER: Duration = Duration::from_millis(10);
+
 /// A client's byte stream.
 #[derive(Debug)]
 pub enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Tls(Box<TlsStream>),
+}
+
+/// The protocol that a client begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstBytes {
+    Tls,
+    Other,
+    /// The client hung up without sending any.
+    Nothing,
 }
 
 impl AsFd for Stream {
@@ -28,6 +47,7 @@ impl AsFd for Stream {
         match self {
             Stream::Tcp(stream) => stream.as_fd(),
             Stream::Unix(stream) => stream.as_fd(),
+            Stream::Tls(stream) => stream.as_fd(),
         }
     }
 }
@@ -43,6 +63,8 @@ pub struct Connection {
     /// `None` for Unix sockets.
     pub peer: Option<SocketAddr>,
     pub life: Rc<Life>,
+    /// `None` without TLS. See [`Connection::accept_tls`].
+    pub tls: Option<Box<TlsFacts>>,
     /// Keeps the worker's count right.
     pub(crate) _seat: Seat,
 }
@@ -76,12 +98,84 @@ impl Life {
     }
 }
 
+impl Connection {
+    /// Continues in TLS, as the server, and records the facts. `received`: bytes of the handshake
+    /// that were already read from the stream.
+    pub async fn accept_tls(mut self, config: Arc<ServerConfig>, received: Vec<u8>) -> io::Result<Connection> {
+        self.stream = self.stream.accept_tls(config, received).await?;
+        self.tls = self.stream.tls_facts().map(Box::new);
+        Ok(self)
+    }
+}
+
 impl Stream {
     /// Returns the address that the client has connected to; `None` for Unix sockets.
     pub fn local_address(&self) -> Option<SocketAddr> {
         match self {
             Stream::Tcp(stream) => stream.local_addr().ok(),
             Stream::Unix(_) => None,
+            Stream::Tls(stream) => stream.local_address(),
+        }
+    }
+
+    /// Continues in TLS, as the server. `received`: bytes of the handshake that were already read
+    /// from the stream.
+    pub async fn accept_tls(self, config: Arc<ServerConfig>, received: Vec<u8>) -> io::Result<Stream> {
+        let session = ServerConnection::new(config).map_err(io::Error::other)?;
+        self.shake_hands(rustls::Connection::Server(session), received).await
+    }
+
+    /// Continues in TLS, as the client. `name`: the name that the server's certificate must have.
+    pub async fn connect_tls(self, config: Arc<ClientConfig>, name: ServerName<'static>) -> io::Result<Stream> {
+        let session = ClientConnection::new(config, name).map_err(io::Error::other)?;
+        self.shake_hands(rustls::Connection::Client(session), Vec::new()).await
+    }
+
+    async fn shake_hands(self, session: rustls::Connection, received: Vec<u8>) -> io::Result<Stream> {
+        let socket = match self {
+            Stream::Tcp(stream) => Socket::Tcp(stream),
+            Stream::Unix(stream) => Socket::Unix(stream),
+            Stream::Tls(_) => return Err(io::Error::new(io::ErrorKind::Unsupported, "TLS within TLS")),
+        };
+        Ok(Stream::Tls(Box::new(TlsStream::establish(socket, session, received).await?)))
+    }
+
+    /// Returns the facts of a TLS connection: protocol, cipher, the other side's certificates.
+    pub fn tls_facts(&self) -> Option<TlsFacts> {
+        match self {
+            Stream::Tcp(_) | Stream::Unix(_) => None,
+            Stream::Tls(stream) => Some(stream.facts()),
+        }
+    }
+
+    /// Waits for the client's first bytes, and returns whether they are TLS. They remain to be
+    /// read.
+    pub async fn first_bytes(&self) -> io::Result<FirstBytes> {
+        let mut bytes = [0; client_hello::BYTES];
+        loop {
+            self.ready(Interest::READABLE).await?;
+            match self.peek(&mut bytes) {
+                Ok(0) => return Ok(FirstBytes::Nothing),
+                Ok(count) => match client_hello::is_tls(bytes.get(..count).unwrap_or_default()) {
+                    Some(true) => return Ok(FirstBytes::Tls),
+                    Some(false) => return Ok(FirstBytes::Other),
+                    // The socket stays ready, so it does not report the bytes that are missing.
+                    None => tokio::time::sleep(PEEK_AGAIN_AFTER).await,
+                },
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => tokio::time::sleep(PEEK_AGAIN_AFTER).await,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Copies received bytes, which remain to be read.
+    fn peek(&self, bytes: &mut [u8]) -> io::Result<usize> {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let mut peek = || Ok(rustix::net::recv(self, &mut *bytes, flags)?.0);
+        match self {
+            Stream::Tcp(stream) => stream.try_io(Interest::READABLE, peek),
+            Stream::Unix(_) | Stream::Tls(_) => peek(),
         }
     }
 
@@ -90,14 +184,18 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.try_write_vectored(pieces),
             Stream::Unix(stream) => stream.try_write_vectored(pieces),
+            Stream::Tls(stream) => stream.try_write_vectored(pieces),
         }
     }
 
-    /// Writes as much as the socket accepts. Fails with `WouldBlock` if that is nothing.
+    /// Writes as much as the socket accepts. Fails with `WouldBlock` if that is nothing. The bytes
+    /// of the next call must be those that this one has not accepted: over TLS, some of them may
+    /// already be encrypted.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Stream::Tcp(stream) => stream.try_write(bytes),
             Stream::Unix(stream) => stream.try_write(bytes),
+            Stream::Tls(stream) => stream.try_write(bytes),
         }
     }
 
@@ -137,6 +235,7 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.ready(interest).await,
             Stream::Unix(stream) => stream.ready(interest).await,
+            Stream::Tls(stream) => stream.ready(interest).await,
         }
     }
 
@@ -145,6 +244,7 @@ impl Stream {
         match self {
             Stream::Tcp(stream) => stream.poll_read_ready(cx),
             Stream::Unix(stream) => stream.poll_read_ready(cx),
+            Stream::Tls(stream) => stream.poll_read_ready(cx),
         }
     }
 }
@@ -154,6 +254,7 @@ impl AsyncRead for Stream {
         match self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
             Stream::Unix(stream) => stream.poll_read(cx, buffer),
+            Stream::Tls(stream) => stream.poll_read(cx, buffer),
         }
     }
 }

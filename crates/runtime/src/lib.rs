@@ -6,10 +6,10 @@
 //! reads a byte of a protocol.
 //!
 //! In reading order: [`service`], [`address`], `listener` (binding, and its error messages),
-//! [`connection`], [`unix_stream`], [`gate`] (limits on connections), [`rate_limit`], `balance`
-//! (which worker takes a new connection), [`zero_copy`] (sending pages without a copy), `worker` (a
-//! thread's life), [`busy_poll`] (how it waits), [`process`](mod@process) (start, signals, drain),
-//! and `message`, by which threads reach workers.
+//! [`connection`], [`unix_stream`], [`tls_stream`], [`gate`] (limits on connections),
+//! [`rate_limit`], `balance` (which worker takes a new connection), [`zero_copy`] (sending pages
+//! without a copy), `worker` (a thread's life), [`busy_poll`] (how it waits),
+//! [`process`](mod@process) (start, signals, drain), and `message`, by which threads reach workers.
 
 pub mod address;
 mod balance;
@@ -21,12 +21,13 @@ mod message;
 pub mod process;
 pub mod rate_limit;
 pub mod service;
+pub mod tls_stream;
 pub mod unix_stream;
 mod worker;
 pub mod zero_copy;
 
 pub use address::ListenAddress;
-pub use connection::{Connection, Stream};
+pub use connection::{Connection, FirstBytes, Stream};
 pub use gate::{ConnectionLimits, ConnectionRate, Refusal};
 pub use listener::BindError;
 pub use process::{Options, Running, StartError, run};

@@ -83,9 +83,14 @@ impl UnixStream {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 written => return Poll::Ready(written),
             }
-            let room = self.room()?;
-            ready!(room.poll_write_ready(context))?.clear_ready();
+            ready!(self.poll_write_ready(context))?;
         }
+    }
+
+    /// Resolves when there is room to write, after [`UnixStream::try_write`] found none.
+    pub fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.room()?.poll_write_ready(context))?.clear_ready();
+        Poll::Ready(Ok(()))
     }
 
     /// Waits for data to read, or for room to write after [`UnixStream::try_write`] found none.

@@ -254,7 +254,7 @@ impl Worker {
         let Some(service) = self.services.of(listener) else { return };
         let id = self.connection_ids.fetch_add(1, Ordering::Relaxed);
         let life = Rc::new(Life::default());
-        let connection = Connection { stream, id, listener, peer, life: life.clone(), _seat: seat };
+        let connection = Connection { stream, id, listener, peer, life: life.clone(), tls: None, _seat: seat };
         let entry = Entry { id, connections: self.connections.clone() };
         let serving = service.serve(connection);
         let task = spawn_local(async move {

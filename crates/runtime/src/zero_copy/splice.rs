@@ -80,7 +80,8 @@ struct PipeLease {
 }
 
 impl Pipes {
-    /// Begins to send a message. Returns header and trailer if it must be copied instead.
+    /// Begins to send a message. Returns header and trailer if it must be copied instead, because
+    /// of its size or because the stream is not plain TCP.
     pub fn begin(
         &self,
         stream: &Stream,
