@@ -95,6 +95,7 @@ codes! {
     134 READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET "ReadConcernMajorityNotAvailableYet"
     136 CAPPED_POSITION_LOST "CappedPositionLost"
     139 JS_INTERPRETER_FAILURE "JSInterpreterFailure"
+    140 INVALID_SSL_CONFIGURATION "InvalidSSLConfiguration"
     143 CURSOR_IN_USE "CursorInUse"
     146 EXCEEDED_MEMORY_LIMIT "ExceededMemoryLimit"
     148 READ_CONCERN_MAJORITY_NOT_ENABLED "ReadConcernMajorityNotEnabled"

@@ -2,10 +2,10 @@
 
 use crate::admission::SMALL_BYTES;
 use crate::conversation::{Broken, CHECK_INTERVAL, Conversation, Counted};
+use crate::negotiation::negotiate;
 use crate::respond::{AtOnce, respond, respond_at_once};
 use crate::worker::SessionWorker;
 use bytes::BytesMut;
-use mongo_wire::DecodeError;
 use selkie_runtime::Connection;
 use selkie_runtime::busy_poll::{Awaited, BusyPoll, Expectation};
 use server::ClientSession;
@@ -13,6 +13,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Poll, ready};
+use tls::client_hello;
 use tokio::io::AsyncReadExt;
 use tokio::time::Instant;
 
@@ -25,12 +26,23 @@ const GROWTH_BYTES_MIN: usize = 64 * 1024;
 const GROWTH_BYTES_MIN_AT_FIRST: usize = 16 * 1024;
 
 pub(crate) async fn serve(worker: Rc<SessionWorker>, connection: Connection) {
-    let Connection { stream, id, listener, peer, ref life, .. } = connection;
+    let counted = Counted::new(worker);
+    let worker = &counted.0;
+    let connection = match &worker.commands.server.settings.tls {
+        None => connection,
+        // Boxed, since it happens once for each connection.
+        Some(tls) => match Box::pin(negotiate(worker, tls, connection)).await {
+            Some(connection) => connection,
+            None => return,
+        },
+    };
+    let Connection { stream, id, listener, peer, ref life, tls, .. } = connection;
     let mut conversation = Conversation {
         is_introduced: false,
         session: ClientSession::new(&worker.commands.server, id, peer, listener)
-            .with_local_address(stream.local_address()),
-        counted: Counted::new(worker),
+            .with_local_address(stream.local_address())
+            .with_tls(tls),
+        counted,
         stream,
         next_request: BusyPoll::new(Awaited::Client),
         expectation: Expectation::default(),
@@ -207,9 +219,13 @@ impl Conversation {
 
     /// Moves the beginning of a message to memory of its own, no more than it needs, and returns
     /// the buffer to the worker.
-    fn move_unfinished(&self, buffer: BytesMut) -> Result<BytesMut, DecodeError> {
+    fn move_unfinished(&self, buffer: BytesMut) -> Result<BytesMut, Broken> {
         let mut unfinished = BytesMut::new();
         if !buffer.is_empty() {
+            // As the length of a message, it would be awaited for minutes.
+            if client_hello::is_tls(&buffer) == Some(true) {
+                return Err(Broken::Tls);
+            }
             self.reserve_for(&mut unfinished, buffer.len(), mongo_wire::needed(&buffer)?);
             unfinished.extend_from_slice(&buffer);
         }

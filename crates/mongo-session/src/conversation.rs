@@ -26,6 +26,8 @@ pub(crate) enum Broken {
     Malformed(DecodeError),
     /// The client sent no whole message in time after it connected.
     Handshake(Duration),
+    /// The client began with TLS, which is off.
+    Tls,
     /// The client paused too long within a message, or sent it too slowly.
     Stalled(Duration),
     /// There was no memory for the client's message.
@@ -55,6 +57,8 @@ impl fmt::Display for Broken {
         match self {
             Broken::Malformed(error) => error.fmt(f),
             Broken::Handshake(waited) => write!(f, "no message came within {} seconds", waited.as_secs()),
+            // MongoDB's words.
+            Broken::Tls => f.write_str("SSL handshake received but server is started without SSL support"),
             Broken::Stalled(waited) => write!(f, "a message was not finished within {} seconds", waited.as_secs()),
             Broken::NoMemory(bytes) => write!(f, "there was no memory for a message of {bytes} bytes"),
             Broken::Unread(waited) => write!(f, "a reply was not read within {} seconds", waited.as_secs()),

@@ -2,9 +2,9 @@
 //!
 //! Each [`selkie_runtime::Connection`] gets replies in the order of its requests. [`MongoService`]
 //! is the service of MongoDB listeners. In reading order: [`worker`] and [`conversation`] (the
-//! state), [`connection`] (the loop), [`respond`] (one request), [`buffers`] (memory shared by a
-//! worker's connections), [`admission`] (memory for large messages), [`malformed_log`]
-//! (rate-limited log lines about malformed messages).
+//! state), [`negotiation`] (whether it uses TLS), [`connection`] (the loop), [`respond`] (one
+//! request), [`buffers`] (memory shared by a worker's connections), [`admission`] (memory for large
+//! messages), [`malformed_log`] (rate-limited log lines about malformed messages).
 //!
 //! Nothing here knows what a command means.
 
@@ -13,6 +13,7 @@ mod buffers;
 mod connection;
 mod conversation;
 mod malformed_log;
+mod negotiation;
 mod respond;
 mod worker;
 

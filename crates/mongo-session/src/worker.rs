@@ -14,7 +14,8 @@ use std::time::Duration;
 /// How long clients may be inactive.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// From the connection to the end of the first message; `None`: forever.
+    /// From the connection to the end of the TLS handshake, and from there to the end of the first
+    /// message; `None`: forever.
     pub handshake: Option<Duration>,
     /// Within a message, or before they read their reply.
     pub stalled: Duration,

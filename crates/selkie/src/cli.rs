@@ -121,6 +121,28 @@ pub struct ServeArgs {
     /// A Redis server by which gateways share replies: redis://user:password@host:6379/0
     #[arg(long, value_name = "URL")]
     pub cache_storage: Option<String>,
+    /// Whether MongoDB clients use TLS: off, allow, prefer or require [default: off]
+    #[arg(long, value_name = "MODE")]
+    pub tls: Option<String>,
+    /// The server's certificate, and possibly its key (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub tls_certificate: Option<String>,
+    /// The certificate's key (PEM), if it has a file of its own
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<String>,
+    /// The authorities that sign clients' certificates (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub tls_ca: Option<String>,
+    /// The lists of clients' certificates that were revoked (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub tls_crl: Option<String>,
+    /// The lowest version of TLS: 1.2 or 1.3 [default: 1.2]
+    #[arg(long, value_name = "VERSION")]
+    pub tls_min_version: Option<String>,
+    /// Whether clients present certificates: none, optional or required [default: required with
+    /// --tls-ca, otherwise none]
+    #[arg(long, value_name = "RULE")]
+    pub tls_client_certificates: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -164,6 +186,13 @@ impl ServeArgs {
             ("--topology", self.topology.map(Raw::Text)),
             ("--replica-set", self.replica_set.map(Raw::Text)),
             ("--advertise", self.advertise.map(Raw::Text)),
+            ("--tls", self.tls.map(Raw::Text)),
+            ("--tls-certificate", self.tls_certificate.map(Raw::Text)),
+            ("--tls-key", self.tls_key.map(Raw::Text)),
+            ("--tls-ca", self.tls_ca.map(Raw::Text)),
+            ("--tls-crl", self.tls_crl.map(Raw::Text)),
+            ("--tls-min-version", self.tls_min_version.map(Raw::Text)),
+            ("--tls-client-certificates", self.tls_client_certificates.map(Raw::Text)),
         ];
         let mut written = Written::default();
         for (flag, raw) in given {

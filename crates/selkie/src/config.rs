@@ -8,7 +8,7 @@
 //!
 //! In reading order: [`setting`], [`choices`], [`value`] (parsing), [`written`], [`parameter`],
 //! [`file`], [`defaults`]; then the parts of [`Config`]: [`store`], [`listeners`], [`topology`],
-//! [`cache`], [`limits`].
+//! [`cache`], [`limits`], [`mod@tls`].
 
 pub mod cache;
 pub mod choices;
@@ -24,6 +24,7 @@ pub mod setting;
 pub mod store;
 #[cfg(test)]
 mod tests;
+pub mod tls;
 pub mod topology;
 pub mod value;
 pub mod written;
@@ -33,6 +34,7 @@ pub use choices::CacheMode;
 pub use listeners::{Listener, Protocol};
 pub use setting::{ConfigError, Origin};
 pub use store::{MariaDb, Store};
+pub use tls::Tls;
 pub use written::Written;
 
 use mongo_wire::Compressor;
@@ -63,6 +65,8 @@ pub struct Config {
     pub mariadb: MariaDb,
     /// Whether MongoDB clients must log in.
     pub auth: bool,
+    /// `None`: clients cannot use TLS.
+    pub tls: Option<Tls>,
 }
 
 impl Config {
@@ -81,6 +85,7 @@ impl Config {
             mariadb: MariaDb::resolve(&written),
             auth: written.security.requires_login(),
             limits: written.limits.resolve(cache_bytes)?,
+            tls: written.tls.resolve()?,
             listeners,
             cache,
             topology,

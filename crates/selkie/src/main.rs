@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     memory::use_small_pages();
     let outcome = match Cli::parse().command {
         Command::Serve(args) => configure(args).map_err(Into::into).and_then(serve::serve),
-        Command::Check(args) => check(args).map_err(Into::into),
+        Command::Check(args) => check(args),
         Command::Verify(args) => verify::verify(&args.data, args.add_checksums),
     };
     match outcome {
@@ -53,8 +53,9 @@ fn environment() -> Result<Written, ConfigError> {
     Ok(written)
 }
 
-fn check(args: ServeArgs) -> Result<(), ConfigError> {
+fn check(args: ServeArgs) -> anyhow::Result<()> {
     let config = configure(args)?;
+    serve::load_tls(&config)?;
     println!("The configuration is valid.");
     print!("{}", serve::Summary(&config));
     Ok(())

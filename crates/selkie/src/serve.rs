@@ -7,8 +7,10 @@ mod server_settings;
 mod sql_clients;
 mod stores;
 mod summary;
+mod tls;
 
 pub use summary::Summary;
+pub use tls::load as load_tls;
 
 use crate::config::{Config, Listener, Protocol};
 use caches::Caches;
@@ -31,6 +33,7 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     steps::memory::set_limits(config.limits.memory);
     crate::memory::reserve();
 
+    let tls = tls::load(&config)?;
     let listening = Listening::bind(Options {
         listen: config.listeners.iter().map(|listener| listener.address.clone()).collect(),
         workers: config.threads,
@@ -50,7 +53,7 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     let sql = sql_clients::service(&config, &caches, definitions)?;
     let cache_observer = caches.observer_if_any();
     let server = Server::new(
-        server_settings::settings(&config),
+        server_settings::settings(&config, tls.clone()),
         engine.clone(),
         caches.for_commands(&config),
         commands::table::COUNT,
@@ -64,6 +67,7 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
         .with_timeouts(timeouts)
         .with_request_rate(request_rate);
     let services = services(&config, Arc::new(mongo), sql)?;
+    tls.iter().try_for_each(tls::follow)?;
 
     let outcome = selkie_runtime::run(listening, services, || summary::print(&config, &engine.describe()));
     drop(external_writes);

@@ -12,6 +12,7 @@ use auth::Privileges;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use tls::TlsFacts;
 
 /// How long a logical session counts as noted, in milliseconds; its timeout is half an hour.
 const SESSION_NOTED_MS: i64 = 1000;
@@ -24,6 +25,8 @@ pub struct ClientSession {
     pub client: Option<SocketAddr>,
     /// The address that the client has connected to; `None` for Unix sockets.
     pub local: Option<SocketAddr>,
+    /// The facts of the connection's TLS, with the client's certificate; `None` without TLS.
+    pub tls: Option<Box<TlsFacts>>,
     pub identity: Arc<ClientIdentity>,
     /// The logical session noted last, and when; saves noting it with each command.
     noted: Cell<(LogicalSessionId, i64)>,
@@ -47,6 +50,7 @@ impl ClientSession {
             connection_id,
             client,
             local: None,
+            tls: None,
             identity: Arc::new(ClientIdentity::new(connection_id, client)),
             noted: Cell::new((NO_SESSION, 0)),
             user_digest: Cell::new(ANONYMOUS_USER_DIGEST),
@@ -57,6 +61,13 @@ impl ClientSession {
             conversation: RefCell::default(),
             localhost_exception: Cell::new(false),
         }
+    }
+
+    /// Sets the facts of the connection's TLS, and the name of the client by its certificate.
+    pub fn with_tls(self, tls: Option<Box<TlsFacts>>) -> Self {
+        let certificate = tls.as_ref().and_then(|tls| tls.peer_certificates.first());
+        let subject = certificate.and_then(|certificate| auth::x509::subject_rfc2253(certificate));
+        ClientSession { tls, certificate_subject: subject.map(String::into_boxed_str), ..self }
     }
 
     /// Sets the address that the client has connected to.

@@ -9,7 +9,7 @@
 //! logins), [`user_store`] (users and roles as they are stored), [`user_polling`], then what they
 //! hold: [`cursor`], [`logical_session`], [`operation`] (time limits, `killOp`), [`statistics`],
 //! [`usage`] (`top`, `$collStats`, `$indexStats`), [`profiling`], [`document_cache`] (the cached
-//! replies), [`index_filters`], [`write_lock`]. [`memory_pressure`] decides when a request must
+//! replies), [`index_filters`], [`write_lock`], [`mod@tls`]. [`memory_pressure`] decides when a request must
 //! wait for memory, [`overload`] is the error of those that are refused, and [`login_throttle`]
 //! delays guesses of passwords.
 
@@ -33,6 +33,7 @@ pub mod profiling;
 pub mod server;
 pub mod settings;
 pub mod statistics;
+pub mod tls;
 pub mod usage;
 pub mod user_polling;
 pub mod user_store;

@@ -1,6 +1,7 @@
 //! What the process was started with, and what `setParameter` can change.
 
 use crate::cursor::CursorLimits;
+use crate::tls::TlsListeners;
 use document::DocBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64};
@@ -41,6 +42,8 @@ pub struct Settings {
     pub workers: usize,
     /// Whether clients must log in.
     pub access_control: bool,
+    /// `None`: clients cannot use TLS.
+    pub tls: Option<TlsListeners>,
     /// The disk space for sorts and groups that exceed their memory; `None` forbids spilling.
     pub disk: Option<Arc<dyn SpillSpace>>,
 }

@@ -65,6 +65,9 @@ statistics! {
     connections_rejected_by_rate,
     /// Requests refused because of the rate, or because memory was short.
     requests_rejected,
+    /// TLS connections, by version.
+    tls_1_2,
+    tls_1_3,
     /// Messages received, and their bytes as they came in.
     network_requests,
     network_bytes_in,

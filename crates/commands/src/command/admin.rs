@@ -16,6 +16,7 @@ pub mod parameters;
 pub mod ping;
 pub mod probes;
 pub mod profile;
+pub mod rotate_certificates;
 pub mod selkie_cache;
 pub mod server_status;
 pub mod shutdown;
@@ -287,6 +288,15 @@ pub const COMMANDS: &[Spec] = &[
         authorization: on_cluster(Action::ReplSetGetStatus),
         admin_database_only: true,
         help: "The replica set's state.",
+        ..SERVER
+    },
+    Spec {
+        name: "rotateCertificates",
+        handler: waiting!(rotate_certificates::rotate_certificates),
+        admin_database_only: true,
+        parsing: parsed_first(rotate_certificates::parse, &[]),
+        authorization: on_cluster(Action::RotateCertificates),
+        help: "Loads the TLS certificates and revocation lists again; open connections stay.",
         ..SERVER
     },
     Spec {

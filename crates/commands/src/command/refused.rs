@@ -78,14 +78,6 @@ pub const COMMANDS: &[Spec] = &[
     Spec { authorization: on_cluster(Action::ReplSetStateChange), ..of_replica_set("replSetSyncFrom") },
     of_replica_set("replSetUpdatePosition"),
     Spec {
-        name: "rotateCertificates",
-        handler: immediate!(replication_and_sharding::of_nothing),
-        authorization: on_cluster(Action::RotateCertificates),
-        admin_database_only: true,
-        help: "Succeeds without effect: there is no TLS yet.",
-        ..SERVER
-    },
-    Spec {
         takes_write_concern: true,
         authorization: on_cluster(Action::SetClusterParameter),
         ..refused("setClusterParameter", replication_and_sharding::of_clusters, "Refused: this is no cluster.")

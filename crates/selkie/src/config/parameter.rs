@@ -17,6 +17,7 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("", "The process: addresses, threads, log."),
     ("store", "Where documents are stored: in a directory of this machine (the default), or in MariaDB."),
     ("mongodb", "What MongoDB clients see."),
+    ("tls", "Encryption of clients' connections."),
     ("limits", "Limits of memory, cursors and connections."),
     ("security", "Logins of MongoDB clients."),
     ("cache", "Replies that are cached, and returned for as long as they are right."),
@@ -30,6 +31,8 @@ macro_rules! read {
         }
     };
 }
+
+mod tls;
 
 pub const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -290,6 +293,13 @@ pub const PARAMETERS: &[Parameter] = &[
         about: "Idle cursors are closed after this long, unless they were opened with noCursorTimeout.",
         read: read!(cursor_timeout_seconds, |raw| integer(raw, 1, DAY_SECONDS).map(|n| n as u64)),
     },
+    tls::MODE,
+    tls::CERTIFICATE,
+    tls::KEY,
+    tls::CA,
+    tls::CRL,
+    tls::MIN_VERSION,
+    tls::CLIENT_CERTIFICATES,
     Parameter {
         section: "limits",
         name: "memory-mb",

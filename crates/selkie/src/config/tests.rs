@@ -5,8 +5,10 @@ use super::listeners::{Listener, Protocol};
 use super::parameter::PARAMETERS;
 use super::{Config, ConfigError, Store, defaults, file};
 use server::Topology;
+use server::tls::TlsMode;
 use std::path::Path;
 use std::time::Duration;
+use tls::ClientCertificates;
 
 fn load(text: &str) -> Result<Config, ConfigError> {
     file::read(Path::new("selkie.toml"), text).and_then(Config::resolve)
@@ -211,4 +213,31 @@ fn a_source_takes_precedence_over_another() {
     let config = Config::resolve(both).unwrap();
     assert_eq!((config.threads, config.log.as_str()), (1, "warn"));
     assert!(matches!(config.store, Store::MariaDb(url) if url == "mysql://h"));
+}
+
+#[test]
+fn tls() {
+    let tls = |text: &str| load(&format!("[tls]\n{text}")).map(|config| config.tls);
+    assert_eq!(tls("").unwrap(), None);
+    assert_eq!(tls("mode = 'off'").unwrap(), None);
+    let config = tls("mode = 'allow'\ncertificate = 's.pem'").unwrap().unwrap();
+    assert_eq!((config.mode, config.files.client_certificates), (TlsMode::Allow, ClientCertificates::None));
+    let config = tls("mode = 'require'\ncertificate = 's.pem'\nca = 'ca.pem'").unwrap().unwrap();
+    assert_eq!(config.files.client_certificates, ClientCertificates::Required);
+    let optional = "mode = 'prefer'\ncertificate = 's.pem'\nca = 'c'\nclient-certificates = 'optional'\ncrl = 'x'";
+    assert_eq!(tls(optional).unwrap().unwrap().files.client_certificates, ClientCertificates::Optional);
+
+    for (text, part) in [
+        ("mode = 'require'", "2: TLS needs a certificate; name its file with --tls-certificate"),
+        ("mode = 'on'", "2: mode: \"on\" is not a mode; write one of off, allow, prefer, require"),
+        ("certificate = 's.pem'", "2: certificate has no effect while TLS is off"),
+        ("mode = 'off'\nmin-version = '1.3'", "3: min-version has no effect while TLS is off"),
+        ("mode = 'require'\ncertificate = 's'\nmin-version = '1.1'", "write one of 1.2, 1.3"),
+        ("mode = 'require'\ncertificate = 's'\nclient-certificates = 'required'", "--tls-ca"),
+        ("mode = 'require'\ncertificate = 's'\ncrl = 'x'", "4: a list of revoked certificates"),
+        ("mode = 'require'\ncertificate = 's'\nca = 'c'\nclient-certificates = 'none'", "4: the authorities verify"),
+    ] {
+        let error = tls(text).map(drop).expect_err(text).to_string();
+        assert!(error.contains(part), "{error}");
+    }
 }

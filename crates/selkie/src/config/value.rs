@@ -3,6 +3,9 @@
 use super::choices::{CacheMode, ExternalWrites, Invalidation, Selects, TopologyKind};
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
+use server::tls::TlsMode;
+use std::path::PathBuf;
+use tls::{ClientCertificates, MinVersion};
 
 /// A value as written, before it is parsed.
 #[derive(Clone, Debug, PartialEq)]
@@ -163,6 +166,38 @@ pub fn patterns(raw: Raw) -> Result<Vec<String>, String> {
                 "{pattern:?} names no collection; write database.collection, or database.* for all of them"
             )),
         }
+    })
+}
+
+pub fn path(raw: Raw) -> Result<PathBuf, String> {
+    text(raw, "a path").map(PathBuf::from)
+}
+
+/// Parses a mode of TLS; `None`: off.
+pub fn tls_mode(raw: Raw) -> Result<Option<TlsMode>, String> {
+    one_of(raw, "a mode", &["off", "allow", "prefer", "require"], |name| match name {
+        "off" => Some(None),
+        "allow" => Some(Some(TlsMode::Allow)),
+        "prefer" => Some(Some(TlsMode::Prefer)),
+        "require" => Some(Some(TlsMode::Require)),
+        _ => None,
+    })
+}
+
+pub fn tls_version(raw: Raw) -> Result<MinVersion, String> {
+    one_of(raw, "a version", &["1.2", "1.3"], |name| match name {
+        "1.2" => Some(MinVersion::Tls12),
+        "1.3" => Some(MinVersion::Tls13),
+        _ => None,
+    })
+}
+
+pub fn client_certificates(raw: Raw) -> Result<ClientCertificates, String> {
+    one_of(raw, "a rule", &["none", "optional", "required"], |name| match name {
+        "none" => Some(ClientCertificates::None),
+        "optional" => Some(ClientCertificates::Optional),
+        "required" => Some(ClientCertificates::Required),
+        _ => None,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::choices::{CacheMode, ExternalWrites, Invalidation, Selects, TopologyKind};
 use super::setting::Setting;
-use super::{limits, security};
+use super::{limits, security, tls};
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
 use std::path::PathBuf;
@@ -54,6 +54,7 @@ pub struct Written {
     pub cache_storage_timeout_ms: Option<Setting<i64>>,
     pub limits: limits::Written,
     pub security: security::Written,
+    pub tls: tls::Written,
 }
 
 impl Written {
@@ -108,6 +109,7 @@ impl Written {
             cache_storage_timeout_ms: self.cache_storage_timeout_ms.or(beneath.cache_storage_timeout_ms),
             limits: self.limits.over(beneath.limits),
             security: self.security.over(beneath.security),
+            tls: self.tls.over(beneath.tls),
         }
     }
 }

@@ -1,14 +1,17 @@
 //! The settings of the MongoDB server, and how `getCmdLineOpts` shows the configuration.
 
 use crate::cli::presentable_arguments;
-use crate::config::{Config, Protocol, Store};
+use crate::config::{Config, Protocol, Store, Tls};
 use crate::temporary_files::TemporaryFiles;
 use document::{DocBuf, doc};
 use selkie_runtime::ListenAddress;
+use server::tls::TlsListeners;
 use server::{Settings, Topology};
+use std::path::Path;
 use std::sync::Arc;
+use tls::{ClientCertificates, MinVersion};
 
-pub fn settings(config: &Config) -> Settings {
+pub fn settings(config: &Config, tls: Option<TlsListeners>) -> Settings {
     Settings {
         topology: config.topology.clone(),
         cursor_timeout: config.cursor_timeout,
@@ -21,6 +24,7 @@ pub fn settings(config: &Config) -> Settings {
         compressors: config.compressors.iter().map(|compressor| compressor.name().to_owned()).collect(),
         workers: config.threads,
         access_control: config.auth,
+        tls,
         disk: Some(Arc::new(TemporaryFiles::beside(&config.store))),
     }
 }
@@ -40,6 +44,9 @@ fn parsed(config: &Config) -> DocBuf {
     if let Some(first) = tcp.first() {
         net.append("port", i32::from(first.port()));
     }
+    if let Some(tls) = &config.tls {
+        net.append("tls", &parsed_tls(tls));
+    }
     let mut parsed = doc! { "net": &net };
     if let Store::Embedded(path) | Store::EmbeddedMariaDb(path) = &config.store {
         parsed.append("storage", &doc! { "dbPath": path.to_string_lossy().as_ref() });
@@ -50,5 +57,27 @@ fn parsed(config: &Config) -> DocBuf {
     if let Topology::ReplicaSet { name, .. } = &config.topology {
         parsed.append("replication", &doc! { "replSet": name.as_str() });
     }
+    parsed
+}
+
+/// Returns the settings of TLS under the names of MongoDB.
+fn parsed_tls(tls: &Tls) -> DocBuf {
+    let mut parsed = DocBuf::new();
+    let files = &tls.files;
+    let mut append = |name: &str, path: &Path| parsed.append(name, path.to_string_lossy().as_ref());
+    if let Some(ca) = &files.ca {
+        append("CAFile", ca);
+    }
+    if let Some(crl) = &files.crl {
+        append("CRLFile", crl);
+    }
+    append("certificateKeyFile", &files.certificate);
+    if files.client_certificates == ClientCertificates::Optional {
+        parsed.append("allowConnectionsWithoutCertificates", true);
+    }
+    if files.min_version == MinVersion::Tls13 {
+        parsed.append("disabledProtocols", "TLS1_0,TLS1_1,TLS1_2");
+    }
+    parsed.append("mode", tls.mode.mongodb_name());
     parsed
 }

@@ -2,6 +2,7 @@
 
 use crate::config::{Config, Protocol, Store};
 use selkie_runtime::ListenAddress;
+use server::tls::TlsMode;
 use std::fmt;
 use std::io::Write;
 
@@ -19,6 +20,9 @@ impl fmt::Display for Summary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for address in self.0.addresses(Protocol::MongoDb) {
             writeln!(f, "  listening on  {address}")?;
+        }
+        if let Some(tls) = &self.0.tls {
+            writeln!(f, "  TLS           {}, {} or later", tls.mode.name(), tls.files.min_version.name())?;
         }
         for address in self.0.addresses(Protocol::MariaDb) {
             writeln!(f, "  SQL clients   {address}")?;
@@ -50,6 +54,7 @@ impl fmt::Display for TryIt<'_> {
             }
             None => return Ok(()),
         };
-        writeln!(f, "  try           mongosh {uri} --eval 'db.cars.insertOne({{Make: \"Toyota\"}})'")
+        let tls = if self.0.tls.as_ref().is_some_and(|tls| tls.mode == TlsMode::Require) { "--tls " } else { "" };
+        writeln!(f, "  try           mongosh {tls}{uri} --eval 'db.cars.insertOne({{Make: \"Toyota\"}})'")
     }
 }

@@ -27,7 +27,9 @@ const SECTIONS: &[Section] = &[
     ("opLatencies", operation_latencies),
     ("opcounters", operation_counters),
     ("opcountersRepl", replicated_counters),
+    ("security", security),
     ("storageEngine", storage_engine),
+    ("transportSecurity", transport_security),
     ("mem", memory),
     ("metrics", metrics),
     ("selkie", selkie),
@@ -180,6 +182,26 @@ fn storage_engine(call: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'_>) {
     writer.append("supportsCommittedReads", true);
     writer.append("persistent", true);
     writer.append("readOnly", false);
+}
+
+/// The certificate of the listeners, if clients can use TLS.
+fn security(call: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'_>) {
+    if let Some(tls) = &call.worker.server.settings.tls {
+        let loaded = tls.certificates.current();
+        writer.append("SSLServerSubjectName", loaded.facts.subject.as_str());
+        writer.append("SSLServerHasCertificateAuthority", loaded.has_authorities);
+        let expires_ms = loaded.facts.not_after.saturating_mul(1000);
+        writer.append("SSLServerCertificateExpirationDate", Value::DateTime(expires_ms));
+    }
+}
+
+/// TLS connections since the start, by version. The versions below 1.2 are never spoken.
+fn transport_security(_: &Call<'_>, statistics: &Statistics, writer: &mut DocWriter<'_>) {
+    writer.append("1.0", 0_i64);
+    writer.append("1.1", 0_i64);
+    writer.append("1.2", long(&statistics.tls_1_2));
+    writer.append("1.3", long(&statistics.tls_1_3));
+    writer.append("unknown", 0_i64);
 }
 
 fn memory(_: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'_>) {

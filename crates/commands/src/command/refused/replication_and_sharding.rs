@@ -88,7 +88,7 @@ pub fn of_nothing(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()>
         "compactStructuredEncryptionData" => {
             Err(Error::new(Code(6346807), "Target namespace is not an encrypted collection"))
         }
-        // There is nothing to rotate, and nothing to switch off.
+        // There is nothing to switch off.
         _ => Ok(()),
     }
 }

@@ -31,6 +31,7 @@ impl Bench {
             compressors: vec!["zstd".into(), "snappy".into()],
             workers: 1,
             access_control: false,
+            tls: None,
             disk: None,
         };
         let server = Server::new(settings, Arc::new(MemoryEngine), Default::default(), commands::table::COUNT);
