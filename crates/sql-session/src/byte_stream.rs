@@ -103,6 +103,7 @@ impl AsyncWrite for Socket {
         match &mut self.get_mut().0 {
             Stream::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
             Stream::Unix(stream) => stream.poll_write(context, bytes),
+            Stream::Tls(stream) => stream.poll_write(context, bytes),
         }
     }
 
@@ -113,7 +114,7 @@ impl AsyncWrite for Socket {
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.get_mut().0 {
             Stream::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
-            Stream::Unix(_) => Poll::Ready(Ok(())),
+            Stream::Unix(_) | Stream::Tls(_) => Poll::Ready(Ok(())),
         }
     }
 }
