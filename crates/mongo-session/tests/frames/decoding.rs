@@ -40,6 +40,7 @@ pub fn settings() -> Settings {
         compressors: Vec::new(),
         workers: 1,
         access_control: false,
+        tls: None,
         disk: None,
     }
 }
