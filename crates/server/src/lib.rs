@@ -9,8 +9,8 @@
 //! logins), [`user_store`] (users and roles as they are stored), [`user_polling`], then what they
 //! hold: [`cursor`], [`logical_session`], [`operation`] (time limits, `killOp`), [`statistics`],
 //! [`usage`] (`top`, `$collStats`, `$indexStats`), [`profiling`], [`document_cache`] (the cached
-//! replies), [`index_filters`], [`write_lock`], [`mod@tls`]. [`memory_pressure`] decides when a request must
-//! wait for memory, [`overload`] is the error of those that are refused, and [`login_throttle`]
+//! replies), [`index_filters`], [`write_lock`], [`mod@tls`]. [`memory_pressure`] decides when a
+//! request must wait for memory, [`overload`] is the error of those that are refused, and [`login_throttle`]
 //! delays guesses of passwords.
 
 pub mod access_control;
