@@ -155,8 +155,8 @@ impl CursorRegistry {
     }
 
     /// Reserves memory for a cursor. Fails with 146 if a limit would be exceeded.
-    pub fn charge(&self, holder: QuotaHolder, bytes: i64) -> Result<Charge> {
-        self.quotas.charge(holder, bytes)
+    pub fn charge(&self, holder: QuotaHolder, user: Option<&str>, bytes: i64) -> Result<Charge> {
+        self.quotas.charge(holder, user, bytes)
     }
 
     /// Adds a cursor; returns its id, which is random and positive.

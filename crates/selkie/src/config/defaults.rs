@@ -26,6 +26,7 @@ pub const MEMORY_MB_MIN: i64 = 128;
 pub const MEMORY_MB_MAX: i64 = 1 << 30;
 pub const CURSORS: i64 = 100_000;
 pub const SESSION_CURSORS: i64 = 10_000;
+pub const USER_CURSORS: i64 = 50_000;
 pub const CONNECTIONS: usize = 65_536;
 pub const CONNECTION_QUEUE: u32 = 1000;
 pub const BURST_SECONDS: u64 = 1;

@@ -3,6 +3,7 @@
 use super::defaults;
 use super::setting::{ConfigError, Setting};
 use selkie_runtime::{ConnectionLimits, ConnectionRate};
+use server::LoginLimits;
 use std::time::Duration;
 
 const MIB: i64 = 1 << 20;
@@ -16,6 +17,9 @@ pub struct Written {
     pub cursor_memory_mb: Option<Setting<i64>>,
     pub cursors: Option<Setting<i64>>,
     pub session_cursors: Option<Setting<i64>>,
+    pub user_cursors: Option<Setting<i64>>,
+    pub login_failures: Option<Setting<u32>>,
+    pub login_delay_seconds: Option<Setting<u64>>,
     pub connections: Option<Setting<usize>>,
     pub address_connections: Option<Setting<usize>>,
     pub connection_rate: Option<Setting<u32>>,
@@ -32,6 +36,7 @@ pub struct Written {
 pub struct Limits {
     pub memory: steps::memory::Limits,
     pub cursors: server::CursorLimits,
+    pub logins: LoginLimits,
     pub connections: ConnectionLimits,
     /// The most requests per second; `None`: no limit.
     pub requests: Option<RequestRate>,
@@ -60,6 +65,9 @@ impl Written {
             cursor_memory_mb: self.cursor_memory_mb.or(beneath.cursor_memory_mb),
             cursors: self.cursors.or(beneath.cursors),
             session_cursors: self.session_cursors.or(beneath.session_cursors),
+            user_cursors: self.user_cursors.or(beneath.user_cursors),
+            login_failures: self.login_failures.or(beneath.login_failures),
+            login_delay_seconds: self.login_delay_seconds.or(beneath.login_delay_seconds),
             connections: self.connections.or(beneath.connections),
             address_connections: self.address_connections.or(beneath.address_connections),
             connection_rate: self.connection_rate.or(beneath.connection_rate),
@@ -95,6 +103,7 @@ impl Written {
         let queue_max = self.connection_queue.map_or(defaults::CONNECTION_QUEUE, |setting| setting.value);
         let rate = |setting: Option<Setting<u32>>| setting.map(|setting| setting.value).filter(|rate| *rate > 0);
         let handshake = self.handshake_seconds.map_or(defaults::HANDSHAKE_SECONDS, |setting| setting.value);
+        let logins = LoginLimits::default();
         let cursors = part(&self.cursor_memory_mb, process / 2)?;
         Ok(Limits {
             memory: steps::memory::Limits { process, request: part(&self.request_memory_mb, process / 4)? },
@@ -103,6 +112,13 @@ impl Written {
                 session_bytes: part(&self.session_memory_mb, cursors / 2)?,
                 count: self.cursors.map_or(defaults::CURSORS, |setting| setting.value),
                 session_count: self.session_cursors.map_or(defaults::SESSION_CURSORS, |setting| setting.value),
+                user_count: self.user_cursors.map_or(defaults::USER_CURSORS, |setting| setting.value),
+            },
+            logins: LoginLimits {
+                free_failures: self.login_failures.map_or(logins.free_failures, |setting| setting.value),
+                delay_max: self
+                    .login_delay_seconds
+                    .map_or(logins.delay_max, |setting| Duration::from_secs(setting.value)),
             },
             connections: ConnectionLimits {
                 total: self.connections.map_or(defaults::CONNECTIONS, |setting| setting.value),

@@ -1,5 +1,5 @@
 //! Limits on the number of cursors and the memory that they hold: in total, and for each logical
-//! session.
+//! session. The number is also limited for each user.
 
 use crate::logical_session::LogicalSessionId;
 use error::{Code, Error, Result};
@@ -16,11 +16,13 @@ pub struct CursorLimits {
     pub session_bytes: i64,
     pub count: i64,
     pub session_count: i64,
+    /// The most cursors of a user.
+    pub user_count: i64,
 }
 
 impl Default for CursorLimits {
     fn default() -> Self {
-        CursorLimits { bytes: i64::MAX, session_bytes: i64::MAX, count: i64::MAX, session_count: i64::MAX }
+        CursorLimits { bytes: i64::MAX, session_bytes: i64::MAX, count: i64::MAX, session_count: i64::MAX, user_count: i64::MAX }
     }
 }
 
@@ -39,6 +41,8 @@ pub struct Quotas {
     bytes: AtomicI64,
     count: AtomicI64,
     shares: Mutex<HashMap<QuotaHolder, Share, ahash::RandomState>>,
+    /// The number of each user's cursors, by the name.
+    users: Mutex<HashMap<Arc<str>, i64, ahash::RandomState>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,16 +56,36 @@ struct Share {
 pub struct Charge {
     quotas: Arc<Quotas>,
     pub holder: QuotaHolder,
+    _user: Option<UserShare>,
     bytes: i64,
+}
+
+/// One cursor in the number of a user's; released when dropped.
+#[derive(Debug)]
+struct UserShare {
+    quotas: Arc<Quotas>,
+    name: Arc<str>,
+}
+
+impl Drop for UserShare {
+    fn drop(&mut self) {
+        let mut users = self.quotas.users();
+        match users.get_mut(&self.name) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(users.remove(&self.name)),
+        }
+    }
 }
 
 impl Quotas {
     pub fn new(limits: CursorLimits) -> Arc<Quotas> {
-        Arc::new(Quotas { limits, bytes: AtomicI64::new(0), count: AtomicI64::new(0), shares: Mutex::default() })
+        Arc::new(Quotas { limits, bytes: AtomicI64::new(0), count: AtomicI64::new(0), shares: Mutex::default(), users: Mutex::default() })
     }
 
     /// Charges for one more cursor. Fails with 146 if a limit on count or bytes would be exceeded.
-    pub fn charge(self: &Arc<Self>, holder: QuotaHolder, bytes: i64) -> Result<Charge> {
+    /// `user`: the name of the user that is logged in.
+    pub fn charge(self: &Arc<Self>, holder: QuotaHolder, user: Option<&str>, bytes: i64) -> Result<Charge> {
+        let user = user.map(|user| self.charge_user(user)).transpose()?;
         let mut shares = self.lock();
         let share = shares.get(&holder).copied().unwrap_or_default();
         self.check_count(share)?;
@@ -69,7 +93,19 @@ impl Quotas {
         shares.insert(holder, Share { count: share.count + 1, bytes: share.bytes + bytes });
         self.count.fetch_add(1, Relaxed);
         self.bytes.fetch_add(bytes, Relaxed);
-        Ok(Charge { quotas: self.clone(), holder, bytes })
+        Ok(Charge { quotas: self.clone(), holder, _user: user, bytes })
+    }
+
+    fn charge_user(self: &Arc<Self>, user: &str) -> Result<UserShare> {
+        let mut users = self.users();
+        let found = users.get_key_value(user).map(|(name, count)| (name.clone(), *count));
+        let (name, count) = found.unwrap_or_else(|| (user.into(), 0));
+        if count >= self.limits.user_count {
+            return Err(exceeded(format!("{count} cursors of this user are open, as many as there may be")));
+        }
+        users.insert(name.clone(), count + 1);
+        drop(users);
+        Ok(UserShare { quotas: self.clone(), name })
     }
 
     fn check_count(&self, share: Share) -> Result<()> {
@@ -116,6 +152,10 @@ impl Quotas {
     /// Returns whether any cursor is charged to the holder.
     pub fn has(&self, holder: QuotaHolder) -> bool {
         self.lock().contains_key(&holder)
+    }
+
+    fn users(&self) -> MutexGuard<'_, HashMap<Arc<str>, i64, ahash::RandomState>> {
+        self.users.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<QuotaHolder, Share, ahash::RandomState>> {
@@ -166,7 +206,7 @@ mod tests {
     use super::{CursorLimits, QuotaHolder, Quotas};
     use error::Code;
 
-    const LIMITS: CursorLimits = CursorLimits { bytes: 100, session_bytes: 60, count: 4, session_count: 2 };
+    const LIMITS: CursorLimits = CursorLimits { bytes: 100, session_bytes: 60, count: 4, session_count: 2, user_count: 3 };
 
     #[test]
     fn a_session_and_all_sessions_are_bounded() {
@@ -174,23 +214,38 @@ mod tests {
         let holder = |number| {
             QuotaHolder::Session(crate::logical_session::LogicalSessionId { uuid: [number; 16], user: [0; 32] })
         };
-        let first = quotas.charge(holder(1), 30).unwrap();
-        assert!(quotas.charge(holder(1), 31).is_err(), "too many bytes in the session");
-        let second = quotas.charge(holder(1), 30).unwrap();
-        assert!(quotas.charge(holder(1), 0).is_err(), "too many in the session");
-        assert!(quotas.charge(holder(2), 41).is_err(), "too many bytes in all");
-        let _third = quotas.charge(holder(2), 40).unwrap();
-        let _fourth = quotas.charge(QuotaHolder::Connection(7), 0).unwrap();
-        assert!(quotas.charge(holder(3), 0).is_err(), "too many in all");
+        let first = quotas.charge(holder(1), None, 30).unwrap();
+        assert!(quotas.charge(holder(1), None, 31).is_err(), "too many bytes in the session");
+        let second = quotas.charge(holder(1), None, 30).unwrap();
+        assert!(quotas.charge(holder(1), None, 0).is_err(), "too many in the session");
+        assert!(quotas.charge(holder(2), None, 41).is_err(), "too many bytes in all");
+        let _third = quotas.charge(holder(2), None, 40).unwrap();
+        let _fourth = quotas.charge(QuotaHolder::Connection(7), None, 0).unwrap();
+        assert!(quotas.charge(holder(3), None, 0).is_err(), "too many in all");
         drop((first, second));
         assert_eq!(quotas.bytes(), 40);
         assert!(!quotas.has(holder(1)) && quotas.has(holder(2)));
     }
 
     #[test]
+    fn a_user_is_bounded_over_its_sessions() {
+        let quotas = Quotas::new(CursorLimits { user_count: 2, ..CursorLimits::default() });
+        let charge = |number, user| quotas.charge(QuotaHolder::Connection(number), Some(user), 0);
+        let first = charge(1, "admin.a").unwrap();
+        let _second = charge(2, "admin.a").unwrap();
+        assert_eq!(charge(3, "admin.a").unwrap_err().code(), Code::EXCEEDED_MEMORY_LIMIT);
+        let _other = charge(3, "admin.b").unwrap();
+        drop(first);
+        drop(charge(3, "admin.a").unwrap());
+        let limited = Quotas::new(CursorLimits { session_count: 0, ..CursorLimits::default() });
+        assert!(limited.charge(QuotaHolder::Connection(1), Some("admin.a"), 0).is_err());
+        assert!(limited.users().is_empty(), "a refused cursor does not count");
+    }
+
+    #[test]
     fn a_cursor_grows_and_shrinks() {
         let quotas = Quotas::new(LIMITS);
-        let mut charge = quotas.charge(QuotaHolder::Connection(1), 10).unwrap();
+        let mut charge = quotas.charge(QuotaHolder::Connection(1), None, 10).unwrap();
         charge.change(50).unwrap();
         assert_eq!(charge.change(1).unwrap_err().code(), Code::EXCEEDED_MEMORY_LIMIT);
         charge.change(-1000).unwrap();
