@@ -85,12 +85,27 @@ def p99_ms(delays: list[float]) -> float:
 def storm(port: int, count: int, served):
     """Opens `count` connections at once, says hello on each, and waits for the replies."""
     # The delays of the server count, not those of sharing a processor with this process.
-    os.nice(19)
+    os.nice(5)
     selector = selectors.DefaultSelector()
     addresses = [f"127.0.0.{n}" for n in range(1, 9)]
-    answered = 0
+    answered = closed = 0
     began = time.monotonic()
     opened = []
+
+    def proceed(timeout_s: float):
+        nonlocal answered, closed
+        for key, events in selector.select(timeout_s):
+            if events & selectors.EVENT_WRITE:
+                key.fileobj.send(HELLO)
+                selector.modify(key.fileobj, selectors.EVENT_READ)
+                continue
+            try:
+                is_answered = len(key.fileobj.recv(4096)) > 100
+            except ConnectionError:
+                is_answered = False
+            answered, closed = answered + is_answered, closed + (not is_answered)
+            selector.unregister(key.fileobj)
+
     for number in range(count):
         connection = socket.socket()
         connection.setblocking(False)
@@ -98,14 +113,10 @@ def storm(port: int, count: int, served):
         connection.connect_ex(("127.0.0.1", port))
         selector.register(connection, selectors.EVENT_WRITE)
         opened.append(connection)
-    while answered < count and time.monotonic() - began < 300:
-        for key, events in selector.select(1):
-            if events & selectors.EVENT_WRITE:
-                key.fileobj.send(HELLO)
-                selector.modify(key.fileobj, selectors.EVENT_READ)
-            elif len(key.fileobj.recv(4096)) > 100:
-                answered += 1
-                selector.unregister(key.fileobj)
+        if number % 64 == 0:
+            proceed(0)
+    while answered + closed < count and time.monotonic() - began < 300:
+        proceed(1)
     served.put((answered, time.monotonic() - began))
     time.sleep(0.5)
     for connection in opened:

@@ -22,7 +22,13 @@ pub struct CursorLimits {
 
 impl Default for CursorLimits {
     fn default() -> Self {
-        CursorLimits { bytes: i64::MAX, session_bytes: i64::MAX, count: i64::MAX, session_count: i64::MAX, user_count: i64::MAX }
+        CursorLimits {
+            bytes: i64::MAX,
+            session_bytes: i64::MAX,
+            count: i64::MAX,
+            session_count: i64::MAX,
+            user_count: i64::MAX,
+        }
     }
 }
 
@@ -79,7 +85,13 @@ impl Drop for UserShare {
 
 impl Quotas {
     pub fn new(limits: CursorLimits) -> Arc<Quotas> {
-        Arc::new(Quotas { limits, bytes: AtomicI64::new(0), count: AtomicI64::new(0), shares: Mutex::default(), users: Mutex::default() })
+        Arc::new(Quotas {
+            limits,
+            bytes: AtomicI64::new(0),
+            count: AtomicI64::new(0),
+            shares: Mutex::default(),
+            users: Mutex::default(),
+        })
     }
 
     /// Charges for one more cursor. Fails with 146 if a limit on count or bytes would be exceeded.
@@ -206,7 +218,8 @@ mod tests {
     use super::{CursorLimits, QuotaHolder, Quotas};
     use error::Code;
 
-    const LIMITS: CursorLimits = CursorLimits { bytes: 100, session_bytes: 60, count: 4, session_count: 2, user_count: 3 };
+    const LIMITS: CursorLimits =
+        CursorLimits { bytes: 100, session_bytes: 60, count: 4, session_count: 2, user_count: 3 };
 
     #[test]
     fn a_session_and_all_sessions_are_bounded() {
