@@ -6,6 +6,7 @@ use crate::negotiation::negotiate;
 use crate::respond::{AtOnce, respond, respond_at_once};
 use crate::worker::SessionWorker;
 use bytes::BytesMut;
+use mongo_wire::{DecodeError, MESSAGE_BYTES_MAX};
 use selkie_runtime::Connection;
 use selkie_runtime::busy_poll::{Awaited, BusyPoll, Expectation};
 use server::ClientSession;
@@ -24,6 +25,10 @@ const GROWTH_BYTES_MIN: usize = 64 * 1024;
 
 /// The same for a client that has not sent a whole message yet: no client begins with a large one.
 const GROWTH_BYTES_MIN_AT_FIRST: usize = 16 * 1024;
+
+/// The longest message of a client that must log in first, as in MongoDB 8
+/// (`preAuthMaximumMessageSizeBytes`).
+const BYTES_MAX_BEFORE_LOGIN: usize = 16 * 1024;
 
 pub(crate) async fn serve(worker: Rc<SessionWorker>, connection: Connection) {
     let counted = Counted::new(worker);
@@ -69,7 +74,8 @@ impl Conversation {
         let Some(mut buffer) = Box::pin(self.shake_hands()).await? else { return Ok(()) };
         loop {
             loop {
-                let message = mongo_wire::decode(&mut buffer, &mut worker.codecs.borrow_mut())?;
+                let bytes_max = self.message_bytes_max();
+                let message = mongo_wire::decode_up_to(bytes_max, &mut buffer, &mut worker.codecs.borrow_mut())?;
                 let Some(message) = message else { break };
                 worker.commands.statistics().network_requests.add(1);
                 let left = match respond_at_once(self, message)? {
@@ -180,7 +186,10 @@ impl Conversation {
         let began = Instant::now();
         let mut reservation = None;
         loop {
-            let needed = mongo_wire::needed(&unfinished)?;
+            let (needed, bytes_max) = (mongo_wire::needed(&unfinished)?, self.message_bytes_max());
+            if needed > bytes_max {
+                return Err(DecodeError::TooLong { length: needed, bytes_max }.into());
+            }
             if unfinished.len() >= needed {
                 return Ok(Some(unfinished));
             }
@@ -215,6 +224,12 @@ impl Conversation {
                 return Err(Broken::Stalled(waiting_since.elapsed()));
             }
         }
+    }
+
+    /// Returns the length that the client's next message may have.
+    fn message_bytes_max(&self) -> usize {
+        let must_log_in = self.worker().commands.server.access_control.is_enabled() && !self.session.is_logged_in();
+        if must_log_in { BYTES_MAX_BEFORE_LOGIN } else { MESSAGE_BYTES_MAX }
     }
 
     /// Moves the beginning of a message to memory of its own, no more than it needs, and returns

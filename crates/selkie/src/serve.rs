@@ -59,6 +59,7 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
         commands::table::COUNT,
     );
     observe_changes(&server, cache_observer);
+    server.access_control.throttle.set_limits(config.limits.logins);
     let limits = &config.limits;
     let timeouts = Timeouts { handshake: limits.handshake, stalled: limits.stalled, idle: limits.idle };
     let request_rate = limits.requests.map(|rate| RateLimit::new(rate.per_second, rate.burst, Instant::now()));

@@ -13,7 +13,7 @@ pub mod directory;
 pub mod login;
 pub mod user_changes;
 
-use crate::login_throttle::{LoginLimits, LoginThrottle};
+use crate::login_throttle::LoginThrottle;
 use auth::scram::DecoySecret;
 use auth::{Action, ActionSet, Privilege, Privileges, ResourcePattern};
 use directory::UserDirectory;
@@ -56,7 +56,7 @@ impl AccessControl {
             is_enabled,
             directory: UserDirectory::default(),
             decoy: DecoySecret::new(rand::random()),
-            throttle: LoginThrottle::new(LoginLimits::default()),
+            throttle: LoginThrottle::new(None),
             has_users: AtomicBool::new(false),
             is_polling_claimed: AtomicBool::new(false),
         }

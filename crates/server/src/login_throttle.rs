@@ -10,7 +10,7 @@
 use ahash::RandomState;
 use hashbrown::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The delay after the first failure that counts; it doubles with each further one.
@@ -44,7 +44,7 @@ impl Default for LoginLimits {
 /// The recent failures of the process.
 #[derive(Debug)]
 pub struct LoginThrottle {
-    limits: LoginLimits,
+    limits: OnceLock<LoginLimits>,
     hasher: RandomState,
     entries: Mutex<HashMap<Key, Entry, RandomState>>,
 }
@@ -61,9 +61,19 @@ struct Entry {
 }
 
 impl LoginThrottle {
-    pub fn new(limits: LoginLimits) -> LoginThrottle {
-        let hasher = RandomState::new();
+    /// `limits`: `None` for the default, or those of [`LoginThrottle::set_limits`].
+    pub fn new(limits: Option<LoginLimits>) -> LoginThrottle {
+        let (hasher, limits) = (RandomState::new(), limits.map_or_else(OnceLock::new, OnceLock::from));
         LoginThrottle { limits, entries: Mutex::new(HashMap::with_hasher(hasher.clone())), hasher }
+    }
+
+    /// Sets the limits, once.
+    pub fn set_limits(&self, limits: LoginLimits) {
+        let _ = self.limits.set(limits);
+    }
+
+    fn limits(&self) -> LoginLimits {
+        self.limits.get().copied().unwrap_or_default()
     }
 
     /// Announces an attempt to log in, before the password is checked. Returns how long it must
@@ -87,7 +97,7 @@ impl LoginThrottle {
             }
             let at = entry.next_at.max(now);
             let waits = at.saturating_duration_since(now);
-            if waits > self.limits.delay_max * 2 {
+            if waits > self.limits().delay_max * 2 {
                 return None;
             }
             entry.next_at = at + delay;
@@ -98,7 +108,7 @@ impl LoginThrottle {
 
     /// Records that an attempt failed.
     pub fn failed(&self, peer: Option<IpAddr>, user: &str, now: Instant) {
-        if self.limits.delay_max.is_zero() {
+        if self.limits().delay_max.is_zero() {
             return;
         }
         let mut entries = self.lock();
@@ -129,7 +139,7 @@ impl LoginThrottle {
     /// Returns the two keys of an attempt, each with the failures that have no consequence.
     fn keys(&self, peer: Option<IpAddr>, user: &str) -> [(Key, u32); 2] {
         let address = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), network);
-        let free = self.limits.free_failures;
+        let free = self.limits().free_failures;
         let user = self.hasher.hash_one(user);
         [((address, Some(user)), free), ((address, None), free.saturating_mul(USERS_PER_ADDRESS))]
     }
@@ -137,7 +147,7 @@ impl LoginThrottle {
     fn delay(&self, failures: u32, free: u32) -> Duration {
         match failures.saturating_sub(free) {
             0 => Duration::ZERO,
-            counted => DELAY_MIN.saturating_mul(1 << (counted - 1).min(16)).min(self.limits.delay_max),
+            counted => DELAY_MIN.saturating_mul(1 << (counted - 1).min(16)).min(self.limits().delay_max),
         }
     }
 
@@ -179,7 +189,7 @@ mod tests {
 
     #[test]
     fn delays_double_up_to_the_longest() {
-        let (throttle, start) = (LoginThrottle::new(LIMITS), Instant::now());
+        let (throttle, start) = (LoginThrottle::new(Some(LIMITS)), Instant::now());
         let mut now = start;
         let mut waits = Vec::new();
         for _ in 0..8 {
@@ -197,7 +207,7 @@ mod tests {
 
     #[test]
     fn attempts_at_the_same_time_take_turns_and_are_bounded() {
-        let (throttle, now) = (LoginThrottle::new(LIMITS), Instant::now());
+        let (throttle, now) = (LoginThrottle::new(Some(LIMITS)), Instant::now());
         (0..20).for_each(|_| throttle.failed(None, "u", now));
         let waits: Vec<_> = (0..4).map(|_| throttle.attempt(None, "u", now).map(|wait| wait.as_secs())).collect();
         assert_eq!(waits, [Some(1), Some(2), None, None]);
@@ -205,7 +215,7 @@ mod tests {
 
     #[test]
     fn an_address_that_tries_many_users_is_delayed() {
-        let (throttle, now) = (LoginThrottle::new(LIMITS), Instant::now());
+        let (throttle, now) = (LoginThrottle::new(Some(LIMITS)), Instant::now());
         (0..21).for_each(|user| throttle.failed(address("2001:db8::1"), &user.to_string(), now));
         assert!(throttle.attempt(address("2001:db8::99"), "new", now).unwrap() > Duration::ZERO);
         assert_eq!(throttle.attempt(address("2001:db8:0:1::1"), "new", now), Some(Duration::ZERO));
@@ -213,7 +223,7 @@ mod tests {
 
     #[test]
     fn success_forgives_and_failures_take_bounded_memory() {
-        let (throttle, now) = (LoginThrottle::new(LIMITS), Instant::now());
+        let (throttle, now) = (LoginThrottle::new(Some(LIMITS)), Instant::now());
         (0..4).for_each(|_| throttle.failed(None, "u", now));
         throttle.succeeded(None, "u");
         assert_eq!(throttle.attempt(None, "u", now), Some(Duration::ZERO));

@@ -41,7 +41,8 @@ pub fn register_cursor(
     let session = call.envelope.session;
     let holder = session.map_or(QuotaHolder::Connection(call.session.connection_id), QuotaHolder::Session);
     let cursors = &call.worker.server.cursors;
-    let charge = cursors.charge(holder, None, held.max(CURSOR_BYTES_MIN))?;
+    let user = call.session.login().map(|login| login.name.to_string());
+    let charge = cursors.charge(holder, user.as_deref(), held.max(CURSOR_BYTES_MIN))?;
     call.worker.statistics().cursors_opened.add(1);
     let history = CursorHistory::of(call.request.body(), call.now_ms);
     let owner = CursorOwner {
