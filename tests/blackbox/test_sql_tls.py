@@ -1,7 +1,8 @@
-"""SQL clients whose connections to MariaDB have TLS; and the handshake's bad input."""
+"""TLS of SQL clients: with Selkie, and from Selkie to MariaDB; and the handshake's bad input."""
 
 import random
 import socket
+import ssl
 import struct
 import subprocess
 
@@ -12,12 +13,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from blackbox.test_mariadb_tls import TlsMariadb
 from blackbox.test_sql_clients import change_user
+from support.certificates import CLIENT_USE
 from support.process import free_port
 from support.selkie import SelkieServer
 
 pytestmark = [pytest.mark.selkie_only, pytest.mark.mariadb_only]
 
 PASSWORD_OF_32 = "a password of 32 bytes, as a key"
+TLS = 1 << 11
 
 
 class Gateway:
@@ -40,7 +43,7 @@ class Gateway:
             return False
         return True
 
-    def connect(self, user: str = "plain", password: str = "secret", tls: bool = False, **options) -> pymysql.Connection:
+    def connect(self, user: str = "plain", password: str = "secret", tls: bool = True, **options) -> pymysql.Connection:
         secured = {"ssl": {"ca": str(self.mariadb.authority.file), "check_hostname": True, **options.pop("ssl", {})}}
         options |= secured if tls else {"ssl_disabled": True}
         return pymysql.connect(host="127.0.0.1", port=self.port, user=user, password=password, autocommit=True, **options)
@@ -71,11 +74,20 @@ def mariadb(store, tmp_path_factory):
     mariadb.server.remove()
 
 
+def listener(mariadb, mode: str) -> tuple[str, ...]:
+    certificate = mariadb.authority.issue("listener.pem")
+    return "--tls", mode, "--tls-certificate", str(certificate)
+
+
 @pytest.fixture(scope="module")
 def both(mariadb, tmp_path_factory):
-    """TLS to MariaDB."""
-    url = mariadb.url("tls", mariadb.verified)
-    gateway = Gateway(tmp_path_factory.mktemp("both"), mariadb, url, "--cache", "both")
+    """TLS on both sides, and certificates of clients."""
+    options = (
+        *listener(mariadb, "prefer"), "--tls-ca", str(mariadb.authority.file), "--tls-client-certificates", "optional",
+    )
+    own = f"tls-certificate={mariadb.authority.issue('gateway.pem', (CLIENT_USE,))}"
+    url = mariadb.url("tls", f"{mariadb.verified}&{own}")
+    gateway = Gateway(tmp_path_factory.mktemp("both"), mariadb, url, *options, "--cache", "both")
     yield gateway
     assert gateway.selkie.is_running()
     gateway.selkie.kill()
@@ -83,15 +95,17 @@ def both(mariadb, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def front(mariadb, tmp_path_factory):
-    """No TLS at all."""
-    gateway = Gateway(tmp_path_factory.mktemp("front"), mariadb, mariadb.url("plain"))
+    """TLS with clients only."""
+    gateway = Gateway(tmp_path_factory.mktemp("front"), mariadb, mariadb.url("plain"), *listener(mariadb, "require"))
     yield gateway
     assert gateway.selkie.is_running()
     gateway.selkie.kill()
 
 
-def test_statements_over_tls(both):
-    with both.connect(database="d") as connection:
+@pytest.mark.parametrize("tls", [True, False])
+def test_statements_with_and_without_tls(both, tls):
+    with both.connect(tls=tls, database="d") as connection:
+        assert (connection._secure or False) is tls
         assert one(connection, "SELECT CURRENT_USER(), DATABASE()") == ("plain@%", "d")
         assert one(connection, "SHOW STATUS LIKE 'Ssl_version'")[1].startswith("TLS"), "Selkie's connection"
         for length in (10, 70_000, 17_000_000):
@@ -113,22 +127,53 @@ def test_results_are_cached_with_tls(both):
     pytest.fail("never answered from the cache")
 
 
-def test_tls_that_is_not_offered(both):
-    code, message = both.refusal(tls=True)
-    assert code in (1043, 2026) or "SSL" in message, (code, message)
+def test_tls_is_required_of_clients(front):
+    code, message = front.refusal(tls=False)
+    assert code == 3159 and "TLS" in message
+    with front.connect() as connection:
+        assert one(connection, "SELECT CURRENT_USER()") == ("plain@%",)
+        assert one(connection, "SHOW STATUS LIKE 'Ssl_version'") == ("Ssl_version", "")
+
+
+def test_clients_verify_selkie(both, mariadb):
+    other = {"ca": str(mariadb.other.file)}
+    code, message = both.refusal(ssl=other)
+    assert code == 2003 and "certificate" in message.lower()
+    with socket.create_connection(("localhost", both.port)) as raw:
+        raw.recv(4096)
+        raw.sendall(struct.pack("<I", 32 | 1 << 24) + struct.pack("<IIB", TLS | 0x8A200, 1 << 24, 45) + bytes(23))
+        context = ssl.create_default_context(cafile=mariadb.authority.file)
+        with context.wrap_socket(raw, server_hostname="localhost") as secured:
+            assert secured.version() == "TLSv1.3"
 
 
 def test_accounts_that_require_tls(both, front):
     """MariaDB sees the connection of Selkie, so Selkie checks that of the client."""
-    code, message = both.refusal("tls")
+    with both.connect("tls") as connection:
+        assert one(connection, "SELECT CURRENT_USER()") == ("tls@%",)
+    code, message = both.refusal("tls", tls=False)
     assert code == 1045 and "REQUIRE SSL" in message
     assert both.refusal("tls", "wrong")[0] == 1045
     # MariaDB refuses it where Selkie's connection has no TLS.
     assert front.refusal("tls")[0] == 1045
 
 
+def test_accounts_that_require_a_certificate(both, mariadb):
+    code, message = both.refusal("x509")
+    assert code == 1045 and "REQUIRE X509" in message
+    own = {"cert": str(mariadb.authority.issue("someone.pem", (CLIENT_USE,)))}
+    with both.connect("x509", ssl=own) as connection:
+        assert one(connection, "SELECT CURRENT_USER()") == ("x509@%",)
+    assert both.refusal("subject", ssl=own)[0] == 1045
+    stranger = {"cert": str(mariadb.other.issue("stranger.pem", (CLIENT_USE,)))}
+    assert both.refusal("x509", ssl=stranger)
+
+
 def test_changing_to_an_account_that_requires_tls(both):
     with both.connect() as connection:
+        assert change_user(connection, "tls", "secret")[0] == 0
+        assert one(connection, "SELECT CURRENT_USER()") == ("tls@%",)
+    with both.connect(tls=False) as connection:
         with pytest.raises(pymysql.err.OperationalError) as refused:
             change_user(connection, "tls", "secret")
         assert refused.value.args[0] == 1045 and "REQUIRE SSL" in refused.value.args[1]
@@ -143,22 +188,23 @@ def test_passwords_by_ed25519(both, front, mariadb, monkeypatch):
         _auth, "ed25519_password", lambda password, scramble: Ed25519PrivateKey.from_private_bytes(password).sign(scramble)
     )
     mariadb.sql(f"CREATE OR REPLACE USER ed32@'%' IDENTIFIED VIA ed25519 USING PASSWORD('{PASSWORD_OF_32}')")
-    for gateway in (both, front):
-        with gateway.connect("ed32", PASSWORD_OF_32) as connection:
+    for gateway, tls in ((both, True), (both, False), (front, True)):
+        with gateway.connect("ed32", PASSWORD_OF_32, tls=tls) as connection:
             assert one(connection, "SELECT CURRENT_USER()") == ("ed32@%",)
-        assert gateway.refusal("ed32", PASSWORD_OF_32[::-1])[0] == 1045
+        assert gateway.refusal("ed32", PASSWORD_OF_32[::-1], tls=tls)[0] == 1045
 
 
-def test_the_command_line_client(both):
-    command = ["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{both.port}", "-uplain", "-psecret", "d", "-N", "-B"]
-    done = subprocess.run(command, input="SELECT body FROM t WHERE id = 1", capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (0, "one\n"), done.stderr
+def test_the_command_line_client(both, mariadb):
+    for options in ((f"--ssl-ca={mariadb.authority.file}", "--ssl-verify-server-cert"), ("--skip-ssl",)):
+        command = ["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{both.port}", "-uplain", "-psecret", "d", "-N", "-B", *options]
+        done = subprocess.run(command, input="SELECT body FROM t WHERE id = 1", capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stdout) == (0, "one\n"), done.stderr
 
 
 def test_a_mariadb_whose_certificate_is_refused(mariadb, tmp_path):
     """It is replaced while Selkie runs."""
     original = mariadb.authority.issue("original.pem")
-    gateway = Gateway(tmp_path, mariadb, mariadb.url("tls", mariadb.verified))
+    gateway = Gateway(tmp_path, mariadb, mariadb.url("tls", mariadb.verified), *listener(mariadb, "allow"))
     try:
         with gateway.connect() as connection:
             mariadb.present(mariadb.other.issue("mariadb.pem"))
@@ -245,3 +291,23 @@ def test_packets_that_are_no_login(both):
         assert not reply or reply[4] in (0, 0xFE, 0xFF), reply
     with both.connect() as connection:
         assert one(connection, "SELECT 1") == (1,)
+
+
+def test_a_request_for_tls_without_tls_behind_it(both):
+    request = framed(struct.pack("<IIB", TLS | 0x3FA685, 1 << 24, 45) + bytes(23))
+    for behind in (b"", framed(login_packet(), 2), b"\x16\x03\x01\xff\xff" + bytes(100), bytes(5000)):
+        reply = reply_to(both.port, request, behind)
+        # An alert of TLS or nothing; never an answer to a login in clear text.
+        assert not reply or reply[0] == 0x15, reply
+    with both.connect() as connection:
+        assert one(connection, "SELECT 1") == (1,)
+
+
+def test_a_login_in_clear_text_behind_the_request(both):
+    """A man in the middle may send it together with the request. It is no part of the session."""
+    with socket.create_connection(("127.0.0.1", both.port), timeout=5) as raw:
+        raw.settimeout(5)
+        raw.recv(4096)
+        raw.sendall(framed(struct.pack("<IIB", TLS | 0x3FA685, 1 << 24, 45) + bytes(23)) + framed(login_packet(), 2))
+        reply = raw.recv(4096)
+        assert not reply or reply[0] == 0x15, reply

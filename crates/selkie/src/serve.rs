@@ -50,7 +50,7 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     let definitions = sql_clients::definitions(&config)?;
     let external_writes = external_writes::follow(&config, &caches, definitions.as_ref())?;
 
-    let sql = sql_clients::service(&config, &caches, definitions)?;
+    let sql = sql_clients::service(&config, &caches, definitions, tls.as_ref())?;
     let cache_observer = caches.observer_if_any();
     let server = Server::new(
         server_settings::settings(&config, tls.clone()),

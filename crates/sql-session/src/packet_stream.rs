@@ -32,7 +32,7 @@ pub struct PacketStream {
 
 impl PacketStream {
     pub fn new(stream: Stream, is_local: bool) -> PacketStream {
-        PacketStream { stream: ByteStream::Plain(stream), is_local, buffer: Vec::new(), start: 0 }
+        PacketStream { stream: ByteStream::new(stream), is_local, buffer: Vec::new(), start: 0 }
     }
 
     pub async fn connect(backend: &BackendAddress) -> io::Result<PacketStream> {

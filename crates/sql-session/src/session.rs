@@ -112,11 +112,7 @@ async fn run(
         life.set_busy(true);
         match running.while_connected(session.command()).await {
             Some(Ok(true)) => {}
-            Some(Ok(false)) => {
-                // The client may have left without waiting for it.
-                let _ = session.client.stream.shut_down().await;
-                break;
-            }
+            Some(Ok(false)) => break,
             Some(Err(error)) => {
                 running.abandon();
                 return Err(error);

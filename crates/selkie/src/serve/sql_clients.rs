@@ -6,8 +6,9 @@ use crate::config::choices::Selects;
 use crate::config::{Cache, CacheMode, Config, Store};
 use mariadb_client::{Address, Killer, ServerUrl};
 use selkie_runtime::Service;
+use server::tls::{TlsListeners, TlsMode};
 use sql_classify::{TableDefinition, TableKind};
-use sql_session::{BackendAddress, DefinitionCache, PrivilegeCache, SqlContext, SqlService};
+use sql_session::{BackendAddress, ClientTls, DefinitionCache, PrivilegeCache, SqlContext, SqlService};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +61,7 @@ pub fn service(
     config: &Config,
     caches: &Caches,
     definitions: Option<Arc<DefinitionCache>>,
+    tls: Option<&TlsListeners>,
 ) -> anyhow::Result<Option<Arc<dyn Service>>> {
     let (Store::MariaDb(url), Some(definitions)) = (&config.store, definitions) else { return Ok(None) };
     let target = ServerUrl::parse(url).map_err(sentence)?;
@@ -67,7 +69,7 @@ pub fn service(
     let killer = Killer::at(url).map_err(sentence)?;
     Ok(Some(Arc::new(SqlService(Arc::new(SqlContext {
         backend: BackendAddress { host, port, tls: target.tls },
-        tls: None,
+        tls: tls.map(client_tls),
         connect_timeout: CONNECT_TIMEOUT,
         logins: Arc::new(Semaphore::new(LOGINS_MAX)),
         login_timeout: LOGIN_TIMEOUT,
@@ -79,6 +81,10 @@ pub fn service(
         definitions,
         privileges: PrivilegeCache::new(config.cache.sql.privileges_age_max),
     })))))
+}
+
+fn client_tls(tls: &TlsListeners) -> ClientTls {
+    ClientTls { server: tls.certificates.clone(), is_required: tls.mode == TlsMode::Require }
 }
 
 fn cache_filter(cache: &Cache) -> sql_session::CacheFilter {
