@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LAYERS = [
     {"error", "steps", "strict-toml", "mariadb-wire", "tls", "charts", "frame-mutator"},
     {"document", "mariadb-embedded", "runtime"},
-    {"auth", "values", "mongo-wire", "shorthand", "mariadb-client", "harness"},
+    {"audit", "auth", "values", "mongo-wire", "shorthand", "mariadb-client", "harness"},
     {"geo", "fulltext", "mariadb-binlog", "bench", "simulate", "truth"},
     {"query"},
     {"aggregate"},

@@ -6,6 +6,7 @@ mod outcome;
 mod prepare;
 mod usage;
 
+use crate::audit::Recording;
 use crate::authorization::check::may_use_uuid;
 use crate::call::{Call, Disposition};
 use crate::document_cache::{self, Lookup};
@@ -16,7 +17,8 @@ use crate::reply;
 use crate::table::COMMANDS;
 use crate::table::spec::{Access, Handler, Spec};
 use crate::time_series;
-use document::{Doc, DocWriter, Element};
+use bytes::Bytes;
+use document::{Doc, DocBuf, DocWriter, Element};
 use error::{Code, Error, Result};
 use futures_util::FutureExt;
 use mongo_wire::Request;
@@ -63,11 +65,24 @@ async fn run_request(
     let (body, first) = envelope::body(request);
     let index = first.and_then(|first| COMMANDS.index_of(first.key_bytes()));
     profiling::flush_before_read(worker, first).await;
+    let spec = index.and_then(|index| COMMANDS.get(index));
+    let mut recording = None;
+    if let Some(spec) = spec.filter(|_| worker.server.audit.is_on()) {
+        // Boxed because an audit log is rare, and would enlarge the future of every command.
+        match Box::pin(Recording::begin(worker, session, request, spec)).await {
+            Ok(begun) => recording = Some(begun),
+            Err(error) => {
+                report(worker, index, &error, start, reply);
+                return Disposition::Reply;
+            }
+        }
+    }
     let outcome = {
         // Pinned here, because it is large, and passing it on would move it.
         let work = pin!(execute(worker, session, request, (index, is_trusted), &operation, reply));
         let work = pin!(Interruptible::new(work, || operation.check_interrupt()));
-        let tracked = worker.shared.operations.track(&operation, &session.identity, || request.share(body), work);
+        let tracked =
+            worker.shared.operations.track(&operation, &session.identity, || shown(spec, request, body), work);
         AssertUnwindSafe(tracked).catch_unwind().await
     };
     let outcome = outcome.unwrap_or_else(|_| Err(panicked(worker, session, first)));
@@ -75,11 +90,23 @@ async fn run_request(
         report(worker, index, &error, start, reply);
         Disposition::Reply
     });
-    if let Some(spec) = index.and_then(|index| COMMANDS.get(index)) {
+    if let Some(recording) = recording {
+        let reply = reply.get(start..).and_then(Doc::from_bytes).unwrap_or(Doc::EMPTY);
+        Box::pin(recording.finish(reply)).await;
+    }
+    if let Some(spec) = spec {
         let reply = reply.get(start..).unwrap_or_default();
         record(worker, session, request, spec, &operation, reply, began.elapsed());
     }
     disposition
+}
+
+/// Returns a command as other connections may see it.
+fn shown(spec: Option<&Spec>, request: &Request, body: Doc<'_>) -> Bytes {
+    match spec.and_then(|spec| COMMANDS.redacted(spec, body)) {
+        Some(redacted) => redacted.into_vec().into(),
+        None => request.share(body),
+    }
 }
 
 /// Counts a completed command, and passes it to the profiler if its time asks for that.
@@ -97,7 +124,16 @@ fn record(
     let may_record = worker.server.profiling.may_record(elapsed);
     if may_record && spec.profiled && spec.access != Access::Nothing {
         let identity = &session.identity;
-        let completed = CompletedOperation { identity, request, kind: spec.kind, context: operation, reply, elapsed };
+        let redacted = COMMANDS.redacted(spec, body);
+        let completed = CompletedOperation {
+            identity,
+            request,
+            body: redacted.as_ref().map_or(body, DocBuf::as_doc),
+            kind: spec.kind,
+            context: operation,
+            reply,
+            elapsed,
+        };
         profiling::record(worker, &completed);
     }
 }

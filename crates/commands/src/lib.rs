@@ -7,13 +7,14 @@
 //! a socket, or knows how documents are stored. The state of the process (cursors, sessions,
 //! statistics) is in the crate `server`.
 //!
-//! In reading order: [`dispatch`], [`call`], [`envelope`], [`login`], [`table`], [`authorization`],
-//! [`document_cache`], [`arguments`], then the commands under `command/`. They use [`read`] (plans,
-//! scans, batches), [`write`], [`pipeline`] (stages that the server itself answers, joins),
-//! [`views`], [`time_series`], `collection_options` and `index_definition`. [`ttl_monitor`] deletes
-//! expired documents in the background.
+//! In reading order: [`dispatch`], `audit`, [`call`], [`envelope`], [`login`], [`table`],
+//! [`authorization`], [`document_cache`], [`arguments`], then the commands under `command/`. They
+//! use [`read`] (plans, scans, batches), [`write`], [`pipeline`] (stages that the server itself
+//! answers, joins), [`views`], [`time_series`], `collection_options` and `index_definition`.
+//! [`ttl_monitor`] deletes expired documents in the background.
 
 pub mod arguments;
+mod audit;
 pub mod authorization;
 pub mod call;
 mod collection_options;

@@ -30,6 +30,31 @@ pub enum Command {
     Check(ServeArgs),
     /// Read a whole data directory that no server uses, and report damage
     Verify(VerifyArgs),
+    /// Work with audit logs
+    #[command(subcommand)]
+    Audit(AuditCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum AuditCommand {
+    /// Find the first line of an audit log that was changed, removed, inserted or moved
+    Verify(AuditVerifyArgs),
+}
+
+#[derive(Args, Debug)]
+pub struct AuditVerifyArgs {
+    /// The files of one log, in any order
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// The file with the key of the hashes
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// The number of the first entry, if earlier files were deleted
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub from: u64,
+    /// A hash that an earlier run of this command has printed: the log must still contain its entry
+    #[arg(long, value_name = "HASH")]
+    pub contains: Option<String>,
 }
 
 #[derive(Args, Debug, Default)]
@@ -108,6 +133,9 @@ pub struct ServeArgs {
     /// [default: verify]
     #[arg(long, value_name = "METHOD")]
     pub selects: Option<String>,
+    /// The file of the audit log, or syslog
+    #[arg(long, value_name = "FILE")]
+    pub audit_log: Option<String>,
     /// How many milliseconds cached replies are returned while MariaDB's log cannot be followed
     /// [default: none]
     #[arg(long, value_name = "MS")]
@@ -170,6 +198,7 @@ impl ServeArgs {
             ("--log", self.log.map(Raw::Text)),
             ("--slow-ms", self.slow_ms.map(Raw::Integer)),
             ("--memory-mb", self.memory_mb.map(Raw::Integer)),
+            ("--audit-log", self.audit_log.map(Raw::Text)),
             ("--cache", self.cache.map(Raw::Text)),
             ("--cache-bytes", self.cache_bytes.map(Raw::Integer)),
             ("--external-writes", self.external_writes.map(Raw::Text)),
@@ -215,6 +244,8 @@ fn hide_password(argument: &str) -> String {
     match rest.rsplit_once('@') {
         Some((credentials, host)) => match credentials.split_once(':') {
             Some((user, _)) => format!("{scheme}://{user}:***@{host}"),
+            // A Redis URL may have a password alone.
+            None if scheme.ends_with("redis") || scheme.ends_with("rediss") => format!("{scheme}://***@{host}"),
             None => argument.to_owned(),
         },
         None => argument.to_owned(),
@@ -245,5 +276,7 @@ mod tests {
         assert_eq!(hide_password("--mariadb=mysql://joe:s@cret@host:1/"), "--mariadb=mysql://joe:***@host:1/");
         assert_eq!(hide_password("mysql://joe@host"), "mysql://joe@host");
         assert_eq!(hide_password("--data"), "--data");
+        assert_eq!(hide_password("redis://s@cret@host:1/0"), "redis://***@host:1/0");
+        assert_eq!(hide_password("--cache-storage=rediss://:secret@host"), "--cache-storage=rediss://:***@host");
     }
 }

@@ -8,8 +8,9 @@
 //!
 //! In reading order: [`setting`], [`choices`], [`value`] (parsing), [`written`], [`parameter`],
 //! [`file`], [`defaults`]; then the parts of [`Config`]: [`store`], [`listeners`], [`topology`],
-//! [`cache`], [`limits`], [`mod@tls`].
+//! [`cache`], [`limits`], [`mod@tls`], [`audit`].
 
+pub mod audit;
 pub mod cache;
 pub mod choices;
 pub mod defaults;
@@ -62,6 +63,7 @@ pub struct Config {
     pub slow_log: bool,
     pub cache: Cache,
     pub limits: limits::Limits,
+    pub audit: Option<audit::Audit>,
     pub mariadb: MariaDb,
     /// Whether MongoDB clients must log in.
     pub auth: bool,
@@ -86,6 +88,7 @@ impl Config {
             auth: written.security.requires_login(),
             limits: written.limits.resolve(cache_bytes)?,
             tls: written.tls.resolve()?,
+            audit: written.audit.resolve()?,
             listeners,
             cache,
             topology,

@@ -3,6 +3,7 @@
 //!
 //! In reading order: [`cli`], [`config`], [`serve`].
 
+mod audit;
 mod cli;
 mod config;
 mod logging;
@@ -12,7 +13,7 @@ mod temporary_files;
 mod verify;
 
 use clap::Parser;
-use cli::{Cli, Command, ServeArgs};
+use cli::{AuditCommand, Cli, Command, ServeArgs};
 use config::parameter;
 use config::value::Raw;
 use config::{Config, ConfigError, Origin, Written, file};
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => configure(args).map_err(Into::into).and_then(serve::serve),
         Command::Check(args) => check(args),
         Command::Verify(args) => verify::verify(&args.data, args.add_checksums),
+        Command::Audit(AuditCommand::Verify(args)) => audit::verify(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,5 +1,6 @@
 //! `selkie serve`: assembles the program, from the listeners to the store.
 
+mod audit_log;
 mod caches;
 mod external_writes;
 mod sentence;
@@ -60,10 +61,12 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     );
     observe_changes(&server, cache_observer);
     server.access_control.throttle.set_limits(config.limits.logins);
+    audit_log::start(&config, &server)?;
+    audit_log::rotate_on_signal(&server)?;
     let limits = &config.limits;
     let timeouts = Timeouts { handshake: limits.handshake, stalled: limits.stalled, idle: limits.idle };
     let request_rate = limits.requests.map(|rate| RateLimit::new(rate.per_second, rate.burst, Instant::now()));
-    let mongo = MongoService::new(server)
+    let mongo = MongoService::new(server.clone())
         .with_housekeeping(crate::memory::give_back)
         .with_timeouts(timeouts)
         .with_request_rate(request_rate);
@@ -73,6 +76,7 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     let outcome = selkie_runtime::run(listening, services, || summary::print(&config, &engine.describe()));
     drop(external_writes);
     engine.close();
+    audit_log::close(&server);
     outcome?;
     tracing::info!("stopped");
     Ok(())

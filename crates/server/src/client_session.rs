@@ -3,6 +3,7 @@
 use crate::access_control::conversation::Conversation;
 use crate::access_control::login::{Addresses, Login};
 use crate::access_control::{self, AccessControl};
+use crate::audit;
 use crate::client_identity::ClientIdentity;
 use crate::document_cache::CachePolicy;
 use crate::logical_session::{ANONYMOUS_USER_DIGEST, LogicalSessionId, UserDigest, user_digest};
@@ -168,6 +169,22 @@ impl ClientSession {
     /// Returns whether the connection may create the first user without a login.
     pub fn has_localhost_exception(&self) -> bool {
         self.localhost_exception.get()
+    }
+
+    /// Returns the connection as the audit log describes it.
+    pub fn audited(&self) -> audit::Connection {
+        let login = self.login.borrow();
+        let name = |name: &str, db: &str| audit::Name { name: name.to_owned(), db: db.to_owned() };
+        let user = login.iter().map(|login| name(&login.name.user, &login.name.db));
+        let roles = login.iter().flat_map(|login| login.roles.iter()).map(|role| name(&role.role, &role.db));
+        audit::Connection {
+            id: self.connection_id,
+            listener: self.listener,
+            client: self.client,
+            local: self.local,
+            users: user.collect(),
+            roles: roles.collect(),
+        }
     }
 
     /// Switches the caches on or off, within what the listener allows.

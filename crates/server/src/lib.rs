@@ -9,11 +9,13 @@
 //! logins), [`user_store`] (users and roles as they are stored), [`user_polling`], then what they
 //! hold: [`cursor`], [`logical_session`], [`operation`] (time limits, `killOp`), [`statistics`],
 //! [`usage`] (`top`, `$collStats`, `$indexStats`), [`profiling`], [`document_cache`] (the cached
-//! replies), [`index_filters`], [`write_lock`], [`mod@tls`]. [`memory_pressure`] decides when a
-//! request must wait for memory, [`overload`] is the error of those that are refused, and [`login_throttle`]
-//! delays guesses of passwords.
+//! replies), [`index_filters`], [`write_lock`], [`mod@tls`], [`audit`]. [`redaction`] hides secrets
+//! of commands that are shown. [`memory_pressure`] decides when a request must wait for memory.
+//! [`overload`] is the error of those that are refused. [`login_throttle`] delays guesses of
+//! passwords.
 
 pub mod access_control;
+pub mod audit;
 pub mod catalog_counts;
 pub mod client_identity;
 pub mod client_session;
@@ -30,6 +32,7 @@ pub mod memory_pressure;
 pub mod operation;
 pub mod overload;
 pub mod profiling;
+pub mod redaction;
 pub mod server;
 pub mod settings;
 pub mod statistics;

@@ -1,6 +1,7 @@
 //! The process-wide state.
 
 use crate::access_control::AccessControl;
+use crate::audit::Audit;
 use crate::catalog_counts::CatalogCounts;
 use crate::clock;
 use crate::cursor::CursorRegistry;
@@ -49,6 +50,8 @@ pub struct Server {
     pub write_lock: WriteLock,
     pub profiling: Profiling,
     pub index_filters: IndexFilters,
+    /// The audit log, if there is one.
+    pub audit: Audit,
     /// Sessions that clients have ended, and when.
     pub(crate) ended_sessions: LogicalSessions,
     /// Whether a worker runs the TTL monitor.
@@ -82,6 +85,7 @@ impl Server {
             write_lock: WriteLock::default(),
             profiling: Profiling::new(slow_ms, slow_log),
             index_filters: IndexFilters::default(),
+            audit: Audit::default(),
             ended_sessions: LogicalSessions::default(),
             parameters: Parameters::new(cursor_timeout_ms),
         })

@@ -195,6 +195,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "hello",
         handler: waiting!(hello::hello),
+        sensitive: &["speculativeAuthenticate"],
         stable_api: StableApi::INCLUDED,
         internal_fields: &[("$tenant", InternalField::Tenant)],
         help: "Handshake: the server's role and limits.",
@@ -213,6 +214,7 @@ pub const COMMANDS: &[Spec] = &[
         name: "isMaster",
         aliases: &["ismaster"],
         handler: waiting!(hello::hello),
+        sensitive: &["speculativeAuthenticate"],
         help: "Handshake, under its old name.",
         ..HANDSHAKE
     },
@@ -248,12 +250,12 @@ pub const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "logRotate",
-        handler: immediate!(probes::rotate_log),
+        handler: waiting!(probes::rotate_log),
         authorization: on_cluster(Action::LogRotate),
         admin_database_only: true,
         own_fields: Some(fields::NONE),
         parsing: parsed_first(probes::parse_log_rotate, &[]),
-        help: "Succeeds without effect: the log goes to standard error.",
+        help: "Begins a new file of the audit log; the server's log goes to standard error.",
         ..SERVER
     },
     Spec {

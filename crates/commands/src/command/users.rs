@@ -39,6 +39,7 @@ pub const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "authenticate",
+        sensitive: &["key"],
         handler: waiting!(sasl::authenticate),
         parsing: parsed_first(sasl::parse_authenticate, &[]),
         stable_api: StableApi::INCLUDED,
@@ -64,6 +65,7 @@ pub const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "createUser",
+        sensitive: &["pwd"],
         handler: waiting!(user_changes::create_user),
         parsing: parsed_first(user_changes::parse_create, fields::SHARED),
         authorization: computed(authorization::ACTIONS_OF_USER, authorization::create_user),
@@ -175,6 +177,7 @@ pub const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "saslContinue",
+        sensitive: &["payload"],
         handler: waiting!(sasl::sasl_continue),
         parsing: parsed_first(sasl::parse_continue, &[]),
         stable_api: StableApi::INCLUDED,
@@ -184,6 +187,7 @@ pub const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "saslStart",
+        sensitive: &["payload"],
         handler: waiting!(sasl::sasl_start),
         parsing: parsed_first(sasl::parse_start, &[]),
         stable_api: StableApi::INCLUDED,
@@ -201,6 +205,7 @@ pub const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "updateUser",
+        sensitive: &["pwd"],
         handler: waiting!(user_changes::update_user),
         parsing: parsed_first(user_changes::parse_update, fields::SHARED),
         authorization: computed(authorization::ACTIONS_OF_USER, authorization::update_user),

@@ -62,6 +62,11 @@ pub fn run_immediately(
     if matches!(request.kind, RequestKind::Query { .. }) || collection_by_uuid::is_given(spec, first) {
         return ImmediateOutcome::MayWait;
     }
+    // Cached replies and documents found by their `_id` are recorded only on demand.
+    let audit = &worker.server.audit;
+    if audit.is_on() && (matches!(spec.handler, Handler::Immediate(_)) || audit.records_authorization_success()) {
+        return ImmediateOutcome::MayWait;
+    }
     let start = reply.len();
     let profiled = worker.server.profiling.records_fast_operations();
     // Fast operations are recorded only by `run`.

@@ -2,8 +2,10 @@
 
 use crate::call::Call;
 use auth::UserName;
+use document::doc;
 use error::{Code, Error, Result};
 use server::access_control::login::Login;
+use server::audit::kind;
 use std::sync::Arc;
 
 /// A failed login. The client learns nothing but that it failed.
@@ -18,6 +20,7 @@ pub struct Failed<'a> {
 /// Logs a failed login, and returns its error.
 pub fn fail(call: &Call<'_>, failed: &Failed<'_>) -> Error {
     let Failed { user, mechanism, reason } = failed;
+    record(call, *user, mechanism, Code::AUTHENTICATION_FAILED);
     let user = user.map(UserName::at_database);
     let client = call.session.client.map_or_else(|| "a Unix socket".to_owned(), |client| client.to_string());
     tracing::info!(user, mechanism, client, reason, connection = call.session.connection_id, "authentication failed");
@@ -44,7 +47,18 @@ pub async fn log_in(call: &Call<'_>, name: &UserName, user_id: Option<[u8; 16]>,
     let login = Login::of(directory, store, user, session.addresses()).await?;
     let login = login.ok_or_else(|| failed("the user may not log in between these addresses"))?;
     session.set_login(Some(Arc::new(login)));
+    record(call, Some(name), mechanism, Code(0));
     let user = name.at_database();
     tracing::debug!(user, mechanism, connection = session.connection_id, "logged in");
     Ok(())
+}
+
+/// Records an attempt to log in.
+fn record(call: &Call<'_>, user: Option<&UserName>, mechanism: &str, result: Code) {
+    let param = || {
+        let (name, db) = user.map_or(("", ""), |user| (&*user.user, &*user.db));
+        doc! { "user": name, "db": db, "mechanism": mechanism }
+    };
+    // Dispatch waits until the event is written.
+    let _ = call.worker.server.audit.record(&call.session.audited(), kind::AUTHENTICATE, param, result);
 }

@@ -1,8 +1,9 @@
 //! The table of commands, and the lookup by name.
 
 use super::spec::{Access, Spec};
-use document::Doc;
+use document::{Doc, DocBuf};
 use hashbrown::HashMap;
+use server::redaction::redact;
 
 /// All commands, in the order of their names.
 pub struct CommandTable {
@@ -41,6 +42,24 @@ impl CommandTable {
     /// Returns the facts about the command of a body.
     pub fn of_body(&self, command: Doc<'_>) -> Option<&'static Spec> {
         self.named(command.first()?.key_bytes())
+    }
+
+    /// Returns a command without its secrets, for every place that shows commands; `None` if it has
+    /// none. An `explain` may contain a command that has.
+    pub fn redacted(&self, spec: &Spec, command: Doc<'_>) -> Option<DocBuf> {
+        if spec.name != "explain" {
+            return redact(command, spec.sensitive);
+        }
+        let explained = command.first()?.value().as_document()?;
+        let explained = match self.of_body(explained) {
+            Some(known) => redact(explained, known.sensitive)?,
+            // A misspelled one may contain any secret.
+            None => DocBuf::build(|writer| writer.append("command", "xxx")),
+        };
+        Some(DocBuf::build(|writer| {
+            writer.append("explain", &explained);
+            command.elements().skip(1).for_each(|element| writer.append_element(element));
+        }))
     }
 
     /// Returns whether a command leaves nothing behind but its reply.

@@ -204,6 +204,8 @@ pub struct Spec {
     pub stops_at_safe_points: bool,
     /// Whether its collection may be named by a UUID.
     pub takes_uuid: bool,
+    /// The fields with secrets, whose values are hidden wherever the command is shown.
+    pub sensitive: &'static [&'static str],
     /// The name before its fields in messages, if not the command's.
     pub fields_name: Option<&'static str>,
     pub internal_fields: &'static [(&'static str, InternalField)],
@@ -296,6 +298,7 @@ pub const NOTHING: Spec = Spec {
     memory_intensive: false,
     stops_at_safe_points: false,
     takes_uuid: false,
+    sensitive: &[],
     fields_name: None,
     internal_fields: &[],
     time_limit: TimeLimitField::Shared,

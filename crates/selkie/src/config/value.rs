@@ -1,6 +1,7 @@
 //! Parses values of the file and of flags. An error names the expected value.
 
 use super::choices::{CacheMode, ExternalWrites, Invalidation, Selects, TopologyKind};
+use audit::{Destination, OnFailure};
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
 use server::tls::TlsMode;
@@ -144,6 +145,34 @@ pub fn users(raw: Raw) -> Result<Vec<String>, String> {
             true => Err(format!("{name:?} contains a host; write the name alone")),
             false => Ok(name),
         }
+    })
+}
+
+pub fn audit_log(raw: Raw) -> Result<Destination, String> {
+    let destination = text(raw, "a path or \"syslog\"")?;
+    Ok(if destination == "syslog" { Destination::Syslog } else { Destination::File(destination.into()) })
+}
+
+pub fn audit_events(raw: Raw) -> Result<Vec<String>, String> {
+    let kinds = audit::event::kind::FILTERED;
+    list(raw, "kinds of events", |item| one_of(item, "a kind of event", kinds, |name| Some(name.to_owned())))
+}
+
+pub fn audit_users(raw: Raw) -> Result<Vec<String>, String> {
+    list(raw, "users", |item| {
+        let name = text(item, "a user, such as \"admin.joe\"")?;
+        match name.split_once('.') {
+            Some((database, user)) if !database.is_empty() && !user.is_empty() => Ok(name),
+            _ => Err(format!("{name:?} names no user; write database.user, as in \"admin.joe\"")),
+        }
+    })
+}
+
+pub fn audit_on_failure(raw: Raw) -> Result<OnFailure, String> {
+    one_of(raw, "a reaction", &["refuse", "continue"], |name| match name {
+        "refuse" => Some(OnFailure::Refuse),
+        "continue" => Some(OnFailure::Continue),
+        _ => None,
     })
 }
 

@@ -1,5 +1,6 @@
 //! The configuration as written, before defaults are applied.
 
+use super::audit;
 use super::choices::{CacheMode, ExternalWrites, Invalidation, Selects, TopologyKind};
 use super::setting::Setting;
 use super::{limits, security, tls};
@@ -55,6 +56,7 @@ pub struct Written {
     pub limits: limits::Written,
     pub security: security::Written,
     pub tls: tls::Written,
+    pub audit: audit::Written,
 }
 
 impl Written {
@@ -110,6 +112,7 @@ impl Written {
             limits: self.limits.over(beneath.limits),
             security: self.security.over(beneath.security),
             tls: self.tls.over(beneath.tls),
+            audit: self.audit.over(beneath.audit),
         }
     }
 }

@@ -57,6 +57,9 @@ fn parsed(config: &Config) -> DocBuf {
     if let Topology::ReplicaSet { name, .. } = &config.topology {
         parsed.append("replication", &doc! { "replSet": name.as_str() });
     }
+    if let Some(audit) = super::audit_log::parsed(config) {
+        parsed.append("auditLog", &audit);
+    }
     parsed
 }
 

@@ -19,6 +19,8 @@ use store::{AccessStats, Examined, ExplainContext, PlanSummary, StatementOutcome
 pub struct CompletedOperation<'d> {
     pub identity: &'d ClientIdentity,
     pub request: &'d Request,
+    /// The command's body, without secrets.
+    pub body: Doc<'d>,
     pub kind: OperationKind,
     pub context: &'d OperationContext,
     /// The reply's body.
@@ -43,7 +45,7 @@ struct Record<'d> {
 /// Profiles and logs a completed operation, as far as the settings of its database ask for it.
 pub fn record(worker: &Worker, operation: &CompletedOperation<'_>) {
     let profiling = &worker.server.profiling;
-    let body = operation.request.body();
+    let body = operation.body;
     let namespace = namespace_of(body);
     let (database, collection) = namespace.split_once('.').unwrap_or_default();
     if collection == COLLECTION {

@@ -1,7 +1,7 @@
 //! Commands by which graphical clients and test harnesses identify the server.
 
 use crate::arguments::{is_absent, wrong_types};
-use crate::call::Call;
+use crate::call::{Call, Disposition};
 use crate::envelope::WriteConcern;
 use crate::pipeline::shard_list;
 use crate::table::fields;
@@ -131,14 +131,26 @@ pub fn locks(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Succeeds without effect: the log goes to standard error. Fails with 4 for another log.
-pub fn rotate_log(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+/// Begins a new file of the audit log. The server's own log goes to standard error, and is not
+/// rotated. Fails with 4 for another log, and if the audit log cannot be rotated.
+pub async fn rotate_log(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
     parse_log_rotate(call)?;
-    match call.first().value() {
-        Value::String(name) if name != "server" => {
-            Err(Error::new(Code(4), "Log rotation failed due to one or more errors"))
+    let failed = || Error::new(Code(4), "Log rotation failed due to one or more errors");
+    let audit = call.worker.server.audit.log();
+    let rotated = match (call.first().value(), audit) {
+        (Value::String("server"), _) => return Ok(Disposition::Reply),
+        (Value::String("audit"), Some(audit)) => audit.rotate(),
+        (Value::String(_), _) => return Err(failed()),
+        (_, Some(audit)) => audit.rotate(),
+        (_, None) => return Ok(Disposition::Reply),
+    };
+    match rotated.await {
+        Ok(Ok(())) => Ok(Disposition::Reply),
+        Ok(Err(reason)) => {
+            tracing::warn!(reason, "the audit log was not rotated");
+            Err(failed())
         }
-        _ => Ok(()),
+        Err(_) => Err(failed()),
     }
 }
 

@@ -1,0 +1,268 @@
+"""The audit log: its events, its chain of hashes, and its behavior when it cannot be written."""
+
+import json
+import os
+import signal
+import socket
+import time
+
+import pytest
+from pymongo.errors import OperationFailure, PyMongoError
+
+from support.selkie import run
+
+pytestmark = pytest.mark.selkie_only
+
+
+def events(path, *kinds: str) -> list[dict]:
+    """Returns the entries of these kinds, or all but the metadata of clients."""
+    entries = [json.loads(line) for line in path.read_text().splitlines()]
+    return [entry for entry in entries if (entry["atype"] in kinds if kinds else entry["atype"] != "clientMetadata")]
+
+
+def params(path, *kinds: str) -> list[dict]:
+    return [entry["param"] for entry in events(path, *kinds)]
+
+
+def verify(*arguments) -> tuple[int, str]:
+    done = run("audit", "verify", *map(str, arguments))
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "audit.log"
+
+
+def test_changes_of_the_catalog_are_recorded(own_server, log, database_name):
+    server = own_server("--audit-log", str(log))
+    with server.client(appname="auditor") as client:
+        db = client[database_name]
+        db.a.insert_one({"_id": 1})
+        db.a.insert_one({"_id": 2})
+        db.a.create_index("x", name="x")
+        db.a.create_index("x", name="x")
+        db.a.drop_index("x")
+        db.create_collection("view", viewOn="a", pipeline=[{"$match": {"x": 1}}])
+        db.a.rename("b")
+        db.b.update_one({"_id": 1}, {"$set": {"y": 1}})
+        with pytest.raises(OperationFailure):
+            db.command("drop", "missing")
+        db.b.aggregate([{"$out": "c"}])
+        db.b.drop()
+        client.drop_database(database_name)
+    recorded = [(entry["atype"], entry["param"]) for entry in events(log)]
+    spec = {"name": "x", "key": {"x": 1}}
+    expected = [
+        ("createDatabase", {"ns": database_name}),
+        ("createCollection", {"ns": f"{database_name}.a"}),
+        *(
+            ("createIndex", {"ns": f"{database_name}.a", "indexName": "x", "indexSpec": spec, "indexBuildState": state})
+            for state in ("IndexBuildStarted", "IndexBuildSucceeded")
+        ),
+        ("dropIndex", {"ns": f"{database_name}.a", "indexName": "x"}),
+        ("createCollection", {"ns": f"{database_name}.view", "viewOn": "a", "pipeline": [{"$match": {"x": 1}}]}),
+        ("renameCollection", {"old": f"{database_name}.a", "new": f"{database_name}.b"}),
+        ("dropCollection", {"ns": f"{database_name}.missing"}),
+        ("createCollection", {"ns": f"{database_name}.c"}),
+        ("dropCollection", {"ns": f"{database_name}.b"}),
+    ]
+    assert recorded[0][0] == "startup"
+    assert recorded[1 : 1 + len(expected)] == expected
+    assert recorded[-1] == ("dropDatabase", {"ns": database_name})
+    assert ("dropCollection", {"ns": f"{database_name}.c"}) in recorded[-4:]
+    assert [entry["result"] for entry in events(log, "dropCollection")][0] == 26
+    [metadata] = params(log, "clientMetadata")[:1]
+    assert metadata["clientMetadata"]["application"] == {"name": "auditor"}
+    entry = events(log, "dropDatabase")[0]
+    assert entry["local"] == {"ip": "127.0.0.1", "port": server.port} and entry["remote"]["ip"] == "127.0.0.1"
+    assert entry["uuid"]["$type"] == "04" and entry["users"] == entry["roles"] == []
+    assert server.stop() == 0
+    assert [entry["atype"] for entry in events(log)][-1] == "shutdown"
+    code, output = verify(log)
+    assert code == 0 and "The log is whole: entries 1 to" in output, output
+
+
+def test_refusals_are_recorded(own_server, log):
+    server = own_server("--audit-log", str(log))
+    with server.client() as client:
+        with pytest.raises(OperationFailure, match="admin database"):
+            client.test.command("listDatabases", 1)
+    [entry] = events(log, "authCheck")
+    assert entry["result"] == 13 and entry["param"]["command"] == "listDatabases"
+    assert entry["param"]["ns"] == "test." and entry["param"]["args"]["$db"] == "test"
+
+
+def test_each_edit_of_the_log_is_found(own_server, log, tmp_path):
+    key = tmp_path / "key"
+    key.write_text("0123456789abcdef0123456789abcdef\n")
+    settings = tmp_path / "audit.toml"
+    settings.write_text(f'[audit]\nlog = "{log}"\nkey = "{key}"\n')
+    refused = run("check", "--config", str(settings))
+    assert refused.returncode == 1 and "chmod 600" in refused.stderr
+    key.chmod(0o600)
+    server = own_server("--config", str(settings))
+    with server.client() as client:
+        for number in range(10):
+            client.edits[f"c{number}"].insert_one({})
+        client.drop_database("edits")
+    assert server.stop() == 0
+    lines = log.read_text().splitlines(keepends=True)
+    whole, head = log.read_text(), (tmp_path / "audit.log.head").read_text()
+    last = json.loads(lines[-1])
+    assert verify(log, "--key", key)[0] == 0
+    assert verify(log, "--key", key, "--contains", last["hash"])[0] == 0
+    assert "entry 1 was changed" in verify(log)[1], "without the key"
+
+    def edited(text: str, expected: str):
+        log.write_text(text)
+        code, output = verify(log, "--key", key)
+        log.write_text(whole)
+        assert code == 1 and expected in output, output
+
+    edited(whole.replace("edits.c3", "edits.c4", 1), "was changed")
+    edited("".join(lines[:4] + lines[5:]), "audit.log:5: entry 5 is missing before this line")
+    edited("".join(lines[1:]), "audit.log:1: entry 1 is missing before this line")
+    edited("".join(lines[:4] + ["{}\n"] + lines[4:]), "audit.log:5: this line is no entry")
+    edited("".join(lines[:4] + [lines[1]] + lines[4:]), "audit.log:5: entry 2 appears where entry 5 must be")
+    edited("".join(lines[:4] + [lines[5], lines[4]] + lines[6:]), "it was moved")
+    edited("".join(lines[:-1]), "it was cut")
+    edited("", "it was cut")
+    assert verify(log, "--key", key)[0] == 0
+    # An earlier copy of both files is not noticed, unless the hash is known elsewhere.
+    copy = tmp_path / "copy.log"
+    copy.write_text("".join(lines[:-1]))
+    assert verify(copy, "--key", key)[0] == 0
+    assert "does not contain" in verify(copy, "--key", key, "--contains", last["hash"])[1]
+    assert head.startswith('{"seq":')
+
+
+def test_rotation_and_kills_continue_the_chain(own_server, log, tmp_path, database_name):
+    server = own_server("--audit-log", str(log))
+    with server.client() as client:
+        client[database_name].a.insert_one({})
+        client.admin.command("logRotate", "audit")
+        client[database_name].b.insert_one({})
+        time.sleep(1.1)
+        os.kill(server.pid, signal.SIGUSR1)
+        end = time.monotonic() + 10
+        while len(list(tmp_path.glob("audit.log.2*"))) < 2:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        client[database_name].c.insert_one({})
+        # The event of an acknowledged command survives.
+        server.kill()
+    assert {"ns": f"{database_name}.c"} in params(log, "createCollection")
+    with log.open("a") as torn:
+        torn.write('{"atype":"logout","ts":{"$date":"20')
+    server.start()
+    server.kill()
+    [torn] = [
+        json.loads(line)["param"] for line in log.read_text().splitlines() if line.startswith('{"atype":"tornLine"')
+    ]
+    assert torn["bytes"] == 35
+    files = [*tmp_path.glob("audit.log.2*"), log]
+    code, output = verify(*files, tmp_path / "audit.log.head")
+    assert code == 0 and "entries 1 to" in output and "1 lines are incomplete" in output, output
+    code, output = verify(log)
+    assert code == 1 and "missing" in output
+    first = json.loads(log.read_text().splitlines()[0])
+    assert first["atype"] == "rotateLog" and verify(log, "--from", first["seq"])[0] == 0
+    assert verify(*files[1:])[0] == 1
+
+
+def test_two_processes_cannot_write_one_log(own_server, log, tmp_path):
+    own_server("--audit-log", str(log))
+    refused = run("serve", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "other"), "--audit-log", str(log))
+    assert refused.returncode == 1 and "another process writes to it" in refused.stderr
+
+
+def test_filters_choose_the_events(own_server, tmp_path, log, database_name):
+    settings = tmp_path / "audit.toml"
+    settings.write_text(f'[audit]\nlog = "{log}"\nonly = ["createCollection", "dropDatabase"]\nexcept = ["dropDatabase"]\n')
+    server = own_server("--config", str(settings))
+    with server.client() as client:
+        client[database_name].a.insert_one({})
+        client.drop_database(database_name)
+    assert [entry["atype"] for entry in events(log)] == ["startup", "createCollection"]
+    settings.write_text(f'[audit]\nlog = "{log}"\nonly = ["createColection"]\n')
+    refused = run("check", "--config", str(settings))
+    assert refused.returncode == 1 and 'did you mean "createCollection"' in refused.stderr
+
+
+def test_all_commands_are_recorded_on_demand(own_server, tmp_path, log, database_name):
+    settings = tmp_path / "audit.toml"
+    settings.write_text(f'[audit]\nlog = "{log}"\nauthorization-success = true\nsync = true\n')
+    server = own_server("--config", str(settings))
+    with server.client() as client:
+        client[database_name].a.insert_one({"_id": 1})
+        assert client[database_name].a.find_one({"_id": 1})
+        client[database_name].a.drop()
+    commands = [(param["command"], param["ns"]) for param in params(log, "authCheck")]
+    assert commands[:3] == [(name, f"{database_name}.a") for name in ("insert", "find", "drop")]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A directory with room for few events, where the system permits it."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    if os.system(f"mount -t tmpfs -o size=64k tmpfs {folder} 2>/dev/null"):
+        pytest.skip("no file system can be mounted here")
+    yield folder
+    os.system(f"umount -l {folder}")
+
+
+def test_a_full_disk_refuses_changes_until_there_is_room(own_server, small_disk, database_name):
+    log, filler = small_disk / "audit.log", small_disk / "filler"
+    server = own_server("--audit-log", str(log))
+    with server.client() as client:
+        db = client[database_name]
+        db.a.insert_one({"_id": 1})
+        with pytest.raises(OSError), filler.open("wb", buffering=0) as full:
+            while True:
+                full.write(b"x" * 512)
+        with pytest.raises(OperationFailure, match="the audit log cannot be written") as refused:
+            for number in range(100):
+                db.create_collection(f"c{number}")
+        assert refused.value.code == 96
+        # Documents are still read and written.
+        db.a.insert_one({"_id": 2})
+        assert db.a.count_documents({}) == 2 and client.admin.command("ping")["ok"] == 1
+        filler.unlink()
+        end = time.monotonic() + 10
+        while True:
+            try:
+                db.create_collection("later")
+                break
+            except OperationFailure as error:
+                assert error.code == 96 and time.monotonic() < end
+                time.sleep(0.05)
+        created = [param["ns"] for param in params(log, "createCollection")]
+        for name in db.list_collection_names():
+            assert f"{database_name}.{name}" in created
+    assert verify(log)[0] == 0
+
+
+def test_syslog_is_a_destination(own_server, tmp_path):
+    if not os.path.exists("/dev/log"):
+        refused = run("serve", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "d"), "--audit-log", "syslog")
+        assert refused.returncode == 1 and "/dev/log" in refused.stderr
+        return
+    server = own_server("--audit-log", "syslog")
+    with server.client() as client, pytest.raises(OperationFailure):
+        client.admin.command("logRotate", "audit")
+
+
+def test_half_open_connections_leave_no_events(own_server, log):
+    server = own_server("--audit-log", str(log))
+    before = len(log.read_text().splitlines())
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", server.port)) as lost:
+            lost.sendall(b"\x10\0\0\0")
+    assert len(log.read_text().splitlines()) == before
+    with server.client(serverSelectionTimeoutMS=5000) as client:
+        try:
+            client.admin.command("ping")
+        except PyMongoError as error:
+            raise AssertionError(error) from None
