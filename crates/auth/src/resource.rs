@@ -94,7 +94,8 @@ impl ResourcePattern {
 
 /// Returns whether privileges on a whole database cover a collection.
 pub(crate) fn is_ordinary(db: &str, collection: &str) -> bool {
-    !collection.starts_with("system.") && !(db == "local" && collection.starts_with("replset."))
+    let of_replication = db == "local" && collection.starts_with("replset.");
+    !of_replication && !collection.starts_with("system.")
 }
 
 /// Returns whether privileges on all databases cover a database.

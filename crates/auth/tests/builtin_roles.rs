@@ -1,5 +1,7 @@
 //! Compares the built-in roles with what MongoDB answers.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
 use auth::{Action, ActionSet, Privilege, ResourcePattern, RoleName, builtin_roles};
 
 /// Parses the resource of a line.

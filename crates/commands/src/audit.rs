@@ -160,7 +160,8 @@ impl Events<'_> {
         let recording = self.recording;
         let failed = result == Code::UNAUTHORIZED;
         let audit = &recording.worker.server.audit;
-        if !failed && !(recording.spec.needs_authentication && audit.records_authorization_success()) {
+        let records_success = recording.spec.needs_authentication && audit.records_authorization_success();
+        if !failed && !records_success {
             return;
         }
         let param = || {

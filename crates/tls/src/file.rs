@@ -81,7 +81,8 @@ impl Pem {
 
     /// Fails if the file contains a key, and every user of the machine may read it.
     pub fn check_secrecy(&self, path: &Path) -> Result<(), TlsError> {
-        if self.readable_by_others && !(self.keys.is_empty() && !self.has_encrypted_key) {
+        let has_key = !self.keys.is_empty() || self.has_encrypted_key;
+        if self.readable_by_others && has_key {
             return Err(TlsError::new(format!(
                 "every user of this machine can read the private key in {0}; take that permission away with \
                  `chmod o-r {0}`",

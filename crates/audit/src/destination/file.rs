@@ -246,7 +246,10 @@ mod tests {
             }
             append(&mut log, &mut found, "startup", &DocBuf::new());
             drop(log);
-            assert_eq!(verified(&[path.clone()]), (if cut == before.len() { 2 } else { 3 }, u64::from(torn)));
+            assert_eq!(
+                verified(std::slice::from_ref(&path)),
+                (if cut == before.len() { 2 } else { 3 }, u64::from(torn))
+            );
         }
     }
 

@@ -83,7 +83,7 @@ async fn a_log_that_cannot_be_written_refuses_or_counts() {
             let mut message = vec![0; 4096];
             let bytes = daemon.recv(&mut message).unwrap();
             last = String::from_utf8(message[..bytes].to_vec()).unwrap();
-            verifier.line(last[last.find('{').unwrap()..].as_bytes()).unwrap();
+            verifier.line(&last.as_bytes()[last.find('{').unwrap()..]).unwrap();
             if last.contains("eventsLost") {
                 assert!(last.contains("\"count\":{\"$numberLong\":\"10\"}"), "{last}");
             }
@@ -122,7 +122,7 @@ async fn events_are_sent_to_syslog() {
         let bytes = daemon.recv(&mut message).unwrap();
         let message = String::from_utf8(message[..bytes].to_vec()).unwrap();
         assert!(message.starts_with("<86>selkie["), "{message}");
-        verifier.line(message[message.find('{').unwrap()..].as_bytes()).unwrap();
+        verifier.line(&message.as_bytes()[message.find('{').unwrap()..]).unwrap();
     }
     assert_eq!(verifier.entries, 2);
 }

@@ -95,12 +95,12 @@ fn decisions_agree_with_mongodb() {
                 Some(denial::needs_login(spec.name).message().to_owned())
             } else if asks_for_help {
                 None
-            } else if by_uuid && !grants.allow(Resource::Cluster, &USE_UUID) {
-                Some(denial::not_authorized(database, body).message().to_owned())
-            } else if !by_uuid && !is_allowed(&COMMANDS, &spec.authorization, &asked, &mut grants) {
-                Some(denial::not_authorized(database, body).message().to_owned())
             } else {
-                None
+                let allowed = match by_uuid {
+                    true => grants.allow(Resource::Cluster, &USE_UUID),
+                    false => is_allowed(&COMMANDS, &spec.authorization, &asked, &mut grants),
+                };
+                (!allowed).then(|| denial::not_authorized(database, body).message().to_owned())
             };
             compared += 1;
             if expected.is_some_and(|message| DURING_EXECUTION.iter().any(|start| message.starts_with(start))) {
