@@ -37,7 +37,7 @@ fn roles_are_stored_as_by_mongodb() {
         "privileges": array![
             doc! { "resource": doc! { "cluster": true }.as_doc(), "actions": array!["inprog"].as_value() }.as_doc(),
             doc! {
-                "resource": doc! { "db": "k", "system_buckets": "x" }.as_doc(),
+                "resource": doc! { "system_buckets": "x", "db": "k" }.as_doc(),
                 "actions": array!["find", "update"].as_value(),
             }.as_doc(),
         ].as_value(),

@@ -170,7 +170,7 @@ mod tests {
             ServerUrl::parse("mysql://u@h/?ssl-mode=VERIFY_CA&ssl-ca=%2Fca.pem&tls-certificate=me.pem").unwrap().tls;
         assert_eq!(tls.mode, TlsMode::VerifyCa);
         assert!(tls.config().unwrap_err().message().contains("/ca.pem"));
-        assert_eq!(ServerUrl::parse("mysql://u@h").unwrap().tls, TlsSettings::default());
+        assert_eq!(ServerUrl::parse("mysql://u@h").unwrap().tls.mode, TlsMode::Disabled);
     }
 
     #[test]

@@ -44,9 +44,11 @@ pub(crate) async fn serve(worker: Rc<SessionWorker>, connection: Connection) {
     let Connection { stream, id, listener, peer, ref life, tls, .. } = connection;
     let mut conversation = Conversation {
         is_introduced: false,
-        session: ClientSession::new(&worker.commands.server, id, peer, listener)
-            .with_local_address(stream.local_address())
-            .with_tls(tls),
+        session: Box::new(
+            ClientSession::new(&worker.commands.server, id, peer, listener)
+                .with_local_address(stream.local_address())
+                .with_tls(tls),
+        ),
         counted,
         stream,
         next_request: BusyPoll::new(Awaited::Client),

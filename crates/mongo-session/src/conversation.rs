@@ -70,7 +70,8 @@ impl fmt::Display for Broken {
 
 /// A connection and its session.
 pub(crate) struct Conversation {
-    pub session: ClientSession,
+    /// Boxed, so that moving a connection is cheap.
+    pub session: Box<ClientSession>,
     pub stream: Stream,
     pub next_request: BusyPoll,
     /// How soon the next request usually arrives.

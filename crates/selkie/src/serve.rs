@@ -126,7 +126,7 @@ fn with_room_for_files(mut config: Config) -> Config {
     let total = &mut config.limits.connections.total;
     let room = usize::try_from(server::host::open_files_max() / 5 * 4).unwrap_or(usize::MAX).max(1);
     if *total > room {
-        tracing::info!(connections = room, "lowered the limit of connections to four fifths of the open files");
+        tracing::debug!(connections = room, "lowered the limit of connections to four fifths of the open files");
         *total = room;
     }
     config

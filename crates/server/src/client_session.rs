@@ -40,7 +40,8 @@ pub struct ClientSession {
     /// The subject of the client's certificate, which TLS has verified.
     pub certificate_subject: Option<Box<str>>,
     login: RefCell<Option<Arc<Login>>>,
-    conversation: RefCell<Option<Conversation>>,
+    /// Boxed, since it lasts for a login alone.
+    conversation: RefCell<Option<Box<Conversation>>>,
     localhost_exception: Cell<bool>,
 }
 
@@ -131,12 +132,12 @@ impl ClientSession {
 
     /// Takes the login that has begun, if there is one.
     pub fn take_conversation(&self) -> Option<Conversation> {
-        self.conversation.take()
+        self.conversation.take().map(|conversation| *conversation)
     }
 
     /// Replaces the login that has begun.
     pub fn set_conversation(&self, conversation: Option<Conversation>) {
-        *self.conversation.borrow_mut() = conversation;
+        *self.conversation.borrow_mut() = conversation.map(Box::new);
     }
 
     /// Calls `use_privileges` with the privileges of the login, or of a connection without one. Any

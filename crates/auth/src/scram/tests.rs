@@ -166,7 +166,7 @@ fn work_of(attempt: impl FnOnce()) -> usize {
 #[test]
 fn unknown_users_cost_the_same_work() {
     let decoy = DecoySecret::new(DECOY);
-    let known = keys(Mechanism::Sha256, "secret", &[3; 28], 5);
+    let known = keys(Mechanism::Sha256, "secret", &[3; 28], Mechanism::Sha256.default_iterations());
     let work = |credentials, planted| work_of(|| attempt(credentials, &decoy, planted));
     assert_eq!(work(Some(&known), false), work(None, false));
     assert_ne!(work(Some(&known), true), work(None, true), "the planted difference must be found");
