@@ -22,6 +22,7 @@ LONG_FILES = {
     "fuzz/Cargo.lock": "generated",
     "CHANGELOG.md": "grows with each release",
     "tests/authorization/matrix.json": "generated",
+    "docs/reference/configuration.md": "generated",
     "tests/tidy/records.json": "generated",
     "tests/compat/cases/scripts.py": "a list of cases",
     "tests/compat/cases/catalog.py": "a list of cases",
