@@ -61,6 +61,8 @@ def test_wrong_passwords_are_answered_later_and_later(server):
             began = time.monotonic()
             root.test.c.find_one()
             assert time.monotonic() - began < max(1, seconds[0] * 5)
+    # The delay counts from the last failure.
+    assert attempt(server, "other", "wrong")[0] == 18
     code, seconds = attempt(server, "other", "secret")
     assert code == 0 and seconds > 0.9, "the right password waits as well"
     assert attempt(server, "other", "secret")[1] < 0.9, "and then the failures are forgiven"

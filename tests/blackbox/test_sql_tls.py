@@ -243,7 +243,8 @@ def reply_to(port: int, *packets: bytes) -> bytes:
             while chunk := raw.recv(65536):
                 reply += chunk
             return reply
-        except (ConnectionError, TimeoutError):
+        except OSError:
+            # The server may have closed the connection already.
             return b""
 
 

@@ -131,7 +131,7 @@ def test_one_of_two_gateways_creates_the_user(server, own_server, users):
 
 
 def test_changes_count_at_once_on_every_worker(own_server, database_name):
-    server = own_server("--auth", "--workers", "2")
+    server = own_server("--auth", "--threads", "2")
     with server.client() as client:
         client.admin.command("createUser", "root", pwd="secret", roles=["root"])
     with server.client(username="root", password="secret") as root:
