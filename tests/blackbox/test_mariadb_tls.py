@@ -8,7 +8,7 @@ import pymysql
 import pytest
 
 from blackbox.test_external_writes import LOGGING
-from support.certificates import CLIENT_USE, Authority
+from support.authority import CLIENT_USE, Authority
 from support.mariadb import MariadbServer, has_plugin
 from support.selkie import SelkieServer, run
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from blackbox.test_mariadb_tls import TlsMariadb
 from blackbox.test_sql_clients import change_user
-from support.certificates import CLIENT_USE
+from support.authority import CLIENT_USE
 from support.process import free_port
 from support.selkie import SelkieServer
 
