@@ -4,7 +4,7 @@
 //! (what a login may do), [`builtin_roles`], [`user`] and [`role`] (the documents of
 //! `system.users` and `system.roles`), [`roles`] (inheritance), [`restrictions`] (the addresses
 //! from which a user may log in), [`password`] (the keys of passwords), [`scram`] (logins by
-//! password), [`x509`] (names of certificates).
+//! password).
 //!
 //! Nothing here does I/O, reads a clock or makes random numbers.
 
@@ -21,7 +21,6 @@ pub mod role;
 pub mod roles;
 pub mod scram;
 pub mod user;
-pub mod x509;
 
 pub use action::{Action, ActionSet};
 pub use credentials::{Credentials, ScramCredentials};

@@ -68,7 +68,7 @@ impl ClientSession {
     /// Sets the facts of the connection's TLS, and the name of the client by its certificate.
     pub fn with_tls(self, tls: Option<Box<TlsFacts>>) -> Self {
         let certificate = tls.as_ref().and_then(|tls| tls.peer_certificates.first());
-        let subject = certificate.and_then(|certificate| auth::x509::subject_rfc2253(certificate));
+        let subject = certificate.and_then(|certificate| tls::subject::of_certificate(certificate));
         ClientSession { tls, certificate_subject: subject.map(String::into_boxed_str), ..self }
     }
 

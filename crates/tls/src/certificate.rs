@@ -43,7 +43,7 @@ impl Facts {
         Ok(Facts {
             not_before: parsed.validity().not_before.timestamp(),
             not_after: parsed.validity().not_after.timestamp(),
-            subject: subject::rfc2253(parsed.subject()),
+            subject: subject::rfc2253(parsed.subject()).unwrap_or_default(),
             has_names: parsed.subject_alternative_name().ok().flatten().is_some(),
             version: parsed.version(),
             usages,
