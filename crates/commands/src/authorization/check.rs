@@ -6,6 +6,7 @@ use super::denial;
 use crate::call::Call;
 use crate::envelope::{self, collection_by_uuid};
 use auth::{Action, ActionSet, Privilege, Resource, UserName};
+use document::DocBuf;
 use error::{Code, Error, Result};
 use server::cursor::CursorOwner;
 use server::{ClientSession, Server, Worker};
@@ -34,7 +35,11 @@ fn check_privileges(call: &Call<'_>) -> Result<()> {
         (!by_uuid || grants.allow(Resource::Cluster, &USE_UUID))
             && is_allowed(call.table, &call.spec.authorization, &asked, &mut grants)
     });
-    if is_allowed { Ok(()) } else { Err(denial::not_authorized(call.database(), body)) }
+    if is_allowed {
+        return Ok(());
+    }
+    let redacted = call.table.redacted(call.spec, body);
+    Err(denial::not_authorized(call.database(), redacted.as_ref().map_or(body, DocBuf::as_doc)))
 }
 
 fn asked<'a>(call: &Call<'a>) -> Asked<'a> {

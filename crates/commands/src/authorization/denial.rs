@@ -7,15 +7,13 @@ use std::fmt::{self, Write};
 /// The most of a command that is printed. MongoDB prints all of it.
 const COMMAND_BYTES_MAX: usize = 4 << 20;
 
-/// The replacement of a secret.
-const HIDDEN: &str = "xxx";
-
-/// Returns the error for a command that the user's privileges do not allow.
+/// Returns the error for a command that the user's privileges do not allow. `body`: the command
+/// without its secrets.
 #[cold]
 pub fn not_authorized(database: &str, body: Doc<'_>) -> Error {
     let mut text = Limited(format!("not authorized on {database} to execute command "));
-    let hidden = without_secrets(body);
-    let body = hidden.as_ref().map_or(body, DocBuf::as_doc);
+    let counted = with_counts(body);
+    let body = counted.as_ref().map_or(body, DocBuf::as_doc);
     // Fails when the text is long enough.
     let _ = write!(text, "{}", values::text::document(body));
     Error::new(Code::UNAUTHORIZED, text.0)
@@ -27,34 +25,19 @@ pub fn needs_login(command: &str) -> Error {
     Error::new(Code::UNAUTHORIZED, format!("command {command} requires authentication"))
 }
 
-/// Returns the command without its passwords, and with the number of its statements or documents
-/// in place of several; `None` if it has none of these.
-fn without_secrets(body: Doc<'_>) -> Option<DocBuf> {
-    let command = body.first()?.key();
-    let (secret, statements) = (secret_field(command), statements_field(command));
-    if secret.is_none() && statements.is_none() {
-        return None;
-    }
+/// Returns the command with the number of its statements or documents in place of several; `None`
+/// if it has none of these.
+fn with_counts(body: Doc<'_>) -> Option<DocBuf> {
+    let statements = statements_field(body.first()?.key())?;
     Some(DocBuf::build(|writer| {
         body.elements().for_each(|field| {
             let several = field.value().as_array().map(|array| array.elements().count()).filter(|count| *count > 1);
-            match several {
-                _ if Some(field.key()) == secret => writer.append(field.key(), HIDDEN),
-                Some(count) if Some(field.key()) == statements => writer.append(field.key(), count as i32),
-                _ => writer.append_element(field),
+            match several.filter(|_| field.key() == statements) {
+                Some(count) => writer.append(field.key(), count as i32),
+                None => writer.append_element(field),
             }
         });
     }))
-}
-
-/// Returns the field of a command that must not be printed.
-fn secret_field(command: &str) -> Option<&'static str> {
-    match command {
-        "createUser" | "updateUser" => Some("pwd"),
-        "saslStart" | "saslContinue" => Some("payload"),
-        "authenticate" => Some("key"),
-        _ => None,
-    }
 }
 
 /// Returns the field with the statements or documents of a command that writes.

@@ -100,7 +100,8 @@ fn decisions_agree_with_mongodb() {
                     true => grants.allow(Resource::Cluster, &USE_UUID),
                     false => is_allowed(&COMMANDS, &spec.authorization, &asked, &mut grants),
                 };
-                (!allowed).then(|| denial::not_authorized(database, body).message().to_owned())
+                let redacted = || COMMANDS.redacted(spec, body).unwrap_or_else(|| body.to_owned());
+                (!allowed).then(|| denial::not_authorized(database, redacted().as_doc()).message().to_owned())
             };
             compared += 1;
             if expected.is_some_and(|message| DURING_EXECUTION.iter().any(|start| message.starts_with(start))) {
