@@ -379,3 +379,34 @@ def test_nonsense_is_refused_at_the_start(authority, server_file, tmp_path):
             assert len(errors) == 1, outcome.stderr
     valid = run("check", "--tls", "require", "--tls-certificate", certificate, "--tls-ca", ca)
     assert valid.returncode == 0 and "TLS" in valid.stdout, valid.stderr
+
+
+def test_clients_log_in_by_their_certificate(tmp_path, authority, server_file):
+    known = authority.issue("known.pem", usages=(CLIENT_USE,), common_name="known")
+    unknown = authority.issue("unknown.pem", usages=(CLIENT_USE,), common_name="unknown")
+    options = ("--auth", "--tls", "require", "--tls-certificate", str(server_file), "--tls-ca", str(authority.file))
+    server = TlsServer(tmp_path / "x509", *options, ca=authority.file, client=known).start()
+    try:
+        with server.tls_client() as first:
+            # Allowed by the localhost exception.
+            first.admin.command("createUser", "root", pwd="secret", roles=["root"])
+        with server.tls_client(username="root", password="secret") as root:
+            root["$external"].command("createUser", "CN=known,O=Tests\\, Inc,C=CH", roles=[{"role": "read", "db": "shop"}])
+        x509 = {"authMechanism": "MONGODB-X509"}
+        with server.tls_client(**x509) as client:
+            status = client.admin.command("connectionStatus")["authInfo"]
+            assert status["authenticatedUsers"] == [{"user": "CN=known,O=Tests\\, Inc,C=CH", "db": "$external"}]
+            assert list(client.shop.c.find()) == []
+            with pytest.raises(OperationFailure, match="not authorized") as refused:
+                client.shop.c.insert_one({})
+            assert refused.value.code == 13
+        files = {"tlsCertificateKeyFile": str(unknown)}
+        with server.tls_client(**x509, **files) as client, pytest.raises(OperationFailure) as refused:
+            client.shop.c.find_one()
+        assert refused.value.code == 11
+        with server.tls_client(**x509, username="CN=root") as client, pytest.raises(OperationFailure) as refused:
+            client.shop.c.find_one()
+        assert refused.value.code == 18
+        assert server.stop() == 0, server.end_of_log()
+    finally:
+        server.remove()
