@@ -6,9 +6,10 @@ use super::spec::{Access, Spec};
 /// Returns the reference page of all commands, as Markdown.
 pub fn page() -> String {
     let mut page = String::from(
-        "# Commands\n\nThe commands that Selkie answers, generated from the tables in `crates/commands/src/command/`. Other \
-         commands fail with error 59, `CommandNotFound`. *Privilege* lists the actions that some form of the command \
-         requires, with access control.\n\n| Command | Access | Database | Privilege | Description |\n|---|---|---|---|---|\n",
+        "# Commands\n\nThe commands that Selkie answers, generated from the tables in `crates/commands/src/command/`.\n\
+         Other commands fail with error 59, `CommandNotFound`. *Privilege* lists the actions that some form\n\
+         of the command requires, with access control.\n\n| Command | Access | Database | Privilege | Description |\n\
+         |---|---|---|---|---|\n",
     );
     COMMANDS.specs().iter().for_each(|spec| page += &row(spec));
     page
