@@ -266,7 +266,7 @@ mod tests {
         for flag in flags.iter().filter(|flag| *flag != "--config" && *flag != "--help") {
             assert!(parameter::by_flag(flag).is_some(), "{flag} is not in the table of parameters");
         }
-        for flag in parameter::PARAMETERS.iter().filter_map(|parameter| parameter.flag) {
+        for flag in parameter::all().filter_map(|parameter| parameter.flag) {
             assert!(flags.iter().any(|known| known == flag), "{flag} is not a flag of serve");
         }
     }

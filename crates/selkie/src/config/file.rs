@@ -1,6 +1,6 @@
 //! The configuration file: strict TOML. An unknown key or value is an error with its line.
 
-use super::parameter::{self, PARAMETERS, SECTIONS};
+use super::parameter::{self, SECTIONS};
 use super::setting::{ConfigError, Origin};
 use super::value::Raw;
 use super::written::Written;
@@ -86,12 +86,12 @@ fn unknown(section: &str, name: &str) -> String {
     let place =
         |section: &str| if section.is_empty() { "the top of the file".to_owned() } else { format!("[{section}]") };
     let what = format!("there is no parameter {name:?} at {}", place(section)).replace("at [", "in [");
-    if let Some(elsewhere) = PARAMETERS.iter().find(|parameter| parameter.name == name) {
+    if let Some(elsewhere) = parameter::all().find(|parameter| parameter.name == name) {
         return format!("{what}; it belongs to {}", place(elsewhere.section));
     }
-    let here = PARAMETERS.iter().filter(|parameter| parameter.section == section).map(|parameter| parameter.name);
+    let here = parameter::all().filter(|parameter| parameter.section == section).map(|parameter| parameter.name);
     let sections = SECTIONS.iter().map(|&(section, _)| section).filter(|name| section.is_empty() && !name.is_empty());
-    let everywhere = PARAMETERS.iter().map(|parameter| parameter.name);
+    let everywhere = parameter::all().map(|parameter| parameter.name);
     match nearest(name, here.clone().chain(sections)).or_else(|| nearest(name, everywhere)) {
         Some(meant) => format!("{what}; did you mean {meant:?}?"),
         None => format!("{what}; its parameters are {}", here.collect::<Vec<_>>().join(", ")),

@@ -1,7 +1,7 @@
 //! Generates the reference page and the example file from the table of parameters. A test checks
 //! that both are up to date; `SELKIE_UPDATE_DOCS=1 cargo test -p selkie reference` writes them.
 
-use super::parameter::{PARAMETERS, SECTIONS};
+use super::parameter::{self, SECTIONS};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ fn wrapped(text: &str, start: &str) -> String {
 fn reference_page() -> String {
     let mut page = String::from(
         "# Configuration\n\n\
-         <!-- Generated from crates/selkie/src/config/parameter.rs; change it there. -->\n\n\
+         <!-- Generated from crates/selkie/src/config/parameter/; change it there. -->\n\n\
          `selkie serve` needs no configuration. Settings are flags, or keys of one file given with\n\
          `--config FILE`; a flag takes precedence. `selkie check --config FILE` checks a file without\n\
          starting anything. [selkie.toml](selkie.toml) has every parameter with its default.\n\n\
@@ -39,7 +39,7 @@ fn reference_page() -> String {
     for &(section, about) in SECTIONS {
         let heading = if section.is_empty() { "At the top of the file".to_owned() } else { format!("[{section}]") };
         let _ = write!(page, "\n## {heading}\n\n{about}\n");
-        for parameter in PARAMETERS.iter().filter(|parameter| parameter.section == section) {
+        for parameter in parameter::all().filter(|parameter| parameter.section == section) {
             let default = match parameter.default.strip_prefix("# ") {
                 Some(words) => words.to_owned(),
                 None => format!("`{}`", parameter.default),
@@ -61,7 +61,7 @@ fn example_file() -> String {
         if !section.is_empty() {
             let _ = writeln!(file, "[{section}]");
         }
-        for parameter in PARAMETERS.iter().filter(|parameter| parameter.section == section) {
+        for parameter in parameter::all().filter(|parameter| parameter.section == section) {
             let value = if is_comment(parameter.default) { parameter.example } else { parameter.default };
             let about = wrapped(parameter.about, "# ");
             let _ = write!(file, "\n{about}\n#{} = {value}\n", parameter.name);

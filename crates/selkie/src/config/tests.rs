@@ -2,7 +2,7 @@
 
 use super::choices::{CacheMode, Selects};
 use super::listeners::{Listener, Protocol};
-use super::parameter::PARAMETERS;
+use super::parameter;
 use super::{Config, ConfigError, Store, defaults, file};
 use server::Topology;
 use server::tls::TlsMode;
@@ -52,7 +52,7 @@ fn everything_written() {
 
 #[test]
 fn every_example_is_a_value() {
-    for parameter in PARAMETERS {
+    for parameter in parameter::all() {
         for value in [parameter.example, parameter.default].into_iter().filter(|value| !value.starts_with('#')) {
             let section =
                 if parameter.section.is_empty() { String::new() } else { format!("[{}]\n", parameter.section) };

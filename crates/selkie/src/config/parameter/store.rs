@@ -1,0 +1,106 @@
+//! The settings of the store.
+
+use super::Parameter;
+use crate::config::defaults::DAY_SECONDS;
+use crate::config::setting::Setting;
+use crate::config::value::{addresses, boolean, integer, mariadb_url, text};
+use std::path::PathBuf;
+
+pub const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        section: "store",
+        name: "data",
+        flag: Some("--data"),
+        kind: "path",
+        default: "\"selkie-data\"",
+        example: "\"/var/lib/selkie\"",
+        about: "The directory of the embedded store, created if it does not exist. A relative path is relative to \
+                the working directory.",
+        read: read!(data, |raw| text(raw, "a path").map(PathBuf::from)),
+    },
+    Parameter {
+        section: "store",
+        name: "accept-lost-writes",
+        flag: Some("--accept-lost-writes"),
+        kind: "true or false",
+        default: "false",
+        example: "true",
+        about: "Starts although the embedded store's write-ahead log is damaged and acknowledged writes are lost. \
+                The damaged log is copied first, and the server logs how much is lost. Use it for one start only.",
+        read: read!(accept_lost_writes, boolean),
+    },
+    Parameter {
+        section: "store",
+        name: "mariadb",
+        flag: Some("--mariadb"),
+        kind: "URL",
+        default: "# none: the embedded store",
+        example: "\"mysql://selkie:secret@127.0.0.1:3306\"",
+        about: "The MariaDB server that stores the documents, instead of `data`: `mysql://user:password@host:port`, \
+                or `mysql://user:password@localhost/?socket=/run/mysqld/mysqld.sock`. Parameters such as \
+                `?tls=verify-identity&tls-ca=/etc/selkie/ca.pem` set up \
+                TLS. Other users of the machine can see the value of a \
+                flag, so keep a password in this file.",
+        read: read!(mariadb, mariadb_url),
+    },
+    Parameter {
+        section: "store",
+        name: "mariadb-connections",
+        flag: None,
+        kind: "number from 2 to 10000",
+        default: "32",
+        example: "16",
+        about: "The most connections to the MariaDB server that each worker opens. Operations on one collection use \
+                at most half of those that are free, so that a locked table leaves some for others. The sum over all \
+                workers of all gateways, and SQL clients, must stay below the server's `max_connections`.",
+        read: read!(mariadb_connections, |raw| integer(raw, 2, 10_000).map(|n| n as usize)),
+    },
+    Parameter {
+        section: "store",
+        name: "mariadb-wait-seconds",
+        flag: None,
+        kind: "seconds, from 1 to 86400",
+        default: "30",
+        example: "5",
+        about: "How long an operation waits for a connection to the MariaDB server while all that it may use are \
+                busy. Then it fails with error 202 (NetworkInterfaceExceededTimeLimit), or with error 50 if its \
+                maxTimeMS expires first.",
+        read: read!(mariadb_wait_seconds, |raw| integer(raw, 1, DAY_SECONDS).map(|n| n as u64)),
+    },
+    Parameter {
+        section: "store",
+        name: "gateway-name",
+        flag: Some("--gateway-name"),
+        kind: "text",
+        default: "# the host's name and the addresses of `listen`",
+        example: "\"selkie-1\"",
+        about: "The name of this gateway on the MariaDB server. A gateway that starts kills the sessions that an \
+                earlier process of the same name left there, so that none of their statements takes effect later. \
+                Each gateway must have a name of its own, and keep it when it is restarted; set it in containers \
+                whose host names change.",
+        read: read!(gateway_name, |raw| text(raw, "a name")),
+    },
+    Parameter {
+        section: "store",
+        name: "embedded-mariadb",
+        flag: Some("--embedded-mariadb"),
+        kind: "path",
+        default: "# none: the embedded store",
+        example: "\"/var/lib/selkie-mariadb\"",
+        about: "The data directory of a MariaDB within this process that stores the documents, instead of `data`; \
+                created if it does not exist. Requires a build with `--features embedded-mariadb`.",
+        read: read!(embedded_mariadb, |raw| text(raw, "a path").map(PathBuf::from)),
+    },
+    Parameter {
+        section: "store",
+        name: "sql-listen",
+        flag: Some("--sql-listen"),
+        kind: "list of addresses",
+        default: "# none",
+        example: "[\"127.0.0.1:3307\", \"/run/selkie/mariadb.sock\"]",
+        about: "Addresses for SQL clients: `host:port`, or the path of a Unix socket. They are forwarded to the \
+                server of `mariadb`, which authenticates them and must be named by host and port. The flag may be \
+                repeated.",
+        read: read!(sql_listen, addresses),
+    },
+];
