@@ -27,7 +27,7 @@ fi
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help run build programs test test-long check blackbox compat embedded-mariadb bench report fuzz docs tools clean
+.PHONY: help run build programs test test-long check blackbox compat drivers embedded-mariadb bench report fuzz docs tools clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -52,12 +52,16 @@ check: ## format, lints and unit tests; needs no server, driver or network
 	cargo test --quiet --workspace
 
 blackbox: tools programs ## real drivers against the program, on both stores; PYTEST_ARGS="-k cursors" selects tests
-	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) $(PYTHON) -m pytest tests --ignore=tests/compat $(SIDE_BY_SIDE) $(PYTEST_ARGS)
+	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) $(PYTHON) -m pytest tests --ignore=tests/compat --ignore=tests/drivers $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 compat: tools build ## compare replies with MongoDB 6.0, on both stores; SELKIE_RANDOM=100000 compares more
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) $(PYTHON) -m pytest tests/compat $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
-test-long: tools programs ## longer tests: an hour of kills, damaged files, stale reads, storms and random commands
+drivers: tools build ## logins through the drivers of Go and Java, on both stores; installs Go, a JDK and Maven if missing
+	tests/tools/setup $(TOOLS) drivers
+	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) $(PYTHON) -m pytest tests/drivers $(PYTEST_ARGS)
+
+test-long: tools programs drivers ## longer tests: an hour of kills, damaged files, stale reads, storms and random commands
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) SELKIE_KILL_ROUNDS=20 SELKIE_SQL_STALE_SECONDS=200 \
 	    SELKIE_TRUTH_OPERATIONS=1000000 SELKIE_INDEX_ROUNDS=20 SELKIE_DAMAGED_FILES=400 \
 	    $(PYTHON) -m pytest tests/blackbox -k "kill or truth or stale or index_answers or damaged" $(SIDE_BY_SIDE) $(PYTEST_ARGS)

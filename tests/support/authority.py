@@ -17,10 +17,10 @@ def now() -> datetime.datetime:
     return datetime.datetime.now(datetime.timezone.utc)
 
 
-def name(common_name: str) -> x509.Name:
+def name(common_name: str, organization: str = "Tests, Inc") -> x509.Name:
     return x509.Name([
         x509.NameAttribute(NameOID.COUNTRY_NAME, "CH"),
-        x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Tests, Inc"),
+        x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization),
         x509.NameAttribute(NameOID.COMMON_NAME, common_name),
     ])
 
@@ -61,14 +61,14 @@ class Authority:
         return temporary.rename(path)
 
     def issue(self, file: str, usages=(SERVER_USE, CLIENT_USE), hours=(-1, 6), host: str = "localhost",
-              common_name: str = "server") -> Path:
+              common_name: str = "server", organization: str = "Tests, Inc") -> Path:
         """Writes a certificate and its key to one file, as MongoDB's drivers want it."""
         key = ec.generate_private_key(ec.SECP256R1())
         names = [x509.DNSName(host)]
         if host == "localhost":
             names.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
         certificate = (
-            self._builder(name(common_name), key.public_key(), hours)
+            self._builder(name(common_name, organization), key.public_key(), hours)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.SubjectAlternativeName(names), critical=False)
             .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
