@@ -3,6 +3,7 @@
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, definition_lock, names, own_schema};
 use crate::options::Options;
+use crate::read::content_version::KnownHashes;
 use crate::read::result_set::ResultSet;
 use crate::server_facts::ServerFacts;
 use ::store::{Namespace, ObserverSlot};
@@ -40,6 +41,8 @@ pub(crate) struct MariaDbStore {
     pub results: Option<Arc<Cache<ResultSet>>>,
     /// The observer of changes, if there is one.
     pub change_observer: Arc<ObserverSlot>,
+    /// Hashes of collections whose changes are polled.
+    pub known_hashes: RefCell<KnownHashes>,
     /// Names of side tables that are being refreshed in the background.
     pub refreshing: Rc<RefCell<AHashSet<String>>>,
     /// A buffer for prefetched rows.
@@ -71,6 +74,7 @@ impl MariaDbStore {
             no_triggers: RefCell::default(),
             results,
             change_observer,
+            known_hashes: RefCell::default(),
             refreshing: Rc::default(),
             row_buffer: Cell::default(),
         })
