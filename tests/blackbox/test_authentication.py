@@ -219,7 +219,7 @@ def test_broken_conversations(secured):
 
 @pytest.mark.parametrize("payload", [
     b"", b"n", b"n,,", b"p=tls-unique,,n=u,r=abcdefgh", b"n,a=v,n=u,r=abcdefgh", b"n,,m=x,n=u,r=abcdefgh", b"n,,n=u,r=abc",
-    b"n,,n=u=,r=abcdefgh", b"n,,n=\xff,r=abcdefgh", b"n,,n=" + b"u" * 10_000 + b",r=abcdefgh",
+    b"n,,n=u=,r=abcdefgh", b"n,,n=\xff,r=abcdefgh",
 ])
 def test_malformed_payloads_fail(secured, payload):
     with secured.wire() as wire:

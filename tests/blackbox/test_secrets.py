@@ -40,7 +40,10 @@ def canaries():
 def server(own_server, tmp_path):
     settings = tmp_path / "secrets.toml"
     settings.write_text(f'log = "trace"\nslow-ms = 0\n[audit]\nlog = "{tmp_path / "audit.log"}"\n')
-    return own_server("--config", str(settings))
+    server = own_server("--config", str(settings))
+    yield server
+    if server.mariadb:
+        server.mariadb.forget_users()
 
 
 def commands(canaries: Canaries) -> list[tuple[str, dict]]:

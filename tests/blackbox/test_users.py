@@ -172,6 +172,8 @@ def seconds_until(refused, limit_s: float = 3) -> float:
 
 @pytest.mark.mariadb_only
 def test_changes_count_within_a_second_on_other_gateways(own_server, mariadb, tmp_path, database_name):
+    # The localhost exception needs a store without users.
+    mariadb.forget_users()
     one, two = (own_server("--auth", mariadb=mariadb, folder=tmp_path / name) for name in "ab")
     with one.client() as client:
         client.admin.command("createUser", "root", pwd="secret", roles=["root"])
@@ -191,5 +193,4 @@ def test_changes_count_within_a_second_on_other_gateways(own_server, mariadb, tm
                 mariadb.sql("UPDATE selkie.`system.users` SET doc = JSON_SET(doc, '$.roles', JSON_ARRAY()) WHERE doc LIKE %s", "%anna%")
                 assert seconds_until(insert) < 1
     finally:
-        for collection in ("users", "roles"):
-            mariadb.sql(f"DROP TABLE IF EXISTS selkie.`system.{collection}`")
+        mariadb.forget_users()

@@ -70,6 +70,11 @@ class MariadbServer(ServerProcess):
             cursor.execute(statement, parameters or None)
             return cursor.fetchall()
 
+    def forget_users(self):
+        """Removes the users and roles that Selkie keeps: they are those of all gateways."""
+        for collection in ("users", "roles"):
+            self.sql(f"DROP TABLE IF EXISTS selkie.`system.{collection}`")
+
     def url(self) -> str:
         """Returns the URL for `selkie serve --mariadb`."""
         return f"mysql://root@localhost/?socket={quote(self.socket, safe='')}"
