@@ -7,9 +7,15 @@ import socket
 import time
 
 import pytest
+from bson import Binary
 from pymongo.errors import OperationFailure, PyMongoError
 
-from support.selkie import run
+from support import scram
+from support.authority import CLIENT_USE, Authority
+from support.scram import ScramClient
+from support.selkie import SelkieServer, run
+from support.tls import TlsServer
+from support.wire import Wire
 
 pytestmark = pytest.mark.selkie_only
 
@@ -27,6 +33,23 @@ def params(path, *kinds: str) -> list[dict]:
 def verify(*arguments) -> tuple[int, str]:
     done = run("audit", "verify", *map(str, arguments))
     return done.returncode, done.stdout + done.stderr
+
+
+def logins(path) -> list[tuple]:
+    """The attempts to log in: user, mechanism and result."""
+    return [
+        (f"{entry['param']['user']}@{entry['param']['db']}", entry["param"]["mechanism"], entry["result"])
+        for entry in events(path, "authenticate")
+    ]
+
+
+def eventually(condition):
+    """Returns the value of a condition once it is true."""
+    end = time.monotonic() + 10
+    while not (value := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return value
 
 
 @pytest.fixture
@@ -91,6 +114,204 @@ def test_refusals_are_recorded(own_server, log):
     [entry] = events(log, "authCheck")
     assert entry["result"] == 13 and entry["param"]["command"] == "listDatabases"
     assert entry["param"]["ns"] == "test." and entry["param"]["args"]["$db"] == "test"
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory):
+    """A server that requires logins, and its audit log."""
+    folder = tmp_path_factory.mktemp("audit")
+    log = folder / "audit.log"
+    server = SelkieServer(folder / "server", options=("--auth", "--audit-log", str(log))).start()
+    add_users(server)
+    yield server, log
+    assert server.stop() == 0
+    server.remove()
+
+
+def add_users(server):
+    with server.client() as first:
+        first.admin.command("createUser", "root", pwd="secret", roles=["root"])
+    with server.client(username="root", password="secret") as root:
+        for user, mechanisms in (("both", scram.MECHANISMS), ("only1", ["SCRAM-SHA-1"])):
+            root.shop.command("createUser", user, pwd="pencil", roles=["read"], mechanisms=list(mechanisms))
+
+
+@pytest.mark.parametrize("mechanism", scram.MECHANISMS)
+def test_each_login_is_recorded_once(own_server, log, mechanism):
+    server = own_server("--auth", "--audit-log", str(log))
+    add_users(server)
+    before = len(logins(log))
+    options = {"authSource": "shop", "authMechanism": mechanism}
+    with server.client(username="both", password="pencil", directConnection=True, **options) as client:
+        client.admin.command("ping")
+    assert logins(log)[before:] == [("both@shop", mechanism, 0)]
+    for user, password in (("both", "wrong"), ("nobody", "pencil")):
+        with server.client(username=user, password=password, directConnection=True, **options) as client:
+            with pytest.raises(OperationFailure):
+                client.shop.c.find_one()
+    recorded = logins(log)[before + 1:]
+    # After a failure in its handshake the driver may try again.
+    assert set(recorded) == {("both@shop", mechanism, 18), ("nobody@shop", mechanism, 18)}
+    entry = events(log, "authenticate")[before]
+    assert entry["users"] == [{"user": "both", "db": "shop"}] and entry["roles"] == [{"role": "read", "db": "shop"}]
+    assert entry["remote"]["ip"] == "127.0.0.1" and entry["local"] == {"ip": "127.0.0.1", "port": server.port}
+    assert server.stop() == 0 and verify(log)[0] == 0
+
+
+START = {"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": Binary(b"n,,n=both,r=abcdefgh")}
+HELLO = {"hello": 1, "$db": "admin"}
+
+
+@pytest.mark.parametrize(("command", "expected"), [
+    (START | {"mechanism": "GSSAPI"}, ("@shop", "GSSAPI", 334)),
+    (START | {"$db": "$external"}, ("@$external", "SCRAM-SHA-256", 334)),
+    (START | {"payload": Binary(b"n,,n=")}, ("@shop", "SCRAM-SHA-256", 18)),
+    (START | {"payload": Binary(b"\xff")}, ("@shop", "SCRAM-SHA-256", 18)),
+    (START | {"payload": "!"}, ("@shop", "SCRAM-SHA-256", 10270)),
+    (START | {"payload": 5}, ("@shop", "SCRAM-SHA-256", 2)),
+    ({"saslStart": 1}, ("@shop", "", 40414)),
+    ({"saslContinue": 1, "conversationId": 1, "payload": b""}, ("@shop", "", 17)),
+    ({"saslContinue": 1}, ("@shop", "", 40414)),
+    ({"authenticate": 1, "mechanism": "SCRAM-SHA-1"}, ("@shop", "SCRAM-SHA-1", 2)),
+    ({"authenticate": 1, "mechanism": "MONGODB-CR"}, ("@shop", "MONGODB-CR", 334)),
+    ({"authenticate": 1, "mechanism": "MONGODB-X509", "$db": "$external"}, ("@$external", "MONGODB-X509", 18)),
+    (HELLO | {"speculativeAuthenticate": START | {"db": "shop", "mechanism": "FOO"}}, ("@shop", "FOO", 334)),
+    (HELLO | {"speculativeAuthenticate": START}, ("@", "SCRAM-SHA-256", 40414)),
+    (HELLO | {"speculativeAuthenticate": {"authenticate": 1}}, ("@", "", 40414)),
+    # The user has another mechanism: the driver begins again.
+    (HELLO | {"speculativeAuthenticate": START | {"db": "shop", "payload": Binary(b"n,,n=only1,r=abcdefgh")}},
+     ("only1@shop", "SCRAM-SHA-256", 18)),
+], ids=lambda value: str(value)[:70])
+def test_a_login_that_fails_early_is_recorded_once(secured, command, expected):
+    server, log = secured
+    before = len(logins(log))
+    with Wire(server.port) as wire:
+        wire.run({"$db": "shop", **command})
+    assert logins(log)[before:] == [expected]
+    assert verify(log)[0] == 0
+
+
+def test_an_unfinished_login_is_recorded_as_abandoned(own_server, log):
+    server = own_server("--auth", "--audit-log", str(log))
+    add_users(server)
+    before = len(logins(log))
+    with Wire(server.port) as wire:
+        for mechanism in scram.MECHANISMS:
+            assert scram.start(wire, ScramClient("both", "pencil", mechanism), "shop")["ok"]
+        assert logins(log)[before:] == [("both@shop", "SCRAM-SHA-256", 337)]
+    assert eventually(lambda: logins(log)[before + 1:]) == [("both@shop", "SCRAM-SHA-1", 337)]
+    with Wire(server.port) as wire:
+        client = ScramClient("both", "pencil")
+        reply = scram.start(wire, client, "shop")
+        broken = client.final(reply["payload"]).replace(b",p=", b",p=!")
+        assert scram.proceed(wire, broken, "shop")["code"] == 10270
+        assert scram.log_in(wire, "both", "pencil", "shop")["ok"]
+        # Another user beside it.
+        assert scram.log_in(wire, "root", "secret", "admin")["code"] == 5626701
+    assert logins(log)[before + 2:] == [
+        ("both@shop", "SCRAM-SHA-256", 10270), ("both@shop", "SCRAM-SHA-256", 0), ("root@admin", "SCRAM-SHA-256", 5626701),
+    ]
+    assert server.stop() == 0 and verify(log)[0] == 0
+
+
+def test_each_logout_is_recorded_once(own_server, log):
+    server = own_server("--auth", "--audit-log", str(log))
+    add_users(server)
+    eventually(lambda: len(events(log, "logout")) == len([each for each in logins(log) if each[2] == 0]))
+    before = len(events(log, "logout"))
+
+    def reasons(count: int) -> list[tuple]:
+        eventually(lambda: len(events(log, "logout")) >= before + count)
+        return [(entry["param"]["reason"], entry["param"]["initialUsers"], entry["param"]["updatedUsers"])
+                for entry in events(log, "logout")[before:]]
+
+    both = [{"user": "both", "db": "shop"}]
+    closed = ("Implicit logout due to client connection closure", both, [])
+    with Wire(server.port) as wire:
+        assert scram.log_in(wire, "both", "pencil", "shop")["ok"]
+        # The user of another database stays.
+        assert wire.run({"logout": 1, "$db": "admin"})["ok"] and len(events(log, "logout")) == before
+    assert reasons(1) == [closed]
+    with Wire(server.port) as wire:
+        assert scram.log_in(wire, "both", "pencil", "shop")["ok"]
+        assert wire.run({"logout": 1, "$db": "shop"})["ok"]
+    assert reasons(2)[1:] == [("Explicit logout from db 'shop'", both, [])]
+    with Wire(server.port) as wire, server.client(username="root", password="secret") as root:
+        assert scram.log_in(wire, "both", "pencil", "shop")["ok"]
+        root.shop.command("dropUser", "both")
+        assert wire.run({"find": "c", "$db": "shop"})["code"] == 13
+    recorded = reasons(4)[2:]
+    assert recorded[0] == ("Implicit logout due to a change of the user", both, [])
+    # The connection has no user any more, when it ends; the client's have.
+    assert {tuple(user["user"] for user in users) for _, users, _ in recorded[1:]} == {("root",)}
+    assert server.stop() == 0 and verify(log)[0] == 0
+
+
+def test_logins_by_certificate_are_recorded(tmp_path, log):
+    authority = Authority(tmp_path / "authority")
+    server_file = authority.issue("server.pem")
+    known = authority.issue("known.pem", usages=(CLIENT_USE,), common_name="known")
+    unknown = authority.issue("unknown.pem", usages=(CLIENT_USE,), common_name="unknown")
+    options = ("--auth", "--tls", "require", "--tls-certificate", str(server_file), "--tls-ca", str(authority.file))
+    server = TlsServer(tmp_path / "x509", *options, "--audit-log", str(log), ca=authority.file, client=known).start()
+    try:
+        name = "CN=known,O=Tests\\, Inc,C=CH"
+        with server.tls_client() as first:
+            first["$external"].command("createUser", name, roles=[{"role": "read", "db": "shop"}])
+        x509 = {"authMechanism": "MONGODB-X509", "directConnection": True}
+        with server.tls_client(**x509) as client:
+            client.shop.c.find_one()
+        assert logins(log) == [(f"{name}@$external", "MONGODB-X509", 0)]
+        logout = eventually(lambda: events(log, "logout"))[0]
+        assert logout["param"]["initialUsers"] == [{"user": name, "db": "$external"}]
+        with server.tls_client(**x509, tlsCertificateKeyFile=str(unknown)) as client:
+            with pytest.raises(OperationFailure):
+                client.shop.c.find_one()
+        with server.tls_client(**x509, username="CN=root") as client:
+            with pytest.raises(OperationFailure):
+                client.shop.c.find_one()
+        failed = logins(log)[1:]
+        assert set(failed) == {
+            ("CN=unknown,O=Tests\\, Inc,C=CH@$external", "MONGODB-X509", 11), (f"{name}@$external", "MONGODB-X509", 18),
+        }
+        assert server.stop() == 0, server.end_of_log()
+    finally:
+        server.remove()
+    assert verify(log)[0] == 0
+
+
+def test_operations_within_a_command_are_recorded_once(own_server, tmp_path, log, database_name):
+    settings = tmp_path / "audit.toml"
+    settings.write_text(f'[audit]\nlog = "{log}"\nauthorization-success = true\n')
+    server = own_server("--config", str(settings))
+
+    def entry(operation: str, namespace: str, document: dict, **more) -> dict:
+        return {"op": operation, "ns": namespace, "o": document, **more}
+
+    catalog, name = f"{database_name}.$cmd", f"{database_name}.a"
+    operations = [
+        entry("c", catalog, {"create": "a"}), entry("i", name, {"_id": 1}), entry("i", name, {"_id": 2}),
+        entry("u", name, {"$v": 2, "diff": {"i": {"x": 1}}}, o2={"_id": 1}), entry("d", name, {"_id": 2}),
+        entry("c", catalog, {"renameCollection": name, "to": f"{database_name}.b"}),
+        entry("c", catalog, {"create": "c"}), entry("c", catalog, {"drop": "b"}),
+        entry("c", catalog, {"applyOps": [entry("c", catalog, {"create": "d"})]}),
+        entry("c", catalog, {"dropDatabase": 1}),
+    ]
+    with server.client() as client:
+        assert client.admin.command("applyOps", operations)["ok"]
+    checked = [param["command"] for param in params(log, "authCheck")]
+    assert checked.count("applyOps") == 1 and not {"create", "update", "delete", "drop"} & set(checked), checked
+    recorded = [(entry["atype"], entry["param"]) for entry in events(log) if entry["atype"] not in ("startup", "authCheck")]
+    created = [("createCollection", {"ns": f"{database_name}.{each}"}) for each in "acd"]
+    assert recorded[:7] == [
+        ("createDatabase", {"ns": database_name}), created[0],
+        ("renameCollection", {"old": name, "new": f"{database_name}.b"}), created[1],
+        ("dropCollection", {"ns": f"{database_name}.b"}), created[2],
+        recorded[6],
+    ]
+    dropped = {param["ns"] for kind, param in recorded[6:] if kind == "dropCollection"}
+    assert dropped == {f"{database_name}.{each}" for each in "cd"} and recorded[8:] == [("dropDatabase", {"ns": database_name})]
+    assert server.stop() == 0 and verify(log)[0] == 0
 
 
 def test_each_edit_of_the_log_is_found(own_server, log, tmp_path):

@@ -8,6 +8,9 @@ import os
 from bson import Binary
 
 
+MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-1")
+
+
 class ScramClient:
     """One conversation."""
 

@@ -16,7 +16,7 @@ use catalog::Before;
 use document::{Doc, DocBuf, Value, doc};
 use error::{Code, Result};
 use mongo_wire::Request;
-use server::audit::{Subject, kind};
+use server::audit::{Connection, kind};
 use server::{ClientSession, Worker};
 
 /// What the events of a command are made of.
@@ -27,7 +27,8 @@ enum Recorded {
     Catalog(Before),
     /// A write to the users or roles themselves.
     DirectWrite,
-    Logout(Subject),
+    /// `logout`, with the connection as it was before.
+    Logout(Connection),
     Shutdown,
     Login,
     Hello,
@@ -42,17 +43,20 @@ pub(crate) struct Recording<'a> {
     request: &'a Request,
     spec: &'a Spec,
     body: Doc<'a>,
+    /// Whether it is part of another command, with which the user was authorized.
+    is_trusted: bool,
     recorded: Recorded,
 }
 
 impl<'a> Recording<'a> {
-    /// Prepares to record a command. Fails with 96 if it must be refused, because the log cannot be
+    /// Prepares to record a command. `is_trusted`: whether it is part of another one, with which
+    /// the user was authorized. Fails with 96 if it must be refused, because the log cannot be
     /// written.
     pub async fn begin(
         worker: &'a Worker,
         session: &'a ClientSession,
         request: &'a Request,
-        spec: &'a Spec,
+        (spec, is_trusted): (&'a Spec, bool),
     ) -> Result<Recording<'a>> {
         let (body, _) = envelope::body(request);
         let audit = &worker.server.audit;
@@ -63,7 +67,7 @@ impl<'a> Recording<'a> {
             // The catalog is not asked before the login, which dispatch checks.
             _ if login::check(worker, session, spec).is_err() => Recorded::Nothing,
             _ if account.is_some() => Recorded::Account(account.unwrap_or_default()),
-            "logout" => Recorded::Logout(audit.subject(&session.audited())),
+            "logout" => Recorded::Logout(session.audited()),
             "shutdown" => Recorded::Shutdown,
             "hello" | "isMaster" => Recorded::Hello,
             _ if logs_in => Recorded::Login,
@@ -77,7 +81,7 @@ impl<'a> Recording<'a> {
         if logs_in || changes || audit.records_authorization_success() && spec.needs_authentication {
             audit.check()?;
         }
-        Ok(Recording { worker, session, request, spec, body, recorded })
+        Ok(Recording { worker, session, request, spec, body, is_trusted, recorded })
     }
 
     /// Records the outcome of the command, and waits until that is written.
@@ -86,7 +90,9 @@ impl<'a> Recording<'a> {
         let succeeded = reply.get("ok").is_some_and(Value::is_truthy);
         let result = if succeeded { Code(0) } else { code.map_or(Code::OPERATION_FAILED, Code) };
         let mut events = Events { recording: &self, last: None };
-        events.add_authorization(result);
+        if !self.is_trusted {
+            events.add_authorization(result);
+        }
         if result != Code::UNAUTHORIZED {
             self.add(&mut events, result).await;
         }
@@ -99,16 +105,13 @@ impl<'a> Recording<'a> {
             Recorded::Account(kind) => events.add(kind, || accounts::param(kind, self.database(), self.body), result),
             Recorded::Catalog(before) => before.add_events(self, events, result).await,
             Recorded::DirectWrite => direct_writes::add_events(self, events, result),
-            Recorded::Logout(subject) if result == Code(0) && !subject.users.is_empty() => {
-                let param = || {
-                    let reason = format!("Explicit logout from db '{}'", self.database());
-                    server::audit::logout_param(&reason, subject)
-                };
-                events.last = self.worker.server.audit.record_of(subject.clone(), kind::LOGOUT, param, result);
+            Recorded::Logout(before) if !self.session.is_logged_in() => {
+                let reason = format!("Explicit logout from db '{}'", self.database());
+                events.last = self.worker.server.audit.record_logout(before, &reason);
             }
             Recorded::Shutdown => events.add(kind::SHUTDOWN, DocBuf::new, result),
             Recorded::Hello => self.add_metadata(events, result),
-            // Recorded by the login itself.
+            // Recorded by the attempt itself.
             Recorded::Login => events.last = self.worker.server.audit.last(),
             Recorded::Logout(_) | Recorded::Nothing => {}
         }

@@ -69,7 +69,7 @@ async fn run_request(
     let mut recording = None;
     if let Some(spec) = spec.filter(|_| worker.server.audit.is_on()) {
         // Boxed because an audit log is rare, and would enlarge the future of every command.
-        match Box::pin(Recording::begin(worker, session, request, spec)).await {
+        match Box::pin(Recording::begin(worker, session, request, (spec, is_trusted))).await {
             Ok(begun) => recording = Some(begun),
             Err(error) => {
                 report(worker, index, &error, start, reply);

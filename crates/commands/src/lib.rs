@@ -38,3 +38,4 @@ pub mod write;
 pub use call::Disposition;
 pub use dispatch::immediate::{ImmediateOutcome, run_immediately};
 pub use dispatch::{may_be_shed, must_wait_for_memory, run, stop_reads_of};
+pub use login::attempt::end_connection;

@@ -1,10 +1,10 @@
 //! The login of a connection: whether a command needs one, and how a client gets one.
 //!
 //! In reading order: [`arguments`] (the fields of the commands), [`sasl`] (conversations by SCRAM),
-//! [`x509`] (certificates), [`outcome`] (the end of every login).
+//! [`x509`] (certificates), [`attempt`] (what all of them share, and their end).
 
 pub mod arguments;
-pub mod outcome;
+pub mod attempt;
 pub mod sasl;
 pub mod x509;
 

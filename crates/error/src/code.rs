@@ -155,6 +155,7 @@ codes! {
     323 API_STRICT_ERROR "APIStrictError"
     324 API_DEPRECATION_ERROR "APIDeprecationError"
     334 MECHANISM_UNAVAILABLE "MechanismUnavailable"
+    337 AUTHENTICATION_ABANDONED "AuthenticationAbandoned"
     347 API_MISMATCH_ERROR "APIMismatchError"
     357 INVALID_BSON_TYPE "InvalidBSONType"
     359 CANNOT_CONVERT_INDEX_TO_UNIQUE "CannotConvertIndexToUnique"

@@ -108,6 +108,12 @@ impl Conversation {
     }
 }
 
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        commands::end_connection(&self.worker().commands, &self.session);
+    }
+}
+
 /// Counts the connection while it lives.
 pub(crate) struct Counted(pub Rc<SessionWorker>);
 

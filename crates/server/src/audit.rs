@@ -79,16 +79,11 @@ impl Audit {
         started.record(started.subject(connection), kind, param(), result)
     }
 
-    /// As [`Audit::record`], of a connection as it was before.
-    pub fn record_of(
-        &self,
-        subject: Subject,
-        kind: &'static str,
-        param: impl FnOnce() -> DocBuf,
-        result: Code,
-    ) -> Option<Ticket> {
-        let started = self.0.get().filter(|started| started.log.wants(kind))?;
-        started.record(subject, kind, param(), result)
+    /// Records that the users of a connection are logged out; nothing if there are none.
+    /// `connection`: as it was before.
+    pub fn record_logout(&self, connection: &Connection, reason: &str) -> Option<Ticket> {
+        let param = || logout_param(reason, &connection.users);
+        if connection.users.is_empty() { None } else { self.record(connection, kind::LOGOUT, param, Code(0)) }
     }
 
     /// Returns a connection and its users, as events describe them.
@@ -130,11 +125,11 @@ impl Started {
 }
 
 /// Returns the parameters of a logout that ends the login of all users.
-pub fn logout_param(reason: &str, before: &Subject) -> DocBuf {
+fn logout_param(reason: &str, before: &[Name]) -> DocBuf {
     DocBuf::build(|writer: &mut DocWriter<'_>| {
         writer.append("reason", reason);
         let mut users = writer.array("initialUsers");
-        for Name { name, db } in before.users.iter() {
+        for Name { name, db } in before {
             users.push(&doc! { "user": name.as_str(), "db": db.as_str() });
         }
         drop(users);

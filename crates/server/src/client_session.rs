@@ -119,6 +119,9 @@ impl ClientSession {
             Some(user) => Login::of(directory, store, user, self.addresses()).await?,
             None => None,
         };
+        if login.is_none() {
+            worker.server.audit.record_logout(&self.audited(), "Implicit logout due to a change of the user");
+        }
         self.set_login(login.map(Arc::new));
         Ok(())
     }
@@ -128,6 +131,11 @@ impl ClientSession {
         self.user_digest.set(user.as_ref().map_or(ANONYMOUS_USER_DIGEST, user_digest));
         self.identity.set_user(user);
         *self.login.borrow_mut() = login;
+    }
+
+    /// Returns whether a login has begun.
+    pub fn has_conversation(&self) -> bool {
+        self.conversation.borrow().is_some()
     }
 
     /// Takes the login that has begun, if there is one.

@@ -20,7 +20,7 @@ pub struct Start<'a> {
     pub mechanism: &'a str,
     pub payload: Payload,
     pub skips_empty_exchange: bool,
-    /// The user's database, which only the `saslStart` in a `hello` names.
+    /// The user's database, which the `saslStart` in a `hello` names, and no other.
     pub db: Option<&'a str>,
 }
 
@@ -56,6 +56,9 @@ impl<'a> Start<'a> {
                 "db" if in_hello => db = Some(arguments::string(WITHIN, field)?),
                 other => return Err(arguments::unknown_field(WITHIN, other)),
             }
+        }
+        if in_hello && db.is_none() {
+            return Err(missing_field(WITHIN, "db"));
         }
         Ok(Start {
             mechanism: mechanism.ok_or_else(|| missing_field(WITHIN, "mechanism"))?,

@@ -5,7 +5,7 @@
 //! <https://github.com/mongodb/specifications/blob/master/source/auth/auth.md>
 
 use super::arguments::{Continue, Payload, Start};
-use super::outcome::{Failed, fail, log_in};
+use super::attempt::{Attempt, Refusal, abandon};
 use super::x509;
 use crate::call::Call;
 use auth::scram::{ClientFirst, Failure, Mechanism, ServerConversation};
@@ -43,15 +43,18 @@ impl Message {
 /// Begins a conversation. `db`: the database of the user. Fails with 334 for a mechanism that is
 /// not offered, and 18 if the login fails.
 pub async fn start(call: &Call<'_>, start: &Start<'_>, db: &str) -> Result<Message> {
-    call.session.set_conversation(None);
-    let mechanism = scram_mechanism(start.mechanism, db)?;
-    let failed = |user, reason| fail(call, &Failed { user, mechanism: mechanism.name(), reason });
-    let first = match ClientFirst::parse(&start.payload.bytes) {
-        Ok(first) => first,
-        Err(Failure::Refused(reason)) => return Err(failed(None, reason)),
-        Err(Failure::InvalidBase64) => return Err(invalid_base64()),
-    };
-    let name = UserName::new(&first.user, db);
+    abandon(call.worker, call.session);
+    let mut attempt = Attempt::new(start.mechanism, db);
+    let begun = begin(call, start, &mut attempt).await;
+    attempt.end(call, begun)
+}
+
+async fn begin(call: &Call<'_>, start: &Start<'_>, attempt: &mut Attempt) -> Result<Message, Refusal> {
+    let db = attempt.user.db.clone();
+    let mechanism = scram_mechanism(start.mechanism, &db)?;
+    let first = ClientFirst::parse(&start.payload.bytes).map_err(refusal)?;
+    attempt.user = UserName::new(&first.user, &db);
+    let name = attempt.user.clone();
     let access_control = &call.worker.server.access_control;
     let user = access_control.directory.user(&*call.worker.store, &name).await;
     let user = user.unwrap_or_else(|error| {
@@ -66,9 +69,10 @@ pub async fn start(call: &Call<'_>, start: &Start<'_>, db: &str) -> Result<Messa
     // In a `hello` the client has only guessed the mechanism. If the user has another one, the
     // client must begin again with that.
     if start.db.is_some() && keys.is_none() && user.as_ref().is_some_and(|user| has_keys(&user.credentials)) {
-        return Err(failed(Some(&name), "the user lacks the mechanism that the client has guessed"));
+        return Err(Refusal::secret("the user lacks the mechanism that the client has guessed"));
     }
-    let (scram, message) = ServerConversation::begin(mechanism, first, db, keys, &access_control.decoy, rand::random());
+    let (scram, message) =
+        ServerConversation::begin(mechanism, first, &db, keys, &access_control.decoy, rand::random());
     call.session.set_conversation(Some(Conversation {
         user: name,
         user_id: user.and_then(|user| user.id),
@@ -83,24 +87,33 @@ pub async fn start(call: &Call<'_>, start: &Start<'_>, db: &str) -> Result<Messa
 /// conversation, and 18 if the login fails; then the conversation has ended.
 pub async fn proceed(call: &Call<'_>, next: &Continue) -> Result<Message> {
     let protocol_error = |message| Error::new(Code::PROTOCOL_ERROR, message);
-    let conversation = call.session.take_conversation();
-    let mut conversation = conversation.ok_or_else(|| protocol_error("No SASL session state found"))?;
-    if next.conversation != CONVERSATION_ID {
-        return Err(protocol_error("sasl: Mismatched conversation id"));
-    }
+    let Some(conversation) = call.session.take_conversation() else {
+        let missing = Err(protocol_error("No SASL session state found").into());
+        return Attempt::new("", call.database()).end(call, missing);
+    };
+    let attempt = Attempt { user: conversation.user.clone(), mechanism: conversation.mechanism.name().into() };
+    let outcome = match next.conversation {
+        CONVERSATION_ID => advance(call, next, conversation, &attempt).await,
+        _ => Err(protocol_error("sasl: Mismatched conversation id").into()),
+    };
+    attempt.end(call, outcome)
+}
+
+async fn advance(
+    call: &Call<'_>,
+    next: &Continue,
+    mut conversation: Conversation,
+    attempt: &Attempt,
+) -> Result<Message, Refusal> {
     let (payload, is_last) = match std::mem::replace(&mut conversation.step, Step::Empty) {
         Step::Empty => (Vec::new(), true),
-        Step::Proof(scram) => match check_proof(call, &conversation.user, *scram, &next.payload.bytes).await {
-            Ok(server_final) => (server_final, conversation.skips_empty_exchange),
-            Err(Failure::InvalidBase64) => return Err(invalid_base64()),
-            Err(Failure::Refused(reason)) => {
-                let (user, mechanism) = (Some(&conversation.user), conversation.mechanism.name());
-                return Err(fail(call, &Failed { user, mechanism, reason }));
-            }
-        },
+        Step::Proof(scram) => {
+            let proof = check_proof(call, &attempt.user, *scram, &next.payload.bytes).await;
+            (proof.map_err(refusal)?, conversation.skips_empty_exchange)
+        }
     };
     match is_last {
-        true => log_in(call, &conversation.user, conversation.user_id, conversation.mechanism.name()).await?,
+        true => attempt.log_in(call, conversation.user_id).await?,
         false => call.session.set_conversation(Some(conversation)),
     }
     Ok(Message { is_last, payload: Payload { bytes: payload, is_text: next.payload.is_text } })
@@ -166,8 +179,11 @@ fn scram_mechanism(name: &str, db: &str) -> Result<Mechanism> {
     }
 }
 
-fn invalid_base64() -> Error {
-    Error::new(Code(10270), "invalid base64")
+fn refusal(failure: Failure) -> Refusal {
+    match failure {
+        Failure::Refused(reason) => Refusal::secret(reason),
+        Failure::InvalidBase64 => Error::new(Code(10270), "invalid base64").into(),
+    }
 }
 
 /// A user as others are stored.

@@ -1,7 +1,7 @@
 //! `MONGODB-X509`: the login by the certificate of a TLS connection, which TLS has verified.
 
 use super::arguments::Authenticate;
-use super::outcome::{Failed, fail, log_in};
+use super::attempt::{Attempt, Refusal, abandon};
 use crate::call::Call;
 use auth::scram::Mechanism;
 use auth::{UserName, name::EXTERNAL};
@@ -24,37 +24,45 @@ impl Authenticated {
 /// Logs in the user whose name is the subject of the client's certificate. Fails with 11 if there
 /// is no such user, 18 without a certificate, and 334 for a mechanism that is not offered.
 pub async fn authenticate(call: &Call<'_>, arguments: &Authenticate<'_>) -> Result<Authenticated> {
-    call.session.set_conversation(None);
+    abandon(call.worker, call.session);
+    let mut attempt = Attempt::new(arguments.mechanism, arguments.db.unwrap_or(call.database()));
+    let outcome = log_in(call, arguments, &mut attempt).await;
+    attempt.end(call, outcome)
+}
+
+async fn log_in(
+    call: &Call<'_>,
+    arguments: &Authenticate<'_>,
+    attempt: &mut Attempt,
+) -> Result<Authenticated, Refusal> {
     let mechanism = arguments.mechanism;
     if Mechanism::parse(mechanism).is_some() {
-        return Err(Error::bad_value(format!("Unsupported mechanism: {mechanism}")));
+        return Err(Error::bad_value(format!("Unsupported mechanism: {mechanism}")).into());
     }
     if mechanism != MECHANISM {
         let message = format!("Received authentication for mechanism {mechanism} which is not enabled");
-        return Err(Error::new(Code::MECHANISM_UNAVAILABLE, message));
+        return Err(Error::new(Code::MECHANISM_UNAVAILABLE, message).into());
     }
     let Some(subject) = &call.session.certificate_subject else {
-        fail(call, &Failed { user: None, mechanism, reason: "the client has no certificate" });
-        let message = "No verified subject name available from client";
-        return Err(Error::new(Code::AUTHENTICATION_FAILED, message));
+        let error = Error::new(Code::AUTHENTICATION_FAILED, "No verified subject name available from client");
+        return Err(Refusal::with(error, "the client has no certificate"));
     };
-    if arguments.db.unwrap_or(call.database()) != EXTERNAL {
+    if *attempt.user.db != *EXTERNAL {
         let message = "X.509 authentication must always use the $external database.";
-        return Err(Error::new(Code::PROTOCOL_ERROR, message));
+        return Err(Error::new(Code::PROTOCOL_ERROR, message).into());
     }
-    let name = UserName::new(subject, EXTERNAL);
+    attempt.user = UserName::new(subject, EXTERNAL);
     if arguments.user.is_some_and(|user| *user != **subject) {
-        fail(call, &Failed { user: Some(&name), mechanism, reason: "the client asks for another user" });
         let message = "There is no x.509 client certificate matching the user.";
-        return Err(Error::new(Code::AUTHENTICATION_FAILED, message));
+        let error = Error::new(Code::AUTHENTICATION_FAILED, message);
+        return Err(Refusal::with(error, "the client asks for another user"));
     }
     let directory = &call.worker.server.access_control.directory;
-    let user = directory.user(&*call.worker.store, &name).await?.filter(|user| user.credentials.external);
+    let user = directory.user(&*call.worker.store, &attempt.user).await?.filter(|user| user.credentials.external);
     let Some(user) = user else {
-        fail(call, &Failed { user: Some(&name), mechanism, reason: "there is no such user" });
         let message = format!("Could not find user \"{subject}\" for db \"{EXTERNAL}\"");
-        return Err(Error::new(Code::USER_NOT_FOUND, message));
+        return Err(Error::new(Code::USER_NOT_FOUND, message).into());
     };
-    log_in(call, &name, user.id, mechanism).await?;
-    Ok(Authenticated(name))
+    attempt.log_in(call, user.id).await?;
+    Ok(Authenticated(attempt.user.clone()))
 }

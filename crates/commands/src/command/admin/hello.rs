@@ -6,7 +6,7 @@ use crate::arguments;
 use crate::call::{Call, Disposition};
 use crate::envelope::check_client;
 use crate::login::arguments::{Authenticate, Start};
-use crate::login::{sasl, x509};
+use crate::login::{attempt, sasl, x509};
 use auth::UserName;
 use bytes::Bytes;
 use document::{Doc, DocBuf, DocWriter, Element, ObjectId, Value};
@@ -177,13 +177,14 @@ fn user_name(field: Element<'_>) -> Result<UserName> {
 async fn begin_login(call: &Call<'_>, login: Doc<'_>, reply: &mut DocWriter<'_>) {
     let Some(command) = login.first() else { return };
     let fields = || login.elements().skip(1);
+    let db = login.get("db").and_then(Value::as_str).unwrap_or_default();
     if command.key() == "saslStart" {
-        let Ok(start) = Start::parse(fields(), true) else { return };
-        let Some(db) = start.db else { return };
-        if let Ok(message) = sasl::start(call, &start, db).await {
+        if let Ok(start) = attempt::read(call, fields(), db, Start::parse(fields(), true))
+            && let Ok(message) = sasl::start(call, &start, db).await
+        {
             message.write(&mut reply.document("speculativeAuthenticate"));
         }
-    } else if let Ok(arguments) = Authenticate::parse(fields(), true)
+    } else if let Ok(arguments) = attempt::read(call, fields(), db, Authenticate::parse(fields(), true))
         && let Ok(user) = x509::authenticate(call, &arguments).await
     {
         user.write(&mut reply.document("speculativeAuthenticate"));

@@ -2,7 +2,7 @@
 
 use crate::call::{Call, Disposition};
 use crate::login::arguments::{Authenticate, Continue, Start};
-use crate::login::{sasl, x509};
+use crate::login::{attempt, sasl, x509};
 use document::DocWriter;
 use error::Result;
 
@@ -12,7 +12,7 @@ pub fn parse_start(call: &Call<'_>) -> Result<()> {
 }
 
 pub async fn sasl_start(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let start = Start::parse(call.fields(), false)?;
+    let start = attempt::read(call, call.fields(), call.database(), Start::parse(call.fields(), false))?;
     sasl::start(call, &start, call.database()).await?.write(reply);
     Ok(Disposition::Reply)
 }
@@ -23,7 +23,11 @@ pub fn parse_continue(call: &Call<'_>) -> Result<()> {
 }
 
 pub async fn sasl_continue(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let next = Continue::parse(call.fields())?;
+    let next = match call.session.has_conversation() {
+        // The conversation goes on.
+        true => Continue::parse(call.fields())?,
+        false => attempt::read(call, call.fields(), call.database(), Continue::parse(call.fields()))?,
+    };
     sasl::proceed(call, &next).await?.write(reply);
     Ok(Disposition::Reply)
 }
@@ -34,7 +38,8 @@ pub fn parse_authenticate(call: &Call<'_>) -> Result<()> {
 }
 
 pub async fn authenticate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    let arguments = Authenticate::parse(call.fields(), false)?;
+    let parsed = Authenticate::parse(call.fields(), false);
+    let arguments = attempt::read(call, call.fields(), call.database(), parsed)?;
     x509::authenticate(call, &arguments).await?.write(reply);
     Ok(Disposition::Reply)
 }
