@@ -8,11 +8,11 @@
 //! In reading order: [`server`], [`worker`], [`client_session`], [`access_control`] (users and
 //! logins), [`user_store`] (users and roles as they are stored), [`user_polling`], then what they
 //! hold: [`cursor`], [`logical_session`], [`operation`] (time limits, `killOp`), [`statistics`],
-//! [`usage`] (`top`, `$collStats`, `$indexStats`), [`profiling`], [`document_cache`] (the cached
-//! replies), [`index_filters`], [`write_lock`], [`mod@tls`], [`audit`]. [`redaction`] hides secrets
-//! of commands that are shown. [`memory_pressure`] decides when a request must wait for memory.
-//! [`overload`] is the error of those that are refused. [`login_throttle`] delays guesses of
-//! passwords.
+//! [`sql_statistics`], [`usage`] (`top`, `$collStats`, `$indexStats`), [`profiling`],
+//! [`document_cache`] (the cached replies), [`index_filters`], [`write_lock`], [`mod@tls`],
+//! [`audit`]. [`redaction`] hides secrets of commands that are shown. [`memory_pressure`] decides
+//! when a request must wait for memory. [`overload`] is the error of those that are refused.
+//! [`login_throttle`] delays guesses of passwords.
 
 pub mod access_control;
 pub mod audit;
@@ -35,6 +35,7 @@ pub mod profiling;
 pub mod redaction;
 pub mod server;
 pub mod settings;
+pub mod sql_statistics;
 pub mod statistics;
 pub mod tls;
 pub mod usage;

@@ -80,13 +80,26 @@ impl LoginThrottle {
     /// wait, or `None` if it must fail unchecked, since too many others of the address wait.
     /// `peer`: `None` for a Unix socket.
     pub fn attempt(&self, peer: Option<IpAddr>, user: &str, now: Instant) -> Option<Duration> {
+        self.attempt_within(self.limits().delay_max * 2, peer, user, now)
+    }
+
+    /// As [`LoginThrottle::attempt`], but returns `None` if the attempt had to wait longer than
+    /// `wait_max`.
+    pub fn attempt_within(
+        &self,
+        wait_max: Duration,
+        peer: Option<IpAddr>,
+        user: &str,
+        now: Instant,
+    ) -> Option<Duration> {
         let mut entries = self.lock();
         if entries.is_empty() {
             return Some(Duration::ZERO);
         }
         let mut wait = Duration::ZERO;
-        for (key, free) in self.keys(peer, user) {
-            let Some(entry) = entries.get_mut(&key) else { continue };
+        let mut turns = [None, None];
+        for ((key, free), turn) in self.keys(peer, user).into_iter().zip(&mut turns) {
+            let Some(entry) = entries.get(&key) else { continue };
             if now.saturating_duration_since(entry.failed_at) >= FORGOTTEN_AFTER {
                 entries.remove(&key);
                 continue;
@@ -97,11 +110,17 @@ impl LoginThrottle {
             }
             let at = entry.next_at.max(now);
             let waits = at.saturating_duration_since(now);
-            if waits > self.limits().delay_max * 2 {
+            if waits > wait_max {
                 return None;
             }
-            entry.next_at = at + delay;
+            *turn = Some((key, at + delay));
             wait = wait.max(waits);
+        }
+        // An attempt that fails unchecked takes no turn.
+        for (key, next_at) in turns.into_iter().flatten() {
+            if let Some(entry) = entries.get_mut(&key) {
+                entry.next_at = next_at;
+            }
         }
         Some(wait)
     }
@@ -211,6 +230,16 @@ mod tests {
         (0..20).for_each(|_| throttle.failed(None, "u", now));
         let waits: Vec<_> = (0..4).map(|_| throttle.attempt(None, "u", now).map(|wait| wait.as_secs())).collect();
         assert_eq!(waits, [Some(1), Some(2), None, None]);
+    }
+
+    #[test]
+    fn an_attempt_that_may_not_wait_takes_no_turn() {
+        let (throttle, now) = (LoginThrottle::new(Some(LIMITS)), Instant::now());
+        (0..21).for_each(|_| throttle.failed(None, "u", now));
+        let within = |wait_max| throttle.attempt_within(Duration::from_millis(wait_max), None, "u", now);
+        assert_eq!([within(900), within(900), within(1000)], [None, None, Some(Duration::from_secs(1))]);
+        assert_eq!(within(1900), None);
+        assert_eq!(throttle.attempt_within(Duration::ZERO, None, "other", now), None, "by the address");
     }
 
     #[test]

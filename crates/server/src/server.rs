@@ -10,6 +10,7 @@ use crate::index_filters::IndexFilters;
 use crate::logical_session::{LogicalSessionId, LogicalSessions};
 use crate::profiling::Profiling;
 use crate::settings::{Parameters, Settings};
+use crate::sql_statistics::SqlStatistics;
 use crate::statistics::Statistics;
 use crate::worker_shared::WorkerShared;
 use crate::write_lock::WriteLock;
@@ -50,6 +51,7 @@ pub struct Server {
     pub write_lock: WriteLock,
     pub profiling: Profiling,
     pub index_filters: IndexFilters,
+    pub sql_statistics: SqlStatistics,
     /// The audit log, if there is one.
     pub audit: Audit,
     /// Sessions that clients have ended, and when.
@@ -85,6 +87,7 @@ impl Server {
             write_lock: WriteLock::default(),
             profiling: Profiling::new(slow_ms, slow_log),
             index_filters: IndexFilters::default(),
+            sql_statistics: SqlStatistics::default(),
             audit: Audit::default(),
             ended_sessions: LogicalSessions::default(),
             parameters: Parameters::new(cursor_timeout_ms),
