@@ -127,9 +127,11 @@ def test_results_are_cached_with_tls(both):
     pytest.fail("never answered from the cache")
 
 
-def test_tls_is_required_of_clients(front):
+def test_tls_is_required_of_clients(front, mariadb):
     code, message = front.refusal(tls=False)
     assert code == 3159 and "TLS" in message
+    with front.selkie.client(tls=True, tlsCAFile=str(mariadb.authority.file)) as client:
+        assert client.admin.command("serverStatus")["selkie"]["sqlClients"]["logins"]["withoutTls"] == 1
     with front.connect() as connection:
         assert one(connection, "SELECT CURRENT_USER()") == ("plain@%",)
         assert one(connection, "SHOW STATUS LIKE 'Ssl_version'") == ("Ssl_version", "")

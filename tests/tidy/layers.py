@@ -17,9 +17,9 @@ LAYERS = [
     {"store"},
     {"cache", "shared-cache", "index-keys", "store-testing", "sql-classify"},
     {"access"},
-    {"store-sqlite", "store-mariadb", "sql-session"},
+    {"store-sqlite", "store-mariadb"},
     {"server"},
-    {"commands"},
+    {"commands", "sql-session"},
     {"mongo-session"},
     {"selkie"},
 ]

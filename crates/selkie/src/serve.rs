@@ -51,7 +51,6 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     let definitions = sql_clients::definitions(&config)?;
     let external_writes = external_writes::follow(&config, &caches, definitions.as_ref())?;
 
-    let sql = sql_clients::service(&config, &caches, definitions, tls.as_ref())?;
     let cache_observer = caches.observer_if_any();
     let server = Server::new(
         server_settings::settings(&config, tls.clone()),
@@ -70,6 +69,7 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
         .with_housekeeping(crate::memory::give_back)
         .with_timeouts(timeouts)
         .with_request_rate(request_rate);
+    let sql = sql_clients::service(&config, &caches, definitions, &server)?;
     let services = services(&config, Arc::new(mongo), sql)?;
     tls.iter().try_for_each(tls::follow)?;
 

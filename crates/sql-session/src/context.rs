@@ -6,6 +6,7 @@ use crate::packet_stream::BackendAddress;
 use crate::privileges::PrivilegeCache;
 use crate::running_command::KillSession;
 use cache::Cache;
+use server::Server;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,16 +24,29 @@ pub struct ClientTls {
     pub is_required: bool,
 }
 
+/// How long SQL clients and their server may be inactive.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// For a connection to the server.
+    pub connect: Duration,
+    /// For a permit to log in, and again for the login.
+    pub login: Duration,
+    /// For a client within a command, or before it reads its reply.
+    pub stalled: Duration,
+    /// For a client between two commands; `None`: forever.
+    pub idle: Option<Duration>,
+}
+
 /// What all sessions of SQL clients share.
 pub struct SqlContext {
     pub backend: BackendAddress,
     /// TLS for clients; `None`: it is not offered.
     pub tls: Option<ClientTls>,
-    pub connect_timeout: Duration,
+    /// The state of the process: statistics, and the throttle of logins.
+    pub server: Arc<Server>,
+    pub timeouts: Timeouts,
     /// Permits for connections that have not logged in yet: each takes one of the server's.
     pub logins: Arc<Semaphore>,
-    /// How long a login may take, including the wait for a permit.
-    pub login_timeout: Duration,
     /// Ends a session on the server.
     pub kill: KillSession,
     /// The result cache; `None` if it is off.

@@ -30,7 +30,7 @@ mod running_command;
 mod session;
 
 pub use cache_filter::{CacheFilter, pattern};
-pub use context::{CachedResult, ClientTls, SqlContext};
+pub use context::{CachedResult, ClientTls, SqlContext, Timeouts};
 pub use definitions::{DefinitionCache, DefinitionObserver, DefinitionSource};
 pub use packet_stream::BackendAddress;
 pub use privileges::PrivilegeCache;
@@ -59,7 +59,12 @@ impl WorkerService for SqlWorker {
     }
 
     /// Sends MariaDB's error. It fits into the buffer of a new socket.
-    fn refuse(&self, stream: Stream, _refusal: Refusal) {
+    fn refuse(&self, stream: Stream, refusal: Refusal) {
+        let statistics = &self.0.server.sql_statistics;
+        statistics.connections_rejected.increment();
+        if refusal == Refusal::Rate {
+            statistics.connections_rejected_by_rate.increment();
+        }
         let _ = stream.try_write(&login::error_packet(0, 1040, "08004", "Too many connections"));
     }
 }

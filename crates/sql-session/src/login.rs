@@ -3,6 +3,7 @@
 //! off connections that others can read.
 
 mod account;
+mod attempt;
 mod authentication;
 mod greeting;
 mod packet;
@@ -11,7 +12,8 @@ pub use packet::error_packet;
 
 use crate::context::SqlContext;
 use crate::packet_stream::PacketStream;
-use authentication::{Outcome, Parties};
+use attempt::{Attempt, THROTTLED};
+use authentication::{Outcome, Parties, REFUSED};
 use greeting::Greeting;
 use mariadb_client::{TlsMode, tls_failure};
 use mariadb_wire::Capabilities;
@@ -64,6 +66,9 @@ pub async fn log_in(
     let Ok(account) = ClientLogin::decode(login.get(4..).unwrap_or_default()) else {
         return refuse(client, number.wrapping_add(1), BAD_HANDSHAKE, "Bad handshake").await;
     };
+    let Some(attempt) = Attempt::begin(&context.server, client.peer, account.user).await else {
+        return refuse(client, number.wrapping_add(1), REFUSED, THROTTLED).await;
+    };
     if let Some(config) = config {
         let host = tls::server_name(&context.backend.host).map_err(io::Error::other)?;
         server.send(&packet::tls_request(&login)).await?;
@@ -84,11 +89,11 @@ pub async fn log_in(
         offset: number.wrapping_sub(sent_as),
     };
     if let Some(sentence) = parties.clear_text_refusal(account.plugin) {
-        return refuse(parties.client, number.wrapping_add(1), authentication::REFUSED, sentence).await;
+        return refuse(parties.client, number.wrapping_add(1), REFUSED, sentence).await;
     }
     parties.server.send(&login).await?;
     let deprecates_eof = capabilities[3] & (Capabilities::DEPRECATE_EOF.low() >> 24) as u8 != 0;
-    let status = parties.finish(account.plugin, deprecates_eof).await?;
+    let status = parties.finish(attempt, account.plugin, deprecates_eof).await?;
     Ok(status.map(|status| Login { capabilities, deprecates_eof, status, session: greeting.session }))
 }
 
@@ -106,13 +111,16 @@ pub async fn change_user(
     let Ok(account) = ClientLogin::decode_change(packet.get(4..).unwrap_or_default(), capabilities) else {
         return refuse(client, 1, BAD_HANDSHAKE, "Bad handshake").await;
     };
+    let Some(attempt) = Attempt::begin(&context.server, client.peer, account.user).await else {
+        return refuse(client, 1, REFUSED, THROTTLED).await;
+    };
     let is_verified = server.stream.is_tls() && context.backend.tls.mode.verifies();
     let mut parties = Parties { is_verified, client, server, offset: 0 };
     if let Some(sentence) = parties.clear_text_refusal(account.plugin) {
-        return refuse(parties.client, 1, authentication::REFUSED, sentence).await;
+        return refuse(parties.client, 1, REFUSED, sentence).await;
     }
     parties.server.send(&packet).await?;
-    parties.finish(account.plugin, login.deprecates_eof).await
+    parties.finish(attempt, account.plugin, login.deprecates_eof).await
 }
 
 /// Receives the client's login, after the handshake of TLS if it asks for that. Returns `None` if
@@ -126,6 +134,7 @@ async fn receive_login(client: &mut PacketStream, context: &SqlContext) -> io::R
         return client.packet(PACKET_BYTES_MAX).await.map(Some);
     }
     if client_tls.is_required && !client.stream.is_unix_socket() {
+        context.server.sql_statistics.logins_without_tls.increment();
         let sentence = "Connections using insecure transport are prohibited: connect with TLS (--ssl)";
         return refuse(client, packet::number(&packet).wrapping_add(1), TLS_REQUIRED, sentence).await;
     }
@@ -146,8 +155,22 @@ async fn refuse<T>(
 impl Parties<'_> {
     /// Forwards packets until the server has decided, checks what the account requires of its
     /// client's connection, and forwards the decision. Returns the session's status flags.
-    async fn finish(&mut self, plugin: &[u8], deprecates_eof: bool) -> io::Result<Option<Option<u16>>> {
-        let Outcome::Accepted { reply, status } = self.authenticate(plugin).await? else { return Ok(None) };
+    async fn finish(
+        &mut self,
+        attempt: Attempt<'_>,
+        plugin: &[u8],
+        deprecates_eof: bool,
+    ) -> io::Result<Option<Option<u16>>> {
+        let (reply, status) = match self.authenticate(plugin).await? {
+            Outcome::Accepted { reply, status } => (reply, status),
+            Outcome::Refused { is_wrong_password } => {
+                if is_wrong_password {
+                    attempt.failed();
+                }
+                return Ok(None);
+            }
+        };
+        attempt.succeeded();
         if self.server.stream.is_tls()
             && let Some(refusal) = self.account_refusal(packet::number(&reply), deprecates_eof).await?
         {

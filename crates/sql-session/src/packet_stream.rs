@@ -6,10 +6,16 @@ use bytes::BufMut;
 use mariadb_client::TlsSettings;
 use selkie_runtime::Stream;
 use std::io;
+use std::net::IpAddr;
+use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 /// Bytes read at once.
 const READ_BYTES: usize = 64 << 10;
+
+/// The other side must read so many bytes within its time.
+const SEND_BYTES: usize = 64 << 10;
 
 /// The address of the MariaDB server, and how connections to it are protected.
 ///
@@ -24,22 +30,30 @@ pub struct BackendAddress {
 
 pub struct PacketStream {
     pub stream: ByteStream,
-    /// The other side is a process of this machine.
-    pub is_local: bool,
+    /// The other side's address; `None` for a Unix socket.
+    pub peer: Option<IpAddr>,
+    /// How long the other side may pause within a packet, or before it reads; `None`: forever. Then
+    /// reading or sending fails with `TimedOut`.
+    pub stalled_after: Option<Duration>,
     buffer: Vec<u8>,
     start: usize,
 }
 
 impl PacketStream {
-    pub fn new(stream: Stream, is_local: bool) -> PacketStream {
-        PacketStream { stream: ByteStream::new(stream), is_local, buffer: Vec::new(), start: 0 }
+    pub fn new(stream: Stream, peer: Option<IpAddr>) -> PacketStream {
+        PacketStream { stream: ByteStream::new(stream), peer, stalled_after: None, buffer: Vec::new(), start: 0 }
     }
 
     pub async fn connect(backend: &BackendAddress) -> io::Result<PacketStream> {
         let stream = TcpStream::connect((backend.host.as_str(), backend.port)).await?;
         stream.set_nodelay(true)?;
-        let is_local = stream.peer_addr().is_ok_and(|address| address.ip().is_loopback());
-        Ok(PacketStream::new(Stream::Tcp(stream), is_local))
+        let peer = stream.peer_addr()?.ip();
+        Ok(PacketStream::new(Stream::Tcp(stream), Some(peer)))
+    }
+
+    /// Returns whether the other side is a process of this machine.
+    pub fn is_local(&self) -> bool {
+        self.peer.is_none_or(|address| address.is_loopback())
     }
 
     /// Bytes that have been read and not consumed.
@@ -71,6 +85,14 @@ impl PacketStream {
         }
     }
 
+    /// As [`PacketStream::fill`], while the other side must not pause.
+    async fn fill_soon(&mut self) -> io::Result<()> {
+        match self.stalled_after {
+            None => self.fill().await,
+            Some(limit) => timeout(limit, self.fill()).await?,
+        }
+    }
+
     /// Waits until `wanted` bytes of the next packet (or all of it) have been read. Returns its
     /// length and the bytes read.
     pub async fn peek(&mut self, wanted: usize) -> io::Result<(usize, &[u8])> {
@@ -80,7 +102,7 @@ impl PacketStream {
             {
                 return Ok((length, self.bytes().get(4..).unwrap_or_default()));
             }
-            self.fill().await?;
+            self.fill_soon().await?;
         }
     }
 
@@ -121,7 +143,11 @@ impl PacketStream {
     }
 
     pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream.write_all(bytes).await
+        let Some(limit) = self.stalled_after else { return self.stream.write_all(bytes).await };
+        for piece in bytes.chunks(SEND_BYTES) {
+            timeout(limit, self.stream.write_all(piece)).await??;
+        }
+        Ok(())
     }
 
     /// Forwards a command with all its packets, without holding it whole.
@@ -131,7 +157,7 @@ impl PacketStream {
             let mut left = 4 + length;
             while left > 0 {
                 if self.bytes().is_empty() {
-                    self.fill().await?;
+                    self.fill_soon().await?;
                 }
                 let some = self.bytes().len().min(left);
                 to.send(&self.bytes()[..some]).await?;

@@ -30,38 +30,62 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 
 /// Serves a client until either side closes.
 pub async fn serve(context: Arc<SqlContext>, connection: Connection) {
     let life = connection.life.clone();
     life.set_busy(true);
+    let counted = CountedConnection::new(context.clone());
+    let (statistics, timeouts) = (&counted.0.server.sql_statistics, context.timeouts);
     let listener_uses_cache = context.uses_cache(connection.listener);
     let running = RunningCommand::new(&connection.stream, context.kill.clone());
-    let is_local = connection.peer.is_none_or(|peer| peer.ip().is_loopback());
-    let mut client = PacketStream::new(connection.stream, is_local);
+    let mut client = PacketStream::new(connection.stream, connection.peer.map(|peer| peer.ip()));
     // A client that has not logged in takes one of the server's connections, which are few.
-    let waiting = tokio::time::timeout(context.login_timeout, context.logins.clone().acquire_owned()).await;
+    let waiting = timeout(timeouts.login, context.logins.clone().acquire_owned()).await;
     let Ok(Ok(logging_in)) = waiting else {
+        statistics.logins_not_admitted.increment();
         tracing::warn!("too many SQL clients have not logged in yet: refusing a connection");
         let sentence = "Too many connections: others have not logged in yet";
         let _ = client.send(&login::error_packet(0, 1040, "08004", sentence)).await;
         return;
     };
-    let connecting = tokio::time::timeout(context.connect_timeout, PacketStream::connect(&context.backend)).await;
+    let connecting = timeout(timeouts.connect, PacketStream::connect(&context.backend)).await;
     let server = connecting.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     life.set_busy(false);
     let outcome = match server {
         Ok(server) => run(context, (client, server), &life, listener_uses_cache, (logging_in, running)).await,
         Err(error) => {
+            statistics.logins_without_backend.increment();
             tracing::warn!(%error, "cannot connect an SQL client to the MariaDB server");
             let sentence = format!("Selkie cannot reach the MariaDB server behind it: {error}");
             client.send(&login::error_packet(0, 2003, "HY000", &sentence)).await
         }
     };
+    if outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+        statistics.stalled.increment();
+    }
     if let Err(error) = outcome
         && error.kind() != io::ErrorKind::UnexpectedEof
     {
         tracing::debug!(connection = connection.id, peer = ?connection.peer, %error, "an SQL session has ended");
+    }
+}
+
+/// A client's connection in the statistics, until it is dropped.
+struct CountedConnection(Arc<SqlContext>);
+
+impl CountedConnection {
+    fn new(context: Arc<SqlContext>) -> CountedConnection {
+        context.server.sql_statistics.connections_created.increment();
+        context.server.sql_statistics.connections_current.increment();
+        CountedConnection(context)
+    }
+}
+
+impl Drop for CountedConnection {
+    fn drop(&mut self) {
+        self.0.server.sql_statistics.connections_current.decrement();
     }
 }
 
@@ -72,8 +96,12 @@ async fn run(
     listener_uses_cache: bool,
     (logging_in, mut running): (OwnedSemaphorePermit, RunningCommand),
 ) -> io::Result<()> {
-    let login = tokio::time::timeout(context.login_timeout, login::log_in(&mut client, &mut server, &context)).await;
-    let Some(login) = login.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))? else { return Ok(()) };
+    let Ok(login) = timeout(context.timeouts.login, login::log_in(&mut client, &mut server, &context)).await else {
+        context.server.sql_statistics.logins_timed_out.increment();
+        return Ok(());
+    };
+    let Some(login) = login? else { return Ok(()) };
+    client.stalled_after = Some(context.timeouts.stalled);
     drop(logging_in);
     running.session = login.session;
     let status = login.status;
@@ -106,8 +134,12 @@ async fn run(
     }
     while !life.is_draining() {
         life.set_busy(false);
-        if !session.wait_for_command().await? {
-            return packet_stream::relay_both_ways(&mut session.client, &mut session.server).await;
+        match session.wait_for_command().await? {
+            Awaited::Command => {}
+            Awaited::ServerBytes => {
+                return packet_stream::relay_both_ways(&mut session.client, &mut session.server).await;
+            }
+            Awaited::Nothing => return Ok(()),
         }
         life.set_busy(true);
         match running.while_connected(session.command()).await {
@@ -123,13 +155,34 @@ async fn run(
     Ok(())
 }
 
+/// The event that ends a session's wait.
+enum Awaited {
+    Command,
+    /// The server sends something before it closes the connection.
+    ServerBytes,
+    /// The client was idle for too long.
+    Nothing,
+}
+
 impl Session {
-    /// Waits for a command. Returns false if the server sends something first, as it does before it
-    /// closes the connection.
-    async fn wait_for_command(&mut self) -> io::Result<bool> {
+    /// Waits for a command.
+    async fn wait_for_command(&mut self) -> io::Result<Awaited> {
+        let Some(limit) = self.context.timeouts.idle else { return self.wait_for_bytes().await };
+        match timeout(limit, self.wait_for_bytes()).await {
+            Ok(awaited) => awaited,
+            Err(_) => {
+                self.context.server.sql_statistics.idle.increment();
+                // As after `wait_timeout`, the server rolls an open transaction back.
+                self.finish_writes();
+                Ok(Awaited::Nothing)
+            }
+        }
+    }
+
+    async fn wait_for_bytes(&mut self) -> io::Result<Awaited> {
         while self.client.bytes().len() < 5 {
             if !self.server.bytes().is_empty() {
-                return Ok(false);
+                return Ok(Awaited::ServerBytes);
             }
             // The server first: a killed session gets no more results.
             let read = tokio::select! {
@@ -143,7 +196,7 @@ impl Session {
             }
             read?;
         }
-        Ok(true)
+        Ok(Awaited::Command)
     }
 
     /// Runs the next command. Returns false if it is the last.

@@ -101,19 +101,19 @@ impl Caches {
     }
 
     /// Returns the caches for the commands.
-    pub fn for_commands(self, config: &Config) -> document_cache::Caches {
+    pub fn for_commands(&self, config: &Config) -> document_cache::Caches {
         let Cache { only, except, commands, .. } = config.cache.clone();
         let policy = |mode: CacheMode| CachePolicy { replies: mode.caches_replies(), rows: mode.caches_results() };
         let collections = cache::CollectionRules { only, except };
         document_cache::Caches {
             listeners: config.listeners.iter().map(|listener| policy(listener.cache)).collect(),
-            documents: self.replies.map(|cache| DocumentCache {
+            documents: self.replies.clone().map(|cache| DocumentCache {
                 cache,
                 rules: CacheRules { collections, commands },
-                shared: self.shared,
+                shared: self.shared.clone(),
             }),
-            result_sets: self.results.map(|cache| Box::new(move || cache.statistics()) as Box<_>),
-            sql: self.sql.map(|cache| Box::new(move || cache.statistics()) as Box<_>),
+            result_sets: self.results.clone().map(|cache| Box::new(move || cache.statistics()) as Box<_>),
+            sql: self.sql.clone().map(|cache| Box::new(move || cache.statistics()) as Box<_>),
         }
     }
 }

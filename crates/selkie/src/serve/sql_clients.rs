@@ -6,9 +6,10 @@ use crate::config::choices::Selects;
 use crate::config::{Cache, CacheMode, Config, Store};
 use mariadb_client::{Address, Killer, ServerUrl};
 use selkie_runtime::Service;
+use server::Server;
 use server::tls::{TlsListeners, TlsMode};
 use sql_classify::{TableDefinition, TableKind};
-use sql_session::{BackendAddress, ClientTls, DefinitionCache, PrivilegeCache, SqlContext, SqlService};
+use sql_session::{BackendAddress, ClientTls, DefinitionCache, PrivilegeCache, SqlContext, SqlService, Timeouts};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +62,7 @@ pub fn service(
     config: &Config,
     caches: &Caches,
     definitions: Option<Arc<DefinitionCache>>,
-    tls: Option<&TlsListeners>,
+    server: &Arc<Server>,
 ) -> anyhow::Result<Option<Arc<dyn Service>>> {
     let (Store::MariaDb(url), Some(definitions)) = (&config.store, definitions) else { return Ok(None) };
     let target = ServerUrl::parse(url).map_err(sentence)?;
@@ -69,10 +70,15 @@ pub fn service(
     let killer = Killer::at(url).map_err(sentence)?;
     Ok(Some(Arc::new(SqlService(Arc::new(SqlContext {
         backend: BackendAddress { host, port, tls: target.tls },
-        tls: tls.map(client_tls),
-        connect_timeout: CONNECT_TIMEOUT,
+        tls: server.settings.tls.as_ref().map(client_tls),
+        server: server.clone(),
+        timeouts: Timeouts {
+            connect: CONNECT_TIMEOUT,
+            login: LOGIN_TIMEOUT,
+            stalled: config.limits.stalled,
+            idle: config.limits.idle,
+        },
         logins: Arc::new(Semaphore::new(LOGINS_MAX)),
-        login_timeout: LOGIN_TIMEOUT,
         kill: Arc::new(move |session| killer.kill_session(session)),
         cache: caches.sql.clone(),
         cache_filter: cache_filter(&config.cache),

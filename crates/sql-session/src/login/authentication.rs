@@ -4,6 +4,7 @@ use super::packet::{PACKET_BYTES_MAX, error_packet, number, set_number};
 use crate::packet_stream::PacketStream;
 use crate::reply_tracker::{ReplyKind, ReplyTracker};
 use mariadb_wire::auth_switch::AuthSwitch;
+use mariadb_wire::err::ErrPacket;
 use mariadb_wire::{END, ERR, OK, auth};
 use std::io;
 
@@ -17,6 +18,10 @@ const SHA2_NEEDS_PASSWORD: u8 = 4;
 const DIALOG: &[u8] = b"dialog";
 
 pub const REFUSED: (u16, &str) = (1045, "28000");
+
+/// The server's errors for a wrong name or password: ER_ACCESS_DENIED_ERROR, and
+/// ER_ACCESS_DENIED_NO_PASSWORD_ERROR.
+const WRONG_PASSWORD: [u16; 2] = [1045, 1698];
 
 /// Client and server during the authentication.
 pub struct Parties<'a> {
@@ -32,8 +37,8 @@ pub struct Parties<'a> {
 pub enum Outcome {
     /// The server's OK packet, which has not been forwarded, and the session's status flags.
     Accepted { reply: Vec<u8>, status: Option<u16> },
-    /// The client has received the error.
-    Refused,
+    /// The client has received the error. The name or the password was wrong, or it was another.
+    Refused { is_wrong_password: bool },
 }
 
 impl Parties<'_> {
@@ -54,14 +59,14 @@ impl Parties<'_> {
                         }
                         Some(&ERR) => {
                             self.client.send(&reply).await?;
-                            return Ok(Outcome::Refused);
+                            return Ok(Outcome::Refused { is_wrong_password: is_wrong_password(&reply) });
                         }
                         _ => {}
                     }
                     if let Some(sentence) = self.refusal(&mut plugin, reply.get(4..).unwrap_or_default()) {
                         let (code, state) = REFUSED;
                         self.client.send(&error_packet(adapted, code, state, sentence)).await?;
-                        return Ok(Outcome::Refused);
+                        return Ok(Outcome::Refused { is_wrong_password: false });
                     }
                     self.client.send(&reply).await?;
                 }
@@ -86,7 +91,7 @@ impl Parties<'_> {
             [MORE_DATA, SHA2_NEEDS_PASSWORD, ..] if plugin == auth::CACHING_SHA2.as_bytes() => {
                 // Each side decides by its own connection whether the password is encrypted.
                 match (self.client.stream.is_tls(), self.server.stream.is_tls()) {
-                    (true, true) if self.is_verified || self.server.is_local => None,
+                    (true, true) if self.is_verified || self.server.is_local() => None,
                     (false, false) => None,
                     _ => Some(
                         "Access denied: caching_sha2_password needs TLS on both sides of Selkie, and MariaDB's \
@@ -104,10 +109,10 @@ impl Parties<'_> {
         if plugin != auth::CLEAR.as_bytes() && plugin != DIALOG {
             return None;
         }
-        if !self.client.stream.is_tls() && !self.client.is_local {
+        if !self.client.stream.is_tls() && !self.client.is_local() {
             return Some("Access denied: the account's plugin sends the password in clear text, so connect with TLS");
         }
-        if !self.is_verified && !self.server.is_local {
+        if !self.is_verified && !self.server.is_local() {
             return Some(
                 "Access denied: the account's plugin sends the password in clear text, so Selkie needs TLS to MariaDB \
                  with its certificate verified (tls=verify-identity)",
@@ -115,4 +120,9 @@ impl Parties<'_> {
         }
         None
     }
+}
+
+/// Returns whether an error packet means that the name or the password was wrong.
+fn is_wrong_password(packet: &[u8]) -> bool {
+    ErrPacket::decode(packet.get(4..).unwrap_or_default()).is_ok_and(|error| WRONG_PASSWORD.contains(&error.code))
 }

@@ -7,6 +7,7 @@ use crate::command::admin::selkie_cache;
 use document::{DocWriter, Value};
 use error::Result;
 use server::host;
+use server::sql_statistics::{SharedCounter, SqlStatistics};
 use server::statistics::{Counter, Statistics};
 use server::usage;
 
@@ -252,4 +253,23 @@ fn selkie(call: &Call<'_>, statistics: &Statistics, writer: &mut DocWriter<'_>) 
     memory.append("requestBytesMax", limits.request);
     memory.append("cursorBytes", server.cursors.bytes());
     memory.append("cursorBytesMax", server.cursors.limits().bytes);
+    drop(memory);
+    sql_clients(&server.sql_statistics, &mut writer.document("sqlClients"));
+}
+
+fn sql_clients(statistics: &SqlStatistics, writer: &mut DocWriter<'_>) {
+    let long = |counter: &SharedCounter| counter.get() as i64;
+    writer.append("current", long(&statistics.connections_current));
+    writer.append("totalCreated", long(&statistics.connections_created));
+    writer.append("rejected", long(&statistics.connections_rejected));
+    writer.document("establishmentRateLimit").append("rejected", long(&statistics.connections_rejected_by_rate));
+    writer.append("idleTimeouts", long(&statistics.idle));
+    writer.append("stalledTimeouts", long(&statistics.stalled));
+    let mut logins = writer.document("logins");
+    logins.append("failed", long(&statistics.logins_failed));
+    logins.append("throttled", long(&statistics.logins_throttled));
+    logins.append("withoutTls", long(&statistics.logins_without_tls));
+    logins.append("timeouts", long(&statistics.logins_timed_out));
+    logins.append("notAdmitted", long(&statistics.logins_not_admitted));
+    logins.append("mariadbUnreachable", long(&statistics.logins_without_backend));
 }

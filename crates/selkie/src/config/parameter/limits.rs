@@ -187,8 +187,8 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "seconds, from 1 to 86400",
         default: "300",
         example: "30",
-        about: "A MongoDB client is disconnected if it pauses this long within a message, or leaves its reply unread \
-                this long; after two seconds while memory is short.",
+        about: "A client is disconnected if it pauses this long within a message, or leaves its reply unread this long; a \
+                MongoDB client after two seconds while memory is short.",
         read: read!(limits.stalled_seconds, |raw| integer(raw, 1, DAY_SECONDS).map(|n| n as u64)),
     },
     Parameter {
@@ -198,7 +198,7 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "seconds, from 0 to 86400",
         default: "0",
         example: "3600",
-        about: "A MongoDB client is disconnected if it sends no request for this long; 0: never, as in MongoDB.",
+        about: "A client is disconnected if it sends no request for this long; 0: never, as in MongoDB.",
         read: read!(limits.idle_seconds, |raw| integer(raw, 0, DAY_SECONDS).map(|n| n as u64)),
     },
 ];
