@@ -3,6 +3,7 @@
 use error::{Code, Error};
 use std::time::Duration;
 use steps::memory::{self, Exceeded};
+use tokio::sync::Semaphore;
 
 /// How long a request waits for memory before it is refused. By then, clients that do not read
 /// their replies have been disconnected.
@@ -10,6 +11,9 @@ const WAIT_MAX: Duration = Duration::from_secs(3);
 
 /// How often a waiting request checks for memory.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Held by the request that has waited longest. Others queue for it.
+static NEXT: Semaphore = Semaphore::const_new(1);
 
 /// Returns the error of a request that exceeds its memory limit.
 pub fn error(exceeded: Exceeded) -> Error {
@@ -40,16 +44,22 @@ pub fn is_high() -> bool {
     memory::is_short()
 }
 
-/// Waits for memory. Fails with 462 after [`WAIT_MAX`]: drivers may retry the request later.
+/// Waits for memory, in the order of arrival. Fails with 462 after [`WAIT_MAX`]: drivers may retry
+/// the request later.
 pub async fn wait() -> Result<(), Error> {
-    let until = tokio::time::Instant::now() + WAIT_MAX;
-    while memory::is_short() {
-        if tokio::time::Instant::now() >= until {
-            return Err(overloaded());
-        }
-        tokio::time::sleep(POLL_INTERVAL).await;
+    // Without the order, requests that take much memory would leave none for a small one, time
+    // after time.
+    if !memory::is_short() && NEXT.available_permits() > 0 {
+        return Ok(());
     }
-    Ok(())
+    let waiting = async {
+        // The semaphore is never closed.
+        let _next = NEXT.acquire().await;
+        while memory::is_short() {
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    };
+    tokio::time::timeout(WAIT_MAX, waiting).await.map_err(|_| overloaded())
 }
 
 fn overloaded() -> Error {
