@@ -2,11 +2,11 @@
 
 use crate::arguments;
 use crate::document_cache::pending_entry::DependencyRecorder;
-use crate::envelope::Envelope;
+use crate::envelope::{Envelope, collection_by_uuid};
 use crate::table::lookup::CommandTable;
 use crate::table::spec::Spec;
 use document::{DocBuf, DocWriter, Element};
-use error::Result;
+use error::{Error, Result};
 use fulltext::TextIndexes;
 use mongo_wire::Request;
 use query::Context;
@@ -45,6 +45,8 @@ pub struct Call<'a> {
     pub dependencies: DependencyRecorder,
     /// The cached first batch: the handler must only open a cursor behind it.
     pub first_batch: Option<Arc<CachedReply>>,
+    /// Why the UUID in place of the collection's name cannot be resolved.
+    pub unresolved: Option<Error>,
     /// Whether the command is part of another one, which was authorized as a whole.
     pub is_trusted: bool,
     /// Whether a view's pipeline produced the reply: MongoDB's `ok` is an int then.
@@ -75,6 +77,7 @@ impl<'a> Call<'a> {
             text_indexes: TextIndexes::default(),
             dependencies: DependencyRecorder::default(),
             first_batch: None,
+            unresolved: None,
             is_trusted: false,
             by_view: false,
         }
@@ -102,9 +105,11 @@ impl<'a> Call<'a> {
     }
 
     /// Checks the collection's name for commands that parse their own fields first. A name that no
-    /// collection can have is refused later.
+    /// collection can have is refused later, and so is a UUID.
     pub fn check_namespace(&self) -> Result<()> {
-        arguments::namespace(self.database(), self.first())?;
+        if !collection_by_uuid::is_given(self.spec, self.first()) {
+            arguments::namespace(self.database(), self.first())?;
+        }
         arguments::check_database(self.database())
     }
 

@@ -170,10 +170,11 @@ async fn execute(
     let mut call = Call::new(worker, session, request, (table, spec), first, operation);
     call.reply_capacity = reply.capacity();
     call.is_trusted = is_trusted;
+    call.unresolved = resolved.as_ref().and_then(|resolved| resolved.failure.clone());
     prepare::begin(&mut call, body)?;
-    if let Some(resolved) = &resolved {
+    if let Some(error) = call.unresolved.take() {
         call.parse_own()?;
-        resolved.check()?;
+        return Err(error);
     }
     if call.envelope.asks_for_help {
         let mut writer = DocWriter::begin(reply);
@@ -182,6 +183,7 @@ async fn execute(
         return Ok(Disposition::Reply);
     }
     internal_fields::take(&mut call)?;
+    internal_fields::refuse_exchange(&call)?;
     if let Some(expected) = collection_uuid::take(&mut call)? {
         call.parse_own()?;
         spec.check_operands.map_or(Ok(()), |check| check(&call))?;

@@ -11,7 +11,8 @@ use error::{Code, Error, Result};
 use server::cursor::CursorOwner;
 use server::{ClientSession, Server, Worker};
 
-/// Fails with 13 if the session's user may not run the command. Costs one branch without access
+/// Fails with 13 if the session's user may not run the command, and with 26 or 207 if its collection
+/// cannot be found by its UUID, which only users with `useUUID` learn. Costs one branch without access
 /// control, and never allocates for a command that is allowed.
 #[inline]
 pub fn check(call: &Call<'_>) -> Result<()> {
@@ -32,11 +33,12 @@ fn check_privileges(call: &Call<'_>) -> Result<()> {
             ..asked(call)
         };
         let by_uuid = body.first().is_some_and(|first| collection_by_uuid::is_given(call.spec, first));
-        (!by_uuid || grants.allow(Resource::Cluster, &USE_UUID))
-            && is_allowed(call.table, &call.spec.authorization, &asked, &mut grants)
+        let may_resolve = !by_uuid || grants.allow(Resource::Cluster, &USE_UUID);
+        may_resolve
+            && (call.unresolved.is_some() || is_allowed(call.table, &call.spec.authorization, &asked, &mut grants))
     });
     if is_allowed {
-        return Ok(());
+        return call.unresolved.clone().map_or(Ok(()), Err);
     }
     let redacted = call.table.redacted(call.spec, body);
     Err(denial::not_authorized(call.database(), redacted.as_ref().map_or(body, DocBuf::as_doc)))

@@ -18,20 +18,15 @@ pub fn is_given(spec: &Spec, first: Element<'_>) -> bool {
 /// A command's first element with the collection's name in place of its UUID.
 pub struct Resolved {
     first: DocBuf,
-    /// The error to report once the command's own fields have been parsed: 26, or 207 for a
-    /// malformed UUID.
-    failure: Option<Error>,
+    /// Why the UUID cannot be resolved: 26, or 207 for a malformed one. Only for users that may name
+    /// collections by UUID.
+    pub failure: Option<Error>,
 }
 
 impl Resolved {
     /// Returns the element that names the command.
     pub fn first(&self) -> Option<Element<'_>> {
         self.first.as_doc().first()
-    }
-
-    /// Fails with 26 or 207 if no collection has the UUID.
-    pub fn check(&self) -> Result<()> {
-        self.failure.clone().map_or(Ok(()), Err)
     }
 }
 

@@ -173,8 +173,22 @@ fn check_exchange(field: Element<'_>) -> Result<()> {
     for name in ["policy", "consumers"] {
         exchange.get(name).ok_or_else(|| missing_field(WITHIN, name))?;
     }
-    match exchange.get("consumers").and_then(Value::to_i64) {
+    Ok(())
+}
+
+/// Fails with 2 for an `exchange` between several readers, which only MongoDB's routers send. Not a
+/// part of [`take`], because privileges are checked before.
+pub fn refuse_exchange(call: &Call<'_>) -> Result<()> {
+    let is_exchange = |(_, field): &(&str, InternalField)| matches!(field, InternalField::Exchange);
+    if !call.spec.internal_fields.iter().any(is_exchange) {
+        return Ok(());
+    }
+    let exchange = call.request.body().get("exchange").and_then(Value::as_document);
+    match exchange.and_then(|exchange| exchange.get("consumers")).and_then(Value::to_i64) {
         Some(..=1) | None => Ok(()),
-        Some(_) => Err(Error::bad_value("the exchange initial batch size must be zero")),
+        Some(_) => {
+            call.parse_own()?;
+            Err(Error::bad_value("the exchange initial batch size must be zero"))
+        }
     }
 }

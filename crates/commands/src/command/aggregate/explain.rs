@@ -47,6 +47,7 @@ fn unknown_command(name: &str) -> Error {
 pub fn parse(call: &Call<'_>) -> Result<()> {
     verbosity(call)?;
     let command = arguments::document("explain", call.first())?;
+    check_database(call, command)?;
     match command.first() {
         Some(name) if call.table.named(name.key_bytes()).is_some() => Ok(()),
         name => Err(unknown_command(name.map_or("", |name| name.key()))),
@@ -78,7 +79,7 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
     let command = arguments::document("explain", call.first())?;
     let name = command.first().ok_or_else(|| unknown_command(""))?;
     let fields = envelope::own_fields(command);
-    check_database(call, command, name.key())?;
+    refuse_database(call, command, name.key())?;
     let database = call.database();
     let (namespace, request, kind, above) = match name.key() {
         "find" => {
@@ -200,8 +201,8 @@ pub async fn explain(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<D
     Ok(Disposition::Reply)
 }
 
-/// Fails if the explained command names a database; only the `explain` itself may.
-fn check_database(call: &Call<'_>, command: Doc<'_>, name: &str) -> Result<()> {
+/// Fails if the explained command names another database than the `explain` itself.
+fn check_database(call: &Call<'_>, command: Doc<'_>) -> Result<()> {
     let Some(field) = command.element("$db") else { return Ok(()) };
     let Some(database) = field.value().as_str() else {
         let message = format!("wrong type for field ($db) {} != string", field.kind.alias());
@@ -212,8 +213,17 @@ fn check_database(call: &Call<'_>, command: Doc<'_>, name: &str) -> Result<()> {
         let message = format!("Mismatched $db in explain command. Expected {expected} but got {database}");
         return Err(Error::new(Code::INVALID_NAMESPACE, message));
     }
+    Ok(())
+}
+
+/// Fails if the explained command names a database; only the `explain` itself may.
+fn refuse_database(call: &Call<'_>, command: Doc<'_>, name: &str) -> Result<()> {
+    check_database(call, command)?;
     if call.table.named(name.as_bytes()).is_none() {
         return Err(unknown_command(name));
+    }
+    if command.get("$db").is_none() {
+        return Ok(());
     }
     let within = if name == "find" { "FindCommandRequest" } else { name };
     Err(Error::new(Code(40413), format!("BSON field '{within}.$db' is a duplicate field")))
