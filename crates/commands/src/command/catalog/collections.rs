@@ -3,6 +3,7 @@
 use crate::arguments;
 use crate::arguments::options;
 use crate::arguments::{is_absent, unknown_field};
+use crate::authorization::cursors::LIST_OF_COLLECTIONS;
 use crate::call::{Call, Disposition};
 use crate::collection_options::clustered;
 use crate::envelope::collection_uuid;
@@ -176,7 +177,7 @@ pub async fn list_collections(call: &mut Call<'_>, reply: &mut DocWriter<'_>) ->
             entries.push(entry);
         }
     }
-    let namespace = Namespace::new(call.database(), "$cmd.listCollections");
+    let namespace = Namespace::new(call.database(), LIST_OF_COLLECTIONS);
     write_list_cursor(call, reply, namespace, entries, batch_size).await?;
     Ok(Disposition::Reply)
 }
