@@ -205,9 +205,16 @@ impl ClientSession {
     pub fn touch_logical_session(&self, worker: &Worker, id: LogicalSessionId, now_ms: i64) {
         let (noted, noted_ms) = self.noted.get();
         if noted != id || now_ms - noted_ms >= SESSION_NOTED_MS {
-            worker.shared.sessions.touch(id, now_ms);
+            self.note_logical_session(worker, id, now_ms);
             self.noted.set((id, now_ms));
         }
+    }
+
+    /// Records the use of a logical session.
+    pub fn note_logical_session(&self, worker: &Worker, id: LogicalSessionId, now_ms: i64) {
+        let login = self.login.borrow();
+        let owner = login.as_ref().map(|login| &login.name).filter(|_| id.user == self.user_digest());
+        worker.shared.sessions.touch(id, owner, now_ms);
     }
 
     pub fn forget_noted_session(&self) {

@@ -9,7 +9,7 @@
 use auth::UserName;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard};
@@ -72,39 +72,62 @@ pub const ANONYMOUS_USER_DIGEST: UserDigest = [
 /// How long the cursors of an ended session live on: MongoDB closes them in a periodic job.
 const AFTER_END_MS: i64 = 5 * 60 * 1000;
 
-/// The sessions that one worker has seen, and their last use in milliseconds since 1970.
+/// The sessions that one worker has seen.
 #[derive(Debug, Default)]
 pub struct LogicalSessions {
-    last_use: Mutex<HashMap<LogicalSessionId, i64, ahash::RandomState>>,
+    known: Mutex<KnownSessions>,
+}
+
+#[derive(Debug, Default)]
+struct KnownSessions {
+    /// The last use of each session, in milliseconds since 1970.
+    last_use: HashMap<LogicalSessionId, i64, ahash::RandomState>,
+    /// The owners of sessions that were logged in.
+    owners: HashMap<UserDigest, UserName, ahash::RandomState>,
 }
 
 impl LogicalSessions {
-    /// Records the use of a session.
-    pub fn touch(&self, id: LogicalSessionId, now_ms: i64) {
-        let mut sessions = self.lock();
-        if sessions.len() < SESSIONS_MAX || sessions.contains_key(&id) {
-            sessions.insert(id, now_ms);
+    /// Records the use of a session. `owner`: its user, if that is the one who uses it.
+    pub fn touch(&self, id: LogicalSessionId, owner: Option<&UserName>, now_ms: i64) {
+        let mut known = self.lock();
+        if known.last_use.len() >= SESSIONS_MAX && !known.last_use.contains_key(&id) {
+            return;
+        }
+        known.last_use.insert(id, now_ms);
+        if let Some(owner) = owner.filter(|_| !known.owners.contains_key(&id.user)) {
+            known.owners.insert(id.user, owner.clone());
         }
     }
 
     /// Forgets a session; returns whether it was known.
     pub fn end(&self, id: &LogicalSessionId) -> bool {
-        self.lock().remove(id).is_some()
+        self.lock().last_use.remove(id).is_some()
     }
 
     pub fn last_use(&self, id: &LogicalSessionId) -> Option<i64> {
-        self.lock().get(id).copied()
+        self.lock().last_use.get(id).copied()
     }
 
-    /// Forgets the sessions that were unused for [`TIMEOUT_MINUTES`].
+    /// Returns the name of a session's user; `None` if it was not logged in, or is unknown here.
+    pub fn owner(&self, id: &LogicalSessionId) -> Option<UserName> {
+        self.lock().owners.get(&id.user).cloned()
+    }
+
+    /// Forgets the sessions that were unused for [`TIMEOUT_MINUTES`], and the owners of none.
     pub fn expire(&self, now_ms: i64) {
-        self.lock().retain(|_, last_use| now_ms - *last_use < TIMEOUT_MS);
+        let KnownSessions { last_use, owners } = &mut *self.lock();
+        let before = last_use.len();
+        last_use.retain(|_, last_use| now_ms - *last_use < TIMEOUT_MS);
+        if last_use.len() < before {
+            let users: HashSet<UserDigest, ahash::RandomState> = last_use.keys().map(|id| id.user).collect();
+            owners.retain(|user, _| users.contains(user));
+        }
     }
 
     /// Removes and returns the ended sessions whose cursors must be closed by now.
     pub fn take_ended(&self, now_ms: i64) -> Vec<LogicalSessionId> {
         let mut over = Vec::new();
-        self.lock().retain(|id, ended_ms| {
+        self.lock().last_use.retain(|id, ended_ms| {
             let is_over = now_ms - *ended_ms >= AFTER_END_MS;
             over.extend(is_over.then_some(*id));
             !is_over
@@ -113,15 +136,35 @@ impl LogicalSessions {
     }
 
     pub fn list(&self) -> Vec<(LogicalSessionId, i64)> {
-        self.lock().iter().map(|(id, last_use)| (*id, *last_use)).collect()
+        self.lock().last_use.iter().map(|(id, last_use)| (*id, *last_use)).collect()
     }
 
     /// Forgets the sessions that match.
     pub fn end_where(&self, matches: impl Fn(&LogicalSessionId) -> bool) {
-        self.lock().retain(|id, _| !matches(id));
+        self.lock().last_use.retain(|id, _| !matches(id));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<LogicalSessionId, i64, ahash::RandomState>> {
-        self.last_use.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn lock(&self) -> MutexGuard<'_, KnownSessions> {
+        self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owners_are_known_while_they_have_sessions() {
+        let (sessions, anna) = (LogicalSessions::default(), UserName::new("anna", "admin"));
+        let of_anna = |uuid| LogicalSessionId { uuid: [uuid; 16], user: user_digest(&anna) };
+        sessions.touch(of_anna(1), Some(&anna), 0);
+        sessions.touch(of_anna(2), None, TIMEOUT_MS);
+        sessions.touch(LogicalSessionId { uuid: [3; 16], user: [7; 32] }, None, TIMEOUT_MS);
+        assert_eq!(sessions.owner(&of_anna(2)), Some(anna.clone()));
+        assert_eq!(sessions.owner(&LogicalSessionId { uuid: [3; 16], user: [7; 32] }), None);
+        sessions.expire(TIMEOUT_MS);
+        assert_eq!((sessions.list().len(), sessions.owner(&of_anna(2))), (2, Some(anna.clone())));
+        sessions.expire(2 * TIMEOUT_MS);
+        assert_eq!((sessions.list().len(), sessions.owner(&of_anna(2))), (0, None));
     }
 }

@@ -169,7 +169,7 @@ impl Server {
     /// Ends a logical session as its client does: its cursors live on for a while.
     pub fn end_session(&self, id: &LogicalSessionId, now_ms: i64) {
         self.forget_session(id);
-        self.ended_sessions.touch(*id, now_ms);
+        self.ended_sessions.touch(*id, None, now_ms);
     }
 
     /// Ends a logical session at once and kills its cursors.

@@ -33,8 +33,8 @@ fn is_view_allowed(asked: &Asked<'_>, grants: &mut dyn Grants) -> bool {
     sources.all(|view_on| {
         let mut pipelines = asked.values("pipeline").filter_map(Value::as_array).peekable();
         match pipelines.peek() {
-            None => pipelines::is_view_allowed(asked.database, view_on, Doc::EMPTY, grants),
-            Some(_) => pipelines.all(|stages| pipelines::is_view_allowed(asked.database, view_on, stages, grants)),
+            None => pipelines::is_view_allowed(asked, view_on, Doc::EMPTY, grants),
+            Some(_) => pipelines.all(|stages| pipelines::is_view_allowed(asked, view_on, stages, grants)),
         }
     })
 }

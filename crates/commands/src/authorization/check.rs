@@ -88,7 +88,10 @@ pub fn check_foreign_sessions(call: &Call<'_>, actions: &[Action]) -> Result<()>
 pub fn required_privileges(call: &Call<'_>) -> Vec<Privilege> {
     let mut recorder = Recorder::default();
     if call.worker.server.access_control.is_enabled() {
-        is_allowed(call.table, &call.spec.authorization, &asked(call), &mut recorder);
+        call.session.with_login(|login, _| {
+            let asked = Asked { user: login.map(|login| &login.name), ..asked(call) };
+            is_allowed(call.table, &call.spec.authorization, &asked, &mut recorder);
+        });
     }
     recorder.0
 }

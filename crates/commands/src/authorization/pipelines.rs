@@ -1,7 +1,7 @@
 //! What the stages of pipelines require.
 
 use super::asked::{Asked, Grants, NO_COLLECTION, values};
-use auth::{Action, ActionSet, Resource};
+use auth::{Action, ActionSet, Resource, UserName};
 use document::{Doc, Element, Value};
 
 const FIND: ActionSet = ActionSet::of(&[Action::Find]);
@@ -34,19 +34,20 @@ pub const ACTIONS: &[Action] = &[
     Action::ShardedDataDistribution,
 ];
 
-/// The collection that a pipeline reads, and whether its writes bypass validation.
+/// The collection that a pipeline reads, whether its writes bypass validation, and its user.
 #[derive(Clone, Copy)]
 struct Source<'a> {
     database: &'a str,
     collection: &'a str,
     bypasses_validation: bool,
+    user: Option<&'a UserName>,
 }
 
 /// `aggregate`.
 pub fn aggregate(asked: &Asked<'_>, grants: &mut dyn Grants) -> bool {
     let collection = asked.collection().unwrap_or(NO_COLLECTION);
     let bypasses_validation = asked.is_set("bypassDocumentValidation");
-    let source = Source { database: asked.database, collection, bypasses_validation };
+    let source = Source { database: asked.database, collection, bypasses_validation, user: asked.user };
     let mut pipelines = asked.values("pipeline").filter_map(Value::as_array).peekable();
     if pipelines.peek().is_none() {
         return grants.allow(source.resource(), &FIND);
@@ -55,8 +56,9 @@ pub fn aggregate(asked: &Asked<'_>, grants: &mut dyn Grants) -> bool {
 }
 
 /// Returns whether a user may read a collection through a pipeline, as a view does.
-pub fn is_view_allowed(database: &str, view_on: &str, stages: Doc<'_>, grants: &mut dyn Grants) -> bool {
-    is_allowed(Source { database, collection: view_on, bypasses_validation: false }, stages, grants)
+pub fn is_view_allowed(asked: &Asked<'_>, view_on: &str, stages: Doc<'_>, grants: &mut dyn Grants) -> bool {
+    let Asked { database, user, .. } = *asked;
+    is_allowed(Source { database, collection: view_on, bypasses_validation: false, user }, stages, grants)
 }
 
 /// `mapReduce`: it reads its collection, and writes to the one in `out`.
@@ -152,8 +154,7 @@ fn is_stage_allowed(source: Source<'_>, stage: Element<'_>, grants: &mut dyn Gra
             !has_true(spec, "allUsers") || grants.allow(Resource::Cluster, &ActionSet::of(&[Action::Inprog]))
         }
         "$listSessions" | "$listLocalSessions" => {
-            !(has_true(spec, "allUsers") || within(spec, "users").any(|users| !is_empty_array(users)))
-                || grants.allow(Resource::Cluster, &ActionSet::of(&[Action::ListSessions]))
+            lists_own_sessions(source, spec) || grants.allow(Resource::Cluster, &ActionSet::of(&[Action::ListSessions]))
         }
         "$operationMetrics" => grants.allow(Resource::Cluster, &ActionSet::of(&[Action::OperationMetrics])),
         "$shardedDataDistribution" => {
@@ -177,8 +178,16 @@ fn has_true(spec: Value<'_>, name: &'static str) -> bool {
     within(spec, name).any(|value| value.is_truthy())
 }
 
-fn is_empty_array(value: Value<'_>) -> bool {
-    value.as_array().is_some_and(Doc::is_empty)
+/// Returns whether `$listSessions` or `$listLocalSessions` asks for the user's own sessions only.
+fn lists_own_sessions(source: Source<'_>, spec: Value<'_>) -> bool {
+    let mut users = within(spec, "users").flat_map(|users| users.as_array().unwrap_or(Doc::EMPTY).values());
+    let is_own = |user: Value<'_>| {
+        source.user.is_some_and(|own| {
+            let is_always = |name, own: &str| within(user, name).all(|value| value.as_str() == Some(own));
+            is_always("user", &own.user) && is_always("db", &own.db)
+        })
+    };
+    !has_true(spec, "allUsers") && users.all(is_own)
 }
 
 /// `$lookup` and `$unionWith`: a pipeline over the collection in the field `named`.

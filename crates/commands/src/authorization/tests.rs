@@ -116,3 +116,38 @@ fn decisions_agree_with_mongodb() {
     assert!(compared > 10_000, "{compared}");
     assert!(different.is_empty(), "{different}");
 }
+
+/// Returns whether the user `anna@admin`, who has no privilege, may run an `aggregate`.
+fn may_anna_run(stage: &DocBuf) -> bool {
+    let pipeline = document::array![stage];
+    let body = document::doc! { "aggregate": 1, "pipeline": &pipeline };
+    let anna = UserName::new("anna", "admin");
+    let asked = Asked {
+        database: "admin",
+        first: body.as_doc().first().unwrap(),
+        body: body.as_doc(),
+        request: None,
+        user: Some(&anna),
+        roles: &[],
+        state: None,
+    };
+    let spec = COMMANDS.named(b"aggregate").unwrap();
+    is_allowed(&COMMANDS, &spec.authorization, &asked, &mut Granted(&Privileges::new([])))
+}
+
+#[test]
+fn users_may_list_their_own_sessions_only() {
+    let stage = |users: document::ValueBuf| document::doc! { "$listLocalSessions": &document::doc! { "users": &users } };
+    let named = |user: &str, db: &str| document::doc! { "user": user, "db": db };
+    let own = named("anna", "admin");
+    assert!(may_anna_run(&stage(document::array![])));
+    assert!(may_anna_run(&stage(document::array![&own, &own])));
+    assert!(!may_anna_run(&stage(document::array![&own, &named("ben", "admin")])));
+    assert!(!may_anna_run(&stage(document::array![&named("anna", "shop")])));
+    let twice = DocBuf::build(|writer| {
+        writer.append("user", "anna");
+        writer.append("user", "ben");
+        writer.append("db", "admin");
+    });
+    assert!(!may_anna_run(&stage(document::array![&twice])));
+}

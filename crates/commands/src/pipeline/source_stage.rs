@@ -12,7 +12,6 @@ use crate::command::sessions::logical_sessions::{self, ListedSessions};
 use crate::pipeline::shard_list;
 use crate::reply::{append_session, in_executor};
 use aggregate::joins::documents_of;
-use auth::UserName;
 use document::{ArrayWriter, Doc, DocBuf, Value};
 use error::{Code, Error, Result};
 use query::Context;
@@ -141,33 +140,28 @@ pub fn behind_first(pipeline: Doc<'_>) -> DocBuf {
 }
 
 fn known_sessions(call: &Call<'_>, listed: &ListedSessions) -> VecDeque<DocBuf> {
-    let own = call.session.login().map(|login| login.name.clone());
-    let users: Vec<(UserDigest, &UserName)> = match listed {
-        ListedSessions::Of(users) => users.iter().map(|user| (user_digest(user), user)).collect(),
-        _ => own.iter().map(|user| (user_digest(user), user)).collect(),
+    let named: Vec<UserDigest> = match listed {
+        ListedSessions::Of(users) => users.iter().map(user_digest).collect(),
+        ListedSessions::Own => vec![call.session.user_digest()],
+        ListedSessions::OfAll => Vec::new(),
     };
-    let name_of = |session: &LogicalSessionId| users.iter().find(|(digest, _)| *digest == session.user);
-    let is_listed = |session: &LogicalSessionId| match listed {
-        ListedSessions::Own => session.user == call.session.user_digest(),
-        ListedSessions::OfAll => true,
-        ListedSessions::Of(_) => name_of(session).is_some(),
-    };
+    let is_listed =
+        |session: &LogicalSessionId| matches!(listed, ListedSessions::OfAll) || named.contains(&session.user);
     let workers = call.worker.server.workers();
     let mut sessions: Vec<(LogicalSessionId, i64)> = workers.iter().flat_map(|worker| worker.sessions.list()).collect();
     sessions.retain(|(id, _)| is_listed(id));
     // A session may be known to several workers; its latest use counts.
     sessions.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
     sessions.dedup_by_key(|(id, _)| *id);
-    sessions
-        .into_iter()
-        .map(|(id, last_use)| {
-            DocBuf::build(|writer| {
-                append_session(writer, "_id", &id);
-                writer.append("lastUse", Value::DateTime(last_use));
-                if let Some((_, user)) = name_of(&id) {
-                    writer.append("user", user.at_database().as_str());
-                }
-            })
+    let listed = sessions.into_iter().map(|(id, last_use)| {
+        let owner = workers.iter().find_map(|worker| worker.sessions.owner(&id));
+        DocBuf::build(|writer| {
+            append_session(writer, "_id", &id);
+            writer.append("lastUse", Value::DateTime(last_use));
+            if let Some(owner) = &owner {
+                writer.append("user", owner.at_database().as_str());
+            }
         })
-        .collect()
+    });
+    listed.collect()
 }
