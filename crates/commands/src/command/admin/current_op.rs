@@ -106,9 +106,6 @@ pub fn idle_cursors(call: &Call<'_>, of_all: bool) -> impl Iterator<Item = DocBu
             writer.append("type", "idleCursor");
             writer.append("host", server::host::cached_name());
             writer.append("ns", &*idle.owner.namespace.to_string());
-            if let Some(user) = &idle.owner.user {
-                user.write(&mut writer.array("effectiveUsers").document());
-            }
             if let Some(session) = &idle.owner.session {
                 append_session(writer, "lsid", session);
             }
