@@ -1,9 +1,12 @@
 """Asks a server which user may run which command.
 
-`python -m authorization.matrix` records MongoDB's answers in matrix.json, in the folder tests.
+    cd tests && python -m authorization.matrix           records MongoDB's answers in matrix.json
+    cd tests && python -m authorization.matrix --check   compares them with those that are recorded
 """
 
+import argparse
 import json
+import sys
 import tempfile
 from pathlib import Path
 
@@ -78,9 +81,13 @@ def asked_for(user: SON):
     return lambda name, database: name in EXECUTED_NEVER and database == "admin" and may_shut_down(user)
 
 
+def answers_of(port: int) -> list[dict[tuple[str, str], str | None]]:
+    """Returns the answers to each user."""
+    return [ask(port, user, asked_for(user)) for user in users()]
+
+
 def record(port: int) -> dict:
-    listed = users()
-    answers = [ask(port, user, asked_for(user)) for user in listed]
+    answers = answers_of(port)
     cases = []
     for name, database, command in commands():
         messages, letters = [], ""
@@ -91,7 +98,21 @@ def record(port: int) -> dict:
             letters += "." if message is None else str(messages.index(message))
         command = json.loads(json_util.dumps(command, json_options=json_util.CANONICAL_JSON_OPTIONS))
         cases.append({"name": name, "database": database, "command": command, "denied": letters, "messages": messages})
-    return {"users": [json.loads(json_util.dumps(user)) for user in listed], "cases": cases}
+    return {"users": [json.loads(json_util.dumps(user)) for user in users()], "cases": cases}
+
+
+def differences(port: int, known=()) -> list[str]:
+    """Asks a server, and returns its answers that are not the recorded ones. `known`: names of cases that are left
+    out."""
+    different = []
+    answers = answers_of(port)
+    for case in expectations()["cases"]:
+        place, messages = (case["name"], case["database"]), case["messages"]
+        for user, answer, letter in zip(users(), answers, case["denied"], strict=True):
+            expected = None if letter == "." else messages[int(letter)]
+            if case["name"] not in known and place in answer and answer[place] != expected:
+                different.append(f"{' on '.join(place)} as {label(user)}: {answer[place]!r}, expected {expected!r}")
+    return different
 
 
 def expectations() -> dict:
@@ -104,15 +125,24 @@ def write(matrix: dict):
     FILE.write_text("{\n" + ",\n".join(parts) + "\n}\n")
 
 
-def main():
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="compare instead of recording")
+    options = parser.parse_args()
+    different = []
     with tempfile.TemporaryDirectory() as folder:
         server = MongodServer(Path(folder), options=("--auth",)).start()
         try:
             prepare(server.port)
-            write(record(server.port))
+            if options.check:
+                different = differences(server.port)
+            else:
+                write(record(server.port))
         finally:
             server.stop()
+    print("\n".join(different), end="")
+    return 1 if different else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
