@@ -102,8 +102,8 @@ def record(port: int) -> dict:
 
 
 def differences(port: int, known=()) -> list[str]:
-    """Asks a server, and returns its answers that are not the recorded ones. `known`: names of cases that are left
-    out."""
+    """Asks a server, and returns its answers that are not the recorded ones. `known`: names of
+    cases that are left out."""
     different = []
     answers = answers_of(port)
     for case in expectations()["cases"]:

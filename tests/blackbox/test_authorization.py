@@ -1,5 +1,5 @@
-"""Access control: each command of the matrix, sent by each of its users to each of its databases, is
-refused as MongoDB refuses it."""
+"""Access control: each command of the matrix, sent by each of its users to each of its databases,
+is refused as MongoDB refuses it."""
 
 import pytest
 

@@ -87,7 +87,7 @@ struct KnownSessions {
 }
 
 impl LogicalSessions {
-    /// Records the use of a session. `owner`: its user, if that is the one who uses it.
+    /// Records the use of a session. `owner`: its user, if it is used by that user.
     pub fn touch(&self, id: LogicalSessionId, owner: Option<&UserName>, now_ms: i64) {
         let mut known = self.lock();
         if known.last_use.len() >= SESSIONS_MAX && !known.last_use.contains_key(&id) {

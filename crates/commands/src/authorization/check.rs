@@ -11,9 +11,9 @@ use error::{Code, Error, Result};
 use server::cursor::CursorOwner;
 use server::{ClientSession, Server, Worker};
 
-/// Fails with 13 if the session's user may not run the command, and with 26 or 207 if its collection
-/// cannot be found by its UUID, which only users with `useUUID` learn. Costs one branch without access
-/// control, and never allocates for a command that is allowed.
+/// Fails with 13 if the session's user may not run the command. Fails with 26 or 207 if its
+/// collection cannot be found by its UUID, which only users with `useUUID` learn. Costs one branch
+/// without access control, and never allocates for a command that is allowed.
 #[inline]
 pub fn check(call: &Call<'_>) -> Result<()> {
     match call.worker.server.access_control.is_enabled() && !call.is_trusted && !call.envelope.asks_for_help {

@@ -117,7 +117,7 @@ fn decisions_agree_with_mongodb() {
     assert!(different.is_empty(), "{different}");
 }
 
-/// Returns whether the user `anna@admin`, who has no privilege, may run an `aggregate`.
+/// Returns whether the user `anna@admin`, without a privilege, may run an `aggregate`.
 fn may_anna_run(stage: &DocBuf) -> bool {
     let pipeline = document::array![stage];
     let body = document::doc! { "aggregate": 1, "pipeline": &pipeline };
@@ -137,7 +137,8 @@ fn may_anna_run(stage: &DocBuf) -> bool {
 
 #[test]
 fn users_may_list_their_own_sessions_only() {
-    let stage = |users: document::ValueBuf| document::doc! { "$listLocalSessions": &document::doc! { "users": &users } };
+    let stage =
+        |users: document::ValueBuf| document::doc! { "$listLocalSessions": &document::doc! { "users": &users } };
     let named = |user: &str, db: &str| document::doc! { "user": user, "db": db };
     let own = named("anna", "admin");
     assert!(may_anna_run(&stage(document::array![])));

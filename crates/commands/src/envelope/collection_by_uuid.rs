@@ -18,8 +18,7 @@ pub fn is_given(spec: &Spec, first: Element<'_>) -> bool {
 /// A command's first element with the collection's name in place of its UUID.
 pub struct Resolved {
     first: DocBuf,
-    /// Why the UUID cannot be resolved: 26, or 207 for a malformed one. Only for users that may name
-    /// collections by UUID.
+    /// Why the UUID cannot be resolved: 26, or 207 for a malformed one.
     pub failure: Option<Error>,
 }
 
