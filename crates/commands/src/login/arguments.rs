@@ -1,6 +1,7 @@
 //! The fields of `saslStart`, `saslContinue` and `authenticate`, also inside a `hello`.
 
 use crate::arguments::{self, is_absent, missing_field, wrong_type};
+use auth::name::EXTERNAL;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use document::{Element, Value};
@@ -36,7 +37,7 @@ pub struct Continue {
 pub struct Authenticate<'a> {
     pub mechanism: &'a str,
     pub user: Option<&'a str>,
-    /// As in [`Start`].
+    /// The user's database in a `hello`, which is `$external` unless the client names it.
     pub db: Option<&'a str>,
 }
 
@@ -93,7 +94,7 @@ impl<'a> Authenticate<'a> {
     /// Parses the fields. `in_hello`: as for [`Start::parse`].
     pub fn parse(fields: impl Iterator<Item = Element<'a>>, in_hello: bool) -> Result<Authenticate<'a>> {
         const WITHIN: &str = "authenticate";
-        let (mut mechanism, mut user, mut db) = (None, None, None);
+        let (mut mechanism, mut user, mut db) = (None, None, in_hello.then_some(EXTERNAL));
         for field in fields {
             match field.key() {
                 "mechanism" => mechanism = Some(arguments::string(WITHIN, field)?),
