@@ -4,16 +4,18 @@
 
 mod account;
 mod attempt;
+mod audited;
 mod authentication;
 mod greeting;
 mod packet;
 
+pub use audited::AuditedClient;
 pub use packet::error_packet;
 
 use crate::context::SqlContext;
 use crate::packet_stream::PacketStream;
 use attempt::{Attempt, THROTTLED};
-use authentication::{Outcome, Parties, REFUSED};
+use authentication::{Outcome, Parties, REFUSED, error_code};
 use greeting::Greeting;
 use mariadb_client::{TlsMode, tls_failure};
 use mariadb_wire::Capabilities;
@@ -24,6 +26,7 @@ use std::io;
 const BAD_HANDSHAKE: (u16, &str) = (1043, "08S01");
 const TLS_REQUIRED: (u16, &str) = (3159, "08004");
 const TLS_FAILED: (u16, &str) = (2026, "HY000");
+const NOT_RECORDED: (u16, &str) = (1105, "HY000");
 
 /// A successful login.
 pub struct Login {
@@ -39,6 +42,7 @@ pub struct Login {
 pub async fn log_in(
     client: &mut PacketStream,
     server: &mut PacketStream,
+    audited: &mut AuditedClient,
     context: &SqlContext,
 ) -> io::Result<Option<Login>> {
     let mut packet = server.packet(PACKET_BYTES_MAX).await?;
@@ -55,19 +59,22 @@ pub async fn log_in(
         return refuse(client, 0, TLS_FAILED, sentence).await;
     }
     client.send(&packet).await?;
-    let Some(mut login) = receive_login(client, context).await? else { return Ok(None) };
+    let Some(mut login) = receive_login(client, audited, context).await? else { return Ok(None) };
     let number = packet::number(&login);
     let Some(capabilities) = packet::mask_login(&mut login, config.is_some()) else {
         let sentence = "Bad handshake: clients are of MySQL 4.1 or later, and TLS is used only if it is offered";
-        return refuse(client, number.wrapping_add(1), BAD_HANDSHAKE, sentence).await;
+        return refuse_attempt(client, audited, number, BAD_HANDSHAKE, sentence).await;
     };
     let sent_as = 1 + u8::from(config.is_some());
     packet::set_number(&mut login, sent_as);
     let Ok(account) = ClientLogin::decode(login.get(4..).unwrap_or_default()) else {
-        return refuse(client, number.wrapping_add(1), BAD_HANDSHAKE, "Bad handshake").await;
+        return refuse_attempt(client, audited, number, BAD_HANDSHAKE, "Bad handshake").await;
     };
+    if let Err(error) = audited.begin(account.user, account.plugin) {
+        return refuse_attempt(client, audited, number, NOT_RECORDED, error.message()).await;
+    }
     let Some(attempt) = Attempt::begin(&context.server, client.peer, account.user).await else {
-        return refuse(client, number.wrapping_add(1), REFUSED, THROTTLED).await;
+        return refuse_attempt(client, audited, number, REFUSED, THROTTLED).await;
     };
     if let Some(config) = config {
         let host = tls::server_name(&context.backend.host).map_err(io::Error::other)?;
@@ -79,17 +86,18 @@ pub async fn log_in(
             let sentence =
                 format!("Selkie cannot use TLS with MariaDB: {}", tls_failure(&error, &context.backend.host));
             tracing::warn!("{sentence}");
-            return refuse(client, number.wrapping_add(1), TLS_FAILED, &sentence).await;
+            return refuse_attempt(client, audited, number, TLS_FAILED, &sentence).await;
         }
     }
     let mut parties = Parties {
         is_verified: server.stream.is_tls() && context.backend.tls.mode.verifies(),
         client,
         server,
+        audited,
         offset: number.wrapping_sub(sent_as),
     };
     if let Some(sentence) = parties.clear_text_refusal(account.plugin) {
-        return refuse(parties.client, number.wrapping_add(1), REFUSED, sentence).await;
+        return refuse_attempt(parties.client, parties.audited, number, REFUSED, sentence).await;
     }
     parties.server.send(&login).await?;
     let deprecates_eof = capabilities[3] & (Capabilities::DEPRECATE_EOF.low() >> 24) as u8 != 0;
@@ -102,22 +110,25 @@ pub async fn log_in(
 pub async fn change_user(
     client: &mut PacketStream,
     server: &mut PacketStream,
-    login: &Login,
-    context: &SqlContext,
+    audited: &mut AuditedClient,
+    (login, context): (&Login, &SqlContext),
 ) -> io::Result<Option<Option<u16>>> {
     let packet = client.packet(PACKET_BYTES_MAX).await?;
     let [a, b, c, d, ..] = login.capabilities;
     let capabilities = Capabilities(u64::from(u32::from_le_bytes([a, b, c, d])));
     let Ok(account) = ClientLogin::decode_change(packet.get(4..).unwrap_or_default(), capabilities) else {
-        return refuse(client, 1, BAD_HANDSHAKE, "Bad handshake").await;
+        return refuse_attempt(client, audited, 0, BAD_HANDSHAKE, "Bad handshake").await;
     };
+    if let Err(error) = audited.begin(account.user, account.plugin) {
+        return refuse_attempt(client, audited, 0, NOT_RECORDED, error.message()).await;
+    }
     let Some(attempt) = Attempt::begin(&context.server, client.peer, account.user).await else {
-        return refuse(client, 1, REFUSED, THROTTLED).await;
+        return refuse_attempt(client, audited, 0, REFUSED, THROTTLED).await;
     };
     let is_verified = server.stream.is_tls() && context.backend.tls.mode.verifies();
-    let mut parties = Parties { is_verified, client, server, offset: 0 };
+    let mut parties = Parties { is_verified, client, server, audited, offset: 0 };
     if let Some(sentence) = parties.clear_text_refusal(account.plugin) {
-        return refuse(parties.client, 1, REFUSED, sentence).await;
+        return refuse_attempt(parties.client, parties.audited, 0, REFUSED, sentence).await;
     }
     parties.server.send(&packet).await?;
     parties.finish(attempt, account.plugin, login.deprecates_eof).await
@@ -125,7 +136,11 @@ pub async fn change_user(
 
 /// Receives the client's login, after the handshake of TLS if it asks for that. Returns `None` if
 /// it must and does not.
-async fn receive_login(client: &mut PacketStream, context: &SqlContext) -> io::Result<Option<Vec<u8>>> {
+async fn receive_login(
+    client: &mut PacketStream,
+    audited: &mut AuditedClient,
+    context: &SqlContext,
+) -> io::Result<Option<Vec<u8>>> {
     let Some(client_tls) = &context.tls else { return client.packet(PACKET_BYTES_MAX).await.map(Some) };
     let packet = client.packet_alone(PACKET_BYTES_MAX).await?;
     let capabilities = client_login::capabilities(packet.get(4..).unwrap_or_default());
@@ -136,7 +151,7 @@ async fn receive_login(client: &mut PacketStream, context: &SqlContext) -> io::R
     if client_tls.is_required && !client.stream.is_unix_socket() {
         context.server.sql_statistics.logins_without_tls.increment();
         let sentence = "Connections using insecure transport are prohibited: connect with TLS (--ssl)";
-        return refuse(client, packet::number(&packet).wrapping_add(1), TLS_REQUIRED, sentence).await;
+        return refuse_attempt(client, audited, packet::number(&packet), TLS_REQUIRED, sentence).await;
     }
     Ok(Some(packet))
 }
@@ -150,6 +165,18 @@ async fn refuse<T>(
 ) -> io::Result<Option<T>> {
     client.send(&error_packet(number, code, state, sentence)).await?;
     Ok(None)
+}
+
+/// As [`refuse`], in answer to the packet `number` by which the client wants to log in.
+async fn refuse_attempt<T>(
+    client: &mut PacketStream,
+    audited: &mut AuditedClient,
+    number: u8,
+    error: (u16, &str),
+    sentence: &str,
+) -> io::Result<Option<T>> {
+    audited.failed(error.0).await;
+    refuse(client, number.wrapping_add(1), error, sentence).await
 }
 
 impl Parties<'_> {
@@ -174,9 +201,11 @@ impl Parties<'_> {
         if self.server.stream.is_tls()
             && let Some(refusal) = self.account_refusal(packet::number(&reply), deprecates_eof).await?
         {
+            self.audited.failed(error_code(&refusal)).await;
             self.client.send(&refusal).await?;
             return Ok(None);
         }
+        self.audited.succeeded().await;
         self.client.send(&reply).await?;
         Ok(Some(status))
     }

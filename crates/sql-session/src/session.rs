@@ -16,7 +16,7 @@ use self::state::{KEY_OF_TEXT, Session, com};
 use self::statement_effect::StatementEffect;
 use crate::context::SqlContext;
 use crate::in_flight_writes::InFlightWrites;
-use crate::login;
+use crate::login::{self, AuditedClient};
 use crate::packet_stream::{self, PacketStream};
 use crate::privileges::PrivilegeHistory;
 use crate::reply_tracker::{IN_TRANSACTION, NO_BACKSLASH_ESCAPES, ReplyKind, ReplyTracker};
@@ -40,6 +40,15 @@ pub async fn serve(context: Arc<SqlContext>, connection: Connection) {
     let (statistics, timeouts) = (&counted.0.server.sql_statistics, context.timeouts);
     let listener_uses_cache = context.uses_cache(connection.listener);
     let running = RunningCommand::new(&connection.stream, context.kill.clone());
+    let described = server::audit::Connection {
+        id: connection.id,
+        listener: connection.listener,
+        client: connection.peer,
+        local: connection.stream.local_address(),
+        users: Arc::default(),
+        roles: Arc::default(),
+    };
+    let audited = AuditedClient::new(context.server.clone(), described);
     let mut client = PacketStream::new(connection.stream, connection.peer.map(|peer| peer.ip()));
     // A client that has not logged in takes one of the server's connections, which are few.
     let waiting = timeout(timeouts.login, context.logins.clone().acquire_owned()).await;
@@ -54,7 +63,7 @@ pub async fn serve(context: Arc<SqlContext>, connection: Connection) {
     let server = connecting.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     life.set_busy(false);
     let outcome = match server {
-        Ok(server) => run(context, (client, server), &life, listener_uses_cache, (logging_in, running)).await,
+        Ok(server) => run(context, (client, server), &life, listener_uses_cache, (logging_in, running, audited)).await,
         Err(error) => {
             statistics.logins_without_backend.increment();
             tracing::warn!(%error, "cannot connect an SQL client to the MariaDB server");
@@ -94,9 +103,10 @@ async fn run(
     (mut client, mut server): (PacketStream, PacketStream),
     life: &Life,
     listener_uses_cache: bool,
-    (logging_in, mut running): (OwnedSemaphorePermit, RunningCommand),
+    (logging_in, mut running, mut audited): (OwnedSemaphorePermit, RunningCommand, AuditedClient),
 ) -> io::Result<()> {
-    let Ok(login) = timeout(context.timeouts.login, login::log_in(&mut client, &mut server, &context)).await else {
+    let login = login::log_in(&mut client, &mut server, &mut audited, &context);
+    let Ok(login) = timeout(context.timeouts.login, login).await else {
         context.server.sql_statistics.logins_timed_out.increment();
         return Ok(());
     };
@@ -110,6 +120,7 @@ async fn run(
         client,
         server,
         login,
+        audited,
         status,
         backslash_escapes: status.is_some_and(|status| status & NO_BACKSLASH_ESCAPES == 0),
         settings: None,
@@ -253,8 +264,8 @@ impl Session {
                 return Ok(false);
             }
             com::CHANGE_USER => {
-                let (client, server) = (&mut self.client, &mut self.server);
-                let status = login::change_user(client, server, &self.login, &self.context).await?;
+                let Session { client, server, audited, login, context, .. } = self;
+                let status = login::change_user(client, server, audited, (login, context)).await?;
                 self.reset_session();
                 self.privileges = PrivilegeHistory::default();
                 match status {

@@ -1,5 +1,6 @@
 //! Forwarding the authentication: the server asks, the client answers.
 
+use super::audited::AuditedClient;
 use super::packet::{PACKET_BYTES_MAX, error_packet, number, set_number};
 use crate::packet_stream::PacketStream;
 use crate::reply_tracker::{ReplyKind, ReplyTracker};
@@ -27,6 +28,7 @@ const WRONG_PASSWORD: [u16; 2] = [1045, 1698];
 pub struct Parties<'a> {
     pub client: &'a mut PacketStream,
     pub server: &'a mut PacketStream,
+    pub audited: &'a mut AuditedClient,
     /// The server is verified: no other machine can read what the gateway sends.
     pub is_verified: bool,
     /// Subtracted from the numbers of the client's packets: the sides may differ in having TLS,
@@ -58,13 +60,16 @@ impl Parties<'_> {
                             return Ok(Outcome::Accepted { reply, status: ok.status });
                         }
                         Some(&ERR) => {
+                            let code = error_code(&reply);
+                            self.audited.failed(code).await;
                             self.client.send(&reply).await?;
-                            return Ok(Outcome::Refused { is_wrong_password: is_wrong_password(&reply) });
+                            return Ok(Outcome::Refused { is_wrong_password: WRONG_PASSWORD.contains(&code) });
                         }
                         _ => {}
                     }
                     if let Some(sentence) = self.refusal(&mut plugin, reply.get(4..).unwrap_or_default()) {
                         let (code, state) = REFUSED;
+                        self.audited.failed(code).await;
                         self.client.send(&error_packet(adapted, code, state, sentence)).await?;
                         return Ok(Outcome::Refused { is_wrong_password: false });
                     }
@@ -81,11 +86,12 @@ impl Parties<'_> {
     }
 
     /// Returns why the client must not be asked this; `None` if it may. Follows the plugin.
-    fn refusal(&self, plugin: &mut Vec<u8>, request: &[u8]) -> Option<&'static str> {
+    fn refusal(&mut self, plugin: &mut Vec<u8>, request: &[u8]) -> Option<&'static str> {
         match request {
             [END, ..] => {
                 let asked = AuthSwitch::decode(request).ok()?.plugin;
                 *plugin = asked.to_vec();
+                self.audited.switch(asked);
                 self.clear_text_refusal(asked)
             }
             [MORE_DATA, SHA2_NEEDS_PASSWORD, ..] if plugin == auth::CACHING_SHA2.as_bytes() => {
@@ -122,7 +128,7 @@ impl Parties<'_> {
     }
 }
 
-/// Returns whether an error packet means that the name or the password was wrong.
-fn is_wrong_password(packet: &[u8]) -> bool {
-    ErrPacket::decode(packet.get(4..).unwrap_or_default()).is_ok_and(|error| WRONG_PASSWORD.contains(&error.code))
+/// Returns the code of an error packet; 0 if it is cut.
+pub fn error_code(packet: &[u8]) -> u16 {
+    ErrPacket::decode(packet.get(4..).unwrap_or_default()).map_or(0, |error| error.code)
 }

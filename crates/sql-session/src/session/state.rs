@@ -4,7 +4,7 @@ use super::cached_select::CachedSelect;
 use super::prepared_statement::PreparedStatement;
 use crate::context::{CachedResult, SqlContext};
 use crate::in_flight_writes::InFlightWrites;
-use crate::login::Login;
+use crate::login::{AuditedClient, Login};
 use crate::packet_stream::PacketStream;
 use crate::privileges::PrivilegeHistory;
 use ahash::AHashMap;
@@ -46,6 +46,7 @@ pub struct Session {
     pub client: PacketStream,
     pub server: PacketStream,
     pub login: Login,
+    pub audited: AuditedClient,
     /// The session's status flags, as the server last reported them.
     pub status: Option<u16>,
     /// A backslash in a string literal is an escape.
