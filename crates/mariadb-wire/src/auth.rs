@@ -68,6 +68,35 @@ pub fn ed25519(password: &[u8], scramble: &[u8]) -> [u8; 64] {
     signature
 }
 
+/// Returns what the server stores of a password for mysql_native_password.
+pub fn native_hash(password: &[u8]) -> String {
+    let twice = Sha1::digest(Sha1::digest(password));
+    twice.iter().fold("*".to_owned(), |hash, byte| format!("{hash}{byte:02X}"))
+}
+
+/// Returns what the server stores of a password for ed25519: the public key in base64, without its
+/// padding.
+pub fn ed25519_hash(password: &[u8]) -> String {
+    let expanded = Sha512::digest(password);
+    let mut low = [0; 32];
+    low.copy_from_slice(&expanded[..32]);
+    let secret = Scalar::from_bytes_mod_order(clamp_integer(low));
+    base64((&secret * ED25519_BASEPOINT_TABLE).compress().as_bytes())
+}
+
+/// Encodes bytes in base64, without padding.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let group = chunk.iter().fold(0_u32, |group, byte| group << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for digit in 0..=chunk.len() {
+            text.push(char::from(DIGITS[(group >> (18 - 6 * digit) & 63) as usize]));
+        }
+    }
+    text
+}
+
 fn wide_scalar(hash: &[u8]) -> Scalar {
     let mut wide = [0; 64];
     wide.copy_from_slice(hash);
@@ -111,6 +140,15 @@ mod tests {
             "fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b"
         ));
         assert_eq!(ed25519(&seed, b"").to_vec(), expected);
+    }
+
+    /// What MariaDB 10.11 stores for `IDENTIFIED VIA ed25519 USING PASSWORD('secret')`, by its
+    /// documentation, and for `IDENTIFIED BY 'pw'`.
+    #[test]
+    fn hashes_are_those_that_the_server_stores() {
+        assert_eq!(ed25519_hash(b"secret"), "ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY");
+        assert_eq!(native_hash(b"pw"), "*D821809F681A40A6E379B50D0463EFAE20BDD122");
+        assert_eq!([base64(b""), base64(b"f"), base64(b"fo"), base64(b"foo")], ["", "Zg", "Zm8", "Zm9v"]);
     }
 
     fn hex(text: &str) -> Vec<u8> {
