@@ -33,11 +33,21 @@ pub struct Connection {
     pub locks: usize,
     /// Records acknowledged transactions of the session.
     pub own_writes: Option<Arc<OwnWrites>>,
+    /// The quoted name of the account that executes statements on documents, if that is another
+    /// one: it gets rights on tables that this connection creates beside a collection's.
+    pub documents_account: Option<Arc<str>>,
 }
 
 impl Connection {
     pub(crate) fn new(transport: Transport) -> Self {
-        Connection { transport, in_transaction: false, altered: false, locks: 0, own_writes: None }
+        Connection {
+            transport,
+            in_transaction: false,
+            altered: false,
+            locks: 0,
+            own_writes: None,
+            documents_account: None,
+        }
     }
 
     /// Returns whether the connection may be reused: nothing is in flight in either direction, no
@@ -45,6 +55,34 @@ impl Connection {
     pub fn is_idle(&self) -> bool {
         let is_plain = !self.in_transaction && !self.altered && self.locks == 0;
         is_plain && by_transport!(&self.transport, transport => transport.is_idle())
+    }
+
+    /// Executes the statements queued from now on with the privileges of a role.
+    pub fn use_role(&mut self, role: &Arc<str>) {
+        match &mut self.transport {
+            Transport::Protocol(transport) => transport.use_role(role),
+            // MariaDB in this process has no accounts.
+            #[cfg(feature = "embedded")]
+            Transport::Embedded(_) => {}
+        }
+    }
+
+    /// Returns the role under which statements are executed from now on.
+    pub fn wanted_role(&self) -> Option<&Arc<str>> {
+        match &self.transport {
+            Transport::Protocol(transport) => transport.wanted_role(),
+            #[cfg(feature = "embedded")]
+            Transport::Embedded(_) => None,
+        }
+    }
+
+    /// Returns the role that the session has, if it has one.
+    pub(crate) fn role(&self) -> Option<&Arc<str>> {
+        match &self.transport {
+            Transport::Protocol(transport) => transport.role(),
+            #[cfg(feature = "embedded")]
+            Transport::Embedded(_) => None,
+        }
     }
 
     /// Returns the id of the server's session.

@@ -43,7 +43,10 @@ pub mod server_error {
     pub const UNKNOWN_STATEMENT: u16 = 1243;
     pub const DUPLICATE_ENTRY: u16 = 1062;
     pub const TABLE_ACCESS_DENIED: u16 = 1142;
+    pub const COLUMN_ACCESS_DENIED: u16 = 1143;
     pub const NO_SUCH_TABLE: u16 = 1146;
+    pub const NO_SUCH_GRANT: u16 = 1141;
+    pub const NO_SUCH_TABLE_GRANT: u16 = 1147;
     pub const PACKET_TOO_LARGE: u16 = 1153;
     pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
     pub const DEADLOCK: u16 = 1213;
@@ -134,7 +137,32 @@ impl Failure {
     /// Returns whether the user lacks the privilege on the table or schema, whether it exists or
     /// not.
     pub fn is_access_denied(&self) -> bool {
-        matches!(self.sql_code(), Some(server_error::SCHEMA_ACCESS_DENIED | server_error::TABLE_ACCESS_DENIED))
+        matches!(
+            self.sql_code(),
+            Some(
+                server_error::SCHEMA_ACCESS_DENIED
+                    | server_error::TABLE_ACCESS_DENIED
+                    | server_error::COLUMN_ACCESS_DENIED
+            )
+        )
+    }
+
+    /// Returns the failure of a statement executed under a role: the server's message would name
+    /// the account of the connection instead of the user.
+    pub(crate) fn under_role(self) -> Failure {
+        let is_denied = self.is_access_denied();
+        match self {
+            Failure::Sql { code, message } if is_denied => {
+                let what = match message.split_once(" command denied to user ") {
+                    Some((command, rest)) => {
+                        format!("{command} for {}", rest.split_once(" for ").map_or("it", |(_, object)| object))
+                    }
+                    None => "access to the database".to_owned(),
+                };
+                Failure::Sql { code, message: format!("the grants of the user's role do not allow {what}") }
+            }
+            other => other,
+        }
     }
 
     /// Returns whether the plan's index was dropped, so that the query must be planned again.
@@ -172,7 +200,8 @@ impl From<Failure> for Error {
             Failure::Sql { code, .. } => match *code {
                 server_error::SCHEMA_ACCESS_DENIED
                 | server_error::ACCESS_DENIED
-                | server_error::TABLE_ACCESS_DENIED => Code::UNAUTHORIZED,
+                | server_error::TABLE_ACCESS_DENIED
+                | server_error::COLUMN_ACCESS_DENIED => Code::UNAUTHORIZED,
                 server_error::LOCK_WAIT_TIMEOUT
                 | server_error::DEADLOCK
                 | server_error::RECORD_CHANGED
@@ -208,5 +237,26 @@ impl From<mariadb_wire::Malformed> for Failure {
 impl From<mariadb_wire::packet::TooLarge> for Failure {
     fn from(too_large: mariadb_wire::packet::TooLarge) -> Failure {
         Failure::Lost(format!("MariaDB sent an oversized packet: {too_large}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_under_a_role_do_not_name_the_account() {
+        let check = |code, message: &str, expected: &str| {
+            let failure = Failure::Sql { code, message: message.into() }.under_role();
+            assert_eq!(Error::from(failure.clone()).code(), Code::UNAUTHORIZED);
+            let Failure::Sql { message, .. } = failure else { panic!("{failure}") };
+            assert_eq!(message, format!("the grants of the user's role do not allow {expected}"));
+        };
+        let denied = "SELECT command denied to user 'x'@'h' for table `shop`.`for `";
+        check(server_error::TABLE_ACCESS_DENIED, denied, "SELECT for table `shop`.`for `");
+        let column = "UPDATE command denied to user ''@'%' for column 'doc' in table 'cars'";
+        check(server_error::COLUMN_ACCESS_DENIED, column, "UPDATE for column 'doc' in table 'cars'");
+        let schema = "Access denied for user 'x'@'h' to database 'shop'";
+        check(server_error::SCHEMA_ACCESS_DENIED, schema, "access to the database");
     }
 }

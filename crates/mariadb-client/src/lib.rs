@@ -35,7 +35,7 @@ pub use identifier::quote;
 pub use killer::Killer;
 pub use login::ServerVersion;
 pub use own_writes::{OwnWrites, TransactionId};
-pub use pool::{Lease, Pool, PoolOptions};
+pub use pool::{Lease, Pool, PoolAccount, PoolAccounts, PoolOptions};
 pub use server_url::{Address, ServerLocation, ServerUrl};
 pub use session_owner::SessionOwner;
 pub use shared_connection::{LookupRow, SharedConnection};

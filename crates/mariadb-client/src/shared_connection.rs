@@ -31,6 +31,8 @@ pub type LookupRow = (Vec<u8>, Rc<[ColumnType]>);
 /// A pipelined connection that is shared by all sessions of a worker.
 pub struct SharedConnection {
     pool: Rc<Pool>,
+    /// Whether lookups are executed under roles, by the account for that.
+    has_roles: bool,
     state: RefCell<State>,
 }
 
@@ -63,13 +65,44 @@ impl PendingLookup {
 
 impl SharedConnection {
     pub fn new(pool: Rc<Pool>) -> SharedConnection {
-        SharedConnection { pool, state: RefCell::default() }
+        SharedConnection { pool, has_roles: false, state: RefCell::default() }
+    }
+
+    /// Creates a connection for [`SharedConnection::lookup_under`].
+    pub fn with_roles(pool: Rc<Pool>) -> SharedConnection {
+        SharedConnection { has_roles: true, ..SharedConnection::new(pool) }
     }
 
     /// Executes a statement; returns its row, if any.
     pub async fn lookup(&self, sql: &Arc<str>, params: &[Param<'_>]) -> Result<Option<LookupRow>> {
+        self.lookup_as(None, sql, params).await
+    }
+
+    /// As [`SharedConnection::lookup`], under a role. Lookups under the same role that follow each
+    /// other cost nothing more.
+    pub async fn lookup_under(
+        &self,
+        role: &Arc<str>,
+        sql: &Arc<str>,
+        params: &[Param<'_>],
+    ) -> Result<Option<LookupRow>> {
+        self.lookup_as(Some(role), sql, params).await
+    }
+
+    async fn lookup_as(
+        &self,
+        role: Option<&Arc<str>>,
+        sql: &Arc<str>,
+        params: &[Param<'_>],
+    ) -> Result<Option<LookupRow>> {
+        if role.is_some() != self.has_roles {
+            return Err(error::Error::internal("a lookup needs a role exactly on the connection for roles").into());
+        }
         if !self.is_open() {
-            let mut lease = self.pool.lease().await?;
+            let mut lease = match self.has_roles {
+                true => self.pool.lease_without_role().await?,
+                false => self.pool.lease().await?,
+            };
             lease.use_for_lookups().await?;
             // Another session may have been faster; then this connection goes back to the pool.
             self.state.borrow_mut().lease.get_or_insert(lease);
@@ -78,6 +111,7 @@ impl SharedConnection {
         {
             let mut state = self.state.borrow_mut();
             let Some(lease) = &mut state.lease else { return Err(Failure::Lost("the connection is gone".into())) };
+            role.iter().for_each(|role| lease.use_role(role));
             lease.queue_execute(sql, params);
             state.pending.push_back(lookup.clone());
         }
@@ -85,19 +119,23 @@ impl SharedConnection {
         Ok(lookup.row.take())
     }
 
-    /// As [`SharedConnection::lookup`]; a statement that meets a lock waits for it on a connection
-    /// of its own.
+    /// As [`SharedConnection::lookup`], or [`SharedConnection::lookup_under`] with a role; a
+    /// statement that meets a lock waits for it on a connection of its own.
     pub async fn lookup_waiting(
         &self,
+        role: Option<&Arc<str>>,
         group: &impl Hash,
         sql: &Arc<str>,
         params: &[Param<'_>],
     ) -> Result<Option<LookupRow>> {
-        match self.lookup(sql, params).await {
+        match self.lookup_as(role, sql, params).await {
             Err(failure) if failure.is_lost() || failure.sql_code() == Some(server_error::LOCK_WAIT_TIMEOUT) => {}
             outcome => return outcome,
         }
-        let mut lease = self.pool.lease_for(group).await?;
+        let mut lease = match role {
+            Some(role) => self.pool.lease_under(role, group).await?,
+            None => self.pool.lease_for(group).await?,
+        };
         lease.queue_execute(sql, params);
         let mut found = None;
         while let Event::Row(range) = lease.next().await? {

@@ -20,6 +20,7 @@ pub(crate) mod table;
 pub(crate) mod table_columns;
 pub(crate) mod table_definitions;
 
+use crate::accounts::new_schema;
 use crate::catalog::table::Table;
 use crate::index::{Index, records};
 use ahash::AHashMap;
@@ -267,7 +268,8 @@ impl Catalog {
         }
         let character_set = names::SCHEMA_CHARACTER_SET;
         connection.queue_query(&format!("CREATE SCHEMA IF NOT EXISTS {} {character_set}", quote(schema)));
-        connection.finish().await.map(|_| ())
+        connection.finish().await?;
+        new_schema::grant(connection, schema).await
     }
 
     /// Invalidates all entries of a database.

@@ -1,5 +1,6 @@
 //! The contract of crate `store`, carried out by the modules beside it.
 
+use crate::accounts::change::MariaDbAccountChange;
 use crate::catalog::{collections, databases, statistics};
 use crate::index::side_index::refresh;
 use crate::index::{build, manage};
@@ -14,9 +15,9 @@ use mariadb_client::{Failure, Result};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{
-    BatchOutcome, ChangeObserver, Changes, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo,
-    DatabaseStats, DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, ScanEnd, Sink,
-    SizeEstimate, Validation, WriteBatch, rules,
+    AccountChange, BatchOutcome, ChangeObserver, Changes, CollectionInfo, CollectionStats, CreateIndexesOutcome,
+    DatabaseInfo, DatabaseStats, DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query,
+    ScanEnd, Sink, SizeEstimate, Validation, WriteBatch, rules,
 };
 
 /// How often a tailable cursor polls for documents.
@@ -257,6 +258,19 @@ impl DocumentStore for MariaDbStore {
 
     fn database_stats<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<DatabaseStats>> {
         mapped(statistics::database(self, database))
+    }
+
+    fn keeps_accounts(&self) -> bool {
+        self.accounts.is_some()
+    }
+
+    fn change_accounts(&self) -> LocalBoxFuture<'_, error::Result<Option<Box<dyn AccountChange>>>> {
+        mapped(async move {
+            let Some(settings) = self.accounts.clone() else { return Ok(None) };
+            let lease = self.pool.lease().await?;
+            let change = MariaDbAccountChange::begin(lease, settings, self.catalog.ignores_case()).await?;
+            Ok(Some(Box::new(change) as Box<dyn AccountChange>))
+        })
     }
 
     fn validate<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Validation>> {

@@ -1,11 +1,14 @@
 //! The half of the store that belongs to the process: the server's location and capabilities.
 
+use crate::accounts::{AccountSettings, documents_account};
 use crate::catalog::{Catalog, own_schema};
 use crate::options::Options;
 use crate::server_facts::ServerFacts;
 use crate::store::MariaDbStore;
 use error::{Code, Error};
-use mariadb_client::{Failure, Killer, Result, ServerLocation, ServerUrl, SessionOwner, establish};
+use mariadb_client::{
+    Failure, Killer, PoolAccount, PoolAccounts, Result, ServerLocation, ServerUrl, SessionOwner, establish,
+};
 use mariadb_wire::row::TextRow;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,12 +29,11 @@ const PATH_RANGES_SINCE: (u16, u16) = (10, 9);
 
 /// A MariaDB server as an engine.
 pub struct MariaDbEngine {
-    place: ServerLocation,
     options: Options,
-    /// Kills abandoned statements.
-    killer: Arc<Killer>,
-    /// The claim to this gateway's sessions.
-    session_owner: Option<Arc<SessionOwner>>,
+    /// The accounts of the gateway, with the killers of their sessions.
+    pool_accounts: PoolAccounts,
+    /// How accounts are kept beside users, if they are.
+    accounts: Option<AccountSettings>,
     facts: ServerFacts,
     /// Counts changes of definitions, which invalidate the workers' catalogs.
     changes: Arc<AtomicU64>,
@@ -63,19 +65,22 @@ impl MariaDbEngine {
     fn at(place: ServerLocation, options: Options) -> error::Result<Arc<dyn Engine>> {
         // Other gateways may have written documents with escaped names.
         document::names::note_escaped();
+        let documents = match options.keeps_accounts {
+            true => Some(documents_account::target(&place)?),
+            false => None,
+        };
         // In a thread of its own, because the caller may be inside a runtime.
-        let facts = std::thread::scope(|scope| {
+        let (facts, accounts) = std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-            let thread = thread.spawn_scoped(scope, || examine_in_runtime(&place, &options));
+            let thread = thread.spawn_scoped(scope, || examine_in_runtime(&place, documents.as_ref(), &options));
             thread.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| Err(Error::internal("start-up failed")))
         })?;
-        let killer = Arc::new(Killer::new(place.clone()));
-        let named = options.gateway.as_deref();
-        let session_owner = named.map(|name| SessionOwner::claim(&place, name, options.pool.connect_timeout));
+        let documents = documents.map(|target| pool_account(ServerLocation::Server(target), " (documents)", &options));
+        let documents_name = accounts.as_ref().map(|accounts| accounts.documents_account.clone());
+        let gateway = pool_account(place, "", &options);
         Ok(Arc::new(MariaDbEngine {
-            place,
-            killer,
-            session_owner,
+            pool_accounts: PoolAccounts { gateway, documents, documents_name },
+            accounts,
             options,
             facts,
             changes: Arc::default(),
@@ -84,18 +89,35 @@ impl MariaDbEngine {
     }
 }
 
-fn examine_in_runtime(place: &ServerLocation, options: &Options) -> error::Result<ServerFacts> {
+/// Prepares the connections of an account. `suffix` distinguishes its sessions from those of the
+/// gateway's other account, which may not end them.
+fn pool_account(location: ServerLocation, suffix: &str, options: &Options) -> PoolAccount {
+    let killer = Arc::new(Killer::new(location.clone()));
+    let name = options.gateway.as_ref().map(|name| format!("{name}{suffix}"));
+    let owner = name.map(|name| SessionOwner::claim(&location, &name, options.pool.connect_timeout));
+    PoolAccount { location, killer, owner }
+}
+
+fn examine_in_runtime(
+    place: &ServerLocation,
+    documents: Option<&ServerUrl>,
+    options: &Options,
+) -> error::Result<(ServerFacts, Option<AccountSettings>)> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Error::internal(format!("cannot start a runtime: {error}")))?;
-    runtime.block_on(examine(place, options)).map_err(|failure| match failure {
+    runtime.block_on(examine(place, documents, options)).map_err(|failure| match failure {
         Failure::Lost(message) | Failure::Full(message) => Error::new(Code::HOST_UNREACHABLE, message),
         other => other.into(),
     })
 }
 
-async fn examine(place: &ServerLocation, options: &Options) -> Result<ServerFacts> {
+async fn examine(
+    place: &ServerLocation,
+    documents: Option<&ServerUrl>,
+    options: &Options,
+) -> Result<(ServerFacts, Option<AccountSettings>)> {
     let (mut connection, server) = establish(place, options.pool.connect_timeout).await?;
     connection.queue_query(
         "SELECT @@max_allowed_packet, @@lower_case_table_names, @@log_bin, @@binlog_format, @@auto_increment_increment",
@@ -135,22 +157,26 @@ async fn examine(place: &ServerLocation, options: &Options) -> Result<ServerFact
     if !options.has_sql_clients || own_schema::exists(&mut connection).await? {
         own_schema::create_if_allowed(&mut connection).await?;
     }
-    Ok(ServerFacts {
+    let accounts = match documents {
+        Some(target) => Some(documents_account::set_up(&mut connection, target).await?),
+        None => None,
+    };
+    let facts = ServerFacts {
         has_ranges: server.series >= PATH_RANGES_SINCE,
         version: server.version,
         ignores_case: case != "0",
         packet_bytes_max,
         counts_by_one: step == "1",
         unsuitable,
-    })
+    };
+    Ok((facts, accounts))
 }
 
 impl Engine for MariaDbEngine {
     fn open(self: Arc<Self>) -> error::Result<Rc<dyn DocumentStore>> {
         Ok(MariaDbStore::open(
-            self.place.clone(),
             self.options.clone(),
-            (self.killer.clone(), self.session_owner.clone()),
+            (self.pool_accounts.clone(), self.accounts.clone()),
             Catalog::new(self.facts.ignores_case, self.changes.clone()),
             &self.facts,
             self.change_observer.clone(),
@@ -163,7 +189,7 @@ impl Engine for MariaDbEngine {
 
     fn close(&self) {
         #[cfg(feature = "embedded")]
-        if let ServerLocation::Embedded(database) = &self.place
+        if let ServerLocation::Embedded(database) = &self.pool_accounts.gateway.location
             && database.close() == mariadb_embedded::Closed::StillBusy
         {
             tracing::warn!("MariaDB did not end its statements in time: it will recover at the next start");
@@ -171,7 +197,7 @@ impl Engine for MariaDbEngine {
     }
 
     fn describe(&self) -> String {
-        match self.place {
+        match self.pool_accounts.gateway.location {
             ServerLocation::Server(_) => format!("MariaDB {}", self.facts.version),
             #[cfg(feature = "embedded")]
             ServerLocation::Embedded(_) => format!("MariaDB {} (embedded)", self.facts.version),

@@ -8,9 +8,11 @@
 //! In reading order: `catalog` (databases and collections as schemas and tables, and their
 //! definitions), `index` (indexes as generated columns, element tables and side indexes), `plan`
 //! (from a query to an access path), `read` (executing plans), `write` (inserts, updates and
-//! deletes) and `external_writes` (changes that the binary log reports). [`MariaDbEngine`] is the
-//! half that belongs to the process, `store` the half that serves one worker.
+//! deletes), `accounts` (of users, in MariaDB) and `external_writes` (changes that the binary log
+//! reports). [`MariaDbEngine`] is the half that belongs to the process, `store` the half that
+//! serves one worker.
 
+mod accounts;
 mod catalog;
 mod document_store;
 mod encoding;

@@ -18,4 +18,6 @@ pub struct Options {
     /// The process also serves SQL clients: a server unsuited to documents is refused at the first
     /// write of a document, not at the start.
     pub has_sql_clients: bool,
+    /// Statements on documents are executed under accounts that are kept beside users.
+    pub keeps_accounts: bool,
 }

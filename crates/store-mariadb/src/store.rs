@@ -1,5 +1,6 @@
 //! The half of the store that serves one worker: its connections, catalog and state.
 
+use crate::accounts::AccountSettings;
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, definition_lock, names, own_schema};
 use crate::options::Options;
@@ -10,7 +11,7 @@ use ::store::{Namespace, ObserverSlot};
 use ahash::AHashSet;
 use cache::Cache;
 use error::Error;
-use mariadb_client::{Killer, Pool, Result, ServerLocation, SessionOwner, SharedConnection};
+use mariadb_client::{Pool, PoolAccounts, Result, SharedConnection};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,6 +21,9 @@ pub(crate) struct MariaDbStore {
     pub pool: Rc<Pool>,
     /// For lookups by id.
     pub shared_connection: SharedConnection,
+    /// For lookups by id under the roles of users, if there are accounts.
+    pub documents_connection: Option<SharedConnection>,
+    pub accounts: Option<AccountSettings>,
     pub catalog: Catalog,
     /// Changes of definitions that are running or waiting.
     pub definitions: definition_lock::ChangeQueue,
@@ -51,17 +55,18 @@ pub(crate) struct MariaDbStore {
 
 impl MariaDbStore {
     pub fn open(
-        place: ServerLocation,
         options: Options,
-        (killer, session_owner): (Arc<Killer>, Option<Arc<SessionOwner>>),
+        (pool_accounts, accounts): (PoolAccounts, Option<AccountSettings>),
         catalog: Catalog,
         facts: &ServerFacts,
         change_observer: Arc<ObserverSlot>,
     ) -> Rc<MariaDbStore> {
         let results = options.results.clone();
-        let pool = Pool::new(place, options.pool, killer, session_owner);
+        let pool = Pool::new(pool_accounts, options.pool);
         Rc::new(MariaDbStore {
             shared_connection: SharedConnection::new(pool.clone()),
+            documents_connection: accounts.as_ref().map(|_| SharedConnection::with_roles(pool.clone())),
+            accounts,
             pool,
             catalog,
             definitions: definition_lock::ChangeQueue::default(),
@@ -115,6 +120,15 @@ impl MariaDbStore {
         }
     }
 
+    /// Returns the collection's table, creating it if missing.
+    pub async fn table_or_create(&self, namespace: &Namespace) -> Result<Arc<Table>> {
+        if let Some(table) = self.catalog.cached(namespace) {
+            return Ok(table);
+        }
+        let mut lease = self.pool.lease_for(namespace).await?;
+        Ok(self.catalog.table_or_create(&mut lease, namespace).await?.0)
+    }
+
     /// Reads the collection's table, which is not cached.
     pub async fn look_up(&self, namespace: &Namespace) -> Result<Option<Arc<Table>>> {
         let mut lease = self.pool.lease_for(namespace).await?;
@@ -122,7 +136,8 @@ impl MariaDbStore {
             // The idle connection was dead; a second read is safe.
             Err(failure) if failure.is_lost() => {
                 drop(lease);
-                self.catalog.table(&mut *self.pool.lease_fresh_for(namespace).await?, namespace).await
+                self.pool.close_idle();
+                self.catalog.table(&mut *self.pool.lease_for(namespace).await?, namespace).await
             }
             outcome => outcome,
         }

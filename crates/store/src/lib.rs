@@ -3,11 +3,13 @@
 //! In reading order: [`namespace`], [`read`] (plans, scans, sinks), [`write`] (batches of
 //! statements and their outcomes), [`change_observer`] (changes reported to the caches),
 //! [`catalog`] (collections, indexes, statistics), [`index_kind`], [`views`], [`index_rules`] and
-//! [`duplicate`] (errors whose text all stores share), and [`DocumentStore`], the contract itself.
+//! [`duplicate`] (errors whose text all stores share), [`identity`] and [`accounts`] (for stores
+//! with accounts of their own), and [`DocumentStore`], the contract itself.
 //!
 //! A store has two halves. The shared half ([`Engine`]) belongs to the process. Each worker thread
 //! opens its own [`DocumentStore`] from it, which never leaves that thread.
 
+pub mod accounts;
 pub mod catalog;
 pub mod change_observer;
 pub mod duplicate;
@@ -15,6 +17,7 @@ pub mod examined;
 pub mod explain;
 pub mod geo_keys;
 pub mod hint;
+pub mod identity;
 pub mod index_kind;
 pub mod index_rules;
 pub mod index_selection;
@@ -32,6 +35,7 @@ pub mod validator;
 pub mod views;
 pub mod write;
 
+pub use accounts::{AccountChange, AccountUser, CredentialsDigest, NewPassword};
 pub use catalog::{
     CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, IndexSelection, IndexSpec,
     SizeEstimate, Validation,
@@ -40,6 +44,7 @@ pub use change_observer::{Change, ChangeObserver, Changes, InFlightWrite, Observ
 pub use examined::{Examined, ExaminedCounter};
 pub use explain::{ExplainContext, PlanSummary};
 pub use hint::Hint;
+pub use identity::Identity;
 pub use index_kind::{FieldKind, IndexKind};
 pub use namespace::{BorrowedNamespace, Namespace};
 pub use progress::Progress;
@@ -276,6 +281,19 @@ pub trait DocumentStore {
     }
 
     fn database_stats<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, Result<DatabaseStats>>;
+
+    // --- accounts
+
+    /// Returns whether the store keeps accounts beside users, under which it executes statements on
+    /// documents.
+    fn keeps_accounts(&self) -> bool {
+        false
+    }
+
+    /// Begins a change of accounts; `None` if the store keeps none.
+    fn change_accounts(&self) -> LocalBoxFuture<'_, Result<Option<Box<dyn AccountChange>>>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
 
     /// Reads everything and reports damage (`validate`).
     fn validate<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Validation>>;

@@ -7,6 +7,7 @@ use super::statements::Statements;
 use super::stream::Stream;
 use crate::event::Event;
 use crate::failure::{Failure, Result};
+use crate::identifier::quote;
 use mariadb_wire::column_definition::ColumnDefinition;
 use mariadb_wire::ok::OkPacket;
 use mariadb_wire::packet::{PacketReader, write_packet};
@@ -42,9 +43,16 @@ pub struct Protocol {
     expectation: Expectation,
     /// Set when the connection can no longer be used.
     broken: bool,
+    /// The role that the session has, or will have when the queued commands are executed; `None`:
+    /// none, or not known.
+    role: Option<Arc<str>>,
+    /// The role under which statements are to be executed from now on.
+    wanted_role: Option<Arc<str>>,
 }
 
 enum Expected {
+    /// An answer to a change of the role, which is not reported.
+    Role,
     /// An answer to COM_STMT_PREPARE.
     Prepared(Arc<str>),
     /// An answer to COM_STMT_EXECUTE (of this statement) or another command.
@@ -83,7 +91,24 @@ impl Protocol {
             answer: BusyPoll::new(Awaited::ServerBehind),
             expectation: Expectation::default(),
             broken: false,
+            role: None,
+            wanted_role: None,
         }
+    }
+
+    /// Executes the statements queued from now on under a role.
+    pub fn use_role(&mut self, role: &Arc<str>) {
+        self.wanted_role = Some(role.clone());
+    }
+
+    /// Returns the role of [`Protocol::use_role`].
+    pub fn wanted_role(&self) -> Option<&Arc<str>> {
+        self.wanted_role.as_ref()
+    }
+
+    /// Returns the role of the session.
+    pub fn role(&self) -> Option<&Arc<str>> {
+        self.role.as_ref()
     }
 
     /// Returns whether nothing is in flight in either direction.
@@ -106,6 +131,7 @@ impl Protocol {
 
     /// Queues a statement without parameters, sent as text.
     pub fn queue_query(&mut self, sql: &str) {
+        self.assume_role();
         write_packet(0, &mut self.outgoing, |out| com::query(sql, out));
         self.expected.push_back(Expected::Result(None));
     }
@@ -140,8 +166,24 @@ impl Protocol {
         poll_fn(|context| self.poll_flush(context)).await
     }
 
+    /// Queues the change to the wanted role, unless the session has it. The role that a connection
+    /// had before is given up first: if the wanted one is refused, the statements pipelined behind
+    /// it are executed without a role, and refused as well.
+    fn assume_role(&mut self) {
+        if self.wanted_role == self.role {
+            return;
+        }
+        let Some(role) = &self.wanted_role else { return };
+        let sql = format!("BEGIN NOT ATOMIC SET ROLE NONE; SET ROLE {}; END", quote(role));
+        write_packet(0, &mut self.outgoing, |out| com::query(&sql, out));
+        self.expected.push_back(Expected::Role);
+        self.role.clone_from(&self.wanted_role);
+        self.statements.role_changes();
+    }
+
     /// Returns the statement's id; queues COM_STMT_PREPARE if it has none yet.
     fn prepare(&mut self, sql: &Arc<str>) -> u32 {
+        self.assume_role();
         if let Some(id) = self.statements.id(sql) {
             return id;
         }
@@ -245,6 +287,16 @@ impl Protocol {
         let Some(expected) = self.expected.front() else {
             return Err(unexpected_packet(payload));
         };
+        if matches!(expected, Expected::Role) {
+            match Head::decode(payload, self.capabilities)? {
+                Head::Ok(_) => {}
+                // Statements behind it report that they are refused.
+                Head::Err(_) => self.role = None,
+                Head::ResultSet { .. } => return Err(Malformed("answer to SET ROLE").into()),
+            }
+            self.expected.pop_front();
+            return Ok(None);
+        }
         if matches!(expected, Expected::Prepared(_)) {
             if payload.first() == Some(&ERR) {
                 // The execution pipelined behind it fails too, and reports this error.
@@ -316,7 +368,10 @@ impl Protocol {
     fn failed(&mut self, failure: Failure) -> Failure {
         self.phase = Phase::Head;
         let Some(Expected::Result(Some(sql))) = self.expected.pop_front() else { return failure };
-        let failure = self.statements.refusal(&sql).unwrap_or(failure);
+        let mut failure = self.statements.refusal(&sql).unwrap_or(failure);
+        if self.wanted_role.is_some() {
+            failure = failure.under_role();
+        }
         if failure.is_missing_table()
             && let Some(forgotten) = self.statements.forget(&sql)
         {

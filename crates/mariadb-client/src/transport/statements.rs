@@ -56,6 +56,12 @@ impl Statements {
         self.last_begun = Some(sql.clone());
     }
 
+    /// Makes the next execution of a statement that is being prepared prepare it once more: its
+    /// preparation may be refused for reasons that do not concern the next role.
+    pub fn role_changes(&mut self) {
+        self.last_begun = None;
+    }
+
     /// Forgets a statement if there are too many; returns the id to close.
     pub fn make_room(&mut self) -> Option<u32> {
         if self.statements.len() < STATEMENTS_MAX {

@@ -30,6 +30,7 @@ pub fn open(config: &Config, caches: &Caches) -> anyhow::Result<Arc<dyn Engine>>
                 gateway: Some(config.mariadb.gateway_name.clone().unwrap_or_else(|| default_gateway_name(config))),
                 results,
                 has_sql_clients,
+                keeps_accounts: false,
             };
             MariaDbEngine::connect(url, options)
         }

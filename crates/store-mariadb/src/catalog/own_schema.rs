@@ -4,6 +4,7 @@
 //! missing (nothing was written yet, or it was dropped), collections have no options, and made-up
 //! table names stand for themselves.
 
+use crate::accounts::record;
 use crate::catalog::definition_lock;
 use document::DocBuf;
 use mariadb_client::{Connection, Event, Failure, Result};
@@ -14,7 +15,7 @@ use store::catalog::random_uuid;
 
 /// Creates the schema and its tables. `retryable_writes` has one row per client session: its last
 /// retryable write.
-const DEFINITIONS: [&str; 4] = [
+const DEFINITIONS: [&str; 5] = [
     "CREATE SCHEMA IF NOT EXISTS selkie CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
     "CREATE TABLE IF NOT EXISTS selkie.collections (\
      schema_name VARCHAR(64) NOT NULL, table_name VARCHAR(64) NOT NULL, collection VARCHAR(255) NOT NULL, \
@@ -28,6 +29,7 @@ const DEFINITIONS: [&str; 4] = [
      session BINARY(16) NOT NULL PRIMARY KEY, txn_number BIGINT NOT NULL, statements INT UNSIGNED NOT NULL, \
      outcome LONGBLOB NOT NULL, written_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, \
      KEY written_at (written_at)) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
+    record::DEFINITION,
 ];
 
 /// Attempts to execute a statement that conflicts with other transactions.

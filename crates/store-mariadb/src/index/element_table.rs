@@ -13,6 +13,7 @@ mod unique;
 
 use record::{ElementTable, ElementTableState, PREFIX};
 
+use crate::accounts::documents_account;
 use crate::catalog::own_schema;
 use crate::catalog::row_key::RowKey;
 use crate::catalog::table::Table;
@@ -55,8 +56,16 @@ pub(crate) async fn prepare<'d>(
         let met = unknown.filter(|(_, path)| documents.clone().any(|document| meets_array(document, path)));
         let pending = index.pending_element_table().map_or(0, |table| table.fields);
         let fields = met.fold(pending, |fields, (position, _)| fields | 1 << position);
+        if fields == 0 {
+            continue;
+        }
+        // Definitions are not changed by the account for documents.
+        let mut of_gateway = match &store.accounts {
+            Some(_) => Some(store.pool.lease().await?),
+            None => None,
+        };
+        let connection = of_gateway.as_deref_mut().unwrap_or(&mut *connection);
         match index.element_table() {
-            _ if fields == 0 => {}
             Some(values) => {
                 let values = ElementTable { fields: values.fields | fields, ..values.clone() };
                 remember(connection, table, index, Some(values.record())).await?;
@@ -159,6 +168,9 @@ async fn create_locked(connection: &mut Connection, table: &Table, index: &Index
             }
             return Err(failure);
         }
+    }
+    for name in [values.name.clone(), unique::table_name(&values.name)] {
+        documents_account::grant_on_table_beside(connection, &table.schema, &name).await?;
     }
     // A gateway that does not know the table yet reads more than needed, but misses nothing.
     remember(connection, table, index, Some(values.record())).await

@@ -19,6 +19,7 @@ pub(crate) mod claims_table;
 pub(crate) mod refresh;
 pub(crate) mod side_table;
 
+use crate::accounts::documents_account;
 use crate::catalog::own_schema;
 use crate::catalog::row_key::RowKey;
 use crate::catalog::table::Table;
@@ -166,6 +167,9 @@ async fn create(connection: &mut Connection, table: &Table, index: &Index, keys:
     ] {
         connection.queue_query(&sql);
         connection.finish().await?;
+    }
+    for name in [keys.name(), format!("{PENDING}{}", keys.hash), format!("{CLAIMS}{}", keys.hash)] {
+        documents_account::grant_on_table_beside(connection, &table.schema, &name).await?;
     }
     for refused in 0.. {
         // Writers need not wait for it: the triggers note their rows.

@@ -30,7 +30,7 @@ pub(crate) async fn count(store: &MariaDbStore, plan: &MariaDbPlan, enough: Opti
         Access::Union(_) => return Ok(None),
     };
     let Some(statements) = statements(plan, enough) else { return Ok(None) };
-    let mut lease = store.pool.lease_for(&plan.namespace).await?;
+    let mut lease = store.lease_documents(&plan.namespace).await?;
     let counted = match rows.index.as_ref().and_then(|index| index.counting.as_deref()) {
         Some(counting) => {
             let counters = match plan.exact_counts.load(Ordering::Relaxed) {

@@ -362,7 +362,7 @@ fn direction(forward: bool) -> &'static str {
 pub(crate) async fn statements(store: &MariaDbStore, plan: &MariaDbPlan, counted: bool) -> Result<Option<DocBuf>> {
     let Some(table) = plan.table.as_ref().filter(|_| plan.all_rows().next().is_some()) else { return Ok(None) };
     let counting = if counted { count::statements(plan, None) } else { None };
-    let mut lease = store.pool.lease_for(&plan.namespace).await?;
+    let mut lease = store.lease_documents(&plan.namespace).await?;
     let mut explained_statements = Vec::new();
     for (sql, params) in counting.unwrap_or_else(|| plan.all_rows().map(|rows| reading(plan, table, rows)).collect()) {
         lease.queue_execute(&Arc::from(format!("EXPLAIN FORMAT=JSON {sql}")), &params);

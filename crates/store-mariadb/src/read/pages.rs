@@ -100,7 +100,7 @@ pub(crate) async fn scan_rows(
             return Ok(end);
         }
     }
-    let mut lease = store.pool.lease_for(&plan.namespace).await?;
+    let mut lease = store.lease_documents(&plan.namespace).await?;
     if let (Some(at), Some(_), None) = (&pages.progress.at, table.cap(), &rows.index) {
         check_position(&mut lease, plan, table, &at.row).await?;
     }
@@ -140,7 +140,8 @@ pub(crate) async fn scan_rows(
         // Nothing was delivered, so a retry is safe.
         Err(failure) if failure.is_lost() && pages.progress.rows == 0 => {
             drop(lease);
-            pages.read(&mut store.pool.lease_fresh_for(&plan.namespace).await?, table).await
+            store.pool.close_idle();
+            pages.read(&mut store.lease_documents(&plan.namespace).await?, table).await
         }
         Err(failure)
             if matches!(failure.sql_code(), Some(server_error::UNKNOWN_COLUMN | server_error::UNKNOWN_KEY)) =>
@@ -149,8 +150,11 @@ pub(crate) async fn scan_rows(
             if let Some(index) = &rows.index {
                 return Err(index_dropped(&index.spec.name).into());
             }
-            match store.catalog.table(&mut lease, &plan.namespace).await? {
-                Some(table) if pages.progress.rows == 0 => pages.read(&mut lease, &table).await,
+            drop(lease);
+            match store.known_table(&plan.namespace).await? {
+                Some(table) if pages.progress.rows == 0 => {
+                    pages.read(&mut store.lease_documents(&plan.namespace).await?, &table).await
+                }
                 Some(_) => Err(failure),
                 None => Ok(ScanEnd::Exhausted),
             }

@@ -47,7 +47,7 @@ pub(crate) async fn prefetch(
     let (Access::Rows(rows), Some(table)) = (&plan.access, &plan.table) else { return Ok(OrderCheck::Broken) };
     let limit = rows_of(table, wanted);
     let columns = rows.index.as_ref().map_or(0, |index| index.columns.len());
-    let mut lease = store.pool.lease_for(&plan.namespace).await?;
+    let mut lease = store.lease_documents(&plan.namespace).await?;
     rows.queue_with_probe(&mut lease, table, plan.texts.as_deref(), probe, limit);
     let mut prefetched = PrefetchedRows { payloads: store.row_buffer.take(), ..PrefetchedRows::default() };
     let (mut in_order, mut bytes, mut received) = (true, 0, 0);

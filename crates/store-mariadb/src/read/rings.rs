@@ -133,7 +133,7 @@ async fn read_ring(
 /// Reads a document that did not fit.
 async fn read_again(store: &MariaDbStore, namespace: &Namespace, table: &Table, seq: u64) -> Result<Option<Vec<u8>>> {
     let (sql, params) = (&table.statements.by_key, [Param::Unsigned(seq)]);
-    let Some((payload, types)) = store.shared_connection.lookup_waiting(namespace, sql, &params).await? else {
+    let Some((payload, types)) = store.look_up_document_waiting(namespace, sql, &params).await? else {
         return Ok(None);
     };
     let mut row = BinaryRow::new(&payload, &types)?;

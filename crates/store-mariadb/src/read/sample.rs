@@ -27,7 +27,7 @@ async fn drawn(store: &MariaDbStore, plan: &MariaDbPlan, size: usize) -> Result<
     if !is_everything || plan.tailable || table.row_key != RowKey::Sequence {
         return Ok(None);
     }
-    let mut lease = store.pool.lease_for(&plan.namespace).await?;
+    let mut lease = store.lease_documents(&plan.namespace).await?;
     let ends: Arc<str> = format!("SELECT MIN(seq), MAX(seq) FROM {}", table.quoted).into();
     lease.queue_execute(&ends, &[]);
     let mut numbers = None;

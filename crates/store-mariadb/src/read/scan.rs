@@ -69,7 +69,7 @@ pub(crate) async fn rows(
                     },
                     CachedRows::Miss(recording) => recording,
                 };
-                match store.shared_connection.lookup(&table.statements.by_id, &[Param::Text(id)]).await {
+                match store.look_up_document(&plan.namespace, &table.statements.by_id, &[Param::Text(id)]).await {
                     Ok(row) => {
                         rows.tally.add(rows.examined(u64::from(row.is_some())));
                         return lookup(row, recording, take);

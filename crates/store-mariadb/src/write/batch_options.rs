@@ -22,7 +22,7 @@ pub(crate) fn concerns_statement(failure: &Failure) -> bool {
     match failure {
         Failure::Lost(_) | Failure::Full(_) => false,
         Failure::Other(error) => !WHOLE_BATCH.contains(&error.code()),
-        // An interruption ends the whole command.
-        Failure::Sql { .. } => !failure.is_interrupted(),
+        // An interruption and a missing privilege end the whole command.
+        Failure::Sql { .. } => !failure.is_interrupted() && !failure.is_access_denied(),
     }
 }

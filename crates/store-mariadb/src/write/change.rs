@@ -187,7 +187,7 @@ impl<C: Change> RunningStatement<'_, C> {
             }
             Decision::Delete => outcome.image = image(document),
         }
-        let mut lease = self.store.pool.lease_for(self.namespace).await?;
+        let mut lease = self.store.lease_documents(self.namespace).await?;
         element_table::prepare(self.store, &mut lease, table, Doc::from_bytes(&changed).into_iter()).await?;
         let key = key_param(table.row_key, &found.key);
         let writing = write(&mut lease, table, record, vec![Ok(outcome)], true, false, async |connection| {
@@ -219,7 +219,7 @@ impl<C: Change> RunningStatement<'_, C> {
         if !record.is_recording() {
             return Ok(false);
         }
-        let mut lease = self.store.pool.lease_for(self.namespace).await?;
+        let mut lease = self.store.lease_documents(self.namespace).await?;
         record.adopt(&mut lease).await
     }
 
@@ -247,8 +247,8 @@ impl<C: Change> RunningStatement<'_, C> {
             image: (self.statement.image() == ReturnImage::After).then(|| document.to_owned()),
             ..StatementOutcome::default()
         };
-        let mut lease = self.store.pool.lease_for(self.namespace).await?;
-        let (table, _) = self.store.catalog.table_or_create(&mut lease, self.namespace).await?;
+        let table = self.store.table_or_create(self.namespace).await?;
+        let mut lease = self.store.lease_documents(self.namespace).await?;
         if let Some(validator) = self.validator(&table) {
             validator.check_insert(document)?;
         }
@@ -292,7 +292,7 @@ impl<C: Change> RunningStatement<'_, C> {
         if !store::Plan::facts(plan).exact {
             return Ok(None);
         }
-        let mut lease = self.store.pool.lease_for(self.namespace).await?;
+        let mut lease = self.store.lease_documents(self.namespace).await?;
         if let Some(id) = plan.single_id() {
             lease.queue_execute(&table.statements.delete_by_id, &[Param::Text(id)]);
         } else if self.statement.changes_many() && rows.is_everything() {

@@ -34,9 +34,8 @@ pub(super) async fn insert(
     options: BatchOptions,
     record: &mut BatchRecord,
 ) -> Result<()> {
-    let mut lease = store.pool.lease_for(namespace).await?;
     for attempt in 0..ATTEMPTS_MAX {
-        let (table, _) = match store.catalog.table_or_create(&mut lease, namespace).await {
+        let table = match store.table_or_create(namespace).await {
             Err(Failure::Other(error)) if store::write::refuses_each_insert(&error) => {
                 let refused = if options.ordered { 1 } else { documents.len() };
                 record.add(vec![Err(error); refused]);
@@ -44,6 +43,7 @@ pub(super) async fn insert(
             }
             outcome => outcome?,
         };
+        let mut lease = store.lease_documents(namespace).await?;
         let refused = refused(&table, documents, options)?;
         let all = documents.iter().filter_map(|document| Doc::from_bytes(document));
         element_table::prepare(store, &mut lease, &table, all).await?;
@@ -96,7 +96,7 @@ impl Batch<'_> {
             && self.table.cap().is_none()
             && !claims_table::are_needed(self.table)
             && parallel_insert::is_worthwhile(self.documents)
-            && let Some(mut second) = store.pool.lease_if_quiet().await
+            && let Some(mut second) = store.pool.lease_if_quiet(connection.wanted_role()).await
             && parallel_insert::insert(self, connection, &mut second, record).await?
         {
             return Ok(());
@@ -107,7 +107,12 @@ impl Batch<'_> {
                 Ok(_) => {
                     record.adopt(connection).await?;
                 }
-                Err(failure) if failure.is_lost() || failure.is_contention() || failure.is_missing_table() => {
+                Err(failure)
+                    if failure.is_lost()
+                        || failure.is_contention()
+                        || failure.is_missing_table()
+                        || failure.is_access_denied() =>
+                {
                     return Err(failure);
                 }
                 // One of them is refused; insert one by one to find out which.

@@ -206,7 +206,7 @@ impl Run {
         record: &mut BatchRecord,
     ) -> Result<bool> {
         let Run { outcomes, writes, .. } = self;
-        let mut lease = store.pool.lease_for(namespace).await?;
+        let mut lease = store.lease_documents(namespace).await?;
         if writes.is_empty() {
             // There may be nothing to change because of an earlier attempt.
             if !record.is_recording() || !record.adopt(&mut lease).await? {

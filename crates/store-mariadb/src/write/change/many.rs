@@ -110,7 +110,7 @@ impl<C: Change> RunningStatement<'_, C> {
         if pending.is_empty() {
             return Ok(());
         }
-        let mut lease = self.store.pool.lease_for(self.namespace).await?;
+        let mut lease = self.store.lease_documents(self.namespace).await?;
         let after = pending.iter().filter_map(|one| Some(one.replacement.as_ref()?.1.as_doc()));
         element_table::prepare(self.store, &mut lease, table, after).await?;
         let mut unrecorded = BatchRecord::new(None, self.interruption.clone());

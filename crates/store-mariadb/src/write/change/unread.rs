@@ -46,7 +46,7 @@ impl<C: Change> RunningStatement<'_, C> {
         };
         let Some(Statement { sql, params }) = statement else { return Ok(None) };
         let outcome = StatementOutcome { matched: 1, modified: 1, ..StatementOutcome::default() };
-        let mut lease = self.store.pool.lease_for(self.namespace).await?;
+        let mut lease = self.store.lease_documents(self.namespace).await?;
         let writing = write(&mut lease, table, record, vec![Ok(outcome)], true, false, async |connection| {
             connection.queue_execute(&sql.into(), &params);
             Ok(1)
