@@ -30,6 +30,7 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 use steps::Interruptible;
+use store::Identity;
 
 /// Executes one request and appends the reply's body, one BSON document, to `reply`. Never fails:
 /// errors are replies.
@@ -210,6 +211,12 @@ async fn execute(
     handle(&mut call, body, reply).await
 }
 
+/// Returns the identity under which the store executes the command, if it distinguishes them.
+fn identity(call: &Call<'_>) -> Option<Identity> {
+    let account = || call.session.with_login(|login, _| login.map(|login| login.account.clone()));
+    call.worker.store.keeps_accounts().then(|| account().map_or(Identity::Nobody, Identity::User))
+}
+
 /// Runs the command's handler and completes its reply.
 async fn handle(call: &mut Call<'_>, body: Doc<'_>, reply: &mut Vec<u8>) -> Result<Disposition> {
     let start = reply.len();
@@ -219,8 +226,18 @@ async fn handle(call: &mut Call<'_>, body: Doc<'_>, reply: &mut Vec<u8>) -> Resu
             Handler::Immediate(handler) => handler(call, &mut writer).map(|()| Disposition::Reply),
             Handler::Waiting(handler) | Handler::WithFastPath(_, handler) => {
                 let (operation, stops_itself) = (call.operation, call.spec.stops_at_safe_points(body));
+                let identity = identity(call);
                 let work = handler(call, &mut writer);
-                if stops_itself { work.await } else { operation.run_interruptible(work).await }
+                if let Some(identity) = identity {
+                    let work = store::identity::under(identity, work);
+                    // Boxed because it is rare, and would enlarge the future of every command.
+                    Box::pin(async { if stops_itself { work.await } else { operation.run_interruptible(work).await } })
+                        .await
+                } else if stops_itself {
+                    work.await
+                } else {
+                    operation.run_interruptible(work).await
+                }
             }
         };
         if let Some(error) = prepare::unsatisfied(call).filter(|_| outcome.is_ok()) {

@@ -1,12 +1,13 @@
 //! Reads users and roles from the store, where they are documents of the database `admin`.
 
-use auth::{Role, RoleName, UserName, builtin_roles};
+use auth::{Role, RoleName, User, UserName, builtin_roles};
 use document::json::json_to_bson;
 use document::{Doc, DocBuf, doc};
 use error::{Error, Result};
 use hashbrown::HashMap;
 use query::{Context, Predicate};
-use store::{DocumentStore, Flow, Namespace, Query, Sink, StoredDoc};
+use sha2::{Digest, Sha256};
+use store::{AccountUser, CredentialsDigest, DocumentStore, Flow, Namespace, Query, Sink, StoredDoc};
 
 pub const DATABASE: &str = "admin";
 const USERS: &str = "system.users";
@@ -82,6 +83,39 @@ pub async fn role(store: &dyn DocumentStore, name: &RoleName) -> Result<Option<D
 /// Returns whether a role is built in or stored.
 pub async fn role_exists(store: &dyn DocumentStore, name: &RoleName) -> Result<bool> {
     Ok(builtin_roles::exists(name) || role(store, name).await?.is_some())
+}
+
+/// Returns the name of a user's account in a store that keeps accounts.
+pub fn account_name(user: &UserName) -> String {
+    user.to_string()
+}
+
+/// Returns the digest by which accounts identify a user's password.
+pub fn credentials_digest(credentials: Doc<'_>) -> CredentialsDigest {
+    Sha256::digest(credentials.as_bytes()).into()
+}
+
+/// Returns all users, as accounts follow them. Malformed ones, which cannot log in, are left out.
+pub async fn account_users(store: &dyn DocumentStore) -> Result<Vec<AccountUser>> {
+    let documents = find(store, &users(), Doc::EMPTY).await?;
+    let mut all_roles = Vec::new();
+    let mut parsed = Vec::new();
+    for document in &documents {
+        let document = document.as_doc();
+        let (Ok(user), Some(credentials)) = (User::from_document(document), document.get("credentials")) else {
+            continue;
+        };
+        let credentials = credentials_digest(credentials.as_document().unwrap_or(Doc::EMPTY));
+        all_roles.extend(user.roles.iter().cloned());
+        parsed.push((user, credentials));
+    }
+    let stored = inherited(store, &all_roles).await?;
+    let users = parsed.into_iter().map(|(user, credentials)| AccountUser {
+        name: account_name(&user.name),
+        credentials,
+        privileges: auth::roles::resolve(&user.roles, |name| read_role(stored.get(name)?.as_doc())).privileges,
+    });
+    Ok(users.collect())
 }
 
 /// Returns these roles and all that they inherit from, except built-in roles and those that do not

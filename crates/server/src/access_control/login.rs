@@ -1,6 +1,7 @@
 //! The login of a connection.
 
 use super::directory::UserDirectory;
+use crate::user_store;
 use auth::{Privileges, RoleName, User, UserName};
 use error::Result;
 use std::net::IpAddr;
@@ -11,6 +12,8 @@ use store::DocumentStore;
 #[derive(Debug)]
 pub struct Login {
     pub name: UserName,
+    /// The name of the user's account in a store that keeps accounts.
+    pub account: Arc<str>,
     /// Distinguishes the user from a later one of the same name.
     pub user_id: Option<[u8; 16]>,
     /// All roles, inherited ones as well, in their order.
@@ -44,6 +47,7 @@ impl Login {
             return Ok(None);
         }
         Ok(Some(Login {
+            account: user_store::account_name(&user.name).into(),
             name: user.name,
             user_id: user.id,
             roles: granted.roles.clone(),

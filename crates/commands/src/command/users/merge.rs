@@ -2,7 +2,7 @@
 //! filled.
 
 use super::fields::names::stored_name;
-use super::stored;
+use super::stored::{self, AccountStep};
 use crate::arguments::{self, is_absent, unknown_field};
 use crate::call::{Call, Disposition};
 use crate::command::catalog::collections::full_name;
@@ -127,7 +127,7 @@ async fn merge_one(call: &Call<'_>, merge: &Merge<'_>, from: &str, kind: Kind) -
 
 async fn insert(call: &Call<'_>, kind: Kind, document: &DocBuf) -> Result<()> {
     match kind {
-        Kind::User => stored::insert_user(call, document).await,
+        Kind::User => stored::insert_user(call, document, AccountStep::Nothing).await,
         Kind::Role => stored::insert_role(call, document).await,
     }
 }

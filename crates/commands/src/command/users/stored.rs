@@ -5,13 +5,15 @@
 
 use crate::call::Call;
 use crate::write;
+use auth::UserName;
 use bytes::Bytes;
 use document::{Doc, DocBuf, Value, doc};
 use error::{Code, Error, Result};
 use query::{Predicate, Sort};
 use server::user_store;
 use store::{
-    DeleteStatement, IndexSpec, Namespace, ReturnImage, StatementOutcome, Statements, UpdateStatement, WriteBatch,
+    DeleteStatement, IndexSpec, Namespace, NewPassword, ReturnImage, StatementOutcome, Statements, UpdateStatement,
+    WriteBatch,
 };
 use update::Update;
 
@@ -47,10 +49,27 @@ pub async fn begin_change(call: &Call<'_>) -> Result<()> {
     Err(Error::new(Code::AUTH_SCHEMA_INCOMPATIBLE, message))
 }
 
+/// What a change means for accounts that the store keeps beside users, before it is made.
+pub enum AccountStep<'a> {
+    Nothing,
+    /// A new user without a password must have a name that an account can have.
+    CheckName(&'a UserName),
+    /// A user gets a password.
+    SetPassword {
+        user: &'a UserName,
+        password: &'a str,
+        /// The field `credentials` that is about to be stored.
+        credentials: &'a DocBuf,
+    },
+    /// The accounts of users that are about to be dropped.
+    Lock(Vec<String>),
+}
+
 /// Inserts a user. Fails with 11000 if it exists.
-pub async fn insert_user(call: &Call<'_>, user: &DocBuf) -> Result<()> {
+pub async fn insert_user(call: &Call<'_>, user: &DocBuf, step: AccountStep<'_>) -> Result<()> {
     create_collection(call, user_store::users(), "user").await?;
-    insert(call, user_store::users(), user).await
+    let document = Bytes::copy_from_slice(user.as_bytes());
+    write(call, user_store::users(), Statements::Insert(vec![document]), step).await.map(drop)
 }
 
 /// Inserts a role. Fails with 11000 if it exists.
@@ -81,11 +100,22 @@ async fn create_collection(call: &Call<'_>, namespace: Namespace, name: &str) ->
 
 async fn insert(call: &Call<'_>, namespace: Namespace, document: &DocBuf) -> Result<()> {
     let document = Bytes::copy_from_slice(document.as_bytes());
-    write(call, namespace, Statements::Insert(vec![document])).await.map(drop)
+    write(call, namespace, Statements::Insert(vec![document]), AccountStep::Nothing).await.map(drop)
 }
 
 /// Updates the matching documents; returns how many matched.
 pub async fn update(call: &Call<'_>, namespace: Namespace, filter: Doc<'_>, update: Doc<'_>) -> Result<u64> {
+    update_with(call, namespace, filter, update, AccountStep::Nothing).await
+}
+
+/// As [`update`], after a step for the store's accounts.
+pub async fn update_with(
+    call: &Call<'_>,
+    namespace: Namespace,
+    filter: Doc<'_>,
+    update: Doc<'_>,
+    step: AccountStep<'_>,
+) -> Result<u64> {
     let statement = UpdateStatement {
         predicate: Predicate::parse(filter, &call.context())?,
         sort: None::<Sort>,
@@ -96,7 +126,7 @@ pub async fn update(call: &Call<'_>, namespace: Namespace, filter: Doc<'_>, upda
         hint: None,
         image: ReturnImage::None,
     };
-    Ok(write(call, namespace, Statements::Update(vec![statement])).await?.matched)
+    Ok(write(call, namespace, Statements::Update(vec![statement]), step).await?.matched)
 }
 
 fn is_replacement(update: Doc<'_>) -> bool {
@@ -112,11 +142,46 @@ pub async fn delete(call: &Call<'_>, namespace: Namespace, filter: Doc<'_>) -> R
         hint: None,
         image: ReturnImage::None,
     };
-    Ok(write(call, namespace, Statements::Delete(vec![statement])).await?.matched)
+    let mut step = AccountStep::Nothing;
+    if call.worker.store.keeps_accounts() && namespace == user_store::users() {
+        let users = user_store::find(&*call.worker.store, &namespace, filter).await?;
+        let name = |user: &DocBuf| UserName::from_document(user.as_doc());
+        step = AccountStep::Lock(users.iter().filter_map(name).map(|name| user_store::account_name(&name)).collect());
+    }
+    Ok(write(call, namespace, Statements::Delete(vec![statement]), step).await?.matched)
 }
 
-/// Executes one statement, and waits until it is on disk.
-async fn write(call: &Call<'_>, namespace: Namespace, statements: Statements) -> Result<StatementOutcome> {
+/// Executes one statement, and waits until it is on disk. The store's accounts, if it keeps any,
+/// follow before this returns.
+async fn write(
+    call: &Call<'_>,
+    namespace: Namespace,
+    statements: Statements,
+    step: AccountStep<'_>,
+) -> Result<StatementOutcome> {
+    let store = &*call.worker.store;
+    let accounts = if user_store::concerns(&namespace) { store.change_accounts().await? } else { None };
+    let Some(mut accounts) = accounts else { return write_one(call, namespace, statements).await };
+    match step {
+        AccountStep::Nothing => {}
+        AccountStep::CheckName(user) => accounts.check_name(&user_store::account_name(user))?,
+        AccountStep::SetPassword { user, password, credentials } => {
+            let (name, credentials) =
+                (user_store::account_name(user), user_store::credentials_digest(credentials.as_doc()));
+            accounts.prepare(NewPassword { name: &name, password, credentials }).await?;
+        }
+        AccountStep::Lock(names) => accounts.lock(&names).await?,
+    }
+    let outcome = write_one(call, namespace, statements).await;
+    // Also after an error: a prepared account without a user is dropped.
+    let settled = match user_store::account_users(store).await {
+        Ok(users) => accounts.settle(&users).await,
+        Err(error) => Err(error),
+    };
+    outcome.and_then(|outcome| settled.map(|()| outcome))
+}
+
+async fn write_one(call: &Call<'_>, namespace: Namespace, statements: Statements) -> Result<StatementOutcome> {
     let batch = WriteBatch { journal: true, ..WriteBatch::new(namespace, statements) };
     let outcome = write::write(call, batch).await;
     // Also after an error, which does not say that nothing was written.

@@ -3,7 +3,7 @@
 
 use super::credentials::{self, Password};
 use super::fields::{self, RoleGrant, UserFields};
-use super::stored;
+use super::stored::{self, AccountStep};
 use crate::arguments;
 use crate::call::{Call, Disposition};
 use auth::name::EXTERNAL;
@@ -67,7 +67,11 @@ pub async fn create_user(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Res
         }
         write_roles(roles, document);
     });
-    match stored::insert_user(call, &document).await {
+    let step = match fields.password {
+        Some(password) => AccountStep::SetPassword { user: &user, password, credentials: &credentials },
+        None => AccountStep::CheckName(&user),
+    };
+    match stored::insert_user(call, &document, step).await {
         Err(error) if error.code() == Code::DUPLICATE_KEY => {
             let message = format!("User \"{}\" already exists", user.at_database());
             Err(Error::new(Code(51003), message))
@@ -86,6 +90,7 @@ pub async fn update_user(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Res
         (Some(password), _) => {
             let credentials = make_credentials(&user, password, &fields).await?;
             changes.set.append("credentials", &credentials);
+            changes.password = Some((password, credentials));
         }
         (None, Some(mechanisms)) => {
             for removed in removed_mechanisms(call, &user, mechanisms).await? {
@@ -118,14 +123,16 @@ pub async fn update_user(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Res
 
 /// The parts of an update.
 #[derive(Default)]
-struct Changes {
+struct Changes<'a> {
     set: DocBuf,
     unset: DocBuf,
     /// Whether something is to be changed, although nothing may differ.
     is_given: bool,
+    /// A new password, and the field `credentials` for it.
+    password: Option<(&'a str, DocBuf)>,
 }
 
-impl Changes {
+impl Changes<'_> {
     fn is_empty(&self) -> bool {
         self.set.as_doc().is_empty() && self.unset.as_doc().is_empty() && !self.is_given
     }
@@ -142,12 +149,18 @@ impl Changes {
 }
 
 /// Updates a user. Fails with 11 if it does not exist.
-async fn update(call: &Call<'_>, user: &UserName, changes: &Changes) -> Result<()> {
+async fn update(call: &Call<'_>, user: &UserName, changes: &Changes<'_>) -> Result<()> {
     let filter = filter_of(user);
     let update = changes.to_update();
     let found = match update.as_doc().is_empty() {
         true => u64::from(user_store::user(&*call.worker.store, user).await?.is_some()),
-        false => stored::update(call, user_store::users(), filter.as_doc(), update.as_doc()).await?,
+        false => {
+            let step = match &changes.password {
+                Some((password, credentials)) => AccountStep::SetPassword { user, password, credentials },
+                None => AccountStep::Nothing,
+            };
+            stored::update_with(call, user_store::users(), filter.as_doc(), update.as_doc(), step).await?
+        }
     };
     match found {
         0 => Err(Error::new(Code::USER_NOT_FOUND, format!("User {} not found", user.at_database()))),
@@ -165,6 +178,10 @@ fn check_password(call: &Call<'_>, fields: &UserFields<'_>) -> Result<()> {
              db",
         ),
         Some(_) if is_external => refuse("Cannot set the password for users defined on the '$external' database"),
+        Some(_) if fields.is_digested && call.worker.store.keeps_accounts() => refuse(
+            "digestPassword: false is not possible with backend-identity = \"user\": the account in MariaDB needs the \
+             password itself",
+        ),
         _ if fields.mechanisms.as_ref().is_some_and(Vec::is_empty) => refuse("mechanisms field must not be empty"),
         _ => Ok(()),
     }
