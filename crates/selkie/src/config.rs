@@ -15,6 +15,7 @@ pub mod cache;
 pub mod choices;
 pub mod defaults;
 pub mod file;
+mod identity;
 pub mod limits;
 pub mod listeners;
 pub mod parameter;
@@ -31,7 +32,7 @@ pub mod value;
 pub mod written;
 
 pub use cache::Cache;
-pub use choices::CacheMode;
+pub use choices::{BackendIdentity, CacheMode};
 pub use listeners::{Listener, Protocol};
 pub use setting::{ConfigError, Origin};
 pub use store::{MariaDb, Store};
@@ -67,6 +68,8 @@ pub struct Config {
     pub mariadb: MariaDb,
     /// Whether MongoDB clients must log in.
     pub auth: bool,
+    /// The account of MariaDB that executes statements on documents.
+    pub backend_identity: BackendIdentity,
     /// `None`: clients cannot use TLS.
     pub tls: Option<Tls>,
 }
@@ -86,6 +89,7 @@ impl Config {
         Ok(Config {
             mariadb: MariaDb::resolve(&written),
             auth: written.security.requires_login(),
+            backend_identity: identity::resolve(&written.security, &store, &listeners)?,
             limits: written.limits.resolve(cache_bytes)?,
             tls: written.tls.resolve()?,
             audit: written.audit.resolve()?,

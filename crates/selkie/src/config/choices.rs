@@ -7,6 +7,13 @@ pub enum TopologyKind {
     Standalone,
 }
 
+/// The account of MariaDB that executes statements on documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendIdentity {
+    Gateway,
+    User,
+}
+
 /// What a write invalidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invalidation {

@@ -1,5 +1,6 @@
-//! Logins of MongoDB clients: whether they are required.
+//! Logins of MongoDB clients: whether they are required, and which account of MariaDB serves them.
 
+use super::choices::BackendIdentity;
 use super::setting::Setting;
 
 /// The settings of logins as written.
@@ -7,6 +8,7 @@ use super::setting::Setting;
 pub struct Written {
     pub auth: Option<Setting<bool>>,
     pub insecure_without_auth: Option<Setting<bool>>,
+    pub backend_identity: Option<Setting<BackendIdentity>>,
 }
 
 impl Written {
@@ -15,6 +17,7 @@ impl Written {
         Written {
             auth: self.auth.or(beneath.auth),
             insecure_without_auth: self.insecure_without_auth.or(beneath.insecure_without_auth),
+            backend_identity: self.backend_identity.or(beneath.backend_identity),
         }
     }
 

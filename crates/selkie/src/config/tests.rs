@@ -1,6 +1,6 @@
 //! Configuration files, right and wrong.
 
-use super::choices::{CacheMode, Selects};
+use super::choices::{BackendIdentity, CacheMode, Selects};
 use super::listeners::{Listener, Protocol};
 use super::parameter;
 use super::{Config, ConfigError, Store, defaults, file};
@@ -240,4 +240,17 @@ fn tls() {
         let error = tls(text).map(drop).expect_err(text).to_string();
         assert!(error.contains(part), "{error}");
     }
+}
+
+#[test]
+fn an_identity_in_mariadb_needs_logins_and_no_cache() {
+    let user = "[security]\nbackend-identity = 'user'\n";
+    check_refused_with(user, "selkie.toml:2: ", "auth = true");
+    let user = format!("{user}auth = true\n");
+    check_refused_with(&user, "selkie.toml:2: ", "mariadb");
+    let user = format!("{user}[store]\nmariadb = 'mysql://s:p@h'\n");
+    assert_eq!(load(&user).unwrap().backend_identity, BackendIdentity::User);
+    check_refused_with(&format!("{user}[cache]\nmode = 'results'\n"), "selkie.toml:2: ", "cache");
+    assert_eq!(load("").unwrap().backend_identity, BackendIdentity::Gateway);
+    check_refused_with("[security]\nbackend-identity = 'root'\n", "selkie.toml:2: ", "gateway");
 }

@@ -1,6 +1,6 @@
 //! Parses values of the file and of flags. An error names the expected value.
 
-use super::choices::{CacheMode, ExternalWrites, Invalidation, Selects, TopologyKind};
+use super::choices::{BackendIdentity, CacheMode, ExternalWrites, Invalidation, Selects, TopologyKind};
 use audit::{Destination, OnFailure};
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
@@ -81,6 +81,14 @@ pub fn topology(raw: Raw) -> Result<TopologyKind, String> {
         "router" => Some(TopologyKind::Router),
         "replica-set" => Some(TopologyKind::ReplicaSet),
         "standalone" => Some(TopologyKind::Standalone),
+        _ => None,
+    })
+}
+
+pub fn backend_identity(raw: Raw) -> Result<BackendIdentity, String> {
+    one_of(raw, "an identity", &["gateway", "user"], |name| match name {
+        "gateway" => Some(BackendIdentity::Gateway),
+        "user" => Some(BackendIdentity::User),
         _ => None,
     })
 }

@@ -2,7 +2,7 @@
 
 use super::caches::Caches;
 use super::sentence::sentence;
-use crate::config::{Config, Protocol, Store};
+use crate::config::{BackendIdentity, Config, Protocol, Store};
 use mariadb_client::PoolOptions;
 use std::sync::Arc;
 use store::Engine;
@@ -18,7 +18,9 @@ pub fn open(config: &Config, caches: &Caches) -> anyhow::Result<Arc<dyn Engine>>
             // A trigger on a collection's table may write to tables that SQL clients read, which
             // only the log shows. So with SQL clients the log's own writes are not skipped.
             let own_writes = caches.own_writes.clone().filter(|_| caches.sql.is_none());
-            let results = caches.results.clone();
+            let keeps_accounts = config.backend_identity == BackendIdentity::User;
+            // The rows of one user's statement are not another's.
+            let results = caches.results.clone().filter(|_| !keeps_accounts);
             let has_sql_clients = config.has_sql_clients();
             let options = store_mariadb::Options {
                 pool: PoolOptions {
@@ -30,7 +32,7 @@ pub fn open(config: &Config, caches: &Caches) -> anyhow::Result<Arc<dyn Engine>>
                 gateway: Some(config.mariadb.gateway_name.clone().unwrap_or_else(|| default_gateway_name(config))),
                 results,
                 has_sql_clients,
-                keeps_accounts: false,
+                keeps_accounts,
             };
             MariaDbEngine::connect(url, options)
         }

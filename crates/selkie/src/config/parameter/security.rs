@@ -2,7 +2,7 @@
 
 use super::Parameter;
 use crate::config::setting::Setting;
-use crate::config::value::boolean;
+use crate::config::value::{backend_identity, boolean};
 
 pub const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -26,5 +26,17 @@ pub const PARAMETERS: &[Parameter] = &[
         about: "Allows addresses in `listen` that other machines can reach without `auth`: every client that reaches \
                 such an address may read and write everything.",
         read: read!(security.insecure_without_auth, boolean),
+    },
+    Parameter {
+        section: "security",
+        name: "backend-identity",
+        flag: None,
+        kind: "\"gateway\" or \"user\"",
+        default: "\"gateway\"",
+        example: "\"user\"",
+        about: "The account of MariaDB that executes statements on documents. `gateway`: that of the URL, and Selkie's \
+                own privileges decide. `user`: each user has an account and a role in MariaDB, whose grants are a \
+                second barrier. Requires `auth`, `mariadb`, and no cache for MongoDB clients.",
+        read: read!(security.backend_identity, backend_identity),
     },
 ];

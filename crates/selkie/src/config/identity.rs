@@ -1,0 +1,35 @@
+//! The account of MariaDB that executes statements on documents.
+
+use super::choices::{BackendIdentity, CacheMode};
+use super::listeners::{Listener, Protocol};
+use super::security;
+use super::setting::ConfigError;
+use super::store::Store;
+
+/// Returns the account of MariaDB that executes statements on documents. Fails if users cannot
+/// have accounts, or if replies could be sent without asking MariaDB.
+pub fn resolve(
+    security: &security::Written,
+    store: &Store,
+    listeners: &[Listener],
+) -> Result<BackendIdentity, ConfigError> {
+    let Some(setting) = security.backend_identity.as_ref().filter(|it| it.value == BackendIdentity::User) else {
+        return Ok(BackendIdentity::Gateway);
+    };
+    if !security.requires_login() {
+        return Err(setting.refuse("an identity is known only if MongoDB clients log in; set auth = true"));
+    }
+    if !matches!(store, Store::MariaDb(_)) {
+        return Err(setting.refuse("users have accounts in a MariaDB server only; name one with mariadb"));
+    }
+    let caches = |it: &&Listener| it.protocol == Protocol::MongoDb && it.cache != CacheMode::Off;
+    if let Some(listener) = listeners.iter().find(caches) {
+        let message = format!(
+            "the cache of {} would send replies without asking MariaDB whether the user may read them; set the cache of \
+             MongoDB listeners to off",
+            listener.address
+        );
+        return Err(setting.refuse(message));
+    }
+    Ok(BackendIdentity::User)
+}
