@@ -130,6 +130,25 @@ impl Connection {
         self.finish().await.map(drop)
     }
 
+    /// Keeps the names of columns from now on, for [`Connection::row_names`].
+    pub fn keep_names(&mut self) {
+        match &mut self.transport {
+            Transport::Protocol(transport) => transport.keep_names(),
+            // Nothing reads columns by their names there.
+            #[cfg(feature = "embedded")]
+            Transport::Embedded(_) => {}
+        }
+    }
+
+    /// Returns the names of the columns of the rows that are arriving, if they are kept.
+    pub fn row_names(&self) -> &[String] {
+        match &self.transport {
+            Transport::Protocol(transport) => transport.row_names(),
+            #[cfg(feature = "embedded")]
+            Transport::Embedded(_) => &[],
+        }
+    }
+
     // --- commands
 
     /// Queues a statement without parameters, sent as text.

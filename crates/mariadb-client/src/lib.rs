@@ -39,6 +39,6 @@ pub use pool::{Lease, Pool, PoolAccount, PoolAccounts, PoolOptions};
 pub use server_url::{Address, ServerLocation, ServerUrl};
 pub use session_owner::SessionOwner;
 pub use shared_connection::{LookupRow, SharedConnection};
-pub use text_connection::{TextConnection, TextValues};
+pub use text_connection::{NamedRow, TextConnection, TextValues};
 pub use tls_settings::{TlsMode, TlsSettings, tls_failure};
 pub use transport::protocol::Protocol;

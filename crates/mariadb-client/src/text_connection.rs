@@ -13,6 +13,20 @@ use std::time::Duration;
 /// A row: the text of each column.
 pub type TextValues = Vec<Option<String>>;
 
+/// A row whose columns are found by their names: those of SHOW differ between versions of MariaDB.
+pub struct NamedRow {
+    names: Arc<[String]>,
+    values: TextValues,
+}
+
+impl NamedRow {
+    /// Returns the text of a column; `None` if it is NULL or does not exist.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let column = self.names.iter().position(|known| known.eq_ignore_ascii_case(name))?;
+        self.values.get(column)?.as_deref()
+    }
+}
+
 /// How long the server may take for queries about the definitions of tables.
 const SLOW_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -40,6 +54,14 @@ impl TextConnection {
     /// As [`TextConnection::rows`], for a statement that may take a while.
     pub async fn slow_rows(&mut self, sql: &str) -> Result<Vec<TextValues>> {
         self.rows_within(SLOW_TIMEOUT, sql).await
+    }
+
+    /// As [`TextConnection::rows`], with the names of the columns.
+    pub async fn named_rows(&mut self, sql: &str) -> Result<Vec<NamedRow>> {
+        self.connection.keep_names();
+        let rows = self.rows(sql).await?;
+        let names: Arc<[String]> = self.connection.row_names().into();
+        Ok(rows.into_iter().map(|values| NamedRow { names: names.clone(), values }).collect())
     }
 
     async fn rows_within(&mut self, timeout: Duration, sql: &str) -> Result<Vec<TextValues>> {

@@ -38,6 +38,8 @@ pub struct Protocol {
     phase: Phase,
     /// Types of the columns of the rows that are arriving.
     row_types: Rc<[ColumnType]>,
+    /// Names of these columns; `None`: they are not kept.
+    row_names: Option<Vec<String>>,
     answer: BusyPoll,
     /// For answers of all but prepared statements, which have their own.
     expectation: Expectation,
@@ -88,6 +90,7 @@ impl Protocol {
             expected: VecDeque::new(),
             phase: Phase::Head,
             row_types: Rc::new([]),
+            row_names: None,
             answer: BusyPoll::new(Awaited::ServerBehind),
             expectation: Expectation::default(),
             broken: false,
@@ -233,6 +236,16 @@ impl Protocol {
         (self.incoming.payload(range), &self.row_types)
     }
 
+    /// Keeps the names of columns from now on.
+    pub fn keep_names(&mut self) {
+        self.row_names.get_or_insert_default();
+    }
+
+    /// Returns the names of the columns of the rows that are arriving, if they are kept.
+    pub fn row_names(&self) -> &[String] {
+        self.row_names.as_deref().unwrap_or_default()
+    }
+
     /// Marks the connection as broken if the failure means that.
     fn note_failure(&mut self, failure: Failure) -> Failure {
         self.broken |= failure.is_lost();
@@ -259,7 +272,11 @@ impl Protocol {
                     }
                 }
                 Phase::Definitions { left, types } => {
-                    types.push(ColumnDefinition::decode(payload)?.column_type);
+                    let definition = ColumnDefinition::decode(payload)?;
+                    types.push(definition.column_type);
+                    if let Some(names) = &mut self.row_names {
+                        names.push(String::from_utf8_lossy(definition.name).into_owned());
+                    }
                     *left -= 1;
                     if *left == 0 {
                         let types: Rc<[ColumnType]> = std::mem::take(types).into();
@@ -323,6 +340,7 @@ impl Protocol {
             }
             Head::ResultSet { columns, definitions_follow } => {
                 if definitions_follow {
+                    self.row_names.iter_mut().for_each(Vec::clear);
                     self.phase = Phase::Definitions { left: columns as usize, types: Vec::new() };
                 } else {
                     let known = match self.expected.front() {
