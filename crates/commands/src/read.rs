@@ -30,7 +30,7 @@ use aggregate::Execution;
 use describe::{Describer, in_turn, index_order};
 use document::{Collation, Doc, DocBuf};
 use document_source::DocumentSource;
-use error::Result;
+use error::{Error, Result};
 use feed::Feed;
 use query::ReadFields;
 use query::sort::{Sorted, Sorter};
@@ -426,7 +426,7 @@ impl Reader {
                     let projection = self.projection.as_ref();
                     let mut take = |item: Item<'_>| {
                         let taken = push_projected(item, projection, batch)?;
-                        Ok((!taken).then(|| item.to_owned()))
+                        Ok::<_, Error>((!taken).then(|| item.to_owned()))
                     };
                     let left_over = match self.pending.take() {
                         Some(document) => Some(take(document.as_item())),

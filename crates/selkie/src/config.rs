@@ -8,7 +8,7 @@
 //!
 //! In reading order: [`setting`], [`choices`], [`value`] (parsing), [`written`], [`parameter`],
 //! [`file`], [`defaults`]; then the parts of [`Config`]: [`store`], [`listeners`], [`topology`],
-//! [`cache`], [`limits`], [`mod@tls`], [`audit`].
+//! [`servers`], [`cache`], [`limits`], [`mod@tls`], [`audit`].
 
 pub mod audit;
 pub mod cache;
@@ -22,6 +22,7 @@ pub mod parameter;
 #[cfg(test)]
 mod reference;
 pub mod security;
+pub mod servers;
 pub mod setting;
 pub mod store;
 #[cfg(test)]
@@ -72,6 +73,8 @@ pub struct Config {
     pub backend_identity: BackendIdentity,
     /// `None`: clients cannot use TLS.
     pub tls: Option<Tls>,
+    /// The MariaDB servers with a name, and their monitors.
+    pub servers: service::Settings,
 }
 
 impl Config {
@@ -92,6 +95,11 @@ impl Config {
             backend_identity: identity::resolve(&written.security, &store, &listeners)?,
             limits: written.limits.resolve(cache_bytes)?,
             tls: written.tls.resolve()?,
+            servers: service::Settings {
+                servers: written.objects.resolve_servers()?,
+                monitors: written.objects.resolve_monitors()?,
+                services: Vec::new(),
+            },
             audit: written.audit.resolve()?,
             listeners,
             cache,

@@ -14,6 +14,7 @@ pub use summary::Summary;
 pub use tls::load as load_tls;
 
 use crate::config::{Config, Listener, Protocol};
+use anyhow::Context;
 use caches::Caches;
 use mongo_session::{MongoService, Timeouts};
 use selkie_runtime::process::Listening;
@@ -60,6 +61,7 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     );
     observe_changes(&server, cache_observer);
     server.access_control.throttle.set_limits(config.limits.logins);
+    server.sql_servers.apply(config.servers.clone()).context("cannot start a monitor")?;
     audit_log::start(&config, &server)?;
     audit_log::rotate_on_signal(&server)?;
     let limits = &config.limits;

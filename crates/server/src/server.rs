@@ -52,6 +52,8 @@ pub struct Server {
     pub profiling: Profiling,
     pub index_filters: IndexFilters,
     pub sql_statistics: SqlStatistics,
+    /// The MariaDB servers with a name.
+    pub sql_servers: Arc<service::Registry>,
     /// The audit log, if there is one.
     pub audit: Audit,
     /// Sessions that clients have ended, and when.
@@ -88,6 +90,7 @@ impl Server {
             profiling: Profiling::new(slow_ms, slow_log),
             index_filters: IndexFilters::default(),
             sql_statistics: SqlStatistics::default(),
+            sql_servers: Arc::default(),
             audit: Audit::default(),
             ended_sessions: LogicalSessions::default(),
             parameters: Parameters::new(cursor_timeout_ms),

@@ -18,6 +18,7 @@ pub mod probes;
 pub mod profile;
 pub mod rotate_certificates;
 pub mod selkie_cache;
+pub mod selkie_server;
 pub mod server_status;
 pub mod shutdown;
 
@@ -307,6 +308,15 @@ pub const COMMANDS: &[Spec] = &[
         authorization: on_cluster(Action::ServerStatus),
         help: "Statistics of the caches, why a command is cached or not, and whether this connection uses the caches.",
         ..NOTHING
+    },
+    Spec {
+        name: "selkieServer",
+        handler: immediate!(selkie_server::selkie_server),
+        authorization: on_cluster(Action::SetParameter),
+        admin_database_only: true,
+        parsing: parsed_first(selkie_server::parse, &[]),
+        help: "The state of a MariaDB server with a name; takes it out of service with mode.",
+        ..SERVER
     },
     Spec {
         name: "serverStatus",

@@ -1,6 +1,7 @@
 //! The configuration file: strict TOML. An unknown key or value is an error with its line.
 
-use super::parameter::{self, SECTIONS};
+use super::parameter::{self, OBJECT_SECTIONS, Parameter, SECTIONS, servers};
+use super::servers::Object;
 use super::setting::{ConfigError, Origin};
 use super::value::Raw;
 use super::written::Written;
@@ -29,6 +30,14 @@ pub fn read(path: &Path, text: &str) -> Result<Written, ConfigError> {
                     file.read_parameter(section, key, value, &mut written)?;
                 }
             }
+            (section, DeValue::Table(inner)) if is_object_section(section) => {
+                for (name, value) in inner {
+                    file.read_object(section, name, value, &mut written)?;
+                }
+            }
+            (section, _) if is_object_section(section) => {
+                return Err(file.refuse(key.span().start, has_names(section)));
+            }
             (section, _) if is_section(section) => {
                 let message =
                     format!("{section} is a section: write [{section}] on a line of its own and its keys below");
@@ -42,6 +51,14 @@ pub fn read(path: &Path, text: &str) -> Result<Written, ConfigError> {
 
 fn is_section(name: &str) -> bool {
     SECTIONS.iter().any(|&(section, _)| section == name && !section.is_empty())
+}
+
+fn is_object_section(name: &str) -> bool {
+    OBJECT_SECTIONS.iter().any(|&(section, _)| section == name)
+}
+
+fn has_names(section: &str) -> String {
+    format!("each {section} has a name: write [{section}.NAME] on a line of its own and its keys below")
 }
 
 struct File<'f> {
@@ -67,6 +84,49 @@ impl File<'_> {
             .map_err(|message| self.refuse(at, format!("{name}: {message}")))
     }
 
+    /// Reads an object, such as `[server.db1]`.
+    fn read_object(
+        &self,
+        section: &str,
+        name: &Key<'_>,
+        value: &Value<'_>,
+        written: &mut Written,
+    ) -> Result<(), ConfigError> {
+        let at = name.span().start;
+        let DeValue::Table(keys) = value.get_ref() else { return Err(self.refuse(at, has_names(section))) };
+        let name = name.get_ref().as_ref();
+        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
+            let message = format!("{name:?} is not a name; names consist of letters, digits, - and _");
+            return Err(self.refuse(at, message));
+        }
+        let (keys, object) = (keys.iter(), (section, name, at));
+        match section {
+            "server" => written.objects.servers.push(self.read_keys(object, keys, servers::SERVER)?),
+            _ => written.objects.monitors.push(self.read_keys(object, keys, servers::MONITOR)?),
+        }
+        Ok(())
+    }
+
+    /// Reads the keys of an object.
+    fn read_keys<'k, W: Default>(
+        &self,
+        (section, name, at): (&str, &str, usize),
+        keys: impl Iterator<Item = (&'k Key<'k>, &'k Value<'k>)>,
+        parameters: &[Parameter<W>],
+    ) -> Result<Object<W>, ConfigError> {
+        let mut written = W::default();
+        for (key, value) in keys {
+            let (name, at) = (key.get_ref().as_ref(), value.span().start);
+            let Some(parameter) = parameters.iter().find(|parameter| parameter.name == name) else {
+                return Err(self.refuse(key.span().start, unknown_of_object(section, name)));
+            };
+            parameter
+                .read(&mut written, raw(value.get_ref()), self.origin(at))
+                .map_err(|message| self.refuse(at, format!("{name}: {message}")))?;
+        }
+        Ok(Object { name: name.to_owned(), origin: self.origin(at), written })
+    }
+
     fn origin(&self, at: usize) -> Origin {
         Origin::File { path: self.path.to_owned(), line: self.source.line(at) }
     }
@@ -90,11 +150,25 @@ fn unknown(section: &str, name: &str) -> String {
         return format!("{what}; it belongs to {}", place(elsewhere.section));
     }
     let here = parameter::all().filter(|parameter| parameter.section == section).map(|parameter| parameter.name);
-    let sections = SECTIONS.iter().map(|&(section, _)| section).filter(|name| section.is_empty() && !name.is_empty());
+    let sections = SECTIONS
+        .iter()
+        .chain(OBJECT_SECTIONS)
+        .map(|&(section, _)| section)
+        .filter(|name| section.is_empty() && !name.is_empty());
     let everywhere = parameter::all().map(|parameter| parameter.name);
     match nearest(name, here.clone().chain(sections)).or_else(|| nearest(name, everywhere)) {
         Some(meant) => format!("{what}; did you mean {meant:?}?"),
         None => format!("{what}; its parameters are {}", here.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// Describes an unknown key of an object.
+fn unknown_of_object(section: &str, name: &str) -> String {
+    let here = parameter::names_in(section);
+    let what = format!("there is no parameter {name:?} in [{section}.NAME]");
+    match nearest(name, here.iter().copied()) {
+        Some(meant) => format!("{what}; did you mean {meant:?}?"),
+        None => format!("{what}; its parameters are {}", here.join(", ")),
     }
 }
 

@@ -17,9 +17,12 @@ mod limits;
 mod mongodb;
 mod process;
 mod security;
+pub mod servers;
 mod store;
 mod tls;
 
+#[cfg(test)]
+pub use entry::Description;
 pub use entry::Parameter;
 
 /// The sections, with their descriptions.
@@ -34,7 +37,36 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("cache", "Replies that are cached, and returned for as long as they are right."),
 ];
 
-/// Returns all parameters, by section.
+/// The sections of objects, of which there may be several: `[server.db1]`. With their descriptions.
+pub const OBJECT_SECTIONS: &[(&str, &str)] = &[
+    ("server", "A MariaDB server. NAME is its name in the log, in `serverStatus` and in other sections."),
+    (
+        "monitor",
+        "A group of servers that replicate, which Selkie observes: it knows which of them are up, which is the primary, \
+         and how far the others are behind.",
+    ),
+];
+
+/// Returns the names of the parameters in a section of objects.
+pub fn names_in(section: &str) -> Vec<&'static str> {
+    match section {
+        "server" => servers::SERVER.iter().map(|parameter| parameter.name).collect(),
+        "monitor" => servers::MONITOR.iter().map(|parameter| parameter.name).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the descriptions of the parameters in a section of objects.
+#[cfg(test)]
+pub fn described_in(section: &str) -> Vec<Description> {
+    match section {
+        "server" => servers::SERVER.iter().map(Parameter::description).collect(),
+        "monitor" => servers::MONITOR.iter().map(Parameter::description).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns all parameters of the process, by section.
 pub fn all() -> impl Iterator<Item = &'static Parameter> + Clone {
     [
         process::PARAMETERS,

@@ -1,7 +1,7 @@
 //! Generates the reference page and the example file from the table of parameters. A test checks
 //! that both are up to date; `SELKIE_UPDATE_DOCS=1 cargo test -p selkie reference` writes them.
 
-use super::parameter::{self, SECTIONS};
+use super::parameter::{self, Description, OBJECT_SECTIONS, Parameter, SECTIONS};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -27,6 +27,29 @@ fn wrapped(text: &str, start: &str) -> String {
     lines + line.trim_end()
 }
 
+/// Returns the sections: heading of the page, line of the example file, description, parameters. An
+/// object of the example file is commented out: without its keys it would be incomplete.
+fn sections() -> impl Iterator<Item = (String, String, &'static str, Vec<Description>)> {
+    let ordinary = SECTIONS.iter().map(|&(section, about)| {
+        let here = parameter::all().filter(|parameter| parameter.section == section);
+        let line = if section.is_empty() { String::new() } else { format!("[{section}]") };
+        (section.to_owned(), line, about, here.map(Parameter::description).collect())
+    });
+    let objects = OBJECT_SECTIONS.iter().map(|&(section, about)| {
+        let line = format!("#[{section}.{}]", example_name(section));
+        (format!("{section}.NAME"), line, about, parameter::described_in(section))
+    });
+    ordinary.chain(objects)
+}
+
+/// Returns the name of an object in the example file, to which others refer.
+fn example_name(section: &str) -> &'static str {
+    match section {
+        "server" => "db1",
+        _ => "main",
+    }
+}
+
 fn reference_page() -> String {
     let mut page = String::from(
         "# Configuration\n\n\
@@ -36,10 +59,10 @@ fn reference_page() -> String {
          starting anything. [selkie.toml](selkie.toml) has every parameter with its default.\n\n\
          The file is strict TOML: an unknown key or an invalid value is an error with its line.\n",
     );
-    for &(section, about) in SECTIONS {
-        let heading = if section.is_empty() { "At the top of the file".to_owned() } else { format!("[{section}]") };
-        let _ = write!(page, "\n## {heading}\n\n{about}\n");
-        for parameter in parameter::all().filter(|parameter| parameter.section == section) {
+    for (heading, _, about, parameters) in sections() {
+        let heading = if heading.is_empty() { "At the top of the file".to_owned() } else { format!("[{heading}]") };
+        let _ = write!(page, "\n## {heading}\n\n{}\n", wrapped(about, ""));
+        for parameter in parameters {
             let default = match parameter.default.strip_prefix("# ") {
                 Some(words) => words.to_owned(),
                 None => format!("`{}`", parameter.default),
@@ -56,12 +79,12 @@ fn reference_page() -> String {
 
 fn example_file() -> String {
     let mut file = String::from("# Selkie's configuration, with every default. See configuration.md.\n");
-    for &(section, about) in SECTIONS {
-        let _ = write!(file, "\n# {about}\n");
-        if !section.is_empty() {
-            let _ = writeln!(file, "[{section}]");
+    for (_, heading, about, parameters) in sections() {
+        let _ = write!(file, "\n{}\n", wrapped(about, "# "));
+        if !heading.is_empty() {
+            let _ = writeln!(file, "{heading}");
         }
-        for parameter in parameter::all().filter(|parameter| parameter.section == section) {
+        for parameter in parameters {
             let value = if is_comment(parameter.default) { parameter.example } else { parameter.default };
             let about = wrapped(parameter.about, "# ");
             let _ = write!(file, "\n{about}\n#{} = {value}\n", parameter.name);

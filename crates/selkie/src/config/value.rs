@@ -5,6 +5,7 @@ use audit::{Destination, OnFailure};
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
 use server::tls::TlsMode;
+use service::ClusterKind;
 use std::path::PathBuf;
 use tls::{ClientCertificates, MinVersion};
 
@@ -276,5 +277,43 @@ pub fn host_and_port(raw: Raw) -> Result<String, String> {
         _ => Err(format!(
             "{address:?} is not an address that clients can connect to; write host:port, as in db.example.org:27017"
         )),
+    }
+}
+
+pub fn cluster_kind(raw: Raw) -> Result<ClusterKind, String> {
+    one_of(raw, "a kind of cluster", &["replication", "galera"], |name| match name {
+        "replication" => Some(ClusterKind::Replication),
+        "galera" => Some(ClusterKind::Galera),
+        _ => None,
+    })
+}
+
+/// Parses names of objects.
+pub fn names(raw: Raw, what: &str) -> Result<Vec<String>, String> {
+    list(raw, what, |item| text(item, "a name"))
+}
+
+/// Parses the address of a MariaDB server.
+pub fn server_address(raw: Raw) -> Result<(String, u16), String> {
+    const PORT: u16 = 3306;
+    let address = text(raw, "an address such as \"db.example.org:3306\"")?;
+    let expected = || format!("{address:?} is not the address of a server; write host:port, as in db.example.org:3306");
+    if address.starts_with('/') {
+        return Err(format!(
+            "{address:?} is a Unix socket, over which MariaDB would take each client for the user that Selkie runs as; write host:port"
+        ));
+    }
+    let (host, port) = match address.strip_prefix('[').map(|rest| rest.split_once(']')) {
+        Some(Some((host, port))) => (host, port.strip_prefix(':').map(str::parse)),
+        Some(None) => return Err(expected()),
+        None => match address.rsplit_once(':') {
+            Some((host, _)) if host.contains(':') => (address.as_str(), None),
+            Some((host, port)) => (host, Some(port.parse())),
+            None => (address.as_str(), None),
+        },
+    };
+    match port.unwrap_or(Ok(PORT)) {
+        Ok(port @ 1..) if !host.is_empty() && !host.contains(char::is_whitespace) => Ok((host.to_owned(), port)),
+        _ => Err(expected()),
     }
 }

@@ -4,6 +4,7 @@ use crate::call::{Call, Disposition};
 use crate::command::admin::build_info::{MONGODB_VERSION, SELKIE_VERSION};
 use crate::command::admin::catalog_counts;
 use crate::command::admin::selkie_cache;
+use crate::command::admin::selkie_server;
 use document::{DocWriter, Value};
 use error::Result;
 use server::host;
@@ -246,6 +247,7 @@ fn selkie(call: &Call<'_>, statistics: &Statistics, writer: &mut DocWriter<'_>) 
     writer.append("store", &server.engine.describe());
     writer.append("workers", server.settings.workers as i32);
     writer.append("requestsRejected", long(&statistics.requests_rejected));
+    selkie_server::write_all(call, writer);
     let limits = steps::memory::limits();
     let mut memory = writer.document("memory");
     memory.append("bytes", steps::memory::live());

@@ -1,0 +1,201 @@
+//! MariaDB servers and their monitors: sections with a name, such as `[server.db1]`.
+
+use super::setting::{ConfigError, Origin, Setting, value};
+use mariadb_client::TlsSettings;
+use service::{ClusterKind, MonitorSettings, Secret, ServerSettings};
+use std::path::PathBuf;
+use std::time::Duration;
+
+const INTERVAL: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(3);
+const FAILURES: u32 = 3;
+
+/// An object of the file: its name, where that is written, and its settings.
+#[derive(Clone, Debug)]
+pub struct Object<W> {
+    pub name: String,
+    pub origin: Origin,
+    pub written: W,
+}
+
+/// The objects of the file, in its order.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    pub servers: Vec<Object<WrittenServer>>,
+    pub monitors: Vec<Object<WrittenMonitor>>,
+}
+
+/// A server as written.
+#[derive(Clone, Debug, Default)]
+pub struct WrittenServer {
+    pub address: Option<Setting<(String, u16)>>,
+    pub weight: Option<Setting<u32>>,
+    pub connections_max: Option<Setting<usize>>,
+    pub tls: Option<Setting<String>>,
+    pub tls_ca: Option<Setting<PathBuf>>,
+    pub tls_crl: Option<Setting<PathBuf>>,
+    pub tls_certificate: Option<Setting<PathBuf>>,
+    pub tls_key: Option<Setting<PathBuf>>,
+}
+
+/// A monitor as written.
+#[derive(Clone, Debug, Default)]
+pub struct WrittenMonitor {
+    pub kind: Option<Setting<ClusterKind>>,
+    pub servers: Option<Setting<Vec<String>>>,
+    pub user: Option<Setting<String>>,
+    pub password: Option<Setting<String>>,
+    pub password_file: Option<Setting<PathBuf>>,
+    pub interval: Option<Setting<Duration>>,
+    pub timeout: Option<Setting<Duration>>,
+    pub failures: Option<Setting<u32>>,
+}
+
+impl<W> Object<W> {
+    /// Returns an error about the object as a whole.
+    pub fn refuse(&self, message: impl Into<String>) -> ConfigError {
+        ConfigError { origin: Some(self.origin.clone()), message: message.into() }
+    }
+
+    /// Returns a setting that has no default.
+    pub fn required<'s, T>(&self, setting: &'s Option<Setting<T>>, name: &str) -> Result<&'s Setting<T>, ConfigError> {
+        setting.as_ref().ok_or_else(|| self.refuse(format!("{} has no {name}; it must be set", self.name)))
+    }
+}
+
+impl Written {
+    /// Only a file has objects.
+    pub fn over(self, beneath: Written) -> Written {
+        Written {
+            servers: [self.servers, beneath.servers].concat(),
+            monitors: [self.monitors, beneath.monitors].concat(),
+        }
+    }
+
+    pub fn resolve_servers(&self) -> Result<Vec<ServerSettings>, ConfigError> {
+        self.servers.iter().map(server).collect()
+    }
+
+    pub fn resolve_monitors(&self) -> Result<Vec<MonitorSettings>, ConfigError> {
+        let mut monitored: Vec<(String, String)> = Vec::new();
+        let mut monitors = Vec::new();
+        for object in &self.monitors {
+            let monitor = self.monitor(object)?;
+            for server in &monitor.servers {
+                if let Some((_, other)) = monitored.iter().find(|(known, _)| known == server) {
+                    let message = format!("{server} has the monitor {other} already; a server has one monitor");
+                    return Err(object.required(&object.written.servers, "servers")?.refuse(message));
+                }
+                monitored.push((server.clone(), monitor.name.clone()));
+            }
+            monitors.push(monitor);
+        }
+        Ok(monitors)
+    }
+
+    fn monitor(&self, object: &Object<WrittenMonitor>) -> Result<MonitorSettings, ConfigError> {
+        let written = &object.written;
+        Ok(MonitorSettings {
+            name: object.name.clone(),
+            kind: object.required(&written.kind, "kind")?.value,
+            servers: self.known_servers(object.required(&written.servers, "servers")?)?,
+            user: object.required(&written.user, "user")?.value.clone(),
+            password: password(written)?,
+            interval: value(written.interval.clone()).unwrap_or(INTERVAL),
+            timeout: value(written.timeout.clone()).unwrap_or(TIMEOUT),
+            failures_max: value(written.failures.clone()).unwrap_or(FAILURES),
+        })
+    }
+
+    /// Returns the names of servers, of which each must exist and be named once.
+    pub fn known_servers(&self, names: &Setting<Vec<String>>) -> Result<Vec<String>, ConfigError> {
+        for (number, name) in names.value.iter().enumerate() {
+            known(names, name, "server", self.servers.iter().map(|server| server.name.as_str()))?;
+            if names.value[..number].contains(name) {
+                return Err(names.refuse(format!("{name} is named twice")));
+            }
+        }
+        Ok(names.value.clone())
+    }
+}
+
+/// Fails if no object has the name to which a setting refers.
+pub fn known<'n, T>(
+    setting: &Setting<T>,
+    name: &str,
+    section: &str,
+    names: impl Iterator<Item = &'n str> + Clone,
+) -> Result<(), ConfigError> {
+    if names.clone().any(|known| known == name) {
+        return Ok(());
+    }
+    let meant = strict_toml::nearest(name, names.clone());
+    let names: Vec<&str> = names.collect();
+    let hint = match (meant, names.is_empty()) {
+        (Some(meant), _) => format!("did you mean {meant:?}?"),
+        (None, true) => format!("write a section [{section}.{name}]"),
+        (None, false) => format!("there are {}", names.join(", ")),
+    };
+    Err(setting.refuse(format!("there is no [{section}.{name}]; {hint}")))
+}
+
+fn server(object: &Object<WrittenServer>) -> Result<ServerSettings, ConfigError> {
+    let written = &object.written;
+    let (host, port) = object.required(&written.address, "address")?.value.clone();
+    Ok(ServerSettings {
+        name: object.name.clone(),
+        host,
+        port,
+        tls: tls(object)?,
+        weight: value(written.weight.clone()).unwrap_or(1),
+        connections_max: value(written.connections_max.clone()),
+    })
+}
+
+fn tls(object: &Object<WrittenServer>) -> Result<TlsSettings, ConfigError> {
+    let written = &object.written;
+    let path = |setting: &Option<Setting<PathBuf>>| {
+        let shown = |setting: &Setting<PathBuf>| (setting.value.to_string_lossy().into_owned(), setting.origin.clone());
+        setting.as_ref().map(shown)
+    };
+    let mode = written.tls.as_ref().map(|setting| (setting.value.clone(), setting.origin.clone()));
+    let settings = [
+        ("tls", mode),
+        ("tls-ca", path(&written.tls_ca)),
+        ("tls-crl", path(&written.tls_crl)),
+        ("tls-certificate", path(&written.tls_certificate)),
+        ("tls-key", path(&written.tls_key)),
+    ];
+    let mut tls = TlsSettings::default();
+    let mut last = object.origin.clone();
+    // The messages are about the parameters of a URL, which have the same names.
+    let refuse = |error: error::Error, origin: Origin| {
+        let message = error.message().replace(" in the URL of MariaDB", "");
+        ConfigError { origin: Some(origin), message }
+    };
+    for (name, setting) in settings {
+        if let Some((value, origin)) = setting {
+            tls.set(name, value).map_err(|error| refuse(error, origin.clone()))?;
+            last = origin;
+        }
+    }
+    tls.resolve(written.tls.is_some()).map_err(|error| refuse(error, last.clone()))?;
+    tls.config().map_err(|error| refuse(error, last))?;
+    Ok(tls)
+}
+
+fn password(written: &WrittenMonitor) -> Result<Secret, ConfigError> {
+    match (&written.password, &written.password_file) {
+        (Some(_), Some(file)) => Err(file.refuse("password is set, too; leave one of them out")),
+        (Some(password), None) => Ok(Secret(password.value.clone())),
+        (None, Some(file)) => {
+            let text = std::fs::read_to_string(&file.value)
+                .map_err(|error| file.refuse(format!("cannot read {}: {error}", file.value.display())))?;
+            Ok(Secret(text.lines().next().unwrap_or_default().to_owned()))
+        }
+        (None, None) => Ok(Secret::default()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+//! Services: which MariaDB server an SQL client gets.
+//!
+//! A [`Service`] is filters → router → backends. Its [`router`] chooses the [`Backend`] of a
+//! session, and the session gets a [`Lease`] of it, which says when it must end. A [`monitor`]
+//! observes the backends and decides their roles, one task for each group of servers that
+//! replicate. The [`Registry`] holds all of them by their names, and applies a changed
+//! configuration without touching objects that have stayed the same.
+//!
+//! In reading order: [`role`] and [`settings`]; [`gtid`] and [`observation`] (facts of a poll),
+//! [`reachability`] and [`topology`] (pure decisions), [`poll`] (the queries), [`monitor`] (the
+//! task); [`condition`] and [`backend`], [`slots`] (the limit of connections), [`router`],
+//! [`targets`] (the servers of a service), [`sessions`] (by the ids of servers), [`lease`],
+//! [`mod@service`], [`registry`], [`report`] (for `serverStatus`).
+
+pub mod backend;
+pub mod condition;
+pub mod gtid;
+pub mod lease;
+pub mod monitor;
+pub mod observation;
+pub mod poll;
+pub mod reachability;
+pub mod registry;
+pub mod report;
+pub mod role;
+pub mod router;
+pub mod service;
+pub mod sessions;
+pub mod settings;
+pub mod slots;
+pub mod targets;
+#[cfg(test)]
+mod testing;
+pub mod topology;
+
+pub use backend::Backend;
+pub use condition::Mode;
+pub use lease::Lease;
+pub use registry::Registry;
+pub use report::BackendReport;
+pub use role::{ClusterKind, Role, WantedRole};
+pub use router::connections::SessionEnd;
+pub use service::{Candidate, ConnectError, OpenError, Service};
+pub use settings::{MonitorSettings, Secret, ServerSettings, ServiceSettings, Settings};

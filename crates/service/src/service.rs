@@ -1,0 +1,180 @@
+//! A service: the servers from which its router chooses, and the connections that it opens.
+
+use crate::backend::Backend;
+use crate::lease::Lease;
+use crate::role::WantedRole;
+use crate::router::connections::{self, Load};
+use crate::sessions::Sessions;
+use crate::settings::{ServerSettings, ServiceSettings};
+use crate::targets::{State, Target};
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// So many times a session connects to a server again because of its id.
+const SAME_ID_MAX: usize = 16;
+
+/// A service of SQL clients.
+#[derive(Debug)]
+pub struct Service {
+    state: watch::Sender<Arc<State>>,
+    sessions: Arc<Sessions>,
+}
+
+/// A server to which a connection is opened.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    pub server: Arc<ServerSettings>,
+    /// Whether the service has other servers to try.
+    pub has_others: bool,
+}
+
+/// An open connection, and the id that the server gave it (0: none, as it refuses the connection).
+pub type Opened<C> = (C, u64);
+
+/// Why a connection to a server could not be opened.
+pub type OpenError = io::Error;
+
+/// Why a session gets no server.
+#[derive(Debug)]
+pub enum ConnectError {
+    /// No server has the role. The text names each, with the reason.
+    NoServer(String),
+    /// All servers have as many sessions as they may have.
+    Full(String),
+    /// The last server that was tried.
+    Failed { server: String, error: io::Error },
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConnectError::NoServer(text) | ConnectError::Full(text) => f.write_str(text),
+            ConnectError::Failed { server, error } => write!(f, "{server}: {error}"),
+        }
+    }
+}
+
+impl Service {
+    pub fn new(settings: ServiceSettings, backends: Vec<Arc<Backend>>, sessions: Arc<Sessions>) -> Arc<Service> {
+        Arc::new(Service { state: watch::Sender::new(Arc::new(State::new(settings, backends, None))), sessions })
+    }
+
+    /// Changes the settings. Sessions on servers that the service no longer has end when they are
+    /// idle.
+    pub fn change(&self, settings: ServiceSettings, backends: Vec<Arc<Backend>>) {
+        let before = self.state.borrow().clone();
+        self.state.send_replace(Arc::new(State::new(settings, backends, Some(&before))));
+    }
+
+    pub fn name(&self) -> String {
+        self.state.borrow().settings.name.clone()
+    }
+
+    /// Opens a connection for a new session with `open`: on the best server, or, if that fails, on
+    /// the next one. Waits as long as `patience` if all servers have as many sessions as they may
+    /// have.
+    pub async fn connect<C, F>(
+        &self,
+        patience: Duration,
+        open: impl Fn(Candidate) -> F,
+    ) -> Result<(Lease, C), ConnectError>
+    where
+        F: Future<Output = Result<Opened<C>, OpenError>>,
+    {
+        let deadline = tokio::time::Instant::now() + patience;
+        let mut failed: Vec<Arc<Backend>> = Vec::new();
+        let mut last_error = None;
+        loop {
+            let state = self.state.borrow().clone();
+            let left =
+                state.targets.iter().filter(|target| !failed.iter().any(|one| Arc::ptr_eq(one, &target.backend)));
+            let left: Vec<&Target> = left.collect();
+            let loads: Vec<Load> = left.iter().map(|target| load(&target.backend)).collect();
+            let ranked: Vec<&Target> =
+                connections::rank(&loads, state.settings.role).into_iter().map(|number| left[number]).collect();
+            let Some(best) = ranked.first() else {
+                return Err(last_error.unwrap_or_else(|| ConnectError::NoServer(no_server(&state))));
+            };
+            let free = ranked.iter().find_map(|target| Some((*target, target.backend.slots.try_take()?)));
+            let (target, slot) = match free {
+                Some(free) => free,
+                None => {
+                    let waiting = tokio::time::timeout_at(deadline, best.backend.slots.wait()).await;
+                    let Ok(Ok(slot)) = waiting else { return Err(ConnectError::Full(all_full(&state))) };
+                    // It may have got another role meanwhile.
+                    if connections::fit(state.settings.role, &best.backend.condition()).is_err() {
+                        continue;
+                    }
+                    (*best, slot)
+                }
+            };
+            let mut lease = Lease::new(target, slot, self.state.subscribe(), self.sessions.clone());
+            let candidate = Candidate { server: lease.server.clone(), has_others: ranked.len() > 1 };
+            match self.open(&open, candidate, &target.backend).await {
+                Ok((connection, id)) => {
+                    lease.set_session(id);
+                    return Ok((lease, connection));
+                }
+                Err(error) => {
+                    tracing::debug!(server = lease.server.name, %error, "a session could not connect");
+                    lease.suspect();
+                    last_error = Some(ConnectError::Failed { server: lease.server.name.clone(), error });
+                    failed.push(target.backend.clone());
+                }
+            }
+        }
+    }
+
+    /// Opens a connection whose id no session on another server has.
+    async fn open<C, F>(
+        &self,
+        open: &impl Fn(Candidate) -> F,
+        candidate: Candidate,
+        backend: &Arc<Backend>,
+    ) -> Result<Opened<C>, OpenError>
+    where
+        F: Future<Output = Result<Opened<C>, OpenError>>,
+    {
+        let mut opened = open(candidate.clone()).await?;
+        for _ in 0..SAME_ID_MAX {
+            if opened.1 == 0 || !self.sessions.is_elsewhere(opened.1, backend) {
+                break;
+            }
+            opened = open(candidate.clone()).await?;
+        }
+        Ok(opened)
+    }
+}
+
+fn load(backend: &Backend) -> Load {
+    Load {
+        condition: backend.condition(),
+        connections: backend.slots.used() + backend.slots.queued(),
+        weight: backend.settings().weight,
+    }
+}
+
+/// Says why no server can be used.
+fn no_server(state: &State) -> String {
+    let role = state.settings.role;
+    let reasons = state.targets.iter().filter_map(|target| {
+        let reason = connections::fit(role, &target.backend.condition()).err()?;
+        Some(format!("{}: {reason}", target.backend.settings().name))
+    });
+    let reasons = reasons.collect::<Vec<_>>().join("; ");
+    let what = match role {
+        WantedRole::Primary => "primary",
+        WantedRole::Replica | WantedRole::Any => "server",
+    };
+    format!("service {} has no {what} ({reasons})", state.settings.name)
+}
+
+fn all_full(state: &State) -> String {
+    format!("service {} has no server with a free connection", state.settings.name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! The settings of servers, monitors and services.
+
+use crate::role::{ClusterKind, WantedRole};
+use mariadb_client::{Address, ServerUrl, TlsSettings};
+use std::fmt;
+use std::time::Duration;
+
+/// All settings, consistent: names are unique, and every reference names something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    pub servers: Vec<ServerSettings>,
+    pub monitors: Vec<MonitorSettings>,
+    pub services: Vec<ServiceSettings>,
+}
+
+/// A MariaDB server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerSettings {
+    pub name: String,
+    pub host: String,
+    pub port: u16,
+    pub tls: TlsSettings,
+    /// Its share of the sessions, relative to other servers.
+    pub weight: u32,
+    /// The most sessions; `None`: no limit.
+    pub connections_max: Option<usize>,
+}
+
+/// A group of servers that replicate, and how it is observed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MonitorSettings {
+    pub name: String,
+    pub kind: ClusterKind,
+    pub servers: Vec<String>,
+    pub user: String,
+    pub password: Secret,
+    /// The pause between two polls of a server.
+    pub interval: Duration,
+    /// How long connecting to a server, and each of its answers, may take.
+    pub timeout: Duration,
+    /// After so many failed polls in a row, a server counts as down.
+    pub failures_max: u32,
+}
+
+/// A service: its router, and the servers it chooses from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceSettings {
+    pub name: String,
+    pub servers: Vec<String>,
+    /// The role that sessions need. Without a monitor, servers have none: `Any`.
+    pub role: WantedRole,
+    /// The account that ends sessions on a server; `None`: nothing ends them.
+    pub account: Option<Account>,
+}
+
+/// An account on the servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    pub user: String,
+    pub password: Secret,
+}
+
+/// A text that is not shown.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl ServerSettings {
+    pub fn address(&self) -> Address {
+        Address::Tcp { host: self.host.clone(), port: self.port }
+    }
+
+    /// Returns whether connections to `other` lead to the same place, protected in the same way.
+    pub fn leads_to_same(&self, other: &ServerSettings) -> bool {
+        (&self.host, self.port, &self.tls) == (&other.host, other.port, &other.tls)
+    }
+
+    /// Returns how an account connects to the server.
+    pub fn url(&self, user: &str, password: &Secret) -> ServerUrl {
+        let (user, password) = (user.to_owned(), password.0.clone());
+        ServerUrl { address: self.address(), user, password, tls: self.tls.clone() }
+    }
+}
