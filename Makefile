@@ -68,7 +68,7 @@ test-long: tools programs drivers ## longer tests: an hour of kills, damaged fil
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) SELKIE_STORM_CONNECTIONS=10000 \
 	    SELKIE_STORM_HALF_OPEN=100000 SELKIE_BLACK_BOX_FRAMES=50000 \
 	    $(PYTHON) -m pytest tests/blackbox/test_storms.py tests/blackbox/test_frames.py -s $(PYTEST_ARGS)
-	SELKIE_FRAMES=1000000 cargo test --release -p mongo-session --test frames -- --nocapture
+	SELKIE_FRAMES=1000000 cargo test --release -p mongo-session -p sql-session --test frames -- --nocapture
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) SELKIE_RANDOM=100000 \
 	    $(PYTHON) -m pytest tests/compat -k random $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 

@@ -8,10 +8,12 @@
 //!
 //! [`compare`] finds leaks by comparison: the same frame is sent to two servers that differ in
 //! nothing but the data of other clients. Even a single foreign byte makes the replies differ.
+//! [`memory`] makes new memory a part of that data.
 
 mod change;
 pub mod compare;
 mod frame;
+pub mod memory;
 
 pub use change::{Change, Random};
 pub use frame::{Field, Frame};

@@ -12,8 +12,6 @@
 
 #[path = "frames/decoding.rs"]
 mod decoding;
-#[path = "frames/memory.rs"]
-mod memory;
 #[path = "frames/messages.rs"]
 mod messages;
 #[path = "frames/serving.rs"]
@@ -21,11 +19,15 @@ mod serving;
 
 use decoding::Decoding;
 use frame_mutator::compare::{Leak, Target, Worlds};
+use frame_mutator::memory::Filling;
 use frame_mutator::{Change, Random};
 use messages::{CANARY, Kind};
 use serving::Serving;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
+
+#[global_allocator]
+static ALLOCATOR: Filling = Filling;
 
 /// The free memory belongs to the process, so the tests take turns.
 static TURN: Mutex<()> = Mutex::new(());

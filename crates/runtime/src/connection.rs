@@ -1,6 +1,7 @@
 //! A client's connection, and its state that the worker needs to close it in good order.
 
-use crate::balance::Seat;
+use crate::balance::{Balance, Seat};
+use crate::gate::ConnectionLimits;
 use crate::tls_stream::{Socket, TlsStream};
 use crate::unix_stream::UnixStream;
 use rustix::net::RecvFlags;
@@ -12,7 +13,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tls::rustls::pki_types::ServerName;
 use tls::rustls::{self, ClientConfig, ClientConnection, ServerConfig, ServerConnection};
 use tls::{TlsFacts, client_hello};
@@ -99,6 +100,14 @@ impl Life {
 }
 
 impl Connection {
+    /// Returns a connection that no listener has accepted and no limit counts, for tests that run a
+    /// service on a thread of their own. `None` if the process lacks file descriptors.
+    pub fn unlisted(stream: Stream) -> Option<Connection> {
+        let (seat, _) =
+            Balance::new(0, ConnectionLimits::default(), Instant::now()).admit(0, None, Instant::now()).ok()?;
+        Some(Connection { stream, id: 0, listener: 0, peer: None, life: Rc::default(), tls: None, _seat: seat })
+    }
+
     /// Continues in TLS, as the server, and records the facts. `received`: bytes of the handshake
     /// that were already read from the stream.
     pub async fn accept_tls(mut self, config: Arc<ServerConfig>, received: Vec<u8>) -> io::Result<Connection> {

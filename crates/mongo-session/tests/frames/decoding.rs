@@ -1,12 +1,12 @@
 //! A server without sockets: decodes requests, runs commands on a store in memory, and encodes
 //! replies, with buffers that are used again as by the real one.
 
-use crate::memory;
 use crate::messages;
 use bytes::BytesMut;
 use commands::ImmediateOutcome;
 use document::{DocBuf, DocWriter};
 use frame_mutator::compare::Target;
+use frame_mutator::memory;
 use mongo_wire::{Codecs, Compressor, DecodeError, Message, Refused, ReplyFormat, Request, op_compressed};
 use server::{ClientSession, Server, Settings, Topology, Worker};
 use std::rc::Rc;

@@ -1,9 +1,9 @@
 //! The real server, with one worker and a Unix socket, so that all clients share its buffers.
 
 use crate::decoding::settings;
-use crate::memory;
 use crate::messages;
 use frame_mutator::compare::Target;
+use frame_mutator::memory;
 use mongo_session::MongoService;
 use selkie_runtime::process::{Listening, Running};
 use selkie_runtime::{ListenAddress, Options};

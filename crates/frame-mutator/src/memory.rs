@@ -1,4 +1,5 @@
-//! An allocator that fills new memory with a letter, in the place of earlier contents.
+//! An allocator that fills new memory with a letter, in the place of earlier contents. A test makes
+//! it its `#[global_allocator]`.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -10,10 +11,9 @@ pub fn fill_with(letter: u8) {
     LETTER.store(letter, Relaxed);
 }
 
-struct Filling;
-
-#[global_allocator]
-static ALLOCATOR: Filling = Filling;
+/// The allocator.
+#[derive(Debug)]
+pub struct Filling;
 
 // SAFETY: the system's allocator does the work; new memory is only written to.
 unsafe impl GlobalAlloc for Filling {
