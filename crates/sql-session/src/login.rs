@@ -8,6 +8,8 @@ mod audited;
 mod authentication;
 mod greeting;
 mod packet;
+#[cfg(test)]
+mod tests;
 
 pub use audited::AuditedClient;
 pub use packet::error_packet;
