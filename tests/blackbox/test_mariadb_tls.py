@@ -9,7 +9,7 @@ import pytest
 
 from blackbox.test_external_writes import LOGGING
 from support.authority import CLIENT_USE, Authority
-from support.mariadb import MariadbServer, has_plugin
+from support.mariadb import MariadbServer
 from support.selkie import SelkieServer, run
 
 pytestmark = [pytest.mark.selkie_only, pytest.mark.mariadb_only]
@@ -29,12 +29,11 @@ class TlsMariadb:
         )
         self.server = MariadbServer(folder / "m", options).start()
         self.sql = self.server.sql
-        self.has_ed25519 = has_plugin(self.server, "auth_ed25519")
+        self.sql("INSTALL SONAME 'auth_ed25519'")
         self.sql("CREATE USER tls@'%' IDENTIFIED BY 'secret' REQUIRE SSL")
         self.sql("CREATE USER x509@'%' IDENTIFIED BY 'secret' REQUIRE X509")
-        if self.has_ed25519:
-            self.sql("CREATE USER ed@'%' IDENTIFIED VIA ed25519 USING PASSWORD('s3cret')")
-        for user in ("tls", "x509", *(["ed"] if self.has_ed25519 else [])):
+        self.sql("CREATE USER ed@'%' IDENTIFIED VIA ed25519 USING PASSWORD('s3cret')")
+        for user in ("tls", "x509", "ed"):
             self.sql(f"GRANT {PRIVILEGES} TO {user}@'%'")
 
     def url(self, user: str, parameters: str = "", host: str = "127.0.0.1", password: str = "secret") -> str:
@@ -107,8 +106,6 @@ def test_accounts_that_require_tls_or_a_certificate(mariadb, tmp_path):
 
 
 def test_passwords_by_ed25519(mariadb, tmp_path):
-    if not mariadb.has_ed25519:
-        pytest.skip("MariaDB has no auth_ed25519")
     works(tmp_path, mariadb.url("ed", password="s3cret"))
     works(tmp_path / "tls", mariadb.url("ed", mariadb.verified, password="s3cret"))
     assert "refuses user 'ed'" in refusal(mariadb.url("ed", password="wrong"))

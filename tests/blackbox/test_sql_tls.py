@@ -184,8 +184,6 @@ def test_changing_to_an_account_that_requires_tls(both):
 
 
 def test_passwords_by_ed25519(both, front, mariadb, monkeypatch):
-    if not mariadb.has_ed25519:
-        pytest.skip("MariaDB has no auth_ed25519")
     monkeypatch.setattr(
         _auth, "ed25519_password", lambda password, scramble: Ed25519PrivateKey.from_private_bytes(password).sign(scramble)
     )

@@ -12,8 +12,9 @@ import pymysql
 
 from .process import ServerProcess, free_port
 
-# A folder of plugins; the server's own by default.
-PLUGINS = os.environ.get("MARIADB_PLUGINS")
+# A folder of plugins: those that the set-up has unpacked, or the server's own.
+UNPACKED = Path(__file__).resolve().parents[2] / ".build" / "mariadb-plugins"
+PLUGINS = os.environ.get("MARIADB_PLUGINS") or (str(UNPACKED) if UNPACKED.is_dir() else None)
 
 os.environ["PATH"] += os.pathsep + "/usr/sbin"
 
@@ -87,12 +88,3 @@ class MariadbServer(ServerProcess):
         self.kill()
         shutil.rmtree(self.socket_folder, ignore_errors=True)
         shutil.rmtree(self.data, ignore_errors=True)
-
-
-def has_plugin(server: MariadbServer, name: str) -> bool:
-    """Returns whether a plugin can be used, after installing it."""
-    try:
-        server.sql(f"INSTALL SONAME '{name}'")
-    except pymysql.err.MySQLError as error:
-        return error.args[0] == 1968  # It is installed.
-    return True
