@@ -8,6 +8,8 @@ import re
 import pytest
 
 from support import selkie
+from support.authority import Authority
+from support.tls import TlsServer
 
 pytestmark = pytest.mark.selkie_only
 
@@ -129,6 +131,31 @@ def test_compare(store, mongod):
         pytest.skip("it starts both stores")
     printed = bench("compare", "--quick", "--no-large", *MARIADB, *mongod)
     assert "Selkie, MariaDB" in printed
+
+
+def test_compare_tls(store, mongod):
+    if store != "embedded":
+        pytest.skip("it starts both stores")
+    printed = bench("compare", "--tls", "--quick", *MARIADB, *mongod)
+    cells = [tuple(cell.strip() for cell in line.split("|")[1:3]) for line in printed.splitlines()]
+    for name in ("Selkie, embedded", "Selkie, MariaDB", *(["MongoDB"] if mongod else [])):
+        for measure in ("point read, 16 connections", "all 10,000"):
+            assert {(measure, name), (measure, f"{name}, TLS")} <= set(cells), printed
+
+
+def test_a_uri_with_tls(store, tmp_path):
+    if store != "embedded":
+        pytest.skip("one store is enough")
+    authority = Authority(tmp_path / "ca")
+    options = ("--tls", "require", "--tls-certificate", str(authority.issue("server.pem")))
+    server = TlsServer(tmp_path, *options, ca=authority.file).start()
+    try:
+        uri = f"mongodb://localhost:{server.port}/?tls=true&tlsCAFile={authority.file}"
+        assert "point read, 4 connections" in bench("load", "--uri", uri, "--connections", "4", "--seconds", "0.2")
+        other = uri.replace(str(authority.file), str(Authority(tmp_path / "other").file))
+        assert "certificate" in selkie.run("load", "--uri", other, name="bench").stderr
+    finally:
+        server.remove()
 
 
 def test_a_uri_without_a_server():

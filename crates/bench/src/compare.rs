@@ -8,7 +8,7 @@ use crate::memory;
 use crate::round_robin::RoundRobinArgs;
 use anyhow::{Context, Result, bail};
 use harness::report::{Report, Row, markdown, table, three_digits};
-use harness::servers::{EMBEDDED, MARIADB, MONGODB, Sandbox, ServerArgs};
+use harness::servers::{Certificates, EMBEDDED, MARIADB, MONGODB, Sandbox, ServerArgs};
 use harness::target::{Target, TargetArgs};
 use std::path::PathBuf;
 
@@ -21,6 +21,11 @@ pub struct CompareArgs {
     #[arg(long)]
     pub quick: bool,
 
+    /// Instead, compare plain connections with TLS: one document and 10,000 documents read,
+    /// inserts and updates, on each server
+    #[arg(long)]
+    pub tls: bool,
+
     /// Skip the collection of a million documents and the idle connections
     #[arg(long)]
     pub no_large: bool,
@@ -32,6 +37,9 @@ pub struct CompareArgs {
 
 pub fn run(args: &CompareArgs) -> Result<()> {
     let sandbox = Sandbox::prepare(&args.servers.gateway)?;
+    if args.tls {
+        return compare_tls(args, &sandbox);
+    }
     let servers = sandbox.start_all(args.servers.mongod.as_ref())?;
     let targets: Vec<Target> = servers.iter().map(|server| server.target.clone()).collect();
     let mut report = Report::default();
@@ -43,9 +51,44 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     measured
 }
 
+/// Measures each server by plain connections and by TLS, in turns.
+fn compare_tls(args: &CompareArgs, sandbox: &Sandbox) -> Result<()> {
+    let certificates = Certificates::create(sandbox.folder())?;
+    let servers = sandbox.start_all_with_tls(args.servers.mongod.as_ref(), &certificates)?;
+    let pairs = servers.iter().map(|server| [server.target.clone(), server.tls_target(&certificates)]);
+    let targets: Vec<Target> = pairs.flatten().collect();
+    let mut report = Report::default();
+    for (work, connections) in TLS_LOADS {
+        report.extend(load::measure(&targets, &load_args(args.seconds()), work, connections)?);
+    }
+    let repetitions = Repetitions { iterations: args.scale(100), round_robin: RoundRobinArgs::default() };
+    report.extend(cars::measure(&targets, repetitions, args.scale(10)).context("cars")?);
+    report.publish(args.json.as_deref())
+}
+
+const TLS_LOADS: [(Work, usize); 6] = [
+    (Work::Point, 1),
+    (Work::Point, 16),
+    (Work::Insert, 1),
+    (Work::Insert, 16),
+    (Work::InsertMany, 1),
+    (Work::Update, 16),
+];
+
+impl CompareArgs {
+    fn scale(&self, number: u64) -> u64 {
+        if self.quick { number / 10 } else { number }
+    }
+
+    /// Returns the time of each server and kind of load.
+    fn seconds(&self) -> f64 {
+        if self.quick { 0.5 } else { 5.0 }
+    }
+}
+
 /// Runs all experiments. If one fails, the report keeps the results of the others.
 fn measure(args: &CompareArgs, targets: &[Target], report: &mut Report) -> Result<()> {
-    let scale = |number: u64| if args.quick { number / 10 } else { number };
+    let scale = |number: u64| args.scale(number);
     // Memory first, before the servers have done anything else.
     let idle = targets.iter().map(|target| memory::resident("resident, idle", target)).collect::<Result<_>>()?;
     report.extend(idle);
@@ -63,7 +106,7 @@ fn measure(args: &CompareArgs, targets: &[Target], report: &mut Report) -> Resul
         (Work::Update, 16),
         (Work::Mixed, 16),
     ] {
-        let load = load_args(if args.quick { 0.5 } else { 5.0 });
+        let load = load_args(args.seconds());
         match load::measure(targets, &load, work, connections) {
             Ok(rows) => report.extend(rows),
             Err(error) => failures.push(format!("{work:?}: {error:#}")),

@@ -1,6 +1,6 @@
 //! A server that only sends recorded replies: the cost of the socket alone.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use harness::address::Address;
 use harness::message::message_length;
 use harness::target::Target;
@@ -34,6 +34,7 @@ impl ReplayServer {
                 });
                 (address, thread)
             }
+            Address::Tls { .. } => bail!("bytes are replayed without TLS"),
             Address::Unix(path) => {
                 let path = path.with_extension("replay");
                 let listener = UnixListener::bind(&path).with_context(|| path.display().to_string())?;

@@ -9,12 +9,18 @@ pub enum Address {
     /// `host:port`
     Tcp(String),
     Unix(PathBuf),
+    /// `host:port`, by TLS.
+    Tls {
+        host: String,
+        /// The file of the authority that has signed the server's certificate.
+        ca: PathBuf,
+    },
 }
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Address::Tcp(host) => f.write_str(host),
+            Address::Tcp(host) | Address::Tls { host, .. } => f.write_str(host),
             Address::Unix(path) => path.display().fmt(f),
         }
     }

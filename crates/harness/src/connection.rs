@@ -1,5 +1,7 @@
 //! A blocking connection that sends prebuilt messages and reads whole replies into a reused buffer.
 
+mod tls_socket;
+
 use crate::address::Address;
 use crate::message::{Message, check_ok, message_length};
 use anyhow::{Context, Result, bail};
@@ -9,6 +11,7 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
+use tls_socket::TlsSocket;
 
 /// A server that takes longer over one reply counts as hanging.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(300);
@@ -19,6 +22,7 @@ const REPLY_BYTES_MAX: usize = 48_000_000;
 enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Tls(Box<TlsSocket>),
 }
 
 pub struct Connection {
@@ -30,11 +34,10 @@ pub struct Connection {
 impl Connection {
     pub fn open(address: &Address) -> Result<Connection> {
         let socket = match address {
-            Address::Tcp(host) => {
-                let stream = TcpStream::connect(host).with_context(|| format!("connecting to {host}"))?;
-                stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
-                Socket::Tcp(stream)
+            Address::Tcp(host) => Socket::Tcp(connect(host)?),
+            Address::Tls { host, ca } => {
+                let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
+                Socket::Tls(Box::new(TlsSocket::establish(connect(host)?, name, ca)?))
             }
             Address::Unix(path) => {
                 let stream = UnixStream::connect(path).with_context(|| format!("connecting to {}", path.display()))?;
@@ -66,6 +69,7 @@ impl Connection {
         match &mut self.socket {
             Socket::Tcp(stream) => stream.write_all(message.as_bytes()),
             Socket::Unix(stream) => stream.write_all(message.as_bytes()),
+            Socket::Tls(socket) => socket.write_all(message.as_bytes()),
         }
         .context("sending")
     }
@@ -77,11 +81,39 @@ impl Connection {
         let count = match &mut self.socket {
             Socket::Tcp(stream) => stream.read(free),
             Socket::Unix(stream) => stream.read(free),
+            Socket::Tls(_) => return self.receive_decrypted(),
         }
         .context("receiving")?;
         if count == 0 {
             bail!("the server closed the connection");
         }
+        self.add(count)
+    }
+
+    /// As [`Connection::receive_some`], of TLS: takes all that was decrypted, as the socket may
+    /// have nothing more to read.
+    fn receive_decrypted(&mut self) -> Result<bool> {
+        let Socket::Tls(socket) = &mut self.socket else { return Ok(false) };
+        if !socket.receive().context("receiving")? {
+            bail!("the server closed the connection");
+        }
+        let mut is_complete = false;
+        loop {
+            let Socket::Tls(socket) = &mut self.socket else { return Ok(false) };
+            let free = self.buffer.get_mut(self.filled..).unwrap_or_default();
+            // The buffer is full once the reply is complete; then nothing more may come.
+            if free.is_empty() && is_complete {
+                return Ok(true);
+            }
+            match socket.take(free).context("receiving")? {
+                0 => return Ok(is_complete),
+                count => is_complete = self.add(count)?,
+            }
+        }
+    }
+
+    /// Adds bytes in the buffer to the reply. Returns whether it is complete.
+    fn add(&mut self, count: usize) -> Result<bool> {
         self.filled += count;
         let Some(length) = message_length(&self.buffer[..self.filled]) else { return Ok(false) };
         if length > REPLY_BYTES_MAX {
@@ -130,11 +162,19 @@ impl Connection {
     }
 }
 
+fn connect(host: &str) -> Result<TcpStream> {
+    let stream = TcpStream::connect(host).with_context(|| format!("connecting to {host}"))?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
+    Ok(stream)
+}
+
 impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.socket {
             Socket::Tcp(stream) => stream.as_fd(),
             Socket::Unix(stream) => stream.as_fd(),
+            Socket::Tls(socket) => socket.stream.as_fd(),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! dropped.
 
 mod args;
+mod certificates;
 mod mariadb;
 mod mongod;
 mod names;
@@ -11,7 +12,9 @@ mod server_process;
 mod started_server;
 
 pub use args::{GatewayArgs, ServerArgs};
+pub use certificates::Certificates;
 pub use mariadb::Mariadb;
+use mongod::mongod_with;
 pub use mongod::{mongod, mongod_replica_set};
 pub use names::{EMBEDDED, MARIADB, MONGODB};
 pub use port::free_port;
@@ -71,13 +74,31 @@ impl Sandbox {
     /// Starts MongoDB if `mongod` is given, Selkie on its embedded store, and Selkie on MariaDB if
     /// that runs.
     pub fn start_all(&self, mongod_program: Option<&PathBuf>) -> Result<Vec<StartedServer>> {
+        self.start_all_with(mongod_program, &[], &[])
+    }
+
+    /// As [`Sandbox::start_all`]. All servers offer TLS on the same ports.
+    pub fn start_all_with_tls(
+        &self,
+        mongod_program: Option<&PathBuf>,
+        certificates: &Certificates,
+    ) -> Result<Vec<StartedServer>> {
+        self.start_all_with(mongod_program, &certificates.mongod_options(), &certificates.selkie_options())
+    }
+
+    fn start_all_with(
+        &self,
+        mongod_program: Option<&PathBuf>,
+        mongod_options: &[&str],
+        options: &[&str],
+    ) -> Result<Vec<StartedServer>> {
         let mut servers = Vec::new();
         if let Some(program) = mongod_program {
-            servers.push(mongod(program, self.folder(), Sockets::Tcp)?);
+            servers.push(mongod_with(program, self.folder(), Sockets::Tcp, mongod_options)?);
         }
-        servers.push(self.start(EMBEDDED, None, &[])?);
+        servers.push(self.start(EMBEDDED, None, options)?);
         if let Some(mariadb) = &self.mariadb {
-            servers.push(self.start(MARIADB, Some(mariadb), &[])?);
+            servers.push(self.start(MARIADB, Some(mariadb), options)?);
         }
         Ok(servers)
     }

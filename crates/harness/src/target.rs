@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(clap::Args, Debug, Clone, Default)]
 pub struct TargetArgs {
     /// A server: `mongodb://host:port`, `mongodb://%2Fpath%2Fto.sock` or `name=mongodb://…`; the
-    /// others are compared with the first
+    /// others are compared with the first. `?tls=true&tlsCAFile=FILE` connects by TLS
     #[arg(long = "uri", value_name = "[NAME=]URI")]
     pub uris: Vec<String>,
 
@@ -63,22 +63,48 @@ impl Target {
     }
 }
 
-/// Parses the address in a `mongodb://` URI. Refuses options instead of ignoring them, as this
-/// client has none.
+/// Parses the address in a `mongodb://` URI. Refuses options instead of ignoring them, except for
+/// those of TLS.
 fn parse_uri(uri: &str) -> Result<Address> {
     let rest = uri.strip_prefix("mongodb://").context("a URI begins with mongodb://")?;
+    let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
+    let ca = tls_ca(options)?;
     let host = rest.strip_suffix('/').unwrap_or(rest);
     if host.contains(['/', '?', '@', ',']) {
-        bail!("only one host and port, without login, database or options");
+        bail!("only one host and port, without login or database");
     }
     let host = percent_decode(host);
     if host.starts_with('/') {
-        return Ok(Address::Unix(host.into()));
+        return match ca {
+            None => Ok(Address::Unix(host.into())),
+            Some(_) => bail!("TLS is measured over TCP only"),
+        };
     }
     if host.is_empty() {
         bail!("no host");
     }
-    Ok(Address::Tcp(if has_port(&host) { host } else { format!("{host}:27017") }))
+    let host = if has_port(&host) { host } else { format!("{host}:27017") };
+    Ok(match ca {
+        None => Address::Tcp(host),
+        Some(ca) => Address::Tls { host, ca },
+    })
+}
+
+/// Returns the file of authorities that the options of a URI name; `None` without TLS.
+fn tls_ca(options: &str) -> Result<Option<PathBuf>> {
+    let (mut is_on, mut ca) = (false, None);
+    for option in options.split('&').filter(|option| !option.is_empty()) {
+        match option.split_once('=') {
+            Some(("tls", "true")) => is_on = true,
+            Some(("tlsCAFile", path)) => ca = Some(PathBuf::from(percent_decode(path))),
+            _ => bail!("unknown option {option}; there are tls=true and tlsCAFile"),
+        }
+    }
+    match (is_on, ca) {
+        (false, None) => Ok(None),
+        (true, Some(ca)) => Ok(Some(ca)),
+        _ => bail!("tls=true needs tlsCAFile, and tlsCAFile needs tls=true"),
+    }
 }
 
 fn has_port(host: &str) -> bool {
@@ -119,6 +145,11 @@ mod tests {
             ("mongodb://%2Ftmp%2Fa.sock", "/tmp/a.sock"),
         ] {
             assert_eq!(parse_uri(uri).unwrap().to_string(), expected, "{uri}");
+        }
+        let tls = parse_uri("mongodb://localhost:1/?tls=true&tlsCAFile=%2Fa%20b.pem").unwrap();
+        assert_eq!(tls, Address::Tls { host: "localhost:1".into(), ca: "/a b.pem".into() });
+        for wrong in ["mongodb://a/?tlsCAFile=b", "mongodb://%2Fa.sock/?tls=true&tlsCAFile=b", "mongodb://a/?x=1"] {
+            assert!(parse_uri(wrong).is_err(), "{wrong}");
         }
         for wrong in ["localhost", "mongodb://", "mongodb://a:b@c", "mongodb://a,b", "mongodb://a/?tls=true"] {
             assert!(parse_uri(wrong).is_err(), "{wrong}");

@@ -16,12 +16,12 @@ use std::time::{Duration, Instant};
 
 /// Starts a standalone mongod.
 pub fn mongod(program: &Path, folder: &Path, sockets: Sockets) -> Result<StartedServer> {
-    start(program, folder, sockets, &[])
+    mongod_with(program, folder, sockets, &[])
 }
 
 /// Starts mongod as a replica set of one member, because transactions need a replica set.
 pub fn mongod_replica_set(program: &Path, folder: &Path) -> Result<StartedServer> {
-    let server = start(program, folder, Sockets::Tcp, &["--replSet", "alone"])?;
+    let server = mongod_with(program, folder, Sockets::Tcp, &["--replSet", "alone"])?;
     let mut connection = Connection::open_with_handshake(&server.target.address)?;
     let member = doc! { "_id": 0i32, "host": server.target.address.to_string().as_str() };
     let config = doc! { "_id": "alone", "members": &array![&member] };
@@ -36,7 +36,8 @@ pub fn mongod_replica_set(program: &Path, folder: &Path) -> Result<StartedServer
     Ok(server)
 }
 
-fn start(program: &Path, folder: &Path, sockets: Sockets, options: &[&str]) -> Result<StartedServer> {
+/// Starts a mongod with options.
+pub fn mongod_with(program: &Path, folder: &Path, sockets: Sockets, options: &[&str]) -> Result<StartedServer> {
     let data = folder.join("mongod");
     fs::create_dir(&data)?;
     let port = free_port()?;

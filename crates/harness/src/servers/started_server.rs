@@ -1,5 +1,6 @@
 //! A started server that speaks the MongoDB protocol.
 
+use super::certificates::Certificates;
 use super::port::free_port;
 use super::server_process::ServerProcess;
 use crate::address::Address;
@@ -32,6 +33,13 @@ pub struct StartedServer {
 }
 
 impl StartedServer {
+    /// Returns the target that reaches the server by TLS, as on the same port.
+    pub fn tls_target(&self, certificates: &Certificates) -> Target {
+        let (host, ca) = (self.target.address.to_string(), certificates.ca.clone());
+        let name = format!("{}, TLS", self.target.name);
+        Target { name, address: Address::Tls { host, ca }, ..self.target.clone() }
+    }
+
     /// Waits until the server answers at `address`.
     pub fn when_ready(name: &str, process: ServerProcess, address: Address) -> Result<StartedServer> {
         let answers = || Connection::open_with_handshake(&address).is_ok();
