@@ -1,9 +1,14 @@
-"""Several MariaDB servers: their monitors."""
+"""Several MariaDB servers: their monitors, and the sessions of SQL clients on them."""
 
+import threading
+import time
+
+import pymysql
 import pytest
 from pymongo.errors import OperationFailure
 
-from support.selkie import SelkieServer
+from support.process import free_port
+from support.selkie import SelkieServer, program, run
 from support.topology import Replication, until
 
 pytestmark = [pytest.mark.selkie_only, pytest.mark.mariadb_only]
@@ -19,10 +24,24 @@ failures = 2
 """
 
 
+SERVICES = ("primary", "replica", "any")
+
+
+def services(ports: dict[str, int]) -> str:
+    """Returns a service for each role, which is its name, and a listener for each."""
+    return "".join(
+        f'[service.{role}]\nmonitor = "main"\nrole = "{role}"\n'
+        f'[listener.{role}]\nprotocol = "mariadb"\naddress = "127.0.0.1:{port}"\nservice = "{role}"\n'
+        for role, port in ports.items()
+    )
+
+
 class Gateway:
     """Selkie with an embedded store for its own clients, beside the servers that it observes."""
 
     def __init__(self, folder, text: str):
+        self.ports = {role: free_port() for role in SERVICES}
+        text += services(self.ports)
         self.file = folder / "selkie.toml"
         self.file.write_text(text)
         self.selkie = SelkieServer(folder / "s", options=("--threads", "2", "--config", str(self.file))).start()
@@ -36,6 +55,15 @@ class Gateway:
 
     def await_roles(self, *expected: str):
         until(lambda: self.roles() == list(expected))
+
+    def connect(self, service: str, user: str = "joe") -> pymysql.Connection:
+        return pymysql.connect(host="127.0.0.1", port=self.ports[service], user=user, password="secret", autocommit=True)
+
+    def set_mode(self, server: str, mode: str):
+        self.mongo.admin.command({"selkieServer": server, "mode": mode})
+
+    def sessions(self) -> list[int]:
+        return [server["connections"]["current"] for server in self.servers().values()]
 
     def log(self) -> str:
         return self.selkie.log.read_text()
@@ -58,6 +86,30 @@ def gateway(replication, tmp_path):
     yield gateway
     assert gateway.selkie.is_running()
     gateway.remove()
+
+
+def rows(connection, sql: str):
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return cursor.fetchall()
+
+
+def server_of(connection) -> int:
+    return rows(connection, "SELECT @@server_id")[0][0]
+
+
+def end_of(connection) -> str:
+    """Waits until the session has ended, and returns the error that says why."""
+
+    def error():
+        try:
+            rows(connection, "SELECT 1")
+        except pymysql.err.OperationalError as error:
+            assert error.args[0] == 1927, error
+            return error.args[1]
+        return None
+
+    return until(error, every=0.1)
 
 
 def test_the_state_of_servers_is_observed(gateway, replication):
@@ -104,3 +156,166 @@ def test_an_old_primary_that_returns_is_not_the_primary(gateway, replication):
     until(lambda: old.sql("SELECT @@gtid_current_pos") == new.sql("SELECT @@gtid_current_pos"))
     replication.promote(0)
     gateway.await_roles("primary", "replica", "replica")
+
+
+def test_sessions_are_sent_by_role_and_load(gateway):
+    gateway.await_roles("primary", "replica", "replica")
+    connections = [gateway.connect("primary") for _ in range(3)]
+    assert [server_of(connection) for connection in connections] == [1, 1, 1]
+    readers = [gateway.connect("replica") for _ in range(4)]
+    assert sorted(server_of(connection) for connection in readers) == [2, 2, 3, 3]
+    others = [gateway.connect("any") for _ in range(2)]
+    assert sorted(server_of(connection) for connection in others) == [2, 3], "the primary has more sessions"
+    assert gateway.sessions() == [3, 3, 3]
+    for connection in connections + readers + others:
+        connection.close()
+    until(lambda: gateway.sessions() == [0, 0, 0])
+
+
+def test_a_server_that_is_full_or_out_of_service(replication, tmp_path):
+    sections = replication.sections().replace("[server.db2]", "max-connections = 1\n[server.db2]", 1)
+    gateway = Gateway(tmp_path, sections + MONITOR.format(kind="replication"))
+    try:
+        gateway.await_roles("primary", "replica", "replica")
+        gateway.set_mode("db2", "drain")
+        gateway.set_mode("db3", "maintenance")
+        first = gateway.connect("replica")
+        assert server_of(first) == 1, "there is no other"
+        began = time.monotonic()
+        with pytest.raises(pymysql.err.OperationalError) as refused:
+            gateway.connect("primary")
+        assert refused.value.args[0] == 1040 and time.monotonic() - began > 5
+        first.close()
+        with gateway.connect("primary") as connection:
+            assert server_of(connection) == 1
+        gateway.set_mode("db1", "drain")
+        with pytest.raises(pymysql.err.OperationalError) as refused:
+            gateway.connect("replica")
+        assert "db1: it is being drained, db2: it is being drained, db3: it is in maintenance" in refused.value.args[1]
+    finally:
+        gateway.remove()
+
+
+def test_a_drain_waits_for_transactions(gateway):
+    gateway.await_roles("primary", "replica", "replica")
+    idle, busy = gateway.connect("primary"), gateway.connect("primary")
+    rows(busy, "BEGIN")
+    rows(busy, "INSERT INTO d.t VALUES (100, 1)")
+    with pytest.raises(pymysql.err.IntegrityError):
+        rows(busy, "INSERT INTO d.t VALUES (100, 1)")
+    gateway.set_mode("db1", "drain")
+    assert "db1 has ended: it is being drained" in end_of(idle)
+    assert rows(busy, "SELECT a FROM d.t WHERE id = 100") == ((1,),)
+    rows(busy, "ROLLBACK")
+    assert "drained" in end_of(busy)
+    gateway.set_mode("db1", "active")
+    with gateway.connect("primary") as connection:
+        assert rows(connection, "SELECT a FROM d.t WHERE id = 100") == ()
+    reader = gateway.connect("replica")
+    server = server_of(reader)
+    rows(reader, "BEGIN")
+    gateway.set_mode(f"db{server}", "maintenance")
+    assert "maintenance" in end_of(reader)
+
+
+def test_kill_finds_the_session_on_its_server(gateway):
+    gateway.await_roles("primary", "replica", "replica")
+    target = gateway.connect("replica")
+    other = next(c for c in iter(lambda: gateway.connect("replica"), None) if server_of(c) != server_of(target))
+    number = rows(target, "SELECT CONNECTION_ID()")[0][0]
+    assert number == target.thread_id()
+    with gateway.connect("replica", user="jim") as stranger, pytest.raises(pymysql.err.MySQLError) as refused:
+        rows(stranger, f"KILL {number}")
+    assert refused.value.args[0] in (1094, 1095)
+    began = time.monotonic()
+    with gateway.connect("any") as killer:
+        while server_of(killer) == server_of(target):
+            killer.close()
+            killer = gateway.connect("any")
+        timer = threading.Timer(0.5, lambda: rows(killer, f"KILL QUERY {number}"))
+        timer.start()
+        with pytest.raises(pymysql.err.MySQLError) as killed:
+            rows(target, "SELECT SLEEP(20) FROM d.t WHERE id = 1 AND SLEEP(20) = 0")
+        timer.join()
+        assert killed.value.args[0] == 1317 and time.monotonic() - began < 15
+        rows(killer, f"KILL {number}")
+    until(lambda: is_gone(target))
+    assert server_of(other)
+
+
+def is_gone(connection) -> bool:
+    try:
+        rows(connection, "SELECT 1")
+    except pymysql.err.MySQLError:
+        return True
+    return False
+
+
+def test_sessions_of_a_primary_that_fails_or_is_replaced_end(gateway, replication):
+    gateway.await_roles("primary", "replica", "replica")
+    writer, reader = gateway.connect("primary"), gateway.connect("replica")
+    old, new, _ = replication.servers
+    old.kill()
+    assert "lost" in end_of(writer)
+    gateway.await_roles("none", "replica", "replica")
+    with pytest.raises(pymysql.err.OperationalError) as refused:
+        gateway.connect("primary")
+    assert refused.value.args[0] == 2003 and "service primary has no primary (db1: it is down" in refused.value.args[1]
+    assert server_of(reader) in (2, 3)
+    replication.promote(1)
+    gateway.await_roles("none", "primary", "replica")
+    writer = gateway.connect("primary")
+    assert server_of(writer) == 2
+    rows(writer, "INSERT INTO d.t VALUES (200, 2)")
+    old.start()
+    old.sql("SET GLOBAL read_only = ON")
+    replication.follow(old, new, "current_pos")
+    gateway.await_roles("replica", "primary", "replica")
+    until(lambda: old.sql("SELECT @@gtid_current_pos") == new.sql("SELECT @@gtid_current_pos"))
+    rows(writer, "BEGIN")
+    replication.promote(0)
+    assert "db2 has ended: it is no longer the primary" in end_of(writer)
+    gateway.await_roles("primary", "replica", "replica")
+    with gateway.connect("primary") as connection:
+        assert server_of(connection) == 1 and rows(connection, "SELECT a FROM d.t WHERE id = 200") == ((2,),)
+
+
+def test_a_server_that_only_routes_stores_nothing(replication, tmp_path):
+    """It has no MongoDB clients, so it creates no store."""
+    file, port = tmp_path / "selkie.toml", free_port()
+    file.write_text(
+        replication.sections() + MONITOR.format(kind="replication") + services({"primary": port})
+    )
+    checked = run("check", "--config", str(file))
+    assert checked.returncode == 0 and f"SQL clients   127.0.0.1:{port}, service primary" in checked.stdout, checked
+    assert "data in" not in checked.stdout
+    router = Router(tmp_path, file, port)
+    router.start()
+    try:
+        connection = until(router.connected)
+        assert rows(connection, "SHOW DATABASES LIKE 'selkie'") == ()
+        assert server_of(connection) == 1
+        assert not (tmp_path / "selkie-data").exists()
+    finally:
+        router.kill()
+
+
+class Router(SelkieServer):
+    """Selkie without MongoDB clients."""
+
+    def __init__(self, folder, file, port: int):
+        super().__init__(folder)
+        self.file, self.sql_port = file, port
+
+    def command(self) -> list[str]:
+        return [program(), "serve", "--config", str(self.file), "--threads", "1"]
+
+    def is_ready(self) -> bool:
+        return "SQL clients" in self.log.read_text()
+
+    def connected(self) -> pymysql.Connection | None:
+        try:
+            return pymysql.connect(host="127.0.0.1", port=self.sql_port, user="joe", password="secret")
+        except pymysql.err.OperationalError as error:
+            assert error.args[0] == 2003
+            return None

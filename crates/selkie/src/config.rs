@@ -8,7 +8,7 @@
 //!
 //! In reading order: [`setting`], [`choices`], [`value`] (parsing), [`written`], [`parameter`],
 //! [`file`], [`defaults`]; then the parts of [`Config`]: [`store`], [`listeners`], [`topology`],
-//! [`servers`], [`cache`], [`limits`], [`mod@tls`], [`audit`].
+//! [`object`], [`servers`], [`services`], [`cache`], [`limits`], [`mod@tls`], [`audit`].
 
 pub mod audit;
 pub mod cache;
@@ -18,11 +18,13 @@ pub mod file;
 mod identity;
 pub mod limits;
 pub mod listeners;
+pub mod object;
 pub mod parameter;
 #[cfg(test)]
 mod reference;
 pub mod security;
 pub mod servers;
+pub mod services;
 pub mod setting;
 pub mod store;
 #[cfg(test)]
@@ -33,8 +35,8 @@ pub mod value;
 pub mod written;
 
 pub use cache::Cache;
-pub use choices::{BackendIdentity, CacheMode};
-pub use listeners::{Listener, Protocol};
+pub use choices::{BackendIdentity, CacheMode, Protocol};
+pub use listeners::Listener;
 pub use setting::{ConfigError, Origin};
 pub use store::{MariaDb, Store};
 pub use tls::Tls;
@@ -73,7 +75,7 @@ pub struct Config {
     pub backend_identity: BackendIdentity,
     /// `None`: clients cannot use TLS.
     pub tls: Option<Tls>,
-    /// The MariaDB servers with a name, and their monitors.
+    /// The MariaDB servers with a name, their monitors, and the services of SQL clients.
     pub servers: service::Settings,
 }
 
@@ -83,7 +85,9 @@ impl Config {
         let store = Store::resolve(&written)?;
         let threads = value(written.threads.clone()).unwrap_or_else(cores);
         let cache = Cache::resolve(&written, &store, threads)?;
-        let listeners = listeners::resolve(&written, &store, cache.mode)?;
+        let store_server = store.url().filter(|_| written.sql_listen.is_some());
+        let servers = services::resolve(&written.servers, &written.services, store_server)?;
+        let listeners = listeners::resolve(&written, &store, cache.mode, &servers)?;
         let mongodb: Vec<ListenAddress> = addresses(&listeners, Protocol::MongoDb).cloned().collect();
         let topology = topology::resolve(&written, &mongodb)?;
         let cache_bytes = if cache.mode == CacheMode::Off { 0 } else { cache.bytes };
@@ -95,11 +99,7 @@ impl Config {
             backend_identity: identity::resolve(&written.security, &store, &listeners)?,
             limits: written.limits.resolve(cache_bytes)?,
             tls: written.tls.resolve()?,
-            servers: service::Settings {
-                servers: written.objects.resolve_servers()?,
-                monitors: written.objects.resolve_monitors()?,
-                services: Vec::new(),
-            },
+            servers,
             audit: written.audit.resolve()?,
             listeners,
             cache,
@@ -122,8 +122,14 @@ impl Config {
         addresses(&self.listeners, protocol)
     }
 
+    /// Returns whether there are SQL clients of the server that stores the documents.
     pub fn has_sql_clients(&self) -> bool {
-        self.addresses(Protocol::MariaDb).next().is_some()
+        self.listeners.iter().any(Listener::is_of_store_server)
+    }
+
+    /// Returns whether documents are stored: only MongoDB clients have some.
+    pub fn stores_documents(&self) -> bool {
+        self.addresses(Protocol::MongoDb).next().is_some()
     }
 }
 

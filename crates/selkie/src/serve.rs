@@ -21,6 +21,7 @@ use selkie_runtime::process::Listening;
 use selkie_runtime::{ListenAddress, Options, RateLimit, Service};
 use server::Server;
 use server::access_control::user_changes::UserChangeObserver;
+use sql_clients::SqlClients;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::ChangeObserver;
@@ -48,7 +49,8 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     warn_of_open_listeners(&config);
 
     let caches = Caches::new(&config)?;
-    let engine = stores::open(&config, &caches)?;
+    let nothing_stored = tempfile::tempdir().context("cannot create a temporary directory")?;
+    let engine = stores::open(&config, &caches, nothing_stored.path())?;
     let definitions = sql_clients::definitions(&config)?;
     let external_writes = external_writes::follow(&config, &caches, definitions.as_ref())?;
 
@@ -71,8 +73,9 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
         .with_housekeeping(crate::memory::give_back)
         .with_timeouts(timeouts)
         .with_request_rate(request_rate);
-    let sql = sql_clients::service(&config, &caches, definitions, &server)?;
-    let services = services(&config, Arc::new(mongo), sql)?;
+    let mongo: Arc<dyn Service> = Arc::new(mongo);
+    let sql = SqlClients { config: &config, caches: &caches, definitions, server: &server };
+    let services = services(&config, &mongo, &sql)?;
     tls.iter().try_for_each(tls::follow)?;
 
     let outcome = selkie_runtime::run(listening, services, || summary::print(&config, &engine.describe()));
@@ -98,19 +101,23 @@ fn observe_changes(server: &Server, caches: Option<Arc<dyn ChangeObserver>>) {
     }
 }
 
-/// Returns the service of each listener, which its protocol determines.
-fn services(
-    config: &Config,
-    mongo: Arc<dyn Service>,
-    sql: Option<Arc<dyn Service>>,
-) -> anyhow::Result<Vec<Arc<dyn Service>>> {
-    let service = |listener: &Listener| match listener.protocol {
-        Protocol::MongoDb => Ok(mongo.clone()),
-        Protocol::MariaDb => {
-            sql.clone().ok_or_else(|| anyhow::anyhow!("there is no MariaDB server for {}", listener.address))
-        }
-    };
-    config.listeners.iter().map(service).collect()
+/// Returns the service of each listener. Listeners with the same service share it.
+fn services(config: &Config, mongo: &Arc<dyn Service>, sql: &SqlClients<'_>) -> anyhow::Result<Vec<Arc<dyn Service>>> {
+    let mut of_sql: Vec<(&Listener, Arc<dyn Service>)> = Vec::new();
+    let mut services = Vec::new();
+    for listener in &config.listeners {
+        let known = of_sql.iter().find(|(known, _)| known.service == listener.service);
+        services.push(match (listener.protocol, known) {
+            (Protocol::MongoDb, _) => mongo.clone(),
+            (Protocol::MariaDb, Some((_, service))) => service.clone(),
+            (Protocol::MariaDb, None) => {
+                let service = sql.service(listener)?;
+                of_sql.push((listener, service.clone()));
+                service
+            }
+        });
+    }
+    Ok(services)
 }
 
 /// Replaces port 0 by the port assigned.

@@ -1,4 +1,4 @@
-//! A session's place on a backend.
+//! A session's right to a backend.
 
 use crate::backend::Backend;
 use crate::condition::Condition;
@@ -11,39 +11,65 @@ use mariadb_client::Killer;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// The place of a session on a backend, returned when it is dropped.
+/// The right of a session to be on a backend, returned when it is dropped.
 #[derive(Debug)]
 pub struct Lease {
-    pub backend: Arc<Backend>,
     /// The server as it was when the session connected.
     pub server: Arc<ServerSettings>,
+    pub assignment: Assignment,
     killer: Option<Arc<Killer>>,
-    conditions: watch::Receiver<Condition>,
-    service: watch::Receiver<Arc<State>>,
     entry: Option<Entry>,
+    /// The account that has logged in.
+    user: Vec<u8>,
     sessions: Arc<Sessions>,
     _slot: Slot,
+}
+
+/// Observes whether a session may stay where it is.
+#[derive(Clone, Debug)]
+pub struct Assignment {
+    backend: Arc<Backend>,
+    conditions: watch::Receiver<Condition>,
+    service: watch::Receiver<Arc<State>>,
 }
 
 impl Lease {
     pub fn new(target: &Target, slot: Slot, service: watch::Receiver<Arc<State>>, sessions: Arc<Sessions>) -> Lease {
         let Target { backend, killer } = target.clone();
         let (server, conditions) = (backend.settings(), backend.conditions());
-        Lease { backend, server, killer, conditions, service, entry: None, sessions, _slot: slot }
+        let assignment = Assignment { backend, conditions, service };
+        Lease { server, assignment, killer, entry: None, user: Vec::new(), sessions, _slot: slot }
     }
 
     /// Records the session's connection id on the server.
     pub fn set_session(&mut self, id: u64) {
-        self.entry = Some(self.sessions.add(id, self.backend.clone()));
+        self.entry = Some(self.sessions.add(id, self.assignment.backend.clone()));
     }
 
     /// Records the account that has logged in.
     pub fn set_user(&mut self, user: &[u8]) {
+        self.user = user.to_vec();
         if let Some(entry) = &self.entry {
             self.sessions.set_user(entry, user);
         }
     }
 
+    /// Returns the killer of sessions on the server.
+    pub fn killer(&self) -> Option<Arc<Killer>> {
+        self.killer.clone()
+    }
+
+    /// Returns the killer of the user's session with a connection id, if that is on another server
+    /// of the service. To the server of this session, the id would mean another session or none.
+    pub fn killer_elsewhere(&self, id: u64) -> Option<Arc<Killer>> {
+        let backend =
+            self.sessions.find(id, &self.user).filter(|backend| !Arc::ptr_eq(backend, &self.assignment.backend))?;
+        let state = self.assignment.service.borrow();
+        state.targets.iter().find(|target| Arc::ptr_eq(&target.backend, &backend))?.killer.clone()
+    }
+}
+
+impl Assignment {
     /// Returns whether and when the session must leave.
     pub fn end(&self) -> Option<SessionEnd> {
         let state = self.service.borrow();
@@ -55,7 +81,7 @@ impl Lease {
         }
     }
 
-    /// Waits until [`Lease::end`] may return something else.
+    /// Waits until [`Assignment::end`] may return something else.
     pub async fn changed(&mut self) {
         // Without the senders, nothing changes any more.
         let ended = tokio::select! {
@@ -67,10 +93,13 @@ impl Lease {
         }
     }
 
-    /// Ends the session on the server, whatever it is doing.
-    pub fn kill(&self, id: u64) {
-        if let Some(killer) = &self.killer {
-            killer.kill_session(id);
+    /// Waits until the session must leave at once, and returns why.
+    pub async fn end_now(&mut self) -> &'static str {
+        loop {
+            if let Some(SessionEnd::Now(reason)) = self.end() {
+                return reason;
+            }
+            self.changed().await;
         }
     }
 

@@ -35,7 +35,7 @@ pub mod topology;
 
 pub use backend::Backend;
 pub use condition::Mode;
-pub use lease::Lease;
+pub use lease::{Assignment, Lease};
 pub use registry::Registry;
 pub use report::BackendReport;
 pub use role::{ClusterKind, Role, WantedRole};

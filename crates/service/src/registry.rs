@@ -166,27 +166,31 @@ mod tests {
         let service = registry.service("app").unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let open = |_| std::future::ready(Ok(((), 0)));
-        let connect = || runtime.block_on(service.connect(Duration::ZERO, open)).map(|(lease, ())| lease);
+        let connect = || {
+            runtime
+                .block_on(service.connect(Duration::ZERO, std::future::ready(Some(())), open))
+                .map(|(lease, (), ())| lease)
+        };
         let (first, second) = (connect().unwrap(), connect().unwrap());
         assert_eq!((first.server.name.as_str(), second.server.name.as_str()), ("one", "two"));
 
         let heavier = ServerSettings { weight: 5, connections_max: Some(9), ..one.clone() };
         registry.apply(settings(&[heavier, two.clone()], &["one", "two"])).unwrap();
-        assert_eq!((first.end(), second.end()), (None, None));
+        assert_eq!((first.assignment.end(), second.assignment.end()), (None, None));
         assert_eq!(registry.reports()[0].connections_max, Some(9));
 
         let moved = server("two", 3);
         registry.apply(settings(&[one.clone(), moved.clone()], &["one", "two"])).unwrap();
-        assert_eq!(first.end(), None);
-        assert!(matches!(second.end(), Some(SessionEnd::WhenIdle(_))));
+        assert_eq!(first.assignment.end(), None);
+        assert!(matches!(second.assignment.end(), Some(SessionEnd::WhenIdle(_))));
         assert_eq!(connect().unwrap().server.port, 3);
 
         registry.apply(settings(&[one.clone(), moved], &["two"])).unwrap();
-        assert!(matches!(first.end(), Some(SessionEnd::WhenIdle(_))));
+        assert!(matches!(first.assignment.end(), Some(SessionEnd::WhenIdle(_))));
         registry.apply(settings(&[one], &["one"])).unwrap();
-        assert_eq!(first.end(), None, "the service uses it again");
+        assert_eq!(first.assignment.end(), None, "the service uses it again");
         registry.apply(Settings::default()).unwrap();
-        assert!(first.end().is_some());
+        assert!(first.assignment.end().is_some());
         assert!(registry.service("app").is_none() && connect().is_err());
     }
 

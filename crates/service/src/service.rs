@@ -9,6 +9,7 @@ use crate::settings::{ServerSettings, ServiceSettings};
 use crate::targets::{State, Target};
 use std::fmt;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -44,6 +45,8 @@ pub enum ConnectError {
     NoServer(String),
     /// All servers have as many sessions as they may have.
     Full(String),
+    /// The session was not admitted after it had got a place on a server.
+    NotAdmitted,
     /// The last server that was tried.
     Failed { server: String, error: io::Error },
 }
@@ -52,6 +55,7 @@ impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ConnectError::NoServer(text) | ConnectError::Full(text) => f.write_str(text),
+            ConnectError::NotAdmitted => f.write_str("the session was not admitted"),
             ConnectError::Failed { server, error } => write!(f, "{server}: {error}"),
         }
     }
@@ -75,16 +79,19 @@ impl Service {
 
     /// Opens a connection for a new session with `open`: on the best server, or, if that fails, on
     /// the next one. Waits as long as `patience` if all servers have as many sessions as they may
-    /// have.
-    pub async fn connect<C, F>(
+    /// have. `admit`: a permit to connect, taken once a server has room, so that sessions that wait
+    /// for room hold no permits; `None` refuses the session.
+    pub async fn connect<A, C, F>(
         &self,
         patience: Duration,
+        admit: impl Future<Output = Option<A>>,
         open: impl Fn(Candidate) -> F,
-    ) -> Result<(Lease, C), ConnectError>
+    ) -> Result<(Lease, A, C), ConnectError>
     where
         F: Future<Output = Result<Opened<C>, OpenError>>,
     {
         let deadline = tokio::time::Instant::now() + patience;
+        let (mut admit, mut admitted) = (pin!(admit), None);
         let mut failed: Vec<Arc<Backend>> = Vec::new();
         let mut last_error = None;
         loop {
@@ -111,18 +118,23 @@ impl Service {
                     (*best, slot)
                 }
             };
+            let permit = match admitted.take() {
+                Some(permit) => permit,
+                None => admit.as_mut().await.ok_or(ConnectError::NotAdmitted)?,
+            };
             let mut lease = Lease::new(target, slot, self.state.subscribe(), self.sessions.clone());
             let candidate = Candidate { server: lease.server.clone(), has_others: ranked.len() > 1 };
             match self.open(&open, candidate, &target.backend).await {
                 Ok((connection, id)) => {
                     lease.set_session(id);
-                    return Ok((lease, connection));
+                    return Ok((lease, permit, connection));
                 }
                 Err(error) => {
                     tracing::debug!(server = lease.server.name, %error, "a session could not connect");
-                    lease.suspect();
+                    lease.assignment.suspect();
                     last_error = Some(ConnectError::Failed { server: lease.server.name.clone(), error });
                     failed.push(target.backend.clone());
+                    admitted = Some(permit);
                 }
             }
         }
@@ -164,7 +176,7 @@ fn no_server(state: &State) -> String {
         let reason = connections::fit(role, &target.backend.condition()).err()?;
         Some(format!("{}: {reason}", target.backend.settings().name))
     });
-    let reasons = reasons.collect::<Vec<_>>().join("; ");
+    let reasons = reasons.collect::<Vec<_>>().join(", ");
     let what = match role {
         WantedRole::Primary => "primary",
         WantedRole::Replica | WantedRole::Any => "server",

@@ -2,11 +2,10 @@
 
 use crate::cache_filter::CacheFilter;
 use crate::definitions::DefinitionCache;
-use crate::packet_stream::BackendAddress;
 use crate::privileges::PrivilegeCache;
-use crate::running_command::KillSession;
 use cache::Cache;
 use server::Server;
+use service::Service;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +38,8 @@ pub struct Timeouts {
 
 /// What all sessions of SQL clients share.
 pub struct SqlContext {
-    pub backend: BackendAddress,
+    /// Chooses the server of each session.
+    pub service: Arc<Service>,
     /// TLS for clients; `None`: it is not offered.
     pub tls: Option<ClientTls>,
     /// The state of the process: statistics, and the throttle of logins.
@@ -47,8 +47,6 @@ pub struct SqlContext {
     pub timeouts: Timeouts,
     /// Permits for connections that have not logged in yet: each takes one of the server's.
     pub logins: Arc<Semaphore>,
-    /// Ends a session on the server.
-    pub kill: KillSession,
     /// The result cache; `None` if it is off.
     pub cache: Option<Arc<Cache<CachedResult>>>,
     /// Selects the results that are cached.
@@ -72,6 +70,6 @@ impl SqlContext {
 
 impl fmt::Debug for SqlContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SqlContext({:?})", self.backend)
+        write!(f, "SqlContext({})", self.service.name())
     }
 }

@@ -11,10 +11,12 @@
 //! [`login`], [`reply_tracker`] (where a reply ends and the status it reports), [`result_rows`],
 //! [`execute_packet`] (the parameters of a prepared statement), [`definitions`] (effects of writes,
 //! by cached table definitions), [`cache_filter`], [`privileges`] (on which cached results depend),
-//! [`in_flight_writes`], [`running_command`] (statements whose client has left), [`context`] (the
+//! [`in_flight_writes`], [`backend_connection`] (to the server that the service chooses),
+//! [`running_command`] (statements whose client has left), [`context`] (the
 //! state shared by sessions), [`session`] (the protocol loop). What a statement does is a fact of
 //! `sql_classify`.
 
+mod backend_connection;
 mod byte_stream;
 mod cache_filter;
 mod context;
@@ -32,9 +34,7 @@ mod session;
 pub use cache_filter::{CacheFilter, pattern};
 pub use context::{CachedResult, ClientTls, SqlContext, Timeouts};
 pub use definitions::{DefinitionCache, DefinitionObserver, DefinitionSource};
-pub use packet_stream::BackendAddress;
 pub use privileges::PrivilegeCache;
-pub use running_command::KillSession;
 
 use selkie_runtime::{Connection, Refusal, Service, Stream, WorkerService};
 use std::future::Future;

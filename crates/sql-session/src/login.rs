@@ -12,7 +12,7 @@ mod packet;
 mod tests;
 
 pub use audited::AuditedClient;
-pub use packet::error_packet;
+pub use packet::{PACKET_BYTES_MAX, error_packet};
 
 use crate::context::SqlContext;
 use crate::packet_stream::PacketStream;
@@ -22,7 +22,7 @@ use greeting::Greeting;
 use mariadb_client::{TlsMode, tls_failure};
 use mariadb_wire::Capabilities;
 use mariadb_wire::client_login::{self, ClientLogin};
-use packet::PACKET_BYTES_MAX;
+use service::Lease;
 use std::io;
 
 const BAD_HANDSHAKE: (u16, &str) = (1043, "08S01");
@@ -40,23 +40,29 @@ pub struct Login {
     pub session: u64,
 }
 
+/// Returns the connection id in a server's greeting; `None` if the packet is an error.
+pub fn connection_id(packet: &[u8]) -> Option<u64> {
+    Greeting::adapt(&mut packet.to_vec(), false).map(|greeting| greeting.session)
+}
+
 /// Performs the login. Returns `None` if the server or the gateway refuses it.
 pub async fn log_in(
     client: &mut PacketStream,
     server: &mut PacketStream,
     audited: &mut AuditedClient,
-    context: &SqlContext,
+    (context, lease): (&SqlContext, &mut Lease),
 ) -> io::Result<Option<Login>> {
+    let backend = lease.server.clone();
     let mut packet = server.packet(PACKET_BYTES_MAX).await?;
     let Some(greeting) = Greeting::adapt(&mut packet, context.tls.is_some()) else {
         client.send(&packet).await?;
         return Ok(None);
     };
-    let config = match context.backend.tls.config() {
+    let config = match backend.tls.config() {
         Ok(config) => config.filter(|_| greeting.offers_tls),
         Err(error) => return refuse(client, 0, TLS_FAILED, error.message()).await,
     };
-    if config.is_none() && !matches!(context.backend.tls.mode, TlsMode::Disabled | TlsMode::Preferred) {
+    if config.is_none() && !matches!(backend.tls.mode, TlsMode::Disabled | TlsMode::Preferred) {
         let sentence = "Selkie is configured to use TLS with MariaDB, which offers none";
         return refuse(client, 0, TLS_FAILED, sentence).await;
     }
@@ -79,20 +85,19 @@ pub async fn log_in(
         return refuse_attempt(client, audited, number, REFUSED, THROTTLED).await;
     };
     if let Some(config) = config {
-        let host = tls::server_name(&context.backend.host).map_err(io::Error::other)?;
+        let host = tls::server_name(&backend.host).map_err(io::Error::other)?;
         server.send(&packet::tls_request(&login)).await?;
         if !server.bytes().is_empty() {
             return Err(io::ErrorKind::InvalidData.into());
         }
         if let Err(error) = server.stream.connect_tls(config, host).await {
-            let sentence =
-                format!("Selkie cannot use TLS with MariaDB: {}", tls_failure(&error, &context.backend.host));
+            let sentence = format!("Selkie cannot use TLS with MariaDB: {}", tls_failure(&error, &backend.host));
             tracing::warn!("{sentence}");
             return refuse_attempt(client, audited, number, TLS_FAILED, &sentence).await;
         }
     }
     let mut parties = Parties {
-        is_verified: server.stream.is_tls() && context.backend.tls.mode.verifies(),
+        is_verified: server.stream.is_tls() && backend.tls.mode.verifies(),
         client,
         server,
         audited,
@@ -104,6 +109,9 @@ pub async fn log_in(
     parties.server.send(&login).await?;
     let deprecates_eof = capabilities[3] & (Capabilities::DEPRECATE_EOF.low() >> 24) as u8 != 0;
     let status = parties.finish(attempt, account.plugin, deprecates_eof).await?;
+    if status.is_some() {
+        lease.set_user(account.user);
+    }
     Ok(status.map(|status| Login { capabilities, deprecates_eof, status, session: greeting.session }))
 }
 
@@ -113,7 +121,7 @@ pub async fn change_user(
     client: &mut PacketStream,
     server: &mut PacketStream,
     audited: &mut AuditedClient,
-    (login, context): (&Login, &SqlContext),
+    (login, context, lease): (&Login, &SqlContext, &mut Lease),
 ) -> io::Result<Option<Option<u16>>> {
     let packet = client.packet(PACKET_BYTES_MAX).await?;
     let [a, b, c, d, ..] = login.capabilities;
@@ -127,13 +135,17 @@ pub async fn change_user(
     let Some(attempt) = Attempt::begin(&context.server, client.peer, account.user).await else {
         return refuse_attempt(client, audited, 0, REFUSED, THROTTLED).await;
     };
-    let is_verified = server.stream.is_tls() && context.backend.tls.mode.verifies();
+    let is_verified = server.stream.is_tls() && lease.server.tls.mode.verifies();
     let mut parties = Parties { is_verified, client, server, audited, offset: 0 };
     if let Some(sentence) = parties.clear_text_refusal(account.plugin) {
         return refuse_attempt(parties.client, parties.audited, 0, REFUSED, sentence).await;
     }
     parties.server.send(&packet).await?;
-    parties.finish(attempt, account.plugin, login.deprecates_eof).await
+    let status = parties.finish(attempt, account.plugin, login.deprecates_eof).await?;
+    if status.is_some() {
+        lease.set_user(account.user);
+    }
+    Ok(status)
 }
 
 /// Receives the client's login, after the handshake of TLS if it asks for that. Returns `None` if

@@ -3,8 +3,8 @@
 use crate::byte_stream::ByteStream;
 use crate::reply_tracker::PACKET_MAX;
 use bytes::BufMut;
-use mariadb_client::TlsSettings;
 use selkie_runtime::Stream;
+use service::ServerSettings;
 use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -17,17 +17,6 @@ const READ_BYTES: usize = 64 << 10;
 /// The other side must read so many bytes within its time.
 const SEND_BYTES: usize = 64 << 10;
 
-/// The address of the MariaDB server, and how connections to it are protected.
-///
-/// It cannot be a Unix socket: there the server asks the system for the connected user (unix_socket
-/// authentication), and would get the gateway's.
-#[derive(Clone, Debug)]
-pub struct BackendAddress {
-    pub host: String,
-    pub port: u16,
-    pub tls: TlsSettings,
-}
-
 pub struct PacketStream {
     pub stream: ByteStream,
     /// The other side's address; `None` for a Unix socket.
@@ -35,16 +24,25 @@ pub struct PacketStream {
     /// How long the other side may pause within a packet, or before it reads; `None`: forever. Then
     /// reading or sending fails with `TimedOut`.
     pub stalled_after: Option<Duration>,
+    /// Bytes sent so far.
+    pub sent: u64,
     buffer: Vec<u8>,
     start: usize,
 }
 
 impl PacketStream {
     pub fn new(stream: Stream, peer: Option<IpAddr>) -> PacketStream {
-        PacketStream { stream: ByteStream::new(stream), peer, stalled_after: None, buffer: Vec::new(), start: 0 }
+        PacketStream {
+            stream: ByteStream::new(stream),
+            peer,
+            stalled_after: None,
+            sent: 0,
+            buffer: Vec::new(),
+            start: 0,
+        }
     }
 
-    pub async fn connect(backend: &BackendAddress) -> io::Result<PacketStream> {
+    pub async fn connect(backend: &ServerSettings) -> io::Result<PacketStream> {
         let stream = TcpStream::connect((backend.host.as_str(), backend.port)).await?;
         stream.set_nodelay(true)?;
         let peer = stream.peer_addr()?.ip();
@@ -106,16 +104,22 @@ impl PacketStream {
         }
     }
 
-    /// Consumes the next packet and returns its header and payload. Fails with `InvalidData` if the
-    /// payload is longer than `limit`.
-    pub async fn packet(&mut self, limit: usize) -> io::Result<Vec<u8>> {
+    /// Returns the next packet, header and payload, without consuming it. Fails with `InvalidData`
+    /// if the payload is longer than `limit`.
+    pub async fn peek_packet(&mut self, limit: usize) -> io::Result<Vec<u8>> {
         let (length, _) = self.peek(0).await?;
         if length > limit {
             return Err(io::ErrorKind::InvalidData.into());
         }
         self.peek(length).await?;
-        let packet = self.bytes().get(..4 + length).unwrap_or_default().to_vec();
-        self.consume(4 + length);
+        Ok(self.bytes().get(..4 + length).unwrap_or_default().to_vec())
+    }
+
+    /// Consumes the next packet and returns its header and payload. Fails with `InvalidData` if the
+    /// payload is longer than `limit`.
+    pub async fn packet(&mut self, limit: usize) -> io::Result<Vec<u8>> {
+        let packet = self.peek_packet(limit).await?;
+        self.consume(packet.len());
         Ok(packet)
     }
 
@@ -143,6 +147,7 @@ impl PacketStream {
     }
 
     pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.sent += bytes.len() as u64;
         let Some(limit) = self.stalled_after else { return self.stream.write_all(bytes).await };
         for piece in bytes.chunks(SEND_BYTES) {
             timeout(limit, self.stream.write_all(piece)).await??;

@@ -11,21 +11,25 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Ends the session with this connection id on the server.
-pub type KillSession = Arc<dyn Fn(u64) + Send + Sync>;
+type KillSession = Arc<dyn Fn(u64) + Send + Sync>;
 
 /// The command that the server executes for a client. Dropped before its end, its session is
 /// killed.
 pub struct RunningCommand {
     client: Option<OwnedFd>,
-    kill: KillSession,
-    /// The connection id of the session on the server; 0 before the login.
-    pub session: u64,
+    /// How to end the session on the server, by its connection id; `None` before the login.
+    session: Option<(u64, KillSession)>,
     is_busy: bool,
 }
 
 impl RunningCommand {
-    pub fn new(client: &impl AsFd, kill: KillSession) -> RunningCommand {
-        RunningCommand { client: client.as_fd().try_clone_to_owned().ok(), kill, session: 0, is_busy: false }
+    pub fn new(client: &impl AsFd) -> RunningCommand {
+        RunningCommand { client: client.as_fd().try_clone_to_owned().ok(), session: None, is_busy: false }
+    }
+
+    /// Notes the session on the server, and how to end it.
+    pub fn set_session(&mut self, id: u64, kill: KillSession) {
+        self.session = Some((id, kill));
     }
 
     /// Runs a command. Returns `None` if the client leaves before its end.
@@ -48,8 +52,10 @@ impl RunningCommand {
 
 impl Drop for RunningCommand {
     fn drop(&mut self) {
-        if self.is_busy && self.session != 0 {
-            (self.kill)(self.session);
+        if self.is_busy
+            && let Some((id, kill)) = &self.session
+        {
+            kill(*id);
         }
     }
 }
@@ -86,8 +92,8 @@ mod tests {
             Arc::new(move |session| killed.lock().unwrap().push(session))
         };
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let mut running = RunningCommand::new(&ours, kill);
-        running.session = 7;
+        let mut running = RunningCommand::new(&ours);
+        running.set_session(7, kill);
         assert_eq!(run(running.while_connected(std::future::ready(5))), Some(5));
         let waits = async {
             tokio::time::sleep(CHECK_INTERVAL * 2).await;

@@ -2,6 +2,8 @@
 
 mod cached_select;
 mod catch_up;
+mod kill;
+mod leave;
 mod prepared;
 mod prepared_statement;
 mod query_packet;
@@ -14,6 +16,7 @@ use self::prepared_statement::ExecutionEffect;
 use self::query_packet::query_packet;
 use self::state::{KEY_OF_TEXT, Session, com};
 use self::statement_effect::StatementEffect;
+use crate::backend_connection::{self, BackendConnection};
 use crate::context::SqlContext;
 use crate::in_flight_writes::InFlightWrites;
 use crate::login::{self, AuditedClient};
@@ -24,12 +27,13 @@ use crate::running_command::RunningCommand;
 use ahash::AHashMap;
 use selkie_runtime::Connection;
 use selkie_runtime::connection::Life;
+use server::sql_statistics::SqlStatistics;
+use service::{Assignment, ConnectError};
 use sql_classify::statement::{self, STATEMENT_BYTES_MAX};
 use sql_classify::{DiagnosticsKept, DiagnosticsUse, ParseContext, StatementKind};
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 /// Serves a client until either side closes.
@@ -37,9 +41,9 @@ pub async fn serve(context: Arc<SqlContext>, connection: Connection) {
     let life = connection.life.clone();
     life.set_busy(true);
     let counted = CountedConnection::new(context.clone());
-    let (statistics, timeouts) = (&counted.0.server.sql_statistics, context.timeouts);
+    let statistics = &counted.0.server.sql_statistics;
     let listener_uses_cache = context.uses_cache(connection.listener);
-    let running = RunningCommand::new(&connection.stream, context.kill.clone());
+    let running = RunningCommand::new(&connection.stream);
     let described = server::audit::Connection {
         id: connection.id,
         listener: connection.listener,
@@ -50,26 +54,11 @@ pub async fn serve(context: Arc<SqlContext>, connection: Connection) {
     };
     let audited = AuditedClient::new(context.server.clone(), described);
     let mut client = PacketStream::new(connection.stream, connection.peer.map(|peer| peer.ip()));
-    // A client that has not logged in takes one of the server's connections, which are few.
-    let waiting = timeout(timeouts.login, context.logins.clone().acquire_owned()).await;
-    let Ok(Ok(logging_in)) = waiting else {
-        statistics.logins_not_admitted.increment();
-        tracing::warn!("too many SQL clients have not logged in yet: refusing a connection");
-        let sentence = "Too many connections: others have not logged in yet";
-        let _ = client.send(&login::error_packet(0, 1040, "08004", sentence)).await;
-        return;
-    };
-    let connecting = timeout(timeouts.connect, PacketStream::connect(&context.backend)).await;
-    let server = connecting.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    let connected = backend_connection::connect(&context).await;
     life.set_busy(false);
-    let outcome = match server {
-        Ok(server) => run(context, (client, server), &life, listener_uses_cache, (logging_in, running, audited)).await,
-        Err(error) => {
-            statistics.logins_without_backend.increment();
-            tracing::warn!(%error, "cannot connect an SQL client to the MariaDB server");
-            let sentence = format!("Selkie cannot reach the MariaDB server behind it: {error}");
-            client.send(&login::error_packet(0, 2003, "HY000", &sentence)).await
-        }
+    let outcome = match connected {
+        Ok(connected) => run(context, client, connected, &life, listener_uses_cache, (running, audited)).await,
+        Err(error) => refuse(&mut client, &error, statistics).await,
     };
     if outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
         statistics.stalled.increment();
@@ -98,14 +87,38 @@ impl Drop for CountedConnection {
     }
 }
 
+/// Sends a client the error that says why it gets no server.
+async fn refuse(client: &mut PacketStream, error: &ConnectError, statistics: &SqlStatistics) -> io::Result<()> {
+    let too_many = |sentence: &str| login::error_packet(0, 1040, "08004", &format!("Too many connections: {sentence}"));
+    let packet = match error {
+        ConnectError::NotAdmitted => {
+            statistics.logins_not_admitted.increment();
+            tracing::warn!("too many SQL clients have not logged in yet: refusing a connection");
+            too_many("others have not logged in yet")
+        }
+        ConnectError::Full(sentence) => {
+            statistics.connections_rejected.increment();
+            tracing::warn!("refusing an SQL client: {sentence}");
+            too_many(sentence)
+        }
+        ConnectError::NoServer(_) | ConnectError::Failed { .. } => {
+            statistics.logins_without_backend.increment();
+            tracing::warn!(%error, "cannot connect an SQL client to the MariaDB server");
+            login::error_packet(0, 2003, "HY000", &format!("Selkie cannot reach the MariaDB server behind it: {error}"))
+        }
+    };
+    client.send(&packet).await
+}
+
 async fn run(
     context: Arc<SqlContext>,
-    (mut client, mut server): (PacketStream, PacketStream),
+    mut client: PacketStream,
+    (mut lease, logging_in, mut server): BackendConnection,
     life: &Life,
     listener_uses_cache: bool,
-    (logging_in, mut running, mut audited): (OwnedSemaphorePermit, RunningCommand, AuditedClient),
+    (mut running, mut audited): (RunningCommand, AuditedClient),
 ) -> io::Result<()> {
-    let login = login::log_in(&mut client, &mut server, &mut audited, &context);
+    let login = login::log_in(&mut client, &mut server, &mut audited, (&context, &mut lease));
     let Ok(login) = timeout(context.timeouts.login, login).await else {
         context.server.sql_statistics.logins_timed_out.increment();
         return Ok(());
@@ -113,13 +126,17 @@ async fn run(
     let Some(login) = login? else { return Ok(()) };
     client.stalled_after = Some(context.timeouts.stalled);
     drop(logging_in);
-    running.session = login.session;
+    if let Some(killer) = lease.killer() {
+        running.set_session(login.session, Arc::new(move |id| killer.kill_session(id)));
+    }
+    let mut assignment = lease.assignment.clone();
     let status = login.status;
     let mut session = Session {
         context,
         client,
         server,
         login,
+        lease,
         audited,
         status,
         backslash_escapes: status.is_some_and(|status| status & NO_BACKSLASH_ESCAPES == 0),
@@ -145,19 +162,45 @@ async fn run(
     }
     while !life.is_draining() {
         life.set_busy(false);
-        match session.wait_for_command().await? {
-            Awaited::Command => {}
-            Awaited::ServerBytes => {
+        let sent = session.client.sent;
+        match session.wait_for_command(&mut assignment).await {
+            Ok(Awaited::Command) => {}
+            Ok(Awaited::ServerBytes) => {
                 return packet_stream::relay_both_ways(&mut session.client, &mut session.server).await;
             }
-            Awaited::Nothing => return Ok(()),
+            Ok(Awaited::Nothing) => return Ok(()),
+            Ok(Awaited::End(reason)) => {
+                session.send_reason(sent, reason).await;
+                return Ok(());
+            }
+            Err(error) => {
+                if error.kind() != io::ErrorKind::TimedOut {
+                    session.send_reason(sent, CONNECTION_LOST).await;
+                }
+                return Err(error);
+            }
         }
         life.set_busy(true);
-        match running.while_connected(session.command()).await {
+        let outcome = tokio::select! {
+            biased;
+            outcome = running.while_connected(session.command()) => outcome,
+            reason = assignment.end_now() => {
+                session.send_reason(sent, reason).await;
+                session.finish_writes();
+                running.abandon();
+                return Ok(());
+            }
+        };
+        match outcome {
             Some(Ok(true)) => {}
             Some(Ok(false)) => break,
             Some(Err(error)) => {
                 running.abandon();
+                // A client that has stopped within a packet gets no reply.
+                if error.kind() != io::ErrorKind::TimedOut {
+                    assignment.suspect();
+                    session.send_reason(sent, CONNECTION_LOST).await;
+                }
                 return Err(error);
             }
             None => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -166,6 +209,14 @@ async fn run(
     Ok(())
 }
 
+/// Returns whether a statement begins with the letter of KILL, or a blank before it.
+fn is_k(first: Option<&u8>) -> bool {
+    first.is_some_and(|first| matches!(first, b'k' | b'K') || first.is_ascii_whitespace())
+}
+
+/// Why a session ends whose connection to the server has failed.
+const CONNECTION_LOST: &str = "the connection to it was lost";
+
 /// The event that ends a session's wait.
 enum Awaited {
     Command,
@@ -173,13 +224,15 @@ enum Awaited {
     ServerBytes,
     /// The client was idle for too long.
     Nothing,
+    /// The session must leave its server.
+    End(&'static str),
 }
 
 impl Session {
     /// Waits for a command.
-    async fn wait_for_command(&mut self) -> io::Result<Awaited> {
-        let Some(limit) = self.context.timeouts.idle else { return self.wait_for_bytes().await };
-        match timeout(limit, self.wait_for_bytes()).await {
+    async fn wait_for_command(&mut self, assignment: &mut Assignment) -> io::Result<Awaited> {
+        let Some(limit) = self.context.timeouts.idle else { return self.wait_for_bytes(assignment).await };
+        match timeout(limit, self.wait_for_bytes(assignment)).await {
             Ok(awaited) => awaited,
             Err(_) => {
                 self.context.server.sql_statistics.idle.increment();
@@ -190,16 +243,21 @@ impl Session {
         }
     }
 
-    async fn wait_for_bytes(&mut self) -> io::Result<Awaited> {
+    async fn wait_for_bytes(&mut self, assignment: &mut Assignment) -> io::Result<Awaited> {
         while self.client.bytes().len() < 5 {
             if !self.server.bytes().is_empty() {
                 return Ok(Awaited::ServerBytes);
+            }
+            if let Some(reason) = self.must_leave(assignment).await? {
+                self.finish_writes();
+                return Ok(Awaited::End(reason));
             }
             // The server first: a killed session gets no more results.
             let read = tokio::select! {
                 biased;
                 read = self.server.fill() => read,
                 read = self.client.fill() => read,
+                () = assignment.changed() => continue,
             };
             if read.is_err() {
                 // Uncommitted changes are rolled back.
@@ -217,6 +275,11 @@ impl Session {
         let number = payload.get(1..5).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes);
         // Without caches there is no need to classify statements.
         let classifies = self.context.observer.is_some() && length <= STATEMENT_BYTES_MAX;
+        if (command == com::PROCESS_KILL || command == com::QUERY && is_k(payload.get(1)))
+            && self.kill_elsewhere().await?
+        {
+            return Ok(true);
+        }
         match command {
             com::QUERY if classifies => {
                 let packet = self.client.packet(STATEMENT_BYTES_MAX).await?;
@@ -264,8 +327,8 @@ impl Session {
                 return Ok(false);
             }
             com::CHANGE_USER => {
-                let Session { client, server, audited, login, context, .. } = self;
-                let status = login::change_user(client, server, audited, (login, context)).await?;
+                let Session { client, server, audited, login, context, lease, .. } = self;
+                let status = login::change_user(client, server, audited, (login, context, lease)).await?;
                 self.reset_session();
                 self.privileges = PrivilegeHistory::default();
                 match status {

@@ -14,6 +14,15 @@ pub enum BackendIdentity {
     User,
 }
 
+/// The protocol of a listener, which determines its service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// MongoDB clients.
+    MongoDb,
+    /// SQL clients, in MariaDB's protocol.
+    MariaDb,
+}
+
 /// What a write invalidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invalidation {

@@ -1,7 +1,7 @@
 //! The configuration file: strict TOML. An unknown key or value is an error with its line.
 
-use super::parameter::{self, OBJECT_SECTIONS, Parameter, SECTIONS, servers};
-use super::servers::Object;
+use super::object::Object;
+use super::parameter::{self, OBJECT_SECTIONS, Parameter, SECTIONS, servers, services};
 use super::setting::{ConfigError, Origin};
 use super::value::Raw;
 use super::written::Written;
@@ -101,8 +101,10 @@ impl File<'_> {
         }
         let (keys, object) = (keys.iter(), (section, name, at));
         match section {
-            "server" => written.objects.servers.push(self.read_keys(object, keys, servers::SERVER)?),
-            _ => written.objects.monitors.push(self.read_keys(object, keys, servers::MONITOR)?),
+            "server" => written.servers.servers.push(self.read_keys(object, keys, servers::SERVER)?),
+            "monitor" => written.servers.monitors.push(self.read_keys(object, keys, servers::MONITOR)?),
+            "service" => written.services.services.push(self.read_keys(object, keys, services::SERVICE)?),
+            _ => written.services.listeners.push(self.read_keys(object, keys, services::LISTENER)?),
         }
         Ok(())
     }

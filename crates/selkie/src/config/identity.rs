@@ -1,7 +1,8 @@
 //! The account of MariaDB that executes statements on documents.
 
+use super::choices::Protocol;
 use super::choices::{BackendIdentity, CacheMode};
-use super::listeners::{Listener, Protocol};
+use super::listeners::Listener;
 use super::security;
 use super::setting::ConfigError;
 use super::store::Store;

@@ -18,6 +18,7 @@ mod mongodb;
 mod process;
 mod security;
 pub mod servers;
+pub mod services;
 mod store;
 mod tls;
 
@@ -45,6 +46,8 @@ pub const OBJECT_SECTIONS: &[(&str, &str)] = &[
         "A group of servers that replicate, which Selkie observes: it knows which of them are up, which is the primary, \
          and how far the others are behind.",
     ),
+    ("service", "Where SQL clients are sent: a router chooses the server of each session."),
+    ("listener", "An address for clients, beside those of `listen` and `sql-listen`."),
 ];
 
 /// Returns the names of the parameters in a section of objects.
@@ -52,6 +55,8 @@ pub fn names_in(section: &str) -> Vec<&'static str> {
     match section {
         "server" => servers::SERVER.iter().map(|parameter| parameter.name).collect(),
         "monitor" => servers::MONITOR.iter().map(|parameter| parameter.name).collect(),
+        "service" => services::SERVICE.iter().map(|parameter| parameter.name).collect(),
+        "listener" => services::LISTENER.iter().map(|parameter| parameter.name).collect(),
         _ => Vec::new(),
     }
 }
@@ -62,6 +67,8 @@ pub fn described_in(section: &str) -> Vec<Description> {
     match section {
         "server" => servers::SERVER.iter().map(Parameter::description).collect(),
         "monitor" => servers::MONITOR.iter().map(Parameter::description).collect(),
+        "service" => services::SERVICE.iter().map(Parameter::description).collect(),
+        "listener" => services::LISTENER.iter().map(Parameter::description).collect(),
         _ => Vec::new(),
     }
 }

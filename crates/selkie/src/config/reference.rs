@@ -46,7 +46,9 @@ fn sections() -> impl Iterator<Item = (String, String, &'static str, Vec<Descrip
 fn example_name(section: &str) -> &'static str {
     match section {
         "server" => "db1",
-        _ => "main",
+        "monitor" => "main",
+        "service" => "app",
+        _ => "sql",
     }
 }
 

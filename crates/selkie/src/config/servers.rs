@@ -1,5 +1,6 @@
 //! MariaDB servers and their monitors: sections with a name, such as `[server.db1]`.
 
+use super::object::{Object, known};
 use super::setting::{ConfigError, Origin, Setting, value};
 use mariadb_client::TlsSettings;
 use service::{ClusterKind, MonitorSettings, Secret, ServerSettings};
@@ -10,15 +11,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(3);
 const FAILURES: u32 = 3;
 
-/// An object of the file: its name, where that is written, and its settings.
-#[derive(Clone, Debug)]
-pub struct Object<W> {
-    pub name: String,
-    pub origin: Origin,
-    pub written: W,
-}
-
-/// The objects of the file, in its order.
+/// The servers and monitors of the file, in its order.
 #[derive(Clone, Debug, Default)]
 pub struct Written {
     pub servers: Vec<Object<WrittenServer>>,
@@ -49,18 +42,6 @@ pub struct WrittenMonitor {
     pub interval: Option<Setting<Duration>>,
     pub timeout: Option<Setting<Duration>>,
     pub failures: Option<Setting<u32>>,
-}
-
-impl<W> Object<W> {
-    /// Returns an error about the object as a whole.
-    pub fn refuse(&self, message: impl Into<String>) -> ConfigError {
-        ConfigError { origin: Some(self.origin.clone()), message: message.into() }
-    }
-
-    /// Returns a setting that has no default.
-    pub fn required<'s, T>(&self, setting: &'s Option<Setting<T>>, name: &str) -> Result<&'s Setting<T>, ConfigError> {
-        setting.as_ref().ok_or_else(|| self.refuse(format!("{} has no {name}; it must be set", self.name)))
-    }
 }
 
 impl Written {
@@ -117,26 +98,6 @@ impl Written {
         }
         Ok(names.value.clone())
     }
-}
-
-/// Fails if no object has the name to which a setting refers.
-pub fn known<'n, T>(
-    setting: &Setting<T>,
-    name: &str,
-    section: &str,
-    names: impl Iterator<Item = &'n str> + Clone,
-) -> Result<(), ConfigError> {
-    if names.clone().any(|known| known == name) {
-        return Ok(());
-    }
-    let meant = strict_toml::nearest(name, names.clone());
-    let names: Vec<&str> = names.collect();
-    let hint = match (meant, names.is_empty()) {
-        (Some(meant), _) => format!("did you mean {meant:?}?"),
-        (None, true) => format!("write a section [{section}.{name}]"),
-        (None, false) => format!("there are {}", names.join(", ")),
-    };
-    Err(setting.refuse(format!("there is no [{section}.{name}]; {hint}")))
 }
 
 fn server(object: &Object<WrittenServer>) -> Result<ServerSettings, ConfigError> {

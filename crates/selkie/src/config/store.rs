@@ -39,6 +39,14 @@ impl MariaDb {
 }
 
 impl Store {
+    /// Returns the URL of the MariaDB server, if it is one.
+    pub fn url(&self) -> Option<&str> {
+        match self {
+            Store::MariaDb(url) => Some(url),
+            Store::Embedded(_) | Store::EmbeddedMariaDb(_) => None,
+        }
+    }
+
     pub fn resolve(written: &Written) -> Result<Store, ConfigError> {
         let data = written.data.as_ref().map(|it| (&it.origin, Store::Embedded(it.value.clone())));
         if let Some(setting) = &written.mariadb {

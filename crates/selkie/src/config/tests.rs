@@ -1,7 +1,8 @@
 //! Configuration files, right and wrong.
 
+use super::choices::Protocol;
 use super::choices::{BackendIdentity, CacheMode, Selects};
-use super::listeners::{Listener, Protocol};
+use super::listeners::Listener;
 use super::parameter;
 use super::{Config, ConfigError, Store, defaults, file};
 use server::Topology;
@@ -30,7 +31,10 @@ fn check_refused_with(text: &str, place: &str, part: &str) {
 fn an_empty_file_is_a_complete_configuration() {
     let config = load("").unwrap();
     let (protocol, cache) = (Protocol::MongoDb, CacheMode::Off);
-    assert_eq!(config.listeners, [Listener { protocol, address: defaults::default_listen(), cache }]);
+    assert_eq!(
+        config.listeners,
+        [Listener { protocol, address: defaults::default_listen(), cache, service: None, name: None }]
+    );
     assert!(config.threads >= 1);
     assert!(matches!(config.store, Store::Embedded(path) if path == Path::new("selkie-data")));
     assert_eq!(config.topology, Topology::Router);

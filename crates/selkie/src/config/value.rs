@@ -1,11 +1,11 @@
 //! Parses values of the file and of flags. An error names the expected value.
 
-use super::choices::{BackendIdentity, CacheMode, ExternalWrites, Invalidation, Selects, TopologyKind};
+use super::choices::{BackendIdentity, CacheMode, ExternalWrites, Invalidation, Protocol, Selects, TopologyKind};
 use audit::{Destination, OnFailure};
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
 use server::tls::TlsMode;
-use service::ClusterKind;
+use service::{ClusterKind, WantedRole};
 use std::path::PathBuf;
 use tls::{ClientCertificates, MinVersion};
 
@@ -316,4 +316,30 @@ pub fn server_address(raw: Raw) -> Result<(String, u16), String> {
         Ok(port @ 1..) if !host.is_empty() && !host.contains(char::is_whitespace) => Ok((host.to_owned(), port)),
         _ => Err(expected()),
     }
+}
+
+/// Parses the name of a router. There is one.
+pub fn router(raw: Raw) -> Result<(), String> {
+    one_of(raw, "a router", &["connections"], |name| (name == "connections").then_some(()))
+}
+
+pub fn role(raw: Raw) -> Result<WantedRole, String> {
+    one_of(raw, "a role", &["primary", "replica", "any"], |name| match name {
+        "primary" => Some(WantedRole::Primary),
+        "replica" => Some(WantedRole::Replica),
+        "any" => Some(WantedRole::Any),
+        _ => None,
+    })
+}
+
+pub fn protocol(raw: Raw) -> Result<Protocol, String> {
+    one_of(raw, "a protocol", &["mariadb", "mongodb"], |name| match name {
+        "mariadb" => Some(Protocol::MariaDb),
+        "mongodb" => Some(Protocol::MongoDb),
+        _ => None,
+    })
+}
+
+pub fn listen_address(raw: Raw) -> Result<ListenAddress, String> {
+    text(raw, "an address")?.parse()
 }

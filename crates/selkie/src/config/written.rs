@@ -3,7 +3,7 @@
 use super::audit;
 use super::choices::{CacheMode, ExternalWrites, Invalidation, Selects, TopologyKind};
 use super::setting::Setting;
-use super::{limits, security, servers, tls};
+use super::{limits, security, servers, services, tls};
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
 use std::path::PathBuf;
@@ -57,7 +57,8 @@ pub struct Written {
     pub security: security::Written,
     pub tls: tls::Written,
     pub audit: audit::Written,
-    pub objects: servers::Written,
+    pub servers: servers::Written,
+    pub services: services::Written,
 }
 
 impl Written {
@@ -114,7 +115,8 @@ impl Written {
             security: self.security.over(beneath.security),
             tls: self.tls.over(beneath.tls),
             audit: self.audit.over(beneath.audit),
-            objects: self.objects.over(beneath.objects),
+            servers: self.servers.over(beneath.servers),
+            services: self.services.over(beneath.services),
         }
     }
 }

@@ -1,15 +1,14 @@
-//! The service of SQL clients.
+//! The services of SQL clients.
 
 use super::caches::Caches;
 use super::sentence::sentence;
 use crate::config::choices::Selects;
-use crate::config::{Cache, CacheMode, Config, Store};
-use mariadb_client::{Address, Killer, ServerUrl};
+use crate::config::{Cache, CacheMode, Config, Listener, Store};
 use selkie_runtime::Service;
 use server::Server;
 use server::tls::{TlsListeners, TlsMode};
 use sql_classify::{TableDefinition, TableKind};
-use sql_session::{BackendAddress, ClientTls, DefinitionCache, PrivilegeCache, SqlContext, SqlService, Timeouts};
+use sql_session::{ClientTls, DefinitionCache, PrivilegeCache, SqlContext, SqlService, Timeouts};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,36 +56,53 @@ impl sql_session::DefinitionSource for MariaDbDefinitions {
     }
 }
 
-/// Creates the service of SQL clients. Returns `None` if there are none.
-pub fn service(
-    config: &Config,
-    caches: &Caches,
-    definitions: Option<Arc<DefinitionCache>>,
-    server: &Arc<Server>,
-) -> anyhow::Result<Option<Arc<dyn Service>>> {
-    let (Store::MariaDb(url), Some(definitions)) = (&config.store, definitions) else { return Ok(None) };
-    let target = ServerUrl::parse(url).map_err(sentence)?;
-    let Address::Tcp { host, port } = target.address else { return Ok(None) };
-    let killer = Killer::at(url).map_err(sentence)?;
-    Ok(Some(Arc::new(SqlService(Arc::new(SqlContext {
-        backend: BackendAddress { host, port, tls: target.tls },
-        tls: server.settings.tls.as_ref().map(client_tls),
-        server: server.clone(),
-        timeouts: Timeouts {
-            connect: CONNECT_TIMEOUT,
-            login: LOGIN_TIMEOUT,
-            stalled: config.limits.stalled,
-            idle: config.limits.idle,
-        },
-        logins: Arc::new(Semaphore::new(LOGINS_MAX)),
-        kill: Arc::new(move |session| killer.kill_session(session)),
-        cache: caches.sql.clone(),
-        cache_filter: cache_filter(&config.cache),
-        listeners: config.listeners.iter().map(|listener| listener.cache.caches_results()).collect(),
-        observer: (config.cache.mode != CacheMode::Off).then(|| caches.observer()),
-        definitions,
-        privileges: PrivilegeCache::new(config.cache.sql.privileges_age_max),
-    })))))
+/// Creates the services of SQL clients, for listeners.
+pub struct SqlClients<'c> {
+    pub config: &'c Config,
+    pub caches: &'c Caches,
+    /// Those of the server that stores the documents, if it has SQL clients.
+    pub definitions: Option<Arc<DefinitionCache>>,
+    pub server: &'c Arc<Server>,
+}
+
+impl SqlClients<'_> {
+    /// Returns the service of a listener's clients. They use the caches only on the server that
+    /// stores the documents: its log shows the writes of others.
+    pub fn service(&self, listener: &Listener) -> anyhow::Result<Arc<dyn Service>> {
+        let SqlClients { config, caches, server, .. } = *self;
+        let name = listener.service.as_deref().unwrap_or_default();
+        let service = server.sql_servers.service(name);
+        let service = service.ok_or_else(|| anyhow::anyhow!("there is no service for {}", listener.address))?;
+        let is_cached = listener.is_of_store_server() && config.cache.mode != CacheMode::Off;
+        let definitions = self.definitions.clone().filter(|_| listener.is_of_store_server());
+        Ok(Arc::new(SqlService(Arc::new(SqlContext {
+            service,
+            tls: server.settings.tls.as_ref().map(client_tls),
+            server: server.clone(),
+            timeouts: Timeouts {
+                connect: CONNECT_TIMEOUT,
+                login: LOGIN_TIMEOUT,
+                stalled: config.limits.stalled,
+                idle: config.limits.idle,
+            },
+            logins: Arc::new(Semaphore::new(LOGINS_MAX)),
+            cache: caches.sql.clone().filter(|_| is_cached),
+            cache_filter: cache_filter(&config.cache),
+            listeners: config.listeners.iter().map(|listener| listener.cache.caches_results()).collect(),
+            observer: is_cached.then(|| caches.observer()),
+            definitions: definitions.unwrap_or_else(|| DefinitionCache::new(Box::new(NoDefinitions))),
+            privileges: PrivilegeCache::new(config.cache.sql.privileges_age_max),
+        }))))
+    }
+}
+
+/// The definitions of servers whose writes no cache observes.
+struct NoDefinitions;
+
+impl sql_session::DefinitionSource for NoDefinitions {
+    fn look_up(&self, _table: Namespace) -> Pin<Box<dyn Future<Output = Option<TableDefinition>> + Send>> {
+        Box::pin(std::future::ready(None))
+    }
 }
 
 fn client_tls(tls: &TlsListeners) -> ClientTls {

@@ -4,12 +4,16 @@ use super::caches::Caches;
 use super::sentence::sentence;
 use crate::config::{BackendIdentity, Config, Protocol, Store};
 use mariadb_client::PoolOptions;
+use std::path::Path;
 use std::sync::Arc;
 use store::Engine;
 use store_mariadb::MariaDbEngine;
 
-pub fn open(config: &Config, caches: &Caches) -> anyhow::Result<Arc<dyn Engine>> {
+/// Opens the store. `empty`: a directory for a store that nothing is written to, as there are no
+/// MongoDB clients.
+pub fn open(config: &Config, caches: &Caches, empty: &Path) -> anyhow::Result<Arc<dyn Engine>> {
     let engine = match &config.store {
+        _ if !config.stores_documents() => store_sqlite::open(empty, store_sqlite::Options::default()),
         Store::Embedded(path) => {
             let accept_lost_writes = config.accept_lost_writes;
             store_sqlite::open(path, store_sqlite::Options { accept_lost_writes, ..Default::default() })

@@ -9,7 +9,8 @@ use std::io::Write;
 /// Prints the summary. Ignores a closed standard output, which is no reason to stop.
 pub fn print(config: &Config, engine: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = write!(out, "Selkie {} on {engine}\n{}{}", env!("CARGO_PKG_VERSION"), Summary(config), TryIt(config));
+    let engine = if config.stores_documents() { format!(" on {engine}") } else { String::new() };
+    let _ = write!(out, "Selkie {}{engine}\n{}{}", env!("CARGO_PKG_VERSION"), Summary(config), TryIt(config));
     let _ = out.flush();
 }
 
@@ -24,8 +25,13 @@ impl fmt::Display for Summary<'_> {
         if let Some(tls) = &self.0.tls {
             writeln!(f, "  TLS           {}, {} or later", tls.mode.name(), tls.files.min_version.name())?;
         }
-        for address in self.0.addresses(Protocol::MariaDb) {
-            writeln!(f, "  SQL clients   {address}")?;
+        for listener in self.0.listeners.iter().filter(|listener| listener.protocol == Protocol::MariaDb) {
+            let service = listener.service.as_ref().filter(|_| listener.name.is_some());
+            let service = service.map_or_else(String::new, |service| format!(", service {service}"));
+            writeln!(f, "  SQL clients   {}{service}", listener.address)?;
+        }
+        if !self.0.stores_documents() {
+            return Ok(());
         }
         match &self.0.store {
             Store::Embedded(path) | Store::EmbeddedMariaDb(path) => {

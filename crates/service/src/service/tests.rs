@@ -48,7 +48,11 @@ async fn connect(service: &Service, refusing: &[&str]) -> Result<Lease, String> 
             false => Ok(((), 0)),
         }
     };
-    service.connect(PATIENCE, open).await.map(|(lease, ())| lease).map_err(|error| error.to_string())
+    service
+        .connect(PATIENCE, std::future::ready(Some(())), open)
+        .await
+        .map(|(lease, (), ())| lease)
+        .map_err(|error| error.to_string())
 }
 
 fn run<T>(work: impl Future<Output = T>) -> T {
@@ -79,7 +83,7 @@ fn a_service_without_a_server_says_why() {
     run(async {
         let cluster = cluster(&[Role::None, Role::Replica], None, WantedRole::Primary);
         let error = connect(&cluster.service, &[]).await.unwrap_err();
-        assert_eq!(error, "service app has no primary (one: it is odd; two: it is a replica)");
+        assert_eq!(error, "service app has no primary (one: it is odd, two: it is a replica)");
     });
 }
 
@@ -110,9 +114,10 @@ fn an_id_of_a_session_on_another_server_is_not_used() {
             let id = next.get() / 2 + 1;
             async move { Ok((id, id)) }
         };
-        let (_first, first_id) = cluster.service.connect(PATIENCE, open).await.unwrap();
+        let admit = || std::future::ready(Some(()));
+        let (_first, (), first_id) = cluster.service.connect(PATIENCE, admit(), open).await.unwrap();
         next.set(0);
-        let (second, second_id) = cluster.service.connect(PATIENCE, open).await.unwrap();
+        let (second, (), second_id) = cluster.service.connect(PATIENCE, admit(), open).await.unwrap();
         assert_eq!(second.server.name, "two");
         assert_ne!(first_id, second_id);
     });
@@ -123,13 +128,13 @@ fn a_lease_ends_with_the_role_and_with_the_configuration() {
     use crate::router::connections::SessionEnd::{Now, WhenIdle};
     run(async {
         let Cluster { backends, service } = cluster(&[Role::Primary, Role::Replica], None, WantedRole::Primary);
-        let mut lease = connect(&service, &[]).await.unwrap();
-        assert_eq!(lease.end(), None);
+        let mut assignment = connect(&service, &[]).await.unwrap().assignment;
+        assert_eq!(assignment.end(), None);
         service.change(settings(WantedRole::Primary), vec![backends[1].clone()]);
-        lease.changed().await;
-        assert_eq!(lease.end(), Some(WhenIdle("the service no longer uses it")));
+        assignment.changed().await;
+        assert_eq!(assignment.end(), Some(WhenIdle("the service no longer uses it")));
         set_role(&backends[0], Role::Replica);
-        lease.changed().await;
-        assert_eq!(lease.end(), Some(Now("it is no longer the primary")));
+        assignment.changed().await;
+        assert_eq!(assignment.end(), Some(Now("it is no longer the primary")));
     });
 }

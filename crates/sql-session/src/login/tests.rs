@@ -7,10 +7,12 @@ use super::log_in;
 use crate::cache_filter::CacheFilter;
 use crate::context::{SqlContext, Timeouts};
 use crate::definitions::{DefinitionCache, DefinitionSource};
-use crate::packet_stream::{BackendAddress, PacketStream};
+use crate::packet_stream::PacketStream;
 use crate::privileges::PrivilegeCache;
 use server::{Server, Settings, Topology};
+use service::{ServerSettings, ServiceSettings, WantedRole};
 use sql_classify::TableDefinition;
+use std::future::ready;
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -146,7 +148,9 @@ fn a_login_that_contains_the_password_is_not_forwarded() {
             client_end.write_all(&packet(1, &login)).await.unwrap();
             let context = context();
             let mut audited = audited(&context.server);
-            let refusing = log_in(&mut client, &mut server, &mut audited, &context);
+            let opened = context.service.connect(Duration::ZERO, ready(Some(())), |_| ready(Ok(((), 0))));
+            let (mut lease, (), ()) = opened.await.unwrap();
+            let refusing = log_in(&mut client, &mut server, &mut audited, (&context, &mut lease));
             // The server does not answer.
             let _ = tokio::time::timeout(Duration::from_millis(200), refusing).await;
             drop((client, server));
@@ -187,6 +191,15 @@ impl DefinitionSource for NoDefinitions {
     }
 }
 
+/// Returns a service with one server.
+fn service() -> Arc<service::Service> {
+    let (name, host) = ("db1".to_owned(), "127.0.0.1".to_owned());
+    let server = ServerSettings { name, host, port: 1, tls: Default::default(), weight: 1, connections_max: None };
+    let (name, servers) = ("app".to_owned(), vec!["db1".to_owned()]);
+    let settings = ServiceSettings { name, servers, role: WantedRole::Any, account: None };
+    service::Service::new(settings, vec![service::Backend::new(server)], Arc::default())
+}
+
 fn context() -> SqlContext {
     let settings = Settings {
         topology: Topology::Router,
@@ -205,12 +218,11 @@ fn context() -> SqlContext {
     };
     let timeout = Duration::from_secs(10);
     SqlContext {
-        backend: BackendAddress { host: "127.0.0.1".to_owned(), port: 1, tls: Default::default() },
+        service: service(),
         tls: None,
         server: Server::new(settings, Arc::new(MemoryEngine), Default::default(), 0),
         timeouts: Timeouts { connect: timeout, login: timeout, stalled: timeout, idle: None },
         logins: Arc::new(Semaphore::new(24)),
-        kill: Arc::new(|_| {}),
         cache: None,
         cache_filter: CacheFilter::default(),
         listeners: Vec::new(),

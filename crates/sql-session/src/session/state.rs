@@ -8,6 +8,7 @@ use crate::login::{AuditedClient, Login};
 use crate::packet_stream::PacketStream;
 use crate::privileges::PrivilegeHistory;
 use ahash::AHashMap;
+use service::Lease;
 use sql_classify::SessionSettings;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub mod com {
     pub const CREATE_DB: u8 = 0x05;
     pub const DROP_DB: u8 = 0x06;
     pub const PROCESS_INFO: u8 = 0x0A;
+    pub const PROCESS_KILL: u8 = 0x0C;
     pub const PING: u8 = 0x0E;
     pub const CHANGE_USER: u8 = 0x11;
     pub const BINLOG_DUMP: u8 = 0x12;
@@ -46,6 +48,8 @@ pub struct Session {
     pub client: PacketStream,
     pub server: PacketStream,
     pub login: Login,
+    /// The right to be on the server.
+    pub lease: Lease,
     pub audited: AuditedClient,
     /// The session's status flags, as the server last reported them.
     pub status: Option<u16>,

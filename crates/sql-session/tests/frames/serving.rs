@@ -9,10 +9,10 @@ use frame_mutator::compare::Target;
 use frame_mutator::memory;
 use selkie_runtime::{Connection, Service, Stream, WorkerService};
 use server::{LoginLimits, Server, Settings, Topology};
+use service::{ServerSettings, ServiceSettings, WantedRole};
 use sql_classify::{TableDefinition, TableKind};
 use sql_session::{
-    BackendAddress, CacheFilter, CachedResult, DefinitionCache, DefinitionSource, PrivilegeCache, SqlContext,
-    SqlService, Timeouts,
+    CacheFilter, CachedResult, DefinitionCache, DefinitionSource, PrivilegeCache, SqlContext, SqlService, Timeouts,
 };
 use std::pin::Pin;
 use std::rc::Rc;
@@ -239,12 +239,11 @@ fn context(port: u16, cache: Arc<cache::Cache<CachedResult>>) -> SqlContext {
     // Many logins fail.
     server.access_control.throttle.set_limits(LoginLimits { free_failures: 0, delay_max: Duration::ZERO });
     SqlContext {
-        backend: BackendAddress { host: "127.0.0.1".to_owned(), port, tls: Default::default() },
+        service: service(port),
         tls: None,
         server,
         timeouts: Timeouts { connect: timeout, login: timeout, stalled: timeout, idle: None },
         logins: Arc::new(Semaphore::new(24)),
-        kill: Arc::new(|_| {}),
         observer: Some(Arc::new(cache::CacheObserver(cache.clone()))),
         cache: Some(cache),
         cache_filter: CacheFilter::default(),
@@ -252,6 +251,15 @@ fn context(port: u16, cache: Arc<cache::Cache<CachedResult>>) -> SqlContext {
         definitions: DefinitionCache::new(Box::new(PlainTables)),
         privileges: PrivilegeCache::new(Duration::from_secs(3600)),
     }
+}
+
+/// Returns a service with one server.
+fn service(port: u16) -> Arc<service::Service> {
+    let (name, host) = ("db1".to_owned(), "127.0.0.1".to_owned());
+    let server = ServerSettings { name, host, port, tls: Default::default(), weight: 1, connections_max: None };
+    let (name, servers) = ("app".to_owned(), vec!["db1".to_owned()]);
+    let settings = ServiceSettings { name, servers, role: WantedRole::Any, account: None };
+    service::Service::new(settings, vec![service::Backend::new(server)], Arc::default())
 }
 
 fn settings() -> Settings {

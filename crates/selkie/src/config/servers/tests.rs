@@ -1,7 +1,8 @@
 //! Sections with names, right and wrong.
 
+use crate::config::Protocol;
 use crate::config::{Config, ConfigError, file};
-use service::ClusterKind;
+use service::{ClusterKind, WantedRole};
 use std::path::Path;
 use std::time::Duration;
 
@@ -92,4 +93,95 @@ fn wrong_sections_say_what_was_meant() {
         "13: db1 has the monitor a already",
     );
     check_refused(&format!("{SERVERS}[monitor.a]\nkind = 'galera'\nservers = ['db1']"), "7: a has no user");
+}
+
+const MONITOR: &str = "[monitor.main]\nkind = 'replication'\nservers = ['db1', 'db2']\nuser = 'u'\n";
+const SERVICE: &str = "[service.app]\nmonitor = 'main'\nrole = 'primary'\n";
+const LISTENER: &str = "[listener.sql]\nprotocol = 'mariadb'\naddress = '127.0.0.1:4006'\nservice = 'app'\n";
+
+#[test]
+fn services_and_listeners() {
+    let config = load(&[SERVERS, MONITOR, SERVICE, LISTENER].concat()).unwrap();
+    let [service] = &config.servers.services[..] else { panic!("one service") };
+    assert_eq!((service.role, &service.servers[..]), (WantedRole::Primary, &["db1".to_owned(), "db2".to_owned()][..]));
+    assert_eq!(service.account.as_ref().map(|account| account.user.as_str()), Some("u"));
+    let [listener] = &config.listeners[..] else { panic!("no listener for MongoDB clients") };
+    assert_eq!((listener.protocol, listener.service.as_deref()), (Protocol::MariaDb, Some("app")));
+    assert!(!config.stores_documents() && !config.has_sql_clients());
+
+    let mongodb = "[listener.documents]\nprotocol = 'mongodb'\naddress = '/tmp/x.sock'\n";
+    let config = load(&[SERVERS, MONITOR, SERVICE, LISTENER, mongodb].concat()).unwrap();
+    assert!(config.stores_documents() && config.listeners.len() == 2);
+    let config = load(&["listen = ['127.0.0.1:1']\n", SERVERS, MONITOR, SERVICE, LISTENER].concat()).unwrap();
+    assert!(config.stores_documents() && config.listeners.len() == 2);
+
+    let direct = "[service.app]\nservers = ['db2']\n[listener.sql]\nprotocol = 'mariadb'\naddress = '/tmp/x.sock'\nservice = 'app'\n";
+    let config = load(&[SERVERS, direct].concat()).unwrap();
+    assert_eq!((config.servers.services[0].role, &config.servers.services[0].account), (WantedRole::Any, &None));
+}
+
+#[test]
+fn sql_listen_is_short_for_a_server_and_a_service() {
+    let store = "[store]\nmariadb = 'mysql://joe:secret@h:99'\nsql-listen = ['127.0.0.1:1']\n";
+    let config = load(store).unwrap();
+    assert_eq!((config.servers.servers[0].host.as_str(), config.servers.servers[0].port), ("h", 99));
+    assert_eq!(config.servers.services[0].account.as_ref().map(|account| account.user.as_str()), Some("joe"));
+    assert!(config.has_sql_clients() && config.stores_documents());
+    check_refused(
+        &format!("{store}[server.mariadb]\naddress = 'x'"),
+        "4: mariadb is the name of the server of sql-listen",
+    );
+}
+
+#[test]
+fn wrong_services_and_listeners_say_what_was_meant() {
+    let base = [SERVERS, MONITOR, SERVICE].concat();
+    for (text, expected) in [
+        (
+            "[service.app]\nrouter = 'read-write-split'",
+            "2: router: \"read-write-split\" is not a router; write one of connections",
+        ),
+        ("[service.app]\ncausal-reads = true", "2: there is no parameter \"causal-reads\" in [service.NAME]"),
+        ("[service.app]\nfilters = ['cache']", "2: there is no parameter \"filters\" in [service.NAME]"),
+        ("[service.app]\nrole = 'master'", "2: role: \"master\" is not a role; write one of primary, replica, any"),
+        ("[service.app]\nrole = 'any'", "1: app has no servers; set monitor, or servers"),
+        ("[service.app]\nmonitor = 'main'", "2: there is no [monitor.main]; write a section"),
+        (
+            "[listener.sql]\nprotocol = 'mysql'",
+            "2: protocol: \"mysql\" is not a protocol; write one of mariadb, mongodb",
+        ),
+        ("[listener.sql]\nprotocol = 'mariadb'\naddress = '127.0.0.1:1'", "1: sql has no service; it must be set"),
+    ] {
+        check_refused(text, expected);
+    }
+    let with = |text: &str| format!("{base}{text}");
+    let listener = |name: &str, address: &str, service: &str| {
+        format!("[listener.{name}]\nprotocol = 'mariadb'\naddress = '{address}'\nservice = '{service}'\n")
+    };
+    check_refused(&with(&listener("sql", "127.0.0.1:1", "ap")), "17: there is no [service.ap]; did you mean \"app\"?");
+    check_refused(&with(&listener("sql", "0.0.0.0:1", "app")), "16: other machines can reach 0.0.0.0:1");
+    let twice = listener("a", "127.0.0.1:1", "app") + &listener("b", "127.0.0.1:1", "app");
+    check_refused(&with(&twice), "18: b has the address 127.0.0.1:1 of [listener.a]");
+    let taken = "[listener.a]\nprotocol = 'mongodb'\naddress = '127.0.0.1:1'\n";
+    check_refused(
+        &format!("listen = ['127.0.0.1:1']\n{taken}"),
+        "2: a has the address 127.0.0.1:1 of another listener",
+    );
+    check_refused(&with(&format!("{taken}service = 'app'")), "17: documents of MongoDB clients are in the store");
+    check_refused(
+        &with(&listener("sql", "[::1]:99", "app")),
+        "3: db2 has the address [::1]:99, on which Selkie listens itself",
+    );
+    check_refused(&with("[service.other]\nmonitor = 'main'\nservers = ['db1', 'db3']"), "16: there is no [server.db3]");
+    check_refused(
+        &with("[service.other]\nservers = ['db1']\nrole = 'primary'"),
+        "16: without a monitor, the roles of servers",
+    );
+    let cached = |more: &str| format!("{}[cache]\nmode = 'documents'\n{more}", with(LISTENER));
+    assert!(load(&cached("")).is_ok());
+    check_refused(
+        &cached("listeners = ['127.0.0.1:4006 = results']"),
+        "20: nothing is cached for the SQL clients of 127.0.0.1:4006",
+    );
+    check_refused(&cached("external-writes = 'none'"), "20: SQL clients of 127.0.0.1:4006 may write what is cached");
 }
