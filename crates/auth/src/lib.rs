@@ -3,8 +3,9 @@
 //! In reading order: [`name`] (names of users and roles), [`action`], [`resource`], [`privilege`]
 //! (what a login may do), [`builtin_roles`], [`user`] and [`role`] (the documents of
 //! `system.users` and `system.roles`), [`roles`] (inheritance), [`restrictions`] (the addresses
-//! from which a user may log in), [`password`] (the keys of passwords), [`scram`] (logins by
-//! password).
+//! from which a user may log in), [`login_mechanism`], [`password`] (the forms of passwords),
+//! [`scram`] (logins by proof of a password), [`plain`] and [`password_check`] (logins that send
+//! it).
 //!
 //! Nothing here does I/O, reads a clock or makes random numbers.
 
@@ -12,8 +13,11 @@ pub mod action;
 pub mod builtin_roles;
 pub mod credentials;
 mod fields;
+pub mod login_mechanism;
 pub mod name;
 pub mod password;
+pub mod password_check;
+pub mod plain;
 pub mod privilege;
 pub mod resource;
 pub mod restrictions;
@@ -24,7 +28,9 @@ pub mod user;
 
 pub use action::{Action, ActionSet};
 pub use credentials::{Credentials, ScramCredentials};
+pub use login_mechanism::{LoginMechanism, LoginMechanisms};
 pub use name::{RoleName, UserName};
+pub use password_check::PasswordCheck;
 pub use privilege::{Privilege, Privileges};
 pub use resource::{Resource, ResourcePattern};
 pub use restrictions::Restrictions;

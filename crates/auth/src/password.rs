@@ -1,26 +1,14 @@
-//! From passwords to the keys that are stored and checked.
+//! Passwords in the form from which their keys are computed.
 //!
 //! Sources: RFC 5802, RFC 7677, RFC 4013 (SASLprep), and MongoDB's
 //! [specification](https://github.com/mongodb/specifications/blob/master/source/auth/auth.md).
 
-use crate::credentials::ScramCredentials;
+use crate::scram::Mechanism;
 use error::{Code, Error, Result};
-use hmac::digest::block_api::EagerHash;
-use hmac::{Hmac, KeyInit, Mac};
-use md5::Md5;
-use sha1::Sha1;
-use sha2::{Digest, Sha256};
+use md5::{Digest, Md5};
 use std::borrow::Cow;
 use std::fmt::Write;
 use stringprep::tables;
-
-/// The iterations with which new keys are computed.
-pub const SHA_1_ITERATIONS: u32 = 10_000;
-pub const SHA_256_ITERATIONS: u32 = 15_000;
-
-/// The lengths of new salts.
-pub const SHA_1_SALT_BYTES: usize = 16;
-pub const SHA_256_SALT_BYTES: usize = 28;
 
 /// Returns the form of a password that SCRAM-SHA-256 uses: equal for texts that look equal. Fails
 /// with 50687 or 50692 if it is empty or contains characters that no password may have.
@@ -72,37 +60,18 @@ pub fn digest(user: &str, password: &str) -> String {
     digits
 }
 
-impl ScramCredentials {
-    /// Computes the keys of a password's [`digest`] for SCRAM-SHA-1.
-    pub fn of_digest(digest: &str, iterations: u32, salt: &[u8]) -> ScramCredentials {
-        compute::<Sha1>(digest.as_bytes(), iterations, salt)
-    }
-
-    /// Computes the keys of a [prepared](prepare) password for SCRAM-SHA-256.
-    pub fn of_prepared(password: &str, iterations: u32, salt: &[u8]) -> ScramCredentials {
-        compute::<Sha256>(password.as_bytes(), iterations, salt)
-    }
-}
-
-fn compute<D: EagerHash + Digest>(password: &[u8], iterations: u32, salt: &[u8]) -> ScramCredentials {
-    let mut salted = vec![0; <D as Digest>::output_size()];
-    pbkdf2::pbkdf2_hmac::<D>(password, salt, iterations, &mut salted);
-    let key = |name: &[u8]| match Hmac::<D>::new_from_slice(&salted) {
-        Ok(hmac) => hmac.chain_update(name).finalize().into_bytes().to_vec(),
-        // Keys of any length are accepted.
-        Err(_) => Vec::new(),
-    };
-    ScramCredentials {
-        iterations,
-        salt: salt.to_vec(),
-        stored_key: D::digest(key(b"Client Key")).to_vec(),
-        server_key: key(b"Server Key"),
+/// Returns the form of a password from which a mechanism computes its keys. Fails as [`prepare`].
+pub fn secret(mechanism: Mechanism, user: &str, password: &str) -> Result<String> {
+    match mechanism {
+        Mechanism::Sha1 => Ok(digest(user, password)),
+        Mechanism::Sha256 => prepare(password),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::credentials::ScramCredentials;
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;
 
@@ -193,11 +162,11 @@ mod tests {
     fn keys_are_those_of_mongodb() {
         assert_eq!(digest("user", "pencil"), "1c33006ec1ffd90f9cadcbcc0e118200");
         let salt = STANDARD.decode("nDCSiiFHYKjXAhz2IQ2rFOynAFoGwR2eAc7gFw==").unwrap();
-        let keys = ScramCredentials::of_prepared("p", SHA_256_ITERATIONS, &salt);
+        let keys = ScramCredentials::of_secret(Mechanism::Sha256, "p", 15_000, &salt);
         assert_eq!(STANDARD.encode(keys.stored_key), "LuUhheSkp7F63PGUTrzMrbUyTjT6zcYLYkIM3G/t90U=");
         assert_eq!(STANDARD.encode(keys.server_key), "RIEaZ84gzXdi4n/bu7wMvhBZ9MfQZqGbHo8CEVwJ2xc=");
         let salt = STANDARD.decode("dIZES9r7R2o7IZzlEciy8Q==").unwrap();
-        let keys = ScramCredentials::of_digest(&digest("b", "p"), SHA_1_ITERATIONS, &salt);
+        let keys = ScramCredentials::of_secret(Mechanism::Sha1, &digest("b", "p"), 10_000, &salt);
         assert_eq!(STANDARD.encode(keys.stored_key), "U3j8vZhRYg4jBt9H5xNSuVFayKg=");
         assert_eq!(STANDARD.encode(keys.server_key), "Bscl/NiIbZuMLCoreZFY9SJgMKQ=");
     }

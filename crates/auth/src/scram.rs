@@ -5,12 +5,14 @@
 //! The server's side takes the same steps for users that exist and users that do not, so that
 //! neither an answer nor its time reveals whether a user exists. Channel binding is not offered.
 //!
-//! In reading order: [`hash`] (the functions of a mechanism), [`message`] (the client's messages),
-//! [`conversation`], [`decoy`] (keys for users that do not exist).
+//! In reading order: [`hash`] (the functions of a mechanism), [`keys`] (those that are stored),
+//! [`message`] (the client's messages), [`conversation`], [`decoy`] (keys for users that do not
+//! exist).
 
 pub mod conversation;
 pub mod decoy;
 mod hash;
+mod keys;
 mod message;
 #[cfg(test)]
 mod tests;
@@ -19,7 +21,6 @@ pub use conversation::{ServerConversation, SignedServerConversation};
 pub use decoy::DecoySecret;
 pub use message::ClientFirst;
 
-use crate::password;
 use std::fmt;
 
 /// A SCRAM mechanism.
@@ -48,16 +49,16 @@ impl Mechanism {
     /// Returns the iterations for the keys of new passwords, as in MongoDB.
     pub fn default_iterations(self) -> u32 {
         match self {
-            Mechanism::Sha1 => password::SHA_1_ITERATIONS,
-            Mechanism::Sha256 => password::SHA_256_ITERATIONS,
+            Mechanism::Sha1 => 10_000,
+            Mechanism::Sha256 => 15_000,
         }
     }
 
     /// Returns the length of salts, as in MongoDB.
     pub fn salt_bytes(self) -> usize {
         match self {
-            Mechanism::Sha1 => password::SHA_1_SALT_BYTES,
-            Mechanism::Sha256 => password::SHA_256_SALT_BYTES,
+            Mechanism::Sha1 => 16,
+            Mechanism::Sha256 => 28,
         }
     }
 

@@ -1,11 +1,15 @@
 //! The login of a connection: whether a command needs one, and how a client gets one.
 //!
-//! In reading order: [`arguments`] (the fields of the commands), [`sasl`] (conversations by SCRAM),
-//! [`x509`] (certificates), [`attempt`] (what all of them share, and their end).
+//! In reading order: [`arguments`] (the fields of the commands), [`attempt`] (what all logins
+//! share, and their end), [`sasl`] (conversations), [`users`], [`plain`] (logins that send the
+//! password), [`password`] (its check), [`x509`] (certificates).
 
 pub mod arguments;
 pub mod attempt;
+pub mod password;
+pub mod plain;
 pub mod sasl;
+pub mod users;
 pub mod x509;
 
 use crate::authorization::denial;

@@ -42,6 +42,7 @@ pub use store::{MariaDb, Store};
 pub use tls::Tls;
 pub use written::Written;
 
+use auth::LoginMechanisms;
 use mongo_wire::Compressor;
 use selkie_runtime::{ListenAddress, busy_poll};
 use server::Topology;
@@ -71,6 +72,8 @@ pub struct Config {
     pub mariadb: MariaDb,
     /// Whether MongoDB clients must log in.
     pub auth: bool,
+    /// The ways to log in that are offered.
+    pub login_mechanisms: LoginMechanisms,
     /// The account of MariaDB that executes statements on documents.
     pub backend_identity: BackendIdentity,
     /// `None`: clients cannot use TLS.
@@ -93,12 +96,15 @@ impl Config {
         let cache_bytes = if cache.mode == CacheMode::Off { 0 } else { cache.bytes };
         let cursor_timeout_seconds = value(written.cursor_timeout_seconds.clone());
         let drain_seconds = value(written.drain_seconds.clone());
+        let mariadb = MariaDb::resolve(&written);
+        let tls = written.tls.resolve()?;
         Ok(Config {
-            mariadb: MariaDb::resolve(&written),
+            mariadb,
             auth: written.security.requires_login(),
+            login_mechanisms: written.security.login_mechanisms(tls.as_ref())?,
             backend_identity: identity::resolve(&written.security, &store, &listeners)?,
+            tls,
             limits: written.limits.resolve(cache_bytes)?,
-            tls: written.tls.resolve()?,
             servers,
             audit: written.audit.resolve()?,
             listeners,

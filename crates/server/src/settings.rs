@@ -2,6 +2,7 @@
 
 use crate::cursor::CursorLimits;
 use crate::tls::TlsListeners;
+use auth::LoginMechanisms;
 use document::DocBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64};
@@ -42,6 +43,8 @@ pub struct Settings {
     pub workers: usize,
     /// Whether clients must log in.
     pub access_control: bool,
+    /// The ways to log in that are offered.
+    pub login_mechanisms: LoginMechanisms,
     /// `None`: clients cannot use TLS.
     pub tls: Option<TlsListeners>,
     /// The disk space for sorts and groups that exceed their memory; `None` forbids spilling.

@@ -46,7 +46,7 @@ impl ServerConversation {
     ) -> (ServerConversation, Vec<u8>) {
         // Computed for each user, so that the time does not depend on whether it exists.
         let own_decoy = decoy.credentials(mechanism, &UserName::new(&first.user, db));
-        let usable = credentials.filter(|credentials| is_usable(mechanism, credentials));
+        let usable = credentials.filter(|credentials| credentials.fit(mechanism));
         let exists = Choice::from(u8::from(usable.is_some()));
         let keys = usable.unwrap_or(&own_decoy);
         let nonce = format!("{}{}", first.nonce, STANDARD.encode(random));
@@ -96,9 +96,4 @@ impl std::fmt::Debug for ServerConversation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServerConversation").field("mechanism", &self.mechanism).finish_non_exhaustive()
     }
-}
-
-fn is_usable(mechanism: Mechanism, credentials: &ScramCredentials) -> bool {
-    let length = mechanism.key_bytes();
-    credentials.stored_key.len() == length && credentials.server_key.len() == length
 }

@@ -17,7 +17,7 @@ impl DecoySecret {
     }
 
     /// Returns keys that no password opens.
-    pub(super) fn credentials(&self, mechanism: Mechanism, user: &UserName) -> ScramCredentials {
+    pub(crate) fn credentials(&self, mechanism: Mechanism, user: &UserName) -> ScramCredentials {
         let derive = |purpose: &[u8]| {
             let length = (user.db.len() as u64).to_le_bytes();
             let parts = [purpose, mechanism.name().as_bytes(), &length, user.db.as_bytes(), user.user.as_bytes()];

@@ -1,7 +1,8 @@
-//! The functions of a mechanism: hash and HMAC.
+//! The functions of a mechanism: hash, HMAC, and the slow hash of passwords.
 
 use super::Mechanism;
 use hmac::{Hmac, KeyInit, Mac};
+use pbkdf2::pbkdf2_hmac_array;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
@@ -46,6 +47,15 @@ pub(super) fn hmac(mechanism: Mechanism, key: &[u8], parts: &[&[u8]]) -> Hash {
     match mechanism {
         Mechanism::Sha1 => hmac_of::<Hmac<Sha1>>(key, parts),
         Mechanism::Sha256 => hmac_of::<Hmac<Sha256>>(key, parts),
+    }
+}
+
+/// Returns a password with its salt, hashed so often that guesses are slow.
+pub(super) fn pbkdf2(mechanism: Mechanism, password: &[u8], iterations: u32, salt: &[u8]) -> Hash {
+    count((iterations as usize).saturating_mul(password.len() + salt.len()));
+    match mechanism {
+        Mechanism::Sha1 => Hash::of(&pbkdf2_hmac_array::<Sha1, 20>(password, salt, iterations)),
+        Mechanism::Sha256 => Hash::of(&pbkdf2_hmac_array::<Sha256, 32>(password, salt, iterations)),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::hash::{WORK, hash, hmac};
 use super::*;
-use crate::credentials::ScramCredentials;
+use crate::credentials::{Credentials, ScramCredentials};
+use crate::{PasswordCheck, UserName};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::hint::black_box;
@@ -52,11 +53,8 @@ fn sha_256_agrees_with_rfc_7677() {
     assert_eq!(server_final(Mechanism::Sha256, "pencil", messages), expected);
 }
 
-fn keys(mechanism: Mechanism, password: &str, salt: &[u8], iterations: u32) -> ScramCredentials {
-    match mechanism {
-        Mechanism::Sha1 => ScramCredentials::of_digest(password, iterations, salt),
-        Mechanism::Sha256 => ScramCredentials::of_prepared(password, iterations, salt),
-    }
+fn keys(mechanism: Mechanism, secret: &str, salt: &[u8], iterations: u32) -> ScramCredentials {
+    ScramCredentials::of_secret(mechanism, secret, iterations, salt)
 }
 
 /// Returns the salted password.
@@ -170,6 +168,24 @@ fn unknown_users_cost_the_same_work() {
     let work = |credentials, planted| work_of(|| attempt(credentials, &decoy, planted));
     assert_eq!(work(Some(&known), false), work(None, false));
     assert_ne!(work(Some(&known), true), work(None, true), "the planted difference must be found");
+}
+
+#[test]
+fn passwords_of_unknown_users_cost_the_same_work() {
+    let decoy = DecoySecret::new(DECOY);
+    let known = keys(Mechanism::Sha256, "secret", &[3; 28], Mechanism::Sha256.default_iterations());
+    let known = Credentials { scram_sha_256: Some(known), ..Credentials::default() };
+    let user = UserName::new("somebody", "d");
+    // The last is no valid password.
+    for password in ["wrong!", "secret", "se\u{7}ret"] {
+        let work = |credentials| {
+            work_of(|| {
+                black_box(PasswordCheck::new(&user, credentials, password, &decoy).succeeds());
+            })
+        };
+        assert_eq!(work(Some(&known)), work(None), "{password:?}");
+        assert!(work(None) > 15_000);
+    }
 }
 
 /// Welch's t-test over many alternating attempts: how clearly the times of the two kinds differ.

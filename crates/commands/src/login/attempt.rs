@@ -3,6 +3,7 @@
 
 use crate::call::Call;
 use auth::UserName;
+use auth::scram::Failure;
 use document::{Element, doc};
 use error::{Code, Error, Result};
 use server::access_control::login::Login;
@@ -42,6 +43,15 @@ impl Refusal {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         Refusal { error, reason: None }
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused(reason) => Refusal::secret(reason),
+            Failure::InvalidBase64 => Error::new(Code(10270), "invalid base64").into(),
+        }
     }
 }
 
@@ -100,6 +110,11 @@ impl Attempt {
         let param = || doc! { "user": &**user, "db": &**db, "mechanism": &*self.mechanism };
         let _ = server.audit.record(&session.audited(), kind::AUTHENTICATE, param, result);
     }
+}
+
+/// Returns the message about a mechanism that is not offered.
+pub fn not_enabled(mechanism: &str) -> String {
+    format!("Received authentication for mechanism {mechanism} which is not enabled")
 }
 
 /// Passes the parsed fields of an attempt on. If they are wrong, the attempt has failed.

@@ -1,14 +1,11 @@
 //! `MONGODB-X509`: the login by the certificate of a TLS connection, which TLS has verified.
 
 use super::arguments::Authenticate;
-use super::attempt::{Attempt, Refusal, abandon};
+use super::attempt::{Attempt, Refusal, abandon, not_enabled};
 use crate::call::Call;
-use auth::scram::Mechanism;
-use auth::{UserName, name::EXTERNAL};
+use auth::{LoginMechanism, UserName, name::EXTERNAL};
 use document::DocWriter;
 use error::{Code, Error, Result};
-
-pub const MECHANISM: &str = "MONGODB-X509";
 
 /// A user that is logged in by its certificate.
 pub struct Authenticated(UserName);
@@ -22,7 +19,7 @@ impl Authenticated {
 }
 
 /// Logs in the user whose name is the subject of the client's certificate. Fails with 11 if there
-/// is no such user, 18 without a certificate, and 334 for a mechanism that is not offered.
+/// is no such user, 18 without a certificate, and 2 or 334 for a mechanism that is not offered.
 pub async fn authenticate(call: &Call<'_>, arguments: &Authenticate<'_>) -> Result<Authenticated> {
     abandon(call.worker, call.session);
     let mut attempt = Attempt::new(arguments.mechanism, arguments.db.unwrap_or(call.database()));
@@ -35,13 +32,13 @@ async fn log_in(
     arguments: &Authenticate<'_>,
     attempt: &mut Attempt,
 ) -> Result<Authenticated, Refusal> {
-    let mechanism = arguments.mechanism;
-    if Mechanism::parse(mechanism).is_some() {
-        return Err(Error::bad_value(format!("Unsupported mechanism: {mechanism}")).into());
-    }
-    if mechanism != MECHANISM {
-        let message = format!("Received authentication for mechanism {mechanism} which is not enabled");
-        return Err(Error::new(Code::MECHANISM_UNAVAILABLE, message).into());
+    let offered = &call.worker.server.settings.login_mechanisms;
+    match LoginMechanism::parse(arguments.mechanism) {
+        Some(LoginMechanism::X509) => {}
+        Some(other) if offered.contains(other) => {
+            return Err(Error::bad_value(format!("Unsupported mechanism: {}", other.name())).into());
+        }
+        _ => return Err(Error::new(Code::MECHANISM_UNAVAILABLE, not_enabled(arguments.mechanism)).into()),
     }
     let Some(subject) = &call.session.certificate_subject else {
         let error = Error::new(Code::AUTHENTICATION_FAILED, "No verified subject name available from client");
@@ -50,6 +47,9 @@ async fn log_in(
     if *attempt.user.db != *EXTERNAL {
         let message = "X.509 authentication must always use the $external database.";
         return Err(Error::new(Code::PROTOCOL_ERROR, message).into());
+    }
+    if !offered.contains(LoginMechanism::X509) {
+        return Err(Error::bad_value("x.509 authentication is disabled.").into());
     }
     attempt.user = UserName::new(subject, EXTERNAL);
     if arguments.user.is_some_and(|user| *user != **subject) {

@@ -34,6 +34,7 @@ impl TestServer {
             compressors: ["snappy", "zstd", "zlib"].map(String::from).to_vec(),
             workers,
             access_control: false,
+            login_mechanisms: Default::default(),
             tls: None,
             disk: None,
         };

@@ -258,3 +258,28 @@ fn an_identity_in_mariadb_needs_logins_and_no_cache() {
     assert_eq!(load("").unwrap().backend_identity, BackendIdentity::Gateway);
     check_refused_with("[security]\nbackend-identity = 'root'\n", "selkie.toml:2: ", "gateway");
 }
+
+#[test]
+fn login_mechanisms() {
+    let with_tls = |mechanisms: &str, tls: &str| {
+        let text = format!("[security]\n{mechanisms}\n[tls]\n{tls}");
+        load(&text).map(|config| config.login_mechanisms.iter().map(|mechanism| mechanism.name()).collect::<Vec<_>>())
+    };
+    let (tls, authority) = ("mode = 'prefer'\ncertificate = 's'", "mode = 'prefer'\ncertificate = 's'\nca = 'c'");
+    let scram = ["SCRAM-SHA-1", "SCRAM-SHA-256"];
+    assert_eq!(with_tls("", "").unwrap(), scram);
+    assert_eq!(with_tls("", tls).unwrap(), scram);
+    assert_eq!(with_tls("", authority).unwrap(), ["MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"]);
+    assert_eq!(with_tls("mechanisms = ['PLAIN', 'SCRAM-SHA-1']", tls).unwrap(), ["PLAIN", "SCRAM-SHA-1"]);
+    assert_eq!(with_tls("mechanisms = ['MONGODB-X509']", authority).unwrap(), ["MONGODB-X509"]);
+    for (mechanisms, tls, part) in [
+        ("['PLAIN', 'SCRAM-SHA-256']", "", "2: PLAIN sends passwords, and is offered on connections with TLS only"),
+        ("['PLAIN']", tls, "2: PLAIN checks passwords by the keys that SCRAM stores"),
+        ("['MONGODB-X509']", tls, "2: MONGODB-X509 needs the authorities"),
+        ("[]", "", "2: mechanisms: a list of mechanisms"),
+        ("['SCRAM-SHA-512']", "", "did you mean \"SCRAM-SHA-"),
+    ] {
+        let error = with_tls(&format!("mechanisms = {mechanisms}"), tls).expect_err(mechanisms).to_string();
+        assert!(error.contains(part), "{error}");
+    }
+}

@@ -2,6 +2,7 @@
 
 use super::choices::{BackendIdentity, CacheMode, ExternalWrites, Invalidation, Protocol, Selects, TopologyKind};
 use audit::{Destination, OnFailure};
+use auth::LoginMechanism;
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
 use server::tls::TlsMode;
@@ -155,6 +156,11 @@ pub fn users(raw: Raw) -> Result<Vec<String>, String> {
             false => Ok(name),
         }
     })
+}
+
+pub fn login_mechanisms(raw: Raw) -> Result<Vec<LoginMechanism>, String> {
+    let names = LoginMechanism::ALL.map(LoginMechanism::name);
+    list(raw, "mechanisms", |item| one_of(item, "a mechanism", &names, LoginMechanism::parse))
 }
 
 pub fn audit_log(raw: Raw) -> Result<Destination, String> {

@@ -24,6 +24,7 @@ pub fn settings(config: &Config, tls: Option<TlsListeners>) -> Settings {
         compressors: config.compressors.iter().map(|compressor| compressor.name().to_owned()).collect(),
         workers: config.threads,
         access_control: config.auth,
+        login_mechanisms: config.login_mechanisms.clone(),
         tls,
         disk: Some(Arc::new(TemporaryFiles::beside(&config.store))),
     }

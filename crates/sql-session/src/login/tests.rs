@@ -213,6 +213,7 @@ fn context() -> SqlContext {
         compressors: Vec::new(),
         workers: 1,
         access_control: false,
+        login_mechanisms: Default::default(),
         tls: None,
         disk: None,
     };

@@ -275,6 +275,7 @@ fn settings() -> Settings {
         compressors: Vec::new(),
         workers: 1,
         access_control: false,
+        login_mechanisms: Default::default(),
         tls: None,
         disk: None,
     }

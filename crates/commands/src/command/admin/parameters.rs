@@ -31,7 +31,10 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "authenticationMechanisms",
         at_startup: true,
-        read: |_, name, reply| drop(reply.array(name)),
+        read: |server, name, reply| {
+            let mut names = reply.array(name);
+            server.settings.login_mechanisms.iter().for_each(|mechanism| names.push(mechanism.name()));
+        },
         write: None,
     },
     Parameter {

@@ -1,11 +1,9 @@
 //! The credentials of new passwords.
 
-use auth::{Credentials, ScramCredentials, UserName, password};
+use auth::scram::Mechanism;
+use auth::{Credentials, LoginMechanism, LoginMechanisms, ScramCredentials, UserName, password};
 use document::DocBuf;
 use error::{Error, Result};
-
-const SHA_1: &str = "SCRAM-SHA-1";
-const SHA_256: &str = "SCRAM-SHA-256";
 
 /// A password as the client sent it.
 pub struct Password<'a> {
@@ -15,42 +13,61 @@ pub struct Password<'a> {
 }
 
 /// Returns the field `credentials` of a user: the keys of the password for each mechanism, by
-/// default for all.
+/// default for all that are offered.
 ///
-/// Fails with 2 for an unknown mechanism or one that needs the password itself, and with 50687 or
-/// 50692 for a password with characters that none may have.
-pub async fn make(user: &UserName, password: Password<'_>, mechanisms: Option<&[&str]>) -> Result<DocBuf> {
-    let mechanisms = mechanisms.unwrap_or(&[SHA_1, SHA_256]);
-    let (mut digest, mut prepared) = (None, None);
+/// Fails with 2 for a mechanism that is unknown, not offered or needs the password itself, and with
+/// 50687 or 50692 for a password with characters that none may have.
+pub async fn make(
+    user: &UserName,
+    password: Password<'_>,
+    mechanisms: Option<&[&str]>,
+    offered: &LoginMechanisms,
+) -> Result<DocBuf> {
+    let mechanisms = match mechanisms {
+        Some(names) => names.iter().map(|name| named(name, offered)).collect::<Result<Vec<_>>>()?,
+        None => offered.scram().collect(),
+    };
+    if mechanisms.is_empty() {
+        return Err(Error::bad_value("User document needs 'credentials' field to be a non-empty object"));
+    }
+    let mut secrets = Vec::new();
     for mechanism in mechanisms {
-        match *mechanism {
-            SHA_1 if password.is_digested => digest = Some(password.text.to_owned()),
-            SHA_1 => digest = Some(password::digest(&user.user, password.text)),
-            SHA_256 if password.is_digested => {
+        let secret = match mechanism {
+            Mechanism::Sha1 if password.is_digested => password.text.to_owned(),
+            Mechanism::Sha256 if password.is_digested => {
                 return Err(Error::bad_value("Use of SCRAM-SHA-256 requires undigested passwords"));
             }
-            SHA_256 => prepared = Some(password::prepare(password.text)?),
-            other => return Err(Error::bad_value(format!("Unknown auth mechanism '{other}'"))),
-        }
+            mechanism => password::secret(mechanism, &user.user, password.text)?,
+        };
+        secrets.push((mechanism, secret));
     }
     // It takes milliseconds, which other sessions of the worker need not wait for.
-    let computation = tokio::task::spawn_blocking(move || compute(digest.as_deref(), prepared.as_deref()));
+    let computation = tokio::task::spawn_blocking(move || compute(&secrets));
     let credentials = computation.await.map_err(|_| Error::internal("the keys of a password were not computed"))?;
     Ok(DocBuf::build(|document| credentials.write(document)))
 }
 
-/// Computes the keys of a password with new salts: those of its digest and those of its prepared
-/// form.
-fn compute(digest: Option<&str>, prepared: Option<&str>) -> Credentials {
-    Credentials {
-        scram_sha_1: digest.map(|digest| {
-            let salt: [u8; password::SHA_1_SALT_BYTES] = rand::random();
-            ScramCredentials::of_digest(digest, password::SHA_1_ITERATIONS, &salt)
-        }),
-        scram_sha_256: prepared.map(|prepared| {
-            let salt: [u8; password::SHA_256_SALT_BYTES] = rand::random();
-            ScramCredentials::of_prepared(prepared, password::SHA_256_ITERATIONS, &salt)
-        }),
-        external: false,
+/// Returns the SCRAM mechanism of a name, if it is offered.
+fn named(name: &str, offered: &LoginMechanisms) -> Result<Mechanism> {
+    let mechanism = Mechanism::parse(name);
+    let mechanism = mechanism.ok_or_else(|| Error::bad_value(format!("Unknown auth mechanism '{name}'")))?;
+    match offered.contains(LoginMechanism::Scram(mechanism)) {
+        true => Ok(mechanism),
+        false => Err(Error::bad_value(format!("{name} not supported in authMechanisms"))),
     }
+}
+
+/// Computes keys with new salts.
+fn compute(secrets: &[(Mechanism, String)]) -> Credentials {
+    let mut credentials = Credentials::default();
+    for (mechanism, secret) in secrets {
+        let salt: [u8; 32] = rand::random();
+        let salt = salt.get(..mechanism.salt_bytes()).unwrap_or(&salt);
+        let keys = ScramCredentials::of_secret(*mechanism, secret, mechanism.default_iterations(), salt);
+        match mechanism {
+            Mechanism::Sha1 => credentials.scram_sha_1 = Some(keys),
+            Mechanism::Sha256 => credentials.scram_sha_256 = Some(keys),
+        }
+    }
+    credentials
 }

@@ -40,7 +40,7 @@ pub async fn create_user(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Res
     check_password(call, &fields)?;
     let credentials = match fields.password {
         None => doc! { "external": true },
-        Some(password) => make_credentials(&user, password, &fields).await?,
+        Some(password) => make_credentials(call, &user, password, &fields).await?,
     };
     if user.user.is_empty() {
         return Err(Error::bad_value("User document needs 'user' field to be non-empty"));
@@ -88,7 +88,7 @@ pub async fn update_user(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Res
     let mut changes = Changes::default();
     match (fields.password, &fields.mechanisms) {
         (Some(password), _) => {
-            let credentials = make_credentials(&user, password, &fields).await?;
+            let credentials = make_credentials(call, &user, password, &fields).await?;
             changes.set.append("credentials", &credentials);
             changes.password = Some((password, credentials));
         }
@@ -188,9 +188,10 @@ fn check_password(call: &Call<'_>, fields: &UserFields<'_>) -> Result<()> {
 }
 
 /// Returns the field `credentials` for a password.
-async fn make_credentials(user: &UserName, password: &str, fields: &UserFields<'_>) -> Result<DocBuf> {
+async fn make_credentials(call: &Call<'_>, user: &UserName, password: &str, fields: &UserFields<'_>) -> Result<DocBuf> {
     let password = Password { text: password, is_digested: fields.is_digested };
-    credentials::make(user, password, fields.mechanisms.as_deref()).await
+    let offered = &call.worker.server.settings.login_mechanisms;
+    credentials::make(user, password, fields.mechanisms.as_deref(), offered).await
 }
 
 /// Returns the mechanisms of a user that are not among these. Fails with 2 if it lacks one of

@@ -31,6 +31,7 @@ impl Bench {
             compressors: vec!["zstd".into(), "snappy".into()],
             workers: 1,
             access_control: false,
+            login_mechanisms: Default::default(),
             tls: None,
             disk: None,
         };

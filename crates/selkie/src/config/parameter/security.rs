@@ -2,7 +2,7 @@
 
 use super::Parameter;
 use crate::config::setting::Setting;
-use crate::config::value::{backend_identity, boolean};
+use crate::config::value::{backend_identity, boolean, login_mechanisms};
 
 pub const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -38,5 +38,16 @@ pub const PARAMETERS: &[Parameter] = &[
                 own privileges decide. `user`: each user has an account and a role in MariaDB, whose grants are a \
                 second barrier. Requires `auth`, `mariadb`, and no cache for MongoDB clients.",
         read: read!(security.backend_identity, backend_identity),
+    },
+    Parameter {
+        section: "security",
+        name: "mechanisms",
+        flag: None,
+        kind: "list of mechanisms",
+        default: "[\"SCRAM-SHA-1\", \"SCRAM-SHA-256\"] # and MONGODB-X509 with `ca` in [tls]",
+        example: "[\"SCRAM-SHA-256\", \"PLAIN\"]",
+        about: "The ways to log in: `SCRAM-SHA-256`, `SCRAM-SHA-1`, `MONGODB-X509` and `PLAIN`. `PLAIN` sends the \
+                password, and works over TLS only. New passwords are stored for the SCRAM mechanisms of this list.",
+        read: read!(security.mechanisms, login_mechanisms),
     },
 ];
