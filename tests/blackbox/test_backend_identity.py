@@ -14,6 +14,7 @@ import pytest
 from bson import Binary, Int64
 from pymongo.errors import OperationFailure, PyMongoError
 from support.mariadb import MariadbServer
+from support.process import free_port
 from support.selkie import SelkieServer
 
 pytestmark = [pytest.mark.selkie_only, pytest.mark.mariadb_only]
@@ -56,17 +57,6 @@ def start_mariadb(folder) -> MariadbServer:
 def database_server(store, tmp_path_factory):
     server = start_mariadb(tmp_path_factory.mktemp("mariadb"))
     yield server
-    server.remove()
-
-
-@pytest.fixture
-def only_gateway(store, tmp_path):
-    """The only gateway of its server, so that no other one completes its changes."""
-    server = start_mariadb(tmp_path)
-    gateway = Gateway(tmp_path, server).start()
-    gateway.client().admin.command("createUser", "root", pwd="top", roles=["root"])
-    yield gateway
-    gateway.remove()
     server.remove()
 
 
@@ -305,6 +295,58 @@ def test_indexes_of_all_kinds_serve_users(gateway, db):
         assert one.count_documents({"tags": "x"}) == 200
 
 
+def test_one_collection_may_be_a_view_or_a_time_series(gateway, db):
+    db.create_collection("series", timeseries={"timeField": "t"})
+    db.series.insert_one({"t": datetime.datetime(2024, 1, 1), "x": 1})
+    db.create_collection("few", viewOn="cars", pipeline=[{"$match": {"_id": 1}}])
+    privileges = [{"resource": {"db": db.name, "collection": name}, "actions": ["find", "insert"]}
+                  for name in ("series", "few", "cars")]
+    db.command("createRole", "some", privileges=privileges, roles=[])
+    create(db, roles=["some"])
+    anna = login(gateway, db)
+    anna.series.insert_one({"t": datetime.datetime(2024, 1, 2), "x": 2})
+    assert sorted(one["x"] for one in anna.series.find()) == [1, 2]
+    assert [one["_id"] for one in anna.few.find()] == [1]
+    assert list(anna.cars.aggregate([{"$lookup": {
+        "from": "few", "localField": "_id", "foreignField": "_id", "as": "few"}}, {"$count": "n"}])) == [{"n": 3}]
+
+
+def test_insert_alone_is_enough_to_insert(gateway, db):
+    privileges = [{"resource": {"db": db.name, "collection": ""}, "actions": ["insert"]}]
+    db.command("createRole", "writer", privileges=privileges, roles=[])
+    create(db, roles=["writer"])
+    anna = login(gateway, db)
+    anna.cars.insert_one({"_id": "one"})
+    anna.cars.insert_many([{"_id": f"n{number}", "tags": ["x"]} for number in range(5)])
+    anna.new.insert_one({})
+    assert code(lambda: anna.cars.insert_one({"_id": "one"})) == 11000
+    assert code(anna.cars.find_one) == 13
+    assert db.cars.count_documents({}) == 9
+
+
+def test_a_time_limit_ends_a_statement_of_a_user(gateway, db):
+    create(db, roles=["readWrite"])
+    anna = login(gateway, db)
+    anna.cars.find_one()
+    with gateway.mariadb.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"LOCK TABLES {db.name}.cars WRITE")
+        began = time.monotonic()
+        assert code(lambda: list(anna.cars.find({"x": 1}).max_time_ms(300))) == 50
+        assert code(lambda: anna.command("update", "cars", maxTimeMS=300, updates=[
+            {"q": {"x": 1}, "u": {"$set": {"y": 1}}, "multi": True}])) == 50
+        assert time.monotonic() - began < 5
+
+        def waiting():
+            cursor.execute("SELECT COUNT(*) FROM information_schema.PROCESSLIST "
+                           "WHERE USER = 'gateway:documents' AND STATE LIKE 'Waiting%'")
+            return cursor.fetchone()[0]
+
+        # The statements do not wait on in MariaDB.
+        within(10, lambda: waiting() == 0)
+        cursor.execute("UNLOCK TABLES")
+    assert anna.cars.count_documents({}) == 3
+
+
 def test_retryable_writes_and_large_batches(gateway, db):
     create(db, roles=["readWrite"])
     anna = login(gateway, db)
@@ -438,87 +480,26 @@ def test_a_restored_user_has_a_role_but_no_account(gateway, db, root):
     assert len(rows(gateway, account, f"SELECT id FROM {db.name}.cars", password="again")) == 3
 
 
-# --- interrupted changes
+# --- SQL clients
 
 
-def accounts_agree(gateway, known: dict[str, str]) -> bool:
-    """Returns whether each user logs in on both sides, and no account is without a user."""
-    with gateway.root() as root:
-        users = {user["_id"] for user in root.admin["system.users"].find({"db": "crash"})}
-    accounts = {name for name, in gateway.mariadb.sql(
-        "SELECT User FROM mysql.global_priv WHERE Host = '%' AND User LIKE 'crash.%'")}
-    roles = {name for name, in gateway.mariadb.sql(
-        "SELECT User FROM mysql.global_priv WHERE Host = '' AND User LIKE 'crash.%'")}
-    if users != accounts or users != roles:
-        return False
-    for account in users:
-        user = account.split(".", 1)[1]
-        passwords = [password for password in known[account]
-                     if rows(gateway, account, "SELECT CURRENT_ROLE()", password) == ((account,),)]
-        if len(passwords) != 1:
-            return False
-        login_of = gateway.client(username=user, password=passwords[0], authSource="crash")
-        login_of.crash.command("ping")
-        login_of.close()
-    return True
-
-
-def test_a_kill_leaves_no_login_without_a_user(only_gateway):
-    gateway, known = only_gateway, {}
-    chosen = random.Random(7)
-    for round in range(12):
-        client = gateway.root()
-        stopping = threading.Event()
-
-        def change(number: int, client=client, stopping=stopping):
-            db, own = client.crash, random.Random(number)
-            while not stopping.is_set():
-                user, password = f"u{number}", f"p{own.randrange(1000)}"
-                passwords = known.setdefault(f"crash.{user}", set())
-                passwords.add(password)
-                try:
-                    match own.randrange(3):
-                        case 0:
-                            db.command("createUser", user, pwd=password, roles=["readWrite"])
-                        case 1:
-                            db.command("dropUser", user)
-                        case 2:
-                            db.command("updateUser", user, pwd=password)
-                except OperationFailure:
-                    pass
-                except PyMongoError:
-                    return
-
-        threads = [threading.Thread(target=change, args=(number + 10 * round,)) for number in range(2)]
-        [thread.start() for thread in threads]
-        time.sleep(chosen.uniform(0.1, 0.6))
-        gateway.kill()
-        stopping.set()
-        [thread.join() for thread in threads]
-        client.close()
-        gateway.start()
-        within(20, lambda: accounts_agree(gateway, known))
-
-
-def test_each_interrupted_step_is_completed(only_gateway):
-    gateway, server = only_gateway, only_gateway.mariadb
-    with gateway.root() as root:
-        for user in ("gone", "locked", "admins", "begun"):
-            create(root.steps, user)
-    gateway.kill()
-    # Killed after the user's document was deleted; while an account was locked; before a user was
-    # stored. An administrator has locked one.
-    server.sql("DELETE FROM selkie.`system.users` WHERE JSON_VALUE(doc, '$.user') IN ('gone', 'begun') "
-               "AND JSON_VALUE(doc, '$.db') = 'steps'")
-    server.sql("UPDATE selkie.accounts SET is_locked = 1 WHERE name IN ('steps.locked', 'steps.begun')")
-    server.sql("UPDATE selkie.accounts SET login = 1 WHERE name = 'steps.begun'")
-    for user in ("locked", "admins", "begun"):
-        server.sql(f"ALTER USER `steps.{user}`@'%' ACCOUNT LOCK")
-    gateway.start()
-    within(10, lambda: rows(gateway, "steps.locked", "SELECT 1") == ((1,),))
-    assert rows(gateway, "steps.admins", "SELECT 1") == 4151
-    for account in ("steps.gone", "steps.begun"):
-        assert not server.sql("SELECT 1 FROM mysql.global_priv WHERE User = %s", account)
+def test_an_account_logs_in_through_selkie(database_server, gateway, db, tmp_path):
+    create(db)
+    port = free_port()
+    through = Gateway(tmp_path, database_server, options=("--sql-listen", f"127.0.0.1:{port}"))
+    command, url = through.command(), database_server.tcp_url("gateway", "secret")
+    through.command = lambda: [url if one.startswith("mysql://") else one for one in command]
+    through.start()
+    options = {"host": "127.0.0.1", "port": port, "user": f"{db.name}.anna", "autocommit": True}
+    with pymysql.connect(password="pw", **options) as connection, connection.cursor() as cursor:
+        cursor.execute(f"SELECT id FROM {db.name}.cars")
+        assert len(cursor.fetchall()) == 3
+        with pytest.raises(pymysql.err.OperationalError, match="1142"):
+            cursor.execute("SELECT 1 FROM selkie.accounts")
+    with pytest.raises(pymysql.err.OperationalError, match="1045"):
+        pymysql.connect(password="wrong", **options)
+    assert login(through, db).cars.count_documents({}) == 3
+    through.remove()
 
 
 # --- the start

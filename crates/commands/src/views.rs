@@ -11,7 +11,8 @@ use crate::read::{Visit, for_each};
 use document::{ArrayWriter, Collation, Doc, DocBuf, Value};
 use error::{Code, Error, Result};
 use query::Predicate;
-use store::{Namespace, Query, views};
+use store::identity::under;
+use store::{Identity, Namespace, Query, views};
 
 /// The largest depth of nested views.
 pub const DEPTH_MAX: usize = 20;
@@ -80,13 +81,17 @@ async fn read_definitions(call: &Call<'_>, database: &str, filter: Doc<'_>) -> R
     let store = &*call.worker.store;
     let predicate = Predicate::parse(filter, &call.context())?;
     let namespace = views::definitions(database);
-    let plan = store.plan(&namespace, Query::of(&predicate)).await?;
     let mut found = Vec::new();
-    for_each(store, &plan, &predicate, true, call.operation, |document| {
-        found.push(document.to_owned());
-        Ok(Visit::Continue)
-    })
-    .await?;
+    let read = async {
+        let plan = store.plan(&namespace, Query::of(&predicate)).await?;
+        for_each(store, &plan, &predicate, true, call.operation, |document| {
+            found.push(document.to_owned());
+            Ok(Visit::Continue)
+        })
+        .await
+    };
+    // Definitions belong to the catalog: whether a name is a view's concerns each user.
+    under(Identity::Gateway, read).await?;
     Ok(found)
 }
 

@@ -9,7 +9,10 @@ use document::{Doc, DocBuf, Value};
 use error::{Code, Error, Result};
 use fulltext::TextIndexes;
 use query::{Context, Folding, Predicate};
-use store::{DeleteStatement, Namespace, ReturnImage, Statements, UpdateStatement, WriteBatch, views as definitions};
+use store::identity::under;
+use store::{
+    DeleteStatement, Identity, Namespace, ReturnImage, Statements, UpdateStatement, WriteBatch, views as definitions,
+};
 use update::Update;
 
 /// Fails for a name that cannot be a view's base.
@@ -110,7 +113,8 @@ fn by_id(call: &Call<'_>, namespace: &Namespace) -> Result<Predicate> {
 async fn write(call: &Call<'_>, home: &Namespace, statements: Statements) -> Result<u64> {
     let batch = WriteBatch { journal: call.envelope.durability.journal, ..WriteBatch::new(home.clone(), statements) };
     let mut matched = 0;
-    for outcome in call.worker.store.write(batch).await?.statements {
+    // As the other parts of the catalog, definitions are written by the gateway.
+    for outcome in under(Identity::Gateway, call.worker.store.write(batch)).await?.statements {
         matched += outcome?.matched;
     }
     Ok(matched)
