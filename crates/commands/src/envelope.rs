@@ -59,15 +59,7 @@ pub struct Envelope<'a> {
 /// it.
 pub fn body(request: &Request) -> (Doc<'_>, Option<Element<'_>>) {
     let body = request.body();
-    let first = body.first();
-    // Old drivers wrap an OP_QUERY's command to send a read preference beside it.
-    match (&request.kind, first) {
-        (RequestKind::Query { .. }, Some(element)) if matches!(element.key(), "$query" | "query") => {
-            let inner = element.value().as_document().unwrap_or(Doc::EMPTY);
-            (inner, inner.first())
-        }
-        _ => (body, first),
-    }
+    (body, body.first())
 }
 
 /// Returns the own fields of a command inside another one (`explain`).
