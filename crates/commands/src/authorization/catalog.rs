@@ -104,20 +104,6 @@ pub fn clone_as_capped(asked: &Asked<'_>, grants: &mut dyn Grants) -> bool {
             .all(|target| grants.allow(Resource::Collection(asked.database, target), &made))
 }
 
-/// `dataSize`: its first field is a full name.
-pub fn data_size(asked: &Asked<'_>, grants: &mut dyn Grants) -> bool {
-    let Some(name) = asked.collection() else { return true };
-    let (database, collection) = full_name(name);
-    grants.allow(Resource::Collection(database, collection), &ActionSet::of(&[Action::Find]))
-}
-
-/// `getShardVersion`: as `dataSize`.
-pub fn shard_version(asked: &Asked<'_>, grants: &mut dyn Grants) -> bool {
-    let Some(name) = asked.collection() else { return true };
-    let (database, collection) = full_name(name);
-    grants.allow(Resource::Collection(database, collection), &ActionSet::of(&[Action::GetShardVersion]))
-}
-
 /// `filemd5`: it reads the chunks of a file.
 pub fn file_md5(asked: &Asked<'_>, grants: &mut dyn Grants) -> bool {
     let mut roots = asked.values("root").filter_map(Value::as_str);

@@ -34,6 +34,11 @@ fn is_granted(on: On, action: Action, asked: &Asked<'_>, grants: &mut dyn Grants
         On::Cluster => Resource::Cluster,
         On::Database => Resource::Database(asked.database),
         On::Collection => asked.target(),
+        On::FullName => match asked.collection().and_then(|name| name.split_once('.')) {
+            Some((database, collection)) => Resource::Collection(database, collection),
+            // The command fails without a full name.
+            None => return true,
+        },
         On::AnyOrdinary => Resource::AnyOrdinary,
     };
     grants.allow(resource, &ActionSet::of(&[action]))

@@ -26,6 +26,9 @@ pub enum On {
     Database,
     /// The collection that the first field names.
     Collection,
+    /// The collection that the first field names together with its database, whatever database the
+    /// command is sent to.
+    FullName,
     /// All databases, except for their system collections.
     AnyOrdinary,
 }
@@ -55,6 +58,11 @@ pub const fn on_database(action: Action) -> Authorization {
 /// An action on the collection that the command's first field names.
 pub const fn on_collection(action: Action) -> Authorization {
     Authorization::Required(On::Collection, action)
+}
+
+/// An action on the collection that the command's first field names together with its database.
+pub const fn on_full_name(action: Action) -> Authorization {
+    Authorization::Required(On::FullName, action)
 }
 
 /// A requirement that a function computes. `actions`: all that it may ask for.

@@ -12,7 +12,7 @@ pub mod split_vector;
 pub mod statistics;
 
 use crate::authorization::catalog as authorization;
-use crate::authorization::requirement::{Authorization, computed, on_collection, on_database};
+use crate::authorization::requirement::{Authorization, computed, on_collection, on_database, on_full_name};
 use crate::table::spec::{
     Access, CATALOG_READ, CATALOG_WRITE, CountedCollection, Handler, InternalField, SERVER, Spec, StableApi,
     parsed_first, parsed_for_authorization, parsed_when_running,
@@ -91,8 +91,8 @@ pub const COMMANDS: &[Spec] = &[
         name: "dataSize",
         aliases: &["datasize"],
         handler: waiting!(data_size::data_size),
-        authorization: computed(&[Action::Find], authorization::data_size),
-        parsing: parsed_for_authorization(data_size::parse),
+        authorization: on_full_name(Action::Find),
+        parsing: parsed_for_authorization(collections::parse_full_name),
         counted_collection: CountedCollection::None,
         internal_fields: &[("$tenant", InternalField::Tenant)],
         help: "The size of a collection's documents.",
@@ -166,7 +166,7 @@ pub const COMMANDS: &[Spec] = &[
         handler: waiting!(collections::rename_collection),
         authorization: computed(authorization::ACTIONS_OF_RENAME, authorization::rename_collection),
         admin_database_only: true,
-        parsing: parsed_for_authorization(collections::parse_rename),
+        parsing: parsed_for_authorization(collections::parse_full_name),
         counted_collection: CountedCollection::None,
         help: "Renames a collection.",
         ..CATALOG_WRITE
@@ -174,7 +174,8 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "splitVector",
         handler: waiting!(split_vector::split_vector),
-        authorization: on_collection(Action::SplitVector),
+        authorization: on_full_name(Action::SplitVector),
+        parsing: parsed_for_authorization(collections::parse_full_name),
         access: Access::Read,
         help: "Keys that split a collection into chunks of about equal size.",
         ..SERVER

@@ -3,8 +3,8 @@
 pub mod map_reduce;
 pub mod replication_and_sharding;
 
-use crate::authorization::requirement::{Authorization, On, computed, on_cluster, on_collection};
-use crate::authorization::{catalog, pipelines};
+use crate::authorization::pipelines;
+use crate::authorization::requirement::{Authorization, On, computed, on_cluster, on_collection, on_full_name};
 use crate::table::spec::{Handler, ImmediateHandler, READ, ReadConcernLevels, SERVER, Spec, parsed_first};
 use auth::Action;
 use server::usage::LatencyKind;
@@ -46,7 +46,7 @@ pub const COMMANDS: &[Spec] = &[
         ..refused("getClusterParameter", replication_and_sharding::of_clusters, "Refused: this is no cluster.")
     },
     Spec {
-        authorization: computed(&[Action::GetShardVersion], catalog::shard_version),
+        authorization: on_full_name(Action::GetShardVersion),
         ..refused("getShardVersion", replication_and_sharding::of_sharded_collections, "Refused: there are no shards.")
     },
     Spec {

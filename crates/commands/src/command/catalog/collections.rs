@@ -244,8 +244,8 @@ fn view_entry(name: &str, definition: Doc<'_>, name_only: bool) -> DocBuf {
     })
 }
 
-/// Checks the name of the collection to rename.
-pub fn parse_rename(call: &Call<'_>) -> Result<()> {
+/// Checks the name of the collection, for commands that name it with its database.
+pub fn parse_full_name(call: &Call<'_>) -> Result<()> {
     named_in_full(call.first()).map(drop)
 }
 

@@ -25,11 +25,6 @@ struct Arguments<'a> {
     documents_max: Option<u64>,
 }
 
-/// Checks the collection's name.
-pub fn parse(call: &Call<'_>) -> Result<()> {
-    named_in_full(call.first()).map(drop)
-}
-
 /// Fails with 2 for one bound without the other, 16634 for bounds with other fields, and without a
 /// code if no index has them.
 pub async fn data_size(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
