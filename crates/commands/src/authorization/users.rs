@@ -180,7 +180,7 @@ fn are_roles_allowed(asked: &Asked<'_>, action: Action, grants: &mut dyn Grants)
 }
 
 /// Checks an action on the databases of all privileges in the field `privileges`; privileges on
-/// other resources belong to the database `admin`.
+/// other resources, such as buckets, belong to the database `admin`.
 fn are_privileges_allowed(asked: &Asked<'_>, action: Action, grants: &mut dyn Grants) -> bool {
     let privileges = asked.values("privileges").filter_map(Value::as_array).flat_map(|privileges| privileges.values());
     let mut resources = privileges
@@ -188,7 +188,9 @@ fn are_privileges_allowed(asked: &Asked<'_>, action: Action, grants: &mut dyn Gr
         .flat_map(|privilege| values(privilege, "resource"))
         .filter_map(Value::as_document);
     resources.all(|resource| {
-        let mut databases = values(resource, "db").filter_map(Value::as_str).filter(|database| !database.is_empty());
+        let of_buckets = values(resource, "system_buckets").next().is_some();
+        let named = values(resource, "db").filter_map(Value::as_str);
+        let mut databases = named.filter(|database| !of_buckets && !database.is_empty());
         let first = databases.next().unwrap_or("admin");
         std::iter::once(first)
             .chain(databases)
