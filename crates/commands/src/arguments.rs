@@ -19,6 +19,10 @@ pub fn unknown_field(within: &str, field: &str) -> Error {
     Error::new(Code(40415), format!("BSON field '{within}.{field}' is an unknown field."))
 }
 
+pub fn repeated_field(within: &str, field: &str) -> Error {
+    Error::new(Code(40413), format!("BSON field '{within}.{field}' is a duplicate field"))
+}
+
 pub fn missing_field(within: &str, field: &str) -> Error {
     Error::new(Code(40414), format!("BSON field '{within}.{field}' is missing but a required field"))
 }

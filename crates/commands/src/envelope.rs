@@ -9,6 +9,7 @@ use error::{Code, Error, Result};
 use first_error::{FirstError, Phase};
 use mongo_wire::Request;
 use mongo_wire::request::RequestKind;
+use names::Names;
 use server::logical_session::{LogicalSessionId, UserDigest};
 use smallvec::SmallVec;
 use std::time::Duration;
@@ -18,6 +19,7 @@ pub mod collection_by_uuid;
 pub mod collection_uuid;
 pub mod first_error;
 pub mod internal_fields;
+mod names;
 mod read_concern;
 mod read_preference;
 mod stable_api;
@@ -126,7 +128,12 @@ impl<'a> Envelope<'a> {
         let mut database = None;
         let parsed_first = spec.parsing.as_ref().is_some_and(|parsing| parsing.phase == Phase::OwnFields);
         let (mut api, mut transaction) = (Api::default(), TransactionFlags::default());
-        for element in body.elements().skip(1) {
+        let mut names = Names::default();
+        for (index, element) in body.elements().enumerate() {
+            errors.record(Phase::Api, names.add(body, element));
+            if index == 0 {
+                continue;
+            }
             match element.key_bytes() {
                 b"$db" => database = errors.record(Phase::Database, database_name(element)),
                 b"$clusterTime"

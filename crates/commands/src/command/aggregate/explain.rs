@@ -226,7 +226,7 @@ fn refuse_database(call: &Call<'_>, command: Doc<'_>, name: &str) -> Result<()> 
         return Ok(());
     }
     let within = if name == "find" { "FindCommandRequest" } else { name };
-    Err(Error::new(Code(40413), format!("BSON field '{within}.$db' is a duplicate field")))
+    Err(arguments::repeated_field(within, "$db"))
 }
 
 /// Returns the view of that name, if it is one.

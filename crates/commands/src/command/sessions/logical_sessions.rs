@@ -81,8 +81,9 @@ fn user_of<'a>(within: &str, element: Element<'a>) -> Result<(&'a str, &'a str)>
     let (mut user, mut database) = (None, None);
     for field in name.elements() {
         match field.key() {
-            "user" => user = Some(arguments::string(within, field)?),
-            "db" => database = Some(arguments::string(within, field)?),
+            "user" if user.is_none() => user = Some(arguments::string(within, field)?),
+            "db" if database.is_none() => database = Some(arguments::string(within, field)?),
+            "user" | "db" => return Err(arguments::repeated_field(within, field.key())),
             other => return Err(arguments::unknown_field(within, other)),
         }
     }

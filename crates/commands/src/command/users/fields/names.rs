@@ -77,7 +77,7 @@ impl NameForm {
             Value::Document(name) => name,
             _ => return Err(Error::bad_value(format!("{what} must be either a string or an object"))),
         };
-        for part in name.elements() {
+        for (index, part) in name.elements().enumerate() {
             let is_known = part.key() == field || part.key() == "db";
             if !is_known && is_strict {
                 return Err(Error::bad_value(format!("{what} contains an unknown field named: '{}", part.key())));
@@ -85,6 +85,10 @@ impl NameForm {
             if is_known && part.kind != Kind::String {
                 let (key, found) = (part.key(), part.kind.alias());
                 let message = format!("{what} must contain a string field named: {key}. But, has type {found}");
+                return Err(Error::bad_value(message));
+            }
+            if is_known && name.elements().take(index).any(|other| other.key() == part.key()) {
+                let message = format!("{what} has more than one field named: {}", part.key());
                 return Err(Error::bad_value(message));
             }
         }
