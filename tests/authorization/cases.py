@@ -173,6 +173,10 @@ PIPELINES = {
     "$listLocalSessions of all users": aggregate({"$listLocalSessions": {"allUsers": True}}, collection=1),
     "$listLocalSessions of a user": aggregate(
         {"$listLocalSessions": {"users": [{"user": "none", "db": "own"}]}}, collection=1),
+    "$listSessions of oneself": aggregate(
+        {"$listSessions": {"users": [{"user": "self", "db": "own"}]}}, collection="system.sessions"),
+    "$listLocalSessions of oneself": aggregate(
+        {"$listLocalSessions": {"users": [{"user": "self", "db": "own"}]}}, collection=1),
     "$shardedDataDistribution": aggregate({"$shardedDataDistribution": {}}, collection=1),
     "$operationMetrics": aggregate({"$operationMetrics": {}}, collection=1),
     "$search": aggregate({"$search": {}}),
@@ -282,6 +286,8 @@ CATALOG = {
         renameCollection="own.absent", to="other.absent2", dropTarget=True),
     "renameCollection of system.js": lambda db: SON(renameCollection="own.system.js", to="own.absent2"),
     "splitVector": lambda db: SON(splitVector=f"{db}.c", keyPattern={"absent": 1}, maxChunkSizeBytes=1000),
+    "splitVector of another database": lambda db: SON(
+        splitVector="other.c", keyPattern={"absent": 1}, maxChunkSizeBytes=1000),
     "validate": lambda db: SON(validate="c"),
     "validateDBMetadata": lambda db: SON(validateDBMetadata=1, apiParameters={"version": "1"}),
     "validateDBMetadata of a database": lambda db: SON(
@@ -424,6 +430,8 @@ USERS = {
     "usersInfo with restrictions": lambda db: SON(usersInfo="absent", showAuthenticationRestrictions=True),
     "createRole": lambda db: SON(createRole="read", privileges=[], roles=[]),
     "createRole with privileges": lambda db: SON(createRole="read", privileges=PRIVILEGES, roles=[]),
+    "createRole with a privilege on buckets": lambda db: SON(
+        createRole="read", privileges=[SON(resource=SON(db="own", system_buckets="t"), actions=["find"])], roles=[]),
     "createRole with roles": lambda db: SON(createRole="read", privileges=[], roles=[SON(role="read", db="own")]),
     "createRole with restrictions": lambda db: SON(
         createRole="read", privileges=[], roles=[], authenticationRestrictions=[SON(clientSource=["127.0.0.1"])]),
@@ -436,6 +444,9 @@ USERS = {
     "revokePrivilegesFromRole": lambda db: SON(revokePrivilegesFromRole="absent", privileges=PRIVILEGES),
     "grantRolesToRole": lambda db: SON(grantRolesToRole="absent", roles=[SON(role="read", db="own")]),
     "revokeRolesFromRole": lambda db: SON(revokeRolesFromRole="absent", roles=[SON(role="read", db="own")]),
+    "grantPrivilegesToRole of buckets": lambda db: SON(
+        grantPrivilegesToRole="absent",
+        privileges=[SON(resource=SON(db="own", system_buckets="t"), actions=["find"])]),
     "rolesInfo": lambda db: SON(rolesInfo=1),
     "rolesInfo of a role": lambda db: SON(rolesInfo="absent"),
     "rolesInfo of another database": lambda db: SON(rolesInfo=SON(role="absent", db="other")),

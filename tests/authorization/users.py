@@ -44,6 +44,7 @@ CUSTOM = {
     "lists": [privilege(on("own", ""), "listCollections")],
     "bypasses validation": [privilege(on("own", "c"), "insert", "update", "bypassDocumentValidation")],
     "watches the cluster": [privilege(SON(cluster=True), "inprog", "listSessions", "serverStatus", "killAnySession")],
+    "splits": [privilege(on("own", ""), "splitVector")],
     "uses UUIDs": [privilege(SON(cluster=True), "useUUID")],
     "applies": [privilege(SON(cluster=True), "applyOps"), privilege(on("own", ""), "insert", "remove")],
     "grants in own": [privilege(on("own", ""), "grantRole", "createUser", "createRole")],

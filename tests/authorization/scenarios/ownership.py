@@ -5,6 +5,7 @@ import uuid
 from bson import SON, Int64
 
 from authorization.world import READ_WRITE, ROLES, World, ask, batch, digest, new_session, outcome, without
+from support.wire import EXHAUST_ALLOWED, op_msg
 
 CURSORS = {
     "find": ({"find": "c", "batchSize": 1}, "c"),
@@ -159,9 +160,24 @@ def listed_sessions(world: World):
                 yield user, name, sorted(listed)
 
 
+def exhaust_cursors_after_a_revocation(world: World):
+    """A cursor whose batches the server sends by itself."""
+    with world.users("anna") as anna:
+        command = {"find": "capped", "tailable": True, "awaitData": True, "batchSize": 1}
+        identity = ask(anna, "own", command)["cursor"]["id"]
+        more = {"getMore": identity, "collection": "capped", "maxTimeMS": 300, "$db": "own"}
+        anna.send(op_msg(more, flags=EXHAUST_ALLOWED))
+        yield "first", outcome(anna.receive_reply())
+        with world.revoked("anna", READ_WRITE):
+            while (reply := anna.receive_reply())["ok"] == 1:
+                pass
+            yield "revoked", without(outcome(reply), identity)
+
+
 SCENARIOS = [
     cursors_of_others,
     cursors_after_a_revocation,
+    exhaust_cursors_after_a_revocation,
     one_of_two_collections_is_revoked,
     sessions_of_others,
     all_sessions,

@@ -2,7 +2,8 @@
 
 from bson import SON
 
-from authorization.world import PASSWORD, ROLES, USERS, World, ask, is_denied, outcome, without
+from authorization.users import on
+from authorization.world import PASSWORD, ROLES, USERS, World, ask, fields, is_denied, outcome, without
 
 
 def writes_of_pipelines(world: World):
@@ -132,10 +133,43 @@ def passwords_and_roles_of_others(world: World):
     world.do({"updateRole": "finds in c", "privileges": ROLES["finds in c"], "roles": [], "$db": "admin"})
 
 
+def privileges_that_one_may_not_grant(world: World):
+    """A user administrator of a database that names resources and roles of others, also in fields
+    that occur twice."""
+    resources = [
+        on("own", ""), on("other", ""), on("", ""), on("", "c"), on("own", "system.users"), SON(cluster=True), SON(anyResource=True),
+        SON(db="own", system_buckets="t"), SON(system_buckets="t"),
+        fields(("db", "other"), ("db", "own"), ("collection", "")), fields(("db", "own"), ("collection", ""), ("cluster", True)),
+        fields(("db", "own"), ("collection", ""), ("anyResource", True)),
+    ]
+    roles = [
+        "root", "read", SON(role="root", db="admin"), SON(role="read", db="own"), SON(role="root", db="own"),
+        fields(("role", "root"), ("db", "own"), ("db", "admin")), fields(("role", "root"), ("db", "admin"), ("db", "own")),
+        fields(("role", "read"), ("role", "root"), ("db", "own")), fields(("role", "root"), ("role", "read"), ("db", "admin")),
+    ]
+    with world.users("granter") as granter:
+        for db in ("own", "admin"):
+            for number, resource in enumerate(resources):
+                for command in ({"createRole": "fresh", "roles": []}, {"grantPrivilegesToRole": "absent"}, {"revokePrivilegesFromRole": "absent"}):
+                    reply = ask(granter, db, {**command, "privileges": [{"resource": resource, "actions": ["find"]}]})
+                    # The first of two errors in MongoDB depends on the resource.
+                    yield db, "resource", number, (*command,)[0], reply["ok"], reply["ok"] == 1 or reply["code"] == 31
+                    world.root.run({"dropRole": "fresh", "$db": db})
+            for number, role in enumerate(roles):
+                for command in ({"createRole": "fresh", "privileges": []}, {"createUser": "fresh", "pwd": "x"}, {"grantRolesToUser": "absent"},
+                                {"grantRolesToRole": "absent"}, {"grantRolesToUser": "granter"}):
+                    yield db, "role", number, (*command,)[0], outcome(ask(granter, db, {**command, "roles": [role]}))[0]
+                    world.root.run({"dropRole": "fresh", "$db": db})
+                    world.root.run({"dropUser": "fresh", "$db": db})
+            for listed in (fields(("user", "granter"), ("user", "root"), ("db", "admin")), fields(("user", "granter"), ("db", "admin"), ("db", "own"))):
+                yield db, "usersInfo", is_denied(ask(granter, db, {"usersInfo": listed})), ask(granter, db, {"usersInfo": listed}).get("users")
+
+
 SCENARIOS = [
     writes_of_pipelines,
     users_and_roles_as_collections,
     renames_between_databases,
     changes_that_show_documents,
     passwords_and_roles_of_others,
+    privileges_that_one_may_not_grant,
 ]
