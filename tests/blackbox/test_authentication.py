@@ -10,7 +10,6 @@ from pymongo.errors import OperationFailure
 
 from support.mariadb import MariadbServer
 from support.mongod import MongodServer
-from support.node import run as run_node
 from support.scram import ScramClient, log_in, proceed, start
 from support.selkie import SelkieServer, run
 from support.wire import Wire, op_query
@@ -126,12 +125,6 @@ def test_pymongo_logs_in(secured, mechanism):
         assert info["authenticatedUserRoles"] == [{"role": "readWrite", "db": "test"}]
         resources = [privilege["resource"] for privilege in info["authenticatedUserPrivileges"]]
         assert resources == [{"db": "test", "collection": ""}, {"db": "test", "collection": "system.js"}]
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_node_logs_in(secured, mechanism, tmp_path):
-    uri = f"mongodb://u:p@127.0.0.1:{secured.port}/test?authMechanism={mechanism}"
-    assert "ok login" in run_node(["node", "login.mjs", uri, "u"], tmp_path)
 
 
 @pytest.mark.parametrize(("user", "password"), [
