@@ -1,5 +1,6 @@
 """Several MariaDB servers: their monitors, and the sessions of SQL clients on them."""
 
+import signal
 import threading
 import time
 
@@ -278,6 +279,46 @@ def test_sessions_of_a_primary_that_fails_or_is_replaced_end(gateway, replicatio
     gateway.await_roles("primary", "replica", "replica")
     with gateway.connect("primary") as connection:
         assert server_of(connection) == 1 and rows(connection, "SELECT a FROM d.t WHERE id = 200") == ((2,),)
+
+
+def test_the_configuration_is_reloaded(gateway, replication):
+    gateway.await_roles("primary", "replica", "replica")
+    readers = [gateway.connect("replica") for _ in range(2)]
+    writer, other = gateway.connect("primary"), gateway.connect("any")
+    stays = next(reader for reader in readers if server_of(reader) == 2)
+    leaves = next(reader for reader in readers if server_of(reader) == 3)
+    rows(leaves, "BEGIN")
+
+    # One server less for a service, a listener less, and another one.
+    port = free_port()
+    text = gateway.file.read_text()
+    changed = text.replace('role = "replica"', 'role = "replica"\nservers = ["db1", "db2"]')
+    changed = changed.replace(f"127.0.0.1:{gateway.ports['any']}", f"127.0.0.1:{port}")
+    gateway.file.write_text(changed)
+    until(lambda: "the configuration was reloaded" in gateway.log())
+    for connection, number in ((stays, 2), (writer, 1), (leaves, 3)):
+        assert server_of(connection) == number
+    assert server_of(other) in (1, 2, 3), "its listener is gone, and its service is not"
+    rows(leaves, "COMMIT")
+    assert "db3 has ended: the service no longer uses it" in end_of(leaves)
+    with pytest.raises(pymysql.err.OperationalError):
+        gateway.connect("any")
+    with pymysql.connect(host="127.0.0.1", port=port, user="joe", password="secret") as connection:
+        assert server_of(connection) in (1, 2, 3)
+    assert "take effect at the next start" not in gateway.log()
+
+    # A file with an error changes nothing; SIGHUP reads it at once.
+    gateway.file.write_text(changed + "[server.db9]\nadress = 'h'\n")
+    gateway.selkie.process.send_signal(signal.SIGHUP)
+    until(lambda: 'the configuration stays as it is' in gateway.log())
+    assert 'did you mean "address"?' in gateway.log()
+    assert server_of(stays) == 2
+
+    # Without anything: sessions end when they are idle.
+    gateway.file.write_text("log = 'info'\n")
+    gateway.selkie.process.send_signal(signal.SIGHUP)
+    assert "db2 has ended" in end_of(stays) and "db1 has ended" in end_of(writer)
+    assert "servers" not in gateway.mongo.admin.command("serverStatus")["selkie"]
 
 
 def test_a_server_that_only_routes_stores_nothing(replication, tmp_path):

@@ -9,7 +9,8 @@
 //! [`connection`], [`unix_stream`], [`tls_stream`], [`gate`] (limits on connections),
 //! [`rate_limit`], `balance` (which worker takes a new connection), [`zero_copy`] (sending pages
 //! without a copy), `worker` (a thread's life), [`busy_poll`] (how it waits),
-//! [`process`](mod@process) (start, signals, drain), and `message`, by which threads reach workers.
+//! [`process`](mod@process) (start, signals, drain), `listeners` (which may change), and `message`,
+//! by which threads reach workers.
 
 pub mod address;
 mod balance;
@@ -17,6 +18,7 @@ pub mod busy_poll;
 pub mod connection;
 pub mod gate;
 mod listener;
+mod listeners;
 mod message;
 pub mod process;
 pub mod rate_limit;
@@ -30,6 +32,7 @@ pub use address::ListenAddress;
 pub use connection::{Connection, FirstBytes, Stream};
 pub use gate::{ConnectionLimits, ConnectionRate, Refusal};
 pub use listener::BindError;
+pub use listeners::Listeners;
 pub use process::{Options, Running, StartError, run};
 pub use rate_limit::RateLimit;
 pub use service::{Service, WorkerService};

@@ -1,8 +1,11 @@
 //! Messages to workers, the only way in which threads reach them.
 
 use crate::balance::Seat;
+use crate::listener::Listener;
+use crate::service::Service;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -23,6 +26,14 @@ pub(crate) enum ArrivedStream {
 
 pub(crate) enum Message {
     Arrival(Arrival),
+    /// Serve the connections of a new listener, and accept them if the socket is there.
+    Listen {
+        number: usize,
+        service: Arc<dyn Service>,
+        listener: Option<Listener>,
+    },
+    /// Stop accepting on a listener. Its connections stay.
+    Unlisten(usize),
     /// Stop accepting, close idle connections, and wait this long for the others.
     Drain(Duration),
 }

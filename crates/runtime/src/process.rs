@@ -5,6 +5,7 @@ use crate::balance::Balance;
 use crate::busy_poll;
 use crate::gate::ConnectionLimits;
 use crate::listener::{self, BindError};
+use crate::listeners::Listeners;
 use crate::message::Handle;
 use crate::service::{Service, Services};
 use crate::worker::{self, Start};
@@ -85,7 +86,7 @@ impl Listening {
 pub struct Running {
     handle: Handle,
     threads: Vec<JoinHandle<()>>,
-    addresses: Vec<ListenAddress>,
+    listeners: Listeners,
     drain_deadline: Duration,
     services: Services,
 }
@@ -101,19 +102,23 @@ impl Running {
     /// Waits for the workers to end, after [`Running::drain`].
     pub fn join(self) {
         self.threads.into_iter().for_each(join);
-        listener::remove_socket_files(&self.addresses);
+        listener::remove_socket_files(&self.listeners.addresses());
     }
 }
 
 /// Serves until the process is asked to stop (SIGTERM, SIGINT), then drains. A second signal ends
 /// the process at once. `services`: that of each listener. `started`: called once the workers
-/// serve.
-pub fn run(listening: Listening, services: Vec<Arc<dyn Service>>, started: impl FnOnce()) -> Result<(), StartError> {
+/// serve, with the listeners, which may change from then on.
+pub fn run(
+    listening: Listening,
+    services: Vec<Arc<dyn Service>>,
+    started: impl FnOnce(Listeners),
+) -> Result<(), StartError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Thread)?;
     let running = start(listening, services)?;
     runtime.block_on(async {
         let mut signals = Signals::new().map_err(StartError::Thread)?;
-        started();
+        started(running.listeners.clone());
         signals.next().await;
         tracing::info!("stopping: running requests may finish, new ones are not accepted");
         running.drain();
@@ -135,10 +140,11 @@ pub fn start(listening: Listening, services: Vec<Arc<dyn Service>>) -> Result<Ru
     let connection_ids = Arc::new(AtomicU64::new(1));
     let (senders, receivers): (Vec<_>, Vec<_>) = bound.listeners.iter().map(|_| mpsc::unbounded_channel()).unzip();
     let services = Services::new(services);
+    let handle = Handle { workers: senders };
     let mut running = Running {
-        handle: Handle { workers: senders },
+        handle: handle.clone(),
         threads: Vec::new(),
-        addresses: bound.addresses,
+        listeners: Listeners::new(handle, bound.addresses),
         drain_deadline: options.drain_deadline,
         services: services.clone(),
     };

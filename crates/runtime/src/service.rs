@@ -35,48 +35,71 @@ pub trait WorkerService: 'static {
 /// opened once per worker.
 #[derive(Clone)]
 pub(crate) struct Services {
-    distinct: Vec<Arc<dyn Service>>,
-    /// The index in `distinct` of each listener's service.
-    by_listener: Arc<[usize]>,
+    by_listener: Vec<Arc<dyn Service>>,
 }
 
 impl Services {
     pub fn new(by_listener: Vec<Arc<dyn Service>>) -> Services {
-        let mut distinct: Vec<Arc<dyn Service>> = Vec::new();
-        let mut index_of = |service: Arc<dyn Service>| {
-            let is_it = |other: &Arc<dyn Service>| Arc::ptr_eq(other, &service);
-            distinct.iter().position(is_it).unwrap_or_else(|| {
-                distinct.push(service);
-                distinct.len() - 1
-            })
-        };
-        let by_listener = by_listener.into_iter().map(&mut index_of).collect();
-        Services { distinct, by_listener }
+        Services { by_listener }
     }
 
     pub fn open(&self, worker: usize) -> Result<OpenServices, String> {
-        let distinct = self.distinct.iter().map(|service| service.open(worker)).collect::<Result<_, _>>()?;
-        Ok(OpenServices { distinct, by_listener: self.by_listener.clone() })
+        let mut open = OpenServices { worker, services: Vec::new() };
+        for (listener, service) in self.by_listener.iter().enumerate() {
+            open.add(listener, service)?;
+        }
+        Ok(open)
     }
 
     pub fn drain(&self) {
-        self.distinct.iter().for_each(|service| service.drain());
+        for (listener, service) in self.by_listener.iter().enumerate() {
+            if !self.by_listener[..listener].iter().any(|other| Arc::ptr_eq(other, service)) {
+                service.drain();
+            }
+        }
     }
 }
 
 /// The services on one worker.
 pub(crate) struct OpenServices {
-    distinct: Vec<Rc<dyn WorkerService>>,
-    by_listener: Arc<[usize]>,
+    worker: usize,
+    services: Vec<OpenService>,
+}
+
+struct OpenService {
+    service: Arc<dyn Service>,
+    open: Rc<dyn WorkerService>,
+    /// The numbers of the listeners whose connections it serves.
+    listeners: Vec<usize>,
 }
 
 impl OpenServices {
-    /// Returns the service of a listener.
-    pub fn of(&self, listener: usize) -> Option<Rc<dyn WorkerService>> {
-        self.distinct.get(*self.by_listener.get(listener)?).cloned()
+    /// Adds a listener, and opens its service if no other listener has it.
+    pub fn add(&mut self, listener: usize, service: &Arc<dyn Service>) -> Result<(), String> {
+        if let Some(known) = self.services.iter_mut().find(|known| Arc::ptr_eq(&known.service, service)) {
+            known.listeners.push(listener);
+            return Ok(());
+        }
+        let open = service.open(self.worker)?;
+        self.services.push(OpenService { service: service.clone(), open, listeners: vec![listener] });
+        Ok(())
     }
 
-    pub fn tick(&self) {
-        self.distinct.iter().for_each(|service| service.tick());
+    /// Removes a listener, and its service if no other listener has it.
+    pub fn remove(&mut self, listener: usize) {
+        for service in &mut self.services {
+            service.listeners.retain(|&other| other != listener);
+        }
+        self.services.retain(|service| !service.listeners.is_empty());
+    }
+
+    /// Returns the service of a listener.
+    pub fn of(&self, listener: usize) -> Option<Rc<dyn WorkerService>> {
+        self.services.iter().find(|service| service.listeners.contains(&listener)).map(|service| service.open.clone())
+    }
+
+    /// Returns all services.
+    pub fn all(&self) -> Vec<Rc<dyn WorkerService>> {
+        self.services.iter().map(|service| service.open.clone()).collect()
     }
 }

@@ -4,7 +4,7 @@ use crate::balance::{Balance, Seat};
 use crate::connection::{Connection, Life, Stream};
 use crate::listener::Listener;
 use crate::message::{Arrival, ArrivedStream, Handle, Message};
-use crate::service::{OpenServices, Services};
+use crate::service::{OpenServices, Service, Services};
 use crate::unix_stream::UnixStream;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -43,7 +43,7 @@ pub(crate) struct Start {
 
 struct Worker {
     index: usize,
-    services: OpenServices,
+    services: RefCell<OpenServices>,
     handle: Handle,
     balance: Balance,
     connection_ids: Arc<AtomicU64>,
@@ -73,16 +73,16 @@ async fn live(start: Start, ready: impl FnOnce(Result<(), String>)) {
     };
     let worker = Rc::new(Worker {
         index: start.index,
-        services,
+        services: RefCell::new(services),
         handle: start.handle,
         balance: start.balance,
         connection_ids: start.connection_ids,
         connections: Rc::default(),
     });
-    let mut accepting = Vec::new();
+    let mut accepting = HashMap::new();
     for (number, listener) in start.listeners {
         match worker.clone().listen(number, listener) {
-            Ok(task) => accepting.push(task),
+            Ok(task) => drop(accepting.insert(number, task)),
             Err(error) => return ready(Err(format!("cannot listen: {error}"))),
         }
     }
@@ -95,7 +95,7 @@ impl Worker {
         self: &Rc<Self>,
         mut messages: UnboundedReceiver<Message>,
         tick: Duration,
-        accepting: Vec<JoinHandle<()>>,
+        mut accepting: HashMap<usize, JoinHandle<()>>,
     ) {
         let mut ticks = tokio::time::interval(tick);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -107,13 +107,27 @@ impl Worker {
                         self.adopt(arrival);
                         pace.count().await;
                     }
+                    Some(Message::Listen { number, service, listener }) => {
+                        if let Some(task) = self.add_listener(number, &service, listener) {
+                            accepting.insert(number, task);
+                        }
+                    }
+                    Some(Message::Unlisten(number)) => {
+                        if let Some(task) = accepting.remove(&number) {
+                            task.abort();
+                        }
+                        self.services.borrow_mut().remove(number);
+                    }
                     Some(Message::Drain(deadline)) => break deadline,
                     None => break Duration::ZERO,
                 },
-                _ = ticks.tick() => self.services.tick(),
+                _ = ticks.tick() => {
+                    let services = self.services.borrow().all();
+                    services.iter().for_each(|service| service.tick());
+                }
             }
         };
-        accepting.iter().for_each(JoinHandle::abort);
+        accepting.values().for_each(JoinHandle::abort);
         self.drain(deadline).await;
     }
 
@@ -150,6 +164,24 @@ impl Worker {
                 return;
             }
         }
+    }
+
+    /// Serves the connections of a new listener.
+    fn add_listener(
+        self: &Rc<Self>,
+        number: usize,
+        service: &Arc<dyn Service>,
+        listener: Option<Listener>,
+    ) -> Option<JoinHandle<()>> {
+        if let Err(sentence) = self.services.borrow_mut().add(number, service) {
+            tracing::error!("a listener cannot be served: {sentence}");
+            return None;
+        }
+        let task = listener.map(|listener| self.clone().listen(number, listener)).transpose();
+        task.unwrap_or_else(|error| {
+            tracing::error!(%error, "cannot accept connections of a new listener");
+            None
+        })
     }
 
     fn listen(self: Rc<Self>, number: usize, listener: Listener) -> io::Result<JoinHandle<()>> {
@@ -199,7 +231,7 @@ impl Worker {
             }
             Err(refusal) => {
                 // Without a stream, the connection is closed in silence.
-                if let (Some(service), Ok(stream)) = (self.services.of(listener), stream.into_stream()) {
+                if let (Some(service), Ok(stream)) = (self.services.borrow().of(listener), stream.into_stream()) {
                     service.refuse(stream, refusal);
                 }
             }
@@ -251,7 +283,7 @@ impl Worker {
     }
 
     fn serve(self: &Rc<Self>, stream: Stream, listener: usize, peer: Option<SocketAddr>, seat: Seat) {
-        let Some(service) = self.services.of(listener) else { return };
+        let Some(service) = self.services.borrow().of(listener) else { return };
         let id = self.connection_ids.fetch_add(1, Ordering::Relaxed);
         let life = Rc::new(Life::default());
         let connection = Connection { stream, id, listener, peer, life: life.clone(), tls: None, _seat: seat };

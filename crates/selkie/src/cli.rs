@@ -57,7 +57,7 @@ pub struct AuditVerifyArgs {
     pub contains: Option<String>,
 }
 
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct ServeArgs {
     /// The configuration file; flags take precedence over it
     #[arg(long, value_name = "FILE")]

@@ -17,12 +17,18 @@ use cli::{AuditCommand, Cli, Command, ServeArgs};
 use config::parameter;
 use config::value::Raw;
 use config::{Config, ConfigError, Origin, Written, file};
+use serve::Reloading;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     memory::use_small_pages();
     let outcome = match Cli::parse().command {
-        Command::Serve(args) => configure(args).map_err(Into::into).and_then(serve::serve),
+        Command::Serve(args) => {
+            let again = args.clone();
+            let path = args.config.clone();
+            let read = Box::new(move || configure(again.clone()));
+            configure(args).map_err(Into::into).and_then(|config| serve::serve(config, Reloading { path, read }))
+        }
         Command::Check(args) => check(args),
         Command::Verify(args) => verify::verify(&args.data, args.add_checksums),
         Command::Audit(AuditCommand::Verify(args)) => audit::verify(&args),

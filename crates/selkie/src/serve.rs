@@ -3,6 +3,7 @@
 mod audit_log;
 mod caches;
 mod external_writes;
+mod reload;
 mod sentence;
 mod server_settings;
 mod sql_clients;
@@ -10,6 +11,7 @@ mod stores;
 mod summary;
 mod tls;
 
+pub use reload::Reloading;
 pub use summary::Summary;
 pub use tls::load as load_tls;
 
@@ -29,8 +31,10 @@ use store::ChangeObserver;
 /// The interval at which workers close idle cursors and release large buffers.
 const TICK: Duration = Duration::from_secs(5);
 
-pub fn serve(config: Config) -> anyhow::Result<()> {
+/// `reloading`: how the configuration is read again.
+pub fn serve(config: Config, reloading: Reloading) -> anyhow::Result<()> {
     crate::logging::start(&config.log);
+    let as_written = config.clone();
     raise_open_files_limit();
     let config = with_room_for_files(config);
     steps::memory::set_limits(config.limits.memory);
@@ -48,7 +52,7 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     let config = with_effective_addresses(config, listening.addresses());
     warn_of_open_listeners(&config);
 
-    let caches = Caches::new(&config)?;
+    let caches = Arc::new(Caches::new(&config)?);
     let nothing_stored = tempfile::tempdir().context("cannot create a temporary directory")?;
     let engine = stores::open(&config, &caches, nothing_stored.path())?;
     let definitions = sql_clients::definitions(&config)?;
@@ -78,7 +82,12 @@ pub fn serve(config: Config) -> anyhow::Result<()> {
     let services = services(&config, &mongo, &sql)?;
     tls.iter().try_for_each(tls::follow)?;
 
-    let outcome = selkie_runtime::run(listening, services, || summary::print(&config, &engine.describe()));
+    let started = |listeners| {
+        summary::print(&config, &engine.describe());
+        let running = reload::Running::new(as_written, caches.clone(), server.clone(), mongo.clone(), listeners);
+        reload::follow(reloading, running);
+    };
+    let outcome = selkie_runtime::run(listening, services, started);
     drop(external_writes);
     engine.close();
     audit_log::close(&server);
