@@ -243,6 +243,32 @@ def test_each_logout_is_recorded_once(guarded, log):
     assert {tuple(user["user"] for user in users) for _, users, _ in recorded[1:]} == {("root",)}
 
 
+def test_restored_users_and_roles_are_recorded(guarded, log):
+    with guarded.client(username="root", password="secret") as root:
+        root.shop.command("createRole", "clerk", privileges=[], roles=["read"])
+        stored = {name: list(root.admin[f"system.{name}"].find({"db": "shop"})) for name in ("users", "roles")}
+        root.shop.command("dropUser", "only1")
+        root.shop.command("dropRole", "clerk")
+        root.shop.command("createUser", "late", pwd="pencil", roles=[])
+        root.admin.tempusers.insert_many(stored["users"])
+        root.admin.temproles.insert_many(stored["roles"])
+        kinds = ("createUser", "updateUser", "dropUser", "createRole", "updateRole", "dropRole")
+        before = len(events(log, *kinds))
+        root.admin.command("_mergeAuthzCollections", tempUsersCollection="admin.tempusers",
+                           tempRolesCollection="admin.temproles", db="shop", drop=True)
+        recorded = events(log, *kinds)[before:]
+    roles = [{"role": "read", "db": "shop"}]
+    expected = [
+        ("updateUser", {"user": "both", "db": "shop", "passwordChanged": True, "roles": roles}),
+        ("createUser", {"user": "only1", "db": "shop", "roles": roles}),
+        ("dropUser", {"user": "late", "db": "shop"}),
+        ("createRole", {"role": "clerk", "db": "shop", "privileges": [], "roles": roles}),
+    ]
+    assert [(entry["atype"], entry["param"]) for entry in recorded] == expected
+    assert {entry["result"] for entry in recorded} == {0} and recorded[0]["users"] == [{"user": "root", "db": "admin"}]
+    assert "storedKey" not in log.read_text()
+
+
 def test_logins_by_certificate_are_recorded(tmp_path, log):
     authority = Authority(tmp_path / "authority")
     server_file = authority.issue("server.pem")

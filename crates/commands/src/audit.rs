@@ -4,7 +4,7 @@
 //! [`Recording::finish`] after it. Some events depend on what existed before: a write that creates
 //! its collection, the indexes that are dropped. The reply is sent after the events are written.
 
-mod accounts;
+pub(crate) mod accounts;
 mod catalog;
 mod direct_writes;
 
@@ -27,6 +27,8 @@ enum Recorded {
     Catalog(Before),
     /// A write to the users or roles themselves.
     DirectWrite,
+    /// The command of `mongorestore` about many users and roles, which records each.
+    Merge,
     /// `logout`, with the connection as it was before.
     Logout(Connection),
     Shutdown,
@@ -70,6 +72,7 @@ impl<'a> Recording<'a> {
             "logout" => Recorded::Logout(session.audited()),
             "shutdown" => Recorded::Shutdown,
             "hello" | "isMaster" => Recorded::Hello,
+            "_mergeAuthzCollections" => Recorded::Merge,
             _ if logs_in => Recorded::Login,
             _ if direct_writes::is_one(spec, body) => Recorded::DirectWrite,
             _ => match Before::of(worker, spec, body).await {
@@ -77,7 +80,8 @@ impl<'a> Recording<'a> {
                 None => Recorded::Nothing,
             },
         };
-        let changes = matches!(recorded, Recorded::Account(_) | Recorded::Catalog(_) | Recorded::DirectWrite);
+        let changes =
+            matches!(recorded, Recorded::Account(_) | Recorded::Catalog(_) | Recorded::DirectWrite | Recorded::Merge);
         if logs_in || changes || audit.records_authorization_success() && spec.needs_authentication {
             audit.check()?;
         }
@@ -111,8 +115,8 @@ impl<'a> Recording<'a> {
             }
             Recorded::Shutdown => events.add(kind::SHUTDOWN, DocBuf::new, result),
             Recorded::Hello => self.add_metadata(events, result),
-            // Recorded by the attempt itself.
-            Recorded::Login => events.last = self.worker.server.audit.last(),
+            // Recorded by the command itself.
+            Recorded::Login | Recorded::Merge => events.last = self.worker.server.audit.last(),
             Recorded::Logout(_) | Recorded::Nothing => {}
         }
     }

@@ -1,6 +1,8 @@
 //! Events of commands about users and roles.
 
+use crate::call::Call;
 use document::{Doc, DocBuf, DocWriter, Value};
+use error::Code;
 use server::audit::kind;
 
 /// Returns the kind of event of a command; `None` if it is not about users or roles.
@@ -26,10 +28,25 @@ pub(super) fn kind_of(command: &str) -> Option<&'static str> {
     KINDS.into_iter().find(|kind| *kind == command)
 }
 
-/// Returns the parameters of an event, which never contain a password.
+/// Returns the parameters of a command's event.
 pub(super) fn param(kind: &str, database: &str, body: Doc<'_>) -> DocBuf {
+    let name = body.first().map(|first| first.value()).and_then(Value::as_str).unwrap_or_default();
+    param_of(kind, (name, database), body.get("pwd").is_some(), body)
+}
+
+/// Records that a user or role was restored, replaced or dropped by a command about many of them.
+/// `stored`: its document, or its name.
+pub(crate) fn record(call: &Call<'_>, kind: &'static str, stored: Doc<'_>, result: Code) {
+    let text = |key| stored.get(key).and_then(Value::as_str).unwrap_or_default();
+    let name = stored.get("user").or(stored.get("role")).and_then(Value::as_str).unwrap_or_default();
+    let param = || param_of(kind, (name, text("db")), stored.get("credentials").is_some(), stored);
+    // Dispatch waits until the event is written.
+    let _ = call.worker.server.audit.record(&call.session.audited(), kind, param, result);
+}
+
+/// Returns the parameters of an event, which never contain a password.
+fn param_of(kind: &str, (name, database): (&str, &str), password_changed: bool, body: Doc<'_>) -> DocBuf {
     DocBuf::build(|writer| {
-        let name = body.first().map(|first| first.value()).and_then(Value::as_str).unwrap_or_default();
         match kind {
             kind::DROP_ALL_USERS_FROM_DATABASE | kind::DROP_ALL_ROLES_FROM_DATABASE => {}
             kind::CREATE_USER
@@ -41,7 +58,7 @@ pub(super) fn param(kind: &str, database: &str, body: Doc<'_>) -> DocBuf {
         }
         writer.append("db", database);
         if kind == kind::UPDATE_USER {
-            writer.append("passwordChanged", body.get("pwd").is_some());
+            writer.append("passwordChanged", password_changed);
         }
         for field in ["customData", "privileges", "authenticationRestrictions"] {
             if let Some(value) = body.get(field) {

@@ -4,10 +4,12 @@
 use super::fields::names::stored_name;
 use super::stored::{self, AccountStep};
 use crate::arguments::{self, is_absent, unknown_field};
+use crate::audit::accounts;
 use crate::call::{Call, Disposition};
 use crate::command::catalog::collections::full_name;
 use document::{Doc, DocBuf, DocWriter, doc};
 use error::{Code, Error, Result};
+use server::audit::kind;
 use server::user_store;
 use store::Namespace;
 
@@ -79,6 +81,14 @@ impl Kind {
         }
     }
 
+    /// Returns the events of the audit log about one that is inserted, replaced and dropped.
+    fn events(self) -> [&'static str; 3] {
+        match self {
+            Kind::User => [kind::CREATE_USER, kind::UPDATE_USER, kind::DROP_USER],
+            Kind::Role => [kind::CREATE_ROLE, kind::UPDATE_ROLE, kind::DROP_ROLE],
+        }
+    }
+
     fn collection(self) -> Namespace {
         match self {
             Kind::User => user_store::users(),
@@ -110,6 +120,9 @@ async fn merge_one(call: &Call<'_>, merge: &Merge<'_>, from: &str, kind: Kind) -
             Some(_) => replace(call, kind, &name, &document).await,
             None => insert(call, kind, &document).await,
         };
+        let [insert, update, _] = kind.events();
+        let event = if is_known.is_some() { update } else { insert };
+        accounts::record(call, event, document.as_doc(), outcome.as_ref().map_or_else(Error::code, |()| Code(0)));
         // As in MongoDB, the others are moved nevertheless.
         if let Err(error) = outcome {
             let id = document.as_doc().get("_id").map(|id| values::text::display(id)).unwrap_or_default();
@@ -121,6 +134,8 @@ async fn merge_one(call: &Call<'_>, merge: &Merge<'_>, from: &str, kind: Kind) -
     }
     for name in known {
         stored::delete(call, kind.collection(), name.as_doc()).await?;
+        let [.., delete] = kind.events();
+        accounts::record(call, delete, name.as_doc(), Code(0));
     }
     Ok(())
 }
