@@ -10,7 +10,7 @@ from pymongo.errors import OperationFailure
 
 from support.process import free_port
 from support.selkie import SelkieServer, program, run
-from support.topology import Replication, until
+from support.topology import GaleraNode, Replication, galera_provider, until
 
 pytestmark = [pytest.mark.selkie_only, pytest.mark.mariadb_only]
 
@@ -360,3 +360,36 @@ class Router(SelkieServer):
         except pymysql.err.OperationalError as error:
             assert error.args[0] == 2003
             return None
+
+
+@pytest.mark.skipif(not galera_provider(), reason="Galera is not installed")
+def test_a_node_of_a_galera_cluster(store, tmp_path):
+    node = GaleraNode(tmp_path / "node").start()
+    absent = "".join(f'[server.db{number}]\naddress = "127.0.0.1:{free_port()}"\n' for number in (1, 3))
+    sections = f'{absent}[server.db2]\naddress = "127.0.0.1:{node.port}"\n'
+    gateway = Gateway(tmp_path, sections + MONITOR.format(kind="galera"))
+
+    def role() -> tuple[str, str | None]:
+        server = gateway.servers()["db2"]
+        return server["role"], server.get("reason")
+
+    try:
+        node.sql("CREATE USER joe@'%' IDENTIFIED BY 'secret'")
+        until(lambda: role() == ("primary", None))
+        shown = gateway.servers()["db2"]
+        assert (shown["nodeState"], shown["primaryComponent"], shown["clusterSize"]) == ("synced", True, 1)
+        assert gateway.servers()["db1"]["role"] == "none"
+        writer, reader = gateway.connect("primary"), gateway.connect("replica")
+        node.sql("SET GLOBAL wsrep_desync = ON")
+        until(lambda: role() == ("none", "it is a donor, or desynchronized"))
+        assert "no longer the primary" in end_of(writer) and "donor" in end_of(reader)
+        node.sql("SET GLOBAL wsrep_desync = OFF")
+        until(lambda: role() == ("primary", None))
+        node.sql("SET GLOBAL read_only = ON")
+        until(lambda: role() == ("replica", None))
+        assert rows(gateway.connect("replica"), "SELECT 1") == ((1,),)
+        with pytest.raises(pymysql.err.OperationalError):
+            gateway.connect("primary")
+    finally:
+        gateway.remove()
+        node.remove()

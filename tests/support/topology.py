@@ -1,7 +1,6 @@
-"""MariaDB servers that replicate: a primary with replicas, and a Galera cluster."""
+"""MariaDB servers that replicate: a primary with replicas, and a node of a Galera cluster."""
 
 import contextlib
-import os
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -126,57 +125,20 @@ def galera_provider() -> Path | None:
     return next((path for path in PROVIDERS if path.exists()), None)
 
 
-class Node(Copy):
-    """A node of a Galera cluster, ready once it is synced."""
-
-    bootstraps = False
-
-    def __init__(self, folder: Path, options: tuple[str, ...], template: MariadbServer | None):
-        super().__init__(folder, options, template)
-        # For wsrep_sst_none.
-        self.environment = {"PATH": f"{Path(__file__).parent / 'galera'}{os.pathsep}{os.environ['PATH']}"}
-
-    def command(self) -> list[str]:
-        return super().command() + (["--wsrep-new-cluster"] if self.bootstraps else [])
-
-    def is_ready(self) -> bool:
-        return super().is_ready() and self.status_of("wsrep_local_state_comment") == "Synced"
-
-    def status_of(self, name: str) -> str:
-        rows = self.sql(f"SHOW GLOBAL STATUS LIKE '{name}'")
-        return rows[0][1] if rows else ""
-
-
-class Galera(Topology):
-    """A cluster of three nodes. The second and third begin with the data and the position of the
-    first, so that none transfers its state."""
+class GaleraNode(MariadbServer):
+    """A Galera cluster of one node."""
 
     def __init__(self, folder: Path):
-        self.folder = folder
-        self.ports = [free_port() for _ in range(3)]
-        first = Node(folder / "db1", self.options(1), None)
-        self.servers = [first]
-        first.bootstraps = True
-        first.start()
-        for statement in ("CREATE USER joe@'%' IDENTIFIED BY 'secret'", "GRANT ALL ON *.* TO joe@'%'"):
-            first.sql(statement)
-        first.stop()
-        self.servers += [Node(folder / f"db{number}", self.options(number), first) for number in (2, 3)]
-        first.start()
-        first.bootstraps = False
-        for server in self.servers[1:]:
-            server.start()
-
-    def options(self, number: int) -> tuple[str, ...]:
-        members = ",".join(f"127.0.0.1:{port}" for port in self.ports)
-        port = self.ports[number - 1]
-        return (
-            *SMALL, f"--server-id={number}", "--log-bin=binlog", "--binlog-format=ROW", "--innodb-autoinc-lock-mode=2",
+        port = free_port()
+        options = (
+            *SMALL, "--server-id=1", "--log-bin=binlog", "--binlog-format=ROW", "--innodb-autoinc-lock-mode=2",
             "--wsrep-on=ON", f"--wsrep-provider={galera_provider()}", "--wsrep-cluster-name=test",
-            f"--wsrep-cluster-address=gcomm://{members}", f"--wsrep-node-name=db{number}",
-            f"--wsrep-node-address=127.0.0.1:{port}", "--wsrep-sst-method=none",
-            "--wsrep-provider-options="
-            f"base_host=127.0.0.1;base_port={port};gmcast.listen_addr=tcp://127.0.0.1:{port};"
-            f"ist.recv_addr=127.0.0.1:{free_port()};gcache.size=16M;evs.keepalive_period=PT0.5S;"
-            "evs.suspect_timeout=PT2S;evs.inactive_timeout=PT4S",
+            "--wsrep-cluster-address=gcomm://", f"--wsrep-node-address=127.0.0.1:{port}", "--wsrep-sst-method=skip",
+            f"--wsrep-provider-options=base_host=127.0.0.1;base_port={port};gmcast.listen_addr=tcp://127.0.0.1:{port};"
+            "gcache.size=16M",
+            "--wsrep-new-cluster",
         )
+        super().__init__(folder, options)
+
+    def is_ready(self) -> bool:
+        return super().is_ready() and self.sql("SHOW GLOBAL STATUS LIKE 'wsrep_local_state'") == (("wsrep_local_state", "4"),)
