@@ -322,6 +322,48 @@ def compare_with_mongodb(secured, folder, names):
         mongod.remove()
 
 
+# Those of RFC 4013 and others: mapped, normalized as in Unicode 3.2, from right to left, refused.
+PASSWORDS = [
+    "I\u00adX", "IX", "\u2168", "\u00aa", "a\u00a0b", "e\u0301", "\u212b", "\uff21", "\U0002f868", "\U0002f91f", "\uf951",
+    "\u0627\u0031\u0628", "\u05d0", "\u0007", "\u0627\u0031", "a\u0627", "\u0221", "\u1e9e", "\u00ad", "\ue000", "\U0010ffff",
+]
+# Equal or refused after SASLprep, which is not for names.
+NAMES = ["\u2168", "IX", "I\u00adX", "\u0007x", "\u0221", "\u0627\u0031", "a\u00a0b"]
+
+
+def prepared(server, root) -> dict:
+    """The errors of a server that is asked to store these. pymongo logs in with the others."""
+    accepted = {}
+    users = [(f"p{number}", password) for number, password in enumerate(PASSWORDS)] + [(name, "pencil") for name in NAMES]
+    for user, password in users:
+        command = {"createUser": user, "pwd": password, "roles": [], "mechanisms": ["SCRAM-SHA-256"]}
+        accepted[user, password] = failure(root, "prepared", command)
+        if accepted[user, password] is None:
+            options = {"authSource": "prepared", "directConnection": True}
+            with server.client(username=user, password=password, **options) as client:
+                status = client.prepared.command("connectionStatus")["authInfo"]["authenticatedUsers"]
+                assert status == [{"user": user, "db": "prepared"}]
+    return accepted
+
+
+def test_passwords_are_prepared_and_names_are_not(secured, tmp_path):
+    ours = prepared(secured.server, secured.root)
+    assert [ours[name, "pencil"] for name in NAMES] == [None] * len(NAMES)
+    refused = {password for (_, password), error in ours.items() if error}
+    assert refused == set(PASSWORDS[13:]) and {error[0] for error in ours.values() if error} == {50692}
+    with secured.client("p0", "\u2168", authSource="prepared") as client:
+        assert client.admin.command("ping")["ok"]
+    if "MONGOD" in os.environ:
+        mongod = MongodServer(tmp_path, ("--auth",)).start()
+        try:
+            with mongod.client() as first:
+                first.admin.command("createUser", ROOT, pwd=PASSWORD, roles=["root"])
+            with mongod.client(username=ROOT, password=PASSWORD) as root:
+                assert prepared(mongod, root) == ours
+        finally:
+            mongod.remove()
+
+
 def test_changed_users(secured):
     root = secured.root.test
     root.command({"createUser": "fleeting", "pwd": "p", "roles": ["readWrite"]})
