@@ -133,14 +133,18 @@ def test_compare(store, mongod):
     assert "Selkie, MariaDB" in printed
 
 
-def test_compare_tls(store, mongod):
+@pytest.mark.parametrize("option, kind, measures", [
+    ("--tls", "TLS", ("point read, 16 connections", "all 10,000")),
+    ("--auth", "login", ("point read, 16 connections",)),
+])
+def test_compare_pairs(store, mongod, option, kind, measures):
     if store != "embedded":
         pytest.skip("it starts both stores")
-    printed = bench("compare", "--tls", "--quick", *MARIADB, *mongod)
+    printed = bench("compare", option, "--quick", *MARIADB, *mongod)
     cells = [tuple(cell.strip() for cell in line.split("|")[1:3]) for line in printed.splitlines()]
     for name in ("Selkie, embedded", "Selkie, MariaDB", *(["MongoDB"] if mongod else [])):
-        for measure in ("point read, 16 connections", "all 10,000"):
-            assert {(measure, name), (measure, f"{name}, TLS")} <= set(cells), printed
+        for measure in measures:
+            assert {(measure, name), (measure, f"{name}, {kind}")} <= set(cells), printed
 
 
 def test_a_uri_with_tls(store, tmp_path):

@@ -26,6 +26,11 @@ pub struct CompareArgs {
     #[arg(long)]
     pub tls: bool,
 
+    /// Instead, compare servers without logins with servers that require them: what the check of
+    /// privileges costs a read, an insert and an update
+    #[arg(long, conflicts_with = "tls")]
+    pub auth: bool,
+
     /// Skip the collection of a million documents and the idle connections
     #[arg(long)]
     pub no_large: bool,
@@ -39,6 +44,9 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     let sandbox = Sandbox::prepare(&args.servers.gateway)?;
     if args.tls {
         return compare_tls(args, &sandbox);
+    }
+    if args.auth {
+        return compare_logins(args, &sandbox);
     }
     let servers = sandbox.start_all(args.servers.mongod.as_ref())?;
     let targets: Vec<Target> = servers.iter().map(|server| server.target.clone()).collect();
@@ -57,16 +65,34 @@ fn compare_tls(args: &CompareArgs, sandbox: &Sandbox) -> Result<()> {
     let servers = sandbox.start_all_with_tls(args.servers.mongod.as_ref(), &certificates)?;
     let pairs = servers.iter().map(|server| [server.target.clone(), server.tls_target(&certificates)]);
     let targets: Vec<Target> = pairs.flatten().collect();
-    let mut report = Report::default();
-    for (work, connections) in TLS_LOADS {
-        report.extend(load::measure(&targets, &load_args(args.seconds()), work, connections)?);
-    }
+    let mut report = measure_loads(args, &targets)?;
     let repetitions = Repetitions { iterations: args.scale(100), round_robin: RoundRobinArgs::default() };
     report.extend(cars::measure(&targets, repetitions, args.scale(10)).context("cars")?);
     report.publish(args.json.as_deref())
 }
 
-const TLS_LOADS: [(Work, usize); 6] = [
+/// Measures each kind of server without and with logins, in turns. Both have a store of their own.
+fn compare_logins(args: &CompareArgs, sandbox: &Sandbox) -> Result<()> {
+    let secured_sandbox = Sandbox::prepare(&args.servers.gateway)?;
+    let open = sandbox.start_all(args.servers.mongod.as_ref())?;
+    let secured = secured_sandbox.start_all_with_logins(args.servers.mongod.as_ref())?;
+    let mut targets = Vec::new();
+    for (open, secured) in open.iter().zip(&secured) {
+        targets.extend([open.target.clone(), secured.login_target()?]);
+    }
+    measure_loads(args, &targets)?.publish(args.json.as_deref())
+}
+
+fn measure_loads(args: &CompareArgs, targets: &[Target]) -> Result<Report> {
+    let mut report = Report::default();
+    for (work, connections) in PAIRED_LOADS {
+        report.extend(load::measure(targets, &load_args(args.seconds()), work, connections)?);
+    }
+    Ok(report)
+}
+
+/// The loads of pairs of servers: the work, and the number of connections.
+const PAIRED_LOADS: [(Work, usize); 6] = [
     (Work::Point, 1),
     (Work::Point, 16),
     (Work::Insert, 1),

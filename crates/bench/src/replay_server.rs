@@ -34,7 +34,7 @@ impl ReplayServer {
                 });
                 (address, thread)
             }
-            Address::Tls { .. } => bail!("bytes are replayed without TLS"),
+            Address::Tls { .. } | Address::Login { .. } => bail!("bytes are replayed without TLS and without logins"),
             Address::Unix(path) => {
                 let path = path.with_extension("replay");
                 let listener = UnixListener::bind(&path).with_context(|| path.display().to_string())?;

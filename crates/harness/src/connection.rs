@@ -1,11 +1,12 @@
 //! A blocking connection that sends prebuilt messages and reads whole replies into a reused buffer.
 
+mod login;
 mod tls_socket;
 
-use crate::address::Address;
+use crate::address::{Address, Login};
 use crate::message::{Message, check_ok, message_length};
 use anyhow::{Context, Result, bail};
-use document::{Doc, DocBuf, doc};
+use document::{Doc, DocBuf, Value, doc};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -29,12 +30,14 @@ pub struct Connection {
     socket: Socket,
     buffer: Vec<u8>,
     filled: usize,
+    /// The user that the handshake logs in.
+    login: Option<Login>,
 }
 
 impl Connection {
     pub fn open(address: &Address) -> Result<Connection> {
         let socket = match address {
-            Address::Tcp(host) => Socket::Tcp(connect(host)?),
+            Address::Tcp(host) | Address::Login { host, .. } => Socket::Tcp(connect(host)?),
             Address::Tls { host, ca } => {
                 let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
                 Socket::Tls(Box::new(TlsSocket::establish(connect(host)?, name, ca)?))
@@ -45,7 +48,11 @@ impl Connection {
                 Socket::Unix(stream)
             }
         };
-        Ok(Connection { socket, buffer: vec![0; 16 * 1024], filled: 0 })
+        let login = match address {
+            Address::Login { login, .. } => Some(login.clone()),
+            _ => None,
+        };
+        Ok(Connection { socket, buffer: vec![0; 16 * 1024], filled: 0, login })
     }
 
     /// Opens a connection and sends `hello` on it.
@@ -55,14 +62,41 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Sends `hello` like a driver, so that the server sets up its state for the connection.
+    /// Sends `hello` like a driver, so that the server sets up its state for the connection, then
+    /// logs in.
     pub fn handshake(&mut self) -> Result<()> {
         let driver = doc! { "name": "selkie-bench", "version": env!("CARGO_PKG_VERSION") };
         let os = doc! { "type": "Linux" };
         let client = doc! { "driver": &driver, "os": &os };
         self.run(doc! { "hello": 1i32, "client": &client })?;
         self.forget_reply();
+        match self.login.take() {
+            Some(login) => self.log_in(&login),
+            None => Ok(()),
+        }
+    }
+
+    fn log_in(&mut self, login: &Login) -> Result<()> {
+        let (first, options) = (login::first_message(login), doc! { "skipEmptyExchange": true });
+        let start =
+            doc! { "saslStart": 1i32, "mechanism": "SCRAM-SHA-256", "payload": payload(&first), "options": &options };
+        let (conversation, answer) = self.exchange_payloads(start)?;
+        let last = login::last_message(login, &answer)?;
+        let next = doc! { "saslContinue": 1i32, "conversationId": conversation, "payload": payload(&last) };
+        self.exchange_payloads(next)?;
+        self.forget_reply();
         Ok(())
+    }
+
+    /// Sends a message of a login. Returns the conversation and the server's message.
+    fn exchange_payloads(&mut self, command: DocBuf) -> Result<(i32, String)> {
+        let reply = self.run_on("admin", command).context("logging in")?;
+        match (reply.get("conversationId"), reply.get("payload")) {
+            (Some(Value::Int32(conversation)), Some(Value::Binary { bytes, .. })) => {
+                Ok((conversation, String::from_utf8_lossy(bytes).into_owned()))
+            }
+            _ => bail!("the reply to a login has no payload: {reply:?}"),
+        }
     }
 
     pub fn send(&mut self, message: &Message) -> Result<()> {
@@ -160,6 +194,10 @@ impl Connection {
     pub fn drop_collection(&mut self, collection: &str) -> Result<()> {
         self.round_trip(&Message::command(doc! { "drop": collection })).map(drop)
     }
+}
+
+fn payload(message: &str) -> Value<'_> {
+    Value::Binary { subtype: 0, bytes: message.as_bytes() }
 }
 
 fn connect(host: &str) -> Result<TcpStream> {

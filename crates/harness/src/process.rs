@@ -58,7 +58,9 @@ fn status_bytes(pid: Pid, key: &str) -> Result<u64> {
 /// Returns the process of this machine that listens on `address`, if this process may inspect it.
 pub fn listening_pid(address: &Address) -> Option<Pid> {
     let inodes = match address {
-        Address::Tcp(host) | Address::Tls { host, .. } => tcp_inodes(host.to_socket_addrs().ok()?.next()?.port()),
+        Address::Tcp(host) | Address::Tls { host, .. } | Address::Login { host, .. } => {
+            tcp_inodes(host.to_socket_addrs().ok()?.next()?.port())
+        }
         Address::Unix(path) => unix_inodes(path),
     };
     if inodes.is_empty() {

@@ -86,6 +86,11 @@ impl Sandbox {
         self.start_all_with(mongod_program, &certificates.mongod_options(), &certificates.selkie_options())
     }
 
+    /// As [`Sandbox::start_all`]. All servers require logins.
+    pub fn start_all_with_logins(&self, mongod_program: Option<&PathBuf>) -> Result<Vec<StartedServer>> {
+        self.start_all_with(mongod_program, &["--auth"], &["--auth"])
+    }
+
     fn start_all_with(
         &self,
         mongod_program: Option<&PathBuf>,

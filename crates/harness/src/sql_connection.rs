@@ -121,7 +121,7 @@ impl SqlConnection {
                 stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
                 Box::new(stream)
             }
-            Address::Tls { .. } => bail!("this client of MariaDB has no TLS"),
+            Address::Tls { .. } | Address::Login { .. } => bail!("this client of MariaDB has no TLS"),
             Address::Unix(path) => {
                 let stream = UnixStream::connect(path).with_context(|| format!("connecting to {}", path.display()))?;
                 stream.set_read_timeout(Some(REPLY_TIMEOUT))?;

@@ -3,10 +3,11 @@
 use super::certificates::Certificates;
 use super::port::free_port;
 use super::server_process::ServerProcess;
-use crate::address::Address;
+use crate::address::{Address, Login};
 use crate::connection::Connection;
 use crate::target::Target;
 use anyhow::Result;
+use document::{array, doc};
 use std::path::Path;
 
 /// The kind of sockets that a server listens on.
@@ -38,6 +39,18 @@ impl StartedServer {
         let (host, ca) = (self.target.address.to_string(), certificates.ca.clone());
         let name = format!("{}, TLS", self.target.name);
         Target { name, address: Address::Tls { host, ca }, ..self.target.clone() }
+    }
+
+    /// Creates the first user of a server that requires logins, and returns the target whose
+    /// connections log in as this user.
+    pub fn login_target(&self) -> Result<Target> {
+        let (host, name) = (self.target.address.to_string(), format!("{}, login", self.target.name));
+        let login = Login { user: "bench".into(), password: "bench".into() };
+        let create = doc! {
+            "createUser": login.user.as_str(), "pwd": login.password.as_str(), "roles": &array!["root"]
+        };
+        Connection::open_with_handshake(&self.target.address)?.run_on("admin", create)?;
+        Ok(Target { name, address: Address::Login { host, login }, ..self.target.clone() })
     }
 
     /// Waits until the server answers at `address`.
