@@ -60,6 +60,7 @@ fn definition(first: &str, words: &mut Words<'_>, database: &str) -> Option<Vec<
             words.skip_if_exists();
             Some(vec![words.table(database)?])
         }
+        ("ANALYZE" | "OPTIMIZE", "TABLE" | "TABLES") | ("FLUSH", _) => Some(Vec::new()),
         // Other sessions do not see these tables.
         ("CREATE" | "DROP", "TEMPORARY") => Some(Vec::new()),
         ("DROP", "") if words.rest.starts_with("/*!40005 TEMPORARY */ TABLE") => Some(Vec::new()),
@@ -203,6 +204,9 @@ mod tests {
         check("DROP /*!40005 TEMPORARY */ TABLE IF EXISTS `t`", &[]);
         check("CREATE TEMPORARY TABLE t (a INT)", &[]);
         check("/* hello */ CREATE DATABASE größe", &["größe"]);
+        check("ANALYZE TABLE t", &[]);
+        check("optimize table `t`", &[]);
+        check("FLUSH TABLES", &[]);
     }
 
     #[test]
@@ -220,6 +224,7 @@ mod tests {
             "DROP TABLE `t",
             "CREATE TABLE \"t\" (a INT)",
             "START SLAVE",
+            "ANALYZE UPDATE t SET a = 1",
         ] {
             check(sql, &["*"]);
         }
