@@ -14,6 +14,7 @@ import pymysql
 import pytest
 from pymysql.constants import CLIENT
 
+from blackbox.sql_routine_sequences import ROUTINES_AND_TEXTS
 from blackbox.test_external_writes import LOGGING
 from blackbox.test_sql_clients import Statement
 from support.mariadb import MariadbServer
@@ -53,6 +54,14 @@ CREATE VIEW vf AS SELECT id, writes(77) AS w FROM u;
 CREATE VIEW vz AS SELECT id, sets_zone() AS z FROM u;
 CREATE PROCEDURE p(x INT) UPDATE b SET a = x WHERE id = 1;
 CREATE PROCEDURE rows_found() SELECT FOUND_ROWS();
+CREATE PROCEDURE nop() BEGIN END;
+CREATE PROCEDURE calls_p(x INT) CALL p(x);
+CREATE PROCEDURE writes_by_text(x INT) EXECUTE IMMEDIATE CONCAT('UPDATE b SET a = ', x, ' WHERE id = 1');
+CREATE PROCEDURE writes_through_view(x INT) UPDATE v SET a = x WHERE id = 1;
+CREATE PROCEDURE prepares() PREPARE s FROM 'UPDATE b SET a = 81 WHERE id = 1';
+CREATE PROCEDURE defines() CREATE OR REPLACE TABLE u (id INT, a INT) SELECT 1 AS id, 82 AS a;
+CREATE FUNCTION reads_only(x INT) RETURNS INT RETURN (SELECT MAX(a) FROM b) + x;
+CREATE FUNCTION calls_writes(x INT) RETURNS INT RETURN writes(x);
 CREATE PROCEDURE makes_temporary() CREATE TEMPORARY TABLE b SELECT 99 AS id, 99 AS a;
 CREATE SEQUENCE sq;
 CREATE TABLE times (id INT, at TIMESTAMP NULL);
@@ -224,7 +233,7 @@ warm: SELECT a FROM b | START TRANSACTION READ ONLY | INSERT INTO u VALUES (8, 8
 
 
 def sequences() -> list[str]:
-    groups = (BY_OTHER_NAMES, OWN_WRITES, THE_SESSION, FUNCTIONS, WHAT_WAS_DONE_LAST, TRANSACTIONS)
+    groups = (BY_OTHER_NAMES, OWN_WRITES, ROUTINES_AND_TEXTS, THE_SESSION, FUNCTIONS, WHAT_WAS_DONE_LAST, TRANSACTIONS)
     return [line for group in groups for line in group.strip().splitlines()]
 
 
@@ -242,17 +251,24 @@ WRITES = [
     "SELECT writes({n})", "SELECT NEXTVAL(sq) > 0", "SELECT w FROM vf WHERE id = 1", "DELETE FROM b WHERE id = 3", "TRUNCATE my1",
     "PREPARE s FROM 'UPDATE b SET a = {n} WHERE id = 2'; EXECUTE s", "DELETE b FROM b JOIN u ON b.id = u.id WHERE b.a = {n}",
     "INSERT INTO u SELECT id, a FROM b WHERE a < {n}", "SELECT substring ({n})", "UPDATE b SET a = {n}, id = 1 WHERE id = 2", "UPDATE b SET a = {n} WHERE id = 1; SELECT a FROM b WHERE id = 1", "EXECUTE IMMEDIATE 'UPDATE b SET a = {n} WHERE id = 3'",
+    "CALL calls_p({n})", "CALL writes_by_text({n})", "CALL writes_through_view({n})", "SELECT calls_writes({n})", "DO writes({n})",
+    "PREPARE s FROM 'UPDATE b SET a = {n} WHERE id = 1'", "EXECUTE s", "/*!50000 UPDATE b SET a = {n} WHERE id = 1 */",
+    "SET STATEMENT max_statement_time = 9 FOR UPDATE b SET a = {n} WHERE id = 1", "BEGIN NOT ATOMIC UPDATE u SET a = {n}; END",
+    "UPDATE u SET a = {n}; UPDATE v SET a = {n} WHERE id = 1", "CREATE OR REPLACE PROCEDURE p(x INT) UPDATE b SET a = x WHERE id = 1",
 ]
 ABOUT_THE_LAST = [
     "SELECT ROW_COUNT()", "SELECT FOUND_ROWS()", "SHOW WARNINGS", "SELECT @@warning_count", "SHOW ERRORS", "SELECT 1", "SET @q = {n}",
     "SELECT CAST('x' AS INT)", "SELECT nonsense", "DO 0", "SELECT 1 / 0 FROM u", "SHOW TABLES LIKE 'b'", "SHOW COUNT(*) WARNINGS",
     "GET DIAGNOSTICS @n = NUMBER", "SELECT @n", "SELECT FOUND_ROWS(), 1", "CALL rows_found()", "EXPLAIN SELECT 1", "SELECT @x",
+    "CALL nop()", "DO 1", "PREPARE q FROM 'SELECT FOUND_ROWS()'", "EXECUTE q", "SELECT reads_only({n})", "ANALYZE TABLE u",
 ]
 STATES = [
     "BEGIN", "COMMIT", "ROLLBACK", "SET time_zone = '+0{d}:00'", "SET sql_select_limit = {d}", "SET TRANSACTION READ ONLY",
     "SET SESSION sql_mode = ''", "USE {{d}}", "SET autocommit = 1", "SET @x = {n}", "SET autocommit = 0", "SELECT sets_zone()", "SELECT z FROM vz",
     "SET SESSION TRANSACTION READ ONLY", "SET SESSION TRANSACTION READ WRITE", "CALL makes_temporary()", "DROP TEMPORARY TABLE IF EXISTS b",
-    "SAVEPOINT s", "START TRANSACTION READ ONLY", "SET NAMES latin1",
+    "SAVEPOINT s", "START TRANSACTION READ ONLY", "SET NAMES latin1", "SELECT 1; SET sql_select_limit = {d}", "SET @y = (SELECT MAX(a) FROM b)",
+    "EXECUTE IMMEDIATE 'SET sql_select_limit = {d}'", "/*!40101 SET NAMES utf8mb4 */", "CREATE OR REPLACE TABLE later (a INT)",
+    "CREATE TEMPORARY TABLE IF NOT EXISTS other (a INT)", "DEALLOCATE PREPARE s",
 ]
 
 

@@ -1,8 +1,8 @@
 //! What a statement uses, and what it keeps, of the diagnostics of the statements before it:
 //! FOUND_ROWS(), ROW_COUNT(), SHOW WARNINGS.
 
+use crate::effects::{Effects, Writes};
 use crate::statement::StatementKind;
-use crate::table_name::TableName;
 
 /// The diagnostics that remain as they were after a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,18 +31,24 @@ pub enum DiagnosticsUse {
 }
 
 impl DiagnosticsUse {
-    pub fn of(sql: &[u8], kind: &StatementKind) -> DiagnosticsUse {
-        let upper = sql.to_ascii_uppercase();
-        let has = |word: &[u8]| memchr::memmem::find(&upper, word).is_some();
-        let others = [&b"ROW_COUNT"[..], b"WARNING", b"ERROR", b"DIAGNOSTICS"].into_iter().any(has);
-        match (has(b"FOUND_ROWS"), others, kind) {
+    /// Returns the use that a statement makes of them, by its text, its kind and its effects.
+    pub fn of(text: &str, kind: &StatementKind, effects: &Effects) -> DiagnosticsUse {
+        let upper = text.to_ascii_uppercase();
+        let has = |word: &str| memchr::memmem::find(upper.as_bytes(), word.as_bytes()).is_some();
+        let others = ["ROW_COUNT", "WARNING", "ERROR", "DIAGNOSTICS"].into_iter().any(has);
+        let may_use_more = !effects.are_known() || !effects.calls.is_empty();
+        match (has("FOUND_ROWS"), others, kind) {
             (true, false, _) => DiagnosticsUse::FoundRows,
             (true, true, _) => DiagnosticsUse::FoundRowsAndOther,
             (false, true, _) => DiagnosticsUse::Other,
-            (false, false, StatementKind::Unknown | StatementKind::CallsUnknown | StatementKind::Show) => {
-                DiagnosticsUse::Anything
+            (false, false, StatementKind::PureSelect | StatementKind::Read | StatementKind::Write) if !may_use_more => {
+                DiagnosticsUse::Nothing
             }
-            (false, false, _) => DiagnosticsUse::Nothing,
+            (false, false, StatementKind::Settings | StatementKind::NextTransaction) if !may_use_more => {
+                DiagnosticsUse::Nothing
+            }
+            (false, false, StatementKind::Transaction) => DiagnosticsUse::Nothing,
+            _ => DiagnosticsUse::Anything,
         }
     }
 
@@ -63,28 +69,31 @@ impl DiagnosticsUse {
 
 impl DiagnosticsKept {
     /// `has_warnings`: SHOW WARNINGS may return rows before the statement.
-    pub fn after(kind: &StatementKind, sql: &[u8], has_warnings: bool) -> DiagnosticsKept {
+    pub fn after(
+        kind: &StatementKind,
+        effects: &Effects,
+        may_set_found_rows: bool,
+        has_warnings: bool,
+    ) -> DiagnosticsKept {
+        if !effects.calls.is_empty() || matches!(effects.writes, Writes::AnyRows | Writes::Everything) {
+            return DiagnosticsKept::All;
+        }
         match kind {
-            StatementKind::PureSelect(_) => DiagnosticsKept::Nothing,
-            StatementKind::Read(tables) if !tables.is_empty() => DiagnosticsKept::Nothing,
-            StatementKind::Read(_) => DiagnosticsKept::Warnings,
-            StatementKind::Write(tables) if may_set_found_rows(sql, tables) => DiagnosticsKept::MaybeFoundRows,
-            StatementKind::Write(_) => DiagnosticsKept::FoundRows,
+            StatementKind::PureSelect => DiagnosticsKept::Nothing,
+            StatementKind::Read if !effects.reads.is_empty() => DiagnosticsKept::Nothing,
+            StatementKind::Read => DiagnosticsKept::Warnings,
+            StatementKind::Write if may_set_found_rows => DiagnosticsKept::MaybeFoundRows,
+            StatementKind::Write => DiagnosticsKept::FoundRows,
+            StatementKind::Settings | StatementKind::NextTransaction if !effects.reads.is_empty() => {
+                DiagnosticsKept::All
+            }
             StatementKind::Settings | StatementKind::NextTransaction | StatementKind::Transaction => {
                 DiagnosticsKept::FoundRowsAndWarnings
             }
             // Most kinds of SHOW select rows. SHOW WARNINGS must see the warnings, so nothing that
             // resets them may come before it.
             StatementKind::Show if !has_warnings => DiagnosticsKept::MaybeFoundRows,
-            StatementKind::Show | StatementKind::CallsUnknown | StatementKind::Unknown => DiagnosticsKept::All,
+            _ => DiagnosticsKept::All,
         }
     }
-}
-
-/// Returns whether a write may change FOUND_ROWS(): one that selects rows, as INSERT … SELECT does,
-/// or that joins tables.
-pub fn may_set_found_rows(sql: &[u8], tables: &[TableName]) -> bool {
-    let upper = sql.to_ascii_uppercase();
-    let has = |word: &[u8]| memchr::memmem::find(&upper, word).is_some();
-    tables.len() > 1 || [&b"SELECT"[..], b"JOIN", b"USING", b"TABLE", b"WITH"].into_iter().any(has)
 }

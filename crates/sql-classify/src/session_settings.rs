@@ -1,5 +1,6 @@
 //! The settings of a session that results depend on: its user, schema and variables.
 
+use crate::scanner::{Charset, DoubleQuotes};
 use std::time::Duration;
 
 /// Selects all settings in one row: first those that are parsed here, then those that only have to
@@ -22,8 +23,9 @@ pub struct SessionSettings {
     pub schema: Option<String>,
     /// Table names are case-insensitive.
     pub ignores_case: bool,
-    /// Statements are written in UTF-8.
-    pub is_utf8: bool,
+    /// The character set of statements.
+    pub charset: Charset,
+    pub double_quotes: DoubleQuotes,
     /// Results may be cached at all: no uncommitted rows are read, and the server parses statements
     /// as this crate does.
     pub allows_caching: bool,
@@ -54,11 +56,22 @@ impl SessionSettings {
         // The name may contain an @, the host does not.
         let user = unhex(&text(5)?)?;
         let user = user.rsplit_once('@').map_or(user.as_str(), |(name, _)| name).to_owned();
-        let is_utf8 = text(1)?.starts_with("utf8");
+        let charset = charset(&text(1)?);
+        let double_quotes = if mode.contains("ANSI_QUOTES") { DoubleQuotes::Names } else { DoubleQuotes::Strings };
         let account = format!("{}:{}", text(6)?, text(7).unwrap_or_default());
         let wait_timeout = Duration::from_secs(text(31)?.parse().ok()?);
         let ignores_case = case != "0";
-        Some(SessionSettings { user, schema, ignores_case, is_utf8, allows_caching, account, wait_timeout, bytes })
+        Some(SessionSettings {
+            user,
+            schema,
+            ignores_case,
+            charset,
+            double_quotes,
+            allows_caching,
+            account,
+            wait_timeout,
+            bytes,
+        })
     }
 }
 
@@ -67,6 +80,14 @@ impl SessionSettings {
 fn is_harmless(commands: &str) -> bool {
     let commands = commands.trim().to_ascii_uppercase();
     commands.is_empty() || commands.starts_with("SET ") && !commands.contains([';', '('])
+}
+
+fn charset(name: &str) -> Charset {
+    match name {
+        "big5" | "cp932" | "eucjpms" | "euckr" | "gb2312" | "gbk" | "sjis" | "ujis" => Charset::Other,
+        _ if name.starts_with("utf8") => Charset::Utf8,
+        _ => Charset::SingleByte,
+    }
 }
 
 fn unhex(hex: &str) -> Option<String> {

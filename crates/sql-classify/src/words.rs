@@ -1,11 +1,10 @@
 //! Lists of words by which statements are classified: built-in functions and keywords.
 
-use ahash::AHashSet;
+use ahash::AHashMap;
 use std::sync::OnceLock;
 
 /// Functions whose value depends on their arguments alone.
-pub static PURE: WordList = WordList::new(
-    "\
+static PURE: &str = "\
     ABS ACOS ADDDATE ASCII ASIN ATAN ATAN2 AVG BIN BIT_AND BIT_COUNT BIT_LENGTH BIT_OR BIT_XOR CAST CEIL CEILING CHAR \
     CHARACTER_LENGTH CHAR_LENGTH COALESCE CONCAT CONCAT_WS CONV CONVERT COS COT COUNT CRC32 DATE DATEDIFF DATE_ADD \
     DATE_FORMAT DATE_SUB DAY DAYNAME DAYOFMONTH DAYOFWEEK DAYOFYEAR DEGREES DENSE_RANK ELT EXP EXTRACT FIELD \
@@ -21,76 +20,161 @@ pub static PURE: WordList = WordList::new(
     CUME_DIST NTH_VALUE PERCENT_RANK STDDEV_POP STDDEV_SAMP VAR_POP VAR_SAMP TIMESTAMPADD TIMESTAMPDIFF \
     JSON_ARRAY_APPEND JSON_ARRAY_INSERT JSON_DETAILED JSON_EQUALS JSON_INSERT JSON_LOOSE JSON_MERGE JSON_MERGE_PATCH \
     JSON_MERGE_PRESERVE JSON_NORMALIZE JSON_OVERLAPS JSON_REMOVE JSON_REPLACE JSON_SET REGEXP_INSTR REGEXP_REPLACE \
-    REGEXP_SUBSTR",
-);
+    REGEXP_SUBSTR";
 
 /// Built-in functions whose value depends on more than their arguments. They change no table.
-pub static VOLATILE: WordList = WordList::new(
-    "\
+static VOLATILE: &str = "\
     ADDTIME CONNECTION_ID CURDATE CURRENT_DATE CURRENT_ROLE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER CURTIME DATABASE \
     DEFAULT FROM_UNIXTIME LOCALTIME LOCALTIMESTAMP MAKETIME MATCH NOW RAND SCHEMA SEC_TO_TIME SESSION_USER STR_TO_DATE \
     SUBTIME SYSDATE SYSTEM_USER TIME TIMEDIFF TIMESTAMP UNIX_TIMESTAMP USER UTC_DATE UTC_TIME UTC_TIMESTAMP UUID \
     UUID_SHORT VERSION \
     AES_DECRYPT AES_ENCRYPT CHR COMPRESS CONVERT_TZ EXPORT_SET GET_FORMAT INET6_ATON INET6_NTOA IS_IPV4 IS_IPV6 \
     MAKE_SET MEDIAN NATURAL_SORT_KEY NVL NVL2 PASSWORD RANDOM_BYTES SHA UNCOMPRESS \
-    UNCOMPRESSED_LENGTH",
-);
+    UNCOMPRESSED_LENGTH \
+    COERCIBILITY COLLATION COLUMN_ADD COLUMN_CHECK COLUMN_CREATE COLUMN_DELETE COLUMN_EXISTS COLUMN_GET COLUMN_JSON \
+    COLUMN_LIST DECODE DES_DECRYPT DES_ENCRYPT ENCODE ENCRYPT EXTRACTVALUE ISNULL IS_IPV4_COMPAT IS_IPV4_MAPPED LOAD_FILE \
+    NAME_CONST OCTET_LENGTH OLD_PASSWORD UPDATEXML";
 
 /// Built-in functions with a side effect, or that report on the statement before. Results of theirs
 /// are never cached. Sequences are not tracked as tables, so neither are results made from them.
-pub static SIDE_EFFECT: WordList = WordList::new(
-    "\
-    BENCHMARK FOUND_ROWS GET_LOCK IS_FREE_LOCK IS_USED_LOCK LASTVAL LAST_INSERT_ID NEXTVAL RELEASE_LOCK ROW_COUNT SETVAL \
-    SLEEP",
-);
+static SIDE_EFFECT: &str = "\
+    BENCHMARK FOUND_ROWS GET_LOCK IS_FREE_LOCK IS_USED_LOCK LASTVAL LAST_INSERT_ID MASTER_GTID_WAIT MASTER_POS_WAIT \
+    NEXTVAL RELEASE_ALL_LOCKS RELEASE_LOCK ROW_COUNT SETVAL SLEEP";
 
 /// Names that call a built-in function only where the parenthesis follows at once. With white space
 /// between, the server calls a stored function of that name, unless IGNORE_SPACE is set.
-pub static SPACE_SENSITIVE: WordList = WordList::new(
-    "\
+static SPACE_SENSITIVE: &str = "\
     ADDDATE BIT_AND BIT_OR BIT_XOR CAST COUNT CUME_DIST CURDATE CURRVAL CURTIME DATE_ADD DATE_FORMAT DATE_SUB DECODE \
     DENSE_RANK EXTRACT FIRST_VALUE GROUP_CONCAT JSON_ARRAYAGG JSON_OBJECTAGG JSON_TABLE LAG LEAD MAX MEDIAN MID MIN NOW \
     NTH_VALUE NTILE PERCENTILE_CONT PERCENTILE_DISC PERCENT_RANK POSITION RANK ROW_NUMBER SESSION_USER STD STDDEV \
-    STDDEV_POP STDDEV_SAMP SUBDATE SUBSTR SUBSTRING SUM SYSDATE SYSTEM_USER TRIM VARIANCE VAR_POP VAR_SAMP",
-);
+    STDDEV_POP STDDEV_SAMP SUBDATE SUBSTR SUBSTRING SUM SYSDATE SYSTEM_USER TRIM VARIANCE VAR_POP VAR_SAMP";
 
 /// Keywords that may precede a parenthesis without calling a function.
-pub static BEFORE_PARENTHESES: WordList = WordList::new(
-    "\
+static BEFORE_PARENTHESES: &str = "\
     ALL AND ANY AS BETWEEN BINARY BY CASE CHAR CHARACTER DATETIME DECIMAL DISTINCT DIV ELSE EXCEPT EXISTS FROM \
     HAVING IN INDEX INTERSECT INTERVAL JOIN KEY LIKE NOT ON OR OVER PARTITION REGEXP RLIKE ROW SELECT SOME THEN UNION \
-    USING VARCHAR WHEN WHERE XOR",
-);
+    USING VARCHAR WHEN WHERE XOR";
 
 /// Keywords that, unquoted, make a result depend on more than rows. A TIME that is converted to a
 /// DATETIME gets today's date.
-pub static NONDETERMINISTIC_KEYWORDS: WordList = WordList::new(
-    "\
+static NONDETERMINISTIC_KEYWORDS: &str = "\
     CURRENT_DATE CURRENT_ROLE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER LOCALTIME LOCALTIMESTAMP MATCH ROWNUM SYSDATE \
-    SYSTIMESTAMP SYS_GUID TIME UTC_DATE UTC_TIME UTC_TIMESTAMP VALUES",
-);
+    SYSTIMESTAMP SYS_GUID TIME UTC_DATE UTC_TIME UTC_TIMESTAMP VALUES";
 
 /// Keywords that, unquoted, lock rows, write, or read something other than current rows.
-pub static UNCACHEABLE_KEYWORDS: WordList = WordList::new(
-    "\
+static UNCACHEABLE_KEYWORDS: &str = "\
     CURRVAL DUMPFILE FOR INTO LASTVAL LOCK NEXT NEXTVAL OUTFILE PREVIOUS PROCEDURE SQL_CALC_FOUND_ROWS SQL_NO_CACHE \
-    SYSTEM_TIME WITH",
-);
+    SYSTEM_TIME WITH";
 
-/// A set of names in upper case. Each word of a statement is looked up several times, so by hash.
-pub struct WordList {
-    text: &'static str,
-    set: OnceLock<AHashSet<&'static str>>,
-}
+/// Reserved words, which cannot name a table unquoted.
+static RESERVED: &str = "\
+    ACCESSIBLE ADD ALL ALTER ANALYZE AND AS ASC ASENSITIVE BEFORE BETWEEN BIGINT BINARY BLOB BOTH BY CALL CASCADE \
+    CASE CHANGE CHAR CHARACTER CHECK COLLATE COLUMN CONDITION CONSTRAINT CONTINUE CONVERT CREATE CROSS CURRENT_DATE \
+    CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER CURSOR DATABASES DAY_HOUR DAY_MICROSECOND DAY_MINUTE DAY_SECOND DEC \
+    DECIMAL DECLARE DEFAULT DELAYED DELETE DESC DESCRIBE DETERMINISTIC DISTINCT DISTINCTROW DIV DOUBLE DROP DUAL \
+    EACH ELSE ELSEIF ENCLOSED ESCAPED EXISTS EXIT EXPLAIN FALSE FETCH FLOAT FLOAT4 FLOAT8 FOR FORCE FOREIGN FROM \
+    FULLTEXT GRANT GROUP HAVING HIGH_PRIORITY HOUR_MICROSECOND HOUR_MINUTE HOUR_SECOND IF IGNORE IN INDEX INFILE \
+    INNER INOUT INSENSITIVE INSERT INT INT1 INT2 INT3 INT4 INT8 INTEGER INTERVAL INTO IS ITERATE JOIN KEY KEYS KILL \
+    LEADING LEAVE LEFT LIKE LIMIT LINEAR LINES LOAD LOCALTIME LOCALTIMESTAMP LOCK LONG LONGBLOB LONGTEXT LOOP \
+    LOW_PRIORITY MASTER_SSL_VERIFY_SERVER_CERT MATCH MAXVALUE MEDIUMBLOB MEDIUMINT MEDIUMTEXT MIDDLEINT \
+    MINUTE_MICROSECOND MINUTE_SECOND MOD MODIFIES NATURAL NOT NO_WRITE_TO_BINLOG NULL NUMERIC ON OPTIMIZE OPTIONALLY \
+    OR ORDER OUT OUTER OUTFILE PARTITION PRECISION PRIMARY PROCEDURE PURGE RANGE READ READS READ_WRITE REAL \
+    REFERENCES REGEXP RELEASE RENAME REPEAT REPLACE REQUIRE RESIGNAL RESTRICT RETURN REVOKE RIGHT RLIKE ROWS SCHEMAS \
+    SECOND_MICROSECOND SELECT SENSITIVE SEPARATOR SET SHOW SIGNAL SMALLINT SPATIAL SPECIFIC SQL SQLEXCEPTION \
+    SQLSTATE SQLWARNING SQL_BIG_RESULT SQL_CALC_FOUND_ROWS SQL_SMALL_RESULT SSL STARTING STRAIGHT_JOIN TABLE \
+    TERMINATED THEN TINYBLOB TINYINT TINYTEXT TO TRAILING TRIGGER TRUE UNDO UNION UNIQUE UNLOCK UNSIGNED UPDATE \
+    USAGE USE USING UTC_DATE UTC_TIME UTC_TIMESTAMP VALUES VARBINARY VARCHAR VARCHARACTER VARYING WHEN WHERE WHILE \
+    WITH WRITE XOR YEAR_MONTH ZEROFILL";
 
-impl WordList {
-    /// Creates a list from names separated by white space.
-    pub const fn new(text: &'static str) -> WordList {
-        WordList { text, set: OnceLock::new() }
+/// Reserved words of later versions, and words that are written as keywords.
+static KEYWORDS: &str = "\
+    ANY BEGIN COMMIT CURRENT_ROLE DEALLOCATE DELETE_DOMAIN_ID DO DO_DOMAIN_IDS END EXCEPT EXECUTE HANDLER \
+    IGNORE_DOMAIN_IDS INTERSECT MASTER_DEMOTE_TO_REPLICA MASTER_DEMOTE_TO_SLAVE OFFSET OVER PAGE_CHECKSUM \
+    PARSE_VCOL_EXPR PORTION PREPARE RECURSIVE REF_SYSTEM_ID RETURNING ROLLBACK ROW_NUMBER SAVEPOINT SOME START \
+    STATS_AUTO_RECALC STATS_PERSISTENT STATS_SAMPLE_PAGES TRANSACTION TRUNCATE VALUE XA";
+
+/// Words that call nothing where a parenthesis follows them in the body of a trigger or a routine.
+static BODY_KEYWORDS: &str = "\
+    VALUES VALUE INTO SET RETURN IF WHILE UNTIL ELSEIF DO INT BIGINT SMALLINT TINYINT MEDIUMINT NUMERIC FLOAT DOUBLE TEXT \
+    VARBINARY TIMESTAMP TIME CURSOR";
+
+/// The lists that have a word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WordLists(u16);
+
+impl WordLists {
+    pub const PURE: WordLists = WordLists(1);
+    pub const VOLATILE: WordLists = WordLists(2);
+    pub const SIDE_EFFECT: WordLists = WordLists(4);
+    pub const SPACE_SENSITIVE: WordLists = WordLists(8);
+    pub const BEFORE_PARENTHESES: WordLists = WordLists(16);
+    pub const NONDETERMINISTIC: WordLists = WordLists(32);
+    pub const UNCACHEABLE: WordLists = WordLists(64);
+    pub const RESERVED: WordLists = WordLists(128);
+    pub const KEYWORDS: WordLists = WordLists(256);
+    pub const BODY_KEYWORDS: WordLists = WordLists(512);
+
+    /// Built-in functions. They change no table.
+    pub const FUNCTIONS: WordLists = Self::PURE.or(Self::VOLATILE).or(Self::SIDE_EFFECT);
+
+    pub const fn or(self, other: WordLists) -> WordLists {
+        WordLists(self.0 | other.0)
     }
 
-    /// Returns whether a name, in upper case, is in the list.
-    pub fn contains(&self, name: &str) -> bool {
-        self.set.get_or_init(|| self.text.split_whitespace().collect()).contains(name)
+    /// Returns whether they include one of these lists.
+    pub const fn has(self, any: WordLists) -> bool {
+        self.0 & any.0 != 0
+    }
+}
+
+/// No listed word is longer.
+const WORD_BYTES_MAX: usize = 32;
+
+/// Returns the lists that have a word. Upper and lower case are the same.
+pub fn lists_with(word: &str) -> WordLists {
+    static LISTS: OnceLock<AHashMap<&'static [u8], WordLists>> = OnceLock::new();
+    if word.len() > WORD_BYTES_MAX {
+        return WordLists::default();
+    }
+    let mut upper = [0; WORD_BYTES_MAX];
+    let upper = &mut upper[..word.len()];
+    upper.copy_from_slice(word.as_bytes());
+    upper.make_ascii_uppercase();
+    LISTS.get_or_init(all_lists).get(&*upper).copied().unwrap_or_default()
+}
+
+fn all_lists() -> AHashMap<&'static [u8], WordLists> {
+    let mut all: AHashMap<&'static [u8], WordLists> = AHashMap::new();
+    for (words, list) in [
+        (PURE, WordLists::PURE),
+        (VOLATILE, WordLists::VOLATILE),
+        (SIDE_EFFECT, WordLists::SIDE_EFFECT),
+        (SPACE_SENSITIVE, WordLists::SPACE_SENSITIVE),
+        (BEFORE_PARENTHESES, WordLists::BEFORE_PARENTHESES),
+        (NONDETERMINISTIC_KEYWORDS, WordLists::NONDETERMINISTIC),
+        (UNCACHEABLE_KEYWORDS, WordLists::UNCACHEABLE),
+        (RESERVED, WordLists::RESERVED.or(WordLists::KEYWORDS)),
+        (KEYWORDS, WordLists::KEYWORDS),
+        (BODY_KEYWORDS, WordLists::BODY_KEYWORDS),
+    ] {
+        for word in words.split_ascii_whitespace() {
+            let lists = all.entry(word.as_bytes()).or_default();
+            *lists = lists.or(list);
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_found_in_any_case() {
+        assert!(lists_with("Count").has(WordLists::PURE) && lists_with("COUNT").has(WordLists::SPACE_SENSITIVE));
+        assert!(lists_with("select").has(WordLists::RESERVED) && lists_with("Now").has(WordLists::FUNCTIONS));
+        assert_eq!(lists_with("id"), WordLists::default());
+        assert_eq!(lists_with(&"x".repeat(100)), WordLists::default());
+        assert!(all_lists().keys().all(|word| word.len() <= WORD_BYTES_MAX));
     }
 }

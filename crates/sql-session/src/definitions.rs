@@ -1,7 +1,8 @@
-//! A cache of table definitions, by which the effects of writes are determined.
+//! A cache of definitions, by which the effects of statements are determined.
 
 use ahash::AHashMap;
-use sql_classify::write_effects::{TableDefinition, WriteEffects, WriteEffectsBuilder};
+use sql_classify::write_effects::WriteEffectsBuilder;
+use sql_classify::{Access, Definition, SchemaObject, WriteEffects};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,20 +12,20 @@ use store::{ChangeObserver, Changes, InFlightWrite, Namespace};
 pub trait DefinitionSource: Send + Sync {
     /// Resolves to `None` where the definition cannot be read, for want of privileges or of a
     /// connection.
-    fn look_up(&self, table: Namespace) -> Pin<Box<dyn Future<Output = Option<TableDefinition>> + Send>>;
+    fn look_up(&self, object: SchemaObject) -> Pin<Box<dyn Future<Output = Option<Definition>> + Send>>;
 }
 
 /// More definitions than these are not cached.
 const CACHED_MAX: usize = 10_000;
 
-/// Cached definitions of tables.
+/// Cached definitions of tables and routines.
 pub struct DefinitionCache {
     source: Box<dyn DefinitionSource>,
     /// Increases whenever any definition may have changed.
     version: AtomicU64,
     /// Increases whenever the definition of any or of one table may have changed.
     generation: AtomicU64,
-    cached: Mutex<AHashMap<Namespace, Arc<TableDefinition>>>,
+    cached: Mutex<AHashMap<SchemaObject, Arc<Definition>>>,
 }
 
 impl DefinitionCache {
@@ -48,14 +49,14 @@ impl DefinitionCache {
     /// definitions instead.
     fn invalidate_table(&self, table: &Namespace) {
         self.generation.fetch_add(1, Ordering::SeqCst);
-        self.lock().remove(table);
+        self.lock().remove(&SchemaObject::table(table));
     }
 
-    /// Returns what writing to a table changes. `ignores_case`: names of tables are lower case.
-    pub async fn write_effects(&self, table: &Namespace, ignores_case: bool) -> WriteEffects {
-        let mut builder = WriteEffectsBuilder::new(table, ignores_case);
-        while let Some(next) = builder.next_table() {
-            let Some(definition) = self.definition(&next).await else { return WriteEffects::unknown() };
+    /// Returns what an access changes. `ignores_case`: names of tables are lower case.
+    pub async fn effects(&self, access: Access, ignores_case: bool) -> WriteEffects {
+        let mut builder = WriteEffectsBuilder::new(access, ignores_case);
+        while let Some(next) = builder.next_access() {
+            let Some(definition) = self.definition(next.object()).await else { return WriteEffects::unknown() };
             if !builder.add(next, &definition) {
                 return WriteEffects::unknown();
             }
@@ -63,12 +64,12 @@ impl DefinitionCache {
         builder.finish()
     }
 
-    async fn definition(&self, table: &Namespace) -> Option<Arc<TableDefinition>> {
-        if let Some(cached) = self.lock().get(table) {
+    async fn definition(&self, object: &SchemaObject) -> Option<Arc<Definition>> {
+        if let Some(cached) = self.lock().get(object) {
             return Some(cached.clone());
         }
         let generation = self.generation.load(Ordering::SeqCst);
-        let definition = Arc::new(self.source.look_up(table.clone()).await?);
+        let definition = Arc::new(self.source.look_up(object.clone()).await?);
         let mut cached = self.lock();
         if self.generation.load(Ordering::SeqCst) == generation {
             if cached.len() >= CACHED_MAX {
@@ -76,12 +77,12 @@ impl DefinitionCache {
             }
             // An absent table is cached too: a MongoDB client may create it as a collection, which
             // has no effects beyond itself either.
-            cached.insert(table.clone(), definition.clone());
+            cached.insert(object.clone(), definition.clone());
         }
         Some(definition)
     }
 
-    fn lock(&self) -> MutexGuard<'_, AHashMap<Namespace, Arc<TableDefinition>>> {
+    fn lock(&self) -> MutexGuard<'_, AHashMap<SchemaObject, Arc<Definition>>> {
         self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -37,6 +37,8 @@ pub use definitions::{DefinitionCache, DefinitionObserver, DefinitionSource};
 pub use privileges::PrivilegeCache;
 
 use selkie_runtime::{Connection, Refusal, Service, Stream, WorkerService};
+use sql_classify::ClassCache;
+use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -45,22 +47,25 @@ use std::sync::Arc;
 /// The service of SQL clients' listeners.
 pub struct SqlService(pub Arc<SqlContext>);
 
-struct SqlWorker(Arc<SqlContext>);
+struct SqlWorker {
+    context: Arc<SqlContext>,
+    classes: Rc<RefCell<ClassCache>>,
+}
 
 impl Service for SqlService {
     fn open(&self, _worker: usize) -> Result<Rc<dyn WorkerService>, String> {
-        Ok(Rc::new(SqlWorker(self.0.clone())))
+        Ok(Rc::new(SqlWorker { context: self.0.clone(), classes: Rc::default() }))
     }
 }
 
 impl WorkerService for SqlWorker {
     fn serve(self: Rc<Self>, connection: Connection) -> Pin<Box<dyn Future<Output = ()>>> {
-        Box::pin(session::serve(self.0.clone(), connection))
+        Box::pin(session::serve(self.context.clone(), self.classes.clone(), connection))
     }
 
     /// Sends MariaDB's error. It fits into the buffer of a new socket.
     fn refuse(&self, stream: Stream, refusal: Refusal) {
-        let statistics = &self.0.server.sql_statistics;
+        let statistics = &self.context.server.sql_statistics;
         statistics.connections_rejected.increment();
         if refusal == Refusal::Rate {
             statistics.connections_rejected_by_rate.increment();

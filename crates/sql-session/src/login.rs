@@ -38,6 +38,8 @@ pub struct Login {
     pub status: Option<u16>,
     /// The connection id of the session on the server.
     pub session: u64,
+    /// The server's version, as 101106 for 10.11.6; 0 if it is not known.
+    pub server_version: u32,
 }
 
 /// Returns the connection id in a server's greeting; `None` if the packet is an error.
@@ -112,7 +114,8 @@ pub async fn log_in(
     if status.is_some() {
         lease.set_user(account.user);
     }
-    Ok(status.map(|status| Login { capabilities, deprecates_eof, status, session: greeting.session }))
+    let Greeting { session, server_version, .. } = greeting;
+    Ok(status.map(|status| Login { capabilities, deprecates_eof, status, session, server_version }))
 }
 
 /// Forwards a COM_CHANGE_USER and its authentication. Returns the session's status flags, or `None`

@@ -7,15 +7,17 @@ mod leave;
 mod prepared;
 mod prepared_statement;
 mod query_packet;
+mod resolved_effects;
 mod result_cache;
 mod state;
 mod statement_effect;
+mod text_prepared;
 mod write_effects;
 
-use self::prepared_statement::ExecutionEffect;
 use self::query_packet::query_packet;
 use self::state::{KEY_OF_TEXT, Session, com};
 use self::statement_effect::StatementEffect;
+use self::text_prepared::TextPrepared;
 use crate::backend_connection::{self, BackendConnection};
 use crate::context::SqlContext;
 use crate::in_flight_writes::InFlightWrites;
@@ -29,15 +31,20 @@ use selkie_runtime::Connection;
 use selkie_runtime::connection::Life;
 use server::sql_statistics::SqlStatistics;
 use service::{Assignment, ConnectError};
-use sql_classify::statement::{self, STATEMENT_BYTES_MAX};
-use sql_classify::{DiagnosticsKept, DiagnosticsUse, ParseContext, StatementKind};
+use sql_classify::statement::STATEMENT_BYTES_MAX;
+use sql_classify::{
+    CacheSwitch, Charset, Class, ClassCache, DiagnosticsKept, DiagnosticsUse, DoubleQuotes, Lexis, ParseContext,
+    StatementKind,
+};
+use std::cell::RefCell;
 use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::time::timeout;
 
 /// Serves a client until either side closes.
-pub async fn serve(context: Arc<SqlContext>, connection: Connection) {
+pub async fn serve(context: Arc<SqlContext>, classes: Rc<RefCell<ClassCache>>, connection: Connection) {
     let life = connection.life.clone();
     life.set_busy(true);
     let counted = CountedConnection::new(context.clone());
@@ -57,7 +64,9 @@ pub async fn serve(context: Arc<SqlContext>, connection: Connection) {
     let connected = backend_connection::connect(&context).await;
     life.set_busy(false);
     let outcome = match connected {
-        Ok(connected) => run(context, client, connected, &life, listener_uses_cache, (running, audited)).await,
+        Ok(connected) => {
+            run((context, classes), client, connected, &life, listener_uses_cache, (running, audited)).await
+        }
         Err(error) => refuse(&mut client, &error, statistics).await,
     };
     if outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
@@ -111,7 +120,7 @@ async fn refuse(client: &mut PacketStream, error: &ConnectError, statistics: &Sq
 }
 
 async fn run(
-    context: Arc<SqlContext>,
+    (context, classes): (Arc<SqlContext>, Rc<RefCell<ClassCache>>),
     mut client: PacketStream,
     (mut lease, logging_in, mut server): BackendConnection,
     life: &Life,
@@ -133,6 +142,7 @@ async fn run(
     let status = login.status;
     let mut session = Session {
         context,
+        classes,
         client,
         server,
         login,
@@ -151,7 +161,9 @@ async fn run(
         has_warnings: false,
         resets_warnings: false,
         definitions_version: None,
+        delays_rows: false,
         prepared: AHashMap::default(),
+        text_prepared: TextPrepared::default(),
         last_prepared: None,
         listener_uses_cache,
         client_uses_cache: true,
@@ -291,14 +303,11 @@ impl Session {
             }
             com::STMT_EXECUTE if self.cacheable_select(number).is_some() => self.execute(number, length).await?,
             com::STMT_EXECUTE | com::STMT_BULK_EXECUTE => {
-                let mut uses = DiagnosticsUse::Anything;
-                let prepared = self.resolve_statement_id(number).and_then(|number| self.prepared.get_mut(&number));
-                let effect = prepared.map_or(ExecutionEffect::Anything, |prepared| {
+                let number = self.resolve_statement_id(number).unwrap_or(number);
+                if let Some(prepared) = self.prepared.get_mut(&number) {
                     prepared.types = None;
-                    uses = prepared.diagnostics_use;
-                    prepared.effect.clone()
-                });
-                self.execute_unparsed(effect, uses).await?;
+                }
+                self.execute_unparsed(self.execution_effect(number)).await?;
             }
             com::QUERY | com::PROCESS_INFO => {
                 self.catch_up(DiagnosticsKept::All, DiagnosticsUse::Anything).await?;
@@ -307,7 +316,7 @@ impl Session {
             }
             com::STMT_PREPARE => {
                 let reply = self.forward(ReplyKind::Prepared, StatementEffect::Nothing).await?;
-                self.add_prepared(&reply, (ExecutionEffect::Anything, DiagnosticsUse::Anything), None);
+                self.add_prepared(&reply, Rc::default(), None);
             }
             com::STMT_CLOSE => {
                 self.prepared.remove(&number);
@@ -380,6 +389,7 @@ impl Session {
         self.found_rows = None;
         self.has_warnings = false;
         self.prepared.clear();
+        self.text_prepared.clear();
         self.last_prepared = None;
         self.client_uses_cache = true;
     }
@@ -388,79 +398,94 @@ impl Session {
 
     async fn query(&mut self, packet: Vec<u8>) -> io::Result<()> {
         let sql = packet.get(5..).unwrap_or_default();
-        match statement::cache_switch(sql) {
-            Some(Ok(uses_cache)) => self.client_uses_cache = uses_cache,
-            Some(Err(())) => {
+        let class = self.class(sql, false).await?;
+        let statement = class.statement();
+        match statement.cache_switch {
+            Some(CacheSwitch::On) => self.client_uses_cache = true,
+            Some(CacheSwitch::Off) => self.client_uses_cache = false,
+            Some(CacheSwitch::Invalid) => {
                 let sentence = "@selkie_cache sets whether this session uses the result cache: set it to 0 or 1";
                 return self.client.send(&login::error_packet(1, 1231, "42000", sentence)).await;
             }
             None => {}
         }
-        let kind = statement::classify(sql, self.parse_context(false));
-        let uses = DiagnosticsUse::of(sql, &kind);
-        let mut kept = DiagnosticsKept::after(&kind, sql, self.has_warnings);
-        let (mut effect, mut ends_transaction) = (StatementEffect::Nothing, false);
-        let is_delayed = !matches!(kind, StatementKind::PureSelect(_)) && statement::is_delayed(sql);
-        self.resets_warnings = false;
-        match kind {
-            StatementKind::PureSelect(tables) => {
-                self.resets_warnings = true;
-                if let Some(cache) = self.context.cache.clone()
-                    && let Some(settings) = self.settings_for_caching(sql).await?
-                {
-                    let mut key = self.cache_key(KEY_OF_TEXT, &settings);
-                    key.extend_from_slice(sql);
-                    return self.answer_through_cache(&cache, &key, &settings, &tables, (packet, None)).await;
-                }
-                effect = self.effect_of_reading(&tables, uses.is_explicit()).await?;
-            }
-            StatementKind::Read(tables) => {
-                self.resets_warnings = !tables.is_empty();
-                effect = self.effect_of_reading(&tables, uses.is_explicit()).await?;
-            }
-            StatementKind::Show => {}
-            StatementKind::Settings => {
+        if statement.kind == StatementKind::PureSelect
+            && let Some(cache) = self.context.cache.clone()
+            && let Some(settings) = self.settings_for_caching(sql).await?
+        {
+            self.resets_warnings = true;
+            let mut key = self.cache_key(KEY_OF_TEXT, &settings);
+            key.extend_from_slice(sql);
+            let tables = &statement.effects.reads;
+            return self.answer_through_cache(&cache, &key, &settings, tables, (packet, None)).await;
+        }
+        let (uses, kept) = (statement.diagnostics_use, statement.diagnostics_kept(self.has_warnings));
+        let mut effect = self.effect_of(&statement.effects, uses).await?;
+        let mut is_delayed = statement.is_delayed;
+        match &statement.kind {
+            StatementKind::Settings | StatementKind::NextTransaction => {
                 self.settings = None;
-                if statement::reloads_privileges(sql) {
+                self.has_next_transaction_settings |= statement.kind == StatementKind::NextTransaction;
+                if statement.reloads_privileges {
                     self.privileges.note_reload();
                 }
             }
-            StatementKind::NextTransaction => {
-                self.settings = None;
-                self.has_next_transaction_settings = true;
+            StatementKind::Other if statement.reloads_privileges => self.privileges.note_reload(),
+            StatementKind::Execute { name } => {
+                let prepared = self.text_prepared.execution(name);
+                is_delayed |= prepared.is_delayed;
+                effect = effect.and(self.effect_of_resolved(&prepared.effects).await);
             }
-            StatementKind::Transaction => ends_transaction = statement::ends_transaction(sql),
-            StatementKind::Write(tables) => {
-                self.resets_warnings = true;
-                effect = self.effect_of_writing(&tables, uses.is_explicit()).await?;
-                kept = effect.refine(kept);
-            }
-            StatementKind::CallsUnknown => {
-                self.note_private_tables();
-                effect = StatementEffect::AnyRows;
-            }
-            StatementKind::Unknown => {
-                self.note_private_tables();
-                effect = StatementEffect::Everything;
-            }
+            StatementKind::Prepare { name, .. } | StatementKind::Deallocate { name } => self.text_prepared.remove(name),
+            _ => {}
         }
-        self.catch_up(kept, uses).await?;
+        self.resets_warnings = statement.resets_warnings();
+        self.catch_up(effect.refine(kept), uses).await?;
         self.begin_write(effect);
+        self.delays_rows = is_delayed;
         self.server.send(&packet).await?;
         let mut reply = ReplyTracker::new(ReplyKind::Results, self.login.deprecates_eof);
         self.relay(&mut reply, None).await?;
-        if ends_transaction && !reply.failed {
+        if statement.ends_transaction && !reply.failed {
             self.has_next_transaction_settings = false;
         }
-        if is_delayed {
-            self.in_flight.outcome_unknown();
+        self.record_status(&reply).await?;
+        if let StatementKind::Prepare { name, text: Some(text) } = &statement.kind
+            && !reply.failed
+        {
+            self.add_text_prepared(name, text).await?;
         }
-        self.record_status(&reply).await
+        Ok(())
+    }
+
+    /// Returns the class of a text.
+    pub async fn class(&mut self, sql: &[u8], is_prepared: bool) -> io::Result<Rc<Class>> {
+        let lexis = self.lexis(sql).await?;
+        Ok(self.classes.borrow_mut().class(sql, lexis, self.parse_context(is_prepared)))
+    }
+
+    /// Returns the settings of the server's lexer, as far as this text depends on them.
+    async fn lexis(&mut self, sql: &[u8]) -> io::Result<Lexis> {
+        if self.settings.is_none() && (!sql.is_ascii() || memchr::memchr(b'"', sql).is_some()) {
+            // A query in between would change the diagnostics that the statement may use.
+            let upper = sql.to_ascii_uppercase();
+            let words = ["ROWS", "ROW_COUNT", "WARNING", "ERROR", "DIAGNOSTICS", "CALL"];
+            let may_use = words.iter().any(|word| memchr::memmem::find(&upper, word.as_bytes()).is_some());
+            if !may_use && self.context.cache.is_some() && self.listener_uses_cache {
+                self.settings().await?;
+            }
+        }
+        let settings = self.settings.as_ref();
+        Ok(Lexis {
+            double_quotes: settings.map_or(DoubleQuotes::Unknown, |settings| settings.double_quotes),
+            plain_backslashes: !self.backslash_escapes,
+            charset: settings.map_or(Charset::Other, |settings| settings.charset),
+            server_version: self.login.server_version,
+        })
     }
 
     fn parse_context(&self, is_prepared: bool) -> ParseContext {
-        let (backslash_escapes, assume_pure) = (self.backslash_escapes, self.context.cache_filter.assume_pure);
-        ParseContext { backslash_escapes, is_prepared, assume_pure }
+        ParseContext { is_prepared, assume_pure: self.context.cache_filter.assume_pure, is_refused: false }
     }
 
     /// Notes that the session may see private tables and settings: it bypasses the cache from now
@@ -468,6 +493,7 @@ impl Session {
     fn note_private_tables(&mut self) {
         self.may_see_private_tables = true;
         self.settings = None;
+        self.text_prepared.clear();
     }
 
     // --- forwarding
@@ -529,6 +555,9 @@ impl Session {
     async fn record_status(&mut self, reply: &ReplyTracker) -> io::Result<()> {
         if reply.statement.is_some() {
             return Ok(());
+        }
+        if std::mem::take(&mut self.delays_rows) {
+            self.in_flight.outcome_unknown();
         }
         self.status = reply.status;
         self.has_warnings = reply.warned || reply.failed || self.has_warnings && !self.resets_warnings;

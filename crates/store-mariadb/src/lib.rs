@@ -26,7 +26,7 @@ mod server_facts;
 mod store;
 mod write;
 
-pub use catalog::table_definitions::{TableDefinition, TableDefinitions};
+pub use catalog::table_definitions::{Body, Routine, TableDefinition, TableDefinitions};
 pub use engine::MariaDbEngine;
 pub use external_writes::{ExternalWrites, ReportFollowing};
 pub use options::Options;

@@ -7,13 +7,13 @@ use crate::config::{Cache, CacheMode, Config, Listener, Store};
 use selkie_runtime::Service;
 use server::Server;
 use server::tls::{TlsListeners, TlsMode};
-use sql_classify::{TableDefinition, TableKind};
+use sql_classify::{Body, Definition, RoutineKind, SchemaObject, TableDefinition, TableKind};
 use sql_session::{ClientTls, DefinitionCache, PrivilegeCache, SqlContext, SqlService, Timeouts};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use store::Namespace;
-use store_mariadb::TableDefinitions;
+use store_mariadb::{Routine, TableDefinitions};
 use tokio::sync::Semaphore;
 
 /// How long connecting to MariaDB may take for an SQL client.
@@ -39,21 +39,36 @@ pub fn definitions(config: &Config) -> anyhow::Result<Option<Arc<DefinitionCache
 struct MariaDbDefinitions(TableDefinitions);
 
 impl sql_session::DefinitionSource for MariaDbDefinitions {
-    fn look_up(&self, table: Namespace) -> Pin<Box<dyn Future<Output = Option<TableDefinition>> + Send>> {
-        let found = self.0.look_up(table);
-        Box::pin(async move {
-            let Some(store_mariadb::TableDefinition { kind, engine, text, triggers }) = found.await? else {
-                return Some(TableDefinition { kind: TableKind::Absent, triggers: Vec::new() });
-            };
-            let kind = match kind.as_str() {
-                "SEQUENCE" => TableKind::Sequence,
-                "VIEW" => TableKind::View(text),
-                _ if engine == "MRG_MyISAM" => TableKind::Merge(text),
-                _ => TableKind::Base { engine },
-            };
-            Some(TableDefinition { kind, triggers })
-        })
+    fn look_up(&self, object: SchemaObject) -> Pin<Box<dyn Future<Output = Option<Definition>> + Send>> {
+        match object {
+            SchemaObject::Table(database, name) => {
+                let found = self.0.look_up(Namespace::new(&database, &name));
+                Box::pin(async move { Some(Definition::Table(table_definition(found.await?))) })
+            }
+            SchemaObject::Routine(kind, database, name) => {
+                let is_procedure = kind == RoutineKind::Procedure;
+                let found = self.0.look_up_routine(Routine { name: Namespace::new(&database, &name), is_procedure });
+                Box::pin(async move { Some(Definition::Routine(found.await?.map(body))) })
+            }
+        }
     }
+}
+
+fn table_definition(found: Option<store_mariadb::TableDefinition>) -> TableDefinition {
+    let Some(store_mariadb::TableDefinition { kind, engine, text, triggers }) = found else {
+        return TableDefinition { kind: TableKind::Absent, triggers: Vec::new() };
+    };
+    let kind = match kind.as_str() {
+        "SEQUENCE" => TableKind::Sequence,
+        "VIEW" => TableKind::View(text),
+        _ if engine == "MRG_MyISAM" => TableKind::Merge(text),
+        _ => TableKind::Base { engine },
+    };
+    TableDefinition { kind, triggers: triggers.into_iter().map(body).collect() }
+}
+
+fn body(store_mariadb::Body { text, sql_mode }: store_mariadb::Body) -> Body {
+    Body { text, sql_mode }
 }
 
 /// Creates the services of SQL clients, for listeners.
@@ -100,7 +115,7 @@ impl SqlClients<'_> {
 struct NoDefinitions;
 
 impl sql_session::DefinitionSource for NoDefinitions {
-    fn look_up(&self, _table: Namespace) -> Pin<Box<dyn Future<Output = Option<TableDefinition>> + Send>> {
+    fn look_up(&self, _object: SchemaObject) -> Pin<Box<dyn Future<Output = Option<Definition>> + Send>> {
         Box::pin(std::future::ready(None))
     }
 }

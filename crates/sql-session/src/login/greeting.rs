@@ -8,6 +8,8 @@ pub struct Greeting {
     /// The connection id.
     pub session: u64,
     pub offers_tls: bool,
+    /// The server's version, as 101106 for 10.11.6; 0 if it is not known.
+    pub server_version: u32,
 }
 
 impl Greeting {
@@ -18,6 +20,7 @@ impl Greeting {
         if *payload.first()? != 10 {
             return None;
         }
+        let server_version = payload.get(1..).map_or(0, server_version);
         let version_end = payload.iter().position(|&byte| byte == 0)?;
         // The connection id, half of the scramble, a zero; then the capabilities.
         let at = version_end + 1 + 4 + 8 + 1;
@@ -30,7 +33,21 @@ impl Greeting {
         if offered & LONG_PASSWORD == 0 {
             mask(payload.get_mut(at + 14..at + 18)?, ALLOWED_EXTENDED);
         }
-        Some(Greeting { session: u64::from(session), offers_tls: offered & TLS != 0 })
+        Some(Greeting { session: u64::from(session), offers_tls: offered & TLS != 0, server_version })
+    }
+}
+
+/// Reads the version at the beginning of a greeting. MariaDB writes 5.5.5- before it, for replicas
+/// of earlier versions.
+fn server_version(text: &[u8]) -> u32 {
+    let text = text.strip_prefix(b"5.5.5-").unwrap_or(text);
+    let mut numbers = text.split(|byte| !byte.is_ascii_digit()).map(|digits| {
+        std::str::from_utf8(digits).ok().and_then(|digits| digits.parse::<u32>().ok()).filter(|&number| number < 100)
+    });
+    let mut next = || numbers.next().flatten();
+    match (next(), next(), next()) {
+        (Some(major), Some(minor), Some(patch)) => (major * 100 + minor) * 100 + patch,
+        _ => 0,
     }
 }
 
@@ -48,11 +65,14 @@ mod tests {
     fn tls_is_offered_as_the_gateway_has_it() {
         for offers_tls in [false, true] {
             let mut packet = SAMPLE.to_vec();
-            assert_eq!(Greeting::adapt(&mut packet, offers_tls), Some(Greeting { session: 0x21, offers_tls: true }));
+            let greeting = Greeting { session: 0x21, offers_tls: true, server_version: 101_119 };
+            assert_eq!(Greeting::adapt(&mut packet, offers_tls), Some(greeting));
             let seen = Handshake::decode(&packet[4..]).unwrap();
             assert_eq!(seen.capabilities.low() & TLS != 0, offers_tls);
             assert_eq!(&seen.scramble, b"abcdefghijklmnopqrst");
         }
+        assert_eq!(server_version(b"11.4.2-MariaDB-log\0"), 110_402);
+        assert_eq!(server_version(b"x\0"), 0);
         let mut error = [&[0; 4][..], b"\xff\x10\x04Too many connections"].concat();
         assert_eq!(Greeting::adapt(&mut error, true), None);
         for length in 0..SAMPLE.len() {

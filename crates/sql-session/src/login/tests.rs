@@ -11,13 +11,12 @@ use crate::packet_stream::PacketStream;
 use crate::privileges::PrivilegeCache;
 use server::{Server, Settings, Topology};
 use service::{ServerSettings, ServiceSettings, WantedRole};
-use sql_classify::TableDefinition;
+use sql_classify::{Definition, SchemaObject};
 use std::future::ready;
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use store::Namespace;
 use store_testing::MemoryEngine;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -186,7 +185,7 @@ fn audited(server: &Arc<Server>) -> AuditedClient {
 struct NoDefinitions;
 
 impl DefinitionSource for NoDefinitions {
-    fn look_up(&self, _: Namespace) -> Pin<Box<dyn Future<Output = Option<TableDefinition>> + Send>> {
+    fn look_up(&self, _: SchemaObject) -> Pin<Box<dyn Future<Output = Option<Definition>> + Send>> {
         Box::pin(std::future::ready(None))
     }
 }

@@ -1,17 +1,15 @@
 //! Prepared statements: what executing one changes, and SELECTs through the result cache.
 
-use super::prepared_statement::{ExecutionEffect, PreparedSelect, PreparedStatement};
+use super::prepared_statement::{Execution, PreparedSelect, PreparedStatement};
+use super::resolved_effects::ResolvedEffects;
 use super::state::{KEY_OF_PREPARED, Session};
-use super::statement_effect::StatementEffect;
+use super::text_prepared::TextStatement;
 use crate::execute_packet::{self, ExecutePacket};
-use crate::in_flight_writes;
 use crate::reply_tracker::{PACKET_MAX, ReplyKind, ReplyTracker};
-use sql_classify::diagnostics::may_set_found_rows;
-use sql_classify::statement::{self, STATEMENT_BYTES_MAX};
-use sql_classify::{DiagnosticsKept, DiagnosticsUse, SessionSettings, StatementKind, TableName};
+use sql_classify::statement::STATEMENT_BYTES_MAX;
+use sql_classify::{DiagnosticsKept, DiagnosticsUse, StatementKind};
 use std::io;
 use std::rc::Rc;
-use store::Namespace;
 
 /// The id that stands for the statement prepared last.
 const LAST_PREPARED: u32 = u32::MAX;
@@ -22,54 +20,59 @@ const EXECUTION_BYTES_MAX: usize = PACKET_MAX - (256 << 10);
 impl Session {
     pub async fn prepare(&mut self, packet: Vec<u8>) -> io::Result<()> {
         let sql = packet.get(5..).unwrap_or_default();
+        let class = self.class(sql, true).await?;
+        let statement = class.statement();
         let mut select = None;
-        let kind = statement::classify(sql, self.parse_context(true));
-        let diagnostics_use = DiagnosticsUse::of(sql, &kind);
-        let effect = match kind {
-            StatementKind::PureSelect(tables) => {
-                let settings = self.settings().await?;
-                let effect = effect_on(ExecutionEffect::Read, &tables, settings.as_deref());
-                if self.context.cache.is_some()
-                    && let Some(settings) = settings
-                {
-                    select = Some(Rc::new(PreparedSelect { sql: sql.into(), tables, settings }));
-                }
-                effect
-            }
-            StatementKind::Read(tables) if tables.is_empty() => ExecutionEffect::Nothing,
+        let mut execution = Execution::default();
+        if statement.is_executed_at_once() {
+            let has_names = statement.effects.has_names();
             // The current schema is resolved when the statement is prepared.
-            StatementKind::Read(tables) => effect_on(ExecutionEffect::Read, &tables, self.settings().await?.as_deref()),
-            StatementKind::Write(tables) => {
-                let sets_found_rows = may_set_found_rows(sql, &tables);
-                let write = |tables| ExecutionEffect::Write { tables, sets_found_rows };
-                effect_on(write, &tables, self.settings().await?.as_deref())
+            let settings = if has_names { self.settings().await? } else { None };
+            execution = Execution {
+                effects: ResolvedEffects::new(&statement.effects, settings.as_deref()),
+                diagnostics_use: statement.diagnostics_use,
+                diagnostics_kept: statement.diagnostics_kept_when_executed(),
+                resets_warnings: statement.resets_warnings(),
+                is_delayed: statement.is_delayed,
+            };
+            if statement.kind == StatementKind::PureSelect
+                && self.context.cache.is_some()
+                && let Some(settings) = settings
+            {
+                let tables = statement.effects.reads.clone();
+                select = Some(Rc::new(PreparedSelect { sql: sql.into(), tables, settings }));
             }
-            StatementKind::Show | StatementKind::Transaction => ExecutionEffect::Nothing,
-            StatementKind::CallsUnknown => ExecutionEffect::CallsUnknown,
-            StatementKind::Settings | StatementKind::NextTransaction | StatementKind::Unknown => {
-                ExecutionEffect::Anything
-            }
-        };
+        }
         self.catch_up(DiagnosticsKept::All, DiagnosticsUse::Anything).await?;
         self.server.send(&packet).await?;
         let mut reply = ReplyTracker::new(ReplyKind::Prepared, self.login.deprecates_eof);
         self.relay(&mut reply, None).await?;
-        self.add_prepared(&reply, (effect, diagnostics_use), select);
+        self.add_prepared(&reply, Rc::new(execution), select);
         self.record_status(&reply).await
     }
 
-    pub fn add_prepared(
-        &mut self,
-        reply: &ReplyTracker,
-        (effect, diagnostics_use): (ExecutionEffect, DiagnosticsUse),
-        select: Option<Rc<PreparedSelect>>,
-    ) {
+    /// Records a statement that the server has prepared by name. Its tables are resolved in the
+    /// current schema.
+    pub async fn add_text_prepared(&mut self, name: &str, text: &str) -> io::Result<()> {
+        if !self.text_prepared.has_room() || self.context.observer.is_none() {
+            return Ok(());
+        }
+        let class = self.class(text.as_bytes(), true).await?;
+        let statement = class.statement();
+        if statement.is_executed_at_once() {
+            // A query now would change the diagnostics that PREPARE has set.
+            let effects = self.resolve(&statement.effects, DiagnosticsUse::Other).await?;
+            self.text_prepared.insert(name, TextStatement { effects, is_delayed: statement.is_delayed });
+        }
+        Ok(())
+    }
+
+    pub fn add_prepared(&mut self, reply: &ReplyTracker, execution: Rc<Execution>, select: Option<Rc<PreparedSelect>>) {
         self.last_prepared = reply.statement;
         if let Some(number) = reply.statement {
             let params = reply.params;
             let (types, has_unsent_types, has_long_data) = (None, false, false);
-            let prepared =
-                PreparedStatement { effect, diagnostics_use, select, params, types, has_unsent_types, has_long_data };
+            let prepared = PreparedStatement { execution, select, params, types, has_unsent_types, has_long_data };
             self.prepared.insert(number, prepared);
         }
     }
@@ -101,7 +104,7 @@ impl Session {
             if self.prepared.get(&number).is_some_and(|prepared| prepared.has_unsent_types) {
                 return Err(io::ErrorKind::InvalidData.into());
             }
-            return self.execute_unparsed(self.execution_effect(number), DiagnosticsUse::Nothing).await;
+            return self.execute_unparsed(self.execution_effect(number)).await;
         }
         let packet = self.client.packet(EXECUTION_BYTES_MAX).await?;
         let payload = packet.get(4..).unwrap_or_default();
@@ -142,7 +145,9 @@ impl Session {
     }
 
     async fn send_and_relay(&mut self, number: u32, packet: &[u8]) -> io::Result<()> {
-        let effect = self.effect_of(self.execution_effect(number)).await;
+        let execution = self.execution_effect(number);
+        self.resets_warnings = execution.resets_warnings;
+        let effect = self.effect_of_resolved(&execution.effects).await;
         self.catch_up(DiagnosticsKept::Nothing, DiagnosticsUse::Nothing).await?;
         self.begin_write(effect);
         self.server.send(packet).await?;
@@ -151,48 +156,16 @@ impl Session {
         self.record_status(&reply).await
     }
 
-    fn execution_effect(&self, number: u32) -> ExecutionEffect {
-        self.prepared.get(&number).map_or(ExecutionEffect::Anything, |prepared| prepared.effect.clone())
+    pub fn execution_effect(&self, number: u32) -> Rc<Execution> {
+        self.prepared.get(&number).map(|prepared| prepared.execution.clone()).unwrap_or_default()
     }
 
     /// Forwards an execution whose parameters are not parsed.
-    pub async fn execute_unparsed(&mut self, effect: ExecutionEffect, uses: DiagnosticsUse) -> io::Result<()> {
-        let kept = match effect {
-            ExecutionEffect::Write { sets_found_rows: true, .. } => DiagnosticsKept::MaybeFoundRows,
-            ExecutionEffect::Write { .. } => DiagnosticsKept::FoundRows,
-            ExecutionEffect::Read(_) => DiagnosticsKept::Nothing,
-            ExecutionEffect::Nothing | ExecutionEffect::CallsUnknown | ExecutionEffect::Anything => {
-                DiagnosticsKept::All
-            }
-        };
-        let effect = self.effect_of(effect).await;
-        self.catch_up(effect.refine(kept), uses).await?;
+    pub async fn execute_unparsed(&mut self, execution: Rc<Execution>) -> io::Result<()> {
+        self.resets_warnings = execution.resets_warnings;
+        let effect = self.effect_of_resolved(&execution.effects).await;
+        self.catch_up(effect.refine(execution.diagnostics_kept), execution.diagnostics_use).await?;
+        self.delays_rows = execution.is_delayed;
         self.forward(ReplyKind::Results, effect).await.map(drop)
     }
-
-    async fn effect_of(&mut self, effect: ExecutionEffect) -> StatementEffect {
-        self.resets_warnings = matches!(effect, ExecutionEffect::Read(_) | ExecutionEffect::Write { .. });
-        match effect {
-            ExecutionEffect::Read(tables) => self.effect_of_reading_from(Some(&tables)).await,
-            ExecutionEffect::Write { tables, .. } => self.effect_of_writing_to(Some(&tables)).await,
-            ExecutionEffect::Nothing => StatementEffect::Nothing,
-            ExecutionEffect::CallsUnknown => {
-                self.note_private_tables();
-                StatementEffect::AnyRows
-            }
-            ExecutionEffect::Anything => {
-                self.note_private_tables();
-                StatementEffect::Everything
-            }
-        }
-    }
-}
-
-/// Returns the effect on tables, whose schemas are those of the settings.
-fn effect_on(
-    kind: impl FnOnce(Rc<[Namespace]>) -> ExecutionEffect,
-    tables: &[TableName],
-    settings: Option<&SessionSettings>,
-) -> ExecutionEffect {
-    in_flight_writes::namespaces(tables, settings).map_or(ExecutionEffect::Anything, |tables| kind(tables.into()))
 }

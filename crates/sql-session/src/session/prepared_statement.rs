@@ -1,13 +1,12 @@
 //! A prepared statement of a session.
 
-use sql_classify::{DiagnosticsUse, SessionSettings, TableName};
+use super::resolved_effects::ResolvedEffects;
+use sql_classify::{DiagnosticsKept, DiagnosticsUse, SessionSettings, TableName};
 use std::rc::Rc;
-use store::Namespace;
 
 /// A prepared statement.
 pub struct PreparedStatement {
-    pub effect: ExecutionEffect,
-    pub diagnostics_use: DiagnosticsUse,
+    pub execution: Rc<Execution>,
     /// The statement is a SELECT whose results can be cached.
     pub select: Option<Rc<PreparedSelect>>,
     /// The number of parameters.
@@ -20,21 +19,29 @@ pub struct PreparedStatement {
     pub has_long_data: bool,
 }
 
-/// The effect of executing a statement, as far as its text determines it. Tables that change with
-/// those are looked up at each execution.
-#[derive(Clone)]
-pub enum ExecutionEffect {
-    Read(Rc<[Namespace]>),
-    /// `sets_found_rows`: it may change FOUND_ROWS().
-    Write {
-        tables: Rc<[Namespace]>,
-        sets_found_rows: bool,
-    },
-    /// Describes the server, or ends a transaction.
-    Nothing,
-    /// Calls functions that are not built in.
-    CallsUnknown,
-    Anything,
+/// The effect of executing a statement, as far as its text determines it. Definitions are looked up
+/// at each execution.
+#[derive(Debug)]
+pub struct Execution {
+    pub effects: ResolvedEffects,
+    pub diagnostics_use: DiagnosticsUse,
+    pub diagnostics_kept: DiagnosticsKept,
+    pub resets_warnings: bool,
+    /// It may be acknowledged before its rows are visible.
+    pub is_delayed: bool,
+}
+
+impl Default for Execution {
+    /// The execution of a statement that may do anything.
+    fn default() -> Execution {
+        Execution {
+            effects: ResolvedEffects::unknown(),
+            diagnostics_use: DiagnosticsUse::Anything,
+            diagnostics_kept: DiagnosticsKept::All,
+            resets_warnings: false,
+            is_delayed: false,
+        }
+    }
 }
 
 /// A prepared SELECT that depends on nothing but rows and its parameters.

@@ -8,7 +8,9 @@ use crate::context::CachedResult;
 use crate::reply_tracker::{AUTOCOMMIT, IN_TRANSACTION, ReplyKind, ReplyTracker};
 use crate::{in_flight_writes, privileges, result_rows};
 use cache::{Cache, CacheLookup, ComputePermit, Dependencies, NotCached};
-use sql_classify::{DiagnosticsKept, DiagnosticsUse, SessionSettings, TableName, session_settings, table_definition};
+use sql_classify::{
+    Charset, DiagnosticsKept, DiagnosticsUse, Effects, SessionSettings, TableName, session_settings, table_definition,
+};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -49,7 +51,7 @@ impl Session {
         let is_allowed = self.privileges.allows_caching();
         let allows =
             |settings: &Rc<SessionSettings>| is_allowed && settings.allows_caching && filter.allow_user(&settings.user);
-        Ok(settings.filter(allows).filter(|settings| settings.is_utf8 || sql.is_ascii()))
+        Ok(settings.filter(allows).filter(|settings| settings.charset == Charset::Utf8 || sql.is_ascii()))
     }
 
     /// Returns the beginning of a cache key: everything but the statement.
@@ -118,7 +120,8 @@ impl Session {
             None => None,
         };
         if dependencies.is_none() {
-            let effect = self.effect_of_reading(tables, false).await?;
+            let reading = Effects { reads: tables.to_vec(), ..Effects::default() };
+            let effect = self.effect_of(&reading, DiagnosticsUse::Nothing).await?;
             self.begin_write(effect);
         }
         // The privileges are queried again right after the SELECT: they may have been granted and

@@ -2,6 +2,7 @@
 
 use super::cached_select::CachedSelect;
 use super::prepared_statement::PreparedStatement;
+use super::text_prepared::TextPrepared;
 use crate::context::{CachedResult, SqlContext};
 use crate::in_flight_writes::InFlightWrites;
 use crate::login::{AuditedClient, Login};
@@ -9,7 +10,8 @@ use crate::packet_stream::PacketStream;
 use crate::privileges::PrivilegeHistory;
 use ahash::AHashMap;
 use service::Lease;
-use sql_classify::SessionSettings;
+use sql_classify::{ClassCache, SessionSettings};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -45,6 +47,8 @@ pub const KEY_OF_PREPARED: u8 = 1;
 /// A session of an SQL client.
 pub struct Session {
     pub context: Arc<SqlContext>,
+    /// The classes of statements, of all sessions of the worker.
+    pub classes: Rc<RefCell<ClassCache>>,
     pub client: PacketStream,
     pub server: PacketStream,
     pub login: Login,
@@ -77,8 +81,12 @@ pub struct Session {
     pub resets_warnings: bool,
     /// The version of the definitions by which the running statement's effect was determined.
     pub definitions_version: Option<u64>,
+    /// The running statement may be acknowledged before its rows are visible.
+    pub delays_rows: bool,
     pub prepared: AHashMap<u32, PreparedStatement>,
     pub last_prepared: Option<u32>,
+    /// Statements prepared by name.
+    pub text_prepared: TextPrepared,
     /// The listener allows its clients to use the cache.
     pub listener_uses_cache: bool,
     /// The client has not switched the cache off.

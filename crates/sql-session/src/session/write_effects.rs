@@ -1,89 +1,55 @@
 //! What statements change, and reporting it to the change observer.
 
+use super::resolved_effects::{MoreChanges, ResolvedEffects};
 use super::state::Session;
 use super::statement_effect::StatementEffect;
-use crate::in_flight_writes;
-use sql_classify::{SessionEffect, TableName, WriteEffects};
+use sql_classify::{DiagnosticsUse, Effects, SessionEffect};
 use std::io;
-use store::Namespace;
 
 impl Session {
-    /// Returns the collections of tables. `must_not_query`: the statement uses the diagnostics of
-    /// the one before, so the gateway must not send a statement in between.
-    pub async fn namespaces(
-        &mut self,
-        tables: &[TableName],
-        must_not_query: bool,
-    ) -> io::Result<Option<Vec<Namespace>>> {
-        let settings = if must_not_query { self.settings.clone() } else { self.settings().await? };
-        Ok(in_flight_writes::namespaces(tables, settings.as_deref()))
+    /// Returns the effect of a statement. Applies the effect on the session.
+    ///
+    /// `uses`: if the statement uses the diagnostics of the one before, the gateway must not send a
+    /// statement in between.
+    pub async fn effect_of(&mut self, effects: &Effects, uses: DiagnosticsUse) -> io::Result<StatementEffect> {
+        if self.context.observer.is_none() || effects == &Effects::default() {
+            return Ok(StatementEffect::Nothing);
+        }
+        let resolved = self.resolve(effects, uses).await?;
+        Ok(self.effect_of_resolved(&resolved).await)
     }
 
-    /// Returns what writing to tables changes. Applies the effect on the session.
-    pub async fn effect_of_writing(
-        &mut self,
-        tables: &[TableName],
-        must_not_query: bool,
-    ) -> io::Result<StatementEffect> {
-        let namespaces = self.namespaces(tables, must_not_query).await?;
-        Ok(self.effect_of_writing_to(namespaces.as_deref()).await)
+    /// Resolves the names of a statement in the current schema.
+    pub async fn resolve(&mut self, effects: &Effects, uses: DiagnosticsUse) -> io::Result<ResolvedEffects> {
+        let may_use = uses.is_explicit() || uses == DiagnosticsUse::Anything && self.has_warnings;
+        let settings = if may_use { self.settings.clone() } else { self.settings().await? };
+        Ok(ResolvedEffects::new(effects, settings.as_deref()))
     }
 
-    /// As [`Session::effect_of_writing`], for tables whose schemas are known; `None`: they are not.
-    pub async fn effect_of_writing_to(&mut self, namespaces: Option<&[Namespace]>) -> StatementEffect {
+    /// As [`Session::effect_of`], for a statement whose names have been resolved.
+    pub async fn effect_of_resolved(&mut self, effects: &ResolvedEffects) -> StatementEffect {
         if self.context.observer.is_none() {
             return StatementEffect::Nothing;
         }
         self.definitions_version = Some(self.context.definitions.version());
-        let Some(namespaces) = namespaces else {
-            self.note_private_tables();
-            return StatementEffect::AnyRows;
-        };
-        let mut all = Some(Vec::new());
-        for namespace in namespaces {
-            let effects = self.write_effects(namespace).await;
-            self.apply_session_effect(effects.session);
-            all = all.zip(effects.tables).map(|(mut all, mut tables)| {
+        let ignores_case = self.settings.as_ref().is_none_or(|settings| settings.ignores_case);
+        let mut tables = Some(Vec::new());
+        let mut session = effects.session;
+        for access in &effects.accesses {
+            let effects = self.context.definitions.effects(access.clone(), ignores_case).await;
+            session = session.max(effects.session);
+            tables = tables.zip(effects.tables).map(|(mut all, mut tables)| {
                 all.append(&mut tables);
                 all
             });
         }
-        all.map_or(StatementEffect::AnyRows, StatementEffect::Tables)
-    }
-
-    /// Returns what reading tables changes: nothing, unless one is a view that calls a function.
-    pub async fn effect_of_reading(
-        &mut self,
-        tables: &[TableName],
-        must_not_query: bool,
-    ) -> io::Result<StatementEffect> {
-        if tables.is_empty() || self.context.observer.is_none() {
-            return Ok(StatementEffect::Nothing);
+        self.apply_session_effect(session);
+        match (effects.changes, tables) {
+            (MoreChanges::Everything, _) => StatementEffect::Everything,
+            (MoreChanges::AnyRows, _) | (_, None) => StatementEffect::AnyRows,
+            (MoreChanges::Nothing, Some(tables)) if tables.is_empty() => StatementEffect::Nothing,
+            (MoreChanges::Nothing, Some(tables)) => StatementEffect::Tables(tables),
         }
-        let namespaces = self.namespaces(tables, must_not_query).await?;
-        Ok(self.effect_of_reading_from(namespaces.as_deref()).await)
-    }
-
-    /// As [`Session::effect_of_reading`], for tables whose schemas are known; `None`: they are not.
-    pub async fn effect_of_reading_from(&mut self, namespaces: Option<&[Namespace]>) -> StatementEffect {
-        for namespace in namespaces.unwrap_or_default() {
-            if self.write_effects(namespace).await.by_reading {
-                self.note_private_tables();
-                return StatementEffect::AnyRows;
-            }
-        }
-        match namespaces {
-            Some(_) => StatementEffect::Nothing,
-            None => {
-                self.note_private_tables();
-                StatementEffect::AnyRows
-            }
-        }
-    }
-
-    async fn write_effects(&self, namespace: &Namespace) -> WriteEffects {
-        let ignores_case = self.settings.as_ref().is_none_or(|settings| settings.ignores_case);
-        self.context.definitions.write_effects(namespace, ignores_case).await
     }
 
     fn apply_session_effect(&mut self, effect: SessionEffect) {

@@ -10,7 +10,7 @@ use frame_mutator::memory;
 use selkie_runtime::{Connection, Service, Stream, WorkerService};
 use server::{LoginLimits, Server, Settings, Topology};
 use service::{ServerSettings, ServiceSettings, WantedRole};
-use sql_classify::{TableDefinition, TableKind};
+use sql_classify::{Definition, SchemaObject, TableDefinition, TableKind};
 use sql_session::{
     CacheFilter, CachedResult, DefinitionCache, DefinitionSource, PrivilegeCache, SqlContext, SqlService, Timeouts,
 };
@@ -18,7 +18,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use store::Namespace;
 use store_testing::MemoryEngine;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -40,9 +39,10 @@ pub struct Serving {
 struct PlainTables;
 
 impl DefinitionSource for PlainTables {
-    fn look_up(&self, _: Namespace) -> Pin<Box<dyn Future<Output = Option<TableDefinition>> + Send>> {
+    fn look_up(&self, _: SchemaObject) -> Pin<Box<dyn Future<Output = Option<Definition>> + Send>> {
         let kind = TableKind::Base { engine: "InnoDB".to_owned() };
-        Box::pin(std::future::ready(Some(TableDefinition { kind, triggers: Vec::new() })))
+        let table = TableDefinition { kind, triggers: Vec::new() };
+        Box::pin(std::future::ready(Some(Definition::Table(table))))
     }
 }
 
