@@ -370,6 +370,13 @@ OPERATIONS = {
         {"op": "u", "ns": lambda db: f"{db}.c", "o2": {"_id": "none"}, "o": {"$v": 2, "diff": {"u": {"a": 1}}}}),
     "applyOps that upserts": apply_ops(
         {"op": "u", "ns": lambda db: f"{db}.c", "o2": {"_id": 1}, "b": True, "o": {"$v": 2, "diff": {"u": {"a": 1}}}}),
+    "applyOps that inserts with bypassDocumentValidation": apply_ops(
+        {"op": "i", "ns": lambda db: f"{db}.c", "o": {"_id": 1, "x": 1}}, bypassDocumentValidation=True),
+    "applyOps that updates with bypassDocumentValidation": apply_ops(
+        {"op": "u", "ns": lambda db: f"{db}.c", "o2": {"_id": "none"}, "o": {"$v": 2, "diff": {"u": {"a": 1}}}},
+        bypassDocumentValidation=True),
+    "applyOps that deletes with bypassDocumentValidation": apply_ops(
+        {"op": "d", "ns": lambda db: f"{db}.c", "o": {"_id": "none"}}, bypassDocumentValidation=True),
     "applyOps that deletes": apply_ops({"op": "d", "ns": lambda db: f"{db}.c", "o": {"_id": "none"}}),
     "applyOps with UUID": apply_ops(
         {"op": "d", "ns": lambda db: f"{db}.c", "ui": UUID_OF_NOTHING, "o": {"_id": "none"}}),

@@ -32,15 +32,17 @@ fn is_entry_allowed(asked: &Asked<'_>, entry: Doc<'_>, grants: &mut dyn Grants, 
     if is(entry, "n") {
         return grants.allow(Resource::Cluster, &ActionSet::of(&[Action::AppendOplogNote]));
     }
+    let bypasses = asked.is_set("bypassDocumentValidation");
+    let bypass = ActionSet::of(if bypasses { &[Action::BypassDocumentValidation] } else { &[] });
     let mut names = values(entry, "ns").filter_map(Value::as_str);
     names.all(|name| {
         // Entries of other kinds are never executed.
-        let mut allow = |actions: &[Action]| grants.allow(named(name), &ActionSet::of(actions));
+        let mut allow = |actions: &[Action], more| grants.allow(named(name), &ActionSet::of(actions).union(more));
         values(entry, "op").all(|op| match op {
-            Value::String("i") => allow(&[Action::Insert]),
+            Value::String("i") => allow(&[Action::Insert], bypass),
             // Updates of entries are upserts.
-            Value::String("u") => allow(&[Action::Update, Action::Insert]),
-            Value::String("d") => allow(&[Action::Remove]),
+            Value::String("u") => allow(&[Action::Update, Action::Insert], bypass),
+            Value::String("d") => allow(&[Action::Remove], ActionSet::EMPTY),
             _ => true,
         })
     }) && (!is(entry, "c") || is_command_allowed(asked, entry, grants, nested))

@@ -4,12 +4,16 @@
 //! oplog may be replayed over documents that already contain its changes.
 
 use crate::arguments;
+use crate::arguments::options;
 use crate::call::{Call, Disposition};
 use crate::command::catalog::collections::full_name;
 use crate::dispatch;
 use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use store::Namespace;
+
+/// The option that lets entries write documents which the collection's validator refuses.
+const BYPASS: &str = "bypassDocumentValidation";
 
 /// The updates of an array in a diff are written in a second pass, after its truncation.
 const PASSES: usize = 2;
@@ -74,7 +78,7 @@ async fn apply(call: &Call<'_>, place: usize, entry: Doc<'_>) -> Result<()> {
         "i" => {
             check_exists(call, &namespace, entry).await?;
             let id = id_of(object, "insert", entry)?;
-            run(call, &update(&namespace, id, Value::Document(object))).await
+            run(call, &update(call, &namespace, id, Value::Document(object))).await
         }
         "u" => {
             check_exists(call, &namespace, entry).await?;
@@ -82,7 +86,7 @@ async fn apply(call: &Call<'_>, place: usize, entry: Doc<'_>) -> Result<()> {
             let id = id_of(target, "update", entry)?;
             for pass in 0..PASSES {
                 if let Some(changes) = changes(object, pass)? {
-                    run(call, &update(&namespace, id, Value::Document(changes.as_doc()))).await?;
+                    run(call, &update(call, &namespace, id, Value::Document(changes.as_doc()))).await?;
                 }
             }
             Ok(())
@@ -153,8 +157,9 @@ fn id_of<'a>(document: Doc<'a>, what: &str, entry: Doc<'_>) -> Result<Value<'a>>
     })
 }
 
-/// Returns the command that updates or inserts one document.
-fn update(namespace: &Namespace, id: Value<'_>, changes: Value<'_>) -> DocBuf {
+/// Returns the command that updates or inserts one document. Its collection's validator counts,
+/// unless `applyOps` bypasses it, which needs a privilege.
+fn update(call: &Call<'_>, namespace: &Namespace, id: Value<'_>, changes: Value<'_>) -> DocBuf {
     let statement = DocBuf::build(|writer| {
         writer.document("q").append("_id", id);
         writer.append("u", changes);
@@ -163,8 +168,7 @@ fn update(namespace: &Namespace, id: Value<'_>, changes: Value<'_>) -> DocBuf {
     DocBuf::build(|writer| {
         writer.append("update", &*namespace.collection);
         writer.array("updates").push(&statement);
-        // The document was validated where the entry comes from.
-        writer.append("bypassDocumentValidation", true);
+        writer.append(BYPASS, options::is_set(call.request.body(), BYPASS));
         writer.append("$db", &*namespace.database);
     })
 }
