@@ -20,7 +20,8 @@ from support.selkie import SelkieServer
 pytestmark = [pytest.mark.selkie_only, pytest.mark.mariadb_only]
 
 PRIVILEGES = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX, TRIGGER, CREATE USER"
-SETTINGS = '[security]\nauth = true\nbackend-identity = "user"\n'
+# The least connections that are allowed.
+SETTINGS = '[security]\nauth = true\nbackend-identity = "user"\n[store]\nmariadb-connections = 4\n'
 DENIED = {1044, 1142, 1143}
 ROOT = {"username": "root", "password": "top"}
 
@@ -157,8 +158,14 @@ def test_a_new_password_counts_on_both_sides(gateway, db):
     assert rows(gateway, account, "SELECT 1") == 1045
     assert rows(gateway, account, "SELECT 1", password="other") == ((1,),)
     assert login(gateway, db, password="other").cars.count_documents({}) == 3
+    # A lock of the administrator's is no concern of Selkie's.
+    gateway.mariadb.sql(f"ALTER USER `{account}`@'%' ACCOUNT LOCK")
+    db.command("updateUser", "anna", pwd="third")
+    assert rows(gateway, account, "SELECT 1", password="third") == 4151
+    gateway.mariadb.sql(f"ALTER USER `{account}`@'%' ACCOUNT UNLOCK")
+    assert rows(gateway, account, "SELECT 1", password="third") == ((1,),)
     db.command("dropUser", "anna")
-    assert rows(gateway, account, "SELECT 1", password="other") == 1045
+    assert rows(gateway, account, "SELECT 1", password="third") == 1045
     assert not gateway.mariadb.sql("SELECT 1 FROM mysql.global_priv WHERE User = %s", account)
 
 

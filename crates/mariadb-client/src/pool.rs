@@ -190,9 +190,9 @@ impl Pool {
     /// Lends a further connection, under the same role, to a caller that can do without, if this
     /// worker uses hardly any: then the server has idle threads.
     pub async fn lease_if_quiet(self: &Rc<Self>, role: Option<&Arc<str>>) -> Option<Lease> {
-        // The caller's own connection and the shared one are lent.
+        // The caller's own connection and the shared ones are lent.
         let free = self.shares.borrow().free();
-        let is_quiet = free > 0 && free + 2 >= self.options.connections_max;
+        let is_quiet = free > 0 && free + 1 + self.accounts().count() >= self.options.connections_max;
         let account = role.map_or(LeaseAccount::Gateway, |role| LeaseAccount::Documents(Some(role)));
         if is_quiet { self.lease_by(None, account).await.ok() } else { None }
     }

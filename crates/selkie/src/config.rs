@@ -99,10 +99,10 @@ impl Config {
         let mariadb = MariaDb::resolve(&written);
         let tls = written.tls.resolve()?;
         Ok(Config {
-            mariadb,
             auth: written.security.requires_login(),
             login_mechanisms: written.security.login_mechanisms(tls.as_ref())?,
-            backend_identity: identity::resolve(&written.security, &store, &listeners)?,
+            backend_identity: identity::resolve(&written.security, (&store, &mariadb), &listeners)?,
+            mariadb,
             tls,
             limits: written.limits.resolve(cache_bytes)?,
             servers,

@@ -267,8 +267,7 @@ impl DocumentStore for MariaDbStore {
     fn change_accounts(&self) -> LocalBoxFuture<'_, error::Result<Option<Box<dyn AccountChange>>>> {
         mapped(async move {
             let Some(settings) = self.accounts.clone() else { return Ok(None) };
-            let lease = self.pool.lease().await?;
-            let change = MariaDbAccountChange::begin(lease, settings, self.catalog.ignores_case()).await?;
+            let change = MariaDbAccountChange::begin(self, settings).await?;
             Ok(Some(Box::new(change) as Box<dyn AccountChange>))
         })
     }

@@ -254,6 +254,7 @@ fn an_identity_in_mariadb_needs_logins_and_no_cache() {
     check_refused_with(&user, "selkie.toml:2: ", "mariadb");
     let user = format!("{user}[store]\nmariadb = 'mysql://s:p@h'\n");
     assert_eq!(load(&user).unwrap().backend_identity, BackendIdentity::User);
+    check_refused_with(&format!("{user}mariadb-connections = 3\n"), "selkie.toml:2: ", "needs 4 mariadb-connections");
     check_refused_with(&format!("{user}[cache]\nmode = 'results'\n"), "selkie.toml:2: ", "cache");
     assert_eq!(load("").unwrap().backend_identity, BackendIdentity::Gateway);
     check_refused_with("[security]\nbackend-identity = 'root'\n", "selkie.toml:2: ", "gateway");

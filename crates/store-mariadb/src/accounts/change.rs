@@ -8,12 +8,14 @@ use super::record::{self, AccountRecord, LoginState};
 use super::{AccountSettings, account_name};
 use crate::accounts::grants::GrantTarget;
 use crate::catalog::own_schema;
+use crate::store::MariaDbStore;
 use ::store::{AccountChange, AccountUser, NewPassword};
 use error::{Code, Error};
 use futures_util::future::LocalBoxFuture;
 use mariadb_client::{Connection, Event, Failure, Lease, Result, named_lock, quote, server_error};
 use mariadb_wire::Param;
 use std::collections::{BTreeMap, BTreeSet};
+use tokio::sync::OwnedMutexGuard;
 
 /// Held by a change. If it is dropped, the connection is closed, which ends the lock.
 const LOCK: &str = "selkie accounts";
@@ -27,15 +29,21 @@ const USER_EXISTS: Code = Code(51003);
 /// A change of accounts. It holds the lock until it is settled or dropped.
 pub(crate) struct MariaDbAccountChange {
     lease: Lease,
+    /// Changes of one worker wait for each other without holding a connection, which the first one
+    /// needs.
+    _turn: OwnedMutexGuard<()>,
     settings: AccountSettings,
     ignores_case: bool,
 }
 
 impl MariaDbAccountChange {
-    pub async fn begin(mut lease: Lease, settings: AccountSettings, ignores_case: bool) -> Result<Self> {
+    pub async fn begin(store: &MariaDbStore, settings: AccountSettings) -> Result<Self> {
+        let turn = store.definitions.of(LOCK).lock_owned().await;
+        let mut lease = store.pool.lease().await?;
+        let ignores_case = store.catalog.ignores_case();
         lease.locks += 1;
         match named_lock::take(&mut lease, LOCK, LOCK_SECONDS).await? {
-            true => Ok(MariaDbAccountChange { lease, settings, ignores_case }),
+            true => Ok(MariaDbAccountChange { lease, _turn: turn, settings, ignores_case }),
             false => Err(Error::new(Code::LOCK_TIMEOUT, "another change of users takes too long").into()),
         }
     }
@@ -49,9 +57,7 @@ impl MariaDbAccountChange {
         let identified = self.settings.plugin.identified(password);
         let next_password = Some((identified.clone(), credentials));
         if before.login == LoginState::Present {
-            let record = AccountRecord { is_locked: true, next_password, ..before };
-            record::save(connection, name, &record).await?;
-            return set_locked(connection, name, true).await;
+            return lock(connection, name, AccountRecord { next_password, ..before }).await;
         }
         check_is_free(connection, name, is_new, before.login == LoginState::None).await?;
         let record = AccountRecord { login: LoginState::Begun, is_locked: true, next_password, ..before.clone() };
@@ -75,12 +81,9 @@ impl MariaDbAccountChange {
     async fn lock_accounts(&mut self, names: &[String]) -> Result<()> {
         let mut records = record::load(&mut self.lease).await?;
         for name in names {
-            let Some(mut record) = records.remove(name).filter(|record| record.login == LoginState::Present) else {
-                continue;
-            };
-            record.is_locked = true;
-            record::save(&mut self.lease, name, &record).await?;
-            set_locked(&mut self.lease, name, true).await?;
+            if let Some(record) = records.remove(name).filter(|record| record.login == LoginState::Present) {
+                lock(&mut self.lease, name, record).await?;
+            }
         }
         Ok(())
     }
@@ -179,6 +182,28 @@ async fn set_locked(connection: &mut Connection, name: &str, is_locked: bool) ->
     execute(connection, &format!("ALTER USER IF EXISTS {} ACCOUNT {lock}", account_name::account(name))).await
 }
 
+/// Saves a record, and locks its account until the change is settled. An account that an
+/// administrator has locked stays locked afterwards.
+async fn lock(connection: &mut Connection, name: &str, mut record: AccountRecord) -> Result<()> {
+    record.is_locked |= !is_locked(connection, name).await?;
+    record::save(connection, name, &record).await?;
+    match record.is_locked {
+        true => set_locked(connection, name, true).await,
+        false => Ok(()),
+    }
+}
+
+async fn is_locked(connection: &mut Connection, name: &str) -> Result<bool> {
+    let sql =
+        "SELECT 1 FROM mysql.global_priv WHERE User = ? AND Host = '%' AND JSON_VALUE(Priv, '$.account_locked') = 1";
+    connection.queue_execute(&sql.into(), &[Param::Text(name.as_bytes())]);
+    let mut is_locked = false;
+    while let Event::Row(_) = connection.next().await? {
+        is_locked = true;
+    }
+    Ok(is_locked)
+}
+
 /// Fails with 51003 if a role (`role`) or an account (`account`) of this name exists, which Selkie
 /// has not created.
 async fn check_is_free(connection: &mut Connection, name: &str, role: bool, account: bool) -> Result<()> {
@@ -228,7 +253,7 @@ async fn drop_role(connection: &mut Connection, name: &str) -> Result<()> {
 
 /// Makes an account follow its user's password, and unlocks it.
 async fn settle_login(connection: &mut Connection, user: &AccountUser, record: &mut AccountRecord) -> Result<()> {
-    if !record.is_locked && record.login != LoginState::Begun {
+    if !record.is_locked && record.next_password.is_none() && record.login != LoginState::Begun {
         return Ok(());
     }
     let account = account_name::account(&user.name);
@@ -246,8 +271,10 @@ async fn settle_login(connection: &mut Connection, user: &AccountUser, record: &
         }
         (None, _) => {}
     }
-    record.is_locked = false;
-    set_locked(connection, &user.name, false).await
+    match std::mem::take(&mut record.is_locked) {
+        true => set_locked(connection, &user.name, false).await,
+        false => Ok(()),
+    }
 }
 
 /// Grants a role what it lacks, and revokes what it has too much, by what Selkie has granted

@@ -36,7 +36,8 @@ pub const PARAMETERS: &[Parameter] = &[
         example: "\"user\"",
         about: "The account of MariaDB that executes statements on documents. `gateway`: that of the URL, and Selkie's \
                 own privileges decide. `user`: each user has an account and a role in MariaDB, whose grants are a \
-                second barrier. Requires `auth`, `mariadb`, and no cache for MongoDB clients.",
+                second barrier. Requires `auth`, `mariadb`, at least 4 \
+                `mariadb-connections`, and no cache for MongoDB clients.",
         read: read!(security.backend_identity, backend_identity),
     },
     Parameter {
