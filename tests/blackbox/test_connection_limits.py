@@ -87,10 +87,12 @@ def test_the_total_is_exact_and_refusals_are_counted(limited):
 def test_an_address_has_its_own_limit(limited):
     server = limited(address_connections=5)
     wires = [connect_from(server, "127.0.0.2") for _ in range(8)]
-    assert [is_served(wire) for wire in wires] == [True] * 5 + [False] * 3
+    # Each worker accepts connections of its own, so it need not be the first ones.
+    served = [wire for wire in wires if is_served(wire)]
+    assert len(served) == 5
     with connect_from(server, "127.0.0.3") as other, connect_from(server, "127.0.0.2") as same:
         assert is_served(other) and not is_served(same)
-    wires[0].socket.close()
+    served[0].socket.close()
     with Wire(server.port) as observer:
         wait_for(lambda: connections(server, observer)["current"] == 5)
         with connect_from(server, "127.0.0.2") as again:

@@ -160,7 +160,8 @@ def test_other_sessions_are_answered_meanwhile(plain):
             other.admin.command("ping")
             slowest, pings = max(slowest, time.monotonic() - began), pings + 1
     assert outcomes == [FAILED] * 20
-    assert pings > 20, (pings, slowest)
+    # A worker that computed the passwords itself would answer one or two.
+    assert pings > 5, (pings, slowest)
 
 
 def test_failures_are_delayed(tmp_path):

@@ -156,6 +156,8 @@ def test_too_many_connections_are_counted(gateway):
     with contextlib.ExitStack() as opened:
         for _ in range(60):
             opened.enter_context(socket.create_connection(("127.0.0.1", gateway.port), source_address=("127.0.0.5", 0)))
+        # Each worker accepts connections of its own: a later one could come first.
+        until(lambda: figures(gateway)["totalCreated"] == before["totalCreated"] + 60)
         assert refusal(gateway, bind_address="127.0.0.5")[0] == 1040
         after = figures(gateway)
     assert after["rejected"] == before["rejected"] + 1
