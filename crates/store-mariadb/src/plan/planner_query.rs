@@ -13,7 +13,8 @@ pub(crate) enum IndexOrder {
 /// Returns the query for the planner: natural order, whether by a sort or by a hint, is no sort.
 pub(crate) fn planner_query<'q>(query: &Query<'q>, order: IndexOrder) -> PlannerQuery<'q> {
     let mut wanted = PlannerQuery::of(query);
-    wanted.sort = wanted.sort.filter(|sort| sort.natural().is_none());
+    // A sort by distance has no parts.
+    wanted.sort = query.sort.filter(|sort| !sort.is_empty() && sort.natural().is_none());
     wanted.natural = wanted.natural.or_else(|| Hint::of(query.hint)?.natural());
     wanted.trusts_order = order == IndexOrder::Trusted;
     wanted
