@@ -26,13 +26,17 @@ use auth::Action;
 /// Commands that change users or roles.
 const CHANGE: Spec = Spec { access: Access::Admin, takes_write_concern: true, stops_at_safe_points: true, ..NOTHING };
 
+/// Those without fields of their own.
+const CHANGE_WITHOUT_FIELDS: Spec =
+    Spec { own_fields: WITHOUT_FIELDS.own_fields, parsing: WITHOUT_FIELDS.parsing, ..CHANGE };
+
 /// The facts about these commands, sorted by name.
 pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "_mergeAuthzCollections",
         handler: waiting!(merge::merge),
         admin_database_only: true,
-        parsing: parsed_first(merge::parse, fields::SHARED),
+        parsing: parsed_first(merge::parse, &[]),
         authorization: computed(authorization::ACTIONS_OF_MERGE, authorization::merge),
         help: "Moves users and roles out of collections that mongorestore has filled.",
         ..CHANGE
@@ -58,7 +62,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "createRole",
         handler: waiting!(role_changes::create_role),
-        parsing: parsed_first(role_changes::parse_create, fields::SHARED),
+        parsing: parsed_first(role_changes::parse_create, &[]),
         authorization: computed(authorization::ACTIONS_OF_ROLE, authorization::create_role),
         help: "Creates a role.",
         ..CHANGE
@@ -75,23 +79,21 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "dropAllRolesFromDatabase",
         handler: waiting!(role_changes::drop_all_roles),
-        parsing: parsed_first(fields::parse_none, fields::SHARED),
         authorization: on_database(Action::DropRole),
         help: "Drops all roles of a database.",
-        ..CHANGE
+        ..CHANGE_WITHOUT_FIELDS
     },
     Spec {
         name: "dropAllUsersFromDatabase",
         handler: waiting!(user_changes::drop_all_users),
-        parsing: parsed_first(fields::parse_none, fields::SHARED),
         authorization: on_database(Action::DropUser),
         help: "Drops all users of a database.",
-        ..CHANGE
+        ..CHANGE_WITHOUT_FIELDS
     },
     Spec {
         name: "dropRole",
         handler: waiting!(role_changes::drop_role),
-        parsing: parsed_first(fields::parse_name_only, fields::SHARED),
+        parsing: parsed_first(fields::parse_name_only, &[]),
         authorization: on_database(Action::DropRole),
         help: "Drops a role, and revokes it from all users and roles.",
         ..CHANGE
@@ -99,7 +101,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "dropUser",
         handler: waiting!(user_changes::drop_user),
-        parsing: parsed_first(fields::parse_name_only, fields::SHARED),
+        parsing: parsed_first(fields::parse_name_only, &[]),
         authorization: on_database(Action::DropUser),
         help: "Drops a user.",
         ..CHANGE
@@ -107,7 +109,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "grantPrivilegesToRole",
         handler: waiting!(role_changes::grant_privileges),
-        parsing: parsed_first(role_changes::parse_privileges, fields::SHARED),
+        parsing: parsed_first(role_changes::parse_privileges, &[]),
         authorization: computed(&[Action::GrantRole], authorization::grant_privileges),
         help: "Adds privileges to a role.",
         ..CHANGE
@@ -115,7 +117,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "grantRolesToRole",
         handler: waiting!(role_changes::grant_roles),
-        parsing: parsed_first(user_changes::parse_grant, fields::SHARED),
+        parsing: parsed_first(user_changes::parse_grant, &[]),
         authorization: computed(&[Action::GrantRole], authorization::grant_roles),
         help: "Makes a role inherit from other roles.",
         ..CHANGE
@@ -123,7 +125,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "grantRolesToUser",
         handler: waiting!(user_changes::grant_roles),
-        parsing: parsed_first(user_changes::parse_grant, fields::SHARED),
+        parsing: parsed_first(user_changes::parse_grant, &[]),
         authorization: computed(&[Action::GrantRole], authorization::grant_roles),
         help: "Gives roles to a user.",
         ..CHANGE
@@ -145,7 +147,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "revokePrivilegesFromRole",
         handler: waiting!(role_changes::revoke_privileges),
-        parsing: parsed_first(role_changes::parse_privileges, fields::SHARED),
+        parsing: parsed_first(role_changes::parse_privileges, &[]),
         authorization: computed(&[Action::RevokeRole], authorization::revoke_privileges),
         help: "Takes privileges from a role.",
         ..CHANGE
@@ -153,7 +155,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "revokeRolesFromRole",
         handler: waiting!(role_changes::revoke_roles),
-        parsing: parsed_first(user_changes::parse_grant, fields::SHARED),
+        parsing: parsed_first(user_changes::parse_grant, &[]),
         authorization: computed(&[Action::RevokeRole], authorization::revoke_roles),
         help: "Makes a role inherit from other roles no longer.",
         ..CHANGE
@@ -161,7 +163,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "revokeRolesFromUser",
         handler: waiting!(user_changes::revoke_roles),
-        parsing: parsed_first(user_changes::parse_grant, fields::SHARED),
+        parsing: parsed_first(user_changes::parse_grant, &[]),
         authorization: computed(&[Action::RevokeRole], authorization::revoke_roles),
         help: "Takes roles from a user.",
         ..CHANGE
@@ -198,7 +200,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "updateRole",
         handler: waiting!(role_changes::update_role),
-        parsing: parsed_first(role_changes::parse_update, fields::SHARED),
+        parsing: parsed_first(role_changes::parse_update, &[]),
         authorization: computed(authorization::ACTIONS_OF_ROLE, authorization::update_role),
         help: "Replaces privileges, roles or restrictions of a role.",
         ..CHANGE

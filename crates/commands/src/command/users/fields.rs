@@ -14,7 +14,7 @@ use document::Doc;
 use error::{Code, Error, Result};
 use restrictions::AddressRestrictions;
 
-/// The fields of all commands that these commands parse among their own.
+/// The fields of all commands that `createUser` and `updateUser` parse among their own.
 pub const SHARED: &[&str] = &["writeConcern"];
 
 /// The fields of `createUser` and `updateUser`.
@@ -67,15 +67,13 @@ impl<'a> RoleFields<'a> {
     pub fn parse(call: &Call<'a>) -> Result<RoleFields<'a>> {
         let within = call.spec.name;
         let mut fields = RoleFields { name: name(call)?, ..RoleFields::default() };
-        for field in call.all_fields() {
+        for field in call.fields() {
             match field.key() {
-                "writeConcern" if is_absent(field) => {}
                 "privileges" => fields.privileges = Some(documents(within, field)?),
                 "roles" => fields.roles = Some(names::roles(within, field, call.database())?),
                 "authenticationRestrictions" => {
                     fields.restrictions = Some(AddressRestrictions::parse(within, field)?);
                 }
-                "writeConcern" => drop(arguments::document(within, field)?),
                 other => return Err(unknown_field(within, other)),
             }
         }
@@ -94,11 +92,9 @@ impl<'a> RoleGrant<'a> {
     pub fn parse(call: &Call<'a>) -> Result<RoleGrant<'a>> {
         let (within, name) = (call.spec.name, name(call)?);
         let mut roles = None;
-        for field in call.all_fields() {
+        for field in call.fields() {
             match field.key() {
-                "writeConcern" if is_absent(field) => {}
                 "roles" => roles = Some(names::roles(within, field, call.database())?),
-                "writeConcern" => drop(arguments::document(within, field)?),
                 other => return Err(unknown_field(within, other)),
             }
         }
@@ -126,11 +122,9 @@ impl<'a> PrivilegeGrant<'a> {
     pub fn parse(call: &Call<'a>) -> Result<PrivilegeGrant<'a>> {
         let (within, name) = (call.spec.name, name(call)?);
         let mut privileges = None;
-        for field in call.all_fields() {
+        for field in call.fields() {
             match field.key() {
-                "writeConcern" if is_absent(field) => {}
                 "privileges" => privileges = Some(documents(within, field)?),
-                "writeConcern" => drop(arguments::document(within, field)?),
                 other => return Err(unknown_field(within, other)),
             }
         }
@@ -155,20 +149,11 @@ impl<'a> PrivilegeGrant<'a> {
 /// The fields of commands that have none of their own but the name, such as `dropUser`.
 pub fn parse_name_only(call: &Call<'_>) -> Result<()> {
     name(call)?;
-    parse_none(call)
-}
-
-/// The fields of commands that have none of their own.
-pub fn parse_none(call: &Call<'_>) -> Result<()> {
     let within = call.spec.name;
-    for field in call.all_fields() {
-        match field.key() {
-            "writeConcern" if is_absent(field) => {}
-            "writeConcern" => drop(arguments::document(within, field)?),
-            other => return Err(unknown_field(within, other)),
-        }
+    match call.fields().next() {
+        Some(field) => Err(unknown_field(within, field.key())),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Returns the name in the command's first field.

@@ -28,14 +28,13 @@ impl<'a> Merge<'a> {
     fn parse(call: &Call<'a>) -> Result<Merge<'a>> {
         let within = call.spec.name;
         let mut merge = Merge::default();
-        for field in call.all_fields() {
+        for field in call.fields() {
             match field.key() {
                 _ if is_absent(field) && field.key() != "db" => {}
                 "tempUsersCollection" => merge.users = arguments::string(within, field)?,
                 "tempRolesCollection" => merge.roles = arguments::string(within, field)?,
                 "db" => merge.database = Some(arguments::string(within, field)?),
                 "drop" => merge.drops = arguments::boolean_or_number(within, field)?,
-                "writeConcern" => drop(arguments::document(within, field)?),
                 other => return Err(unknown_field(within, other)),
             }
         }

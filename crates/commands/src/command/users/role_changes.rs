@@ -139,7 +139,6 @@ pub async fn drop_role(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Resul
 /// Drops the roles of a database, and revokes them from all roles. As in MongoDB, users retain the
 /// names of the roles.
 pub async fn drop_all_roles(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    fields::parse_none(call)?;
     stored::begin_change(call).await?;
     let filter = doc! { "db": call.database() };
     let heirs = doc! { "roles.db": call.database() };

@@ -242,7 +242,6 @@ pub async fn drop_user(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Resul
 }
 
 pub async fn drop_all_users(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    fields::parse_none(call)?;
     stored::begin_change(call).await?;
     let filter = doc! { "db": call.database() };
     let dropped = stored::delete(call, user_store::users(), filter.as_doc()).await?;
