@@ -57,6 +57,9 @@ OWN = [
     ({"usersInfo": 1}, {"showPrivileges": ["x"], "filter": [1], NAMED: [{"a": 1}]}), ({"rolesInfo": 1}, {"showPrivileges": ["x"], "showBuiltinRoles": ["x"], NAMED: [{"a": 1}]}),
     ({"logRotate": 1, "$db": "admin"}, {NAMED: ["x", {"a": 1}]}), ({"abortTransaction": 1, "$db": "admin"}, {}), ({"commitTransaction": 1, "$db": "admin"}, {}),
     *(({name: 1}, {}) for name in ("ping", "buildInfo", "startSession", "logout", "whatsmyuri", "dropAllUsersFromDatabase", "features")),
+    ({"dropAllRolesFromDatabase": 1}, {}), ({"dropUser": "nobody"}, {}), ({"dropRole": "none"}, {}),
+    ({"grantRolesToUser": "nobody", "roles": ["read"]}, {"roles": ["read", 1]}),
+    ({"grantPrivilegesToRole": "none", "privileges": []}, {"privileges": [1, [1]]}), ({"updateRole": "none", "roles": []}, {"roles": [1]}),
     *(({name: 1, "$db": "admin"}, {}) for name in ("hostInfo", "getCmdLineOpts", "getDefaultRWConcern", "invalidateUserCache", "shardingState", "replSetGetStatus")),
 ]
 
