@@ -221,11 +221,6 @@ async fn run(
     Ok(())
 }
 
-/// Returns whether a statement begins with the letter of KILL, or a blank before it.
-fn is_k(first: Option<&u8>) -> bool {
-    first.is_some_and(|first| matches!(first, b'k' | b'K') || first.is_ascii_whitespace())
-}
-
 /// Why a session ends whose connection to the server has failed.
 const CONNECTION_LOST: &str = "the connection to it was lost";
 
@@ -287,7 +282,7 @@ impl Session {
         let number = payload.get(1..5).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes);
         // Without caches there is no need to classify statements.
         let classifies = self.context.observer.is_some() && length <= STATEMENT_BYTES_MAX;
-        if (command == com::PROCESS_KILL || command == com::QUERY && is_k(payload.get(1)))
+        if (command == com::PROCESS_KILL || command == com::QUERY && kill::may_be_kill(payload.get(1)))
             && self.kill_elsewhere().await?
         {
             return Ok(true);

@@ -4,6 +4,8 @@
 
 use super::state::{Session, com};
 use crate::reply_tracker::AUTOCOMMIT;
+use sql_classify::Lexis;
+use sql_classify::scanner::Scanner;
 use std::io;
 
 /// The longest statement that is read as KILL.
@@ -15,6 +17,12 @@ struct Kill {
     id: u64,
     /// Only the statement.
     is_query: bool,
+}
+
+/// Returns whether a statement may be KILL, by its first character: that of the word, or of white
+/// space or a comment before it.
+pub fn may_be_kill(first: Option<&u8>) -> bool {
+    first.is_some_and(|first| matches!(first, b'k' | b'K' | b'/' | b'-' | b'#') || first.is_ascii_whitespace())
 }
 
 impl Session {
@@ -49,19 +57,25 @@ impl Kill {
     }
 
     fn parse_statement(sql: &str) -> Option<Kill> {
-        let sql = sql.trim_end_matches(|c: char| c == ';' || c.is_ascii_whitespace());
-        let mut words = sql.split_ascii_whitespace().map(str::to_ascii_uppercase);
-        words.next().filter(|word| word == "KILL")?;
-        let mut word = words.next()?;
+        // No setting changes the tokens of such a statement.
+        let mut tokens = Scanner::new(sql, Lexis::default());
+        let mut next_word =
+            || Some(tokens.next_token().ok()?.map_or_else(String::new, |it| it.text.to_ascii_uppercase()));
+        next_word().filter(|word| word == "KILL")?;
+        let mut word = next_word()?;
         if matches!(word.as_str(), "HARD" | "SOFT") {
-            word = words.next()?;
+            word = next_word()?;
         }
         let is_query = word == "QUERY";
         if is_query || word == "CONNECTION" {
-            word = words.next()?;
+            word = next_word()?;
         }
         let id = word.parse().ok()?;
-        words.next().is_none().then_some(Kill { id, is_query })
+        let mut end = next_word()?;
+        while end == ";" {
+            end = next_word()?;
+        }
+        end.is_empty().then_some(Kill { id, is_query })
     }
 }
 
@@ -79,6 +93,10 @@ mod tests {
         check(" kill\tquery 7 ; ", Some((7, true)));
         check("KILL HARD CONNECTION 7", Some((7, false)));
         check("KILL SOFT QUERY 18446744073709551615", Some((u64::MAX, true)));
+        check("/* app */ KILL /*! QUERY */ 7 -- end", Some((7, true)));
+        check("KILL /*!999999 QUERY */ 7", None);
+        check("/* app */ KILL/**/QUERY 7;; -- end", Some((7, true)));
+        check("-- app\n# too\nKILL 7", Some((7, false)));
         for other in [
             "",
             "KILL",
