@@ -51,6 +51,28 @@ pub struct Settings {
     pub disk: Option<Arc<dyn SpillSpace>>,
 }
 
+/// A router with one worker, and without logins, TLS, compression and space for sorts.
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            topology: Topology::Router,
+            cursor_timeout: Duration::from_secs(600),
+            cursor_limits: CursorLimits::default(),
+            connections_max: 1000,
+            slow_ms: 100_000,
+            slow_log: false,
+            argv: Vec::new(),
+            parsed: DocBuf::new(),
+            compressors: Vec::new(),
+            workers: 1,
+            access_control: false,
+            login_mechanisms: LoginMechanisms::default(),
+            tls: None,
+            disk: None,
+        }
+    }
+}
+
 /// The parameters that `setParameter` can change.
 #[derive(Debug)]
 pub struct Parameters {

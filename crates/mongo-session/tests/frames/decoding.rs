@@ -4,14 +4,13 @@
 use crate::messages;
 use bytes::BytesMut;
 use commands::ImmediateOutcome;
-use document::{DocBuf, DocWriter};
+use document::DocWriter;
 use frame_mutator::compare::Target;
 use frame_mutator::memory;
 use mongo_wire::{Codecs, Compressor, DecodeError, Message, Refused, ReplyFormat, Request, op_compressed};
-use server::{ClientSession, Server, Settings, Topology, Worker};
+use server::{ClientSession, Server, Settings, Worker};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 use store_testing::MemoryEngine;
 
 pub struct Decoding {
@@ -27,28 +26,10 @@ pub struct Decoding {
     trusting: Option<Vec<u8>>,
 }
 
-pub fn settings() -> Settings {
-    Settings {
-        topology: Topology::Router,
-        cursor_timeout: Duration::from_secs(600),
-        cursor_limits: Default::default(),
-        connections_max: 1000,
-        slow_ms: 100_000,
-        slow_log: false,
-        argv: Vec::new(),
-        parsed: DocBuf::new(),
-        compressors: Vec::new(),
-        workers: 1,
-        access_control: false,
-        login_mechanisms: Default::default(),
-        tls: None,
-        disk: None,
-    }
-}
-
 impl Decoding {
     pub fn new(letter: u8) -> Decoding {
-        let server = Server::new(settings(), Arc::new(MemoryEngine), Default::default(), commands::table::COUNT);
+        let server =
+            Server::new(Settings::default(), Arc::new(MemoryEngine), Default::default(), commands::table::COUNT);
         let session = ClientSession::new(&server, 1, None, 0);
         Decoding {
             letter,

@@ -1,13 +1,12 @@
 //! The real server, with one worker and a Unix socket, so that all clients share its buffers.
 
-use crate::decoding::settings;
 use crate::messages;
 use frame_mutator::compare::Target;
 use frame_mutator::memory;
 use mongo_session::MongoService;
 use selkie_runtime::process::{Listening, Running};
 use selkie_runtime::{ListenAddress, Options};
-use server::Server;
+use server::{Server, Settings};
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -37,7 +36,8 @@ impl Serving {
             busy_poll: Duration::ZERO,
             connections: Default::default(),
         });
-        let server = Server::new(settings(), Arc::new(MemoryEngine), Default::default(), commands::table::COUNT);
+        let server =
+            Server::new(Settings::default(), Arc::new(MemoryEngine), Default::default(), commands::table::COUNT);
         let service = Arc::new(MongoService::new(server));
         let running = selkie_runtime::process::start(listening.unwrap(), vec![service]).unwrap();
         let other = connect(&socket);

@@ -9,7 +9,7 @@ use crate::context::{SqlContext, Timeouts};
 use crate::definitions::{DefinitionCache, DefinitionSource};
 use crate::packet_stream::PacketStream;
 use crate::privileges::PrivilegeCache;
-use server::{Server, Settings, Topology};
+use server::{Server, Settings};
 use service::{ServerSettings, ServiceSettings, WantedRole};
 use sql_classify::{Definition, SchemaObject};
 use std::future::ready;
@@ -200,27 +200,11 @@ fn service() -> Arc<service::Service> {
 }
 
 fn context() -> SqlContext {
-    let settings = Settings {
-        topology: Topology::Router,
-        cursor_timeout: Duration::from_secs(600),
-        cursor_limits: Default::default(),
-        connections_max: 1000,
-        slow_ms: 100_000,
-        slow_log: false,
-        argv: Vec::new(),
-        parsed: document::DocBuf::new(),
-        compressors: Vec::new(),
-        workers: 1,
-        access_control: false,
-        login_mechanisms: Default::default(),
-        tls: None,
-        disk: None,
-    };
     let timeout = Duration::from_secs(10);
     SqlContext {
         service: service(),
         tls: None,
-        server: Server::new(settings, Arc::new(MemoryEngine), Default::default(), 0),
+        server: Server::new(Settings::default(), Arc::new(MemoryEngine), Default::default(), 0),
         timeouts: Timeouts { connect: timeout, login: timeout, stalled: timeout, idle: None },
         logins: Arc::new(Semaphore::new(24)),
         cache: None,

@@ -8,7 +8,7 @@ use crate::packets::put;
 use frame_mutator::compare::Target;
 use frame_mutator::memory;
 use selkie_runtime::{Connection, Service, Stream, WorkerService};
-use server::{LoginLimits, Server, Settings, Topology};
+use server::{LoginLimits, Server, Settings};
 use service::{ServerSettings, ServiceSettings, WantedRole};
 use sql_classify::{Definition, SchemaObject, TableDefinition, TableKind};
 use sql_session::{
@@ -235,7 +235,7 @@ fn cache_settings() -> cache::CacheSettings {
 
 fn context(port: u16, cache: Arc<cache::Cache<CachedResult>>) -> SqlContext {
     let timeout = Duration::from_secs(10);
-    let server = Server::new(settings(), Arc::new(MemoryEngine), Default::default(), 0);
+    let server = Server::new(Settings::default(), Arc::new(MemoryEngine), Default::default(), 0);
     // Many logins fail.
     server.access_control.throttle.set_limits(LoginLimits { free_failures: 0, delay_max: Duration::ZERO });
     SqlContext {
@@ -260,23 +260,4 @@ fn service(port: u16) -> Arc<service::Service> {
     let (name, servers) = ("app".to_owned(), vec!["db1".to_owned()]);
     let settings = ServiceSettings { name, servers, role: WantedRole::Any, account: None };
     service::Service::new(settings, vec![service::Backend::new(server)], Arc::default())
-}
-
-fn settings() -> Settings {
-    Settings {
-        topology: Topology::Router,
-        cursor_timeout: Duration::from_secs(600),
-        cursor_limits: Default::default(),
-        connections_max: 1000,
-        slow_ms: 100_000,
-        slow_log: false,
-        argv: Vec::new(),
-        parsed: document::DocBuf::new(),
-        compressors: Vec::new(),
-        workers: 1,
-        access_control: false,
-        login_mechanisms: Default::default(),
-        tls: None,
-        disk: None,
-    }
 }
