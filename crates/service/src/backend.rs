@@ -1,6 +1,8 @@
 //! A MariaDB server: its settings, its condition, and the connections of sessions to it.
 
+use crate::activity::Activity;
 use crate::condition::Condition;
+use crate::gtid::GtidPosition;
 use crate::observation::Facts;
 use crate::settings::ServerSettings;
 use crate::slots::Slots;
@@ -16,6 +18,7 @@ pub struct Backend {
     condition: watch::Sender<Condition>,
     details: Mutex<Details>,
     pub slots: Slots,
+    pub activity: Activity,
     /// Asks the monitor to poll at once, because a session has met an error.
     pub suspicion: Notify,
     /// When the state or the role last changed, in milliseconds since 1970.
@@ -36,6 +39,7 @@ impl Backend {
     pub fn new(settings: ServerSettings) -> Arc<Backend> {
         Arc::new(Backend {
             slots: Slots::new(settings.connections_max),
+            activity: Activity::default(),
             settings: RwLock::new(Arc::new(settings)),
             condition: watch::Sender::default(),
             details: Mutex::default(),
@@ -79,6 +83,24 @@ impl Backend {
 
     pub fn changed_ms(&self) -> i64 {
         self.changed_ms.load(Ordering::Relaxed)
+    }
+
+    /// Returns how far the server is behind its primary, by the last poll; `None`: it is not known.
+    pub fn lag_seconds(&self) -> Option<u64> {
+        let details = self.details();
+        let facts = details.facts.as_ref()?;
+        // The nodes of a Galera cluster get each write before it is acknowledged.
+        if facts.galera().is_some() { Some(0) } else { facts.lag_seconds() }
+    }
+
+    /// Returns whether the server had all these transactions at the last poll.
+    pub fn includes(&self, position: &GtidPosition) -> bool {
+        self.details().facts.as_ref().is_some_and(|facts| facts.current.includes(position))
+    }
+
+    /// Returns whether the server is a node of a Galera cluster.
+    pub fn is_galera(&self) -> bool {
+        self.details().facts.as_ref().is_some_and(|facts| facts.galera().is_some())
     }
 
     pub fn details(&self) -> MutexGuard<'_, Details> {

@@ -33,6 +33,20 @@ impl GtidPosition {
         Some(position)
     }
 
+    /// Moves the position to where it includes `other`.
+    pub fn extend(&mut self, other: &GtidPosition) {
+        for (&domain, &last) in &other.0 {
+            let own = self.0.entry(domain).or_insert(last);
+            if own.sequence < last.sequence {
+                *own = last;
+            }
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Returns whether every transaction of `other` is also before this position, by the sequence
     /// numbers of each domain.
     pub fn includes(&self, other: &GtidPosition) -> bool {
@@ -75,5 +89,8 @@ mod tests {
         assert!(!position("0-1-4").includes(&position("0-1-5")));
         assert!(!position("0-1-9").includes(&position("0-1-5,1-1-1")));
         assert!(position("0-1-9,1-1-1").includes(&position("0-1-5,1-1-1")));
+        let mut all = position("0-1-5");
+        all.extend(&position("0-2-4,1-1-1"));
+        assert_eq!(all, position("0-1-5,1-1-1"));
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::backend::Backend;
 use crate::condition::Condition;
+use crate::role::WantedRole;
 use crate::router::connections::{self, SessionEnd};
-use crate::sessions::{Entry, Sessions};
+use crate::sessions::{ConnectionAt, Entry, Sessions};
 use crate::settings::ServerSettings;
 use crate::slots::Slot;
 use crate::targets::{State, Target};
@@ -54,26 +55,62 @@ impl Lease {
         }
     }
 
+    /// Takes over the connection id that clients know, from the connection that this one replaces.
+    /// `id`: the session's connection id here.
+    pub fn replace(&mut self, before: &mut Lease, id: u64) {
+        self.user = std::mem::take(&mut before.user);
+        self.entry = before.entry.take();
+        if let Some(entry) = &self.entry {
+            self.sessions.set_home(entry, (self.assignment.backend.clone(), id));
+        }
+    }
+
+    /// Notes the further connection that executes the session's statement; `None`: this one does.
+    pub fn set_running(&self, running: Option<ConnectionAt>) {
+        if let Some(entry) = &self.entry {
+            self.sessions.set_running(entry, running);
+        }
+    }
+
+    /// Returns the account that has logged in.
+    pub fn user(&self) -> &[u8] {
+        &self.user
+    }
+
     /// Returns the killer of sessions on the server.
     pub fn killer(&self) -> Option<Arc<Killer>> {
         self.killer.clone()
     }
 
-    /// Returns the killer of the user's session with a connection id, if that is on another server
-    /// of the service. To the server of this session, the id would mean another session or none.
-    pub fn killer_elsewhere(&self, id: u64) -> Option<Arc<Killer>> {
-        let backend =
-            self.sessions.find(id, &self.user).filter(|backend| !Arc::ptr_eq(backend, &self.assignment.backend))?;
+    /// Returns the killer of the user's session with a connection id, and the id of its connection,
+    /// if the server of this session does not know it by that id: there, it would mean another
+    /// session or none. `is_query`: the connection that executes the session's statement.
+    pub fn killer_elsewhere(&self, id: u64, is_query: bool) -> Option<(Arc<Killer>, u64)> {
+        let (backend, id_there) = self
+            .sessions
+            .find(id, &self.user, is_query)
+            .filter(|(backend, there)| *there != id || !Arc::ptr_eq(backend, &self.assignment.backend))?;
         let state = self.assignment.service.borrow();
-        state.targets.iter().find(|target| Arc::ptr_eq(&target.backend, &backend))?.killer.clone()
+        let target = state.targets.iter().find(|target| Arc::ptr_eq(&target.backend, &backend))?;
+        Some((target.killer.clone()?, id_there))
     }
 }
 
 impl Assignment {
+    pub fn backend(&self) -> &Arc<Backend> {
+        &self.backend
+    }
+
     /// Returns whether and when the session must leave.
     pub fn end(&self) -> Option<SessionEnd> {
+        let role = self.service.borrow().settings.role;
+        self.end_as(role)
+    }
+
+    /// As [`Assignment::end`], for a session that needs this role.
+    pub fn end_as(&self, role: WantedRole) -> Option<SessionEnd> {
         let state = self.service.borrow();
-        let end = connections::end(state.settings.role, &self.conditions.borrow());
+        let end = connections::end(role, &self.conditions.borrow());
         match end {
             Some(SessionEnd::Now(_)) => end,
             _ if !state.contains(&self.backend) => Some(SessionEnd::WhenIdle("the service no longer uses it")),

@@ -8,10 +8,12 @@
 //!
 //! In reading order: [`role`] and [`settings`]; [`gtid`] and [`observation`] (facts of a poll),
 //! [`reachability`] and [`topology`] (pure decisions), [`poll`] (the queries), [`monitor`] (the
-//! task); [`condition`] and [`backend`], [`slots`] (the limit of connections), [`router`],
-//! [`targets`] (the servers of a service), [`sessions`] (by the ids of servers), [`lease`],
-//! [`mod@service`], [`registry`], [`report`] (for `serverStatus`).
+//! task); [`condition`], [`activity`] and [`backend`], [`slots`] (the limit of connections),
+//! [`router`], [`targets`] (the servers of a service), [`sessions`] (by the ids of servers),
+//! [`lease`], [`mod@service`] and [`split_statistics`], [`registry`], [`report`] (for
+//! `serverStatus`).
 
+pub mod activity;
 pub mod backend;
 pub mod condition;
 pub mod gtid;
@@ -28,6 +30,7 @@ pub mod service;
 pub mod sessions;
 pub mod settings;
 pub mod slots;
+pub mod split_statistics;
 pub mod targets;
 #[cfg(test)]
 mod testing;
@@ -41,4 +44,6 @@ pub use report::BackendReport;
 pub use role::{ClusterKind, Role, WantedRole};
 pub use router::connections::SessionEnd;
 pub use service::{Candidate, ConnectError, OpenError, Service};
-pub use settings::{MonitorSettings, Secret, ServerSettings, ServiceSettings, Settings};
+pub use settings::{
+    CausalReads, MonitorSettings, Router, Secret, ServerSettings, ServiceSettings, Settings, SplitSettings,
+};

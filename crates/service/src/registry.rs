@@ -45,6 +45,11 @@ impl Registry {
         self.lock().services.get(name).cloned()
     }
 
+    /// Returns all services, by their names.
+    pub fn services(&self) -> Vec<Arc<Service>> {
+        self.lock().services.values().cloned().collect()
+    }
+
     /// Changes what the administrator allows on a server. Returns false if there is none of that
     /// name.
     pub fn set_mode(&self, name: &str, mode: Mode) -> bool {
@@ -133,7 +138,13 @@ impl Objects {
         }
         for (name, service) in before {
             service.change(
-                ServiceSettings { name, servers: Vec::new(), role: Default::default(), account: None },
+                ServiceSettings {
+                    name,
+                    servers: Vec::new(),
+                    role: Default::default(),
+                    account: None,
+                    router: Default::default(),
+                },
                 Vec::new(),
             );
         }
@@ -154,7 +165,13 @@ mod tests {
 
     fn settings(servers: &[ServerSettings], of_service: &[&str]) -> Settings {
         let names = of_service.iter().map(|name| (*name).to_owned()).collect();
-        let service = ServiceSettings { name: "app".into(), servers: names, role: WantedRole::Any, account: None };
+        let service = ServiceSettings {
+            name: "app".into(),
+            servers: names,
+            role: WantedRole::Any,
+            account: None,
+            router: Default::default(),
+        };
         Settings { servers: servers.to_vec(), monitors: Vec::new(), services: vec![service] }
     }
 

@@ -77,6 +77,8 @@ pub enum WantedRole {
     Replica,
     #[default]
     Any,
+    /// The primary; a replica while there is none. Sessions stay if it becomes a replica.
+    PrimaryFirst,
 }
 
 impl WantedRole {
@@ -85,6 +87,7 @@ impl WantedRole {
             WantedRole::Primary => "primary",
             WantedRole::Replica => "replica",
             WantedRole::Any => "any",
+            WantedRole::PrimaryFirst => "primary first",
         }
     }
 }

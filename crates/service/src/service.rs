@@ -2,10 +2,13 @@
 
 use crate::backend::Backend;
 use crate::lease::Lease;
+use crate::role::Role;
 use crate::role::WantedRole;
 use crate::router::connections::{self, Load};
+use crate::router::read_write_split::{self, ReadLoad};
 use crate::sessions::Sessions;
-use crate::settings::{ServerSettings, ServiceSettings};
+use crate::settings::{Router, ServerSettings, ServiceSettings};
+use crate::split_statistics::SplitStatistics;
 use crate::targets::{State, Target};
 use std::fmt;
 use std::io;
@@ -22,6 +25,7 @@ const SAME_ID_MAX: usize = 16;
 pub struct Service {
     state: watch::Sender<Arc<State>>,
     sessions: Arc<Sessions>,
+    pub statistics: SplitStatistics,
 }
 
 /// A server to which a connection is opened.
@@ -63,7 +67,8 @@ impl fmt::Display for ConnectError {
 
 impl Service {
     pub fn new(settings: ServiceSettings, backends: Vec<Arc<Backend>>, sessions: Arc<Sessions>) -> Arc<Service> {
-        Arc::new(Service { state: watch::Sender::new(Arc::new(State::new(settings, backends, None))), sessions })
+        let state = watch::Sender::new(Arc::new(State::new(settings, backends, None)));
+        Arc::new(Service { state, sessions, statistics: SplitStatistics::default() })
     }
 
     /// Changes the settings. Sessions on servers that the service no longer has end when they are
@@ -103,7 +108,9 @@ impl Service {
             let ranked: Vec<&Target> =
                 connections::rank(&loads, state.settings.role).into_iter().map(|number| left[number]).collect();
             let Some(best) = ranked.first() else {
-                return Err(last_error.unwrap_or_else(|| ConnectError::NoServer(no_server(&state))));
+                return Err(
+                    last_error.unwrap_or_else(|| ConnectError::NoServer(no_server(&state, state.settings.role)))
+                );
             };
             let free = ranked.iter().find_map(|target| Some((*target, target.backend.slots.try_take()?)));
             let (target, slot) = match free {
@@ -140,6 +147,75 @@ impl Service {
         }
     }
 
+    /// Returns whether the router chooses a server for each statement.
+    pub fn splits_statements(&self) -> bool {
+        matches!(self.state.borrow().settings.router, Router::ReadWriteSplit(_))
+    }
+
+    /// Returns the settings in effect.
+    pub fn state(&self) -> Arc<State> {
+        self.state.borrow().clone()
+    }
+
+    /// Returns the primary, if it may get sessions.
+    pub fn primary(&self) -> Option<Target> {
+        let state = self.state();
+        let is_usable = |target: &&Target| {
+            let condition = target.backend.condition();
+            connections::fit(WantedRole::Primary, &condition).is_ok() && condition.role() == Role::Primary
+        };
+        state.targets.iter().find(is_usable).cloned()
+    }
+
+    /// Returns the replicas that may get a read, the best first. `open`: those to which the session
+    /// has connections.
+    pub fn readers(&self, lag_max_seconds: Option<u64>, open: impl Fn(&Arc<Backend>) -> bool) -> Vec<Target> {
+        let state = self.state();
+        let load = |target: &Target| {
+            let backend = &target.backend;
+            ReadLoad {
+                condition: backend.condition(),
+                lag_seconds: backend.lag_seconds(),
+                outstanding: backend.activity.outstanding(),
+                latency: backend.activity.latency(),
+                weight: backend.settings().weight,
+                is_open: open(backend),
+            }
+        };
+        let loads: Vec<ReadLoad> = state.targets.iter().map(load).collect();
+        let ranked = read_write_split::rank(&loads, lag_max_seconds);
+        ranked.into_iter().map(|number| state.targets[number].clone()).collect()
+    }
+
+    /// Says why there is no primary, with the reason of each server.
+    pub fn why_no_primary(&self) -> String {
+        no_server(&self.state(), WantedRole::Primary)
+    }
+
+    /// Opens a further connection of a session, to this server. Waits as long as `patience` if the
+    /// server has as many sessions as it may have.
+    pub async fn connect_to<C, F>(
+        &self,
+        target: &Target,
+        patience: Duration,
+        open: impl Fn(Candidate) -> F,
+    ) -> Result<(Lease, C), ConnectError>
+    where
+        F: Future<Output = Result<Opened<C>, OpenError>>,
+    {
+        let waiting = tokio::time::timeout(patience, target.backend.slots.wait()).await;
+        let Ok(Ok(slot)) = waiting else { return Err(ConnectError::Full(all_full(&self.state()))) };
+        let lease = Lease::new(target, slot, self.state.subscribe(), self.sessions.clone());
+        let candidate = Candidate { server: lease.server.clone(), has_others: true };
+        match open(candidate).await {
+            Ok((connection, _)) => Ok((lease, connection)),
+            Err(error) => {
+                lease.assignment.suspect();
+                Err(ConnectError::Failed { server: lease.server.name.clone(), error })
+            }
+        }
+    }
+
     /// Opens a connection whose id no session on another server has.
     async fn open<C, F>(
         &self,
@@ -170,8 +246,7 @@ fn load(backend: &Backend) -> Load {
 }
 
 /// Says why no server can be used.
-fn no_server(state: &State) -> String {
-    let role = state.settings.role;
+fn no_server(state: &State, role: WantedRole) -> String {
     let reasons = state.targets.iter().filter_map(|target| {
         let reason = connections::fit(role, &target.backend.condition()).err()?;
         Some(format!("{}: {reason}", target.backend.settings().name))
@@ -179,7 +254,7 @@ fn no_server(state: &State) -> String {
     let reasons = reasons.collect::<Vec<_>>().join(", ");
     let what = match role {
         WantedRole::Primary => "primary",
-        WantedRole::Replica | WantedRole::Any => "server",
+        WantedRole::Replica | WantedRole::Any | WantedRole::PrimaryFirst => "server",
     };
     format!("service {} has no {what} ({reasons})", state.settings.name)
 }

@@ -11,11 +11,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Default)]
 pub struct Sessions(Mutex<HashMap<u64, Vec<Session>>>);
 
+/// A connection: its server, and its id there.
+pub type ConnectionAt = (Arc<Backend>, u64);
+
 #[derive(Debug)]
 struct Session {
-    backend: Arc<Backend>,
+    home: ConnectionAt,
     user: Vec<u8>,
     number: u64,
+    /// The connection that executes the session's statement, if that is another.
+    running: Option<ConnectionAt>,
 }
 
 /// The entry of a session, removed when it is dropped.
@@ -33,28 +38,44 @@ impl Sessions {
         let sessions = sessions.entry(id).or_default();
         // A server that was restarted counts from 1 again.
         let number = sessions.last().map_or(0, |session| session.number + 1);
-        sessions.push(Session { backend, user: Vec::new(), number });
+        sessions.push(Session { home: (backend, id), user: Vec::new(), number, running: None });
         Entry { id, number, sessions: self.clone() }
     }
 
     pub fn set_user(&self, entry: &Entry, user: &[u8]) {
+        self.change(entry, |session| session.user = user.to_vec());
+    }
+
+    /// Records that another connection has replaced the session's.
+    pub fn set_home(&self, entry: &Entry, home: ConnectionAt) {
+        self.change(entry, |session| session.home = home);
+    }
+
+    /// Records a further connection that executes the session's statement; `None`: the session's
+    /// own does.
+    pub fn set_running(&self, entry: &Entry, running: Option<ConnectionAt>) {
+        self.change(entry, |session| session.running = running);
+    }
+
+    fn change(&self, entry: &Entry, change: impl FnOnce(&mut Session)) {
         let mut sessions = self.lock();
-        let sessions = sessions.get_mut(&entry.id).into_iter().flatten();
-        for session in sessions.filter(|session| session.number == entry.number) {
-            session.user = user.to_vec();
+        let mut sessions = sessions.get_mut(&entry.id).into_iter().flatten();
+        if let Some(session) = sessions.find(|session| session.number == entry.number) {
+            change(session);
         }
     }
 
     /// Returns whether a session on another server has this id.
     pub fn is_elsewhere(&self, id: u64, backend: &Arc<Backend>) -> bool {
-        self.lock().get(&id).is_some_and(|sessions| sessions.iter().any(|one| !Arc::ptr_eq(&one.backend, backend)))
+        self.lock().get(&id).is_some_and(|sessions| sessions.iter().any(|one| !Arc::ptr_eq(&one.home.0, backend)))
     }
 
-    /// Returns the server of a user's session with an id.
-    pub fn find(&self, id: u64, user: &[u8]) -> Option<Arc<Backend>> {
+    /// Returns the connection of a user's session with an id. `is_query`: the connection that
+    /// executes its statement.
+    pub fn find(&self, id: u64, user: &[u8], is_query: bool) -> Option<ConnectionAt> {
         let sessions = self.lock();
         let session = sessions.get(&id)?.iter().rev().find(|session| session.user == user)?;
-        Some(session.backend.clone())
+        Some(session.running.as_ref().filter(|_| is_query).unwrap_or(&session.home).clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Vec<Session>>> {
@@ -96,14 +117,20 @@ mod tests {
         let sessions = Arc::new(Sessions::default());
         let entry = sessions.add(7, one.clone());
         assert!(sessions.is_elsewhere(7, &two) && !sessions.is_elsewhere(7, &one) && !sessions.is_elsewhere(8, &two));
-        assert!(sessions.find(7, b"joe").is_none(), "it has not logged in");
+        assert!(sessions.find(7, b"joe", false).is_none(), "it has not logged in");
         sessions.set_user(&entry, b"joe");
         let again = sessions.add(7, one.clone());
         drop(entry);
-        assert!(sessions.find(7, b"joe").is_none());
+        assert!(sessions.find(7, b"joe", false).is_none());
         sessions.set_user(&again, b"joe");
-        assert!(Arc::ptr_eq(&sessions.find(7, b"joe").unwrap(), &one));
-        assert!(sessions.find(7, b"jim").is_none());
+        assert!(Arc::ptr_eq(&sessions.find(7, b"joe", true).unwrap().0, &one));
+        sessions.set_running(&again, Some((two.clone(), 9)));
+        assert!(matches!(sessions.find(7, b"joe", true), Some((backend, 9)) if Arc::ptr_eq(&backend, &two)));
+        assert!(matches!(sessions.find(7, b"joe", false), Some((backend, 7)) if Arc::ptr_eq(&backend, &one)));
+        sessions.set_running(&again, None);
+        sessions.set_home(&again, (two.clone(), 8));
+        assert!(matches!(sessions.find(7, b"joe", true), Some((backend, 8)) if Arc::ptr_eq(&backend, &two)));
+        assert!(sessions.find(7, b"jim", false).is_none());
         drop(again);
         assert!(sessions.lock().is_empty());
     }

@@ -51,6 +51,49 @@ pub struct ServiceSettings {
     pub role: WantedRole,
     /// The account that ends sessions on a server; `None`: nothing ends them.
     pub account: Option<Account>,
+    pub router: Router,
+}
+
+/// How a service uses its servers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Router {
+    /// A session gets one server, when it logs in.
+    #[default]
+    Connections,
+    /// Each statement gets a server.
+    ReadWriteSplit(SplitSettings),
+}
+
+/// The settings of the router `read-write-split`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SplitSettings {
+    pub causal_reads: CausalReads,
+    /// Replicas that are further behind get no reads; `None`: no limit.
+    pub lag_max_seconds: Option<u64>,
+    /// How long a statement waits for a primary.
+    pub primary_wait: Duration,
+}
+
+impl Default for SplitSettings {
+    fn default() -> SplitSettings {
+        SplitSettings {
+            causal_reads: CausalReads::default(),
+            lag_max_seconds: None,
+            primary_wait: Duration::from_secs(10),
+        }
+    }
+}
+
+/// The writes that a read on a replica sees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CausalReads {
+    /// Those that have arrived.
+    #[default]
+    Off,
+    /// Those of its own session.
+    Session,
+    /// All that were acknowledged before it.
+    All,
 }
 
 /// An account on the servers.

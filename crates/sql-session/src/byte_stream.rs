@@ -7,13 +7,22 @@ use tls::rustls::pki_types::ServerName;
 use tls::rustls::{ClientConfig, ServerConfig};
 use tokio::io::AsyncReadExt;
 
-/// `None`: the handshake of TLS has failed.
+/// `None`: it is closed, or the handshake of TLS has failed.
 #[derive(Debug)]
 pub struct ByteStream(Option<Stream>);
 
 impl ByteStream {
     pub fn new(stream: Stream) -> ByteStream {
         ByteStream(Some(stream))
+    }
+
+    /// Closes the connection.
+    pub fn close(&mut self) {
+        self.0 = None;
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.0.is_none()
     }
 
     /// Returns whether the bytes are encrypted.

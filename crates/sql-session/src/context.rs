@@ -2,6 +2,7 @@
 
 use crate::cache_filter::CacheFilter;
 use crate::definitions::DefinitionCache;
+use crate::login::elsewhere::StoredHashes;
 use crate::privileges::PrivilegeCache;
 use cache::Cache;
 use server::Server;
@@ -57,6 +58,8 @@ pub struct SqlContext {
     pub observer: Option<Arc<dyn ChangeObserver>>,
     /// Finds what statements change beside the tables that they name.
     pub definitions: Arc<DefinitionCache>,
+    /// The password hashes of clients' accounts, by which the gateway logs in to further servers.
+    pub stored_hashes: StoredHashes,
     /// The privileges of clients' accounts.
     pub privileges: PrivilegeCache,
 }

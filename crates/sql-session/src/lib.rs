@@ -34,6 +34,7 @@ mod session;
 pub use cache_filter::{CacheFilter, pattern};
 pub use context::{CachedResult, ClientTls, SqlContext, Timeouts};
 pub use definitions::{DefinitionCache, DefinitionObserver, DefinitionSource};
+pub use login::elsewhere::StoredHashes;
 pub use privileges::PrivilegeCache;
 
 use selkie_runtime::{Connection, Refusal, Service, Stream, WorkerService};

@@ -6,13 +6,16 @@ mod account;
 mod attempt;
 mod audited;
 mod authentication;
+pub mod elsewhere;
 mod greeting;
 mod packet;
+mod proof;
 #[cfg(test)]
 mod tests;
 
 pub use audited::AuditedClient;
 pub use packet::{PACKET_BYTES_MAX, error_packet};
+pub use proof::Proof;
 
 use crate::context::SqlContext;
 use crate::packet_stream::PacketStream;
@@ -22,6 +25,7 @@ use greeting::Greeting;
 use mariadb_client::{TlsMode, tls_failure};
 use mariadb_wire::Capabilities;
 use mariadb_wire::client_login::{self, ClientLogin};
+use mariadb_wire::handshake::Handshake;
 use service::Lease;
 use std::io;
 
@@ -40,6 +44,10 @@ pub struct Login {
     pub session: u64,
     /// The server's version, as 101106 for 10.11.6; 0 if it is not known.
     pub server_version: u32,
+    /// The client's response to the handshake, as the server has received it.
+    pub response: Vec<u8>,
+    /// What the client has proved.
+    pub proof: Proof,
 }
 
 /// Returns the connection id in a server's greeting; `None` if the packet is an error.
@@ -68,6 +76,7 @@ pub async fn log_in(
         let sentence = "Selkie is configured to use TLS with MariaDB, which offers none";
         return refuse(client, 0, TLS_FAILED, sentence).await;
     }
+    let scramble = Handshake::decode(packet.get(4..).unwrap_or_default()).map(|it| it.scramble).unwrap_or_default();
     client.send(&packet).await?;
     let Some(mut login) = receive_login(client, audited, context).await? else { return Ok(None) };
     let number = packet::number(&login);
@@ -104,6 +113,7 @@ pub async fn log_in(
         server,
         audited,
         offset: number.wrapping_sub(sent_as),
+        proof: Proof::new(account.plugin, &scramble, account.auth_response),
     };
     if let Some(sentence) = parties.clear_text_refusal(account.plugin) {
         return refuse_attempt(parties.client, parties.audited, number, REFUSED, sentence).await;
@@ -111,11 +121,13 @@ pub async fn log_in(
     parties.server.send(&login).await?;
     let deprecates_eof = capabilities[3] & (Capabilities::DEPRECATE_EOF.low() >> 24) as u8 != 0;
     let status = parties.finish(attempt, account.plugin, deprecates_eof).await?;
+    let proof = parties.proof;
     if status.is_some() {
         lease.set_user(account.user);
     }
     let Greeting { session, server_version, .. } = greeting;
-    Ok(status.map(|status| Login { capabilities, deprecates_eof, status, session, server_version }))
+    let response = login;
+    Ok(status.map(|status| Login { capabilities, deprecates_eof, status, session, server_version, response, proof }))
 }
 
 /// Forwards a COM_CHANGE_USER and its authentication. Returns the session's status flags, or `None`
@@ -139,7 +151,7 @@ pub async fn change_user(
         return refuse_attempt(client, audited, 0, REFUSED, THROTTLED).await;
     };
     let is_verified = server.stream.is_tls() && lease.server.tls.mode.verifies();
-    let mut parties = Parties { is_verified, client, server, audited, offset: 0 };
+    let mut parties = Parties { is_verified, client, server, audited, offset: 0, proof: Proof::default() };
     if let Some(sentence) = parties.clear_text_refusal(account.plugin) {
         return refuse_attempt(parties.client, parties.audited, 0, REFUSED, sentence).await;
     }

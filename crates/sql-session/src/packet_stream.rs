@@ -49,6 +49,21 @@ impl PacketStream {
         Ok(PacketStream::new(Stream::Tcp(stream), Some(peer)))
     }
 
+    /// Closes the connection. Reading finds its end.
+    pub fn close(&mut self) {
+        self.stream.close();
+        (self.buffer, self.start) = (Vec::new(), 0);
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.stream.is_closed()
+    }
+
+    /// Returns bytes that have been read and not consumed, to be changed before they are forwarded.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.buffer.get_mut(self.start..).unwrap_or_default()
+    }
+
     /// Returns whether the other side is a process of this machine.
     pub fn is_local(&self) -> bool {
         self.peer.is_none_or(|address| address.is_loopback())
@@ -153,6 +168,25 @@ impl PacketStream {
             timeout(limit, self.stream.write_all(piece)).await??;
         }
         Ok(())
+    }
+
+    /// Reads a command with all its packets, and drops it.
+    pub async fn skip_command(&mut self) -> io::Result<()> {
+        loop {
+            let (length, _) = self.peek(0).await?;
+            let mut left = 4 + length;
+            while left > 0 {
+                if self.bytes().is_empty() {
+                    self.fill_soon().await?;
+                }
+                let some = self.bytes().len().min(left);
+                self.consume(some);
+                left -= some;
+            }
+            if length < PACKET_MAX {
+                return Ok(());
+            }
+        }
     }
 
     /// Forwards a command with all its packets, without holding it whole.

@@ -75,6 +75,8 @@ pub struct ReplyTracker {
     pub result_sets: usize,
     /// Rows of all result sets.
     pub rows: u64,
+    /// The id of the row that the statement inserted; 0 if there is none.
+    pub last_insert_id: u64,
     /// The statement's id, in the reply to COM_STMT_PREPARE.
     pub statement: Option<u32>,
     /// The statement's number of parameters.
@@ -105,6 +107,7 @@ impl ReplyTracker {
             warned: false,
             result_sets: 0,
             rows: 0,
+            last_insert_id: 0,
             statement: None,
             params: 0,
         }
@@ -257,9 +260,10 @@ impl ReplyTracker {
 
     /// Parses an OK packet: affected rows, last insert id, status flags, warnings.
     fn note_ok(&mut self, head: &[u8]) {
-        let rest = head.get(1..).and_then(lenenc).and_then(|(_, rest)| lenenc(rest)).map(|(_, rest)| rest);
+        let inserted = head.get(1..).and_then(lenenc).and_then(|(_, rest)| lenenc(rest));
         self.status = None;
-        if let Some([a, b, c, d, ..]) = rest {
+        if let Some((id, [a, b, c, d, ..])) = inserted {
+            self.last_insert_id = id;
             self.status = Some(u16::from_le_bytes([*a, *b]));
             self.warned |= (*c, *d) != (0, 0);
         }

@@ -1,7 +1,10 @@
 //! Kills statements whose client has left. MariaDB does not notice a closed connection while it
 //! executes a statement.
 
+use mariadb_client::Killer;
+use std::cell::RefCell;
 use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,19 +20,35 @@ type KillSession = Arc<dyn Fn(u64) + Send + Sync>;
 /// killed.
 pub struct RunningCommand {
     client: Option<OwnedFd>,
-    /// How to end the session on the server, by its connection id; `None` before the login.
-    session: Option<(u64, KillSession)>,
+    /// The session on the server.
+    session: RunningAt,
     is_busy: bool,
+}
+
+/// The connection that executes a command, which may change while it runs.
+#[derive(Clone, Default)]
+pub struct RunningAt(Rc<RefCell<Option<(u64, KillSession)>>>);
+
+impl RunningAt {
+    /// Notes the connection's id on its server, and how to end it there.
+    pub fn set(&self, id: u64, killer: Option<Arc<Killer>>) {
+        *self.0.borrow_mut() =
+            killer.map(|killer| -> (u64, KillSession) { (id, Arc::new(move |id| killer.kill_session(id))) });
+    }
 }
 
 impl RunningCommand {
     pub fn new(client: &impl AsFd) -> RunningCommand {
-        RunningCommand { client: client.as_fd().try_clone_to_owned().ok(), session: None, is_busy: false }
+        RunningCommand {
+            client: client.as_fd().try_clone_to_owned().ok(),
+            session: RunningAt::default(),
+            is_busy: false,
+        }
     }
 
-    /// Notes the session on the server, and how to end it.
-    pub fn set_session(&mut self, id: u64, kill: KillSession) {
-        self.session = Some((id, kill));
+    /// Returns the connection that executes the commands: none, until it is set.
+    pub fn connection(&self) -> RunningAt {
+        self.session.clone()
     }
 
     /// Runs a command. Returns `None` if the client leaves before its end.
@@ -53,7 +72,7 @@ impl RunningCommand {
 impl Drop for RunningCommand {
     fn drop(&mut self) {
         if self.is_busy
-            && let Some((id, kill)) = &self.session
+            && let Some((id, kill)) = &*self.session.0.borrow()
         {
             kill(*id);
         }
@@ -93,7 +112,7 @@ mod tests {
         };
         let (ours, theirs) = UnixStream::pair().unwrap();
         let mut running = RunningCommand::new(&ours);
-        running.set_session(7, kill);
+        *running.connection().0.borrow_mut() = Some((7, kill));
         assert_eq!(run(running.while_connected(std::future::ready(5))), Some(5));
         let waits = async {
             tokio::time::sleep(CHECK_INTERVAL * 2).await;

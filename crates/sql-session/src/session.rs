@@ -1,7 +1,9 @@
 //! A session of an SQL client: its commands, one after the other, and the server's replies.
 
+mod awaited;
 mod cached_select;
 mod catch_up;
+mod com;
 mod kill;
 mod leave;
 mod prepared;
@@ -9,13 +11,15 @@ mod prepared_statement;
 mod query_packet;
 mod resolved_effects;
 mod result_cache;
+mod split;
 mod state;
 mod statement_effect;
 mod text_prepared;
 mod write_effects;
 
+use self::awaited::Awaited;
 use self::query_packet::query_packet;
-use self::state::{KEY_OF_TEXT, Session, com};
+use self::state::{KEY_OF_TEXT, Session};
 use self::statement_effect::StatementEffect;
 use self::text_prepared::TextPrepared;
 use crate::backend_connection::{self, BackendConnection};
@@ -135,9 +139,8 @@ async fn run(
     let Some(login) = login? else { return Ok(()) };
     client.stalled_after = Some(context.timeouts.stalled);
     drop(logging_in);
-    if let Some(killer) = lease.killer() {
-        running.set_session(login.session, Arc::new(move |id| killer.kill_session(id)));
-    }
+    let connection = running.connection();
+    connection.set(login.session, lease.killer());
     let mut assignment = lease.assignment.clone();
     let status = login.status;
     let mut session = Session {
@@ -167,12 +170,21 @@ async fn run(
         last_prepared: None,
         listener_uses_cache,
         client_uses_cache: true,
+        split: None,
+        is_split: false,
     };
+    session.begin_split(&connection).await;
     if session.context.cache.is_some() && listener_uses_cache {
         // Reads the privileges that the login used, before they change.
         session.settings().await?;
     }
+    session.is_split = session.split.is_some();
+    let is_split = session.is_split;
     while !life.is_draining() {
+        if is_split {
+            // It may have gone over to another server.
+            assignment = session.lease.assignment.clone();
+        }
         life.set_busy(false);
         let sent = session.client.sent;
         match session.wait_for_command(&mut assignment).await {
@@ -182,7 +194,7 @@ async fn run(
             }
             Ok(Awaited::Nothing) => return Ok(()),
             Ok(Awaited::End(reason)) => {
-                session.send_reason(sent, reason).await;
+                session.send_reason(sent, &reason).await;
                 return Ok(());
             }
             Err(error) => {
@@ -196,7 +208,7 @@ async fn run(
         let outcome = tokio::select! {
             biased;
             outcome = running.while_connected(session.command()) => outcome,
-            reason = assignment.end_now() => {
+            reason = assignment.end_now(), if !is_split => {
                 session.send_reason(sent, reason).await;
                 session.finish_writes();
                 running.abandon();
@@ -224,17 +236,6 @@ async fn run(
 /// Why a session ends whose connection to the server has failed.
 const CONNECTION_LOST: &str = "the connection to it was lost";
 
-/// The event that ends a session's wait.
-enum Awaited {
-    Command,
-    /// The server sends something before it closes the connection.
-    ServerBytes,
-    /// The client was idle for too long.
-    Nothing,
-    /// The session must leave its server.
-    End(&'static str),
-}
-
 impl Session {
     /// Waits for a command.
     async fn wait_for_command(&mut self, assignment: &mut Assignment) -> io::Result<Awaited> {
@@ -251,13 +252,16 @@ impl Session {
     }
 
     async fn wait_for_bytes(&mut self, assignment: &mut Assignment) -> io::Result<Awaited> {
+        if self.split.is_some() {
+            return self.wait_at_home(assignment).await;
+        }
         while self.client.bytes().len() < 5 {
             if !self.server.bytes().is_empty() {
                 return Ok(Awaited::ServerBytes);
             }
             if let Some(reason) = self.must_leave(assignment).await? {
                 self.finish_writes();
-                return Ok(Awaited::End(reason));
+                return Ok(Awaited::End(reason.to_owned()));
             }
             // The server first: a killed session gets no more results.
             let read = tokio::select! {
@@ -286,6 +290,11 @@ impl Session {
             && self.kill_elsewhere().await?
         {
             return Ok(true);
+        }
+        if let Some(mut split) = self.split.take() {
+            let outcome = self.split_command(&mut split, command, length).await;
+            self.split = Some(split);
+            return outcome;
         }
         match command {
             com::QUERY if classifies => {
@@ -466,17 +475,23 @@ impl Session {
             let upper = sql.to_ascii_uppercase();
             let words = ["ROWS", "ROW_COUNT", "WARNING", "ERROR", "DIAGNOSTICS", "CALL"];
             let may_use = words.iter().any(|word| memchr::memmem::find(&upper, word.as_bytes()).is_some());
-            if !may_use && self.context.cache.is_some() && self.listener_uses_cache {
+            let is_asked = self.is_split || self.context.cache.is_some() && self.listener_uses_cache;
+            if !may_use && is_asked {
                 self.settings().await?;
             }
         }
+        Ok(self.known_lexis())
+    }
+
+    /// Returns the settings of the server's lexer, as far as they are known.
+    fn known_lexis(&self) -> Lexis {
         let settings = self.settings.as_ref();
-        Ok(Lexis {
+        Lexis {
             double_quotes: settings.map_or(DoubleQuotes::Unknown, |settings| settings.double_quotes),
             plain_backslashes: !self.backslash_escapes,
             charset: settings.map_or(Charset::Other, |settings| settings.charset),
             server_version: self.login.server_version,
-        })
+        }
     }
 
     fn parse_context(&self, is_prepared: bool) -> ParseContext {

@@ -81,3 +81,11 @@ impl CacheMode {
         }
     }
 }
+
+/// The router of a service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RouterKind {
+    #[default]
+    Connections,
+    ReadWriteSplit,
+}

@@ -1,14 +1,17 @@
 //! Services and listeners: sections with a name, such as `[service.app]`.
 
-use super::choices::Protocol;
+use super::choices::{Protocol, RouterKind};
 use super::object::{Object, known};
 use super::servers;
 use super::setting::{ConfigError, Setting, value};
 use mariadb_client::{Address, ServerUrl};
 use selkie_runtime::ListenAddress;
 use service::settings::Account;
-use service::{MonitorSettings, Secret, ServerSettings, ServiceSettings, Settings, WantedRole};
+use service::{
+    CausalReads, MonitorSettings, Router, Secret, ServerSettings, ServiceSettings, Settings, SplitSettings, WantedRole,
+};
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// The server and the service of `sql-listen`.
 pub const STORE_SERVER: &str = "mariadb";
@@ -34,11 +37,13 @@ impl Written {
 /// A service as written.
 #[derive(Clone, Debug, Default)]
 pub struct WrittenService {
-    /// There is one router.
-    pub router: Option<Setting<()>>,
+    pub router: Option<Setting<RouterKind>>,
     pub role: Option<Setting<WantedRole>>,
     pub monitor: Option<Setting<String>>,
     pub servers: Option<Setting<Vec<String>>>,
+    pub causal_reads: Option<Setting<CausalReads>>,
+    pub max_lag_seconds: Option<Setting<i64>>,
+    pub primary_wait_ms: Option<Setting<i64>>,
 }
 
 /// A listener as written.
@@ -83,6 +88,7 @@ pub fn resolve(
                 servers: vec![STORE_SERVER.to_owned()],
                 role: WantedRole::Any,
                 account: Some(Account { user, password: Secret(password) }),
+                router: Router::Connections,
             });
         }
     }
@@ -122,12 +128,50 @@ fn service(
     {
         return Err(role.refuse("without a monitor, the roles of servers are unknown; set monitor, or leave role out"));
     }
+    let router = router(object, monitor)?;
     Ok(ServiceSettings {
         name: object.name.clone(),
         servers,
-        role: value(role.clone()).unwrap_or_default(),
+        role: match router {
+            Router::Connections => value(role.clone()).unwrap_or_default(),
+            Router::ReadWriteSplit(_) => WantedRole::PrimaryFirst,
+        },
         account: monitor.map(|it| Account { user: it.user.clone(), password: it.password.clone() }),
+        router,
     })
+}
+
+/// Resolves the router of a service. Settings of another router are errors.
+fn router(object: &Object<WrittenService>, monitor: Option<&MonitorSettings>) -> Result<Router, ConfigError> {
+    let WrittenService { router, role, causal_reads, max_lag_seconds, primary_wait_ms, .. } = &object.written;
+    match router.as_ref().map(|router| (router, router.value)) {
+        None | Some((_, RouterKind::Connections)) => {
+            let only = "is a setting of the router read-write-split; set router, or leave it out";
+            if let Some(setting) = causal_reads {
+                return Err(setting.refuse(format!("causal-reads {only}")));
+            }
+            let numbers = [("max-lag-seconds", max_lag_seconds), ("primary-wait-ms", primary_wait_ms)];
+            if let Some((name, setting)) = numbers.iter().find_map(|(name, setting)| Some((name, setting.as_ref()?))) {
+                return Err(setting.refuse(format!("{name} {only}")));
+            }
+            Ok(Router::Connections)
+        }
+        Some((router, RouterKind::ReadWriteSplit)) => {
+            if monitor.is_none() {
+                return Err(router.refuse("read-write-split needs the roles of its servers; set monitor"));
+            }
+            if let Some(role) = role {
+                return Err(role.refuse("read-write-split uses servers of all roles; leave role out"));
+            }
+            let defaults = SplitSettings::default();
+            let number = |setting: &Option<Setting<i64>>| setting.as_ref().and_then(|it| u64::try_from(it.value).ok());
+            Ok(Router::ReadWriteSplit(SplitSettings {
+                causal_reads: value(causal_reads.clone()).unwrap_or_default(),
+                lag_max_seconds: number(max_lag_seconds),
+                primary_wait: number(primary_wait_ms).map_or(defaults.primary_wait, Duration::from_millis),
+            }))
+        }
+    }
 }
 
 /// Returns whether a server's address is that of a listener: Selkie would forward clients to

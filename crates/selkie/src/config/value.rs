@@ -1,12 +1,14 @@
 //! Parses values of the file and of flags. An error names the expected value.
 
-use super::choices::{BackendIdentity, CacheMode, ExternalWrites, Invalidation, Protocol, Selects, TopologyKind};
+use super::choices::{
+    BackendIdentity, CacheMode, ExternalWrites, Invalidation, Protocol, RouterKind, Selects, TopologyKind,
+};
 use audit::{Destination, OnFailure};
 use auth::LoginMechanism;
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
 use server::tls::TlsMode;
-use service::{ClusterKind, WantedRole};
+use service::{CausalReads, ClusterKind, WantedRole};
 use std::path::PathBuf;
 use tls::{ClientCertificates, MinVersion};
 
@@ -325,8 +327,21 @@ pub fn server_address(raw: Raw) -> Result<(String, u16), String> {
 }
 
 /// Parses the name of a router. There is one.
-pub fn router(raw: Raw) -> Result<(), String> {
-    one_of(raw, "a router", &["connections"], |name| (name == "connections").then_some(()))
+pub fn router(raw: Raw) -> Result<RouterKind, String> {
+    one_of(raw, "a router", &["connections", "read-write-split"], |name| match name {
+        "connections" => Some(RouterKind::Connections),
+        "read-write-split" => Some(RouterKind::ReadWriteSplit),
+        _ => None,
+    })
+}
+
+pub fn causal_reads(raw: Raw) -> Result<CausalReads, String> {
+    match raw {
+        Raw::Boolean(true) => Ok(CausalReads::Session),
+        Raw::Boolean(false) => Ok(CausalReads::Off),
+        Raw::Text(text) if text == "all" => Ok(CausalReads::All),
+        other => Err(expected("true, false or \"all\"", &other)),
+    }
 }
 
 pub fn role(raw: Raw) -> Result<WantedRole, String> {

@@ -8,7 +8,7 @@ use selkie_runtime::Service;
 use server::Server;
 use server::tls::{TlsListeners, TlsMode};
 use sql_classify::{Body, Definition, RoutineKind, SchemaObject, TableDefinition, TableKind};
-use sql_session::{ClientTls, DefinitionCache, PrivilegeCache, SqlContext, SqlService, Timeouts};
+use sql_session::{ClientTls, DefinitionCache, PrivilegeCache, SqlContext, SqlService, StoredHashes, Timeouts};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -106,6 +106,7 @@ impl SqlClients<'_> {
             listeners: config.listeners.iter().map(|listener| listener.cache.caches_results()).collect(),
             observer: is_cached.then(|| caches.observer()),
             definitions: definitions.unwrap_or_else(|| DefinitionCache::new(Box::new(NoDefinitions))),
+            stored_hashes: StoredHashes::default(),
             privileges: PrivilegeCache::new(config.cache.sql.privileges_age_max),
         }))))
     }

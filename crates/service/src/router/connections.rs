@@ -36,6 +36,7 @@ pub fn fit(wanted: WantedRole, condition: &Condition) -> Result<u8, &'static str
         (Reached::Up, _, Role::None) => Err(condition.standing.reason),
         (Reached::Up, WantedRole::Primary, Role::Replica) => Err("it is a replica"),
         (Reached::Up, WantedRole::Replica, Role::Primary) => Ok(1),
+        (Reached::Up, WantedRole::PrimaryFirst, Role::Replica) => Ok(1),
         (Reached::Up, ..) => Ok(0),
     }
 }

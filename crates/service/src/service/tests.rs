@@ -15,7 +15,7 @@ fn server(name: &str, connections_max: Option<usize>) -> ServerSettings {
 }
 
 fn settings(role: WantedRole) -> ServiceSettings {
-    ServiceSettings { name: "app".into(), servers: Vec::new(), role, account: None }
+    ServiceSettings { name: "app".into(), servers: Vec::new(), role, account: None, router: Default::default() }
 }
 
 fn cluster(roles: &[Role], connections_max: Option<usize>, role: WantedRole) -> Cluster {

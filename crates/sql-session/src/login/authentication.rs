@@ -2,6 +2,7 @@
 
 use super::audited::AuditedClient;
 use super::packet::{PACKET_BYTES_MAX, error_packet, number, set_number};
+use super::proof::Proof;
 use crate::packet_stream::PacketStream;
 use crate::reply_tracker::{ReplyKind, ReplyTracker};
 use mariadb_wire::auth_switch::AuthSwitch;
@@ -34,6 +35,8 @@ pub struct Parties<'a> {
     /// Subtracted from the numbers of the client's packets: the sides may differ in having TLS,
     /// whose request is a packet.
     pub offset: u8,
+    /// What the client has sent last, by which the gateway may log in for it elsewhere.
+    pub proof: Proof,
 }
 
 pub enum Outcome {
@@ -79,6 +82,7 @@ impl Parties<'_> {
                     let mut packet = packet?;
                     let adapted = number(&packet).wrapping_sub(self.offset);
                     set_number(&mut packet, adapted);
+                    self.proof.answer(packet.get(4..).unwrap_or_default());
                     self.server.send(&packet).await?;
                 }
             }
@@ -89,8 +93,9 @@ impl Parties<'_> {
     fn refusal(&mut self, plugin: &mut Vec<u8>, request: &[u8]) -> Option<&'static str> {
         match request {
             [END, ..] => {
-                let asked = AuthSwitch::decode(request).ok()?.plugin;
+                let AuthSwitch { plugin: asked, data } = AuthSwitch::decode(request).ok()?;
                 *plugin = asked.to_vec();
+                self.proof = Proof::new(asked, data, b"");
                 self.audited.switch(asked);
                 self.clear_text_refusal(asked)
             }

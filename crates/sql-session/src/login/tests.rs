@@ -3,7 +3,9 @@
 use super::attempt::Attempt;
 use super::audited::AuditedClient;
 use super::authentication::{Outcome, Parties};
+use super::elsewhere::StoredHashes;
 use super::log_in;
+use super::proof::Proof;
 use crate::cache_filter::CacheFilter;
 use crate::context::{SqlContext, Timeouts};
 use crate::definitions::{DefinitionCache, DefinitionSource};
@@ -75,7 +77,14 @@ async fn ask(client: IpAddr, server: IpAddr, plugin: &[u8], requests: &[&[u8]]) 
     };
     let authenticating = async {
         let audited = &mut audited(&context().server);
-        let mut parties = Parties { client: &mut client, server: &mut server, audited, is_verified: false, offset: 0 };
+        let mut parties = Parties {
+            client: &mut client,
+            server: &mut server,
+            audited,
+            is_verified: false,
+            offset: 0,
+            proof: Proof::default(),
+        };
         let outcome = parties.authenticate(plugin).await.unwrap();
         drop((client, server));
         matches!(outcome, Outcome::Refused { .. })
@@ -112,8 +121,14 @@ fn a_second_request_is_no_way_around() {
             server_end.write_all(&packet(2, first)).await.unwrap();
             server_end.write_all(&packet(4, request)).await.unwrap();
             let audited = &mut audited(&context().server);
-            let mut parties =
-                Parties { client: &mut client, server: &mut server, audited, is_verified: false, offset: 0 };
+            let mut parties = Parties {
+                client: &mut client,
+                server: &mut server,
+                audited,
+                is_verified: false,
+                offset: 0,
+                proof: Proof::default(),
+            };
             let outcome = parties.authenticate(b"mysql_native_password").await.unwrap();
             drop((client, server));
             let mut seen = Vec::new();
@@ -195,7 +210,7 @@ fn service() -> Arc<service::Service> {
     let (name, host) = ("db1".to_owned(), "127.0.0.1".to_owned());
     let server = ServerSettings { name, host, port: 1, tls: Default::default(), weight: 1, connections_max: None };
     let (name, servers) = ("app".to_owned(), vec!["db1".to_owned()]);
-    let settings = ServiceSettings { name, servers, role: WantedRole::Any, account: None };
+    let settings = ServiceSettings { name, servers, role: WantedRole::Any, account: None, router: Default::default() };
     service::Service::new(settings, vec![service::Backend::new(server)], Arc::default())
 }
 
@@ -212,6 +227,7 @@ fn context() -> SqlContext {
         listeners: Vec::new(),
         observer: None,
         definitions: DefinitionCache::new(Box::new(NoDefinitions)),
+        stored_hashes: StoredHashes::default(),
         privileges: PrivilegeCache::new(timeout),
     }
 }

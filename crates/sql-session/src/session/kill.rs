@@ -2,7 +2,8 @@
 //! handshake belongs to the server of that session. The client that sends KILL may be on another
 //! server, where the id means another session or none.
 
-use super::state::{Session, com};
+use super::com;
+use super::state::Session;
 use crate::reply_tracker::AUTOCOMMIT;
 use sql_classify::Lexis;
 use sql_classify::scanner::Scanner;
@@ -31,12 +32,12 @@ impl Session {
     pub async fn kill_elsewhere(&mut self) -> io::Result<bool> {
         let (length, payload) = self.client.peek(BYTES_MAX).await?;
         let kill = payload.get(..length).and_then(Kill::parse);
-        let killer = kill.as_ref().and_then(|kill| self.lease.killer_elsewhere(kill.id));
-        let (Some(kill), Some(killer)) = (kill, killer) else { return Ok(false) };
+        let killer = kill.as_ref().and_then(|kill| self.lease.killer_elsewhere(kill.id, kill.is_query));
+        let (Some(kill), Some((killer, id))) = (kill, killer) else { return Ok(false) };
         self.client.packet(BYTES_MAX).await?;
         match kill.is_query {
-            true => killer.kill_query(kill.id),
-            false => killer.kill_session(kill.id),
+            true => killer.kill_query(id),
+            false => killer.kill_session(id),
         }
         let [low, high] = self.status.unwrap_or(AUTOCOMMIT).to_le_bytes();
         self.client.send(&[7, 0, 0, 1, 0, 0, 0, low, high, 0, 0]).await?;

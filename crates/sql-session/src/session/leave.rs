@@ -1,6 +1,7 @@
 //! The end of a session that must leave its server.
 
-use super::state::{Session, com};
+use super::com;
+use super::state::Session;
 use crate::login::error_packet;
 use crate::reply_tracker::{IN_TRANSACTION, ReplyKind};
 use service::{Assignment, SessionEnd};

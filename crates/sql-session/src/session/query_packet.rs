@@ -1,6 +1,6 @@
 //! COM_QUERY packets of the gateway's own.
 
-use super::state::com;
+use super::com;
 use crate::reply_tracker::PACKET_MAX;
 
 /// Encodes a COM_QUERY packet. The statement must fit into one packet.

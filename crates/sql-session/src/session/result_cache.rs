@@ -2,8 +2,9 @@
 //! computed.
 
 use super::cached_select::CachedSelect;
+use super::com;
 use super::query_packet::query_packet;
-use super::state::{Session, com};
+use super::state::Session;
 use crate::context::CachedResult;
 use crate::reply_tracker::{AUTOCOMMIT, IN_TRANSACTION, ReplyKind, ReplyTracker};
 use crate::{in_flight_writes, privileges, result_rows};

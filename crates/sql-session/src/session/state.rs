@@ -2,6 +2,7 @@
 
 use super::cached_select::CachedSelect;
 use super::prepared_statement::PreparedStatement;
+use super::split::Split;
 use super::text_prepared::TextPrepared;
 use crate::context::{CachedResult, SqlContext};
 use crate::in_flight_writes::InFlightWrites;
@@ -15,30 +16,6 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
-
-/// Commands, by their first byte.
-pub mod com {
-    pub const QUIT: u8 = 0x01;
-    pub const INIT_DB: u8 = 0x02;
-    pub const QUERY: u8 = 0x03;
-    pub const FIELD_LIST: u8 = 0x04;
-    pub const CREATE_DB: u8 = 0x05;
-    pub const DROP_DB: u8 = 0x06;
-    pub const PROCESS_INFO: u8 = 0x0A;
-    pub const PROCESS_KILL: u8 = 0x0C;
-    pub const PING: u8 = 0x0E;
-    pub const CHANGE_USER: u8 = 0x11;
-    pub const BINLOG_DUMP: u8 = 0x12;
-    pub const TABLE_DUMP: u8 = 0x13;
-    pub const STMT_PREPARE: u8 = 0x16;
-    pub const STMT_EXECUTE: u8 = 0x17;
-    pub const STMT_SEND_LONG_DATA: u8 = 0x18;
-    pub const STMT_CLOSE: u8 = 0x19;
-    pub const STMT_RESET: u8 = 0x1A;
-    pub const STMT_FETCH: u8 = 0x1C;
-    pub const RESET_CONNECTION: u8 = 0x1F;
-    pub const STMT_BULK_EXECUTE: u8 = 0xFA;
-}
 
 /// The first byte of a cache key: a statement in text, or a prepared one.
 pub const KEY_OF_TEXT: u8 = 0;
@@ -91,4 +68,9 @@ pub struct Session {
     pub listener_uses_cache: bool,
     /// The client has not switched the cache off.
     pub client_uses_cache: bool,
+    /// The state of the router `read-write-split`, if it is the service's; away while it executes a
+    /// command.
+    pub split: Option<Box<Split>>,
+    /// The service has that router.
+    pub is_split: bool,
 }

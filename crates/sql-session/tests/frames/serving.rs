@@ -12,7 +12,8 @@ use server::{LoginLimits, Server, Settings};
 use service::{ServerSettings, ServiceSettings, WantedRole};
 use sql_classify::{Definition, SchemaObject, TableDefinition, TableKind};
 use sql_session::{
-    CacheFilter, CachedResult, DefinitionCache, DefinitionSource, PrivilegeCache, SqlContext, SqlService, Timeouts,
+    CacheFilter, CachedResult, DefinitionCache, DefinitionSource, PrivilegeCache, SqlContext, SqlService, StoredHashes,
+    Timeouts,
 };
 use std::pin::Pin;
 use std::rc::Rc;
@@ -249,6 +250,7 @@ fn context(port: u16, cache: Arc<cache::Cache<CachedResult>>) -> SqlContext {
         cache_filter: CacheFilter::default(),
         listeners: vec![true],
         definitions: DefinitionCache::new(Box::new(PlainTables)),
+        stored_hashes: StoredHashes::default(),
         privileges: PrivilegeCache::new(Duration::from_secs(3600)),
     }
 }
@@ -258,6 +260,6 @@ fn service(port: u16) -> Arc<service::Service> {
     let (name, host) = ("db1".to_owned(), "127.0.0.1".to_owned());
     let server = ServerSettings { name, host, port, tls: Default::default(), weight: 1, connections_max: None };
     let (name, servers) = ("app".to_owned(), vec!["db1".to_owned()]);
-    let settings = ServiceSettings { name, servers, role: WantedRole::Any, account: None };
+    let settings = ServiceSettings { name, servers, role: WantedRole::Any, account: None, router: Default::default() };
     service::Service::new(settings, vec![service::Backend::new(server)], Arc::default())
 }

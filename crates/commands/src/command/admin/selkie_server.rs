@@ -51,6 +51,30 @@ fn parse_fields(call: &Call<'_>) -> Result<(String, Option<Mode>)> {
     Ok((name, mode))
 }
 
+/// Writes the counters of services that choose a server for each statement, for `serverStatus`.
+pub fn write_services(call: &Call<'_>, writer: &mut DocWriter<'_>) {
+    let services = call.worker.server.sql_servers.services();
+    let mut services = services.iter().filter(|service| service.splits_statements()).peekable();
+    if services.peek().is_none() {
+        return;
+    }
+    let mut all = writer.document("services");
+    for service in services {
+        let (mut writer, counters) = (all.document(&service.name()), &service.statistics);
+        for (name, counter) in [
+            ("toPrimary", &counters.to_primary),
+            ("toReplicas", &counters.to_replicas),
+            ("readsRetried", &counters.reads_retried),
+            ("causalWaits", &counters.causal_waits),
+            ("causalTimeouts", &counters.causal_timeouts),
+            ("primaryChanges", &counters.primary_changes),
+            ("sessionsOnPrimary", &counters.sessions_on_primary),
+        ] {
+            writer.append(name, i64::try_from(counter.get()).unwrap_or(i64::MAX));
+        }
+    }
+}
+
 /// Writes the state of all servers, for `serverStatus`.
 pub fn write_all(call: &Call<'_>, writer: &mut DocWriter<'_>) {
     let reports = call.worker.server.sql_servers.reports();

@@ -248,6 +248,7 @@ fn selkie(call: &Call<'_>, statistics: &Statistics, writer: &mut DocWriter<'_>) 
     writer.append("workers", server.settings.workers as i32);
     writer.append("requestsRejected", long(&statistics.requests_rejected));
     selkie_server::write_all(call, writer);
+    selkie_server::write_services(call, writer);
     let limits = steps::memory::limits();
     let mut memory = writer.document("memory");
     memory.append("bytes", steps::memory::live());

@@ -3,7 +3,7 @@
 use super::Parameter;
 use crate::config::services::{WrittenListener, WrittenService};
 use crate::config::setting::Setting;
-use crate::config::value::{listen_address, names, protocol, role, router, text};
+use crate::config::value::{causal_reads, integer, listen_address, names, protocol, role, router, text};
 
 /// `[service.NAME]`.
 pub const SERVICE: &[Parameter<WrittenService>] = &[
@@ -11,11 +11,12 @@ pub const SERVICE: &[Parameter<WrittenService>] = &[
         section: "service",
         name: "router",
         flag: None,
-        kind: "connections",
+        kind: "connections or read-write-split",
         default: "\"connections\"",
-        example: "\"connections\"",
+        example: "\"read-write-split\"",
         about: "How servers are chosen. `connections` gives each session one server, when it logs in: the one with the \
-                fewest sessions relative to its weight.",
+                fewest sessions relative to its weight. `read-write-split` sends reads to replicas, and everything else \
+                to the primary.",
         read: read!(router, router),
     },
     Parameter {
@@ -49,6 +50,39 @@ pub const SERVICE: &[Parameter<WrittenService>] = &[
         about: "The servers that the service uses: some of the monitor's, or, without a monitor, any. Servers that no \
                 monitor observes are used as long as connections to them succeed.",
         read: read!(servers, |raw| names(raw, "servers")),
+    },
+    Parameter {
+        section: "service",
+        name: "causal-reads",
+        flag: None,
+        kind: "true, false or all",
+        default: "false",
+        example: "true",
+        about: "With `read-write-split`, which writes a read on a replica sees. `true`: those of its own session, for \
+                which it waits on the replica. `all`: every write that was acknowledged before it, of any session and \
+                through any gateway, which takes a question to the primary before each read. `false`: those that have \
+                arrived.",
+        read: read!(causal_reads, causal_reads),
+    },
+    Parameter {
+        section: "service",
+        name: "max-lag-seconds",
+        flag: None,
+        kind: "seconds, from 0",
+        default: "# none: no limit",
+        example: "10",
+        about: "With `read-write-split`, replicas that are further behind the primary get no reads.",
+        read: read!(max_lag_seconds, |raw| integer(raw, 0, 1_000_000)),
+    },
+    Parameter {
+        section: "service",
+        name: "primary-wait-ms",
+        flag: None,
+        kind: "milliseconds, from 0",
+        default: "10000",
+        example: "30000",
+        about: "With `read-write-split`, how long a statement waits for a primary while there is none.",
+        read: read!(primary_wait_ms, |raw| integer(raw, 0, 3_600_000)),
     },
 ];
 

@@ -1,0 +1,270 @@
+//! A session of the router `read-write-split`: each statement goes to the primary or to a replica.
+//!
+//! The session's own connection is to the primary; it opens further ones to replicas when it reads
+//! there. What the statements need of each other is brought along by [`carried`]; a session whose
+//! statements need more is bound to the primary. [`route`] decides, [`home`] is the connection to
+//! the primary and its replacement, [`reads`] are statements on replicas, [`prepared`] are prepared
+//! statements, [`exchange`] finds out which side has failed, and [`explain`] answers EXPLAIN ROUTE.
+
+mod carried;
+mod command;
+mod exchange;
+mod explain;
+mod further_connection;
+mod home;
+mod prepared;
+mod prepared_statement;
+mod reads;
+mod route;
+mod split_state;
+
+pub use self::split_state::Split;
+
+use self::carried::{Carried, PreparedIds, SCHEMA, StateChange};
+use self::command::{Command, Need, Outcome, Routed, command, is_read};
+use self::route::{Destination, Wish, route};
+use super::com;
+use super::state::Session;
+use crate::login::elsewhere::Identity;
+use crate::login::{self};
+use crate::packet_stream;
+use crate::reply_tracker::{AUTOCOMMIT, PACKET_MAX, ReplyKind};
+use crate::running_command::RunningAt;
+use ahash::AHashMap;
+use mariadb_wire::client_login::ClientLogin;
+use service::Router;
+use service::gtid::GtidPosition;
+use sql_classify::scanner::Scanner;
+use sql_classify::statement::STATEMENT_BYTES_MAX;
+use sql_classify::{Hint, Lexis, RouteHint, StatementKind};
+use std::io;
+
+impl Session {
+    /// Prepares a session for the router, if its service has this one.
+    pub async fn begin_split(&mut self, running: &RunningAt) {
+        let state = self.context.service.state();
+        let Router::ReadWriteSplit(settings) = &state.settings.router else { return };
+        let account = state.settings.account.as_ref();
+        let login = (&*self.login.response, &self.login.proof);
+        let identity = Identity::of(login, &self.context.stored_hashes, &self.lease.server, account).await;
+        if let Err(reason) = &identity {
+            self.context.service.statistics.sessions_on_primary.increment();
+            tracing::warn!(
+                service = state.settings.name,
+                user = %String::from_utf8_lossy(self.lease.user()),
+                "a session uses the primary alone, because Selkie cannot log in elsewhere for it: {reason}"
+            );
+        }
+        let mut carried = Carried::default();
+        let payload = self.login.response.get(4..).unwrap_or_default();
+        if let Ok(account) = ClientLogin::decode(payload)
+            && !account.database.is_empty()
+        {
+            carried.add(vec![SCHEMA.to_owned()], &command(com::INIT_DB, account.database), false);
+        }
+        self.split = Some(Box::new(Split {
+            settings: settings.clone(),
+            identity,
+            places: Vec::new(),
+            reading: None,
+            carried,
+            home_prepared: PreparedIds::default(),
+            prepared: AHashMap::default(),
+            last_prepared: 0,
+            bound: None,
+            pinned: None,
+            has_table_locks: false,
+            has_next_transaction: false,
+            status: self.status.unwrap_or(AUTOCOMMIT),
+            last_insert_id: 0,
+            detached: None,
+            lost_transaction: None,
+            has_written: false,
+            position: GtidPosition::default(),
+            last_replica: None,
+            running: running.clone(),
+            home_id: self.login.session,
+        }));
+    }
+
+    /// Runs the next command. Returns false if it is the last.
+    pub async fn split_command(&mut self, split: &mut Split, command: u8, length: usize) -> io::Result<bool> {
+        if command != com::QUIT
+            && let Some(reason) = self.leave_lost_home(split)
+        {
+            self.client.packet(PACKET_MAX - 1).await.ok();
+            self.send_reason(self.client.sent, &reason).await;
+            return Ok(false);
+        }
+        let outcome = match command {
+            com::QUERY if length <= STATEMENT_BYTES_MAX => {
+                let packet = self.client.packet(STATEMENT_BYTES_MAX).await?;
+                self.split_query(split, &packet).await?
+            }
+            com::QUERY => self.split_long_query(split).await?,
+            com::STMT_PREPARE => {
+                let packet = self.client.packet(PACKET_MAX - 1).await?;
+                self.split_prepare(split, &packet).await?
+            }
+            com::STMT_EXECUTE => self.split_execute(split, length).await?,
+            com::STMT_CLOSE => self.split_close(split).await?,
+            com::STMT_SEND_LONG_DATA | com::STMT_RESET | com::STMT_FETCH | com::STMT_BULK_EXECUTE => {
+                self.split_prepared_at_home(split, command).await?
+            }
+            com::QUIT => {
+                if split.detached.is_none() {
+                    self.client.forward_command(&mut self.server).await?;
+                }
+                return Ok(false);
+            }
+            com::PING if split.detached.is_some() || split.reading.is_some() => {
+                self.client.packet(PACKET_MAX - 1).await?;
+                let [low, high] = split.status.to_le_bytes();
+                self.client.send(&[7, 0, 0, 1, 0, 0, 0, low, high, 0, 0]).await?;
+                Outcome::Continues
+            }
+            com::CHANGE_USER => return self.split_change_user(split).await,
+            com::BINLOG_DUMP | com::TABLE_DUMP => {
+                if !self.reach_home(split, Need::Any).await? {
+                    return Ok(true);
+                }
+                self.client.forward_command(&mut self.server).await?;
+                packet_stream::relay_both_ways(&mut self.client, &mut self.server).await?;
+                return Ok(false);
+            }
+            other => {
+                let packet = self.client.packet(PACKET_MAX - 1).await?;
+                self.split_other(split, other, &packet).await?
+            }
+        };
+        Ok(outcome == Outcome::Continues)
+    }
+
+    /// Executes a statement in text.
+    async fn split_query(&mut self, split: &mut Split, packet: &[u8]) -> io::Result<Outcome> {
+        let sql = packet.get(5..).unwrap_or_default();
+        if let Some(text) = explain::explained(sql) {
+            let route = self.split_route(split, text).await?;
+            return self.send_explanation(split, &route).await;
+        }
+        let Routed { class, route, change } = self.split_route(split, sql).await?;
+        let (command, is_read) = (Command::text(packet), is_read(&class));
+        let done = match &route.destination {
+            Destination::Primary => None,
+            Destination::Last if split.last_replica.is_none() => None,
+            Destination::Reading => self.read_in_transaction(split, &command).await?,
+            destination => {
+                let begins = *destination == Destination::ReplicaForTransaction;
+                let named = match destination {
+                    Destination::Named(name) => Some(name.clone()),
+                    Destination::Last => split.last_replica.clone(),
+                    _ => None,
+                };
+                self.read_elsewhere(split, &command, named.as_deref(), begins).await?
+            }
+        };
+        let outcome = match done {
+            Some(outcome) => return Ok(outcome),
+            None => {
+                let need = split.need(&class);
+                self.at_home(split, &command, ReplyKind::Results, need).await?
+            }
+        };
+        let Some(reply) = outcome.reply else { return Ok(outcome.next) };
+        let statement = class.statement();
+        if !reply.failed {
+            split.note_change(&change, packet);
+            if statement.kind == StatementKind::NextTransaction {
+                split.has_next_transaction = true;
+            } else if statement.ends_transaction {
+                split.has_next_transaction = false;
+            }
+        } else if matches!(change, StateChange::Bind(_)) {
+            // It may have done a part of what it does.
+            split.note_change(&change, packet);
+        }
+        split.has_written |= !is_read && split.settings.causal_reads == service::CausalReads::Session;
+        Ok(outcome.next)
+    }
+
+    /// Finds where a statement goes.
+    async fn split_route(&mut self, split: &Split, sql: &[u8]) -> io::Result<Routed> {
+        let lexis = match split.detached.is_none() && split.reading.is_none() {
+            true => self.lexis(sql).await?,
+            false => self.known_lexis(),
+        };
+        let class = self.classes.borrow_mut().class(sql, lexis, self.parse_context(false));
+        let text = std::str::from_utf8(sql).unwrap_or_default();
+        let wish = wish(text, lexis);
+        let route = route(class.text(), class.statement(), class.facts(), wish.as_ref(), split.situation());
+        let change = StateChange::of(text, lexis, class.facts());
+        Ok(Routed { class, route, change })
+    }
+
+    /// Executes a statement that is too long to be classified, without holding it.
+    async fn split_long_query(&mut self, split: &mut Split) -> io::Result<Outcome> {
+        let (_, payload) = self.client.peek(64).await?;
+        let words = String::from_utf8_lossy(payload.get(1..).unwrap_or_default()).to_ascii_uppercase();
+        let first = words.split(|letter: char| !letter.is_ascii_alphabetic()).find(|word| !word.is_empty());
+        if !first.is_some_and(|word| ["INSERT", "REPLACE", "UPDATE", "DELETE", "SELECT"].contains(&word)) {
+            split.bound = split.bound.or(Some("it has executed a long statement that is not understood"));
+        }
+        split.has_written = true;
+        self.stream_at_home(split, ReplyKind::Results).await
+    }
+
+    async fn split_other(&mut self, split: &mut Split, command: u8, packet: &[u8]) -> io::Result<Outcome> {
+        let kind = if command == com::FIELD_LIST { ReplyKind::Fields } else { ReplyKind::Single };
+        let kind = if command == com::PROCESS_INFO { ReplyKind::Results } else { kind };
+        let changes = [com::CREATE_DB, com::DROP_DB, com::PROCESS_KILL].contains(&command);
+        let need = if changes { Need::Primary } else { Need::Any };
+        let outcome = self.at_home(split, &Command::text(packet), kind, need).await?;
+        let Some(reply) = &outcome.reply else { return Ok(outcome.next) };
+        if !reply.failed {
+            match command {
+                com::INIT_DB => {
+                    split.carried.add(vec![SCHEMA.to_owned()], packet, false);
+                    self.settings = None;
+                }
+                com::SET_OPTION => split.carried.add(vec!["multi statements".to_owned()], packet, false),
+                com::RESET_CONNECTION => {
+                    split.reset();
+                    self.settings = None;
+                }
+                com::CREATE_DB | com::DROP_DB => split.has_written = true,
+                _ => {}
+            }
+        }
+        Ok(outcome.next)
+    }
+
+    async fn split_change_user(&mut self, split: &mut Split) -> io::Result<bool> {
+        if !self.reach_home(split, Need::Any).await? {
+            return Ok(true);
+        }
+        let Session { client, server, audited, login, context, lease, .. } = self;
+        let Some(status) = login::change_user(client, server, audited, (login, context, lease)).await? else {
+            return Ok(false);
+        };
+        split.reset();
+        split.status = status.unwrap_or(AUTOCOMMIT);
+        split.bound = Some("its user has changed");
+        self.settings = None;
+        Ok(true)
+    }
+}
+
+/// Returns the place that a comment in the text asks for.
+fn wish(text: &str, lexis: Lexis) -> Option<Wish> {
+    // Most statements have no comment.
+    memchr::memchr3(b'/', b'#', b'-', text.as_bytes())?;
+    let mut scanner = Scanner::new(text, lexis);
+    while scanner.next_token().ok()?.is_some() {}
+    match scanner.hint()? {
+        Hint::Route(RouteHint::Primary) => Some(Wish::Primary),
+        Hint::Route(RouteHint::Replica) => Some(Wish::Replica),
+        Hint::Route(RouteHint::Last) => Some(Wish::Last),
+        Hint::Route(RouteHint::Server(name)) => Some(Wish::Server((*name).to_owned())),
+        Hint::Parameter(..) => None,
+    }
+}

@@ -1,0 +1,86 @@
+//! Commands of a session, and their outcomes.
+
+use super::carried::StateChange;
+use super::route::Route;
+use crate::login::error_packet;
+use crate::reply_tracker::ReplyTracker;
+use sql_classify::{Class, StatementKind};
+use std::rc::Rc;
+
+/// The place of the statement's id in a command and in the reply to COM_STMT_PREPARE: behind the
+/// header and the first byte.
+const ID_AT: std::ops::Range<usize> = 5..9;
+
+/// What a command needs of the session's own connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// The primary. It is sent again to another only if the first has certainly not executed it.
+    Primary,
+    /// Any server: it changes no data, and may be sent again. The session may have connected to a
+    /// replica while there was no primary.
+    Any,
+}
+
+/// A command that executes a statement.
+pub struct Command<'p> {
+    pub packet: &'p [u8],
+    /// The prepared statement that it executes: the client's id, and the packet that prepares it.
+    pub prepared: Option<(u32, Rc<[u8]>)>,
+}
+
+impl<'p> Command<'p> {
+    pub fn text(packet: &'p [u8]) -> Command<'p> {
+        Command { packet, prepared: None }
+    }
+
+    pub fn prepared(packet: &'p [u8], id: u32, preparing: Rc<[u8]>) -> Command<'p> {
+        Command { packet, prepared: Some((id, preparing)) }
+    }
+}
+
+/// A statement, where it goes, and what it does to the session.
+pub struct Routed {
+    pub class: Rc<Class>,
+    pub route: Route,
+    pub change: StateChange,
+}
+
+/// Whether the session goes on after a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Continues,
+    Ends,
+}
+
+/// A command's reply on the session's own connection; none if the client has got another error.
+pub struct AtHome {
+    pub reply: Option<ReplyTracker>,
+    pub next: Outcome,
+}
+
+/// Returns whether executing a statement twice does no harm.
+pub fn is_read(class: &Class) -> bool {
+    class.facts().primary.is_none()
+        && matches!(class.statement().kind, StatementKind::PureSelect | StatementKind::Read | StatementKind::Show)
+}
+
+/// Encodes a command whose payload fits into one packet.
+pub fn command(command: u8, payload: &[u8]) -> Vec<u8> {
+    let mut packet = (payload.len() as u32 + 1).to_le_bytes()[..3].to_vec();
+    packet.extend_from_slice(&[0, command]);
+    packet.extend_from_slice(payload);
+    packet
+}
+
+/// Names the statement of a command, or of the reply to COM_STMT_PREPARE, by another id.
+pub fn set_statement(packet: &mut [u8], id: u32) {
+    if let Some(place) = packet.get_mut(ID_AT) {
+        place.copy_from_slice(&id.to_le_bytes());
+    }
+}
+
+/// Encodes the error of a statement whose transaction was lost with its server: ER_LOCK_DEADLOCK,
+/// by which applications know that they may begin the transaction again.
+pub fn transaction_lost(reason: &str) -> Vec<u8> {
+    error_packet(1, 1213, "40001", &format!("The transaction was rolled back: {reason}; try restarting transaction"))
+}

@@ -1,0 +1,133 @@
+//! A command's exchange with a server, by which it is known which side has failed.
+
+use crate::packet_stream::PacketStream;
+use crate::reply_tracker::ReplyTracker;
+use mariadb_wire::ERR;
+use mariadb_wire::err::ErrPacket;
+use service::Assignment;
+use std::io;
+
+/// The longest error packet.
+const ERROR_BYTES_MAX: usize = 64 << 10;
+
+/// Why a reply did not arrive whole at the client.
+#[derive(Debug)]
+pub enum Failure {
+    Client(io::Error),
+    Server(ServerLost),
+}
+
+/// A server that cannot be used any more.
+#[derive(Debug)]
+pub struct ServerLost {
+    pub reason: String,
+    /// The client has received a part of the reply.
+    pub has_begun: bool,
+    /// The server has refused the statement, and not executed it.
+    pub is_refused: bool,
+}
+
+impl Failure {
+    /// The connection has failed.
+    fn of_connection(error: &io::Error, has_begun: bool) -> Failure {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Failure::lost("the connection to it was lost", has_begun),
+            _ => Failure::lost(&format!("the connection to it was lost ({error})"), has_begun),
+        }
+    }
+
+    fn lost(reason: &str, has_begun: bool) -> Failure {
+        Failure::Server(ServerLost { reason: reason.to_owned(), has_begun, is_refused: false })
+    }
+}
+
+/// Sends a command, and forwards the reply as it arrives. Ends early if the session must leave the
+/// server.
+///
+/// `lost_codes`: errors by which the server says that it cannot be used any more; the client does
+/// not get them.
+pub async fn exchange(
+    client: &mut PacketStream,
+    server: &mut PacketStream,
+    assignment: &mut Assignment,
+    packet: &[u8],
+    reply: &mut ReplyTracker,
+    lost_codes: &[u16],
+) -> Result<(), Failure> {
+    tokio::select! {
+        biased;
+        sent = server.send(packet) => sent.map_err(|error| Failure::of_connection(&error, false))?,
+        reason = assignment.end_now() => return Err(Failure::lost(reason, false)),
+    }
+    forward(client, server, assignment, reply, lost_codes).await
+}
+
+/// As [`exchange`], for a command that has been sent.
+pub async fn forward(
+    client: &mut PacketStream,
+    server: &mut PacketStream,
+    assignment: &mut Assignment,
+    reply: &mut ReplyTracker,
+    lost_codes: &[u16],
+) -> Result<(), Failure> {
+    let mut has_begun = false;
+    while !reply.is_over() {
+        if server.bytes().is_empty() || !has_begun && server.bytes().len() < 5 {
+            tokio::select! {
+                biased;
+                read = server.fill() => read.map_err(|error| Failure::of_connection(&error, has_begun))?,
+                reason = assignment.end_now() => {
+                    return Err(Failure::lost(reason, has_begun));
+                }
+            }
+            continue;
+        }
+        if !has_begun && server.bytes().get(4) == Some(&ERR) {
+            let packet =
+                server.peek_packet(ERROR_BYTES_MAX).await.map_err(|error| Failure::of_connection(&error, false))?;
+            if let Ok(error) = ErrPacket::decode(packet.get(4..).unwrap_or_default())
+                && lost_codes.contains(&error.code)
+            {
+                let reason = String::from_utf8_lossy(error.message).into_owned();
+                server.consume(packet.len());
+                return Err(Failure::Server(ServerLost { reason, has_begun: false, is_refused: true }));
+            }
+        }
+        let used = reply.feed(server.bytes());
+        let bytes = server.bytes().get(..used).unwrap_or_default();
+        client.send(bytes).await.map_err(Failure::Client)?;
+        has_begun |= used > 0;
+        server.consume(used);
+    }
+    Ok(())
+}
+
+/// Sends a command of the gateway's own, and returns its reply, of which all is read.
+pub async fn ask(
+    server: &mut PacketStream,
+    packet: &[u8],
+    reply: &mut ReplyTracker,
+    assignment: &mut Assignment,
+) -> Result<Vec<u8>, Failure> {
+    tokio::select! {
+        biased;
+        asked = ask_alone(server, packet, reply) => asked.map_err(|error| Failure::of_connection(&error, false)),
+        reason = assignment.end_now() => {
+            Err(Failure::lost(reason, false))
+        }
+    }
+}
+
+async fn ask_alone(server: &mut PacketStream, packet: &[u8], reply: &mut ReplyTracker) -> io::Result<Vec<u8>> {
+    server.send(packet).await?;
+    let mut bytes = Vec::new();
+    while !reply.is_over() {
+        if server.bytes().is_empty() {
+            server.fill().await?;
+        }
+        let used = reply.feed(server.bytes());
+        bytes.extend_from_slice(server.bytes().get(..used).unwrap_or_default());
+        server.consume(used);
+    }
+    Ok(bytes)
+}

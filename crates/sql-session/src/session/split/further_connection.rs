@@ -1,0 +1,92 @@
+//! A further connection of a session, to a replica.
+
+use super::carried::{Carried, PreparedIds};
+use super::command::{Command, set_statement};
+use super::exchange::{Failure, ask};
+use crate::login::elsewhere::Identity;
+use crate::packet_stream::PacketStream;
+use crate::reply_tracker::{ReplyKind, ReplyTracker};
+use crate::session::query_packet::query_packet;
+use service::gtid::GtidPosition;
+use service::targets::Target;
+use service::{Assignment, ConnectError, Lease, Service};
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// A connection to a server, in a state that lags behind the session's.
+pub struct FurtherConnection {
+    pub lease: Lease,
+    pub assignment: Assignment,
+    pub server: PacketStream,
+    /// The connection's id on the server.
+    pub id: u64,
+    /// The version of the settings that it has.
+    pub version: u64,
+    pub prepared: PreparedIds,
+    /// The server has everything up to here.
+    pub caught_up: GtidPosition,
+    deprecates_eof: bool,
+}
+
+impl FurtherConnection {
+    pub async fn open(
+        service: &Service,
+        target: &Target,
+        identity: &Identity,
+        (patience, limit): (Duration, Duration),
+        deprecates_eof: bool,
+    ) -> Result<FurtherConnection, ConnectError> {
+        let open = |candidate| async { identity.connect(candidate, limit).await.map(|opened| (opened, 0)) };
+        let (lease, (server, id)) = service.connect_to(target, patience, open).await?;
+        let assignment = lease.assignment.clone();
+        let (version, prepared, caught_up) = (0, PreparedIds::default(), GtidPosition::default());
+        Ok(FurtherConnection { lease, assignment, server, id, version, prepared, caught_up, deprecates_eof })
+    }
+
+    /// Sets what the session has set since. Returns false if the server refuses a setting.
+    pub async fn catch_up(&mut self, carried: &Carried, is_primary: bool) -> Result<bool, Failure> {
+        if self.version == carried.version() {
+            return Ok(true);
+        }
+        for packet in carried.since(self.version, is_primary) {
+            let mut reply = ReplyTracker::new(ReplyKind::Results, self.deprecates_eof);
+            ask(&mut self.server, &packet, &mut reply, &mut self.assignment).await?;
+            if reply.failed {
+                return Ok(false);
+            }
+        }
+        self.version = carried.version();
+        Ok(true)
+    }
+
+    /// Executes a statement of the gateway's own. Returns the bytes of its reply, or `None` if the
+    /// server refuses it.
+    pub async fn run(&mut self, sql: &str) -> Result<Option<Vec<u8>>, Failure> {
+        let mut reply = ReplyTracker::new(ReplyKind::Results, self.deprecates_eof);
+        let bytes = ask(&mut self.server, &query_packet(sql), &mut reply, &mut self.assignment).await?;
+        Ok((!reply.failed).then_some(bytes))
+    }
+
+    /// Returns the packet of a statement as this connection's server understands it; `None`: the
+    /// server refuses to prepare it.
+    pub async fn packet<'p>(&mut self, command: &Command<'p>) -> Result<Option<Cow<'p, [u8]>>, Failure> {
+        let Some((id, preparing)) = &command.prepared else { return Ok(Some(Cow::Borrowed(command.packet))) };
+        let Some(there) = self.prepare(*id, preparing).await? else { return Ok(None) };
+        let mut packet = command.packet.to_vec();
+        set_statement(&mut packet, there);
+        Ok(Some(Cow::Owned(packet)))
+    }
+
+    /// Prepares a statement, if it is not yet. Returns the server's id of it; `None`: the server
+    /// refuses it.
+    async fn prepare(&mut self, id: u32, packet: &[u8]) -> Result<Option<u32>, Failure> {
+        if let Some(&known) = self.prepared.get(&id) {
+            return Ok(Some(known));
+        }
+        let mut reply = ReplyTracker::new(ReplyKind::Prepared, self.deprecates_eof);
+        ask(&mut self.server, packet, &mut reply, &mut self.assignment).await?;
+        let Some(there) = reply.statement.filter(|_| !reply.failed) else { return Ok(None) };
+        self.prepared.insert(id, there);
+        Ok(Some(there))
+    }
+}

@@ -1,0 +1,202 @@
+//! Prepared statements. The client has an id of the gateway's own for each; every connection that
+//! executes one has prepared it, under the id of its server.
+
+use super::carried::StateChange;
+use super::command::{Command, Need, Outcome, command, is_read, set_statement};
+use super::exchange::{Failure, ask};
+use super::prepared_statement::SplitPrepared;
+use super::route::{Destination, route};
+use super::split_state::Split;
+use crate::execute_packet::ExecutePacket;
+use crate::reply_tracker::{PACKET_MAX, ReplyKind, ReplyTracker};
+use crate::session::com;
+use crate::session::state::Session;
+use service::CausalReads;
+use sql_classify::statement::STATEMENT_BYTES_MAX;
+use std::io;
+use std::rc::Rc;
+
+/// The id that stands for the statement prepared last.
+const LAST_PREPARED: u32 = u32::MAX;
+
+/// Longer executions are forwarded without being held whole.
+const EXECUTION_BYTES_MAX: usize = PACKET_MAX - (256 << 10);
+
+impl Session {
+    pub(super) async fn split_prepare(&mut self, split: &mut Split, packet: &[u8]) -> io::Result<Outcome> {
+        let sql = packet.get(5..).unwrap_or_default();
+        let (mut class, mut change) = (None, StateChange::Bind("it has prepared a long statement"));
+        if sql.len() <= STATEMENT_BYTES_MAX {
+            let lexis = if split.detached.is_none() { self.lexis(sql).await? } else { self.known_lexis() };
+            let found = self.classes.borrow_mut().class(sql, lexis, self.parse_context(true));
+            change = StateChange::of(std::str::from_utf8(sql).unwrap_or_default(), lexis, found.facts());
+            // Its settings may be parameters.
+            if matches!(change, StateChange::Carry { .. }) {
+                change = StateChange::Bind("it has changed settings by a prepared statement");
+            }
+            class = Some(found);
+        }
+        let (bytes, reply) = loop {
+            if !self.reach_home(split, Need::Any).await? {
+                return Ok(Outcome::Continues);
+            }
+            let mut reply = ReplyTracker::new(ReplyKind::Prepared, self.login.deprecates_eof);
+            let mut assignment = self.lease.assignment.clone();
+            match ask(&mut self.server, packet, &mut reply, &mut assignment).await {
+                Ok(bytes) => break (bytes, reply),
+                Err(Failure::Client(error)) => return Err(error),
+                Err(Failure::Server(lost)) if split.can_move(false) => self.detach(split, lost.reason),
+                Err(Failure::Server(lost)) => return Ok(self.lose_home(split, lost).await?.next),
+            }
+        };
+        let mut bytes = bytes;
+        if let Some(there) = reply.statement.filter(|_| !reply.failed) {
+            split.last_prepared = split.last_prepared.wrapping_add(1) % LAST_PREPARED;
+            let id = split.last_prepared;
+            set_statement(&mut bytes, id);
+            split.home_prepared.insert(id, there);
+            let (params, types, has_long_data) = (reply.params, None, false);
+            let packet = packet.into();
+            split.prepared.insert(id, SplitPrepared { packet, class, change, params, types, has_long_data });
+        }
+        self.client.send(&bytes).await?;
+        Ok(Outcome::Continues)
+    }
+
+    pub(super) async fn split_execute(&mut self, split: &mut Split, length: usize) -> io::Result<Outcome> {
+        let id = self.peek_statement(split).await?;
+        if length >= EXECUTION_BYTES_MAX {
+            return self.split_prepared_at_home(split, com::STMT_EXECUTE).await;
+        }
+        let packet = self.client.packet(EXECUTION_BYTES_MAX).await?;
+        let situation = split.situation();
+        let Some(prepared) = split.prepared.get_mut(&id) else {
+            return Ok(self.at_home(split, &Command::text(&packet), ReplyKind::Results, Need::Any).await?.next);
+        };
+        let execution = ExecutePacket::parse(packet.get(4..).unwrap_or_default(), prepared.params);
+        let execution = execution.filter(|_| !prepared.has_long_data);
+        let mut has_cursor = true;
+        let whole = execution.and_then(|execution| {
+            prepared.types = execution.types.map(Rc::from).or(prepared.types.take());
+            has_cursor = !execution.is_without_cursor();
+            // A connection that has not executed it lacks the types.
+            Some(execution.packet(prepared.types.as_deref()?))
+        });
+        let may_leave = whole.is_some() && !has_cursor;
+        let packet = whole.unwrap_or(packet);
+        let (class, change) = (prepared.class.clone(), prepared.change.clone());
+        let statement = Command::prepared(&packet, id, prepared.packet.clone());
+        let (mut only_reads, mut need) = (false, Need::Primary);
+        if let Some(class) = &class {
+            only_reads = is_read(class);
+            need = split.need(class);
+            let route = route(class.text(), class.statement(), class.facts(), None, situation);
+            let done = match route.destination {
+                _ if !may_leave => None,
+                Destination::Replica => self.read_elsewhere(split, &statement, None, false).await?,
+                Destination::Reading => self.read_in_transaction(split, &statement).await?,
+                Destination::Last if split.last_replica.is_some() => {
+                    let name = split.last_replica.clone();
+                    self.read_elsewhere(split, &statement, name.as_deref(), false).await?
+                }
+                _ => None,
+            };
+            if let Some(outcome) = done {
+                return Ok(outcome);
+            }
+        }
+        let done = self.at_home(split, &statement, ReplyKind::Results, need).await?;
+        if let Some(prepared) = split.prepared.get_mut(&id) {
+            prepared.has_long_data = false;
+        }
+        if done.reply.is_some() {
+            split.note_change(&change, &packet);
+            split.has_written |= !only_reads && split.settings.causal_reads == CausalReads::Session;
+        }
+        Ok(done.next)
+    }
+
+    /// Forwards a command about a prepared statement to the session's own connection.
+    pub(super) async fn split_prepared_at_home(&mut self, split: &mut Split, command: u8) -> io::Result<Outcome> {
+        let id = self.peek_statement(split).await?;
+        if !self.reach_home(split, Need::Any).await? {
+            self.client.skip_command().await?;
+            return Ok(Outcome::Continues);
+        }
+        let preparing = split.prepared.get_mut(&id).map(|prepared| {
+            match command {
+                com::STMT_SEND_LONG_DATA => prepared.has_long_data = true,
+                com::STMT_RESET => prepared.has_long_data = false,
+                _ => {}
+            }
+            prepared.packet.clone()
+        });
+        if let Some(preparing) = preparing {
+            match self.prepare_at_home(split, id, &preparing).await {
+                Ok(there) => {
+                    set_statement(self.client.bytes_mut(), there.unwrap_or_default());
+                }
+                Err(Failure::Client(error)) => return Err(error),
+                Err(Failure::Server(lost)) => return Ok(self.lose_home(split, lost).await?.next),
+            }
+        }
+        match command {
+            com::STMT_SEND_LONG_DATA => {
+                self.client.forward_command(&mut self.server).await?;
+                Ok(Outcome::Continues)
+            }
+            com::STMT_FETCH => self.stream_at_home(split, ReplyKind::Rows).await,
+            com::STMT_RESET => self.stream_at_home(split, ReplyKind::Single).await,
+            _ => {
+                split.has_written = true;
+                self.stream_at_home(split, ReplyKind::Results).await
+            }
+        }
+    }
+
+    /// Closes a statement on each connection that has prepared it.
+    pub(super) async fn split_close(&mut self, split: &mut Split) -> io::Result<Outcome> {
+        let id = self.peek_statement(split).await?;
+        self.client.packet(PACKET_MAX - 1).await?;
+        split.prepared.remove(&id);
+        let closing = |there: u32| command(com::STMT_CLOSE, &there.to_le_bytes());
+        if let Some(there) = split.home_prepared.remove(&id)
+            && split.detached.is_none()
+        {
+            self.server.send(&closing(there)).await?;
+        }
+        for place in split.places.iter_mut().chain(&mut split.reading) {
+            if let Some(there) = place.prepared.remove(&id) {
+                // A connection that has failed is found when it is used.
+                let _ = place.server.send(&closing(there)).await;
+            }
+        }
+        Ok(Outcome::Continues)
+    }
+
+    /// Prepares a statement on the session's own connection, if it is not yet. Returns the server's
+    /// id; `None` if the server refuses it.
+    pub(super) async fn prepare_at_home(
+        &mut self,
+        split: &mut Split,
+        id: u32,
+        packet: &[u8],
+    ) -> Result<Option<u32>, Failure> {
+        if let Some(&known) = split.home_prepared.get(&id) {
+            return Ok(Some(known));
+        }
+        let mut reply = ReplyTracker::new(ReplyKind::Prepared, self.login.deprecates_eof);
+        let mut assignment = self.lease.assignment.clone();
+        ask(&mut self.server, packet, &mut reply, &mut assignment).await?;
+        let Some(there) = reply.statement.filter(|_| !reply.failed) else { return Ok(None) };
+        split.home_prepared.insert(id, there);
+        Ok(Some(there))
+    }
+
+    /// Returns the id of the statement that the next command names.
+    async fn peek_statement(&mut self, split: &Split) -> io::Result<u32> {
+        let (_, payload) = self.client.peek(5).await?;
+        let id = payload.get(1..5).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes);
+        Ok(if id == LAST_PREPARED { split.last_prepared } else { id })
+    }
+}

@@ -1,0 +1,258 @@
+//! Statements on replicas.
+
+use super::command::{Command, Outcome, transaction_lost};
+use super::exchange::{Failure, ask, exchange};
+use super::further_connection::FurtherConnection;
+use super::split_state::Split;
+use crate::reply_tracker::{IN_TRANSACTION, ReplyKind, ReplyTracker};
+use crate::result_rows::first_row;
+use crate::session::query_packet::query_packet;
+use crate::session::state::Session;
+use service::backend::Backend;
+use service::gtid::GtidPosition;
+use service::{CausalReads, ConnectError};
+use std::borrow::Cow;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long connecting to a replica may take.
+const CONNECT_LIMIT: Duration = Duration::from_secs(2);
+
+/// How long a read waits on a replica for the writes before it.
+const CAUSAL_WAIT: Duration = Duration::from_secs(10);
+
+/// ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED, and ER_UNKNOWN_COM_ERROR of a Galera node that is not
+/// ready.
+const LOST_CODES: [u16; 3] = [1053, 1927, 1047];
+
+/// Why a replica did not execute a read.
+enum Missed {
+    /// The replica is of no use now.
+    Lost,
+    /// It is fine, but not for this statement now.
+    NotNow(Box<FurtherConnection>),
+    Failed(io::Error),
+}
+
+impl Session {
+    /// Executes a read on a replica: the best, or the one of this name. Returns `None` if none can,
+    /// so that the statement belongs on the primary. `begins`: it begins a transaction that only
+    /// reads.
+    pub(super) async fn read_elsewhere(
+        &mut self,
+        split: &mut Split,
+        read: &Command<'_>,
+        named: Option<&str>,
+        begins: bool,
+    ) -> io::Result<Option<Outcome>> {
+        let Some(wanted) = self.wanted_position(split).await? else { return Ok(None) };
+        let mut missed: Vec<Arc<Backend>> = Vec::new();
+        while let Some(place) = self.take_connection(split, named, &mut missed).await {
+            let backend = place.assignment.backend().clone();
+            split.running.set(place.id, place.lease.killer());
+            self.lease.set_running(Some((backend.clone(), place.id)));
+            let done = self.try_read(split, place, read, &wanted, begins).await;
+            self.lease.set_running(None);
+            if split.reading.is_none() {
+                split.running.set(split.home_id, self.lease.killer());
+            }
+            match done {
+                Ok(()) => return Ok(Some(Outcome::Continues)),
+                Err(Missed::Failed(error)) => return Err(error),
+                Err(Missed::NotNow(place)) => {
+                    split.places.push(*place);
+                    return Ok(None);
+                }
+                Err(Missed::Lost) => {
+                    backend.suspicion.notify_one();
+                    self.context.service.statistics.reads_retried.increment();
+                    missed.push(backend);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes a connection to the best replica, opened if necessary.
+    async fn take_connection(
+        &self,
+        split: &mut Split,
+        named: Option<&str>,
+        missed: &mut Vec<Arc<Backend>>,
+    ) -> Option<FurtherConnection> {
+        let service = &self.context.service;
+        split.places.retain(|place| place.assignment.end().is_none());
+        let is_at = |backend: &Arc<Backend>| {
+            let places = &split.places;
+            places.iter().position(|place| Arc::ptr_eq(place.assignment.backend(), backend))
+        };
+        let readers = service.readers(split.settings.lag_max_seconds, |backend| is_at(backend).is_some());
+        for target in readers {
+            let is_named = named.is_none_or(|name| target.backend.settings().name == name);
+            if !is_named || missed.iter().any(|backend| Arc::ptr_eq(backend, &target.backend)) {
+                continue;
+            }
+            if let Some(at) = is_at(&target.backend) {
+                return Some(split.places.swap_remove(at));
+            }
+            let Ok(identity) = &split.identity else { return None };
+            let limits = (Duration::from_millis(100), CONNECT_LIMIT);
+            match FurtherConnection::open(service, &target, identity, limits, self.login.deprecates_eof).await {
+                Ok(mut place) => {
+                    let is_prepared = match split.settings.causal_reads {
+                        CausalReads::Off => true,
+                        _ if target.backend.is_galera() => {
+                            matches!(place.run("SET SESSION wsrep_sync_wait = 1").await, Ok(Some(_)))
+                        }
+                        _ => true,
+                    };
+                    if is_prepared {
+                        return Some(place);
+                    }
+                }
+                Err(ConnectError::Full(_)) => {}
+                Err(error) => {
+                    tracing::debug!(server = target.backend.settings().name, %error, "a session cannot read there");
+                }
+            }
+            missed.push(target.backend);
+        }
+        None
+    }
+
+    /// Returns what a replica must have before it may execute a read; `None` if that cannot be
+    /// found out, so that the primary has to.
+    async fn wanted_position(&mut self, split: &mut Split) -> io::Result<Option<GtidPosition>> {
+        let variable = match split.settings.causal_reads {
+            CausalReads::Off => return Ok(Some(GtidPosition::default())),
+            CausalReads::Session if !split.has_written => return Ok(Some(split.position.clone())),
+            CausalReads::Session => "@@last_gtid",
+            CausalReads::All => "@@gtid_binlog_pos",
+        };
+        if split.detached.is_some() {
+            // Without a primary there are no later writes.
+            return Ok(Some(split.position.clone()));
+        }
+        let mut reply = ReplyTracker::new(ReplyKind::Results, self.login.deprecates_eof);
+        let mut assignment = self.lease.assignment.clone();
+        let question = query_packet(&format!("VALUES ({variable})"));
+        let asked = ask(&mut self.server, &question, &mut reply, &mut assignment).await;
+        let Ok(bytes) = asked else { return Ok(None) };
+        let row = first_row(&bytes, self.login.deprecates_eof);
+        let text = row.and_then(|row| row.into_iter().next()?).unwrap_or_default();
+        let Some(position) = GtidPosition::parse(&text) else { return Ok(None) };
+        split.position.extend(&position);
+        split.has_written = false;
+        Ok(Some(split.position.clone()))
+    }
+
+    async fn try_read(
+        &mut self,
+        split: &mut Split,
+        mut place: FurtherConnection,
+        read: &Command<'_>,
+        wanted: &GtidPosition,
+        begins: bool,
+    ) -> Result<(), Missed> {
+        let lost = |_: Failure| Missed::Lost;
+        if !self.wait_for(&mut place, wanted).await.map_err(lost)? {
+            return Err(Missed::NotNow(Box::new(place)));
+        }
+        // A schema may not have arrived yet.
+        if !place.catch_up(&split.carried, false).await.map_err(lost)? {
+            return Err(Missed::NotNow(Box::new(place)));
+        }
+        let Some(packet) = place.packet(read).await.map_err(lost)? else {
+            return Err(Missed::NotNow(Box::new(place)));
+        };
+        let mut reply = ReplyTracker::new(ReplyKind::Results, self.login.deprecates_eof);
+        let backend = place.assignment.backend().clone();
+        let running = backend.activity.begin();
+        let FurtherConnection { server, assignment, .. } = &mut place;
+        let exchanged = exchange(&mut self.client, server, assignment, &packet, &mut reply, &LOST_CODES).await;
+        match exchanged {
+            Ok(()) => running.replied(),
+            Err(Failure::Client(error)) => return Err(Missed::Failed(error)),
+            Err(Failure::Server(lost)) if lost.has_begun => return Err(Missed::Failed(io::Error::other(lost.reason))),
+            Err(Failure::Server(_)) => return Err(Missed::Lost),
+        }
+        drop(running);
+        self.context.service.statistics.to_replicas.increment();
+        split.last_replica = Some(place.lease.server.name.clone());
+        let is_open = reply.status.is_some_and(|status| status & IN_TRANSACTION != 0);
+        match begins && is_open {
+            true => split.reading = Some(place),
+            false => split.places.push(place),
+        }
+        Ok(())
+    }
+
+    /// Waits until a replica has these transactions. Returns false if that takes too long.
+    async fn wait_for(&self, place: &mut FurtherConnection, wanted: &GtidPosition) -> Result<bool, Failure> {
+        let backend = place.assignment.backend().clone();
+        if wanted.is_empty() || place.caught_up.includes(wanted) || backend.is_galera() || backend.includes(wanted) {
+            return Ok(true);
+        }
+        let statistics = &self.context.service.statistics;
+        statistics.causal_waits.increment();
+        let seconds = CAUSAL_WAIT.as_secs();
+        let reply = place.run(&format!("SELECT MASTER_GTID_WAIT('{wanted}', {seconds})")).await?;
+        let row = reply.and_then(|bytes| first_row(&bytes, self.login.deprecates_eof));
+        if row.and_then(|row| row.into_iter().next()?).as_deref() != Some("0") {
+            statistics.causal_timeouts.increment();
+            return Ok(false);
+        }
+        place.caught_up.extend(wanted);
+        Ok(true)
+    }
+
+    /// Executes a statement of a transaction that only reads. Returns `None` if there is none any
+    /// more.
+    pub(super) async fn read_in_transaction(
+        &mut self,
+        split: &mut Split,
+        read: &Command<'_>,
+    ) -> io::Result<Option<Outcome>> {
+        let Some(mut place) = split.reading.take() else { return Ok(None) };
+        split.running.set(place.id, place.lease.killer());
+        self.lease.set_running(Some((place.assignment.backend().clone(), place.id)));
+        let mut reply = ReplyTracker::new(ReplyKind::Results, self.login.deprecates_eof);
+        let exchanged = self.exchange_in_transaction(split, &mut place, read, &mut reply).await;
+        self.lease.set_running(None);
+        split.running.set(split.home_id, self.lease.killer());
+        match exchanged {
+            Ok(()) => {}
+            Err(Failure::Client(error)) => return Err(error),
+            Err(Failure::Server(lost)) if lost.has_begun => return Err(io::Error::other(lost.reason)),
+            Err(Failure::Server(lost)) => {
+                place.assignment.suspect();
+                let reason = format!("the server {} was lost: {}", place.lease.server.name, lost.reason);
+                self.client.send(&transaction_lost(&reason)).await?;
+                return Ok(Some(Outcome::Continues));
+            }
+        }
+        self.context.service.statistics.to_replicas.increment();
+        split.last_replica = Some(place.lease.server.name.clone());
+        // After an error, the transaction is still open.
+        match reply.status.is_some_and(|status| status & IN_TRANSACTION == 0) {
+            true => split.places.push(place),
+            false => split.reading = Some(place),
+        }
+        Ok(Some(Outcome::Continues))
+    }
+
+    async fn exchange_in_transaction(
+        &mut self,
+        split: &Split,
+        place: &mut FurtherConnection,
+        read: &Command<'_>,
+        reply: &mut ReplyTracker,
+    ) -> Result<(), Failure> {
+        place.catch_up(&split.carried, false).await?;
+        // A statement that the replica cannot prepare gets the error of one that is not known.
+        let packet = place.packet(read).await?.unwrap_or(Cow::Borrowed(read.packet));
+        let FurtherConnection { server, assignment, .. } = place;
+        exchange(&mut self.client, server, assignment, &packet, reply, &LOST_CODES).await
+    }
+}

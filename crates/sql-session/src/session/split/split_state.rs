@@ -1,0 +1,117 @@
+//! The state of a session of this router, and what its statements do to it.
+
+use super::carried::{Carried, PreparedIds, SCHEMA, StateChange};
+use super::command::Need;
+use super::further_connection::FurtherConnection;
+use super::prepared_statement::SplitPrepared;
+use super::route::Situation;
+use crate::login::elsewhere::Identity;
+use crate::reply_tracker::{AUTOCOMMIT, IN_TRANSACTION};
+use crate::running_command::RunningAt;
+use ahash::AHashMap;
+use service::SplitSettings;
+use service::gtid::GtidPosition;
+use sql_classify::Class;
+
+/// The state of a session of this router.
+pub struct Split {
+    pub settings: SplitSettings,
+    /// The account under which further connections log in, or why they cannot.
+    pub identity: Result<Identity, String>,
+    /// Connections to replicas.
+    pub places: Vec<FurtherConnection>,
+    /// The connection whose transaction is open, and only reads.
+    pub reading: Option<FurtherConnection>,
+    pub carried: Carried,
+    /// The prepared statements of the session's own connection.
+    pub home_prepared: PreparedIds,
+    pub prepared: AHashMap<u32, SplitPrepared>,
+    pub last_prepared: u32,
+    /// Why all statements belong on the session's own connection.
+    pub bound: Option<&'static str>,
+    /// Why the session cannot get another connection to a primary.
+    pub pinned: Option<&'static str>,
+    pub has_table_locks: bool,
+    pub has_next_transaction: bool,
+    /// The status flags of the session's own connection, as last reported.
+    pub status: u16,
+    pub last_insert_id: u64,
+    /// Why the session has no connection of its own at the moment.
+    pub detached: Option<String>,
+    /// Why its transaction was lost. The client does not know it yet.
+    pub lost_transaction: Option<String>,
+    /// It may have written since [`Split::position`] was read.
+    pub has_written: bool,
+    /// What it has written.
+    pub position: GtidPosition,
+    /// The last statement was executed by the replica of this name.
+    pub last_replica: Option<String>,
+    pub running: RunningAt,
+    /// The id of the session's own connection on its server.
+    pub home_id: u64,
+}
+
+impl Split {
+    pub fn is_in_transaction(&self) -> bool {
+        self.status & IN_TRANSACTION != 0
+    }
+
+    /// Returns whether the session can go over to another primary. `has_lost`: the open transaction
+    /// does not matter any more.
+    pub fn can_move(&self, has_lost: bool) -> bool {
+        self.identity.is_ok()
+            && self.bound.is_none()
+            && self.pinned.is_none()
+            && !self.has_table_locks
+            && (has_lost || !self.is_in_transaction() && !self.has_next_transaction)
+    }
+
+    /// Returns what a statement needs of the session's own connection.
+    pub fn need(&self, class: &Class) -> Need {
+        let facts = class.facts();
+        let begins = facts.transaction.begins || self.status & AUTOCOMMIT == 0;
+        if facts.primary.is_none() && !begins { Need::Any } else { Need::Primary }
+    }
+
+    pub fn situation(&self) -> Situation {
+        let bound = match (&self.identity, self.has_table_locks) {
+            (Err(_), _) => Some("Selkie cannot log in elsewhere for it"),
+            (_, true) => Some("it holds locks of LOCK TABLES"),
+            _ => self.bound,
+        };
+        Situation {
+            bound,
+            is_in_transaction: self.is_in_transaction(),
+            begins_by_itself: self.status & AUTOCOMMIT == 0,
+            has_next_transaction: self.has_next_transaction,
+            is_reading: self.reading.is_some(),
+            is_detached: self.detached.is_some(),
+        }
+    }
+}
+
+impl Split {
+    /// Records what a statement has done to the state of the session.
+    pub fn note_change(&mut self, change: &StateChange, packet: &[u8]) {
+        match change {
+            StateChange::None => {}
+            StateChange::Carry { keys, is_for_primary } => self.carried.add(keys.clone(), packet, *is_for_primary),
+            StateChange::Pin(reason) => self.pinned = Some(reason),
+            StateChange::Bind(reason) => self.bound = Some(reason),
+            StateChange::LocksTables => self.has_table_locks = true,
+            StateChange::UnlocksTables => self.has_table_locks = false,
+        }
+    }
+
+    /// Forgets what COM_RESET_CONNECTION has reset. The schema stays.
+    pub fn reset(&mut self) {
+        self.places.clear();
+        self.reading = None;
+        self.carried.keep_only(SCHEMA);
+        self.home_prepared.clear();
+        self.prepared.clear();
+        (self.bound, self.pinned) = (None, None);
+        (self.has_table_locks, self.has_next_transaction) = (false, false);
+        self.last_insert_id = 0;
+    }
+}
