@@ -6,6 +6,7 @@ import time
 
 import pymysql
 import pytest
+from pymysql._auth import scramble_native_password
 from pymysql.constants import CLIENT
 
 from support.process import free_port
@@ -106,9 +107,9 @@ def connection(gateway):
         yield connection
 
 
-def rows(connection, sql: str, *params):
+def rows(connection, sql: str):
     with connection.cursor() as cursor:
-        cursor.execute(sql, *params)
+        cursor.execute(sql)
         return cursor.fetchall()
 
 
@@ -261,15 +262,19 @@ def test_a_session_reads_what_it_has_written(gateway, delayed):
     with contextlib.closing(gateway.connect("causal")) as connection:
         for value in range(3):
             with connection.cursor() as cursor:
-                cursor.execute("INSERT INTO written (a) VALUES (%s)", value)
+                cursor.execute(f"INSERT INTO written (a) VALUES ({value})")
                 inserted = cursor.lastrowid
-            found = rows(connection, "SELECT a, @@server_id FROM written WHERE id = %s", inserted)
+            found = rows(connection, f"SELECT a, @@server_id FROM written WHERE id = {inserted}")
             assert found and found[0][0] == value and found[0][1] in (2, 3)
     assert gateway.statistics("causal")["causalWaits"] >= 3
-    # Without it, they have not arrived.
+    # Without it, some have not arrived: the delay is counted in whole seconds.
     with contextlib.closing(gateway.connect()) as connection, connection.cursor() as cursor:
-        cursor.execute("INSERT INTO written (a) VALUES (9)")
-        assert rows(connection, "SELECT a FROM written WHERE id = %s", cursor.lastrowid) == ()
+
+        def is_found() -> bool:
+            cursor.execute("INSERT INTO written (a) VALUES (9)")
+            return bool(rows(connection, f"SELECT a FROM written WHERE id = {cursor.lastrowid}"))
+
+        assert not all(is_found() for _ in range(10))
 
 
 def test_all_sessions_read_what_was_written(gateway, delayed):
@@ -277,9 +282,9 @@ def test_all_sessions_read_what_was_written(gateway, delayed):
     with contextlib.closing(gateway.connect()) as writer, contextlib.closing(gateway.connect("all")) as reader:
         for value in range(2):
             with writer.cursor() as cursor:
-                cursor.execute("INSERT INTO written (a) VALUES (%s)", value)
+                cursor.execute(f"INSERT INTO written (a) VALUES ({value})")
                 inserted = cursor.lastrowid
-            found = rows(reader, "SELECT a, @@server_id FROM written WHERE id = %s", inserted)
+            found = rows(reader, f"SELECT a, @@server_id FROM written WHERE id = {inserted}")
             assert found and found[0][0] == value and found[0][1] in (2, 3)
 
 
@@ -406,3 +411,62 @@ def test_a_statement_on_a_replica_is_killed(gateway, connection, replication):
     assert reads_at(other) in (2, 3)
     other.close()
 
+
+def test_a_session_that_is_killed_ends(gateway, connection, replication):
+    idle, busy = gateway.connect(), gateway.connect()
+    for victim in (idle, busy):
+        reads_at(victim)
+    outcome = []
+
+    def sleep():
+        try:
+            outcome.append(rows(busy, "SELECT SLEEP(20)"))
+        except pymysql.err.MySQLError as error:
+            outcome.append(error.args[0])
+
+    thread = threading.Thread(target=sleep)
+    thread.start()
+    running = "SELECT 1 FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP(20)%'"
+    until(lambda: replication.servers[0].sql(running))
+    for victim in (idle, busy):
+        rows(connection, f"KILL {victim.thread_id()}")
+    thread.join()
+    assert outcome[0] in (1317, 1927, 2013)
+    for victim in (idle, busy):
+        with pytest.raises(pymysql.err.MySQLError):
+            rows(victim, "SELECT 1")
+
+
+def test_errors_of_the_server_pass_unchanged(gateway, connection):
+    with pytest.raises(pymysql.err.MySQLError) as missing:
+        rows(connection, "SELECT * FROM missing")
+    assert missing.value.args == (1146, "Table 'd.missing' doesn't exist")
+    with pytest.raises(pymysql.err.MySQLError) as secure:
+        rows(connection, "SELECT * FROM missing FOR")
+    assert secure.value.args[0] == 1064
+    assert reads_at(connection) in (2, 3)
+
+
+def change_user(connection, user: str, password: str):
+    """COM_CHANGE_USER, which PyMySQL lacks."""
+    packet = user.encode() + b"\0\0d\0\x2d\0mysql_native_password\0\0"
+    connection._execute_command(0x11, packet)
+    reply = connection._read_packet()
+    while reply.is_auth_switch_request():
+        reply.read_uint8()
+        reply.read_string()
+        salt = reply.read_all()
+        connection.write_packet(scramble_native_password(password.encode(), salt))
+        reply = connection._read_packet()
+
+
+def test_a_user_is_changed(gateway):
+    with contextlib.closing(gateway.connect()) as connection:
+        reads_at(connection)
+        with pytest.raises(pymysql.err.OperationalError) as refused:
+            change_user(connection, "joe", "wrong")
+        assert refused.value.args[0] == 1045
+        assert rows(connection, "SELECT CURRENT_USER()") == (("joe@%",),)
+        change_user(connection, "jim", "secret")
+        assert rows(connection, "SELECT CURRENT_USER()") == (("jim@%",),)
+        assert reads_at(connection) == 1

@@ -171,11 +171,13 @@ impl Service {
     /// has connections.
     pub fn readers(&self, lag_max_seconds: Option<u64>, open: impl Fn(&Arc<Backend>) -> bool) -> Vec<Target> {
         let state = self.state();
+        // Without a primary, its replicas do not know how far they are behind.
+        let lag_of_all = if self.primary().is_none() { Some(0) } else { None };
         let load = |target: &Target| {
             let backend = &target.backend;
             ReadLoad {
                 condition: backend.condition(),
-                lag_seconds: backend.lag_seconds(),
+                lag_seconds: lag_of_all.or_else(|| backend.lag_seconds()),
                 outstanding: backend.activity.outstanding(),
                 latency: backend.activity.latency(),
                 weight: backend.settings().weight,

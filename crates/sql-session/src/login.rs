@@ -20,7 +20,7 @@ pub use proof::Proof;
 use crate::context::SqlContext;
 use crate::packet_stream::PacketStream;
 use attempt::{Attempt, THROTTLED};
-use authentication::{Outcome, Parties, REFUSED, error_code};
+use authentication::{Outcome, Parties, REFUSED, Refusal, error_code};
 use greeting::Greeting;
 use mariadb_client::{TlsMode, tls_failure};
 use mariadb_wire::Capabilities;
@@ -120,47 +120,60 @@ pub async fn log_in(
     }
     parties.server.send(&login).await?;
     let deprecates_eof = capabilities[3] & (Capabilities::DEPRECATE_EOF.low() >> 24) as u8 != 0;
-    let status = parties.finish(attempt, account.plugin, deprecates_eof).await?;
+    let Finished::LoggedIn(status) = parties.finish(attempt, account.plugin, deprecates_eof).await? else {
+        return Ok(None);
+    };
     let proof = parties.proof;
-    if status.is_some() {
-        lease.set_user(account.user);
-    }
+    lease.set_user(account.user);
     let Greeting { session, server_version, .. } = greeting;
     let response = login;
-    Ok(status.map(|status| Login { capabilities, deprecates_eof, status, session, server_version, response, proof }))
+    Ok(Some(Login { capabilities, deprecates_eof, status, session, server_version, response, proof }))
 }
 
-/// Forwards a COM_CHANGE_USER and its authentication. Returns the session's status flags, or `None`
-/// if the session ends.
+/// The outcome of COM_CHANGE_USER.
+pub enum UserChange {
+    /// The session's status flags.
+    Done(Option<u16>),
+    /// The server has refused it. The session goes on with its user, and without its state.
+    Refused,
+    /// The session ends.
+    Over,
+}
+
+/// Forwards a COM_CHANGE_USER and its authentication.
 pub async fn change_user(
     client: &mut PacketStream,
     server: &mut PacketStream,
     audited: &mut AuditedClient,
     (login, context, lease): (&Login, &SqlContext, &mut Lease),
-) -> io::Result<Option<Option<u16>>> {
+) -> io::Result<UserChange> {
+    let over = |_: Option<()>| UserChange::Over;
     let packet = client.packet(PACKET_BYTES_MAX).await?;
     let [a, b, c, d, ..] = login.capabilities;
     let capabilities = Capabilities(u64::from(u32::from_le_bytes([a, b, c, d])));
     let Ok(account) = ClientLogin::decode_change(packet.get(4..).unwrap_or_default(), capabilities) else {
-        return refuse_attempt(client, audited, 0, BAD_HANDSHAKE, "Bad handshake").await;
+        return refuse_attempt(client, audited, 0, BAD_HANDSHAKE, "Bad handshake").await.map(over);
     };
     if let Err(error) = audited.begin(account.user, account.plugin) {
-        return refuse_attempt(client, audited, 0, NOT_RECORDED, error.message()).await;
+        return refuse_attempt(client, audited, 0, NOT_RECORDED, error.message()).await.map(over);
     }
     let Some(attempt) = Attempt::begin(&context.server, client.peer, account.user).await else {
-        return refuse_attempt(client, audited, 0, REFUSED, THROTTLED).await;
+        return refuse_attempt(client, audited, 0, REFUSED, THROTTLED).await.map(over);
     };
     let is_verified = server.stream.is_tls() && lease.server.tls.mode.verifies();
     let mut parties = Parties { is_verified, client, server, audited, offset: 0, proof: Proof::default() };
     if let Some(sentence) = parties.clear_text_refusal(account.plugin) {
-        return refuse_attempt(parties.client, parties.audited, 0, REFUSED, sentence).await;
+        return refuse_attempt(parties.client, parties.audited, 0, REFUSED, sentence).await.map(over);
     }
     parties.server.send(&packet).await?;
-    let status = parties.finish(attempt, account.plugin, login.deprecates_eof).await?;
-    if status.is_some() {
-        lease.set_user(account.user);
-    }
-    Ok(status)
+    Ok(match parties.finish(attempt, account.plugin, login.deprecates_eof).await? {
+        Finished::LoggedIn(status) => {
+            lease.set_user(account.user);
+            UserChange::Done(status)
+        }
+        Finished::Refused(Refusal::OfServer { .. }) => UserChange::Refused,
+        Finished::Refused(Refusal::OfGateway) => UserChange::Over,
+    })
 }
 
 /// Receives the client's login, after the handshake of TLS if it asks for that. Returns `None` if
@@ -208,22 +221,24 @@ async fn refuse_attempt<T>(
     refuse(client, number.wrapping_add(1), error, sentence).await
 }
 
+/// The end of a login.
+enum Finished {
+    /// The session's status flags.
+    LoggedIn(Option<u16>),
+    Refused(Refusal),
+}
+
 impl Parties<'_> {
     /// Forwards packets until the server has decided, checks what the account requires of its
-    /// client's connection, and forwards the decision. Returns the session's status flags.
-    async fn finish(
-        &mut self,
-        attempt: Attempt<'_>,
-        plugin: &[u8],
-        deprecates_eof: bool,
-    ) -> io::Result<Option<Option<u16>>> {
+    /// client's connection, and forwards the decision.
+    async fn finish(&mut self, attempt: Attempt<'_>, plugin: &[u8], deprecates_eof: bool) -> io::Result<Finished> {
         let (reply, status) = match self.authenticate(plugin).await? {
             Outcome::Accepted { reply, status } => (reply, status),
-            Outcome::Refused { is_wrong_password } => {
-                if is_wrong_password {
+            Outcome::Refused(refusal) => {
+                if refusal == (Refusal::OfServer { is_wrong_password: true }) {
                     attempt.failed();
                 }
-                return Ok(None);
+                return Ok(Finished::Refused(refusal));
             }
         };
         attempt.succeeded();
@@ -232,10 +247,10 @@ impl Parties<'_> {
         {
             self.audited.failed(error_code(&refusal)).await;
             self.client.send(&refusal).await?;
-            return Ok(None);
+            return Ok(Finished::Refused(Refusal::OfGateway));
         }
         self.audited.succeeded().await;
         self.client.send(&reply).await?;
-        Ok(Some(status))
+        Ok(Finished::LoggedIn(status))
     }
 }

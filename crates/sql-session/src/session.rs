@@ -25,7 +25,7 @@ use self::text_prepared::TextPrepared;
 use crate::backend_connection::{self, BackendConnection};
 use crate::context::SqlContext;
 use crate::in_flight_writes::InFlightWrites;
-use crate::login::{self, AuditedClient};
+use crate::login::{self, AuditedClient, UserChange};
 use crate::packet_stream::{self, PacketStream};
 use crate::privileges::PrivilegeHistory;
 use crate::reply_tracker::{IN_TRANSACTION, NO_BACKSLASH_ESCAPES, ReplyKind, ReplyTracker};
@@ -341,12 +341,13 @@ impl Session {
             }
             com::CHANGE_USER => {
                 let Session { client, server, audited, login, context, lease, .. } = self;
-                let status = login::change_user(client, server, audited, (login, context, lease)).await?;
+                let change = login::change_user(client, server, audited, (login, context, lease)).await?;
                 self.reset_session();
                 self.privileges = PrivilegeHistory::default();
-                match status {
-                    Some(status) => self.status = status,
-                    None => return Ok(false),
+                match change {
+                    UserChange::Done(status) => self.status = status,
+                    UserChange::Refused => self.status = None,
+                    UserChange::Over => return Ok(false),
                 }
                 if self.context.cache.is_some() && self.listener_uses_cache {
                     self.settings().await?;

@@ -9,7 +9,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub struct ReadLoad {
     pub condition: Condition,
-    /// How far it is behind the primary; `None`: it is not known.
+    /// How far it is behind the primary; `None`: it is not known. Without a primary it is 0: then
+    /// no server has more.
     pub lag_seconds: Option<u64>,
     /// The statements that it executes now.
     pub outstanding: usize,

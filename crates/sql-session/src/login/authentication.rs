@@ -42,8 +42,17 @@ pub struct Parties<'a> {
 pub enum Outcome {
     /// The server's OK packet, which has not been forwarded, and the session's status flags.
     Accepted { reply: Vec<u8>, status: Option<u16> },
-    /// The client has received the error. The name or the password was wrong, or it was another.
-    Refused { is_wrong_password: bool },
+    /// The client has received the error.
+    Refused(Refusal),
+}
+
+/// The side that has refused a login.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The name or the password was wrong, or something else.
+    OfServer { is_wrong_password: bool },
+    /// The server still waits for an answer.
+    OfGateway,
 }
 
 impl Parties<'_> {
@@ -66,7 +75,7 @@ impl Parties<'_> {
                             let code = error_code(&reply);
                             self.audited.failed(code).await;
                             self.client.send(&reply).await?;
-                            return Ok(Outcome::Refused { is_wrong_password: WRONG_PASSWORD.contains(&code) });
+                            return Ok(Outcome::Refused(Refusal::OfServer { is_wrong_password: WRONG_PASSWORD.contains(&code) }));
                         }
                         _ => {}
                     }
@@ -74,7 +83,7 @@ impl Parties<'_> {
                         let (code, state) = REFUSED;
                         self.audited.failed(code).await;
                         self.client.send(&error_packet(adapted, code, state, sentence)).await?;
-                        return Ok(Outcome::Refused { is_wrong_password: false });
+                        return Ok(Outcome::Refused(Refusal::OfGateway));
                     }
                     self.client.send(&reply).await?;
                 }

@@ -26,7 +26,7 @@ use self::route::{Destination, Wish, route};
 use super::com;
 use super::state::Session;
 use crate::login::elsewhere::Identity;
-use crate::login::{self};
+use crate::login::{self, UserChange};
 use crate::packet_stream;
 use crate::reply_tracker::{AUTOCOMMIT, PACKET_MAX, ReplyKind};
 use crate::running_command::RunningAt;
@@ -243,12 +243,16 @@ impl Session {
             return Ok(true);
         }
         let Session { client, server, audited, login, context, lease, .. } = self;
-        let Some(status) = login::change_user(client, server, audited, (login, context, lease)).await? else {
-            return Ok(false);
-        };
+        let change = login::change_user(client, server, audited, (login, context, lease)).await?;
         split.reset();
-        split.status = status.unwrap_or(AUTOCOMMIT);
-        split.bound = Some("its user has changed");
+        match change {
+            UserChange::Done(status) => {
+                split.status = status.unwrap_or(AUTOCOMMIT);
+                split.bound = Some("its user has changed");
+            }
+            UserChange::Refused => split.status = AUTOCOMMIT,
+            UserChange::Over => return Ok(false),
+        }
         self.settings = None;
         Ok(true)
     }

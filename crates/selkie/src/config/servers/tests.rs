@@ -137,11 +137,11 @@ fn sql_listen_is_short_for_a_server_and_a_service() {
 fn wrong_services_and_listeners_say_what_was_meant() {
     let base = [SERVERS, MONITOR, SERVICE].concat();
     for (text, expected) in [
+        ("[service.app]\ncausal-reads = 'some'", "2: causal-reads: true, false or \"all\" is expected"),
         (
-            "[service.app]\nrouter = 'read-write-split'",
-            "2: router: \"read-write-split\" is not a router; write one of connections",
+            "[service.app]\nrouter = 'readwritesplit'",
+            "2: router: \"readwritesplit\" is not a router; write one of connections, read-write-split; did you mean",
         ),
-        ("[service.app]\ncausal-reads = true", "2: there is no parameter \"causal-reads\" in [service.NAME]"),
         ("[service.app]\nfilters = ['cache']", "2: there is no parameter \"filters\" in [service.NAME]"),
         ("[service.app]\nrole = 'master'", "2: role: \"master\" is not a role; write one of primary, replica, any"),
         ("[service.app]\nrole = 'any'", "1: app has no servers; set monitor, or servers"),
@@ -155,6 +155,15 @@ fn wrong_services_and_listeners_say_what_was_meant() {
         check_refused(text, expected);
     }
     let with = |text: &str| format!("{base}{text}");
+    let service = |text: &str| format!("{SERVERS}{MONITOR}[service.other]\nservers = ['db1']\n{text}");
+    for (text, expected) in [
+        ("router = 'read-write-split'", "13: read-write-split needs the roles of its servers; set monitor"),
+        ("causal-reads = true", "13: causal-reads is a setting of the router read-write-split"),
+        ("max-lag-seconds = 5", "13: max-lag-seconds is a setting of the router read-write-split"),
+        ("monitor = 'main'\nrouter = 'read-write-split'\nrole = 'any'", "15: read-write-split uses servers of all"),
+    ] {
+        check_refused(&service(text), expected);
+    }
     let listener = |name: &str, address: &str, service: &str| {
         format!("[listener.{name}]\nprotocol = 'mariadb'\naddress = '{address}'\nservice = '{service}'\n")
     };

@@ -23,8 +23,9 @@ pub struct ServerLost {
     pub reason: String,
     /// The client has received a part of the reply.
     pub has_begun: bool,
-    /// The server has refused the statement, and not executed it.
-    pub is_refused: bool,
+    /// The server's error, if it has refused the statement and not executed it. The client has not
+    /// received it.
+    pub refusal: Option<Vec<u8>>,
 }
 
 impl Failure {
@@ -37,29 +38,29 @@ impl Failure {
     }
 
     fn lost(reason: &str, has_begun: bool) -> Failure {
-        Failure::Server(ServerLost { reason: reason.to_owned(), has_begun, is_refused: false })
+        Failure::Server(ServerLost { reason: reason.to_owned(), has_begun, refusal: None })
     }
 }
 
 /// Sends a command, and forwards the reply as it arrives. Ends early if the session must leave the
 /// server.
 ///
-/// `lost_codes`: errors by which the server says that it cannot be used any more; the client does
-/// not get them.
+/// `says_lost`: whether the server says by an error that it cannot be used any more; the client
+/// does not get it.
 pub async fn exchange(
     client: &mut PacketStream,
     server: &mut PacketStream,
     assignment: &mut Assignment,
     packet: &[u8],
     reply: &mut ReplyTracker,
-    lost_codes: &[u16],
+    says_lost: impl Fn(&ErrPacket<'_>) -> bool,
 ) -> Result<(), Failure> {
     tokio::select! {
         biased;
         sent = server.send(packet) => sent.map_err(|error| Failure::of_connection(&error, false))?,
         reason = assignment.end_now() => return Err(Failure::lost(reason, false)),
     }
-    forward(client, server, assignment, reply, lost_codes).await
+    forward(client, server, assignment, reply, says_lost).await
 }
 
 /// As [`exchange`], for a command that has been sent.
@@ -68,7 +69,7 @@ pub async fn forward(
     server: &mut PacketStream,
     assignment: &mut Assignment,
     reply: &mut ReplyTracker,
-    lost_codes: &[u16],
+    says_lost: impl Fn(&ErrPacket<'_>) -> bool,
 ) -> Result<(), Failure> {
     let mut has_begun = false;
     while !reply.is_over() {
@@ -86,11 +87,11 @@ pub async fn forward(
             let packet =
                 server.peek_packet(ERROR_BYTES_MAX).await.map_err(|error| Failure::of_connection(&error, false))?;
             if let Ok(error) = ErrPacket::decode(packet.get(4..).unwrap_or_default())
-                && lost_codes.contains(&error.code)
+                && says_lost(&error)
             {
                 let reason = String::from_utf8_lossy(error.message).into_owned();
                 server.consume(packet.len());
-                return Err(Failure::Server(ServerLost { reason, has_begun: false, is_refused: true }));
+                return Err(Failure::Server(ServerLost { reason, has_begun: false, refusal: Some(packet) }));
             }
         }
         let used = reply.feed(server.bytes());

@@ -6,17 +6,19 @@ use super::command::{AtHome, Command, Need, Outcome, set_statement, transaction_
 use super::exchange::{Failure, ServerLost, exchange, forward};
 use super::further_connection::FurtherConnection;
 use super::split_state::Split;
-use crate::login::error_packet;
+use crate::login::{PACKET_BYTES_MAX, error_packet};
+use crate::packet_stream::PacketStream;
 use crate::reply_tracker::{AUTOCOMMIT, IN_TRANSACTION, ReplyKind, ReplyTracker};
 use crate::session::awaited::Awaited;
 use crate::session::state::Session;
+use mariadb_wire::ERR;
 use mariadb_wire::err::ErrPacket;
-use service::{Assignment, Role, SessionEnd, WantedRole};
+use service::{Assignment, Role, ServerSettings, SessionEnd, WantedRole};
 use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 /// How long connecting to a primary may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
@@ -31,6 +33,18 @@ const SHUTDOWN: u16 = 1053;
 const NOT_READY: u16 = 1047;
 const READ_ONLY: u16 = 1290;
 
+/// The option that [`READ_ONLY`] names: there are others.
+const READ_ONLY_OPTION: &[u8] = b"--read-only";
+
+/// Returns whether a server says that it cannot execute statements that write, or any.
+fn is_no_primary(error: &ErrPacket<'_>) -> bool {
+    match error.code {
+        SHUTDOWN | NOT_READY => true,
+        READ_ONLY => memchr::memmem::find(error.message, READ_ONLY_OPTION).is_some(),
+        _ => false,
+    }
+}
+
 /// "Connection was killed", with the SQLSTATE of lost connections.
 const LOST: (u16, &str) = (1927, "08S01");
 
@@ -42,6 +56,15 @@ enum Left {
     Ends(String),
     /// The server has sent something, before it closes the connection.
     ServerBytes,
+}
+
+/// Returns whether a server accepts connections.
+async fn is_up(server: &ServerSettings) -> bool {
+    let greeted = async {
+        let mut stream = PacketStream::connect(server).await?;
+        stream.peek_packet(PACKET_BYTES_MAX).await
+    };
+    matches!(timeout(CONNECT_LIMIT, greeted).await, Ok(Ok(greeting)) if greeting.get(4) != Some(&ERR))
 }
 
 impl Session {
@@ -62,12 +85,12 @@ impl Session {
             let mut reply = ReplyTracker::new(kind, self.login.deprecates_eof);
             let mut assignment = self.lease.assignment.clone();
             let can_move = split.can_move(false);
-            let lost_codes: &[u16] = if can_move { &[SHUTDOWN, NOT_READY, READ_ONLY] } else { &[] };
+            let says_lost = |error: &ErrPacket<'_>| can_move && is_no_primary(error);
             let activity = assignment.backend().clone();
             let running = activity.activity.begin();
             let exchanged = match self.packet_for_home(split, command).await {
                 Ok(packet) => {
-                    exchange(&mut self.client, &mut self.server, &mut assignment, &packet, &mut reply, lost_codes).await
+                    exchange(&mut self.client, &mut self.server, &mut assignment, &packet, &mut reply, says_lost).await
                 }
                 Err(failure) => Err(failure),
             };
@@ -80,12 +103,17 @@ impl Session {
                 Err(Failure::Client(error)) => return Err(error),
                 Err(Failure::Server(lost)) => {
                     self.lease.assignment.suspect();
-                    let may_repeat = can_move && !lost.has_begun && (lost.is_refused || need == Need::Any);
+                    let can_repeat = can_move && !lost.has_begun && (lost.refusal.is_some() || need == Need::Any);
+                    let may_repeat = can_repeat && (lost.refusal.is_some() || !self.is_killed().await);
                     if may_repeat && Instant::now() < deadline {
                         split.detached = Some(lost.reason);
                         self.server.close();
                         tokio::time::sleep(RETRY_PAUSE).await;
                         continue;
+                    }
+                    if let Some(refusal) = lost.refusal {
+                        self.client.send(&refusal).await?;
+                        return Ok(AtHome { reply: None, next: Outcome::Continues });
                     }
                     return self.lose_home(split, lost).await;
                 }
@@ -116,7 +144,7 @@ impl Session {
         let mut reply = ReplyTracker::new(kind, self.login.deprecates_eof);
         let mut assignment = self.lease.assignment.clone();
         self.client.forward_command(&mut self.server).await?;
-        match forward(&mut self.client, &mut self.server, &mut assignment, &mut reply, &[]).await {
+        match forward(&mut self.client, &mut self.server, &mut assignment, &mut reply, |_| false).await {
             Ok(()) => {
                 self.note_home_reply(split, &reply);
                 Ok(Outcome::Continues)
@@ -139,6 +167,12 @@ impl Session {
         }
     }
 
+    /// Returns whether the server has closed the session's own connection alone: after KILL, or a
+    /// limit of time.
+    async fn is_killed(&self) -> bool {
+        self.lease.assignment.end().is_none() && is_up(&self.lease.server).await
+    }
+
     /// Reports to the client that its statement has failed with the connection, and gives that up.
     pub(super) async fn lose_home(&mut self, split: &mut Split, lost: ServerLost) -> io::Result<AtHome> {
         let ServerLost { reason, has_begun, .. } = lost;
@@ -146,7 +180,7 @@ impl Session {
             return Err(io::Error::other(reason));
         }
         let server = &self.lease.server.name;
-        if !split.can_move(true) {
+        if !split.can_move(true) || self.is_killed().await {
             let sentence = format!("The session on the server {server} has ended: {reason}");
             self.client.send(&error_packet(1, LOST.0, LOST.1, &sentence)).await?;
             return Ok(AtHome { reply: None, next: Outcome::Ends });
@@ -241,7 +275,11 @@ impl Session {
             }
         } else if self.server.is_closed() {
             self.lease.assignment.suspect();
-            "the connection to it was lost".to_owned()
+            let reason = "the connection to it was lost".to_owned();
+            if self.is_killed().await {
+                return Some(Left::Ends(reason));
+            }
+            reason
         } else {
             match self.lease.assignment.end() {
                 Some(SessionEnd::Now(reason)) => reason.to_owned(),

@@ -8,6 +8,7 @@ use crate::reply_tracker::{IN_TRANSACTION, ReplyKind, ReplyTracker};
 use crate::result_rows::first_row;
 use crate::session::query_packet::query_packet;
 use crate::session::state::Session;
+use mariadb_wire::err::ErrPacket;
 use service::backend::Backend;
 use service::gtid::GtidPosition;
 use service::{CausalReads, ConnectError};
@@ -25,6 +26,10 @@ const CAUSAL_WAIT: Duration = Duration::from_secs(10);
 /// ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED, and ER_UNKNOWN_COM_ERROR of a Galera node that is not
 /// ready.
 const LOST_CODES: [u16; 3] = [1053, 1927, 1047];
+
+fn says_lost(error: &ErrPacket<'_>) -> bool {
+    LOST_CODES.contains(&error.code)
+}
 
 /// Why a replica did not execute a read.
 enum Missed {
@@ -170,7 +175,7 @@ impl Session {
         let backend = place.assignment.backend().clone();
         let running = backend.activity.begin();
         let FurtherConnection { server, assignment, .. } = &mut place;
-        let exchanged = exchange(&mut self.client, server, assignment, &packet, &mut reply, &LOST_CODES).await;
+        let exchanged = exchange(&mut self.client, server, assignment, &packet, &mut reply, says_lost).await;
         match exchanged {
             Ok(()) => running.replied(),
             Err(Failure::Client(error)) => return Err(Missed::Failed(error)),
@@ -253,6 +258,6 @@ impl Session {
         // A statement that the replica cannot prepare gets the error of one that is not known.
         let packet = place.packet(read).await?.unwrap_or(Cow::Borrowed(read.packet));
         let FurtherConnection { server, assignment, .. } = place;
-        exchange(&mut self.client, server, assignment, &packet, reply, &LOST_CODES).await
+        exchange(&mut self.client, server, assignment, &packet, reply, says_lost).await
     }
 }
