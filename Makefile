@@ -27,7 +27,7 @@ fi
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help run build programs test test-long check blackbox compat drivers embedded-mariadb bench report fuzz docs tools clean
+.PHONY: help run build programs test test-long check blackbox compat drivers mariadb-tests embedded-mariadb bench report fuzz docs tools clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -61,7 +61,11 @@ drivers: tools build ## logins through the drivers of Go and Java, on both store
 	tests/tools/setup $(TOOLS) drivers
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) $(PYTHON) -m pytest tests/drivers $(PYTEST_ARGS)
 
-test-long: tools programs drivers ## longer tests: an hour of kills, damaged files, stale reads, storms and random commands
+mariadb-tests: tools build ## MariaDB's own tests through the routers; MARIADB_TESTS="NAME …" selects some
+	tests/tools/setup $(TOOLS) mariadb-tests
+	cd tests && SELKIE=$(abspath $(SELKIE)) $(abspath $(PYTHON)) -m mariadb_tests $(MARIADB_TESTS)
+
+test-long: tools programs drivers mariadb-tests ## longer tests: an hour of kills, damaged files, stale reads, storms and random commands
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) SELKIE_KILL_ROUNDS=20 SELKIE_SQL_STALE_SECONDS=200 \
 	    SELKIE_TRUTH_OPERATIONS=1000000 SELKIE_INDEX_ROUNDS=20 SELKIE_DAMAGED_FILES=400 SELKIE_ATTACKS=50000 \
 	    $(PYTHON) -m pytest tests/blackbox -k "kill or truth or stale or index_answers or damaged or hostile" $(SIDE_BY_SIDE) $(PYTEST_ARGS)

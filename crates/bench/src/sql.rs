@@ -1,15 +1,17 @@
 //! SELECTs of single rows by their key, like sysbench's read-only test: to MariaDB directly, and
 //! through Selkie with and without its cache of result sets, over a growing number of connections.
+//! With `--routers`, also through the routers of services, and through HAProxy for comparison.
 
 use crate::round_robin::order_of_turn;
 use anyhow::{Context, Result, anyhow, bail};
 use harness::address::Address;
 use harness::random::SplitMix;
 use harness::report::{Report, Row, Samples, Stopwatch};
-use harness::servers::{GatewayArgs, Sandbox, StartedServer, free_port};
+use harness::servers::{GatewayArgs, Mariadb, Sandbox, ServerProcess, StartedServer, free_port};
 use harness::sql_connection::{SqlConnection, SqlTarget};
 use harness::target::Target;
-use std::path::PathBuf;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args, Debug, Clone)]
@@ -33,6 +35,18 @@ pub struct SqlArgs {
     /// Rows in the table
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub rows: u64,
+
+    /// Also measure the routers of services
+    #[arg(long)]
+    pub routers: bool,
+
+    /// Also measure HAProxy: the path of its program
+    #[arg(long, value_name = "FILE")]
+    pub haproxy: Option<PathBuf>,
+
+    /// Worker threads of Selkie and HAProxy, with --routers or --haproxy
+    #[arg(long, default_value_t = 1)]
+    pub threads: usize,
 
     /// Also write the report to this file, as JSON
     #[arg(long, value_name = "FILE")]
@@ -79,6 +93,23 @@ pub fn measure(args: &SqlArgs) -> Result<Vec<Row>> {
         servers.push(SqlServer { target: gateway.target.clone(), sql });
         gateways.push(gateway);
     }
+    if args.routers {
+        for router in ["connections", "read-write-split"] {
+            let (mut gateway, sql) = start_router(&sandbox, &servers[0].sql, router, args.threads)?;
+            gateway.target.backend_pids.push(mariadb.pid());
+            servers.push(SqlServer { target: gateway.target.clone(), sql });
+            gateways.push(gateway);
+        }
+    }
+    let haproxy = args.haproxy.as_ref().map(|program| start_haproxy(&sandbox, program, &servers[0].sql, args.threads));
+    // Held until the end, likewise.
+    let _haproxy = match haproxy.transpose()? {
+        Some((process, server)) => {
+            servers.push(server);
+            Some(process)
+        }
+        None => None,
+    };
     fill(&servers[0].sql, args.rows)?;
     for server in &servers {
         warm_up(&server.sql, args.rows).with_context(|| server.target.name.clone())?;
@@ -88,6 +119,66 @@ pub fn measure(args: &SqlArgs) -> Result<Vec<Row>> {
         rows.extend(measure_connections(args, &servers, connections)?);
     }
     Ok(rows)
+}
+
+/// Starts Selkie with a service of one MariaDB server. Returns how to reach its SQL listener.
+fn start_router(
+    sandbox: &Sandbox,
+    mariadb: &SqlTarget,
+    router: &str,
+    threads: usize,
+) -> Result<(StartedServer, SqlTarget)> {
+    let (server, listen) = (mariadb.address(), format!("127.0.0.1:{}", free_port()?));
+    let text = format!(
+        "[server.db1]\naddress = \"{server}\"\n\
+         [monitor.main]\nkind = \"replication\"\nservers = [\"db1\"]\nuser = \"root\"\n\
+         [service.app]\nmonitor = \"main\"\nrouter = \"{router}\"\n\
+         [listener.sql]\nprotocol = \"mariadb\"\naddress = \"{listen}\"\nservice = \"app\"\n"
+    );
+    let file = sandbox.folder().join(format!("{router}.toml"));
+    std::fs::write(&file, text)?;
+    let file = file.to_str().context("the path of a temporary folder is not UTF-8")?;
+    let threads = threads.to_string();
+    let options = ["--config", file, "--threads", &threads];
+    let gateway = sandbox.start(&format!("router {router}"), None, &options)?;
+    let sql = SqlTarget::parse(&format!("mysql://root@{listen}"))?;
+    // The first poll of the monitor.
+    let deadline = Instant::now() + ROUTER_TIMEOUT;
+    while SqlConnection::open(&sql).is_err() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok((gateway, sql))
+}
+
+/// How long a router may take until it knows its server.
+const ROUTER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Starts HAProxy, which forwards the bytes of TCP connections.
+fn start_haproxy(
+    sandbox: &Sandbox,
+    program: &Path,
+    mariadb: &SqlTarget,
+    threads: usize,
+) -> Result<(ServerProcess, SqlServer)> {
+    let (server, listen) = (mariadb.address(), format!("127.0.0.1:{}", free_port()?));
+    let text = format!(
+        "global\n  maxconn 4000\n  nbthread {threads}\n\
+         defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 1h\n  timeout server 1h\n\
+         listen sql\n  bind {listen}\n  server db1 {server}\n"
+    );
+    let file = sandbox.folder().join("haproxy.cfg");
+    std::fs::write(&file, text)?;
+    let process =
+        ServerProcess::spawn("haproxy", program, &["-db".as_ref(), "-f".as_ref(), file.as_os_str()], sandbox.folder())?;
+    let process = process.wait_until(|| TcpStream::connect(&listen).is_ok())?;
+    let sql = SqlTarget::parse(&format!("mysql://root@{listen}"))?;
+    let target = Target {
+        name: "through HAProxy".into(),
+        address: Address::Tcp(listen),
+        server_pid: Some(process.pid()),
+        backend_pids: sandbox.mariadb.iter().map(Mariadb::pid).collect(),
+    };
+    Ok((process, SqlServer { target, sql }))
 }
 
 /// Creates sysbench's table with `rows` rows.

@@ -18,6 +18,7 @@ use mongod::mongod_with;
 pub use mongod::{mongod, mongod_replica_set};
 pub use names::{EMBEDDED, MARIADB, MONGODB};
 pub use port::free_port;
+pub use server_process::ServerProcess;
 pub use started_server::{Sockets, StartedServer};
 
 use anyhow::Result;

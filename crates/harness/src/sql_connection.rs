@@ -80,6 +80,10 @@ impl fmt::Display for SqlError {
 impl std::error::Error for SqlError {}
 
 impl SqlTarget {
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
     /// Parses `mysql://user:password@host:port` or `mysql://user@localhost/?socket=/path`.
     pub fn parse(url: &str) -> Result<SqlTarget> {
         let rest = url.strip_prefix("mysql://").context("the URL of MariaDB begins with mysql://")?;

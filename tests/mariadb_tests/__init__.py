@@ -1,0 +1,1 @@
+"""MariaDB's own tests, executed through Selkie's routers."""
