@@ -1,4 +1,4 @@
-"""Executes MariaDB's own tests through Selkie's routers: those that pass directly must pass through.
+"""Executes MariaDB's own tests through Selkie's routers. Those that pass directly must pass.
 
 cd tests && python -m mariadb_tests [--router connections --router read-write-split] [--list FILE]
                                     [--direct] [NAME …]

@@ -30,6 +30,7 @@ pub enum PrimaryReason {
     SetsVariables,
     UserLock,
     LastStatement,
+    ConnectionId,
     Sequence,
     Routine,
     TableLocks,
@@ -47,6 +48,7 @@ impl fmt::Display for PrimaryReason {
             PrimaryReason::SetsVariables => "it reads rows and sets variables from them",
             PrimaryReason::UserLock => "it uses the locks of GET_LOCK()",
             PrimaryReason::LastStatement => "it depends on the statement before",
+            PrimaryReason::ConnectionId => "it asks for the id of its connection",
             PrimaryReason::Sequence => "it advances or reads a sequence",
             PrimaryReason::Routine => "it calls a stored routine, or a function that is not known",
             PrimaryReason::TableLocks => "it locks or unlocks tables",
@@ -265,6 +267,7 @@ fn primary_reason(tokens: &Tokens<'_>, statement: &Statement) -> Option<PrimaryR
         _ if calls(&["LAST_INSERT_ID", "FOUND_ROWS", "ROW_COUNT"]) || names_diagnostics(list) => {
             PrimaryReason::LastStatement
         }
+        _ if calls(&["CONNECTION_ID"]) => PrimaryReason::ConnectionId,
         (StatementKind::Settings, _) if !tokens.has_word("SELECT") => return None,
         _ if tokens.has_symbol(":=") || tokens.has_word("INTO") => PrimaryReason::SetsVariables,
         _ => return None,
@@ -309,6 +312,7 @@ mod tests {
             ("SELECT LAST_INSERT_ID()", Some(LastStatement)),
             ("SELECT @@identity", Some(LastStatement)),
             ("SELECT FOUND_ROWS()", Some(LastStatement)),
+            ("SELECT connection_id(), a FROM t", Some(ConnectionId)),
             ("SELECT NEXT VALUE FOR s", Some(Sequence)),
             ("SELECT NEXTVAL(s)", Some(Sequence)),
             ("SELECT f(1)", Some(Routine)),

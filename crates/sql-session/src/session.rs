@@ -181,8 +181,8 @@ async fn run(
     session.is_split = session.split.is_some();
     let is_split = session.is_split;
     while !life.is_draining() {
-        if is_split {
-            // It may have gone over to another server.
+        if is_split && !Arc::ptr_eq(assignment.backend(), session.lease.assignment.backend()) {
+            // It has gone over to another server.
             assignment = session.lease.assignment.clone();
         }
         life.set_busy(false);

@@ -83,6 +83,7 @@ impl Session {
             position: GtidPosition::default(),
             last_replica: None,
             running: running.clone(),
+            assignment: self.lease.assignment.clone(),
             home_id: self.login.session,
         }));
     }
@@ -196,7 +197,7 @@ impl Session {
         let class = self.classes.borrow_mut().class(sql, lexis, self.parse_context(false));
         let text = std::str::from_utf8(sql).unwrap_or_default();
         let wish = wish(text, lexis);
-        let route = route(class.text(), class.statement(), class.facts(), wish.as_ref(), split.situation());
+        let route = route(class.statement(), class.facts(), wish.as_ref(), split.situation());
         let change = StateChange::of(text, lexis, class.facts());
         Ok(Routed { class, route, change })
     }

@@ -83,14 +83,14 @@ impl Session {
                 return Ok(AtHome { reply: None, next: Outcome::Continues });
             }
             let mut reply = ReplyTracker::new(kind, self.login.deprecates_eof);
-            let mut assignment = self.lease.assignment.clone();
             let can_move = split.can_move(false);
             let says_lost = |error: &ErrPacket<'_>| can_move && is_no_primary(error);
-            let activity = assignment.backend().clone();
+            let activity = split.assignment.backend().clone();
             let running = activity.activity.begin();
             let exchanged = match self.packet_for_home(split, command).await {
                 Ok(packet) => {
-                    exchange(&mut self.client, &mut self.server, &mut assignment, &packet, &mut reply, says_lost).await
+                    exchange(&mut self.client, &mut self.server, &mut split.assignment, &packet, &mut reply, says_lost)
+                        .await
                 }
                 Err(failure) => Err(failure),
             };
@@ -142,9 +142,8 @@ impl Session {
             return Ok(Outcome::Continues);
         }
         let mut reply = ReplyTracker::new(kind, self.login.deprecates_eof);
-        let mut assignment = self.lease.assignment.clone();
         self.client.forward_command(&mut self.server).await?;
-        match forward(&mut self.client, &mut self.server, &mut assignment, &mut reply, |_| false).await {
+        match forward(&mut self.client, &mut self.server, &mut split.assignment, &mut reply, |_| false).await {
             Ok(()) => {
                 self.note_home_reply(split, &reply);
                 Ok(Outcome::Continues)
@@ -348,6 +347,7 @@ impl Session {
         split.running.set(id, lease.killer());
         split.home_id = id;
         (self.lease, self.server) = (lease, server);
+        split.assignment = self.lease.assignment.clone();
         split.home_prepared = prepared;
         split.detached = None;
         service.statistics.primary_changes.increment();

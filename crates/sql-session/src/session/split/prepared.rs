@@ -41,8 +41,7 @@ impl Session {
                 return Ok(Outcome::Continues);
             }
             let mut reply = ReplyTracker::new(ReplyKind::Prepared, self.login.deprecates_eof);
-            let mut assignment = self.lease.assignment.clone();
-            match ask(&mut self.server, packet, &mut reply, &mut assignment).await {
+            match ask(&mut self.server, packet, &mut reply, &mut split.assignment).await {
                 Ok(bytes) => break (bytes, reply),
                 Err(Failure::Client(error)) => return Err(error),
                 Err(Failure::Server(lost)) if split.can_move(false) => self.detach(split, lost.reason),
@@ -90,7 +89,7 @@ impl Session {
         if let Some(class) = &class {
             only_reads = is_read(class);
             need = split.need(class);
-            let route = route(class.text(), class.statement(), class.facts(), None, situation);
+            let route = route(class.statement(), class.facts(), None, situation);
             let done = match route.destination {
                 _ if !may_leave => None,
                 Destination::Replica => self.read_elsewhere(split, &statement, None, false).await?,
@@ -186,8 +185,7 @@ impl Session {
             return Ok(Some(known));
         }
         let mut reply = ReplyTracker::new(ReplyKind::Prepared, self.login.deprecates_eof);
-        let mut assignment = self.lease.assignment.clone();
-        ask(&mut self.server, packet, &mut reply, &mut assignment).await?;
+        ask(&mut self.server, packet, &mut reply, &mut split.assignment).await?;
         let Some(there) = reply.statement.filter(|_| !reply.failed) else { return Ok(None) };
         split.home_prepared.insert(id, there);
         Ok(Some(there))

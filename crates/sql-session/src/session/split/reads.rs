@@ -140,9 +140,8 @@ impl Session {
             return Ok(Some(split.position.clone()));
         }
         let mut reply = ReplyTracker::new(ReplyKind::Results, self.login.deprecates_eof);
-        let mut assignment = self.lease.assignment.clone();
         let question = query_packet(&format!("VALUES ({variable})"));
-        let asked = ask(&mut self.server, &question, &mut reply, &mut assignment).await;
+        let asked = ask(&mut self.server, &question, &mut reply, &mut split.assignment).await;
         let Ok(bytes) = asked else { return Ok(None) };
         let row = first_row(&bytes, self.login.deprecates_eof);
         let text = row.and_then(|row| row.into_iter().next()?).unwrap_or_default();

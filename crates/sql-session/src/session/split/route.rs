@@ -76,8 +76,8 @@ pub enum Wish {
 /// Schemas whose tables show the server itself.
 const OF_THE_SERVER: [&str; 4] = ["information_schema", "performance_schema", "sys", "mysql"];
 
-/// Returns where a statement goes. `text`: its canonical form.
-pub fn route(text: &str, statement: &Statement, facts: &Facts, wish: Option<&Wish>, session: Situation) -> Route {
+/// Returns where a statement goes.
+pub fn route(statement: &Statement, facts: &Facts, wish: Option<&Wish>, session: Situation) -> Route {
     let to = |destination, reason| Route { destination, reason };
     let primary = |reason| to(Destination::Primary, reason);
     if let Some(reason) = session.bound {
@@ -142,9 +142,6 @@ pub fn route(text: &str, statement: &Statement, facts: &Facts, wish: Option<&Wis
     if reads.iter().any(|table| table.schema.as_deref().is_some_and(is_of_server)) {
         return primary(Reason::Text("it reads tables that describe the server"));
     }
-    if memchr::memmem::find(text.to_ascii_uppercase().as_bytes(), b"CONNECTION_ID").is_some() {
-        return primary(Reason::Text("it asks for the id of the connection"));
-    }
     if reads.is_empty() && !session.is_detached {
         return primary(Reason::Text("it reads no table"));
     }
@@ -159,7 +156,7 @@ mod tests {
     fn to(sql: &str, wish: Option<&Wish>, session: Situation) -> Destination {
         let lexis = Lexis { server_version: 101_119, ..Lexis::default() };
         let class = ClassCache::default().class(sql.as_bytes(), lexis, ParseContext::default());
-        route(class.text(), class.statement(), class.facts(), wish, session).destination
+        route(class.statement(), class.facts(), wish, session).destination
     }
 
     #[test]

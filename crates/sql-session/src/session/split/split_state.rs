@@ -9,9 +9,9 @@ use crate::login::elsewhere::Identity;
 use crate::reply_tracker::{AUTOCOMMIT, IN_TRANSACTION};
 use crate::running_command::RunningAt;
 use ahash::AHashMap;
-use service::SplitSettings;
 use service::gtid::GtidPosition;
-use sql_classify::Class;
+use service::{Assignment, SplitSettings};
+use sql_classify::{Class, PrimaryReason};
 
 /// The state of a session of this router.
 pub struct Split {
@@ -47,6 +47,8 @@ pub struct Split {
     /// The last statement was executed by the replica of this name.
     pub last_replica: Option<String>,
     pub running: RunningAt,
+    /// Observes the server of the session's own connection.
+    pub assignment: Assignment,
     /// The id of the session's own connection on its server.
     pub home_id: u64,
 }
@@ -70,7 +72,8 @@ impl Split {
     pub fn need(&self, class: &Class) -> Need {
         let facts = class.facts();
         let begins = facts.transaction.begins || self.status & AUTOCOMMIT == 0;
-        if facts.primary.is_none() && !begins { Need::Any } else { Need::Primary }
+        let changes = facts.primary.is_some_and(|reason| reason != PrimaryReason::ConnectionId);
+        if changes || begins { Need::Primary } else { Need::Any }
     }
 
     pub fn situation(&self) -> Situation {
