@@ -149,8 +149,8 @@ def main() -> int:
     arguments.add_argument("--list", type=Path, default=TESTS / "names.txt")
     arguments.add_argument("names", nargs="*")
     options = arguments.parse_args()
-    lines = (line.split("#")[0].strip() for line in options.list.read_text().splitlines())
-    names = options.names or [line for line in lines if line]
+    lines = options.list.read_text().splitlines()
+    names = options.names or [name for line in lines for name in line.split("#")[0].split()]
     routers = [None] if options.direct else options.router or ["connections", "read-write-split"]
     with tempfile.TemporaryDirectory() as folder:
         failed = [run(Path(folder) / (router or "direct"), names, router) for router in routers]

@@ -72,6 +72,8 @@ pub struct SplitSettings {
     pub lag_max_seconds: Option<u64>,
     /// How long a statement waits for a primary.
     pub primary_wait: Duration,
+    /// Transactions are executed again after conflicts and losses of their server.
+    pub replays_transactions: bool,
 }
 
 impl Default for SplitSettings {
@@ -80,6 +82,7 @@ impl Default for SplitSettings {
             causal_reads: CausalReads::default(),
             lag_max_seconds: None,
             primary_wait: Duration::from_secs(10),
+            replays_transactions: false,
         }
     }
 }

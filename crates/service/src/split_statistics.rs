@@ -17,6 +17,9 @@ pub struct SplitStatistics {
     pub causal_timeouts: Counter,
     /// Connections of sessions that went over to another primary.
     pub primary_changes: Counter,
+    /// Transactions that were executed again, and those whose replies were not the same then.
+    pub transactions_replayed: Counter,
+    pub replays_failed: Counter,
     /// Sessions that use the primary alone, because Selkie cannot log in elsewhere for them.
     pub sessions_on_primary: Counter,
 }

@@ -15,14 +15,17 @@ mod home;
 mod prepared;
 mod prepared_statement;
 mod reads;
+mod replay;
 mod route;
 mod split_state;
+mod transaction_log;
 
 pub use self::split_state::Split;
 
 use self::carried::{Carried, PreparedIds, SCHEMA, StateChange};
 use self::command::{Command, Need, Outcome, Routed, command, is_read};
 use self::route::{Destination, Wish, route};
+use self::transaction_log::TransactionLog;
 use super::com;
 use super::state::Session;
 use crate::login::elsewhere::Identity;
@@ -79,6 +82,8 @@ impl Session {
             last_insert_id: 0,
             detached: None,
             lost_transaction: None,
+            log: TransactionLog::default(),
+            must_replay: false,
             has_written: false,
             position: GtidPosition::default(),
             last_replica: None,
@@ -149,7 +154,7 @@ impl Session {
             return self.send_explanation(split, &route).await;
         }
         let Routed { class, route, change } = self.split_route(split, sql).await?;
-        let (command, is_read) = (Command::text(packet), is_read(&class));
+        let (command, is_read) = (Command::text(packet).of(&class, &change), is_read(&class));
         let done = match &route.destination {
             Destination::Primary => None,
             Destination::Last if split.last_replica.is_none() => None,

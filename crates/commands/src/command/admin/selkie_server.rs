@@ -68,6 +68,8 @@ pub fn write_services(call: &Call<'_>, writer: &mut DocWriter<'_>) {
             ("causalWaits", &counters.causal_waits),
             ("causalTimeouts", &counters.causal_timeouts),
             ("primaryChanges", &counters.primary_changes),
+            ("transactionsReplayed", &counters.transactions_replayed),
+            ("replaysFailed", &counters.replays_failed),
             ("sessionsOnPrimary", &counters.sessions_on_primary),
         ] {
             writer.append(name, i64::try_from(counter.get()).unwrap_or(i64::MAX));

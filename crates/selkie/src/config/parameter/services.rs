@@ -3,7 +3,7 @@
 use super::Parameter;
 use crate::config::services::{WrittenListener, WrittenService};
 use crate::config::setting::Setting;
-use crate::config::value::{causal_reads, integer, listen_address, names, protocol, role, router, text};
+use crate::config::value::{boolean, causal_reads, integer, listen_address, names, protocol, role, router, text};
 
 /// `[service.NAME]`.
 pub const SERVICE: &[Parameter<WrittenService>] = &[
@@ -83,6 +83,18 @@ pub const SERVICE: &[Parameter<WrittenService>] = &[
         example: "30000",
         about: "With `read-write-split`, how long a statement waits for a primary while there is none.",
         read: read!(primary_wait_ms, |raw| integer(raw, 0, 3_600_000)),
+    },
+    Parameter {
+        section: "service",
+        name: "transaction-replay",
+        flag: None,
+        kind: "true or false",
+        default: "false",
+        example: "true",
+        about: "With `read-write-split`, executes a transaction again if its server is lost, or if it meets another \
+                transaction (errors 1020, 1205 and 1213). All replies must be the same as before; otherwise the client \
+                gets the error. Transactions over 1 MiB with their replies are not executed again.",
+        read: read!(transaction_replay, boolean),
     },
 ];
 

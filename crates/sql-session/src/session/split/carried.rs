@@ -69,6 +69,11 @@ impl Carried {
         self.entries.push(Entry { version: self.version, keys, packet: packet.into(), is_for_primary });
     }
 
+    /// Returns whether the session has a setting of this name.
+    pub fn sets(&self, key: &str) -> bool {
+        self.entries.iter().any(|entry| entry.keys.iter().any(|one| one == key))
+    }
+
     /// Forgets all settings but one.
     pub fn keep_only(&mut self, key: &str) {
         self.version += 1;

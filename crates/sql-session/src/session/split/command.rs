@@ -4,7 +4,7 @@ use super::carried::StateChange;
 use super::route::Route;
 use crate::login::error_packet;
 use crate::reply_tracker::ReplyTracker;
-use sql_classify::{Class, StatementKind};
+use sql_classify::{Class, StatementKind, TransactionEffect};
 use std::rc::Rc;
 
 /// The place of the statement's id in a command and in the reply to COM_STMT_PREPARE: behind the
@@ -26,15 +26,32 @@ pub struct Command<'p> {
     pub packet: &'p [u8],
     /// The prepared statement that it executes: the client's id, and the packet that prepares it.
     pub prepared: Option<(u32, Rc<[u8]>)>,
+    /// What it does to the transaction of its session.
+    pub effect: TransactionEffect,
+    /// It may be executed again as a part of its transaction.
+    pub is_repeatable: bool,
 }
 
 impl<'p> Command<'p> {
+    /// A command with the statement in its packet.
     pub fn text(packet: &'p [u8]) -> Command<'p> {
-        Command { packet, prepared: None }
+        Command { packet, prepared: None, effect: TransactionEffect::default(), is_repeatable: false }
     }
 
+    /// A command that executes a prepared statement.
     pub fn prepared(packet: &'p [u8], id: u32, preparing: Rc<[u8]>) -> Command<'p> {
-        Command { packet, prepared: Some((id, preparing)) }
+        Command { prepared: Some((id, preparing)), ..Command::text(packet) }
+    }
+
+    /// As the command, of a class, and with its change of the session's state.
+    pub fn of(self, class: &Class, change: &StateChange) -> Command<'p> {
+        let is_repeatable = matches!(change, StateChange::None | StateChange::Carry { .. });
+        Command { effect: class.facts().transaction, is_repeatable, ..self }
+    }
+
+    /// Returns whether it may end its transaction with its changes.
+    pub fn may_commit(&self) -> bool {
+        self.effect.commits || self.effect.commits_implicitly
     }
 }
 

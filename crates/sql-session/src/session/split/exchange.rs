@@ -5,6 +5,7 @@ use crate::reply_tracker::ReplyTracker;
 use mariadb_wire::ERR;
 use mariadb_wire::err::ErrPacket;
 use service::Assignment;
+use std::hash::{DefaultHasher, Hasher};
 use std::io;
 
 /// The longest error packet.
@@ -23,9 +24,9 @@ pub struct ServerLost {
     pub reason: String,
     /// The client has received a part of the reply.
     pub has_begun: bool,
-    /// The server's error, if it has refused the statement and not executed it. The client has not
-    /// received it.
-    pub refusal: Option<Vec<u8>>,
+    /// The server's error and its code, if it has refused the statement and not executed it. The
+    /// client has not received it.
+    pub refusal: Option<(u16, Vec<u8>)>,
 }
 
 impl Failure {
@@ -46,7 +47,7 @@ impl Failure {
 /// server.
 ///
 /// `says_lost`: whether the server says by an error that it cannot be used any more; the client
-/// does not get it.
+/// does not get it. `digest`: gets the bytes that the client gets.
 pub async fn exchange(
     client: &mut PacketStream,
     server: &mut PacketStream,
@@ -54,13 +55,14 @@ pub async fn exchange(
     packet: &[u8],
     reply: &mut ReplyTracker,
     says_lost: impl Fn(&ErrPacket<'_>) -> bool,
+    digest: Option<&mut DefaultHasher>,
 ) -> Result<(), Failure> {
     tokio::select! {
         biased;
         sent = server.send(packet) => sent.map_err(|error| Failure::of_connection(&error, false))?,
         reason = assignment.end_now() => return Err(Failure::lost(reason, false)),
     }
-    forward(client, server, assignment, reply, says_lost).await
+    forward(client, server, assignment, reply, says_lost, digest).await
 }
 
 /// As [`exchange`], for a command that has been sent.
@@ -70,6 +72,7 @@ pub async fn forward(
     assignment: &mut Assignment,
     reply: &mut ReplyTracker,
     says_lost: impl Fn(&ErrPacket<'_>) -> bool,
+    mut digest: Option<&mut DefaultHasher>,
 ) -> Result<(), Failure> {
     let mut has_begun = false;
     while !reply.is_over() {
@@ -90,12 +93,16 @@ pub async fn forward(
                 && says_lost(&error)
             {
                 let reason = String::from_utf8_lossy(error.message).into_owned();
+                let code = error.code;
                 server.consume(packet.len());
-                return Err(Failure::Server(ServerLost { reason, has_begun: false, refusal: Some(packet) }));
+                return Err(Failure::Server(ServerLost { reason, has_begun: false, refusal: Some((code, packet)) }));
             }
         }
         let used = reply.feed(server.bytes());
         let bytes = server.bytes().get(..used).unwrap_or_default();
+        if let Some(digest) = &mut digest {
+            digest.write(bytes);
+        }
         client.send(bytes).await.map_err(Failure::Client)?;
         has_begun |= used > 0;
         server.consume(used);

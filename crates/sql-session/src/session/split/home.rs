@@ -5,6 +5,7 @@ use super::carried;
 use super::command::{AtHome, Command, Need, Outcome, set_statement, transaction_lost};
 use super::exchange::{Failure, ServerLost, exchange, forward};
 use super::further_connection::FurtherConnection;
+use super::replay::{self, Replayed};
 use super::split_state::Split;
 use crate::login::{PACKET_BYTES_MAX, error_packet};
 use crate::packet_stream::PacketStream;
@@ -15,6 +16,7 @@ use mariadb_wire::ERR;
 use mariadb_wire::err::ErrPacket;
 use service::{Assignment, Role, ServerSettings, SessionEnd, WantedRole};
 use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hasher};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +50,10 @@ fn is_no_primary(error: &ErrPacket<'_>) -> bool {
 /// "Connection was killed", with the SQLSTATE of lost connections.
 const LOST: (u16, &str) = (1927, "08S01");
 
+/// So many times a statement is executed again after conflicts, with growing pauses.
+const CONFLICTS_MAX: u32 = 5;
+const CONFLICT_PAUSE: Duration = Duration::from_millis(10);
+
 /// The longest error packet.
 const ERROR_BYTES_MAX: usize = 64 << 10;
 
@@ -78,51 +84,125 @@ impl Session {
         need: Need,
     ) -> io::Result<AtHome> {
         let deadline = Instant::now() + split.settings.primary_wait;
+        let mut conflicts = 0;
         loop {
             if !self.reach_home(split, need).await? {
                 return Ok(AtHome { reply: None, next: Outcome::Continues });
             }
-            let mut reply = ReplyTracker::new(kind, self.login.deprecates_eof);
-            let can_move = split.can_move(false);
-            let says_lost = |error: &ErrPacket<'_>| can_move && is_no_primary(error);
-            let activity = split.assignment.backend().clone();
-            let running = activity.activity.begin();
-            let exchanged = match self.packet_for_home(split, command).await {
-                Ok(packet) => {
-                    exchange(&mut self.client, &mut self.server, &mut split.assignment, &packet, &mut reply, says_lost)
-                        .await
+            if split.must_replay {
+                match self.replay(split, false).await? {
+                    Replayed::Done => {}
+                    Replayed::Lost if Instant::now() < deadline => {
+                        tokio::time::sleep(RETRY_PAUSE).await;
+                        continue;
+                    }
+                    Replayed::Lost => {
+                        split.must_replay = false;
+                        split.log.clear();
+                        self.client.send(&transaction_lost("its server was lost")).await?;
+                        return Ok(AtHome { reply: None, next: Outcome::Continues });
+                    }
+                    Replayed::Changed => return Ok(AtHome { reply: None, next: Outcome::Continues }),
                 }
-                Err(failure) => Err(failure),
-            };
-            drop(running);
-            match exchanged {
+            }
+            let mut reply = ReplyTracker::new(kind, self.login.deprecates_eof);
+            match self.exchange_at_home(split, command, &mut reply, conflicts).await {
                 Ok(()) => {
                     self.note_home_reply(split, &reply);
                     return Ok(AtHome { reply: Some(reply), next: Outcome::Continues });
                 }
                 Err(Failure::Client(error)) => return Err(error),
                 Err(Failure::Server(lost)) => {
-                    self.lease.assignment.suspect();
-                    let can_repeat = can_move && !lost.has_begun && (lost.refusal.is_some() || need == Need::Any);
-                    let may_repeat = can_repeat && (lost.refusal.is_some() || !self.is_killed().await);
-                    if may_repeat && Instant::now() < deadline {
-                        split.detached = Some(lost.reason);
-                        self.server.close();
-                        tokio::time::sleep(RETRY_PAUSE).await;
-                        continue;
+                    let is_conflict = lost.refusal.as_ref().is_some_and(|(code, _)| replay::CONFLICTS.contains(code));
+                    let next = match is_conflict {
+                        true => self.after_conflict(split, &mut conflicts).await?,
+                        false => self.after_loss(split, command, lost, (need, deadline)).await?,
+                    };
+                    if let Some(next) = next {
+                        return Ok(next);
                     }
-                    if let Some(refusal) = lost.refusal {
-                        self.client.send(&refusal).await?;
-                        return Ok(AtHome { reply: None, next: Outcome::Continues });
-                    }
-                    return self.lose_home(split, lost).await;
                 }
             }
         }
     }
 
+    /// Exchanges a command and its reply, and keeps them to execute the transaction again.
+    async fn exchange_at_home(
+        &mut self,
+        split: &mut Split,
+        command: &Command<'_>,
+        reply: &mut ReplyTracker,
+        conflicts: u32,
+    ) -> Result<(), Failure> {
+        let (can_move, replays) = (split.can_move(false), split.settings.replays_transactions);
+        let can_repeat = match split.is_in_transaction() {
+            true => split.can_replay(false),
+            false => split.status & AUTOCOMMIT != 0 && split.bound.is_none(),
+        };
+        let can_replay = replays && split.is_in_transaction() && split.can_replay(true);
+        let hides_conflicts = replays && command.is_repeatable && can_repeat && conflicts < CONFLICTS_MAX;
+        let is_hidden = |error: &ErrPacket<'_>| {
+            (can_move || can_replay) && is_no_primary(error) || hides_conflicts && replay::is_conflict(error)
+        };
+        let backend = split.assignment.backend().clone();
+        let _running = backend.activity.begin();
+        let was_in_transaction = split.is_in_transaction();
+        let (mut digest, sent) = (DefaultHasher::new(), self.client.sent);
+        let packet = self.packet_for_home(split, command).await?;
+        let Session { client, server, .. } = self;
+        let hasher = replays.then_some(&mut digest);
+        exchange(client, server, &mut split.assignment, &packet, reply, is_hidden, hasher).await?;
+        if replays {
+            let step = split.step(command, reply, was_in_transaction);
+            split.log.record(step, command, digest.finish(), self.client.sent - sent);
+        }
+        Ok(())
+    }
+
+    /// Prepares to execute a statement again that has met a conflict: rolls its transaction back,
+    /// and executes that again. Returns the end of the command if that is not possible.
+    async fn after_conflict(&mut self, split: &mut Split, conflicts: &mut u32) -> io::Result<Option<AtHome>> {
+        *conflicts += 1;
+        tokio::time::sleep(CONFLICT_PAUSE * *conflicts).await;
+        if !split.is_in_transaction() {
+            return Ok(None);
+        }
+        Ok(match self.replay(split, true).await? {
+            Replayed::Done | Replayed::Lost => None,
+            Replayed::Changed => Some(AtHome { reply: None, next: Outcome::Continues }),
+        })
+    }
+
+    /// Prepares to execute a statement again whose server was lost, on another primary. Returns the
+    /// end of the command if that is not possible.
+    async fn after_loss(
+        &mut self,
+        split: &mut Split,
+        command: &Command<'_>,
+        lost: ServerLost,
+        (need, deadline): (Need, Instant),
+    ) -> io::Result<Option<AtHome>> {
+        self.lease.assignment.suspect();
+        let is_refused = lost.refusal.is_some();
+        let replays = split.is_in_transaction() && split.can_replay(true) && (is_refused || !command.may_commit());
+        let can_repeat = replays || split.can_move(false) && (is_refused || need == Need::Any);
+        let may_repeat = can_repeat && !lost.has_begun && Instant::now() < deadline;
+        if may_repeat && (is_refused || !self.is_killed().await) {
+            self.detach(split, lost.reason);
+            split.must_replay = replays;
+            tokio::time::sleep(RETRY_PAUSE).await;
+            return Ok(None);
+        }
+        if let Some((_, refusal)) = lost.refusal {
+            self.client.send(&refusal).await?;
+            return Ok(Some(AtHome { reply: None, next: Outcome::Continues }));
+        }
+        split.log.clear();
+        self.lose_home(split, lost).await.map(Some)
+    }
+
     /// Returns the packet of a command with the ids of this connection's server.
-    async fn packet_for_home<'p>(
+    pub(super) async fn packet_for_home<'p>(
         &mut self,
         split: &mut Split,
         command: &Command<'p>,
@@ -142,8 +222,9 @@ impl Session {
             return Ok(Outcome::Continues);
         }
         let mut reply = ReplyTracker::new(kind, self.login.deprecates_eof);
+        split.log.spoil();
         self.client.forward_command(&mut self.server).await?;
-        match forward(&mut self.client, &mut self.server, &mut split.assignment, &mut reply, |_| false).await {
+        match forward(&mut self.client, &mut self.server, &mut split.assignment, &mut reply, |_| false, None).await {
             Ok(()) => {
                 self.note_home_reply(split, &reply);
                 Ok(Outcome::Continues)
@@ -226,6 +307,12 @@ impl Session {
         if !split.can_move(true) {
             return Some(reason.to_owned());
         }
+        if split.is_in_transaction() && split.can_replay(true) {
+            self.detach(split, reason.to_owned());
+            split.must_replay = true;
+            return None;
+        }
+        split.log.clear();
         if split.is_in_transaction() {
             split.lost_transaction =
                 Some(format!("the server {} is not used any more: {reason}", self.lease.server.name));
@@ -297,6 +384,7 @@ impl Session {
             return Ok(false);
         }
         let condition = self.lease.assignment.backend().condition();
+        let need = if split.must_replay { Need::Primary } else { need };
         let suits = condition.role() == Role::Primary || need == Need::Any || !split.can_move(false);
         if split.detached.is_none() && suits {
             return Ok(true);

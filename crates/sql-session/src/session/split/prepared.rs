@@ -84,7 +84,11 @@ impl Session {
         let may_leave = whole.is_some() && !has_cursor;
         let packet = whole.unwrap_or(packet);
         let (class, change) = (prepared.class.clone(), prepared.change.clone());
-        let statement = Command::prepared(&packet, id, prepared.packet.clone());
+        let mut statement = Command::prepared(&packet, id, prepared.packet.clone());
+        if let Some(class) = &class {
+            statement = statement.of(class, &change);
+        }
+        statement.is_repeatable &= may_leave;
         let (mut only_reads, mut need) = (false, Need::Primary);
         if let Some(class) = &class {
             only_reads = is_read(class);

@@ -174,7 +174,7 @@ impl Session {
         let backend = place.assignment.backend().clone();
         let running = backend.activity.begin();
         let FurtherConnection { server, assignment, .. } = &mut place;
-        let exchanged = exchange(&mut self.client, server, assignment, &packet, &mut reply, says_lost).await;
+        let exchanged = exchange(&mut self.client, server, assignment, &packet, &mut reply, says_lost, None).await;
         match exchanged {
             Ok(()) => running.replied(),
             Err(Failure::Client(error)) => return Err(Missed::Failed(error)),
@@ -257,6 +257,6 @@ impl Session {
         // A statement that the replica cannot prepare gets the error of one that is not known.
         let packet = place.packet(read).await?.unwrap_or(Cow::Borrowed(read.packet));
         let FurtherConnection { server, assignment, .. } = place;
-        exchange(&mut self.client, server, assignment, &packet, reply, says_lost).await
+        exchange(&mut self.client, server, assignment, &packet, reply, says_lost, None).await
     }
 }

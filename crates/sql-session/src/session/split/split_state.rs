@@ -1,12 +1,13 @@
 //! The state of a session of this router, and what its statements do to it.
 
 use super::carried::{Carried, PreparedIds, SCHEMA, StateChange};
-use super::command::Need;
+use super::command::{Command, Need};
 use super::further_connection::FurtherConnection;
 use super::prepared_statement::SplitPrepared;
 use super::route::Situation;
+use super::transaction_log::{Step, TransactionLog};
 use crate::login::elsewhere::Identity;
-use crate::reply_tracker::{AUTOCOMMIT, IN_TRANSACTION};
+use crate::reply_tracker::{AUTOCOMMIT, IN_TRANSACTION, ReplyTracker};
 use crate::running_command::RunningAt;
 use ahash::AHashMap;
 use service::gtid::GtidPosition;
@@ -40,6 +41,10 @@ pub struct Split {
     pub detached: Option<String>,
     /// Why its transaction was lost. The client does not know it yet.
     pub lost_transaction: Option<String>,
+    /// The statements of the open transaction, with `transaction-replay`.
+    pub log: TransactionLog,
+    /// Its connection was lost: it must be executed again before the next statement.
+    pub must_replay: bool,
     /// It may have written since [`Split::position`] was read.
     pub has_written: bool,
     /// What it has written.
@@ -68,6 +73,33 @@ impl Split {
             && (has_lost || !self.is_in_transaction() && !self.has_next_transaction)
     }
 
+    /// Returns whether the open transaction can be executed again, `on_another` connection or on
+    /// the same.
+    pub fn can_replay(&self, on_another: bool) -> bool {
+        self.log.is_complete()
+            && self.bound.is_none()
+            && !self.has_table_locks
+            && (!on_another || self.identity.is_ok() && self.pinned.is_none())
+    }
+
+    /// Returns what a statement has done to the transaction.
+    pub fn step(&self, command: &Command<'_>, reply: &ReplyTracker, was_in_transaction: bool) -> Step {
+        // An error has no status: the transaction is as it was, unless the server has rolled it
+        // back, which the next reply shows.
+        let is_in_transaction = match reply.status {
+            Some(status) => status & IN_TRANSACTION != 0,
+            None => was_in_transaction,
+        };
+        let effect = command.effect;
+        match () {
+            () if !is_in_transaction => Step::Outside,
+            () if !command.is_repeatable || self.has_next_transaction => Step::Unrepeatable,
+            () if effect.begins || !was_in_transaction => Step::Begins,
+            () if effect.commits || effect.rolls_back || effect.commits_implicitly => Step::Unrepeatable,
+            () => Step::Continues,
+        }
+    }
+
     /// Returns what a statement needs of the session's own connection.
     pub fn need(&self, class: &Class) -> Need {
         let facts = class.facts();
@@ -84,7 +116,7 @@ impl Split {
         };
         Situation {
             bound,
-            is_in_transaction: self.is_in_transaction(),
+            is_in_transaction: self.is_in_transaction() || self.must_replay,
             begins_by_itself: self.status & AUTOCOMMIT == 0,
             has_next_transaction: self.has_next_transaction,
             is_reading: self.reading.is_some(),
@@ -116,5 +148,7 @@ impl Split {
         (self.bound, self.pinned) = (None, None);
         (self.has_table_locks, self.has_next_transaction) = (false, false);
         self.last_insert_id = 0;
+        self.log.clear();
+        self.must_replay = false;
     }
 }
