@@ -60,14 +60,15 @@ class Topology:
 
 
 class Replication(Topology):
-    """A primary and two replicas that follow it by GTID. Each has a binary log."""
+    """A primary and two replicas that follow it by GTID. Each has a binary log. `more`: further
+    options of all servers."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, more: tuple[str, ...] = ()):
         self.servers = []
         for number in range(1, 4):
             options = (
                 *SMALL, f"--server-id={number}", "--log-bin=binlog", "--log-slave-updates=ON", "--gtid-strict-mode=ON",
-                "--relay-log=relay",
+                "--relay-log=relay", *more,
             )
             template = self.servers[0] if self.servers else None
             self.servers.append(Copy(folder / f"db{number}", options, template))

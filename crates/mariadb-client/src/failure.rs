@@ -41,6 +41,7 @@ pub mod server_error {
     pub const DEFINITION_CHANGED: u16 = 1412;
     pub const NEEDS_PREPARING: u16 = 1615;
     pub const UNKNOWN_STATEMENT: u16 = 1243;
+    pub const NO_SUCH_THREAD: u16 = 1094;
     pub const DUPLICATE_ENTRY: u16 = 1062;
     pub const TABLE_ACCESS_DENIED: u16 = 1142;
     pub const COLUMN_ACCESS_DENIED: u16 = 1143;

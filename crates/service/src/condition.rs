@@ -8,6 +8,8 @@ use crate::role::{Role, Standing};
 pub struct Condition {
     /// Without a monitor, state and role are unknown, and do not matter.
     pub is_monitored: bool,
+    /// Whether its monitor replaces the primary, now or when it is lost: sessions wait for one.
+    pub awaits_primary: bool,
     pub reached: Reached,
     pub standing: Standing,
     pub mode: Mode,

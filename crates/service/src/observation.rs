@@ -1,6 +1,6 @@
 //! What a poll finds on a server.
 
-use crate::gtid::GtidPosition;
+use crate::gtid::{GtidPosition, GtidState};
 use mariadb_client::Address;
 
 /// The facts of one poll of a server that has answered.
@@ -14,6 +14,11 @@ pub struct Facts {
     pub binlog: GtidPosition,
     /// The position of everything that was written or applied.
     pub current: GtidPosition,
+    /// The position of everything that was replicated.
+    pub replicated: GtidPosition,
+    pub binlog_state: GtidState,
+    /// Whether it logs its own writes and those it replicates, so that others can follow it.
+    pub logs_everything: bool,
     pub kind: KindFacts,
 }
 
@@ -35,12 +40,18 @@ pub struct ReplicationFacts {
 /// A replication connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
+    /// The name of the connection; empty: the default.
+    pub connection: String,
     pub host: String,
     pub port: u16,
     /// The server id of the source; 0 until it was connected.
     pub server_id: u32,
     pub io: IoThread,
     pub is_sql_running: bool,
+    /// Whether the position is one of global transaction ids.
+    pub uses_gtid: bool,
+    /// The position of everything that was received, applied or not.
+    pub received: GtidPosition,
     /// How far the server is behind this source; `None`: unknown, as the replication has stopped.
     pub lag_seconds: Option<u64>,
     /// The last error of the replication.
@@ -139,6 +150,18 @@ impl Facts {
             KindFacts::Galera(facts) => Some(facts),
             KindFacts::Replication(_) => None,
         }
+    }
+
+    /// Returns the replication connections; none on a node of a Galera cluster.
+    pub fn sources(&self) -> &[Source] {
+        self.replication().map_or(&[], |facts| &facts.sources)
+    }
+
+    /// Returns the position of everything that the server has received, applied or not.
+    pub fn received(&self) -> GtidPosition {
+        let mut received = self.current.clone();
+        self.sources().iter().for_each(|source| received.extend(&source.received));
+        received
     }
 
     /// Returns how far a replica is behind: the most of its replication connections. `None`: it is

@@ -4,6 +4,8 @@
 use crate::backend::Backend;
 use crate::condition::Mode;
 use crate::monitor::Monitor;
+use crate::monitor_status::MonitorReport;
+use crate::order::{Order, Outcome};
 use crate::report::BackendReport;
 use crate::service::Service;
 use crate::sessions::Sessions;
@@ -11,6 +13,7 @@ use crate::settings::{MonitorSettings, ServerSettings, ServiceSettings, Settings
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
 
 /// The servers, monitors and services of the process.
 #[derive(Debug, Default)]
@@ -65,6 +68,17 @@ impl Registry {
         self.lock().backends.iter().map(|backend| BackendReport::of(backend)).collect()
     }
 
+    /// Describes the monitors.
+    pub fn monitor_reports(&self) -> Vec<MonitorReport> {
+        self.lock().monitors.values().map(Monitor::report).collect()
+    }
+
+    /// Gives an order to a monitor. Returns the receiver of the outcome; `None` if there is no
+    /// monitor of that name.
+    pub fn order(&self, monitor: &str, order: Order) -> Option<oneshot::Receiver<Outcome>> {
+        Some(self.lock().monitors.get(monitor)?.order(order))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Objects> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -117,7 +131,7 @@ impl Objects {
         };
         for backend in self.backends.iter().filter(|backend| !is_monitored(backend)) {
             backend.details().monitor = None;
-            backend.change(|condition| condition.is_monitored = false);
+            backend.change(|condition| (condition.is_monitored, condition.awaits_primary) = (false, false));
         }
         Ok(())
     }

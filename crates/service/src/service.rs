@@ -16,9 +16,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
 
 /// So many times a session connects to a server again because of its id.
 const SAME_ID_MAX: usize = 16;
+
+/// The pause between two attempts of a new session, while there is no primary.
+const PRIMARY_PAUSE: Duration = Duration::from_millis(50);
 
 /// A service of SQL clients.
 #[derive(Debug)]
@@ -84,7 +88,8 @@ impl Service {
 
     /// Opens a connection for a new session with `open`: on the best server, or, if that fails, on
     /// the next one. Waits as long as `patience` if all servers have as many sessions as they may
-    /// have. `admit`: a permit to connect, taken once a server has room, so that sessions that wait
+    /// have, or for a primary if its monitor replaces one that is lost.
+    /// `admit`: a permit to connect, taken once a server has room, so that sessions that wait
     /// for room hold no permits; `None` refuses the session.
     pub async fn connect<A, C, F>(
         &self,
@@ -95,7 +100,7 @@ impl Service {
     where
         F: Future<Output = Result<Opened<C>, OpenError>>,
     {
-        let deadline = tokio::time::Instant::now() + patience;
+        let deadline = Instant::now() + patience;
         let (mut admit, mut admitted) = (pin!(admit), None);
         let mut failed: Vec<Arc<Backend>> = Vec::new();
         let mut last_error = None;
@@ -108,6 +113,12 @@ impl Service {
             let ranked: Vec<&Target> =
                 connections::rank(&loads, state.settings.role).into_iter().map(|number| left[number]).collect();
             let Some(best) = ranked.first() else {
+                // The monitor is about to notice that the primary is lost, or replaces it.
+                if state.awaits_primary() && Instant::now() + PRIMARY_PAUSE < deadline {
+                    sleep(PRIMARY_PAUSE).await;
+                    failed.clear();
+                    continue;
+                }
                 return Err(
                     last_error.unwrap_or_else(|| ConnectError::NoServer(no_server(&state, state.settings.role)))
                 );

@@ -1,5 +1,7 @@
 //! The settings of servers, monitors and services.
 
+use crate::agreement::MajorityOf;
+use crate::plan::Allowed;
 use crate::role::{ClusterKind, WantedRole};
 use mariadb_client::{Address, ServerUrl, TlsSettings};
 use std::fmt;
@@ -40,6 +42,13 @@ pub struct MonitorSettings {
     pub timeout: Duration,
     /// After so many failed polls in a row, a server counts as down.
     pub failures_max: u32,
+    /// What the monitor changes by itself.
+    pub allowed: Allowed,
+    /// With this account servers follow each other.
+    pub replication_account: Account,
+    pub majority_of: MajorityOf,
+    /// How long a change of the primary waits for transactions, and for locks.
+    pub change_timeout: Duration,
 }
 
 /// A service: its router, and the servers it chooses from.
@@ -113,6 +122,24 @@ pub struct Secret(pub String);
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
+    }
+}
+
+impl MonitorSettings {
+    /// Returns the name of the lock by which gateways agree.
+    pub fn lock_name(&self) -> String {
+        format!("selkie.monitor.{}", self.name)
+    }
+
+    /// Returns whether the monitor changes servers by itself.
+    pub fn is_active(&self) -> bool {
+        self.allowed != Allowed::default()
+    }
+
+    /// Returns the servers of which a majority is needed. `is_ordered`: the administrator has
+    /// ordered the change, which must be possible while most servers are lost.
+    pub fn majority_for(&self, is_ordered: bool) -> MajorityOf {
+        if is_ordered { MajorityOf::Running } else { self.majority_of }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The servers of a service, by the settings in effect.
 
 use crate::backend::Backend;
+use crate::role::WantedRole;
 use crate::settings::{Account, ServiceSettings};
 use mariadb_client::{Killer, ServerLocation};
 use std::sync::Arc;
@@ -34,6 +35,12 @@ impl State {
             Target { backend, killer }
         };
         State { targets: backends.into_iter().map(target).collect(), settings }
+    }
+
+    /// Returns whether sessions need a primary, and wait for one if none can be reached now.
+    pub fn awaits_primary(&self) -> bool {
+        let awaits = |target: &Target| target.backend.condition().awaits_primary;
+        self.settings.role == WantedRole::Primary && self.targets.iter().any(awaits)
     }
 
     pub fn contains(&self, backend: &Arc<Backend>) -> bool {

@@ -1,6 +1,6 @@
 //! Facts about servers, for tests.
 
-use crate::gtid::GtidPosition;
+use crate::gtid::{GtidPosition, GtidState};
 use crate::observation::{Facts, GaleraFacts, IoThread, KindFacts, NodeState, ReplicationFacts, Source};
 
 /// Returns the facts of a writable server without replicas.
@@ -11,6 +11,9 @@ pub fn facts(server_id: u32) -> Facts {
         is_read_only: false,
         binlog: GtidPosition::default(),
         current: GtidPosition::default(),
+        replicated: GtidPosition::default(),
+        binlog_state: GtidState::default(),
+        logs_everything: true,
         kind: KindFacts::Replication(ReplicationFacts::default()),
     }
 }
@@ -25,11 +28,14 @@ pub fn replica(server_id: u32, of: u32) -> Facts {
 /// Returns a working replication connection.
 pub fn source(server_id: u32) -> Source {
     Source {
+        connection: String::new(),
         host: format!("db{server_id}"),
         port: 3306,
         server_id,
         io: IoThread::Running,
         is_sql_running: true,
+        uses_gtid: true,
+        received: GtidPosition::default(),
         lag_seconds: Some(0),
         error: String::new(),
     }

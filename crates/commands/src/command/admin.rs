@@ -18,6 +18,7 @@ pub mod probes;
 pub mod profile;
 pub mod rotate_certificates;
 pub mod selkie_cache;
+pub mod selkie_monitor;
 pub mod selkie_server;
 pub mod server_status;
 pub mod shutdown;
@@ -308,6 +309,15 @@ pub const COMMANDS: &[Spec] = &[
         authorization: on_cluster(Action::ServerStatus),
         help: "Statistics of the caches, why a command is cached or not, and whether this connection uses the caches.",
         ..NOTHING
+    },
+    Spec {
+        name: "selkieMonitor",
+        handler: waiting!(selkie_monitor::selkie_monitor),
+        authorization: on_cluster(Action::SetParameter),
+        admin_database_only: true,
+        parsing: parsed_first(selkie_monitor::parse, &[]),
+        help: "The state of a monitor of MariaDB servers; changes their roles with switchover, failover or rejoin.",
+        ..SERVER
     },
     Spec {
         name: "selkieServer",

@@ -3,13 +3,17 @@
 use super::object::{Object, known};
 use super::setting::{ConfigError, Origin, Setting, value};
 use mariadb_client::TlsSettings;
-use service::{ClusterKind, MonitorSettings, Secret, ServerSettings};
+use service::{Account, Allowed, ClusterKind, MajorityOf, MonitorSettings, Secret, ServerSettings};
 use std::path::PathBuf;
 use std::time::Duration;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(3);
 const FAILURES: u32 = 3;
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A name of a lock in MariaDB has at most 64 characters.
+const MONITOR_NAME_MAX: usize = 48;
 
 /// The servers and monitors of the file, in its order.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +46,14 @@ pub struct WrittenMonitor {
     pub interval: Option<Setting<Duration>>,
     pub timeout: Option<Setting<Duration>>,
     pub failures: Option<Setting<u32>>,
+    pub failover: Option<Setting<bool>>,
+    pub rejoin: Option<Setting<bool>>,
+    pub enforce_read_only: Option<Setting<bool>>,
+    pub replication_user: Option<Setting<String>>,
+    pub replication_password: Option<Setting<String>>,
+    pub replication_password_file: Option<Setting<PathBuf>>,
+    pub majority_of: Option<Setting<MajorityOf>>,
+    pub change_timeout: Option<Setting<Duration>>,
 }
 
 impl Written {
@@ -81,10 +93,14 @@ impl Written {
             kind: object.required(&written.kind, "kind")?.value,
             servers: self.known_servers(object.required(&written.servers, "servers")?)?,
             user: object.required(&written.user, "user")?.value.clone(),
-            password: password(written)?,
+            password: password(&written.password, &written.password_file, "password")?,
             interval: value(written.interval.clone()).unwrap_or(INTERVAL),
             timeout: value(written.timeout.clone()).unwrap_or(TIMEOUT),
             failures_max: value(written.failures.clone()).unwrap_or(FAILURES),
+            allowed: allowed(object)?,
+            replication_account: replication_account(object)?,
+            majority_of: value(written.majority_of.clone()).unwrap_or_default(),
+            change_timeout: value(written.change_timeout.clone()).unwrap_or(CHANGE_TIMEOUT),
         })
     }
 
@@ -145,9 +161,52 @@ fn tls(object: &Object<WrittenServer>) -> Result<TlsSettings, ConfigError> {
     Ok(tls)
 }
 
-fn password(written: &WrittenMonitor) -> Result<Secret, ConfigError> {
-    match (&written.password, &written.password_file) {
-        (Some(_), Some(file)) => Err(file.refuse("password is set, too; leave one of them out")),
+/// Returns what the monitor changes by itself.
+fn allowed(object: &Object<WrittenMonitor>) -> Result<Allowed, ConfigError> {
+    let WrittenMonitor { failover, rejoin, enforce_read_only, kind, .. } = &object.written;
+    let is_galera = kind.as_ref().is_some_and(|kind| kind.value == ClusterKind::Galera);
+    for (name, setting) in [("failover", failover), ("rejoin", rejoin), ("enforce-read-only", enforce_read_only)] {
+        let Some(setting) = setting.as_ref().filter(|setting| setting.value) else { continue };
+        if is_galera {
+            return Err(setting.refuse(format!("{name} is for kind = \"replication\"; a Galera cluster heals itself")));
+        }
+        if object.name.len() > MONITOR_NAME_MAX {
+            let message = format!("with {name}, the monitor's name must not be longer than {MONITOR_NAME_MAX} bytes");
+            return Err(setting.refuse(message));
+        }
+    }
+    let is_on = |setting: &Option<Setting<bool>>| value(setting.clone()).unwrap_or_default();
+    Ok(Allowed { failover: is_on(failover), rejoin: is_on(rejoin), enforce_read_only: is_on(enforce_read_only) })
+}
+
+/// Returns the account with which servers follow each other: the monitor's, unless there is one.
+fn replication_account(object: &Object<WrittenMonitor>) -> Result<Account, ConfigError> {
+    let written = &object.written;
+    let (direct, file) = (&written.replication_password, &written.replication_password_file);
+    match &written.replication_user {
+        Some(user) => {
+            Ok(Account { user: user.value.clone(), password: password(direct, file, "replication-password")? })
+        }
+        None => {
+            let origin = direct.as_ref().map(|one| &one.origin).or(file.as_ref().map(|one| &one.origin));
+            if let Some(origin) = origin {
+                let message = "there is no replication-user to which the password belongs".to_owned();
+                return Err(ConfigError { origin: Some(origin.clone()), message });
+            }
+            let user = object.required(&written.user, "user")?.value.clone();
+            Ok(Account { user, password: password(&written.password, &written.password_file, "password")? })
+        }
+    }
+}
+
+/// `name`: that of the first setting.
+fn password(
+    direct: &Option<Setting<String>>,
+    file: &Option<Setting<PathBuf>>,
+    name: &str,
+) -> Result<Secret, ConfigError> {
+    match (direct, file) {
+        (Some(_), Some(file)) => Err(file.refuse(format!("{name} is set, too; leave one of them out"))),
         (Some(password), None) => Ok(Secret(password.value.clone())),
         (None, Some(file)) => {
             let text = std::fs::read_to_string(&file.value)

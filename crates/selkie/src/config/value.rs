@@ -8,7 +8,7 @@ use auth::LoginMechanism;
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
 use server::tls::TlsMode;
-use service::{CausalReads, ClusterKind, WantedRole};
+use service::{CausalReads, ClusterKind, MajorityOf, WantedRole};
 use std::path::PathBuf;
 use tls::{ClientCertificates, MinVersion};
 
@@ -293,6 +293,13 @@ pub fn cluster_kind(raw: Raw) -> Result<ClusterKind, String> {
         "replication" => Some(ClusterKind::Replication),
         "galera" => Some(ClusterKind::Galera),
         _ => None,
+    })
+}
+
+/// Parses the servers of which a majority is needed.
+pub fn majority_of(raw: Raw) -> Result<MajorityOf, String> {
+    one_of(raw, "a group of servers", &["all", "running"], |name| {
+        [MajorityOf::All, MajorityOf::Running].into_iter().find(|group| group.name() == name)
     })
 }
 

@@ -4,7 +4,7 @@ use crate::call::{Call, Disposition};
 use crate::command::admin::build_info::{MONGODB_VERSION, SELKIE_VERSION};
 use crate::command::admin::catalog_counts;
 use crate::command::admin::selkie_cache;
-use crate::command::admin::selkie_server;
+use crate::command::admin::{selkie_monitor, selkie_server};
 use document::{DocWriter, Value};
 use error::Result;
 use server::host;
@@ -248,6 +248,7 @@ fn selkie(call: &Call<'_>, statistics: &Statistics, writer: &mut DocWriter<'_>) 
     writer.append("workers", server.settings.workers as i32);
     writer.append("requestsRejected", long(&statistics.requests_rejected));
     selkie_server::write_all(call, writer);
+    selkie_monitor::write_all(call, writer);
     selkie_server::write_services(call, writer);
     let limits = steps::memory::limits();
     let mut memory = writer.document("memory");

@@ -3,7 +3,7 @@
 use super::Parameter;
 use crate::config::servers::{WrittenMonitor, WrittenServer};
 use crate::config::setting::Setting;
-use crate::config::value::{cluster_kind, integer, names, path, server_address, text};
+use crate::config::value::{boolean, cluster_kind, integer, majority_of, names, path, server_address, text};
 use std::time::Duration;
 
 /// The most connections that a limit can name.
@@ -189,5 +189,89 @@ pub const MONITOR: &[Parameter<WrittenMonitor>] = &[
         example: "5",
         about: "A server counts as down after so many failed polls in a row.",
         read: read!(failures, |raw| integer(raw, 1, 100).map(|failures| failures as u32)),
+    },
+    Parameter {
+        section: "monitor",
+        name: "failover",
+        flag: None,
+        kind: "true or false",
+        default: "false",
+        example: "true",
+        about: "Whether a replica is promoted when the primary is lost.",
+        read: read!(failover, boolean),
+    },
+    Parameter {
+        section: "monitor",
+        name: "rejoin",
+        flag: None,
+        kind: "true or false",
+        default: "false",
+        example: "true",
+        about: "Whether servers that follow none, such as an old primary that returns, or that follow a lost one, are \
+                made replicas of the primary. A server with transactions that the primary does not have stays out.",
+        read: read!(rejoin, boolean),
+    },
+    Parameter {
+        section: "monitor",
+        name: "enforce-read-only",
+        flag: None,
+        kind: "true or false",
+        default: "false",
+        example: "true",
+        about: "Whether replicas that are writable get `read_only = ON`.",
+        read: read!(enforce_read_only, boolean),
+    },
+    Parameter {
+        section: "monitor",
+        name: "replication-user",
+        flag: None,
+        kind: "text",
+        default: "# user",
+        example: "\"replication\"",
+        about: "The user with which servers follow a new primary. It needs the privilege REPLICATION SLAVE.",
+        read: read!(replication_user, |raw| text(raw, "a user's name")),
+    },
+    Parameter {
+        section: "monitor",
+        name: "replication-password",
+        flag: None,
+        kind: "text",
+        default: "# none; without replication-user that of user",
+        example: "\"secret\"",
+        about: "The password of `replication-user`.",
+        read: read!(replication_password, |raw| text(raw, "a password")),
+    },
+    Parameter {
+        section: "monitor",
+        name: "replication-password-file",
+        flag: None,
+        kind: "path",
+        default: "# none",
+        example: "\"/run/secrets/replication\"",
+        about: "A file whose first line is the password of `replication-user`, instead of `replication-password`.",
+        read: read!(replication_password_file, path),
+    },
+    Parameter {
+        section: "monitor",
+        name: "majority-of",
+        flag: None,
+        kind: "all or running",
+        default: "\"all\"",
+        example: "\"running\"",
+        about: "A gateway changes servers by itself while it holds a lock on a majority: of `all` servers, or of those \
+                that are `running`. With `running`, gateways that reach different servers may both promote one, and \
+                writes are lost.",
+        read: read!(majority_of, majority_of),
+    },
+    Parameter {
+        section: "monitor",
+        name: "change-timeout-ms",
+        flag: None,
+        kind: "milliseconds, from 50 to 60000",
+        default: "30000",
+        example: "10000",
+        about: "How long a failover or switchover waits until the new primary has applied all transactions. Half of \
+                it is what a switchover waits for statements on the old primary, before it ends them.",
+        read: read!(change_timeout, milliseconds),
     },
 ];

@@ -47,6 +47,29 @@ fn a_password_can_come_from_a_file() {
 }
 
 #[test]
+fn a_monitor_changes_servers_if_it_is_allowed() {
+    let monitor = |kind: &str, more: &str| {
+        format!("{SERVERS}[monitor.main]\nkind = '{kind}'\nservers = ['db1']\nuser = 'joe'\npassword = 'a'\n{more}")
+    };
+    let load = |more: &str| load(&monitor("replication", more)).unwrap().servers.monitors[0].clone();
+    assert!(!load("").is_active());
+    let monitor_of_all = load("failover = true\nmajority-of = 'running'\nchange-timeout-ms = 5000\n");
+    assert!(monitor_of_all.allowed.failover && !monitor_of_all.allowed.rejoin);
+    assert_eq!(monitor_of_all.majority_of, service::MajorityOf::Running);
+    let account =
+        |monitor: service::MonitorSettings| (monitor.replication_account.user, monitor.replication_account.password.0);
+    assert_eq!(account(monitor_of_all), ("joe".into(), "a".into()));
+    let own = load("replication-user = 'r'\nreplication-password = 'b'\n");
+    assert_eq!(account(own), ("r".into(), "b".into()));
+    check_refused(&monitor("replication", "replication-password = 'b'\n"), "12: there is no replication-user");
+    check_refused(&monitor("galera", "failover = true\n"), "12: failover is for kind");
+    check_refused(&monitor("replication", "majority-of = 'most'\n"), "12: ");
+    let long =
+        monitor("replication", "rejoin = true\n").replace("monitor.main", &format!("monitor.{}", "m".repeat(49)));
+    check_refused(&long, "12: with rejoin, the monitor's name must not be longer than 48 bytes");
+}
+
+#[test]
 fn wrong_sections_say_what_was_meant() {
     for (text, expected) in [
         ("[server]\naddress = 'h'", "2: each server has a name: write [server.NAME]"),
@@ -76,7 +99,7 @@ fn wrong_sections_say_what_was_meant() {
             "2: kind: \"mysql\" is not a kind of cluster; write one of replication, galera",
         ),
         ("[monitor.main]\nkind = 'galera'\nservers = []", "3: servers: a list of servers"),
-        ("[monitor.main]\nfailover = true", "2: there is no parameter \"failover\" in [monitor.NAME]; "),
+        ("[monitor.main]\nfailovers = true", "2: there is no parameter \"failovers\" in [monitor.NAME]; "),
     ] {
         check_refused(text, expected);
     }
