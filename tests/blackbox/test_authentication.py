@@ -364,6 +364,52 @@ def test_passwords_are_prepared_and_names_are_not(secured, tmp_path):
             mongod.remove()
 
 
+def counted(root: pymongo.MongoClient, port: int) -> dict:
+    """Logs in in several ways, and returns what `serverStatus` has counted of them."""
+    root.counted.command("createUser", "c", pwd="p", roles=[], mechanisms=["SCRAM-SHA-256"])
+
+    def counters() -> dict:
+        authentication = root.admin.command("serverStatus")["security"]["authentication"]
+        flat = {"asked": authentication["saslSupportedMechsReceived"]}
+        for mechanism in MECHANISMS:
+            for kind, counts in authentication["mechanisms"][mechanism].items():
+                flat |= {f"{mechanism} {kind} {name}": number for name, number in counts.items()}
+        return flat
+
+    before = counters()
+    with Wire(port) as wire:
+        wire.run({"hello": 1, "saslSupportedMechs": "counted.c", "$db": "admin"})
+    for password in ("p", "wrong"):
+        for mechanism in MECHANISMS:
+            with Wire(port) as wire:
+                log_in(wire, "c", password, "counted", mechanism)
+            with Wire(port) as wire:
+                client = ScramClient("c", password, mechanism)
+                begins = {"saslStart": 1, "mechanism": mechanism, "payload": client.first(), "db": "counted"}
+                reply = wire.run({"hello": 1, "speculativeAuthenticate": begins, "$db": "admin"})
+                if begun := reply.get("speculativeAuthenticate"):
+                    proceed(wire, client.final(begun["payload"]), "counted")
+                    proceed(wire, b"", "counted")
+    after = counters()
+    return {name: after[name] - before[name] for name in after}
+
+
+def test_logins_are_counted(secured, tmp_path):
+    ours = counted(secured.root, secured.port)
+    assert ours["asked"] == 1 and ours["SCRAM-SHA-256 authenticate received"] == 4
+    assert ours["SCRAM-SHA-256 authenticate successful"] == 2
+    assert ours["SCRAM-SHA-256 speculativeAuthenticate successful"] == 1
+    if "MONGOD" in os.environ:
+        mongod = MongodServer(tmp_path, ("--auth",)).start()
+        try:
+            with mongod.client() as first:
+                first.admin.command("createUser", ROOT, pwd=PASSWORD, roles=["root"])
+            with mongod.client(username=ROOT, password=PASSWORD) as root:
+                assert counted(root, mongod.port) == ours
+        finally:
+            mongod.remove()
+
+
 def test_changed_users(secured):
     root = secured.root.test
     root.command({"createUser": "fleeting", "pwd": "p", "roles": ["readWrite"]})

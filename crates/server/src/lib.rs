@@ -8,7 +8,8 @@
 //! In reading order: [`server`], [`worker`], [`client_session`], [`access_control`] (users and
 //! logins), [`user_store`] (users and roles as they are stored), [`user_polling`], then what they
 //! hold: [`cursor`], [`logical_session`], [`operation`] (time limits, `killOp`), [`statistics`],
-//! [`sql_statistics`], [`usage`] (`top`, `$collStats`, `$indexStats`), [`profiling`],
+//! [`sql_statistics`], [`login_statistics`], [`usage`] (`top`, `$collStats`, `$indexStats`),
+//! [`profiling`],
 //! [`document_cache`] (the cached replies), [`index_filters`], [`write_lock`], [`mod@tls`],
 //! [`audit`]. [`redaction`] hides secrets of commands that are shown. [`memory_pressure`] decides
 //! when a request must wait for memory. [`overload`] is the error of those that are refused.
@@ -27,6 +28,7 @@ pub mod index_filters;
 pub mod log_level;
 pub mod log_lines;
 pub mod logical_session;
+pub mod login_statistics;
 pub mod login_throttle;
 pub mod memory_pressure;
 pub mod operation;

@@ -8,6 +8,7 @@ use crate::cursor::CursorRegistry;
 use crate::document_cache::{CachePolicy, CacheStatistics, Caches, DocumentCache};
 use crate::index_filters::IndexFilters;
 use crate::logical_session::{LogicalSessionId, LogicalSessions};
+use crate::login_statistics::LoginStatistics;
 use crate::profiling::Profiling;
 use crate::settings::{Parameters, Settings};
 use crate::sql_statistics::SqlStatistics;
@@ -52,6 +53,7 @@ pub struct Server {
     pub profiling: Profiling,
     pub index_filters: IndexFilters,
     pub sql_statistics: SqlStatistics,
+    pub login_statistics: LoginStatistics,
     /// The MariaDB servers with a name.
     pub sql_servers: Arc<service::Registry>,
     /// The audit log, if there is one.
@@ -90,6 +92,7 @@ impl Server {
             profiling: Profiling::new(slow_ms, slow_log),
             index_filters: IndexFilters::default(),
             sql_statistics: SqlStatistics::default(),
+            login_statistics: LoginStatistics::default(),
             sql_servers: Arc::default(),
             audit: Audit::default(),
             ended_sessions: LogicalSessions::default(),

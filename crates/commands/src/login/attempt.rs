@@ -6,6 +6,7 @@ use auth::UserName;
 use auth::scram::Failure;
 use document::{Element, doc};
 use error::{Code, Error, Result};
+use server::access_control::conversation::Conversation;
 use server::access_control::login::Login;
 use server::audit::kind;
 use server::{ClientSession, Server, Worker};
@@ -17,6 +18,8 @@ pub struct Attempt {
     /// The name is empty until the client has named the user.
     pub user: UserName,
     pub mechanism: Box<str>,
+    /// It began in a `hello`.
+    pub is_speculative: bool,
 }
 
 /// Why an attempt failed.
@@ -58,7 +61,19 @@ impl From<Failure> for Refusal {
 impl Attempt {
     /// Begins an attempt of a user of `db` that is not named yet.
     pub fn new(mechanism: &str, db: &str) -> Attempt {
-        Attempt { user: UserName::new("", db), mechanism: mechanism.into() }
+        Attempt { user: UserName::new("", db), mechanism: mechanism.into(), is_speculative: false }
+    }
+
+    /// Counts the attempt. `is_speculative`: it begins in a `hello`.
+    pub fn counted(self, call: &Call<'_>, is_speculative: bool) -> Attempt {
+        call.worker.server.login_statistics.received(&self.mechanism, is_speculative);
+        Attempt { is_speculative, ..self }
+    }
+
+    /// Returns the attempt of a conversation.
+    pub fn of(conversation: &Conversation) -> Attempt {
+        let Conversation { user, mechanism, is_speculative, .. } = conversation;
+        Attempt { user: user.clone(), mechanism: mechanism.name().into(), is_speculative: *is_speculative }
     }
 
     /// Ends the attempt if it failed: logs it, and returns the client's error.
@@ -99,6 +114,7 @@ impl Attempt {
         let login = login.ok_or_else(|| Refusal::secret("the user may not log in between these addresses"))?;
         session.set_login(Some(Arc::new(login)));
         self.record(&call.worker.server, session, Code(0));
+        call.worker.server.login_statistics.successful(&self.mechanism, self.is_speculative);
         let (user, mechanism) = (name.at_database(), &*self.mechanism);
         tracing::debug!(user, mechanism, connection = session.connection_id, "logged in");
         Ok(())
@@ -131,7 +147,7 @@ pub fn read<'a, T>(
 /// Ends the attempt that a connection has begun and not finished, if there is one.
 pub fn abandon(worker: &Worker, session: &ClientSession) {
     if let Some(conversation) = session.take_conversation() {
-        let attempt = Attempt { user: conversation.user, mechanism: conversation.mechanism.name().into() };
+        let attempt = Attempt::of(&conversation);
         attempt.record(&worker.server, session, Code::AUTHENTICATION_ABANDONED);
     }
 }

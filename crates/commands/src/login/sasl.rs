@@ -41,7 +41,7 @@ impl Message {
 /// not offered, and 18 if the login fails.
 pub async fn start(call: &Call<'_>, start: &Start<'_>, db: &str) -> Result<Message> {
     abandon(call.worker, call.session);
-    let mut attempt = Attempt::new(start.mechanism, db);
+    let mut attempt = Attempt::new(start.mechanism, db).counted(call, start.db.is_some());
     let begun = begin(call, start, &mut attempt).await;
     attempt.end(call, begun)
 }
@@ -73,6 +73,7 @@ async fn begin(call: &Call<'_>, start: &Start<'_>, attempt: &mut Attempt) -> Res
         user_id: user.and_then(|user| user.id),
         mechanism,
         skips_empty_exchange: start.skips_empty_exchange,
+        is_speculative: start.db.is_some(),
         step: Step::Proof(Box::new(scram)),
     }));
     answer(false, message)
@@ -86,7 +87,7 @@ pub async fn proceed(call: &Call<'_>, next: &Continue) -> Result<Message> {
         let missing = Err(protocol_error("No SASL session state found").into());
         return Attempt::new("", call.database()).end(call, missing);
     };
-    let attempt = Attempt { user: conversation.user.clone(), mechanism: conversation.mechanism.name().into() };
+    let attempt = Attempt::of(&conversation);
     let outcome = match next.conversation {
         CONVERSATION_ID => advance(call, next, conversation, &attempt).await,
         _ => Err(protocol_error("sasl: Mismatched conversation id").into()),

@@ -22,7 +22,8 @@ impl Authenticated {
 /// is no such user, 18 without a certificate, and 2 or 334 for a mechanism that is not offered.
 pub async fn authenticate(call: &Call<'_>, arguments: &Authenticate<'_>) -> Result<Authenticated> {
     abandon(call.worker, call.session);
-    let mut attempt = Attempt::new(arguments.mechanism, arguments.db.unwrap_or(call.database()));
+    let db = arguments.db.unwrap_or(call.database());
+    let mut attempt = Attempt::new(arguments.mechanism, db).counted(call, arguments.db.is_some());
     let outcome = log_in(call, arguments, &mut attempt).await;
     attempt.end(call, outcome)
 }

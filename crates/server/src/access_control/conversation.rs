@@ -13,6 +13,8 @@ pub struct Conversation {
     pub mechanism: Mechanism,
     /// Whether the server's last message completes the login, without an empty one of the client.
     pub skips_empty_exchange: bool,
+    /// It began in a `hello`.
+    pub is_speculative: bool,
     pub step: Step,
 }
 

@@ -67,6 +67,7 @@ pub async fn hello(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
     reply.append("readOnly", false);
     negotiate_compression(call, arguments.compression, reply)?;
     if let Some(user) = &arguments.user {
+        call.worker.server.login_statistics.mechanisms_asked.increment();
         let mechanisms = sasl::mechanisms_of(call, user).await?;
         let mut array = reply.array("saslSupportedMechs");
         mechanisms.into_iter().for_each(|mechanism| array.push(mechanism));

@@ -5,9 +5,12 @@ use crate::command::admin::build_info::{MONGODB_VERSION, SELKIE_VERSION};
 use crate::command::admin::catalog_counts;
 use crate::command::admin::selkie_cache;
 use crate::command::admin::{selkie_monitor, selkie_server};
+use auth::LoginMechanism;
 use document::{DocWriter, Value};
 use error::Result;
+use server::Server;
 use server::host;
+use server::login_statistics::{Attempts, MechanismStatistics};
 use server::sql_statistics::{SharedCounter, SqlStatistics};
 use server::statistics::{Counter, Statistics};
 use server::usage;
@@ -186,14 +189,37 @@ fn storage_engine(call: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'_>) {
     writer.append("readOnly", false);
 }
 
-/// The certificate of the listeners, if clients can use TLS.
+/// Logins by mechanism, and the certificate of the listeners, if clients can use TLS.
 fn security(call: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'_>) {
+    logins(&call.worker.server, &mut writer.document("authentication"));
     if let Some(tls) = &call.worker.server.settings.tls {
         let loaded = tls.certificates.current();
         writer.append("SSLServerSubjectName", loaded.facts.subject.as_str());
         writer.append("SSLServerHasCertificateAuthority", loaded.has_authorities);
         let expires_ms = loaded.facts.not_after.saturating_mul(1000);
         writer.append("SSLServerCertificateExpirationDate", Value::DateTime(expires_ms));
+    }
+}
+
+/// Logins since the start. The members of a cluster do not log in to each other.
+fn logins(server: &Server, writer: &mut DocWriter<'_>) {
+    let statistics = &server.login_statistics;
+    let number = |counter: &SharedCounter| i64::try_from(counter.get()).unwrap_or(i64::MAX);
+    writer.append("saslSupportedMechsReceived", number(&statistics.mechanisms_asked));
+    let mut mechanisms = writer.document("mechanisms");
+    let offered = &server.settings.login_mechanisms;
+    for mechanism in LoginMechanism::ALL.into_iter().rev().filter(|mechanism| offered.contains(*mechanism)) {
+        let MechanismStatistics { all, speculative } = statistics.of(mechanism);
+        let mut writer = mechanisms.document(mechanism.name());
+        for (name, attempts) in [
+            ("speculativeAuthenticate", speculative),
+            ("clusterAuthenticate", &Attempts::default()),
+            ("authenticate", all),
+        ] {
+            let mut writer = writer.document(name);
+            writer.append("received", number(&attempts.received));
+            writer.append("successful", number(&attempts.successful));
+        }
     }
 }
 
