@@ -62,6 +62,8 @@ pub mod server_error {
     pub const DATA_TOO_LONG: u16 = 1406;
     pub const CHECK_VIOLATED: u16 = 4025;
     pub const READ_ONLY: u16 = 1290;
+    /// By a node of a Galera cluster that is not ready.
+    pub const NOT_READY: u16 = 1047;
     pub const TOO_MANY_CONNECTIONS: u16 = 1040;
     pub const RECORD_CHANGED: u16 = 1020;
     pub const BINLOG_READ: u16 = 1236;
@@ -211,7 +213,7 @@ impl From<Failure> for Error {
                 server_error::PACKET_TOO_LARGE => Code::BSON_OBJECT_TOO_LARGE,
                 server_error::QUERY_INTERRUPTED => Code::INTERRUPTED,
                 server_error::TABLE_FULL | server_error::DISK_FULL => Code::OUT_OF_DISK_SPACE,
-                server_error::READ_ONLY => Code::NOT_WRITABLE_PRIMARY,
+                server_error::READ_ONLY | server_error::NOT_READY => Code::NOT_WRITABLE_PRIMARY,
                 server_error::TOO_MANY_CONNECTIONS => Code::SHUTDOWN_IN_PROGRESS,
                 server_error::NO_SUCH_TABLE | server_error::UNKNOWN_SCHEMA => Code::NAMESPACE_NOT_FOUND,
                 server_error::DATA_TOO_LONG => Code::BAD_VALUE,
