@@ -343,9 +343,27 @@ def test_an_old_primary_with_more_transactions_stays_out(start, replication):
     gateway.await_primary()
 
 
-def test_replicas_are_kept_read_only(start, replication):
+def test_a_primary_that_hangs_is_replaced_once_its_replicas_notice(start, replication):
+    gateway = start()
+    old = gateway.await_primary()
+    process = replication.servers[old].process
+    process.send_signal(signal.SIGSTOP)
+    # The replicas notice after slave_net_timeout. Until then it may only be the gateway that is cut off.
+    until(lambda: "is still connected to" in gateway.monitor().get("noFailover", ""), 30)
+    until(lambda: gateway.monitor().get("primary") not in (None, f"db{old + 1}"), 30)
+    process.send_signal(signal.SIGCONT)
+    new = gateway.await_primary()
+    assert new != old and writable(replication) == [new]
+    assert "read-only on" in gateway.log()
+
+
+def test_only_the_primary_is_writable(start, replication):
     gateway = start()
     primary = gateway.await_primary()
     replica = replication.servers[(primary + 1) % 3]
     replica.sql("SET GLOBAL read_only = OFF")
     until(lambda: writable(replication) == [primary])
+    # As a primary is that has started again with read_only in its file.
+    replication.servers[primary].sql("SET GLOBAL read_only = ON")
+    until(lambda: writable(replication) == [primary])
+    assert gateway.await_primary() == primary
