@@ -40,7 +40,13 @@ impl Operation<'_> {
             self.await_applied(new, None, deadline).await?;
         }
         self.confirm_locks().await?;
-        self.promote(new).await?;
+        if let Err(error) = self.promote(new).await {
+            // So that it can be promoted later.
+            if let Err(error) = self.demote_again(new).await {
+                tracing::warn!(monitor = self.settings.name, "{error}");
+            }
+            return Err(error);
+        }
         self.redirect_all(&promotion.followers, new).await;
         Ok(())
     }
@@ -201,8 +207,13 @@ impl Operation<'_> {
             self.run(server, &sql).await?;
         }
         let shown = format!("CHANGE MASTER TO {}", self.servers[primary].name);
-        self.run_shown(server, &change, &shown).await?;
-        self.run(server, "START SLAVE").await
+        let changed = self.run_shown(server, &change, &shown).await;
+        if changed.is_err() && facts.sources().is_empty() {
+            return changed;
+        }
+        // Replication that has stopped would count as stopped by the administrator.
+        let started = self.run(server, "START SLAVE").await;
+        changed.and(started)
     }
 
     /// Ends the connections of clients.

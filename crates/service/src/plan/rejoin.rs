@@ -38,7 +38,11 @@ pub fn upkeep(
         return only_source(members).filter(|_| allowed.failover).filter(is_known).map(Upkeep::SetWritable);
     };
     let others = || (0..members.len()).filter(move |&member| member != primary);
-    let is_writable = |member: usize| members[member].member.facts.is_some_and(|facts| !facts.is_read_only);
+    // In maintenance, the administrator may want to write to it.
+    let is_writable = |member: usize| {
+        let Candidate { member, is_active, .. } = members[member];
+        is_active && member.facts.is_some_and(|facts| !facts.is_read_only)
+    };
     let follows_none = |member: usize| members[member].member.facts.is_some_and(|facts| facts.sources().is_empty());
     let is_followed = others().any(|member| followed(members, member) == Some(primary));
     if allowed.failover || allowed.rejoin {

@@ -172,6 +172,9 @@ fn servers_that_follow_nobody_or_the_lost_primary_follow_the_new_one() {
     assert_eq!(upkeep(Some(with_log(facts(1), "0-1-10")), follower()), Some(Upkeep::Fence(0)));
     assert_eq!(upkeep(None, orphan(3, "0-1-10", "")), rejoin_of(2));
     assert_eq!(upkeep(None, follower()), None);
+    let mut in_maintenance = Cluster::new(vec![Some(with_log(facts(1), "0-1-10")), primary(), follower()]);
+    in_maintenance.inactive = Some(0);
+    assert_eq!(in_maintenance.upkeep(Some(1)), None);
     let writable = follower().map(|facts| Facts { is_read_only: false, ..facts });
     assert_eq!(upkeep(None, writable), Some(Upkeep::SetReadOnly(2)));
     // The administrator has stopped it.
