@@ -231,6 +231,55 @@ def test_switchover_under_load(start, replication):
     check_ledger(replication, ledger)
 
 
+def test_a_switchover_ends_statements_that_take_too_long(start, replication):
+    gateway = start(automatic=False)
+    old = gateway.await_primary()
+    new = (old + 1) % 3
+    with gateway.connect() as client, client.cursor() as writer:
+        errors = []
+
+        def write():
+            try:
+                writer.execute("INSERT INTO d.ledger SELECT 6000000 + SLEEP(60)")
+            except pymysql.err.MySQLError as error:
+                errors.append(error.args[0])
+
+        # On the old primary itself, for Selkie ends the sessions that it knows.
+        direct = replication.servers[old].connect()
+        thread = threading.Thread(target=lambda: failing(direct, "INSERT INTO d.ledger SELECT 6000001 + SLEEP(60)"), daemon=True)
+        thread.start()
+        other = threading.Thread(target=write, daemon=True)
+        other.start()
+        until(lambda: len(replication.servers[old].sql("SELECT 1 FROM information_schema.processlist WHERE info LIKE 'INSERT%'")) == 2)
+        gateway.order(switchover=f"db{new + 1}")
+        thread.join(10)
+        other.join(10)
+        assert errors == [1927]
+    assert gateway.await_primary() == new and writable(replication) == [new]
+    assert not {6_000_000, 6_000_001} & ids(replication.servers[new])
+
+
+def failing(connection, sql: str):
+    with pytest.raises(pymysql.err.OperationalError), connection.cursor() as cursor:
+        cursor.execute(sql)
+
+
+def test_failover_and_rejoin_by_order(start, replication):
+    gateway = start(automatic=False)
+    old = gateway.await_primary()
+    new = (old + 1) % 3
+    replication.servers[old].kill()
+    until(lambda: "primary" not in gateway.monitor())
+    assert gateway.order(failover=f"db{new + 1}")["primary"] == f"db{new + 1}"
+    assert "is down" in gateway.refusal(rejoin=f"db{old + 1}")
+    replication.servers[old].start()
+    until(lambda: gateway.status()["servers"][f"db{old + 1}"]["state"] == "up")
+    # Nothing is done by itself.
+    assert sorted(writable(replication)) == sorted([old, new])
+    assert gateway.order(rejoin=f"db{old + 1}")["lastAction"]["ok"]
+    assert gateway.await_primary() == new and writable(replication) == [new]
+
+
 def test_a_switchover_that_fails_is_undone(start, replication):
     gateway = start(automatic=False)
     old = gateway.await_primary()
