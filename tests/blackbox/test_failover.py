@@ -397,7 +397,7 @@ def test_a_primary_that_hangs_is_replaced_once_its_replicas_notice(start, replic
     old = gateway.await_primary()
     process = replication.servers[old].process
     process.send_signal(signal.SIGSTOP)
-    # The replicas notice after slave_net_timeout. Until then it may only be the gateway that is cut off.
+    # The replicas notice after slave_net_timeout. Until then only the gateway may be cut off.
     until(lambda: "is still connected to" in gateway.monitor().get("noFailover", ""), 30)
     until(lambda: gateway.monitor().get("primary") not in (None, f"db{old + 1}"), 30)
     process.send_signal(signal.SIGCONT)
