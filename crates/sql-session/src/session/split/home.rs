@@ -185,7 +185,9 @@ impl Session {
         self.lease.assignment.suspect();
         let is_refused = lost.refusal.is_some();
         let replays = split.is_in_transaction() && split.can_replay(true) && (is_refused || !command.may_commit());
-        let can_repeat = replays || split.can_move(false) && (is_refused || need == Need::Any);
+        // Outside of a transaction, to begin one is as harmless as to read.
+        let is_harmless = need == Need::Any || command.effect.begins && command.is_repeatable;
+        let can_repeat = replays || split.can_move(false) && (is_refused || is_harmless);
         let may_repeat = can_repeat && !lost.has_begun && Instant::now() < deadline;
         if may_repeat && (is_refused || !self.is_killed().await) {
             self.detach(split, lost.reason);
