@@ -85,6 +85,7 @@ impl Session {
             log: TransactionLog::default(),
             must_replay: false,
             has_written: false,
+            has_written_elsewhere: false,
             position: GtidPosition::default(),
             last_replica: None,
             running: running.clone(),

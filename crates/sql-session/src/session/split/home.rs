@@ -279,6 +279,7 @@ impl Session {
     pub(super) fn detach(&mut self, split: &mut Split, reason: String) {
         tracing::debug!(server = self.lease.server.name, reason, "a session leaves its primary");
         split.detached = Some(reason);
+        split.has_written_elsewhere |= split.has_written;
         split.status = split.status & !IN_TRANSACTION | split.status & AUTOCOMMIT;
         split.has_next_transaction = false;
         split.home_prepared.clear();

@@ -132,8 +132,8 @@ impl Session {
         let variable = match split.settings.causal_reads {
             CausalReads::Off => return Ok(Some(GtidPosition::default())),
             CausalReads::Session if !split.has_written => return Ok(Some(split.position.clone())),
-            CausalReads::Session => "@@last_gtid",
-            CausalReads::All => "@@gtid_binlog_pos",
+            CausalReads::Session if !split.has_written_elsewhere => "@@last_gtid",
+            CausalReads::Session | CausalReads::All => "@@gtid_binlog_pos",
         };
         if split.detached.is_some() {
             // Without a primary there are no later writes.
@@ -147,7 +147,7 @@ impl Session {
         let text = row.and_then(|row| row.into_iter().next()?).unwrap_or_default();
         let Some(position) = GtidPosition::parse(&text) else { return Ok(None) };
         split.position.extend(&position);
-        split.has_written = false;
+        (split.has_written, split.has_written_elsewhere) = (false, false);
         Ok(Some(split.position.clone()))
     }
 

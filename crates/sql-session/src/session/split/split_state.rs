@@ -47,6 +47,8 @@ pub struct Split {
     pub must_replay: bool,
     /// It may have written since [`Split::position`] was read.
     pub has_written: bool,
+    /// It may have done so through a connection that was lost, which alone knew the position.
+    pub has_written_elsewhere: bool,
     /// What it has written.
     pub position: GtidPosition,
     /// The last statement was executed by the replica of this name.
