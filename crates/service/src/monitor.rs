@@ -52,13 +52,7 @@ impl Monitor {
         thread.spawn(move || {
             // Its connections never leave the thread.
             let mut task = Task::new(task_settings, task_backends, task_status, ordered);
-            runtime.block_on(async {
-                tokio::select! {
-                    // The sender only ever drops.
-                    _ = stopped => {}
-                    () = task.run() => {}
-                }
-            });
+            runtime.block_on(task.run(stopped));
         })?;
         Ok(Monitor { settings, backends, status, orders, _stop: stop })
     }
@@ -105,15 +99,25 @@ impl Task {
         Task { settings, servers, primary, last_primary, status, orders, idle_until, refusal }
     }
 
-    async fn run(&mut self) {
+    /// Runs until it is stopped. A change of servers that has begun is ended first: its locks keep
+    /// the monitor that replaces this one from changing them.
+    async fn run(&mut self, mut stopped: oneshot::Receiver<()>) {
         loop {
-            self.observe().await;
+            tokio::select! {
+                // The sender only ever drops.
+                _ = &mut stopped => return,
+                () = self.observe() => {}
+            }
             if self.settings.is_active() {
                 self.vote(self.settings.majority_of).await;
                 self.act().await;
             }
             self.note_status();
-            if let Some(ordered) = self.pause().await {
+            let ordered = tokio::select! {
+                _ = &mut stopped => return,
+                ordered = self.pause() => ordered,
+            };
+            if let Some(ordered) = ordered {
                 self.obey(ordered).await;
             }
         }
