@@ -7,7 +7,7 @@
 //! within the process.
 
 use crate::event::Event;
-use crate::failure::Result;
+use crate::failure::{Result, server_error};
 use crate::own_writes::OwnWrites;
 use crate::transport::{Transport, by_transport};
 use mariadb_wire::ok::{OkPacket, STATUS_IN_TRANSACTION};
@@ -22,6 +22,9 @@ use std::task::{Context, Poll, ready};
 /// Makes a statement that meets a lock, of a row or of a table's definition, fail with 1205.
 const NEVER_WAIT: &str = "SET SESSION lock_wait_timeout = 0, SESSION innodb_lock_wait_timeout = 0";
 
+/// See [`Connection::respect_read_only`]. Since 12.0, `read_only` is not a number but a word.
+const RESPECT_READ_ONLY: &str = "SET SESSION tx_read_only = CONCAT(@@GLOBAL.read_only) NOT IN ('0', 'OFF')";
+
 /// A session on MariaDB.
 pub struct Connection {
     transport: Transport,
@@ -31,6 +34,8 @@ pub struct Connection {
     pub altered: bool,
     /// Number of named locks that the session holds or waits for.
     pub locks: usize,
+    /// Whether the session refused a write because it is read-only.
+    pub(crate) refused_as_read_only: bool,
     /// Records acknowledged transactions of the session.
     pub own_writes: Option<Arc<OwnWrites>>,
     /// The quoted name of the account that executes statements on documents, if that is another
@@ -45,6 +50,7 @@ impl Connection {
             in_transaction: false,
             altered: false,
             locks: 0,
+            refused_as_read_only: false,
             own_writes: None,
             documents_account: None,
         }
@@ -130,6 +136,13 @@ impl Connection {
         self.finish().await.map(drop)
     }
 
+    /// Makes the session read-only if its server is (`read_only`). The server itself would let a
+    /// user with the privilege READ_ONLY ADMIN write to a replica.
+    pub(crate) async fn respect_read_only(&mut self) -> Result<()> {
+        self.queue_query(RESPECT_READ_ONLY);
+        self.finish().await.map(drop)
+    }
+
     /// Keeps the names of columns from now on, for [`Connection::row_names`].
     pub fn keep_names(&mut self) {
         match &mut self.transport {
@@ -195,10 +208,16 @@ impl Connection {
     /// that command's answer.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Event>> {
         let event = ready!(by_transport!(&mut self.transport, transport => transport.poll_next(context)));
-        if let Ok(Event::Finished(ok)) = &event {
-            self.in_transaction = ok.status & STATUS_IN_TRANSACTION != 0;
-            if let (Some(own_writes), Some(transaction)) = (&self.own_writes, ok.transaction) {
-                own_writes.record(transaction);
+        match &event {
+            Ok(Event::Finished(ok)) => {
+                self.in_transaction = ok.status & STATUS_IN_TRANSACTION != 0;
+                if let (Some(own_writes), Some(transaction)) = (&self.own_writes, ok.transaction) {
+                    own_writes.record(transaction);
+                }
+            }
+            Ok(_) => {}
+            Err(failure) => {
+                self.refused_as_read_only |= failure.sql_code() == Some(server_error::READ_ONLY_TRANSACTION);
             }
         }
         Poll::Ready(event)

@@ -61,7 +61,9 @@ pub mod server_error {
     pub const DISK_FULL: u16 = 1021;
     pub const DATA_TOO_LONG: u16 = 1406;
     pub const CHECK_VIOLATED: u16 = 4025;
+    /// Also for other options that prevent a statement, which the message names.
     pub const READ_ONLY: u16 = 1290;
+    pub const READ_ONLY_TRANSACTION: u16 = 1792;
     /// By a node of a Galera cluster that is not ready.
     pub const NOT_READY: u16 = 1047;
     pub const TOO_MANY_CONNECTIONS: u16 = 1040;
@@ -122,6 +124,16 @@ impl Failure {
             )
         );
         lost_race || self.is_contention() || self.is_missing_table()
+    }
+
+    /// Returns whether the server accepts no writes at present, so that the other statements of a
+    /// batch would fail too: it is read-only, or a node of a Galera cluster that is not ready.
+    pub fn is_not_writable(&self) -> bool {
+        match self {
+            // The same code is sent for other options, such as --secure-file-priv.
+            Failure::Sql { code: server_error::READ_ONLY, message } => message.contains("--read-only"),
+            _ => matches!(self.sql_code(), Some(server_error::READ_ONLY_TRANSACTION | server_error::NOT_READY)),
+        }
     }
 
     /// Returns whether the statement was killed.
@@ -200,6 +212,9 @@ impl From<Failure> for Error {
             // that the gateway itself is shutting down.
             Failure::Lost(_) => Code::HOST_UNREACHABLE,
             Failure::Full(_) => Code::NETWORK_INTERFACE_EXCEEDED_TIME_LIMIT,
+            // As mongos reports what its shards answer. After 10107 pymongo waits for the
+            // next `hello`, up to 10 s.
+            _ if failure.is_not_writable() => Code::HOST_UNREACHABLE,
             Failure::Sql { code, .. } => match *code {
                 server_error::SCHEMA_ACCESS_DENIED
                 | server_error::ACCESS_DENIED
@@ -213,7 +228,6 @@ impl From<Failure> for Error {
                 server_error::PACKET_TOO_LARGE => Code::BSON_OBJECT_TOO_LARGE,
                 server_error::QUERY_INTERRUPTED => Code::INTERRUPTED,
                 server_error::TABLE_FULL | server_error::DISK_FULL => Code::OUT_OF_DISK_SPACE,
-                server_error::READ_ONLY | server_error::NOT_READY => Code::NOT_WRITABLE_PRIMARY,
                 server_error::TOO_MANY_CONNECTIONS => Code::SHUTDOWN_IN_PROGRESS,
                 server_error::NO_SUCH_TABLE | server_error::UNKNOWN_SCHEMA => Code::NAMESPACE_NOT_FOUND,
                 server_error::DATA_TOO_LONG => Code::BAD_VALUE,
@@ -246,6 +260,18 @@ impl From<mariadb_wire::packet::TooLarge> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn servers_that_accept_no_writes_are_unreachable() {
+        let code = |code, message: &str| Error::from(Failure::Sql { code, message: message.into() }).code();
+        let running_with = |option| {
+            format!("The MariaDB server is running with the {option} option so it cannot execute this statement")
+        };
+        assert_eq!(code(1290, &running_with("--read-only")), Code::HOST_UNREACHABLE);
+        assert_eq!(code(1290, &running_with("--secure-file-priv")), Code::OPERATION_FAILED);
+        assert_eq!(code(1792, "Cannot execute statement in a READ ONLY transaction"), Code::HOST_UNREACHABLE);
+        assert_eq!(code(1047, "WSREP has not yet prepared node for application use"), Code::HOST_UNREACHABLE);
+    }
 
     #[test]
     fn refusals_under_a_role_do_not_name_the_account() {

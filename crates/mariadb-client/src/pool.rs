@@ -144,6 +144,11 @@ impl Pool {
             self.make_room();
             match establish(&pool.account.location, self.options.connect_timeout).await {
                 Ok((mut connection, _)) => {
+                    match &pool.account.location {
+                        ServerLocation::Server(_) => connection.respect_read_only().await?,
+                        #[cfg(feature = "embedded")]
+                        ServerLocation::Embedded(_) => {}
+                    }
                     if let Some(owner) = &pool.account.owner {
                         owner.mark(&mut connection).await?;
                     }
@@ -228,6 +233,10 @@ impl Pool {
         let pool = self.documents.as_ref().filter(|_| is_for_documents).unwrap_or(&self.gateway);
         let killer = &pool.account.killer;
         let is_doomed = self.take_doomed(connection.session());
+        if connection.refused_as_read_only {
+            // Its server may have become writable since: new sessions will know.
+            self.close_idle();
+        }
         if !connection.is_idle() {
             // The server would go on with the commands in flight even with the connection closed.
             match connection.session_in_flight() {
@@ -237,7 +246,7 @@ impl Pool {
             }
             return;
         }
-        if is_doomed {
+        if is_doomed || connection.refused_as_read_only {
             return;
         }
         let now = Instant::now();

@@ -46,7 +46,7 @@ impl MariaDbEngine {
     /// own connections later.
     ///
     /// Fails with 6 (no server), 18 (user or password refused), 12 (not MariaDB, or too old) or 72
-    /// (`max_allowed_packet` too small). The message says in one sentence what to do.
+    /// (read-only, or `max_allowed_packet` too small). The message says in one sentence what to do.
     pub fn connect(url: &str, options: Options) -> error::Result<Arc<dyn Engine>> {
         Self::at(ServerLocation::Server(ServerUrl::parse(url)?), options)
     }
@@ -120,16 +120,17 @@ async fn examine(
 ) -> Result<(ServerFacts, Option<AccountSettings>)> {
     let (mut connection, server) = establish(place, options.pool.connect_timeout).await?;
     connection.queue_query(
-        "SELECT @@max_allowed_packet, @@lower_case_table_names, @@log_bin, @@binlog_format, @@auto_increment_increment",
+        "SELECT @@max_allowed_packet, @@lower_case_table_names, @@log_bin, @@binlog_format, @@auto_increment_increment, \
+         @@GLOBAL.read_only",
     );
     let mut values = Vec::new();
     while let mariadb_client::Event::Row(range) = connection.next().await? {
         let mut row = TextRow::new(connection.raw_row(range).0);
-        for _ in 0..5 {
+        for _ in 0..6 {
             values.push(String::from_utf8_lossy(row.next_bytes()?.unwrap_or_default()).into_owned());
         }
     }
-    let [packet, case, log, format, step] = values.as_slice() else {
+    let [packet, case, log, format, step, read_only] = values.as_slice() else {
         return Err(Failure::Lost("MariaDB did not return its settings".into()));
     };
     let packet_bytes_max = packet.parse().unwrap_or(0);
@@ -151,10 +152,16 @@ async fn examine(
         Some(error) => return Err(error.clone().into()),
         None => {}
     }
+    let is_read_only = !matches!(read_only.as_str(), "0" | "OFF");
+    if is_read_only && !options.has_sql_clients {
+        let message = "MariaDB is read-only (read_only is on), as replicas are: give Selkie the address of the primary, or run \
+                       SET GLOBAL read_only = OFF if this server is the primary";
+        return Err(Error::new(Code::INVALID_OPTIONS, message).into());
+    }
     // A server that also serves SQL clients gets the schema with the first write of a MongoDB
     // client. Otherwise it is created now: once the binary log is followed, a commit may wait for
     // the follower.
-    if !options.has_sql_clients || own_schema::exists(&mut connection).await? {
+    if !is_read_only && (!options.has_sql_clients || own_schema::exists(&mut connection).await?) {
         own_schema::create_if_allowed(&mut connection).await?;
     }
     let accounts = match documents {

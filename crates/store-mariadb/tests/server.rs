@@ -482,3 +482,47 @@ fn a_server_that_dies_is_missed_for_as_long_as_it_is_gone() {
         assert!(!client.find(&things, &doc! {}).unwrap().is_empty());
     }
 }
+
+/// The server itself would let root write, as all users with the privilege READ_ONLY ADMIN.
+#[test]
+fn a_read_only_server_is_not_written_to_until_it_is_writable_again() {
+    let Some(server) = support::Server::start() else { return };
+    let (engine, things) = (server.engine(), namespace("replica"));
+    let engine_of_user = {
+        server.sql("CREATE USER joe@localhost IDENTIFIED BY 'x'");
+        server.sql("GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, TRIGGER ON *.* TO joe@localhost");
+        let url = format!("mysql://joe:x@localhost/?socket={}", server.socket().display());
+        store_mariadb::MariaDbEngine::connect(&url, Default::default()).unwrap()
+    };
+    // Its connections are older than the change.
+    let of_user = Client::open(engine_of_user);
+    of_user.insert(&things, &[doc! { "_id": 1, "n": 0 }]).unwrap();
+    server.sql("SET GLOBAL read_only = ON");
+
+    let refused = store_mariadb::MariaDbEngine::connect(&server.url(), Default::default()).map(drop).unwrap_err();
+    assert!(refused.message().contains("read_only is on"), "{refused}");
+    let of_root = Client::open(engine);
+    for client in [&of_root, &of_user] {
+        let code = |outcome: error::Result<()>| outcome.unwrap_err().code();
+        let not_writable = error::Code::HOST_UNREACHABLE;
+        let two = [doc! { "_id": 2 }, doc! { "_id": 3 }];
+        assert_eq!(code(client.insert(&things, &two).map(drop)), not_writable);
+        assert_eq!(code(client.insert_with(&things, &two, true, None).map(drop)), not_writable);
+        let key = RetryKey { session: [7; 16], txn_number: 1 };
+        assert_eq!(code(client.insert_with(&things, &two, true, Some(key)).map(drop)), not_writable);
+        assert_eq!(code(client.insert(&namespace("other"), &two).map(drop)), not_writable);
+        let increment = doc! { "$inc": &doc! { "n": 1 } };
+        assert_eq!(code(client.update(&things, &doc! { "_id": 1 }, &increment).map(drop)), not_writable);
+        let deletes = Statements::Delete(vec![support::client::delete(&doc! {})]);
+        assert_eq!(code(client.write(&things, deletes, None).map(drop)), not_writable);
+        assert_eq!(client.find(&things, &doc! {}).unwrap(), [doc! { "_id": 1, "n": 0 }], "reads go on");
+    }
+    assert_eq!(server.sql("SELECT COUNT(*) FROM replica.things").trim(), "1");
+    server.sql("SET GLOBAL read_only = OFF");
+    for (client, id) in [(&of_root, 2), (&of_user, 3)] {
+        let insert = || client.insert(&things, &[doc! { "_id": id }]);
+        // A session that began earlier is read-only once more; drivers retry.
+        let outcome = insert().or_else(|_| insert()).unwrap();
+        assert!(outcome.statements[0].is_ok());
+    }
+}

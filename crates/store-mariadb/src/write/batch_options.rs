@@ -22,7 +22,7 @@ pub(crate) fn concerns_statement(failure: &Failure) -> bool {
     match failure {
         Failure::Lost(_) | Failure::Full(_) => false,
         Failure::Other(error) => !WHOLE_BATCH.contains(&error.code()),
-        // An interruption and a missing privilege end the whole command.
-        Failure::Sql { .. } => !failure.is_interrupted() && !failure.is_access_denied(),
+        // An interruption, a missing privilege and a read-only server end the whole command.
+        Failure::Sql { .. } => !failure.is_interrupted() && !failure.is_access_denied() && !failure.is_not_writable(),
     }
 }

@@ -111,7 +111,8 @@ impl Batch<'_> {
                     if failure.is_lost()
                         || failure.is_contention()
                         || failure.is_missing_table()
-                        || failure.is_access_denied() =>
+                        || failure.is_access_denied()
+                        || failure.is_not_writable() =>
                 {
                     return Err(failure);
                 }

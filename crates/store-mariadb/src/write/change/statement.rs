@@ -205,9 +205,11 @@ impl<C: Change> RunningStatement<'_, C> {
         Ok(matches.then_some(details))
     }
 
-    /// Maps a failure to MongoDB's errors, unless a retry may help.
+    /// Maps a failure to MongoDB's errors, unless a retry may help or the whole batch
+    /// fails.
     pub(crate) fn refused(&self, failure: Failure, table: &Table, document: Doc<'_>) -> Failure {
-        if failure.is_lost() || failure.is_contention() || failure.is_missing_table() || failure.is_interrupted() {
+        let may_help_to_retry = failure.is_lost() || failure.is_contention() || failure.is_missing_table();
+        if may_help_to_retry || failure.is_interrupted() || failure.is_not_writable() {
             return failure;
         }
         Failure::Other(refusal::of(failure, self.namespace, table, document))
