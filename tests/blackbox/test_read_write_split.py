@@ -56,12 +56,14 @@ class Gateway:
         self.selkie = SelkieServer(folder / "s", options=("--threads", "2", "--config", str(file))).start()
         self.mongo = self.selkie.client()
 
-    def roles(self) -> list[str]:
-        servers = self.mongo.admin.command("serverStatus")["selkie"]["servers"]
-        return [server["role"] for server in servers.values()]
+    def servers(self) -> list[dict]:
+        return list(self.mongo.admin.command("serverStatus")["selkie"]["servers"].values())
 
     def await_roles(self, *expected: str):
-        until(lambda: self.roles() == list(expected))
+        try:
+            until(lambda: [server["role"] for server in self.servers()] == list(expected))
+        except AssertionError:
+            raise AssertionError(self.servers()) from None
 
     def connect(self, service: str = "split", **options) -> pymysql.Connection:
         options = {"user": "joe", "password": "secret", "database": "d", "autocommit": True} | options
@@ -117,6 +119,14 @@ def rows(connection, sql: str):
 def reads_at(connection) -> int:
     """Returns the id of the server that executes a read."""
     return rows(connection, "SELECT @@server_id FROM t LIMIT 1")[0][0]
+
+
+def kill_primary(replication):
+    """Kills the first server once the others have all its transactions."""
+    old, *others = replication.servers
+    for replica in others:
+        until(lambda replica=replica: replica.sql("SELECT @@gtid_current_pos") == old.sql("SELECT @@gtid_current_pos"))
+    old.kill()
 
 
 def explained(connection, sql: str) -> tuple:
@@ -348,7 +358,7 @@ def test_the_death_of_the_primary(gateway, replication):
     rows(in_transaction, "BEGIN")
     rows(in_transaction, "INSERT INTO written (a) VALUES (78)")
     rows(bound, "CREATE TEMPORARY TABLE x (a INT)")
-    old.kill()
+    kill_primary(replication)
     gateway.await_roles("none", "replica", "replica")
     assert reads_at(session) in (2, 3), "reads go on"
     with contextlib.closing(gateway.connect()) as fresh:
@@ -457,7 +467,7 @@ def test_transactions_survive_the_death_of_the_primary(gateway, replication):
     thread = threading.Thread(target=sleep)
     thread.start()
     until(lambda: old.sql("SELECT 1 FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP(1)%'"))
-    old.kill()
+    kill_primary(replication)
     gateway.await_roles("none", "replica", "replica")
     replication.promote(1)
     thread.join()
