@@ -422,8 +422,8 @@ def test_random_sequences(servers, part):
 
 
 def test_answers_came_from_memory(servers):
-    hits = [through.hits() for through in servers.through]
-    assert min(hits) > 100, hits
+    own, following = [through.hits() for through in servers.through]
+    assert own > 100 and following > 10, (own, following)  # it keeps a reply once it has read so far in the log
 
 
 @pytest.fixture(params=["none", "follow"])
