@@ -54,14 +54,14 @@ check: ## format, lints and unit tests; needs no server, driver or network
 blackbox: tools programs ## real drivers against the program, on both stores; PYTEST_ARGS="-k cursors" selects tests
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) $(PYTHON) -m pytest tests --ignore=tests/compat --ignore=tests/drivers $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
-compat: tools build ## compare replies with MongoDB 6.0, on both stores; SELKIE_RANDOM=100000 compares more
+compat: tools programs ## compare replies with MongoDB 6.0, on both stores; SELKIE_RANDOM=100000 compares more
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) $(PYTHON) -m pytest tests/compat $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
-drivers: tools build ## logins through the drivers of Go and Java, on both stores; installs Go, a JDK and Maven if missing
+drivers: tools programs ## logins through the drivers of Go and Java, on both stores; installs Go, a JDK and Maven if missing
 	tests/tools/setup $(TOOLS) drivers
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) $(PYTHON) -m pytest tests/drivers $(PYTEST_ARGS)
 
-mariadb-tests: tools build ## MariaDB's own tests through the routers; MARIADB_TESTS="NAME …" selects some
+mariadb-tests: tools programs ## MariaDB's own tests through the routers; MARIADB_TESTS="NAME …" selects some
 	tests/tools/setup $(TOOLS) mariadb-tests
 	cd tests && SELKIE=$(abspath $(SELKIE)) $(abspath $(PYTHON)) -m mariadb_tests $(MARIADB_TESTS)
 
