@@ -32,7 +32,7 @@ OPTIONS = (
     "--character-set-server=latin1", "--local-infile=1", "--log-bin-trust-function-creators=1", "--key-buffer-size=1M",
     "--sort-buffer-size=256K", "--max-heap-table-size=1M", "--innodb-buffer-pool-size=8M", "--default-storage-engine=myisam",
     "--use-stat-tables=preferably", "--histogram-type=json_hb", "--performance-schema=ON", "--innodb-flush-log-at-trx-commit=0",
-    "--log-basename=mysqld",
+    "--log-basename=mysqld", "--max-allowed-packet=16M",
 )
 
 GATEWAY = """
