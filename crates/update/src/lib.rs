@@ -13,6 +13,7 @@ mod apply;
 mod arithmetic;
 mod array_filter;
 mod bit;
+pub mod diff;
 mod operator;
 mod parse;
 mod pull;

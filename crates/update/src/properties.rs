@@ -1,6 +1,6 @@
 //! Properties of every update of every document.
 
-use super::{Update, UpdateOutcome};
+use super::{Update, UpdateOutcome, diff};
 use document::{ArrayWriter, Doc, DocBuf, Value, ValueBuf, validate};
 use proptest::prelude::*;
 use query::{Context, MatchDetails};
@@ -89,6 +89,12 @@ fn apply(update: &Update, document: &DocBuf) -> Option<(UpdateOutcome, DocBuf)> 
     Some((applied, DocBuf::from_vec(out).unwrap()))
 }
 
+fn changed_by(document: &DocBuf, difference: &DocBuf) -> DocBuf {
+    let mut out = Vec::new();
+    diff::apply(document.as_doc(), difference.as_doc(), &mut out).unwrap();
+    DocBuf::from_vec(out).unwrap()
+}
+
 fn parse(operator: &str, changes: Vec<(String, ValueBuf)>) -> Option<Update> {
     let changes = document_of(changes);
     let spec = DocBuf::build(|writer| writer.append(operator, &changes));
@@ -106,8 +112,18 @@ proptest! {
         ]),
         changes in prop::collection::vec((paths(), values()), 1..4),
     ) {
-        if let Some(update) = parse(operator, changes) {
-            apply(&update, &document);
+        if let Some(update) = parse(operator, changes)
+            && let Some((UpdateOutcome::Changed, changed)) = apply(&update, &document)
+            && let Some(difference) = update.difference(document.as_doc(), changed.as_doc())
+        {
+            prop_assert_eq!(changed_by(&document, &difference), changed);
+        }
+    }
+
+    #[test]
+    fn a_computed_difference_leads_to_the_new_document(before in documents(), after in documents()) {
+        if let Some(difference) = diff::compute(before.as_doc(), after.as_doc()) {
+            prop_assert_eq!(changed_by(&before, &difference), after);
         }
     }
 

@@ -47,6 +47,11 @@ impl Push {
         told.then_some(UnsortedPush { path, values, levels: *levels, position: *position, slice: *slice })
     }
 
+    /// Returns whether it sorts the array.
+    pub fn sorts(&self) -> bool {
+        self.order.is_some()
+    }
+
     pub fn parse(argument: Value<'_>, collation: &Collation) -> Result<Self> {
         let collation = collation.clone();
         let mut push = Push { values: Vec::new(), levels: 0, position: None, slice: None, order: None, collation };
