@@ -1,6 +1,5 @@
 """Changes of the primary: by a monitor when it is lost, and by order, under load."""
 
-import signal
 import threading
 import time
 
@@ -370,12 +369,12 @@ def test_an_old_primary_with_more_transactions_stays_out(start, replication):
     server.kill()
     new = until(lambda: gateway.monitor().get("primary") not in (None, f"db{old + 1}") and gateway.monitor()["primary"], 30)
     # It starts unnoticed, and gets a transaction that the others do not have.
-    gateway.selkie.process.send_signal(signal.SIGSTOP)
+    gateway.selkie.suspend()
     server.start()
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SET GLOBAL rpl_semi_sync_master_enabled = OFF")
         cursor.execute("INSERT INTO d.ledger VALUES (5000000)")
-    gateway.selkie.process.send_signal(signal.SIGCONT)
+    gateway.selkie.resume()
     state = lambda: gateway.status()["servers"][f"db{old + 1}"]
     until(lambda: state().get("reason") == "it has transactions that the primary does not have", 30)
     until(lambda: state()["readOnly"])
@@ -395,12 +394,11 @@ def test_an_old_primary_with_more_transactions_stays_out(start, replication):
 def test_a_primary_that_hangs_is_replaced_once_its_replicas_notice(start, replication):
     gateway = start()
     old = gateway.await_primary()
-    process = replication.servers[old].process
-    process.send_signal(signal.SIGSTOP)
+    replication.servers[old].suspend()
     # The replicas notice after slave_net_timeout. Until then only the gateway may be cut off.
     until(lambda: "is still connected to" in gateway.monitor().get("noFailover", ""), 30)
     until(lambda: gateway.monitor().get("primary") not in (None, f"db{old + 1}"), 30)
-    process.send_signal(signal.SIGCONT)
+    replication.servers[old].resume()
     new = gateway.await_primary()
     assert new != old and writable(replication) == [new]
     assert "read-only on" in gateway.log()

@@ -69,6 +69,25 @@ class ServerProcess:
     def is_running(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
+    def suspend(self):
+        """SIGSTOP, and wait until each thread has stopped: the signal alone returns while they run."""
+        self.process.send_signal(signal.SIGSTOP)
+        end = time.monotonic() + 10
+        while self._thread_states() != {"T"}:
+            assert time.monotonic() < end, f"{self.name} does not stop"
+            time.sleep(0.001)
+
+    def _thread_states(self) -> set[str]:
+        states = set()
+        for task in Path(f"/proc/{self.pid}/task").iterdir():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                states.add(task.joinpath("stat").read_text().rpartition(")")[2].split()[0])
+        return states
+
+    def resume(self):
+        """SIGCONT."""
+        self.process.send_signal(signal.SIGCONT)
+
     def stop(self, timeout_s: float = 30) -> int:
         """SIGTERM, and wait for the end."""
         if self.is_running():
