@@ -1,7 +1,7 @@
 //! Counters of logins, by mechanism, as `serverStatus` shows them.
 
-use crate::sql_statistics::SharedCounter;
 use auth::LoginMechanism;
+use service::SharedCounter;
 
 /// The counters of the process.
 #[derive(Debug, Default)]

@@ -37,6 +37,7 @@ pub mod router;
 pub mod service;
 pub mod sessions;
 pub mod settings;
+pub mod shared_counter;
 pub mod slots;
 pub mod split_statistics;
 pub mod statement;
@@ -60,3 +61,4 @@ pub use service::{Candidate, ConnectError, OpenError, Service};
 pub use settings::{
     Account, CausalReads, MonitorSettings, Router, Secret, ServerSettings, ServiceSettings, Settings, SplitSettings,
 };
+pub use shared_counter::SharedCounter;

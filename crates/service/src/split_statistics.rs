@@ -1,39 +1,25 @@
 //! Counters of the router `read-write-split`, of one service.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::shared_counter::SharedCounter;
 
 /// The counters of a service.
 #[derive(Debug, Default)]
 pub struct SplitStatistics {
     /// Statements that the primary has executed.
-    pub to_primary: Counter,
+    pub to_primary: SharedCounter,
     /// Statements that replicas have executed.
-    pub to_replicas: Counter,
+    pub to_replicas: SharedCounter,
     /// Reads that were repeated on another server, because theirs was lost.
-    pub reads_retried: Counter,
+    pub reads_retried: SharedCounter,
     /// Reads that waited on a replica for writes before them.
-    pub causal_waits: Counter,
+    pub causal_waits: SharedCounter,
     /// Of these, those that waited too long, and went to the primary.
-    pub causal_timeouts: Counter,
+    pub causal_timeouts: SharedCounter,
     /// Connections of sessions that went over to another primary.
-    pub primary_changes: Counter,
+    pub primary_changes: SharedCounter,
     /// Transactions that were executed again, and those whose replies were not the same then.
-    pub transactions_replayed: Counter,
-    pub replays_failed: Counter,
+    pub transactions_replayed: SharedCounter,
+    pub replays_failed: SharedCounter,
     /// Sessions that use the primary alone, because Selkie cannot log in elsewhere for them.
-    pub sessions_on_primary: Counter,
-}
-
-/// A counter with many writers.
-#[derive(Debug, Default)]
-pub struct Counter(AtomicU64);
-
-impl Counter {
-    pub fn increment(&self) {
-        self.0.fetch_add(1, Relaxed);
-    }
-
-    pub fn get(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
+    pub sessions_on_primary: SharedCounter,
 }

@@ -11,9 +11,10 @@ use error::Result;
 use server::Server;
 use server::host;
 use server::login_statistics::{Attempts, MechanismStatistics};
-use server::sql_statistics::{SharedCounter, SqlStatistics};
+use server::sql_statistics::SqlStatistics;
 use server::statistics::{Counter, Statistics};
 use server::usage;
+use service::SharedCounter;
 
 type Section = (&'static str, fn(&Call<'_>, &Statistics, &mut DocWriter<'_>));
 
