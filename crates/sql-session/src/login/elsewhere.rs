@@ -21,6 +21,9 @@ use tokio::time::timeout;
 /// How long the hashes of an account are kept.
 const AGE_MAX: Duration = Duration::from_secs(10);
 
+/// How long it is kept that they do not fit the login, or could not be read.
+const FAILED_AGE_MAX: Duration = Duration::from_secs(1);
+
 /// How long the server may take to answer the question for an account.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -38,10 +41,16 @@ pub struct Identity {
 
 /// The hashes of accounts, which the gateway reads from the servers' account tables.
 #[derive(Debug, Default)]
-pub struct StoredHashes(Mutex<HashesByUser>);
+pub struct StoredHashes(Mutex<HashMap<Vec<u8>, Known>>);
 
-/// Hashes, and when they were read.
-type HashesByUser = HashMap<Vec<u8>, (Instant, Vec<StoredHash>)>;
+/// What is known of the accounts of a user's name.
+#[derive(Debug)]
+struct Known {
+    read: Instant,
+    hashes: Result<Vec<StoredHash>, String>,
+    /// The log says why the gateway cannot log in for this user.
+    is_logged: bool,
+}
 
 impl StoredHashes {
     /// Returns the key of an account, by its login on `server`. Fails with the reason why it is not
@@ -53,25 +62,43 @@ impl StoredHashes {
         server: &ServerSettings,
         account: Option<&Account>,
     ) -> Result<Key, String> {
-        let known =
-            self.lock().get(user).filter(|(read, _)| read.elapsed() < AGE_MAX).map(|(_, hashes)| hashes.clone());
-        if let Some(key) = known.and_then(|hashes| proof.key(&hashes)) {
-            return Ok(key);
+        let find = |hashes: Result<Vec<StoredHash>, String>| {
+            let key = proof.key(&hashes?);
+            key.ok_or_else(|| "its password's hash was not found on the server".to_owned())
+        };
+        let known = self.lock().get(user).map(|known| (known.read.elapsed(), known.hashes.clone()));
+        if let Some((age, hashes)) = known
+            && age < AGE_MAX
+        {
+            let found = find(hashes);
+            // The password may have changed since.
+            if found.is_ok() || age < FAILED_AGE_MAX {
+                return found;
+            }
         }
         let Some(account) = account else {
             return Err("the service has no account to read its password's hash".into());
         };
-        let hashes = read(user, server, account).await?;
-        let key = proof.key(&hashes);
-        let mut users = self.lock();
-        if users.len() >= USERS_MAX {
-            users.clear();
-        }
-        users.insert(user.to_vec(), (Instant::now(), hashes));
-        key.ok_or_else(|| "its password's hash was not found on the server".into())
+        let hashes = read(user, server, account).await;
+        self.note(user, |known| (known.read, known.hashes) = (Instant::now(), hashes.clone()));
+        find(hashes)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashesByUser> {
+    /// Returns whether the log has not yet said that the gateway cannot log in for a user.
+    pub fn is_news(&self, user: &[u8]) -> bool {
+        self.note(user, |known| !std::mem::replace(&mut known.is_logged, true))
+    }
+
+    fn note<T>(&self, user: &[u8], change: impl FnOnce(&mut Known) -> T) -> T {
+        let mut users = self.lock();
+        if users.len() >= USERS_MAX && !users.contains_key(user) {
+            users.clear();
+        }
+        let unknown = || Known { read: Instant::now(), hashes: Ok(Vec::new()), is_logged: false };
+        change(users.entry(user.to_vec()).or_insert_with(unknown))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Known>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

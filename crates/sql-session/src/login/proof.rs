@@ -8,6 +8,7 @@
 
 use mariadb_wire::auth;
 use sha1::{Digest, Sha1};
+use zeroize::Zeroizing;
 
 /// The length of a hash, and of a proof.
 pub const HASH_BYTES: usize = 20;
@@ -23,9 +24,10 @@ pub struct Proof {
     answer: Vec<u8>,
 }
 
-/// `SHA1(password)`, by which the gateway logs in as the client. It is not shown.
+/// `SHA1(password)`, by which the gateway logs in as the client. It is not shown, and overwritten
+/// when it is dropped.
 #[derive(Clone)]
-pub struct Key([u8; HASH_BYTES]);
+pub struct Key(Zeroizing<[u8; HASH_BYTES]>);
 
 impl Proof {
     /// `plugin`: empty for `mysql_native_password`.
@@ -56,7 +58,7 @@ impl Proof {
             let mixed: [u8; HASH_BYTES] =
                 Sha1::new().chain_update(&self.scramble).chain_update(stored).finalize().into();
             let key = std::array::from_fn(|at| answer[at] ^ mixed[at]);
-            (Sha1::digest(key).as_slice() == stored).then_some(Key(key))
+            (Sha1::digest(key).as_slice() == stored).then(|| Key(Zeroizing::new(key)))
         })
     }
 }
@@ -64,7 +66,7 @@ impl Proof {
 impl Key {
     /// Returns the proof for a scramble.
     pub fn prove(&self, scramble: &[u8]) -> [u8; HASH_BYTES] {
-        let stored = Sha1::digest(self.0);
+        let stored = Sha1::digest(*self.0);
         let mixed: [u8; HASH_BYTES] = Sha1::new().chain_update(scramble).chain_update(stored).finalize().into();
         std::array::from_fn(|at| self.0[at] ^ mixed[at])
     }
