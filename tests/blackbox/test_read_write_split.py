@@ -9,73 +9,10 @@ import pytest
 from pymysql._auth import scramble_native_password
 from pymysql.constants import CLIENT
 
-from support.process import free_port
-from support.selkie import SelkieServer
+from support.split_gateway import SplitGateway, kill_primary, reads_at, return_primary, rows
 from support.topology import Replication, until
 
 pytestmark = [pytest.mark.selkie_only, pytest.mark.mariadb_only]
-
-CONFIG = """
-[monitor.main]
-kind = "replication"
-servers = ["db1", "db2", "db3"]
-user = "root"
-interval-ms = 100
-timeout-ms = 1000
-failures = 2
-"""
-
-SERVICE = """
-[service.{name}]
-router = "read-write-split"
-monitor = "main"
-{settings}
-[listener.{name}]
-protocol = "mariadb"
-address = "127.0.0.1:{port}"
-service = "{name}"
-"""
-
-SERVICES = {
-    "split": "max-lag-seconds = 5\nprimary-wait-ms = 15000",
-    "causal": "causal-reads = true",
-    "all": 'causal-reads = "all"',
-    "impatient": "primary-wait-ms = 0",
-    "replay": "transaction-replay = true",
-}
-
-
-class Gateway:
-    def __init__(self, folder, topology):
-        self.ports = {name: free_port() for name in SERVICES}
-        services = "".join(
-            SERVICE.format(name=name, settings=settings, port=self.ports[name]) for name, settings in SERVICES.items()
-        )
-        file = folder / "selkie.toml"
-        file.write_text(topology.sections() + CONFIG + services)
-        self.selkie = SelkieServer(folder / "s", options=("--threads", "2", "--config", str(file))).start()
-        self.mongo = self.selkie.client()
-
-    def servers(self) -> list[dict]:
-        return list(self.mongo.admin.command("serverStatus")["selkie"]["servers"].values())
-
-    def await_roles(self, *expected: str):
-        try:
-            until(lambda: [server["role"] for server in self.servers()] == list(expected))
-        except AssertionError:
-            raise AssertionError(self.servers()) from None
-
-    def connect(self, service: str = "split", **options) -> pymysql.Connection:
-        options = {"user": "joe", "password": "secret", "database": "d", "autocommit": True} | options
-        return pymysql.connect(host="127.0.0.1", port=self.ports[service], **options)
-
-    def statistics(self, service: str = "split") -> dict:
-        return self.mongo.admin.command("serverStatus")["selkie"]["services"][service]
-
-    def remove(self):
-        self.mongo.close()
-        self.selkie.kill()
-
 
 @pytest.fixture(scope="module")
 def replication(store, tmp_path_factory):
@@ -97,7 +34,7 @@ def replication(store, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def gateway(replication, tmp_path_factory):
-    gateway = Gateway(tmp_path_factory.mktemp("gateway"), replication)
+    gateway = SplitGateway(tmp_path_factory.mktemp("gateway"), replication)
     gateway.await_roles("primary", "replica", "replica")
     yield gateway
     assert gateway.selkie.is_running()
@@ -108,25 +45,6 @@ def gateway(replication, tmp_path_factory):
 def connection(gateway):
     with contextlib.closing(gateway.connect()) as connection:
         yield connection
-
-
-def rows(connection, sql: str):
-    with connection.cursor() as cursor:
-        cursor.execute(sql)
-        return cursor.fetchall()
-
-
-def reads_at(connection) -> int:
-    """Returns the id of the server that executes a read."""
-    return rows(connection, "SELECT @@server_id FROM t LIMIT 1")[0][0]
-
-
-def kill_primary(replication):
-    """Kills the first server once the others have all its transactions."""
-    old, *others = replication.servers
-    for replica in others:
-        until(lambda replica=replica: replica.sql("SELECT @@gtid_current_pos") == old.sql("SELECT @@gtid_current_pos"))
-    old.kill()
 
 
 def explained(connection, sql: str) -> tuple:
@@ -385,107 +303,12 @@ def test_the_death_of_the_primary(gateway, replication):
     rows(in_transaction, "INSERT INTO written (a) VALUES (81)")
     assert new.sql("SELECT COUNT(*) FROM d.written WHERE a IN (78, 79)") == ((0,),)
 
-    old.start()
-    old.sql("SET GLOBAL read_only = ON")
-    replication.follow(old, new, "current_pos")
-    gateway.await_roles("replica", "primary", "replica")
-    until(lambda: old.sql("SELECT @@gtid_current_pos") == new.sql("SELECT @@gtid_current_pos"))
-    replication.promote(0)
-    gateway.await_roles("primary", "replica", "replica")
+    return_primary(gateway, replication)
     with session.cursor() as cursor:
         cursor.execute("INSERT INTO written (a) VALUES (82)")
     assert rows(session, "SELECT @@server_id, @@time_zone") == ((1, "+05:00"),)
     for connection in (session, in_transaction, impatient):
         connection.close()
-
-
-def test_a_transaction_that_meets_another_is_executed_again(gateway, replication):
-    replication.servers[0].sql("REPLACE INTO d.t VALUES (11, 0), (12, 0)")
-    sessions = gateway.connect("replay"), gateway.connect("replay")
-    barrier = threading.Barrier(2)
-
-    def add(session, first: int, second: int):
-        rows(session, "BEGIN")
-        rows(session, f"UPDATE t SET a = a + 1 WHERE id = {first}")
-        barrier.wait()
-        rows(session, f"UPDATE t SET a = a + 1 WHERE id = {second}")
-        rows(session, "COMMIT")
-
-    before = gateway.statistics("replay")["transactionsReplayed"]
-    threads = [threading.Thread(target=add, args=(sessions[0], 11, 12)), threading.Thread(target=add, args=(sessions[1], 12, 11))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert replication.servers[0].sql("SELECT a FROM d.t WHERE id IN (11, 12)") == ((2,), (2,))
-    assert gateway.statistics("replay")["transactionsReplayed"] > before
-    for session in sessions:
-        session.close()
-
-
-def test_a_transaction_whose_snapshot_is_old_is_executed_again(gateway, replication):
-    """innodb_snapshot_isolation, which is on by default from MariaDB 11.6."""
-    primary = replication.servers[0]
-    primary.sql("REPLACE INTO d.t VALUES (13, 0), (14, 0)")
-    with contextlib.closing(gateway.connect("replay")) as connection:
-        rows(connection, "SET SESSION innodb_snapshot_isolation = ON")
-        rows(connection, "BEGIN")
-        assert rows(connection, "SELECT a FROM t WHERE id = 14") == ((0,),)
-        primary.sql("UPDATE d.t SET a = 5 WHERE id = 13")
-        rows(connection, "UPDATE t SET a = a + 1 WHERE id = 13")
-        rows(connection, "COMMIT")
-        assert primary.sql("SELECT a FROM d.t WHERE id = 13") == ((6,),)
-        # What the client has seen is no longer true.
-        rows(connection, "BEGIN")
-        assert rows(connection, "SELECT a FROM t WHERE id = 13") == ((6,),)
-        primary.sql("UPDATE d.t SET a = 7 WHERE id = 13")
-        with pytest.raises(pymysql.err.MySQLError) as changed:
-            rows(connection, "UPDATE t SET a = a + 1 WHERE id = 13")
-        assert changed.value.args[0] == 1213 and "differs" in changed.value.args[1]
-        rows(connection, "UPDATE t SET a = a + 1 WHERE id = 13")
-        assert primary.sql("SELECT a FROM d.t WHERE id = 13") == ((8,),), "the transaction was rolled back"
-
-
-def test_transactions_survive_the_death_of_the_primary(gateway, replication):
-    old, new, _ = replication.servers
-    replication.servers[0].sql("REPLACE INTO d.t VALUES (15, 0)")
-    for replica in replication.servers[1:]:
-        until(lambda replica=replica: replica.sql("SELECT 1 FROM d.t WHERE id = 15"))
-    gateway.await_roles("primary", "replica", "replica")
-    idle, busy = gateway.connect("replay"), gateway.connect("replay")
-    with idle.cursor() as cursor:
-        cursor.execute("SET @@session.time_zone = '+02:00'")
-    for number, session in enumerate((idle, busy)):
-        rows(session, "BEGIN")
-        rows(session, f"INSERT INTO t VALUES ({100 + number}, 0)")
-        assert rows(session, f"SELECT a FROM t WHERE id = {100 + number}") == ((0,),)
-    outcome = []
-
-    def sleep():
-        outcome.append(rows(busy, "SELECT SLEEP(1), a FROM t WHERE id = 101"))
-
-    thread = threading.Thread(target=sleep)
-    thread.start()
-    until(lambda: old.sql("SELECT 1 FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP(1)%'"))
-    kill_primary(replication)
-    gateway.await_roles("none", "replica", "replica")
-    replication.promote(1)
-    thread.join()
-    assert outcome == [((0, 0),)]
-    for session in (idle, busy):
-        rows(session, "UPDATE t SET a = a + 1 WHERE id = 15")
-        rows(session, "COMMIT")
-    assert new.sql("SELECT id, a FROM d.t WHERE id IN (15, 100, 101)") == ((15, 2), (100, 0), (101, 0))
-    assert rows(idle, "SELECT @@server_id, @@time_zone") == ((2, "+02:00"),)
-    old.start()
-    old.sql("SET GLOBAL read_only = ON")
-    replication.follow(old, new, "current_pos")
-    gateway.await_roles("replica", "primary", "replica")
-    until(lambda: old.sql("SELECT @@gtid_current_pos") == new.sql("SELECT @@gtid_current_pos"))
-    replication.promote(0)
-    gateway.await_roles("primary", "replica", "replica")
-    for session in (idle, busy):
-        session.close()
 
 
 def test_a_statement_on_a_replica_is_killed(gateway, connection, replication):

@@ -70,7 +70,7 @@ class ServerProcess:
         return self.process is not None and self.process.poll() is None
 
     def suspend(self):
-        """SIGSTOP, and wait until each thread has stopped: the signal alone returns while they run."""
+        """SIGSTOP, and wait until each thread has stopped: they run on for a moment."""
         self.process.send_signal(signal.SIGSTOP)
         end = time.monotonic() + 10
         while self._thread_states() != {"T"}:

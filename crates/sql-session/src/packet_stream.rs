@@ -1,7 +1,7 @@
 //! One side of a session: its byte stream, and the bytes read from it.
 
 use crate::byte_stream::ByteStream;
-use crate::reply_tracker::PACKET_MAX;
+use crate::reply_tracker::{PACKET_MAX, ReplyTracker};
 use bytes::BufMut;
 use selkie_runtime::Stream;
 use service::ServerSettings;
@@ -170,27 +170,35 @@ impl PacketStream {
         Ok(())
     }
 
+    /// Reads the reply to a command of the gateway's own. Returns its bytes, or `None` if they are
+    /// more than `limit`.
+    pub async fn read_reply(&mut self, reply: &mut ReplyTracker, limit: usize) -> io::Result<Option<Vec<u8>>> {
+        let mut taken = Some(Vec::new());
+        while !reply.is_over() {
+            if self.bytes().is_empty() {
+                self.fill().await?;
+            }
+            let used = reply.feed(self.bytes());
+            taken = taken.filter(|taken| taken.len() + used <= limit);
+            if let Some(taken) = &mut taken {
+                taken.extend_from_slice(self.bytes().get(..used).unwrap_or_default());
+            }
+            self.consume(used);
+        }
+        Ok(taken)
+    }
+
     /// Reads a command with all its packets, and drops it.
     pub async fn skip_command(&mut self) -> io::Result<()> {
-        loop {
-            let (length, _) = self.peek(0).await?;
-            let mut left = 4 + length;
-            while left > 0 {
-                if self.bytes().is_empty() {
-                    self.fill_soon().await?;
-                }
-                let some = self.bytes().len().min(left);
-                self.consume(some);
-                left -= some;
-            }
-            if length < PACKET_MAX {
-                return Ok(());
-            }
-        }
+        self.take_command(None).await
     }
 
     /// Forwards a command with all its packets, without holding it whole.
     pub async fn forward_command(&mut self, to: &mut PacketStream) -> io::Result<()> {
+        self.take_command(Some(to)).await
+    }
+
+    async fn take_command(&mut self, mut to: Option<&mut PacketStream>) -> io::Result<()> {
         loop {
             let (length, _) = self.peek(0).await?;
             let mut left = 4 + length;
@@ -199,7 +207,9 @@ impl PacketStream {
                     self.fill_soon().await?;
                 }
                 let some = self.bytes().len().min(left);
-                to.send(&self.bytes()[..some]).await?;
+                if let Some(to) = &mut to {
+                    to.send(self.bytes().get(..some).unwrap_or_default()).await?;
+                }
                 self.consume(some);
                 left -= some;
             }

@@ -552,13 +552,7 @@ impl Session {
     async fn read_status(&mut self, packet: &[u8], kind: ReplyKind) -> io::Result<Option<u16>> {
         self.server.send(packet).await?;
         let mut reply = ReplyTracker::new(kind, self.login.deprecates_eof);
-        while !reply.is_over() {
-            if self.server.bytes().is_empty() {
-                self.server.fill().await?;
-            }
-            let used = reply.feed(self.server.bytes());
-            self.server.consume(used);
-        }
+        self.server.read_reply(&mut reply, 0).await?;
         Ok(reply.status)
     }
 

@@ -41,11 +41,11 @@ pub struct Identity {
 
 /// The hashes of accounts, which the gateway reads from the servers' account tables.
 #[derive(Debug, Default)]
-pub struct StoredHashes(Mutex<HashMap<Vec<u8>, Known>>);
+pub struct StoredHashes(Mutex<HashMap<Vec<u8>, Lookup>>);
 
-/// What is known of the accounts of a user's name.
+/// The hashes of all accounts of a user's name, as last read.
 #[derive(Debug)]
-struct Known {
+struct Lookup {
     read: Instant,
     hashes: Result<Vec<StoredHash>, String>,
     /// The log says why the gateway cannot log in for this user.
@@ -66,7 +66,7 @@ impl StoredHashes {
             let key = proof.key(&hashes?);
             key.ok_or_else(|| "its password's hash was not found on the server".to_owned())
         };
-        let known = self.lock().get(user).map(|known| (known.read.elapsed(), known.hashes.clone()));
+        let known = self.lock().get(user).map(|lookup| (lookup.read.elapsed(), lookup.hashes.clone()));
         if let Some((age, hashes)) = known
             && age < AGE_MAX
         {
@@ -80,25 +80,25 @@ impl StoredHashes {
             return Err("the service has no account to read its password's hash".into());
         };
         let hashes = read(user, server, account).await;
-        self.note(user, |known| (known.read, known.hashes) = (Instant::now(), hashes.clone()));
+        self.note(user, |lookup| (lookup.read, lookup.hashes) = (Instant::now(), hashes.clone()));
         find(hashes)
     }
 
     /// Returns whether the log has not yet said that the gateway cannot log in for a user.
     pub fn is_news(&self, user: &[u8]) -> bool {
-        self.note(user, |known| !std::mem::replace(&mut known.is_logged, true))
+        self.note(user, |lookup| !std::mem::replace(&mut lookup.is_logged, true))
     }
 
-    fn note<T>(&self, user: &[u8], change: impl FnOnce(&mut Known) -> T) -> T {
+    fn note<T>(&self, user: &[u8], change: impl FnOnce(&mut Lookup) -> T) -> T {
         let mut users = self.lock();
         if users.len() >= USERS_MAX && !users.contains_key(user) {
             users.clear();
         }
-        let unknown = || Known { read: Instant::now(), hashes: Ok(Vec::new()), is_logged: false };
+        let unknown = || Lookup { read: Instant::now(), hashes: Ok(Vec::new()), is_logged: false };
         change(users.entry(user.to_vec()).or_insert_with(unknown))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Known>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Lookup>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,6 +6,7 @@ pub const QUERY: u8 = 0x03;
 pub const FIELD_LIST: u8 = 0x04;
 pub const CREATE_DB: u8 = 0x05;
 pub const DROP_DB: u8 = 0x06;
+pub const STATISTICS: u8 = 0x09;
 pub const PROCESS_INFO: u8 = 0x0A;
 pub const PROCESS_KILL: u8 = 0x0C;
 pub const PING: u8 = 0x0E;

@@ -8,7 +8,7 @@ use service::{Assignment, SessionEnd};
 use std::io;
 
 /// "Connection was killed", with the SQLSTATE of lost connections: connectors drop it from pools.
-const CODE: (u16, &str) = (1927, "08S01");
+pub const LOST_CONNECTION: (u16, &str) = (1927, "08S01");
 
 impl Session {
     /// Returns why the session must end now, while it runs no command.
@@ -35,7 +35,8 @@ impl Session {
         if self.client.sent == sent {
             let sentence = format!("The session on the server {} has ended: {reason}", self.lease.server.name);
             // The client may have left.
-            let _ = self.client.send(&error_packet(1, CODE.0, CODE.1, &sentence)).await;
+            let (code, state) = LOST_CONNECTION;
+            let _ = self.client.send(&error_packet(1, code, state, &sentence)).await;
         }
     }
 }

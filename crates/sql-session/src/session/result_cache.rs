@@ -227,21 +227,10 @@ impl Session {
     /// and for a reply that is too long.
     pub async fn read_reply(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut reply = ReplyTracker::new(ReplyKind::Results, self.login.deprecates_eof);
-        let (mut taken, mut is_whole) = (Vec::new(), true);
-        while !reply.is_over() {
-            if self.server.bytes().is_empty() {
-                self.server.fill().await?;
-            }
-            let used = reply.feed(self.server.bytes());
-            is_whole &= taken.len() + used <= OWN_REPLY_BYTES_MAX;
-            if is_whole {
-                taken.extend_from_slice(&self.server.bytes()[..used]);
-            }
-            self.server.consume(used);
-        }
+        let taken = self.server.read_reply(&mut reply, OWN_REPLY_BYTES_MAX).await?;
         self.server_used = Instant::now();
         // Of privileges that are known in part, the others could be revoked unnoticed.
-        Ok((is_whole && !reply.failed).then_some(taken))
+        Ok(taken.filter(|_| !reply.failed))
     }
 }
 

@@ -11,9 +11,12 @@ mod command;
 mod exchange;
 mod explain;
 mod further_connection;
+mod hints;
 mod home;
+mod lost_home;
 mod prepared;
 mod prepared_statement;
+mod reach_home;
 mod reads;
 mod replay;
 mod route;
@@ -24,7 +27,9 @@ pub use self::split_state::Split;
 
 use self::carried::{Carried, PreparedIds, SCHEMA, StateChange};
 use self::command::{Command, Need, Outcome, Routed, command, is_read};
-use self::route::{Destination, Wish, route};
+use self::hints::hints;
+use self::reads::ReplicaChoice;
+use self::route::{Destination, route};
 use self::transaction_log::TransactionLog;
 use super::com;
 use super::state::Session;
@@ -37,10 +42,9 @@ use ahash::AHashMap;
 use mariadb_wire::client_login::ClientLogin;
 use service::Router;
 use service::gtid::GtidPosition;
-use sql_classify::scanner::Scanner;
+use sql_classify::StatementKind;
 use sql_classify::statement::STATEMENT_BYTES_MAX;
-use sql_classify::{Hint, Lexis, RouteHint, StatementKind};
-use std::io;
+use std::{io, mem};
 
 impl Session {
     /// Prepares a session for the router, if its service has this one.
@@ -48,18 +52,21 @@ impl Session {
         let state = self.context.service.state();
         let Router::ReadWriteSplit(settings) = &state.settings.router else { return };
         let account = state.settings.account.as_ref();
-        let login = (&*self.login.response, &self.login.proof);
-        let identity = Identity::of(login, &self.context.stored_hashes, &self.lease.server, account).await;
+        // A proof of the password is not kept longer than needed.
+        let (response, proof) = (mem::take(&mut self.login.response), mem::take(&mut self.login.proof));
+        let hashes = &self.context.stored_hashes;
+        let identity = Identity::of((&response, &proof), hashes, &self.lease.server, account).await;
         if let Err(reason) = &identity {
             self.context.service.statistics.sessions_on_primary.increment();
-            tracing::warn!(
-                service = state.settings.name,
-                user = %String::from_utf8_lossy(self.lease.user()),
-                "a session uses the primary alone, because Selkie cannot log in elsewhere for it: {reason}"
-            );
+            let (service, user) = (&state.settings.name, String::from_utf8_lossy(self.lease.user()));
+            let sentence = "a session uses the primary alone, because Selkie cannot log in elsewhere for it";
+            match self.context.stored_hashes.is_news(self.lease.user()) {
+                true => tracing::warn!(service, %user, "{sentence}: {reason}"),
+                false => tracing::debug!(service, %user, "{sentence}: {reason}"),
+            }
         }
         let mut carried = Carried::default();
-        let payload = self.login.response.get(4..).unwrap_or_default();
+        let payload = response.get(4..).unwrap_or_default();
         if let Ok(account) = ClientLogin::decode(payload)
             && !account.database.is_empty()
         {
@@ -68,7 +75,7 @@ impl Session {
         self.split = Some(Box::new(Split {
             settings: settings.clone(),
             identity,
-            places: Vec::new(),
+            replicas: Vec::new(),
             reading: None,
             carried,
             home_prepared: PreparedIds::default(),
@@ -108,16 +115,15 @@ impl Session {
                 let packet = self.client.packet(STATEMENT_BYTES_MAX).await?;
                 self.split_query(split, &packet).await?
             }
-            com::QUERY => self.split_long_query(split).await?,
+            com::QUERY => self.split_long_query(split, length).await?,
             com::STMT_PREPARE => {
                 let packet = self.client.packet(PACKET_MAX - 1).await?;
                 self.split_prepare(split, &packet).await?
             }
             com::STMT_EXECUTE => self.split_execute(split, length).await?,
             com::STMT_CLOSE => self.split_close(split).await?,
-            com::STMT_SEND_LONG_DATA | com::STMT_RESET | com::STMT_FETCH | com::STMT_BULK_EXECUTE => {
-                self.split_prepared_at_home(split, command).await?
-            }
+            com::STMT_RESET | com::STMT_FETCH => self.split_cursor(split, command).await?,
+            com::STMT_SEND_LONG_DATA | com::STMT_BULK_EXECUTE => self.split_prepared_stream(split, command).await?,
             com::QUIT => {
                 if split.detached.is_none() {
                     self.client.forward_command(&mut self.server).await?;
@@ -154,20 +160,21 @@ impl Session {
             let route = self.split_route(split, text).await?;
             return self.send_explanation(split, &route).await;
         }
-        let Routed { class, route, change } = self.split_route(split, sql).await?;
+        let Routed { class, route, lag_max_seconds, change } = self.split_route(split, sql).await?;
         let (command, is_read) = (Command::text(packet).of(&class, &change), is_read(&class));
         let done = match &route.destination {
             Destination::Primary => None,
             Destination::Last if split.last_replica.is_none() => None,
-            Destination::Reading => self.read_in_transaction(split, &command).await?,
+            Destination::Reading => self.read_in_transaction(split, &command, ReplyKind::Results).await?,
             destination => {
                 let begins = *destination == Destination::ReplicaForTransaction;
-                let named = match destination {
+                let server = match destination {
                     Destination::Named(name) => Some(name.clone()),
                     Destination::Last => split.last_replica.clone(),
                     _ => None,
                 };
-                self.read_elsewhere(split, &command, named.as_deref(), begins).await?
+                let choice = ReplicaChoice { server: server.as_deref(), lag_max_seconds, begins };
+                self.read_elsewhere(split, &command, choice).await?
             }
         };
         let outcome = match done {
@@ -202,19 +209,30 @@ impl Session {
         };
         let class = self.classes.borrow_mut().class(sql, lexis, self.parse_context(false));
         let text = std::str::from_utf8(sql).unwrap_or_default();
-        let wish = wish(text, lexis);
-        let route = route(class.statement(), class.facts(), wish.as_ref(), split.situation());
+        let hints = hints(text, lexis);
+        let route = route(class.statement(), class.facts(), hints.route, split.situation());
         let change = StateChange::of(text, lexis, class.facts());
-        Ok(Routed { class, route, change })
+        Ok(Routed { class, route, lag_max_seconds: hints.lag_max_seconds, change })
     }
 
-    /// Executes a statement that is too long to be classified, without holding it.
-    async fn split_long_query(&mut self, split: &mut Split) -> io::Result<Outcome> {
+    /// Executes a statement that is too long to be classified.
+    async fn split_long_query(&mut self, split: &mut Split, length: usize) -> io::Result<Outcome> {
+        if split.reading.is_some() {
+            if length >= PACKET_MAX {
+                self.client.skip_command().await?;
+                return self.refuse_in_transaction("statements of 16 MiB").await;
+            }
+            let packet = self.client.packet(PACKET_MAX - 1).await?;
+            let command = Command::text(&packet);
+            let done = self.read_in_transaction(split, &command, ReplyKind::Results).await?;
+            return Ok(done.unwrap_or(Outcome::Continues));
+        }
         let (_, payload) = self.client.peek(64).await?;
         let words = String::from_utf8_lossy(payload.get(1..).unwrap_or_default()).to_ascii_uppercase();
-        let first = words.split(|letter: char| !letter.is_ascii_alphabetic()).find(|word| !word.is_empty());
-        if !first.is_some_and(|word| ["INSERT", "REPLACE", "UPDATE", "DELETE", "SELECT"].contains(&word)) {
-            split.bound = split.bound.or(Some("it has executed a long statement that is not understood"));
+        match words.split(|letter: char| !letter.is_ascii_alphabetic()).find(|word| !word.is_empty()) {
+            Some("INSERT" | "REPLACE" | "UPDATE" | "DELETE") => {}
+            Some("SELECT") => split.pinned = split.pinned.or(Some("it has executed a long SELECT")),
+            _ => split.bound = split.bound.or(Some("it has executed a long statement that is not understood")),
         }
         split.has_written = true;
         self.stream_at_home(split, ReplyKind::Results).await
@@ -223,9 +241,14 @@ impl Session {
     async fn split_other(&mut self, split: &mut Split, command: u8, packet: &[u8]) -> io::Result<Outcome> {
         let kind = if command == com::FIELD_LIST { ReplyKind::Fields } else { ReplyKind::Single };
         let kind = if command == com::PROCESS_INFO { ReplyKind::Results } else { kind };
-        let changes = [com::CREATE_DB, com::DROP_DB, com::PROCESS_KILL].contains(&command);
-        let need = if changes { Need::Primary } else { Need::Any };
-        let outcome = self.at_home(split, &Command::text(packet), kind, need).await?;
+        if command == com::RESET_CONNECTION {
+            split.forget_lost_transaction();
+        }
+        let only_shows = [com::FIELD_LIST, com::PROCESS_INFO, com::STATISTICS, com::PING].contains(&command);
+        let may_repeat = only_shows || [com::INIT_DB, com::SET_OPTION, com::RESET_CONNECTION].contains(&command);
+        let need = if may_repeat { Need::Any } else { Need::Primary };
+        let sent = Command { concerns_transaction: !only_shows, ..Command::text(packet) };
+        let outcome = self.at_home(split, &sent, kind, need).await?;
         let Some(reply) = &outcome.reply else { return Ok(outcome.next) };
         if !reply.failed {
             match command {
@@ -246,6 +269,7 @@ impl Session {
     }
 
     async fn split_change_user(&mut self, split: &mut Split) -> io::Result<bool> {
+        split.forget_lost_transaction();
         if !self.reach_home(split, Need::Any).await? {
             return Ok(true);
         }
@@ -262,20 +286,5 @@ impl Session {
         }
         self.settings = None;
         Ok(true)
-    }
-}
-
-/// Returns the place that a comment in the text asks for.
-fn wish(text: &str, lexis: Lexis) -> Option<Wish> {
-    // Most statements have no comment.
-    memchr::memchr3(b'/', b'#', b'-', text.as_bytes())?;
-    let mut scanner = Scanner::new(text, lexis);
-    while scanner.next_token().ok()?.is_some() {}
-    match scanner.hint()? {
-        Hint::Route(RouteHint::Primary) => Some(Wish::Primary),
-        Hint::Route(RouteHint::Replica) => Some(Wish::Replica),
-        Hint::Route(RouteHint::Last) => Some(Wish::Last),
-        Hint::Route(RouteHint::Server(name)) => Some(Wish::Server((*name).to_owned())),
-        Hint::Parameter(..) => None,
     }
 }

@@ -30,12 +30,24 @@ pub struct Command<'p> {
     pub effect: TransactionEffect,
     /// It may be executed again as a part of its transaction.
     pub is_repeatable: bool,
+    /// It may change data or the session, so that its transaction is not the same without it.
+    pub concerns_transaction: bool,
+    /// It is a ROLLBACK, alone.
+    pub abandons_transaction: bool,
 }
 
 impl<'p> Command<'p> {
     /// A command with the statement in its packet.
     pub fn text(packet: &'p [u8]) -> Command<'p> {
-        Command { packet, prepared: None, effect: TransactionEffect::default(), is_repeatable: false }
+        let effect = TransactionEffect::default();
+        Command {
+            packet,
+            prepared: None,
+            effect,
+            is_repeatable: false,
+            concerns_transaction: true,
+            abandons_transaction: false,
+        }
     }
 
     /// A command that executes a prepared statement.
@@ -45,8 +57,11 @@ impl<'p> Command<'p> {
 
     /// As the command, of a class, and with its change of the session's state.
     pub fn of(self, class: &Class, change: &StateChange) -> Command<'p> {
-        let is_repeatable = matches!(change, StateChange::None | StateChange::Carry { .. });
-        Command { effect: class.facts().transaction, is_repeatable, ..self }
+        let is_repeatable = *change == StateChange::None;
+        let effect = class.facts().transaction;
+        let is_rollback = effect.rolls_back && !effect.is_savepoint && !effect.chains;
+        let abandons_transaction = is_rollback && matches!(class.statement().kind, StatementKind::Transaction);
+        Command { effect, is_repeatable, abandons_transaction, ..self }
     }
 
     /// Returns whether it may end its transaction with its changes.
@@ -59,6 +74,8 @@ impl<'p> Command<'p> {
 pub struct Routed {
     pub class: Rc<Class>,
     pub route: Route,
+    /// How far a replica may be behind, if a comment says so.
+    pub lag_max_seconds: Option<u64>,
     pub change: StateChange,
 }
 
@@ -73,6 +90,13 @@ pub enum Outcome {
 pub struct AtHome {
     pub reply: Option<ReplyTracker>,
     pub next: Outcome,
+}
+
+impl AtHome {
+    /// The client has got an error, and the session goes on.
+    pub fn refused() -> AtHome {
+        AtHome { reply: None, next: Outcome::Continues }
+    }
 }
 
 /// Returns whether executing a statement twice does no harm.

@@ -117,25 +117,16 @@ pub async fn ask(
     reply: &mut ReplyTracker,
     assignment: &mut Assignment,
 ) -> Result<Vec<u8>, Failure> {
+    let asked = async {
+        server.send(packet).await?;
+        server.read_reply(reply, usize::MAX).await
+    };
     tokio::select! {
         biased;
-        asked = ask_alone(server, packet, reply) => asked.map_err(|error| Failure::of_connection(&error, false)),
-        reason = assignment.end_now() => {
-            Err(Failure::lost(reason, false))
-        }
+        bytes = asked => match bytes {
+            Ok(bytes) => Ok(bytes.unwrap_or_default()),
+            Err(error) => Err(Failure::of_connection(&error, false)),
+        },
+        reason = assignment.end_now() => Err(Failure::lost(reason, false)),
     }
-}
-
-async fn ask_alone(server: &mut PacketStream, packet: &[u8], reply: &mut ReplyTracker) -> io::Result<Vec<u8>> {
-    server.send(packet).await?;
-    let mut bytes = Vec::new();
-    while !reply.is_over() {
-        if server.bytes().is_empty() {
-            server.fill().await?;
-        }
-        let used = reply.feed(server.bytes());
-        bytes.extend_from_slice(server.bytes().get(..used).unwrap_or_default());
-        server.consume(used);
-    }
-    Ok(bytes)
 }

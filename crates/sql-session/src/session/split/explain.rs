@@ -55,7 +55,9 @@ impl Session {
                 None => (primary(), "primary, as there is no replica"),
             },
             Destination::Named(name) => (Some(name.clone()), "replica"),
-            Destination::Reading => (split.reading.as_ref().map(|place| place.lease.server.name.clone()), "replica"),
+            Destination::Reading => {
+                (split.reading.as_ref().map(|replica| replica.lease.server.name.clone()), "replica")
+            }
             Destination::Last => match &split.last_replica {
                 Some(name) => (Some(name.clone()), "replica"),
                 None => (primary(), "primary"),

@@ -6,6 +6,7 @@ use super::exchange::{Failure, ask};
 use crate::login::elsewhere::Identity;
 use crate::packet_stream::PacketStream;
 use crate::reply_tracker::{ReplyKind, ReplyTracker};
+use crate::session::com;
 use crate::session::query_packet::query_packet;
 use service::gtid::GtidPosition;
 use service::targets::Target;
@@ -49,7 +50,9 @@ impl FurtherConnection {
             return Ok(true);
         }
         for packet in carried.since(self.version, is_primary) {
-            let mut reply = ReplyTracker::new(ReplyKind::Results, self.deprecates_eof);
+            // Other commands set one thing, and get one packet.
+            let kind = if packet.get(4) == Some(&com::QUERY) { ReplyKind::Results } else { ReplyKind::Single };
+            let mut reply = ReplyTracker::new(kind, self.deprecates_eof);
             ask(&mut self.server, &packet, &mut reply, &mut self.assignment).await?;
             if reply.failed {
                 return Ok(false);

@@ -5,6 +5,7 @@ use super::carried::StateChange;
 use super::command::{Command, Need, Outcome, command, is_read, set_statement};
 use super::exchange::{Failure, ask};
 use super::prepared_statement::SplitPrepared;
+use super::reads::ReplicaChoice;
 use super::route::{Destination, route};
 use super::split_state::Split;
 use crate::execute_packet::ExecutePacket;
@@ -65,7 +66,7 @@ impl Session {
     pub(super) async fn split_execute(&mut self, split: &mut Split, length: usize) -> io::Result<Outcome> {
         let id = self.peek_statement(split).await?;
         if length >= EXECUTION_BYTES_MAX {
-            return self.split_prepared_at_home(split, com::STMT_EXECUTE).await;
+            return self.split_prepared_stream(split, com::STMT_EXECUTE).await;
         }
         let packet = self.client.packet(EXECUTION_BYTES_MAX).await?;
         let situation = split.situation();
@@ -84,6 +85,10 @@ impl Session {
         let may_leave = whole.is_some() && !has_cursor;
         let packet = whole.unwrap_or(packet);
         let (class, change) = (prepared.class.clone(), prepared.change.clone());
+        let lacks_data = std::mem::take(&mut prepared.has_long_data) && situation.is_reading;
+        if lacks_data {
+            return self.refuse_in_transaction("COM_STMT_SEND_LONG_DATA").await;
+        }
         let mut statement = Command::prepared(&packet, id, prepared.packet.clone());
         if let Some(class) = &class {
             statement = statement.of(class, &change);
@@ -95,12 +100,14 @@ impl Session {
             need = split.need(class);
             let route = route(class.statement(), class.facts(), None, situation);
             let done = match route.destination {
+                // The cursor stays there.
+                Destination::Reading => self.read_in_transaction(split, &statement, ReplyKind::Results).await?,
                 _ if !may_leave => None,
-                Destination::Replica => self.read_elsewhere(split, &statement, None, false).await?,
-                Destination::Reading => self.read_in_transaction(split, &statement).await?,
+                Destination::Replica => self.read_elsewhere(split, &statement, ReplicaChoice::default()).await?,
                 Destination::Last if split.last_replica.is_some() => {
                     let name = split.last_replica.clone();
-                    self.read_elsewhere(split, &statement, name.as_deref(), false).await?
+                    let choice = ReplicaChoice { server: name.as_deref(), ..ReplicaChoice::default() };
+                    self.read_elsewhere(split, &statement, choice).await?
                 }
                 _ => None,
             };
@@ -109,9 +116,6 @@ impl Session {
             }
         }
         let done = self.at_home(split, &statement, ReplyKind::Results, need).await?;
-        if let Some(prepared) = split.prepared.get_mut(&id) {
-            prepared.has_long_data = false;
-        }
         if done.reply.is_some() {
             split.note_change(&change, &packet);
             split.has_written |= !only_reads && split.settings.causal_reads == CausalReads::Session;
@@ -119,10 +123,41 @@ impl Session {
         Ok(done.next)
     }
 
-    /// Forwards a command about a prepared statement to the session's own connection.
-    pub(super) async fn split_prepared_at_home(&mut self, split: &mut Split, command: u8) -> io::Result<Outcome> {
+    /// Executes COM_STMT_FETCH or COM_STMT_RESET.
+    pub(super) async fn split_cursor(&mut self, split: &mut Split, command: u8) -> io::Result<Outcome> {
         let id = self.peek_statement(split).await?;
-        if !self.reach_home(split, Need::Any).await? {
+        let kind = if command == com::STMT_FETCH { ReplyKind::Rows } else { ReplyKind::Single };
+        if let Some(replica) = &split.reading
+            && replica.prepared.contains_key(&id)
+            && let Some(prepared) = split.prepared.get(&id)
+        {
+            let preparing = prepared.packet.clone();
+            let packet = self.client.packet(PACKET_MAX - 1).await?;
+            let fetch = Command::prepared(&packet, id, preparing);
+            if let Some(outcome) = self.read_in_transaction(split, &fetch, kind).await? {
+                return Ok(outcome);
+            }
+        }
+        self.split_prepared_stream(split, command).await
+    }
+
+    /// Forwards a command about a prepared statement to the session's own connection, as it
+    /// arrives.
+    pub(super) async fn split_prepared_stream(&mut self, split: &mut Split, command: u8) -> io::Result<Outcome> {
+        let id = self.peek_statement(split).await?;
+        if split.reading.is_some() && command != com::STMT_RESET {
+            self.client.skip_command().await?;
+            if command == com::STMT_SEND_LONG_DATA {
+                // It has no reply: its execution is refused.
+                if let Some(prepared) = split.prepared.get_mut(&id) {
+                    prepared.has_long_data = true;
+                }
+                return Ok(Outcome::Continues);
+            }
+            return self.refuse_in_transaction("long values and bulk execution").await;
+        }
+        // Its id is that of the connection that is found here.
+        if !self.reach_home(split, Need::Primary).await? {
             self.client.skip_command().await?;
             return Ok(Outcome::Continues);
         }
@@ -168,10 +203,10 @@ impl Session {
         {
             self.server.send(&closing(there)).await?;
         }
-        for place in split.places.iter_mut().chain(&mut split.reading) {
-            if let Some(there) = place.prepared.remove(&id) {
+        for replica in split.replicas.iter_mut().chain(&mut split.reading) {
+            if let Some(there) = replica.prepared.remove(&id) {
                 // A connection that has failed is found when it is used.
-                let _ = place.server.send(&closing(there)).await;
+                let _ = replica.server.send(&closing(there)).await;
             }
         }
         Ok(Outcome::Continues)

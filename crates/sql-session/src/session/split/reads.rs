@@ -4,6 +4,7 @@ use super::command::{Command, Outcome, transaction_lost};
 use super::exchange::{Failure, ask, exchange};
 use super::further_connection::FurtherConnection;
 use super::split_state::Split;
+use crate::login::error_packet;
 use crate::reply_tracker::{IN_TRANSACTION, ReplyKind, ReplyTracker};
 use crate::result_rows::first_row;
 use crate::session::query_packet::query_packet;
@@ -16,6 +17,9 @@ use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// ER_NOT_SUPPORTED_YET, and its SQLSTATE.
+const NOT_SUPPORTED: (u16, &str) = (1235, "42000");
 
 /// How long connecting to a replica may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
@@ -31,6 +35,17 @@ fn says_lost(error: &ErrPacket<'_>) -> bool {
     LOST_CODES.contains(&error.code)
 }
 
+/// What a read asks for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReplicaChoice<'c> {
+    /// The replica of this name; by default the best.
+    pub server: Option<&'c str>,
+    /// How far it may be behind; by default as the service says.
+    pub lag_max_seconds: Option<u64>,
+    /// The read begins a transaction that only reads.
+    pub begins: bool,
+}
+
 /// Why a replica did not execute a read.
 enum Missed {
     /// The replica is of no use now.
@@ -41,23 +56,21 @@ enum Missed {
 }
 
 impl Session {
-    /// Executes a read on a replica: the best, or the one of this name. Returns `None` if none can,
-    /// so that the statement belongs on the primary. `begins`: it begins a transaction that only
-    /// reads.
+    /// Executes a read on a replica. Returns `None` if none can, so that the statement belongs on
+    /// the primary.
     pub(super) async fn read_elsewhere(
         &mut self,
         split: &mut Split,
         read: &Command<'_>,
-        named: Option<&str>,
-        begins: bool,
+        choice: ReplicaChoice<'_>,
     ) -> io::Result<Option<Outcome>> {
         let Some(wanted) = self.wanted_position(split).await? else { return Ok(None) };
         let mut missed: Vec<Arc<Backend>> = Vec::new();
-        while let Some(place) = self.take_connection(split, named, &mut missed).await {
-            let backend = place.assignment.backend().clone();
-            split.running.set(place.id, place.lease.killer());
-            self.lease.set_running(Some((backend.clone(), place.id)));
-            let done = self.try_read(split, place, read, &wanted, begins).await;
+        while let Some(replica) = self.take_connection(split, choice, &mut missed).await {
+            let backend = replica.assignment.backend().clone();
+            split.running.set(replica.id, replica.lease.killer());
+            self.lease.set_running(Some((backend.clone(), replica.id)));
+            let done = self.try_read(split, replica, read, &wanted, choice.begins).await;
             self.lease.set_running(None);
             if split.reading.is_none() {
                 split.running.set(split.home_id, self.lease.killer());
@@ -65,8 +78,8 @@ impl Session {
             match done {
                 Ok(()) => return Ok(Some(Outcome::Continues)),
                 Err(Missed::Failed(error)) => return Err(error),
-                Err(Missed::NotNow(place)) => {
-                    split.places.push(*place);
+                Err(Missed::NotNow(replica)) => {
+                    split.replicas.push(*replica);
                     return Ok(None);
                 }
                 Err(Missed::Lost) => {
@@ -83,37 +96,38 @@ impl Session {
     async fn take_connection(
         &self,
         split: &mut Split,
-        named: Option<&str>,
+        choice: ReplicaChoice<'_>,
         missed: &mut Vec<Arc<Backend>>,
     ) -> Option<FurtherConnection> {
         let service = &self.context.service;
-        split.places.retain(|place| place.assignment.end().is_none());
+        split.replicas.retain(|replica| replica.assignment.end().is_none());
         let is_at = |backend: &Arc<Backend>| {
-            let places = &split.places;
-            places.iter().position(|place| Arc::ptr_eq(place.assignment.backend(), backend))
+            let replicas = &split.replicas;
+            replicas.iter().position(|replica| Arc::ptr_eq(replica.assignment.backend(), backend))
         };
-        let readers = service.readers(split.settings.lag_max_seconds, |backend| is_at(backend).is_some());
+        let lag_max_seconds = choice.lag_max_seconds.or(split.settings.lag_max_seconds);
+        let readers = service.readers(lag_max_seconds, |backend| is_at(backend).is_some());
         for target in readers {
-            let is_named = named.is_none_or(|name| target.backend.settings().name == name);
+            let is_named = choice.server.is_none_or(|name| target.backend.settings().name == name);
             if !is_named || missed.iter().any(|backend| Arc::ptr_eq(backend, &target.backend)) {
                 continue;
             }
             if let Some(at) = is_at(&target.backend) {
-                return Some(split.places.swap_remove(at));
+                return Some(split.replicas.swap_remove(at));
             }
             let Ok(identity) = &split.identity else { return None };
             let limits = (Duration::from_millis(100), CONNECT_LIMIT);
             match FurtherConnection::open(service, &target, identity, limits, self.login.deprecates_eof).await {
-                Ok(mut place) => {
+                Ok(mut replica) => {
                     let is_prepared = match split.settings.causal_reads {
                         CausalReads::Off => true,
                         _ if target.backend.is_galera() => {
-                            matches!(place.run("SET SESSION wsrep_sync_wait = 1").await, Ok(Some(_)))
+                            matches!(replica.run("SET SESSION wsrep_sync_wait = 1").await, Ok(Some(_)))
                         }
                         _ => true,
                     };
                     if is_prepared {
-                        return Some(place);
+                        return Some(replica);
                     }
                 }
                 Err(ConnectError::Full(_)) => {}
@@ -154,26 +168,26 @@ impl Session {
     async fn try_read(
         &mut self,
         split: &mut Split,
-        mut place: FurtherConnection,
+        mut replica: FurtherConnection,
         read: &Command<'_>,
         wanted: &GtidPosition,
         begins: bool,
     ) -> Result<(), Missed> {
         let lost = |_: Failure| Missed::Lost;
-        if !self.wait_for(&mut place, wanted).await.map_err(lost)? {
-            return Err(Missed::NotNow(Box::new(place)));
+        if !self.wait_for(&mut replica, wanted).await.map_err(lost)? {
+            return Err(Missed::NotNow(Box::new(replica)));
         }
         // A schema may not have arrived yet.
-        if !place.catch_up(&split.carried, false).await.map_err(lost)? {
-            return Err(Missed::NotNow(Box::new(place)));
+        if !replica.catch_up(&split.carried, false).await.map_err(lost)? {
+            return Err(Missed::NotNow(Box::new(replica)));
         }
-        let Some(packet) = place.packet(read).await.map_err(lost)? else {
-            return Err(Missed::NotNow(Box::new(place)));
+        let Some(packet) = replica.packet(read).await.map_err(lost)? else {
+            return Err(Missed::NotNow(Box::new(replica)));
         };
         let mut reply = ReplyTracker::new(ReplyKind::Results, self.login.deprecates_eof);
-        let backend = place.assignment.backend().clone();
+        let backend = replica.assignment.backend().clone();
         let running = backend.activity.begin();
-        let FurtherConnection { server, assignment, .. } = &mut place;
+        let FurtherConnection { server, assignment, .. } = &mut replica;
         let exchanged = exchange(&mut self.client, server, assignment, &packet, &mut reply, says_lost, None).await;
         match exchanged {
             Ok(()) => running.replied(),
@@ -183,31 +197,31 @@ impl Session {
         }
         drop(running);
         self.context.service.statistics.to_replicas.increment();
-        split.last_replica = Some(place.lease.server.name.clone());
+        split.last_replica = Some(replica.lease.server.name.clone());
         let is_open = reply.status.is_some_and(|status| status & IN_TRANSACTION != 0);
         match begins && is_open {
-            true => split.reading = Some(place),
-            false => split.places.push(place),
+            true => split.reading = Some(replica),
+            false => split.replicas.push(replica),
         }
         Ok(())
     }
 
     /// Waits until a replica has these transactions. Returns false if that takes too long.
-    async fn wait_for(&self, place: &mut FurtherConnection, wanted: &GtidPosition) -> Result<bool, Failure> {
-        let backend = place.assignment.backend().clone();
-        if wanted.is_empty() || place.caught_up.includes(wanted) || backend.is_galera() || backend.includes(wanted) {
+    async fn wait_for(&self, replica: &mut FurtherConnection, wanted: &GtidPosition) -> Result<bool, Failure> {
+        let backend = replica.assignment.backend().clone();
+        if wanted.is_empty() || replica.caught_up.includes(wanted) || backend.is_galera() || backend.includes(wanted) {
             return Ok(true);
         }
         let statistics = &self.context.service.statistics;
         statistics.causal_waits.increment();
         let seconds = CAUSAL_WAIT.as_secs();
-        let reply = place.run(&format!("SELECT MASTER_GTID_WAIT('{wanted}', {seconds})")).await?;
+        let reply = replica.run(&format!("SELECT MASTER_GTID_WAIT('{wanted}', {seconds})")).await?;
         let row = reply.and_then(|bytes| first_row(&bytes, self.login.deprecates_eof));
         if row.and_then(|row| row.into_iter().next()?).as_deref() != Some("0") {
             statistics.causal_timeouts.increment();
             return Ok(false);
         }
-        place.caught_up.extend(wanted);
+        replica.caught_up.extend(wanted);
         Ok(true)
     }
 
@@ -217,12 +231,13 @@ impl Session {
         &mut self,
         split: &mut Split,
         read: &Command<'_>,
+        kind: ReplyKind,
     ) -> io::Result<Option<Outcome>> {
-        let Some(mut place) = split.reading.take() else { return Ok(None) };
-        split.running.set(place.id, place.lease.killer());
-        self.lease.set_running(Some((place.assignment.backend().clone(), place.id)));
-        let mut reply = ReplyTracker::new(ReplyKind::Results, self.login.deprecates_eof);
-        let exchanged = self.exchange_in_transaction(split, &mut place, read, &mut reply).await;
+        let Some(mut replica) = split.reading.take() else { return Ok(None) };
+        split.running.set(replica.id, replica.lease.killer());
+        self.lease.set_running(Some((replica.assignment.backend().clone(), replica.id)));
+        let mut reply = ReplyTracker::new(kind, self.login.deprecates_eof);
+        let exchanged = self.exchange_in_transaction(split, &mut replica, read, &mut reply).await;
         self.lease.set_running(None);
         split.running.set(split.home_id, self.lease.killer());
         match exchanged {
@@ -230,33 +245,40 @@ impl Session {
             Err(Failure::Client(error)) => return Err(error),
             Err(Failure::Server(lost)) if lost.has_begun => return Err(io::Error::other(lost.reason)),
             Err(Failure::Server(lost)) => {
-                place.assignment.suspect();
-                let reason = format!("the server {} was lost: {}", place.lease.server.name, lost.reason);
+                replica.assignment.suspect();
+                let reason = format!("the server {} was lost: {}", replica.lease.server.name, lost.reason);
                 self.client.send(&transaction_lost(&reason)).await?;
                 return Ok(Some(Outcome::Continues));
             }
         }
         self.context.service.statistics.to_replicas.increment();
-        split.last_replica = Some(place.lease.server.name.clone());
+        split.last_replica = Some(replica.lease.server.name.clone());
         // After an error, the transaction is still open.
         match reply.status.is_some_and(|status| status & IN_TRANSACTION == 0) {
-            true => split.places.push(place),
-            false => split.reading = Some(place),
+            true => split.replicas.push(replica),
+            false => split.reading = Some(replica),
         }
         Ok(Some(Outcome::Continues))
+    }
+
+    /// Refuses a command that the transaction on a replica cannot execute.
+    pub(super) async fn refuse_in_transaction(&mut self, what: &str) -> io::Result<Outcome> {
+        let sentence = format!("This service does not support {what} in READ ONLY transactions");
+        self.client.send(&error_packet(1, NOT_SUPPORTED.0, NOT_SUPPORTED.1, &sentence)).await?;
+        Ok(Outcome::Continues)
     }
 
     async fn exchange_in_transaction(
         &mut self,
         split: &Split,
-        place: &mut FurtherConnection,
+        replica: &mut FurtherConnection,
         read: &Command<'_>,
         reply: &mut ReplyTracker,
     ) -> Result<(), Failure> {
-        place.catch_up(&split.carried, false).await?;
+        replica.catch_up(&split.carried, false).await?;
         // A statement that the replica cannot prepare gets the error of one that is not known.
-        let packet = place.packet(read).await?.unwrap_or(Cow::Borrowed(read.packet));
-        let FurtherConnection { server, assignment, .. } = place;
+        let packet = replica.packet(read).await?.unwrap_or(Cow::Borrowed(read.packet));
+        let FurtherConnection { server, assignment, .. } = replica;
         exchange(&mut self.client, server, assignment, &packet, reply, says_lost, None).await
     }
 }

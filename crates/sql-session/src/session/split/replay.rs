@@ -20,10 +20,19 @@ pub const CONFLICTS: [u16; 3] = [1205, 1213, 1020];
 /// The outcome of executing a transaction again.
 pub enum Replayed {
     Done,
-    /// The server was lost meanwhile: it must be executed again.
-    Lost,
+    /// It must be executed once more: the server was lost meanwhile, or a statement has met a
+    /// conflict. With the reason.
+    Again(String),
     /// A reply differs. The client has got an error.
     Changed,
+}
+
+/// What the replies of a transaction are, compared with those that the client has seen.
+enum Replies {
+    Same,
+    Different,
+    /// One is a conflict with another transaction.
+    Conflict,
 }
 
 /// Returns whether a statement has failed because of another transaction.
@@ -36,12 +45,16 @@ impl Session {
     /// open there.
     pub(super) async fn replay(&mut self, split: &mut Split, rolls_back: bool) -> io::Result<Replayed> {
         match self.try_replay(split, rolls_back).await {
-            Ok(true) => {
+            Ok(Replies::Same) => {
                 split.must_replay = false;
                 self.context.service.statistics.transactions_replayed.increment();
                 Ok(Replayed::Done)
             }
-            Ok(false) => {
+            Ok(Replies::Conflict) => {
+                split.must_replay = true;
+                Ok(Replayed::Again("it was executed again, and met another transaction".into()))
+            }
+            Ok(Replies::Different) => {
                 split.must_replay = false;
                 split.log.clear();
                 self.context.service.statistics.replays_failed.increment();
@@ -51,20 +64,21 @@ impl Session {
             }
             Err(Failure::Client(error)) => Err(error),
             Err(Failure::Server(lost)) => {
-                self.detach(split, lost.reason);
+                self.detach(split, lost.reason.clone());
                 split.must_replay = true;
-                Ok(Replayed::Lost)
+                Ok(Replayed::Again(lost.reason))
             }
         }
     }
 
-    /// Returns whether all replies were the same. If not, the transaction is rolled back.
-    async fn try_replay(&mut self, split: &mut Split, rolls_back: bool) -> Result<bool, Failure> {
+    /// Executes the statements, and compares their replies. Unless all are the same, the
+    /// transaction is rolled back.
+    async fn try_replay(&mut self, split: &mut Split, rolls_back: bool) -> Result<Replies, Failure> {
         if rolls_back {
             self.ask_home(split, "ROLLBACK").await?;
         }
         let sets_time = !split.carried.sets("timestamp");
-        let mut is_same = true;
+        let mut replies = Replies::Same;
         for entry in split.log.entries() {
             if sets_time {
                 let (seconds, micros) = (entry.micros / 1_000_000, entry.micros % 1_000_000);
@@ -78,17 +92,20 @@ impl Session {
                 split.status = status;
             }
             if digest(&bytes) != entry.digest {
-                is_same = false;
+                replies = match ErrPacket::decode(bytes.get(4..).unwrap_or_default()) {
+                    Ok(error) if reply.failed && is_conflict(&error) => Replies::Conflict,
+                    _ => Replies::Different,
+                };
                 break;
             }
         }
-        if !is_same {
+        if !matches!(replies, Replies::Same) {
             self.ask_home(split, "ROLLBACK").await?;
         }
         if sets_time {
             self.ask_home(split, "SET timestamp = DEFAULT").await?;
         }
-        Ok(is_same)
+        Ok(replies)
     }
 
     /// Executes a statement of the gateway's own.

@@ -1,7 +1,7 @@
 //! The destination of a statement, and the reason for it: a pure decision by the facts of its text
 //! and the state of its session.
 
-use sql_classify::{Facts, PrimaryReason, SessionState, Statement, StatementKind};
+use sql_classify::{Facts, PrimaryReason, RouteHint, SessionState, Statement, StatementKind};
 use std::fmt;
 
 /// The state of a session, as far as the decision depends on it.
@@ -64,20 +64,11 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A place that a client names in a comment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wish {
-    Primary,
-    Replica,
-    Last,
-    Server(String),
-}
-
 /// Schemas whose tables show the server itself.
 const OF_THE_SERVER: [&str; 4] = ["information_schema", "performance_schema", "sys", "mysql"];
 
-/// Returns where a statement goes.
-pub fn route(statement: &Statement, facts: &Facts, wish: Option<&Wish>, session: Situation) -> Route {
+/// Returns where a statement goes. `hint`: the server that a comment asks for.
+pub fn route(statement: &Statement, facts: &Facts, hint: Option<RouteHint<'_>>, session: Situation) -> Route {
     let to = |destination, reason| Route { destination, reason };
     let primary = |reason| to(Destination::Primary, reason);
     if let Some(reason) = session.bound {
@@ -123,14 +114,14 @@ pub fn route(statement: &Statement, facts: &Facts, wish: Option<&Wish>, session:
     if let Some(state) = facts.session.first() {
         return primary(Reason::State(*state));
     }
-    match wish {
-        Some(Wish::Primary) => return primary(Reason::Text("a comment asks for the primary")),
-        Some(Wish::Replica) => return to(Destination::Replica, Reason::Text("a comment asks for a replica")),
-        Some(Wish::Last) => {
+    match hint {
+        Some(RouteHint::Primary) => return primary(Reason::Text("a comment asks for the primary")),
+        Some(RouteHint::Replica) => return to(Destination::Replica, Reason::Text("a comment asks for a replica")),
+        Some(RouteHint::Last) => {
             return to(Destination::Last, Reason::Text("a comment asks for the server of the last statement"));
         }
-        Some(Wish::Server(name)) => {
-            return to(Destination::Named(name.clone()), Reason::Text("a comment names the server"));
+        Some(RouteHint::Server(name)) => {
+            return to(Destination::Named(name.to_owned()), Reason::Text("a comment names the server"));
         }
         None => {}
     }
@@ -153,10 +144,10 @@ mod tests {
     use super::*;
     use sql_classify::{ClassCache, Lexis, ParseContext};
 
-    fn to(sql: &str, wish: Option<&Wish>, session: Situation) -> Destination {
+    fn to(sql: &str, hint: Option<RouteHint<'_>>, session: Situation) -> Destination {
         let lexis = Lexis { server_version: 101_119, ..Lexis::default() };
         let class = ClassCache::default().class(sql.as_bytes(), lexis, ParseContext::default());
-        route(class.statement(), class.facts(), wish, session).destination
+        route(class.statement(), class.facts(), hint, session).destination
     }
 
     #[test]
@@ -204,7 +195,7 @@ mod tests {
             Situation { begins_by_itself: true, ..none },
             Situation { has_next_transaction: true, ..none },
         ] {
-            assert_eq!(to(read, Some(&Wish::Replica), session), Primary);
+            assert_eq!(to(read, Some(RouteHint::Replica), session), Primary);
         }
         let reading = Situation { is_reading: true, ..none };
         assert_eq!((to(read, None, reading), to("COMMIT", None, reading)), (Reading, Reading));
@@ -216,9 +207,9 @@ mod tests {
     fn a_comment_decides_about_reads_alone() {
         use Destination::{Named, Primary};
         let none = Situation::default();
-        assert_eq!(to("SELECT a FROM t", Some(&Wish::Primary), none), Primary);
-        assert_eq!(to("SELECT a FROM t", Some(&Wish::Server("db2".into())), none), Named("db2".into()));
-        assert_eq!(to("DELETE FROM t", Some(&Wish::Replica), none), Primary);
-        assert_eq!(to("SHOW TABLES", Some(&Wish::Replica), none), Destination::Replica);
+        assert_eq!(to("SELECT a FROM t", Some(RouteHint::Primary), none), Primary);
+        assert_eq!(to("SELECT a FROM t", Some(RouteHint::Server("db2")), none), Named("db2".into()));
+        assert_eq!(to("DELETE FROM t", Some(RouteHint::Replica), none), Primary);
+        assert_eq!(to("SHOW TABLES", Some(RouteHint::Replica), none), Destination::Replica);
     }
 }

@@ -7,7 +7,7 @@ use super::prepared_statement::SplitPrepared;
 use super::route::Situation;
 use super::transaction_log::{Step, TransactionLog};
 use crate::login::elsewhere::Identity;
-use crate::reply_tracker::{AUTOCOMMIT, IN_TRANSACTION, ReplyTracker};
+use crate::reply_tracker::{AUTOCOMMIT, IN_TRANSACTION};
 use crate::running_command::RunningAt;
 use ahash::AHashMap;
 use service::gtid::GtidPosition;
@@ -20,7 +20,7 @@ pub struct Split {
     /// The account under which further connections log in, or why they cannot.
     pub identity: Result<Identity, String>,
     /// Connections to replicas.
-    pub places: Vec<FurtherConnection>,
+    pub replicas: Vec<FurtherConnection>,
     /// The connection whose transaction is open, and only reads.
     pub reading: Option<FurtherConnection>,
     pub carried: Carried,
@@ -85,20 +85,24 @@ impl Split {
     }
 
     /// Returns what a statement has done to the transaction.
-    pub fn step(&self, command: &Command<'_>, reply: &ReplyTracker, was_in_transaction: bool) -> Step {
-        // An error has no status: the transaction is as it was, unless the server has rolled it
-        // back, which the next reply shows.
-        let is_in_transaction = match reply.status {
-            Some(status) => status & IN_TRANSACTION != 0,
-            None => was_in_transaction,
-        };
+    ///
+    /// `status`: the status flags after it.
+    pub fn step(&self, command: &Command<'_>, status: u16, was_in_transaction: bool) -> Step {
         let effect = command.effect;
         match () {
-            () if !is_in_transaction => Step::Outside,
+            () if status & IN_TRANSACTION == 0 => Step::Outside,
             () if !command.is_repeatable || self.has_next_transaction => Step::Unrepeatable,
             () if effect.begins || !was_in_transaction => Step::Begins,
             () if effect.commits || effect.rolls_back || effect.commits_implicitly => Step::Unrepeatable,
             () => Step::Continues,
+        }
+    }
+
+    /// Forgets a transaction that was lost with its server and not executed again.
+    pub fn forget_lost_transaction(&mut self) {
+        if self.must_replay || self.lost_transaction.is_some() {
+            self.log.clear();
+            (self.must_replay, self.lost_transaction) = (false, None);
         }
     }
 
@@ -142,7 +146,7 @@ impl Split {
 
     /// Forgets what COM_RESET_CONNECTION has reset. The schema stays.
     pub fn reset(&mut self) {
-        self.places.clear();
+        self.replicas.clear();
         self.reading = None;
         self.carried.keep_only(SCHEMA);
         self.home_prepared.clear();
@@ -151,6 +155,6 @@ impl Split {
         (self.has_table_locks, self.has_next_transaction) = (false, false);
         self.last_insert_id = 0;
         self.log.clear();
-        self.must_replay = false;
+        (self.must_replay, self.lost_transaction) = (false, None);
     }
 }

@@ -1,0 +1,117 @@
+//! The replacement of the session's own connection by one to another server, with the state of the
+//! session and its open transaction.
+
+use super::carried;
+use super::command::{Need, transaction_lost};
+use super::exchange::Failure;
+use super::further_connection::FurtherConnection;
+use super::replay::Replayed;
+use super::split_state::Split;
+use crate::login::error_packet;
+use crate::session::state::Session;
+use service::Role;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// ER_OPTION_PREVENTS_STATEMENT, by a server that is read-only: it has not executed anything.
+pub const READ_ONLY: u16 = 1290;
+
+/// How long connecting to a primary may take.
+const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+
+/// The pause before a primary is looked for again.
+pub const RETRY_PAUSE: Duration = Duration::from_millis(20);
+
+impl Session {
+    /// Makes the session's own connection one that a command needs, and waits for it where
+    /// necessary. A transaction that was open on the one before is executed again. Returns false if
+    /// that is not possible: then the client has got an error.
+    pub(super) async fn reach_home(&mut self, split: &mut Split, need: Need) -> io::Result<bool> {
+        if let Some(reason) = split.lost_transaction.take() {
+            self.client.send(&transaction_lost(&reason)).await?;
+            return Ok(false);
+        }
+        let deadline = Instant::now() + split.settings.primary_wait;
+        loop {
+            let must_replay = split.must_replay;
+            let need = if must_replay { Need::Primary } else { need };
+            let found = self.find_home(split, need, deadline).await;
+            let reason = match found {
+                Ok(()) if !must_replay => return Ok(true),
+                Ok(()) => match self.replay(split, false).await? {
+                    Replayed::Done => return Ok(true),
+                    Replayed::Changed => return Ok(false),
+                    Replayed::Again(_) if Instant::now() < deadline => {
+                        sleep(RETRY_PAUSE).await;
+                        continue;
+                    }
+                    Replayed::Again(reason) => reason,
+                },
+                Err(reason) => reason,
+            };
+            let error = match must_replay {
+                true => transaction_lost(&reason),
+                false => error_packet(1, READ_ONLY, "HY000", &format!("The statement was not executed: {reason}")),
+            };
+            split.forget_lost_transaction();
+            self.client.send(&error).await?;
+            return Ok(false);
+        }
+    }
+
+    /// Finds a server as a command needs it. Fails with the reason why there is none until the
+    /// deadline.
+    async fn find_home(&mut self, split: &mut Split, need: Need, deadline: Instant) -> Result<(), String> {
+        let condition = self.lease.assignment.backend().condition();
+        let suits = condition.role() == Role::Primary || need == Need::Any || !split.can_move(false);
+        if split.detached.is_none() && suits {
+            return Ok(());
+        }
+        loop {
+            match self.try_home(split, need).await {
+                Err(_) if Instant::now() < deadline => sleep(RETRY_PAUSE).await,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Connects to the primary, or to a replica if that suffices. Fails with the reason why that is
+    /// not possible now.
+    async fn try_home(&mut self, split: &mut Split, need: Need) -> Result<(), String> {
+        let service = self.context.service.clone();
+        let replica = || match need {
+            Need::Primary => None,
+            Need::Any => service.readers(split.settings.lag_max_seconds, |_| false).into_iter().next(),
+        };
+        let target = service.primary().or_else(replica).ok_or_else(|| service.why_no_primary())?;
+        if split.detached.is_none() && Arc::ptr_eq(&target.backend, self.lease.assignment.backend()) {
+            return Ok(());
+        }
+        let Ok(identity) = &split.identity else { return Err("Selkie cannot log in for this session".into()) };
+        let limits = (CONNECT_LIMIT, CONNECT_LIMIT);
+        let opening = FurtherConnection::open(&service, &target, identity, limits, self.login.deprecates_eof).await;
+        let mut opened = opening.map_err(|error| error.to_string())?;
+        let lost = |failure| match failure {
+            Failure::Server(lost) => lost.reason,
+            Failure::Client(error) => error.to_string(),
+        };
+        if !opened.catch_up(&split.carried, true).await.map_err(lost)? {
+            return Err(format!("{} refuses a setting of the session", opened.lease.server.name));
+        }
+        if split.last_insert_id != 0 {
+            opened.run(&carried::last_insert_id_statement(split.last_insert_id)).await.map_err(lost)?;
+        }
+        let FurtherConnection { mut lease, server, id, prepared, .. } = opened;
+        lease.replace(&mut self.lease, id);
+        split.running.set(id, lease.killer());
+        split.home_id = id;
+        (self.lease, self.server) = (lease, server);
+        split.assignment = self.lease.assignment.clone();
+        split.home_prepared = prepared;
+        split.detached = None;
+        service.statistics.primary_changes.increment();
+        Ok(())
+    }
+}
