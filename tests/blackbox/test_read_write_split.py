@@ -9,6 +9,7 @@ import pytest
 from pymysql._auth import scramble_native_password
 from pymysql.constants import CLIENT
 
+from support import node
 from support.split_gateway import SplitGateway, kill_primary, reads_at, return_primary, rows
 from support.topology import Replication, until
 
@@ -171,6 +172,21 @@ def test_multiple_statements(gateway):
         assert reads_at(connection) in (2, 3)
 
 
+def test_sql_clients_of_node(gateway, tmp_path):
+    assert "ok sql" in node.run(["node", "sql.mjs", str(gateway.ports["split"])], tmp_path)
+
+
+def test_settings_by_a_command_are_brought_along(connection):
+    """COM_SET_OPTION, whose reply is one packet, and COM_INIT_DB."""
+    with connection.cursor() as cursor:
+        connection._execute_command(0x1B, b"\0\0")
+        connection._read_packet()
+        connection.select_db("e")
+        assert rows(connection, "SELECT COUNT(*), MAX(@@server_id) FROM t")[0][0] == 0
+        cursor.execute("SELECT DATABASE(), @@server_id FROM d.t; SELECT 2")
+        assert cursor.fetchone()[0] == "e" and cursor.nextset() and cursor.fetchone() == (2,)
+
+
 @pytest.fixture
 def delayed(replication):
     """Makes all replicas lag by a second."""
@@ -231,6 +247,22 @@ def test_replicas_that_lag_get_no_reads(gateway, replication):
         db3.sql("START SLAVE")
         gateway.await_roles("primary", "replica", "replica")
         assert reads_at(connection) in (2, 3)
+
+
+def test_a_comment_limits_the_lag(gateway, replication):
+    primary, db2, _ = replication.servers
+    for statement in ("STOP SLAVE", "CHANGE MASTER TO MASTER_DELAY = 100", "START SLAVE"):
+        db2.sql(statement)
+    primary.sql("INSERT INTO d.written (a) VALUES (6)")
+    until(lambda: (gateway.servers()[1].get("lagSeconds") or 0) >= 2)
+    with contextlib.closing(gateway.connect("impatient")) as connection:
+        limited = "SELECT @@server_id FROM t /* selkie max_lag=1 */"
+        assert {rows(connection, limited)[0][0] for _ in range(10)} == {3}
+        assert explained(connection, limited)[0] == "db3"
+        assert rows(connection, "SELECT @@server_id FROM t -- selkie route to server db2")[0][0] == 2
+    for statement in ("STOP SLAVE", "CHANGE MASTER TO MASTER_DELAY = 0", "START SLAVE"):
+        db2.sql(statement)
+    until(lambda: gateway.servers()[1].get("lagSeconds") == 0)
 
 
 def test_reads_survive_the_death_of_a_replica(gateway, replication):

@@ -44,7 +44,8 @@ impl Session {
     pub(super) async fn send_explanation(&mut self, split: &Split, routed: &Routed) -> io::Result<Outcome> {
         let service = &self.context.service;
         let reader = || {
-            let readers = service.readers(split.settings.lag_max_seconds, |_| true);
+            let lag_max_seconds = routed.lag_max_seconds.or(split.settings.lag_max_seconds);
+            let readers = service.readers(lag_max_seconds, |_| true);
             readers.first().map(|target| target.backend.settings().name.clone())
         };
         let primary = || service.primary().map(|target| target.backend.settings().name.clone());
