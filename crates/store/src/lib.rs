@@ -1,10 +1,11 @@
 //! The contract of document stores, independent of how they store documents.
 //!
 //! In reading order: [`namespace`], [`read`] (plans, scans, sinks), [`write`] (batches of
-//! statements and their outcomes), [`change_observer`] (changes reported to the caches),
-//! [`catalog`] (collections, indexes, statistics), [`index_kind`], [`views`], [`index_rules`] and
-//! [`duplicate`] (errors whose text all stores share), [`identity`] and [`accounts`] (for stores
-//! with accounts of their own), and [`DocumentStore`], the contract itself.
+//! statements and their outcomes), [`transaction`], [`change_observer`] (changes reported to the
+//! caches), [`catalog`] (collections, indexes, statistics), [`index_kind`], [`views`],
+//! [`index_rules`] and [`duplicate`] (errors whose text all stores share), [`identity`] and
+//! [`accounts`] (for stores with accounts of their own), and [`DocumentStore`], the contract
+//! itself.
 //!
 //! A store has two halves. The shared half ([`Engine`]) belongs to the process. Each worker thread
 //! opens its own [`DocumentStore`] from it, which never leaves that thread.
@@ -29,6 +30,7 @@ pub mod read;
 pub mod retry_record;
 pub mod row_sampler;
 pub mod rules;
+pub mod transaction;
 
 pub mod type_bracket;
 pub mod validator;
@@ -53,6 +55,7 @@ pub use read::{
     VisitIndex,
 };
 pub use rules::{Cap, Rules};
+pub use transaction::{RecordedWrite, Transaction};
 pub use validator::Validator;
 pub use write::{
     AccessStats, BatchOutcome, DeleteStatement, RetryKey, ReturnImage, StatementOutcome, Statements, UpdateStatement,
@@ -190,6 +193,44 @@ pub trait DocumentStore {
     /// before this returns. An `Err` of the whole means that the outcome is unknown (the store is
     /// out of reach).
     fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, Result<BatchOutcome>>;
+
+    // --- transactions
+
+    /// Begins a transaction, whose snapshot is the state of now. Fails with 263 if the store has no
+    /// transactions.
+    fn begin_transaction(&self) -> LocalBoxFuture<'_, Result<Arc<dyn Transaction>>> {
+        Box::pin(std::future::ready(Err(transaction::unsupported())))
+    }
+
+    /// Returns a store for the next statement of a transaction: its calls read the transaction's
+    /// snapshot with its own writes, and write into it. Dropping the store ends the statement.
+    /// Fails with 251 if the transaction was aborted.
+    ///
+    /// The store refuses changes to the catalog with 263, except for new collections and indexes
+    /// on these. After a failed write the caller must abort the transaction.
+    fn in_transaction(&self, transaction: &Arc<dyn Transaction>) -> Result<Rc<dyn DocumentStore>> {
+        let _ = transaction;
+        Err(transaction::unsupported())
+    }
+
+    /// Commits a transaction: its writes become visible and durable together, with a record of
+    /// the outcome under `key`. Fails with 112 or 251, and then nothing is written. `journal` is
+    /// as in [`WriteBatch`].
+    fn commit_transaction<'a>(
+        &'a self,
+        transaction: &'a Arc<dyn Transaction>,
+        key: RetryKey,
+        journal: bool,
+    ) -> LocalBoxFuture<'a, Result<()>> {
+        let _ = (transaction, key, journal);
+        Box::pin(std::future::ready(Err(transaction::unsupported())))
+    }
+
+    /// Returns the recorded write of a session ([`RetryKey::session`]), if there is one.
+    fn recorded_write(&self, session: [u8; 16]) -> LocalBoxFuture<'_, Result<Option<RecordedWrite>>> {
+        let _ = session;
+        Box::pin(std::future::ready(Ok(None)))
+    }
 
     // --- catalog
 

@@ -1,0 +1,55 @@
+//! Transactions of several statements, and what a store records about their outcomes.
+//!
+//! [`crate::DocumentStore::begin_transaction`] begins one, and
+//! [`crate::DocumentStore::in_transaction`] returns a store whose reads and writes belong to it. So
+//! a command does not know whether it is part of a transaction.
+
+use error::{Code, Error};
+use std::any::Any;
+
+/// The label of errors after which a client may repeat the whole transaction.
+pub const TRANSIENT: &str = "TransientTransactionError";
+
+/// A transaction: its statements read one snapshot, and its writes become visible together.
+///
+/// A transaction belongs to no thread, since a client may send each statement over another
+/// connection, which another worker serves. Any worker may execute the next statement, but only one
+/// statement runs at a time: the caller ensures that.
+///
+/// The first writer of a document wins. A write of a document that another transaction has changed
+/// and not committed, or that has been changed since the snapshot, fails at once with
+/// [`write_conflict`]. Writers outside of transactions wait instead.
+pub trait Transaction: Any + Send + Sync {
+    fn as_any(&self) -> &dyn Any;
+
+    /// Discards the writes and releases the snapshot. The statement that runs fails, if there is
+    /// one. Without an effect on a transaction that has ended or is being committed. Dropping a
+    /// transaction aborts it as well.
+    fn abort(&self);
+}
+
+/// The last transaction or retryable write of a session whose outcome a store has recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedWrite {
+    pub txn_number: i64,
+    /// Whether it is a committed transaction; otherwise it is a retryable write.
+    pub is_transaction: bool,
+}
+
+/// Returns error 112: another writer was first.
+pub fn write_conflict() -> Error {
+    let message = "WriteConflict error: this operation conflicted with another operation. Please retry your operation \
+                   or multi-document transaction.";
+    Error::new(Code::WRITE_CONFLICT, message).with_labels(&[TRANSIENT])
+}
+
+/// Returns error 263: the store has no transactions.
+pub fn unsupported() -> Error {
+    let message = "Multi-document transactions are not supported by this server; retryable writes are";
+    Error::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, message)
+}
+
+/// Returns error 251: the transaction was aborted while its statement ran.
+pub fn aborted() -> Error {
+    Error::new(Code::NO_SUCH_TRANSACTION, "The transaction has been aborted.").with_labels(&[TRANSIENT])
+}
