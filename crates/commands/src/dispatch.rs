@@ -4,6 +4,7 @@
 pub mod immediate;
 mod outcome;
 mod prepare;
+mod transaction;
 mod usage;
 
 use crate::audit::Recording;
@@ -31,6 +32,7 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 use steps::Interruptible;
 use store::Identity;
+use transaction::WorkerSlot;
 
 /// Executes one request and appends the reply's body, one BSON document, to `reply`. Never fails:
 /// errors are replies.
@@ -168,6 +170,7 @@ async fn execute(
         false => None,
     };
     let first = resolved.as_ref().and_then(collection_by_uuid::Resolved::first).unwrap_or(first);
+    let within = WorkerSlot::new();
     let mut call = Call::new(worker, session, request, (table, spec), first, operation);
     call.reply_capacity = reply.capacity();
     call.is_trusted = is_trusted;
@@ -196,6 +199,15 @@ async fn execute(
         Box::pin(write_lock.wait(operation)).await?;
     }
     call.text_indexes = text_indexes::mentioned(&call).await?;
+    if call.envelope.in_transaction {
+        // Boxed because it would enlarge the future of every command.
+        return Box::pin(transaction::run(&mut call, &within, body, reply)).await;
+    }
+    if let (Some(id), Some(number)) = (call.envelope.session, call.envelope.txn_number)
+        && worker.server.transactions.are_used()
+    {
+        worker.server.transactions.retryable_write(&id, number)?;
+    }
     if let Some(cache) = worker.server.document_cache.as_ref().filter(|_| spec.cacheable && resolved.is_none()) {
         match Box::pin(document_cache::look_up(cache, &call)).await? {
             Lookup::Hit(cached) => {
@@ -250,7 +262,7 @@ async fn handle(call: &mut Call<'_>, body: Doc<'_>, reply: &mut Vec<u8>) -> Resu
         }
         outcome
     };
-    let retryable_write = call.envelope.txn_number.is_some();
+    let retryable_write = call.envelope.retryable_write().is_some();
     match outcome {
         Ok(disposition) => {
             if let Some(pending) = call.dependencies.take() {

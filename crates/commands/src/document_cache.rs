@@ -148,7 +148,10 @@ pub fn next_batch(
 
 /// Returns whether the reply of the command can be cached.
 fn is_cacheable(call: &Call<'_>) -> bool {
-    call.spec.cacheable && matches!(call.request.kind, RequestKind::Msg { .. }) && !call.envelope.is_linearizable()
+    call.spec.cacheable
+        && !call.envelope.in_transaction
+        && matches!(call.request.kind, RequestKind::Msg { .. })
+        && !call.envelope.is_linearizable()
 }
 
 /// Returns the key of the batches of a cursor that continues from a cached first batch.

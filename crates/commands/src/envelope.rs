@@ -43,6 +43,8 @@ pub struct Envelope<'a> {
     /// Whether it belongs to a transaction of several statements (`autocommit`,
     /// `startTransaction`).
     pub in_transaction: bool,
+    /// Whether it is the transaction's first statement.
+    pub starts_transaction: bool,
     pub time_limit: Option<Duration>,
     pub comment: Option<Element<'a>>,
     pub read_concern: Option<Element<'a>>,
@@ -96,6 +98,7 @@ impl<'a> Envelope<'a> {
             session: None,
             txn_number: None,
             in_transaction: false,
+            starts_transaction: false,
             time_limit: None,
             comment: None,
             read_concern: None,
@@ -105,6 +108,16 @@ impl<'a> Envelope<'a> {
             asks_for_help: false,
             refusal: None,
         }
+    }
+
+    /// Returns the number of the transaction that the command belongs to.
+    pub fn transaction(&self) -> Option<i64> {
+        self.txn_number.filter(|_| self.in_transaction)
+    }
+
+    /// Returns the number of the retryable write that the command is.
+    pub fn retryable_write(&self) -> Option<i64> {
+        self.txn_number.filter(|_| !self.in_transaction)
     }
 
     /// Returns whether the read must see every write acknowledged before it, so that no cache may
@@ -189,6 +202,7 @@ impl<'a> Envelope<'a> {
         if api.strict {
             errors.record(Phase::Api, stable_api::check(spec, envelope.first.key(), &envelope.fields));
         }
+        envelope.starts_transaction = transaction.start == Some(true);
         let in_transaction = transaction.check(envelope.txn_number, spec.in_session);
         envelope.in_transaction = errors.record(Phase::SessionUse, in_transaction).unwrap_or_default();
         let database = match (&request.kind, database) {

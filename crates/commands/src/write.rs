@@ -184,7 +184,7 @@ fn note_written(call: &Call<'_>, outcome: &BatchOutcome) {
 
 /// Returns the key of a retryable write: the session and its counter.
 pub fn retry_key(call: &Call<'_>) -> Option<RetryKey> {
-    Some(RetryKey { session: call.envelope.session?.retry_id(), txn_number: call.envelope.txn_number? })
+    Some(RetryKey { session: call.envelope.session?.retry_id(), txn_number: call.envelope.retryable_write()? })
 }
 
 /// Returns the key for the statements on buckets. The original key is used by the failed statements

@@ -28,6 +28,8 @@ const SHARDS: usize = 64;
 pub struct CursorOwner {
     pub namespace: Namespace,
     pub session: Option<LogicalSessionId>,
+    /// The number of the session's transaction in which it was opened.
+    pub transaction: Option<i64>,
     /// The user that was logged in.
     pub user: Option<UserName>,
     /// What the command that opened the cursor required.
@@ -194,13 +196,13 @@ impl CursorRegistry {
     }
 
     /// Takes a cursor's state for use. Fails with 43 if it does not exist, 13 for another namespace
-    /// or user, 143 if it is in use, and 50736 to 50738 for another session. `reader`: the user,
-    /// with access control.
+    /// or user, 143 if it is in use, 50736 to 50738 for another session, and 50739
+    /// to 50741 for another transaction. `reader`: the user, with access control.
     pub fn check_out(
         &self,
         id: i64,
         namespace: &Namespace,
-        session: Option<LogicalSessionId>,
+        (session, transaction): (Option<LogicalSessionId>, Option<i64>),
         reader: Option<CursorReader<'_>>,
     ) -> Result<CheckedOut<'_>> {
         let mut shard = self.shard(id);
@@ -218,6 +220,7 @@ impl CursorRegistry {
             ));
         }
         check_session(id, entry.owner.session, session)?;
+        check_transaction(id, entry.owner.transaction, transaction)?;
         if let Some(error) = entry.invalidated.take() {
             shard.remove(&id);
             self.open.fetch_sub(1, Ordering::Relaxed);
@@ -403,6 +406,18 @@ fn check_session(id: i64, owner: Option<LogicalSessionId>, session: Option<Logic
         )),
         _ => Ok(()),
     }
+}
+
+fn check_transaction(id: i64, owner: Option<i64>, transaction: Option<i64>) -> Result<()> {
+    let (code, message) = match (owner, transaction) {
+        (None, Some(theirs)) => (50739, format!("which was not created in a transaction, in transaction {theirs}")),
+        (Some(ours), None) => (50740, format!("which was created in transaction {ours}, without a txnNumber")),
+        (Some(ours), Some(theirs)) if ours != theirs => {
+            (50741, format!("which was created in transaction {ours}, in transaction {theirs}"))
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::new(Code(code), format!("Cannot run getMore on cursor {id}, {message}")))
 }
 
 /// A cursor in use. Dropping it without a check-in closes it: the command failed, or its connection

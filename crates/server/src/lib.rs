@@ -7,7 +7,8 @@
 //!
 //! In reading order: [`server`], [`worker`], [`client_session`], [`access_control`] (users and
 //! logins), [`user_store`] (users and roles as they are stored), [`user_polling`], then what they
-//! hold: [`cursor`], [`logical_session`], [`operation`] (time limits, `killOp`), [`statistics`],
+//! hold: [`cursor`], [`logical_session`], [`transactions`], [`operation`] (time limits, `killOp`),
+//! [`statistics`],
 //! [`sql_statistics`], [`login_statistics`], [`usage`] (`top`, `$collStats`, `$indexStats`),
 //! [`profiling`],
 //! [`document_cache`] (the cached replies), [`index_filters`], [`write_lock`], [`mod@tls`],
@@ -36,10 +37,12 @@ pub mod overload;
 pub mod profiling;
 pub mod redaction;
 pub mod server;
+pub mod session_state;
 pub mod settings;
 pub mod sql_statistics;
 pub mod statistics;
 pub mod tls;
+pub mod transactions;
 pub mod usage;
 pub mod user_polling;
 pub mod user_store;

@@ -4,7 +4,7 @@ use crate::access_control::AccessControl;
 use crate::audit::Audit;
 use crate::catalog_counts::CatalogCounts;
 use crate::clock;
-use crate::cursor::CursorRegistry;
+use crate::cursor::{CursorOwner, CursorRegistry};
 use crate::document_cache::{CachePolicy, CacheStatistics, Caches, DocumentCache};
 use crate::index_filters::IndexFilters;
 use crate::logical_session::{LogicalSessionId, LogicalSessions};
@@ -13,6 +13,7 @@ use crate::profiling::Profiling;
 use crate::settings::{Parameters, Settings};
 use crate::sql_statistics::SqlStatistics;
 use crate::statistics::Statistics;
+use crate::transactions::Transactions;
 use crate::worker_shared::WorkerShared;
 use crate::write_lock::WriteLock;
 use document::{Doc, ObjectId};
@@ -35,6 +36,7 @@ pub struct Server {
     /// Returns the statistics of the cache for SQL clients, if there is one.
     pub sql_cache: Option<CacheStatistics>,
     pub cursors: CursorRegistry,
+    pub transactions: Transactions,
     /// When the process began to serve.
     pub started: Instant,
     pub started_ms: i64,
@@ -79,6 +81,7 @@ impl Server {
             result_set_cache: caches.result_sets,
             sql_cache: caches.sql,
             cursors,
+            transactions: Transactions::default(),
             started: Instant::now(),
             started_ms: clock::now_ms(),
             process_id: ObjectId::from_parts(clock::now_seconds(), rand::random(), rand::random()),
@@ -172,24 +175,58 @@ impl Server {
         clock::now_ms() - self.started.elapsed().as_millis() as i64
     }
 
-    /// Ends a logical session as its client does: its cursors live on for a while.
+    /// Ends a logical session as its client does: its transaction is aborted, and its cursors live
+    /// on for a while.
     pub fn end_session(&self, id: &LogicalSessionId, now_ms: i64) {
+        self.abort_transactions_where(|session| session == id);
         self.forget_session(id);
         self.ended_sessions.touch(*id, None, now_ms);
     }
 
-    /// Ends a logical session at once and kills its cursors.
+    /// Ends a logical session at once, kills its cursors and aborts its transaction.
     pub fn kill_session(&self, id: &LogicalSessionId) {
         self.forget_session(id);
+        self.abort_transactions_where(|session| session == id);
         self.cursors.kill_where(|owner| owner.session == Some(*id));
     }
 
-    /// Ends the logical sessions that match at once, and kills their cursors.
+    /// Ends the logical sessions that match at once, kills their cursors and aborts their
+    /// transactions.
     pub fn kill_sessions_where(&self, matches: impl Fn(&LogicalSessionId) -> bool) {
+        self.abort_transactions_where(&matches);
         for worker in self.workers() {
             worker.sessions.end_where(&matches);
         }
         self.cursors.kill_where(|owner| owner.session.is_some_and(|session| matches(&session)));
+    }
+
+    /// Aborts the transactions of the sessions that match, and kills the cursors of these.
+    fn abort_transactions_where(&self, matches: impl Fn(&LogicalSessionId) -> bool) {
+        if self.transactions.are_used() {
+            self.transactions.abort_where(&matches);
+            let is_of_one =
+                |owner: &CursorOwner| owner.transaction.is_some() && owner.session.is_some_and(|id| matches(&id));
+            self.cursors.kill_where(is_of_one);
+        }
+    }
+
+    /// Aborts a transaction and kills its cursors.
+    pub fn abort_transaction(&self, id: &LogicalSessionId, number: i64) {
+        self.transactions.abort(id, number);
+        self.kill_transaction_cursors(id, number);
+    }
+
+    /// Kills the cursors of a transaction that has ended.
+    pub fn kill_transaction_cursors(&self, id: &LogicalSessionId, number: i64) {
+        self.cursors.kill_where(|owner| owner.transaction == Some(number) && owner.session == Some(*id));
+    }
+
+    /// Aborts the transactions that have exceeded their life time.
+    pub fn expire_transactions(&self, now_ms: i64) {
+        for (id, number) in self.transactions.expire(now_ms) {
+            tracing::debug!(session = %id, number, "a transaction has exceeded its life time and was aborted");
+            self.kill_transaction_cursors(&id, number);
+        }
     }
 
     fn forget_session(&self, id: &LogicalSessionId) {

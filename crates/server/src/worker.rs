@@ -55,6 +55,19 @@ impl Worker {
         }
     }
 
+    /// Returns the worker with another store in its place, for a command within a transaction.
+    pub fn with_store(&self, store: Rc<dyn DocumentStore>) -> Worker {
+        Worker {
+            server: self.server.clone(),
+            store,
+            shared: self.shared.clone(),
+            key_buffer: RefCell::default(),
+            object_ids: ObjectIds { process: rand::random(), counter: Cell::new(rand::random()) },
+            timestamp_counter: Cell::new(self.timestamp_counter.get()),
+            expired_ms: Cell::new(self.expired_ms.get()),
+        }
+    }
+
     /// Returns a new ObjectId, unlike any other made by any worker of any process.
     pub fn new_object_id(&self, now_ms: i64) -> ObjectId {
         let counter = self.object_ids.counter.get().wrapping_add(1);
@@ -73,6 +86,7 @@ impl Worker {
     /// Ends idle cursors and sessions, at most once in [`EXPIRY_INTERVAL_MS`]. Called before each
     /// command. A server that must release idle cursors without any request calls it from a timer.
     pub fn expire_idle(&self, now_ms: i64) {
+        self.server.expire_transactions(now_ms);
         if now_ms - self.expired_ms.get() < EXPIRY_INTERVAL_MS {
             return;
         }

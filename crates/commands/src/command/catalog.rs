@@ -67,6 +67,7 @@ pub const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "create",
+        in_transaction: true,
         handler: waiting!(create::create),
         authorization: computed(
             &[Action::CreateCollection, Action::Insert, Action::ConvertToCapped, Action::Find],

@@ -33,6 +33,7 @@ pub const COMMANDS: &[Spec] = &[
             ("$tenant", InternalField::Tenant),
         ],
         help: "Counts the documents that match a filter.",
+        in_transaction: false,
         ..READ
     },
     Spec {

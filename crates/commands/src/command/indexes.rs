@@ -11,6 +11,7 @@ use auth::Action;
 pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "createIndexes",
+        in_transaction: true,
         handler: waiting!(index_commands::create_indexes),
         authorization: on_collection(Action::CreateIndex),
         parsing: parsed_first(index_commands::parse_create, &["collectionUUID"]),

@@ -61,6 +61,7 @@ pub const COMMANDS: &[Spec] = &[
         read_concern: ReadConcernLevels::AllButSnapshot,
         latency: LatencyKind::Commands,
         help: "Checked, and refused: JavaScript does not run here.",
+        in_transaction: false,
         ..READ
     },
     refused("mergeChunks", replication_and_sharding::of_sharded_collections, "Refused: there are no shards."),

@@ -14,23 +14,27 @@ use auth::Action;
 pub const COMMANDS: &[Spec] = &[
     Spec {
         name: "abortTransaction",
-        handler: immediate!(transactions::refuse),
+        handler: immediate!(transactions::end_without_transaction),
         authorization: Authorization::Nothing,
         admin_database_only: true,
         takes_write_concern: true,
+        in_transaction: true,
+        own_fields: Some(fields::END_TRANSACTION),
         stable_api: StableApi::INCLUDED,
         read_concern: ReadConcernLevels::SnapshotOnly,
-        help: "Refused: there are no transactions yet.",
+        help: "Discards the writes of a transaction.",
         ..SERVER_WITHOUT_FIELDS
     },
     Spec {
         name: "commitTransaction",
-        handler: immediate!(transactions::refuse),
+        handler: immediate!(transactions::end_without_transaction),
         authorization: Authorization::Nothing,
         admin_database_only: true,
         takes_write_concern: true,
+        in_transaction: true,
+        own_fields: Some(fields::END_TRANSACTION),
         stable_api: StableApi::INCLUDED,
-        help: "Refused: there are no transactions yet.",
+        help: "Makes the writes of a transaction visible together.",
         ..SERVER_WITHOUT_FIELDS
     },
     Spec {

@@ -91,6 +91,9 @@ pub fn run_immediately(
     let mut answer = |handler: &dyn Fn(&mut Call<'_>, &mut DocWriter<'_>) -> Result<bool>| {
         let mut call = new_call();
         prepare::begin(&mut call, body)?;
+        if call.envelope.in_transaction {
+            return Ok(false);
+        }
         if let Some(cache) = cache {
             call.dependencies.begin(document_cache::begin_entry(cache, &call));
         }
@@ -131,10 +134,15 @@ pub fn run_immediately(
         // A write may have to wait for `fsyncUnlock`.
         Handler::Immediate(_) if worker.server.write_lock.is_locked() => ImmediateOutcome::MayWait,
         Handler::Immediate(handler) => {
-            count(worker, index);
             let answered =
                 catch_unwind(AssertUnwindSafe(|| answer(&|call, writer| handler(call, writer).map(|()| true))));
             let answered = answered.unwrap_or_else(|_| Err(panicked(worker, session, Some(first))));
+            if matches!(answered, Ok(false)) {
+                // It is part of a transaction, and must have its session's turn.
+                reply.truncate(start);
+                return ImmediateOutcome::MayWait;
+            }
+            count(worker, index);
             if let Err(error) = answered {
                 report(worker, Some(index), &error, start, reply);
             }

@@ -78,7 +78,9 @@ fn check_shared(call: &mut Call<'_>, errors: &mut FirstError) {
         let phase = spec.parsing.as_ref().map_or(Phase::Running, |parsing| parsing.phase);
         errors.record(phase, fields::check(spec.name, known, envelope.fields.iter().copied()));
     }
-    if let Some(read_concern) = envelope.read_concern {
+    if envelope.in_transaction {
+        errors.record(Phase::SessionUse, transactions::check_concerns(spec, envelope));
+    } else if let Some(read_concern) = envelope.read_concern {
         let checked = envelope::check_read_concern(read_concern, spec, topology);
         let waits = checked.as_ref().is_err_and(|error| error.code() == Code::NOT_A_REPLICA_SET);
         errors.record(if waits { Phase::ReadConcernWait } else { Phase::ReadConcern }, checked);

@@ -48,6 +48,7 @@ pub fn register_cursor(
     let owner = CursorOwner {
         namespace: namespace.clone(),
         session,
+        transaction: call.envelope.transaction(),
         user: call.session.with_login(|login, _| login.map(|login| login.name.clone())),
         privileges: authorization::check::required_privileges(call),
     };

@@ -17,6 +17,8 @@ pub enum FieldType {
 pub type Fields = &'static [(&'static str, FieldType)];
 
 pub const NONE: Fields = &[];
+/// A router's token for the recovery of a transaction is accepted, and not needed.
+pub const END_TRANSACTION: Fields = &[("recoveryToken", FieldType::Document)];
 pub const FEATURES: Fields = &[("oidReset", FieldType::Any)];
 pub const DEFAULT_CONCERN: Fields = &[("inMemory", FieldType::Boolean)];
 pub const NEW_DEFAULT_CONCERN: Fields =

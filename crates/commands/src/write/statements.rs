@@ -108,7 +108,7 @@ pub async fn execute<C: WriteCommand>(call: &mut Call<'_>, reply: &mut DocWriter
             return Ok(Disposition::Reply);
         }
     };
-    if call.envelope.txn_number.is_some() && read.iter().any(C::affects_many) {
+    if call.envelope.retryable_write().is_some() && read.iter().any(C::affects_many) {
         return Err(Error::new(Code::INVALID_OPTIONS, C::MANY_REFUSED));
     }
     let filtered = call.worker.server.index_filters.are_any();

@@ -89,7 +89,7 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     let mut checked_out = call.session.with_login(|login, privileges| {
         let reader = CursorReader { user: login.map(|login| &login.name), privileges };
         let reader = worker.server.access_control.is_enabled().then_some(reader);
-        worker.server.cursors.check_out(id, &namespace, call.envelope.session, reader)
+        worker.server.cursors.check_out(id, &namespace, (call.envelope.session, call.envelope.transaction()), reader)
     })?;
     call.operation.end_with_cursor(checked_out.killed());
     let awaits = checked_out.state::<Reader>().is_some_and(|reader| reader.awaits());

@@ -1,0 +1,140 @@
+//! Executing the statements of a transaction.
+//!
+//! A statement takes its session's turn, and runs on a worker whose store reads and writes within
+//! the transaction, so that its handler does not know. A statement that fails aborts the
+//! transaction, except if it was refused before it was executed.
+
+use super::handle;
+use crate::call::{Call, Disposition};
+use crate::command::sessions::transactions;
+use crate::envelope;
+use document::{Doc, DocWriter};
+use error::{Code, Error, Result};
+use server::logical_session::LogicalSessionId;
+use server::session_state::{StatementRole, Step};
+use server::{Server, Worker};
+use std::cell::OnceCell;
+use std::sync::Arc;
+use store::RetryKey;
+use store::transaction::TRANSIENT;
+use tokio::sync::OwnedMutexGuard;
+
+/// A place for the worker of a transaction's statement. Dropping it ends the statement.
+pub(super) type WorkerSlot = OnceCell<Box<Within>>;
+
+/// The worker of a statement, whose store reads and writes within the transaction.
+pub(super) struct Within {
+    /// Dropped before the turn, so that the next statement finds the transaction unused.
+    worker: Worker,
+    _turn: OwnedMutexGuard<()>,
+}
+
+/// Executes a statement of a transaction, or its end. `slot`: where its worker is stored.
+pub(super) async fn run<'a>(
+    call: &mut Call<'a>,
+    slot: &'a WorkerSlot,
+    body: Doc<'a>,
+    reply: &mut Vec<u8>,
+) -> Result<Disposition> {
+    let worker = call.worker;
+    let (Some(id), Some(number)) = (call.envelope.session, call.envelope.txn_number) else {
+        return Err(Error::internal("a transaction without a session"));
+    };
+    let turn = turn(call, id).await?;
+    let turn = call.operation.run_interruptible(async { Ok(turn.lock_owned().await) }).await?;
+    let registry = &worker.server.transactions;
+    let role = transactions::role(call.spec, &call.envelope);
+    let step = registry.statement(&id, number, role, call.now_ms)?;
+    let mut attempt = Attempt { server: &worker.server, id, number, succeeded: false };
+    match (role, step) {
+        (_, Step::WasCommitted) => {
+            attempt.succeeded = true;
+            write_ok(call, reply);
+            return Ok(Disposition::Reply);
+        }
+        (StatementRole::Abort, _) => {
+            drop(attempt);
+            write_ok(call, reply);
+            return Ok(Disposition::Reply);
+        }
+        (StatementRole::Commit, _) => {
+            let handle = registry.handle(&id, number)?;
+            let key = RetryKey { session: id.retry_id(), txn_number: number };
+            let journal = call.envelope.durability.journal;
+            let committed = worker.store.commit_transaction(&handle, key, journal).await;
+            committed.map_err(transient)?;
+            registry.commit(&id, number);
+            worker.server.kill_transaction_cursors(&id, number);
+            attempt.succeeded = true;
+            write_ok(call, reply);
+            return Ok(Disposition::Reply);
+        }
+        (_, Step::Begin) => {
+            let handle = worker.store.begin_transaction().await.map_err(transient)?;
+            registry.attach(&id, number, handle)?;
+        }
+        (_, Step::Continue) => {}
+    }
+    let start = reply.len();
+    let store = worker.store.in_transaction(&registry.handle(&id, number)?)?;
+    call.worker = &slot.get_or_init(|| Box::new(Within { worker: worker.with_store(store), _turn: turn })).worker;
+    let executed = match transactions::check_operation(call) {
+        Ok(()) => handle(call, body, reply).await,
+        Err(error) => Err(error),
+    };
+    let disposition = executed.map_err(transient)?;
+    registry.pause(&id, number)?;
+    let written = reply.get(start..).and_then(Doc::from_bytes);
+    attempt.succeeded = written.is_some_and(|reply| reply.get("writeErrors").is_none());
+    Ok(disposition)
+}
+
+/// Returns the lock for the turns of a session's statements. Reads the session's record if it is
+/// the first statement since the process began.
+async fn turn(call: &Call<'_>, id: LogicalSessionId) -> Result<Arc<tokio::sync::Mutex<()>>> {
+    let registry = &call.worker.server.transactions;
+    loop {
+        if let Some(turn) = registry.turn(&id) {
+            return Ok(turn);
+        }
+        let recorded = call.worker.store.recorded_write(id.retry_id()).await?;
+        registry.add(id, recorded, call.now_ms);
+    }
+}
+
+/// Aborts the transaction when it is dropped, unless its statement has succeeded.
+struct Attempt<'s> {
+    server: &'s Server,
+    id: LogicalSessionId,
+    number: i64,
+    succeeded: bool,
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if !self.succeeded {
+            self.server.abort_transaction(&self.id, self.number);
+        }
+    }
+}
+
+fn write_ok(call: &Call<'_>, reply: &mut Vec<u8>) {
+    let mut writer = DocWriter::begin(reply);
+    if let Some(error) = super::prepare::unsatisfied(call) {
+        envelope::write_unsatisfied(error, &mut writer);
+    }
+    writer.append("ok", 1.0);
+}
+
+/// Adds the label of errors after which the client may repeat the transaction.
+fn transient(error: Error) -> Error {
+    let is_transient = matches!(
+        error.code(),
+        Code::WRITE_CONFLICT
+            | Code::LOCK_TIMEOUT
+            | Code::NO_SUCH_TRANSACTION
+            | Code::QUERY_PLAN_KILLED
+            | Code::SNAPSHOT_UNAVAILABLE
+    );
+    if is_transient { error.with_labels(&[TRANSIENT]) } else { error }
+}
