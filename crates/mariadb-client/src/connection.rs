@@ -7,23 +7,27 @@
 //! within the process.
 
 use crate::event::Event;
-use crate::failure::{Result, server_error};
+use crate::failure::{Failure, Result, server_error};
 use crate::own_writes::OwnWrites;
 use crate::transport::{Transport, by_transport};
 use mariadb_wire::ok::{OkPacket, STATUS_IN_TRANSACTION};
 use mariadb_wire::row::BinaryRow;
 use mariadb_wire::{ColumnType, Malformed, Param};
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 /// Makes a statement that meets a lock, of a row or of a table's definition, fail with 1205.
 const NEVER_WAIT: &str = "SET SESSION lock_wait_timeout = 0, SESSION innodb_lock_wait_timeout = 0";
 
 /// See [`Connection::respect_read_only`]. Since 12.0, `read_only` is not a number but a word.
 const RESPECT_READ_ONLY: &str = "SET SESSION tx_read_only = CONCAT(@@GLOBAL.read_only) NOT IN ('0', 'OFF')";
+
+/// Selects whether the server is read-only.
+const IS_READ_ONLY: &str = "SELECT CONCAT(@@GLOBAL.read_only) NOT IN ('0', 'OFF')";
 
 /// A session on MariaDB.
 pub struct Connection {
@@ -41,6 +45,30 @@ pub struct Connection {
     /// The quoted name of the account that executes statements on documents, if that is another
     /// one: it gets rights on tables that this connection creates beside a collection's.
     pub documents_account: Option<Arc<str>>,
+    abandonment: Rc<Abandonment>,
+}
+
+/// Ends the commands of a connection from outside, as if it were lost.
+#[derive(Default)]
+pub(crate) struct Abandonment {
+    is_abandoned: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Abandonment {
+    /// Fails the commands in flight, and all later ones.
+    pub fn abandon(&self) {
+        self.is_abandoned.set(true);
+        self.waker.take().into_iter().for_each(Waker::wake);
+    }
+
+    /// Has the task woken if it waits when the connection is abandoned.
+    fn register(&self, waker: &Waker) {
+        let mut registered = self.waker.borrow_mut();
+        if !registered.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *registered = Some(waker.clone());
+        }
+    }
 }
 
 impl Connection {
@@ -53,7 +81,12 @@ impl Connection {
             refused_as_read_only: false,
             own_writes: None,
             documents_account: None,
+            abandonment: Rc::default(),
         }
+    }
+
+    pub(crate) fn abandonment(&self) -> Rc<Abandonment> {
+        self.abandonment.clone()
     }
 
     /// Returns whether the connection may be reused: nothing is in flight in either direction, no
@@ -143,6 +176,21 @@ impl Connection {
         self.finish().await.map(drop)
     }
 
+    /// Fails with 1290 if the server is read-only.
+    pub(crate) async fn check_writable(&mut self) -> Result<()> {
+        self.queue_execute(&IS_READ_ONLY.into(), &[]);
+        let mut is_read_only = false;
+        while let Event::Row(range) = self.next().await? {
+            is_read_only |= self.row(range)?.next_u64()? != 0;
+        }
+        match is_read_only {
+            true => {
+                Err(Failure::Sql { code: server_error::READ_ONLY, message: "the server runs with --read-only".into() })
+            }
+            false => Ok(()),
+        }
+    }
+
     /// Keeps the names of columns from now on, for [`Connection::row_names`].
     pub fn keep_names(&mut self) {
         match &mut self.transport {
@@ -207,7 +255,14 @@ impl Connection {
     /// As [`Connection::next`]. A refused statement fails with [`crate::Failure::Sql`], which ends
     /// that command's answer.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Event>> {
-        let event = ready!(by_transport!(&mut self.transport, transport => transport.poll_next(context)));
+        if self.abandonment.is_abandoned.get() {
+            return Poll::Ready(Err(Failure::Lost("the MariaDB server is no longer the primary".into())));
+        }
+        let polled = by_transport!(&mut self.transport, transport => transport.poll_next(context));
+        if polled.is_pending() {
+            self.abandonment.register(context.waker());
+        }
+        let event = ready!(polled);
         match &event {
             Ok(Event::Finished(ok)) => {
                 self.in_transaction = ok.status & STATUS_IN_TRANSACTION != 0;
@@ -217,7 +272,7 @@ impl Connection {
             }
             Ok(_) => {}
             Err(failure) => {
-                self.refused_as_read_only |= failure.sql_code() == Some(server_error::READ_ONLY_TRANSACTION);
+                self.refused_as_read_only |= failure.is_not_writable();
             }
         }
         Poll::Ready(event)

@@ -13,6 +13,8 @@ pub enum Failure {
     Lost(String),
     /// The server has reached max_connections; no statement was sent.
     Full(String),
+    /// The servers had no primary for as long as an operation waits; no statement was sent.
+    NoPrimary(String),
     /// An error of the gateway's own: a document that cannot be decoded, a sink that failed.
     Other(Error),
 }
@@ -136,6 +138,11 @@ impl Failure {
         }
     }
 
+    /// Returns whether the same may succeed on another primary.
+    pub fn awaits_primary(&self) -> bool {
+        matches!(self, Failure::NoPrimary(_)) || self.is_not_writable()
+    }
+
     /// Returns whether the statement was killed.
     pub fn is_interrupted(&self) -> bool {
         self.sql_code() == Some(server_error::QUERY_INTERRUPTED)
@@ -198,7 +205,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Sql { code, message } => write!(f, "MariaDB error {code}: {message}"),
-            Failure::Lost(message) | Failure::Full(message) => write!(f, "{message}"),
+            Failure::Lost(message) | Failure::Full(message) | Failure::NoPrimary(message) => write!(f, "{message}"),
             Failure::Other(error) => write!(f, "{error}"),
         }
     }
@@ -210,7 +217,7 @@ impl From<Failure> for Error {
             Failure::Other(error) => return error.clone(),
             // The code of a router that cannot reach a shard. From code 91 drivers would conclude
             // that the gateway itself is shutting down.
-            Failure::Lost(_) => Code::HOST_UNREACHABLE,
+            Failure::Lost(_) | Failure::NoPrimary(_) => Code::HOST_UNREACHABLE,
             Failure::Full(_) => Code::NETWORK_INTERFACE_EXCEEDED_TIME_LIMIT,
             // As mongos reports what its shards answer. After 10107 pymongo waits for the
             // next `hello`, up to 10 s.

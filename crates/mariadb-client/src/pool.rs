@@ -1,25 +1,35 @@
 //! A worker's connections: opened on demand, bounded in number, shared fairly among collections,
 //! lent to one caller at a time, closed when idle.
+//!
+//! A pool that follows a primary opens connections to the present one only, and waits while there
+//! is none. Connections to an earlier one are closed when they are returned, or end after a grace
+//! period.
 
-use crate::connection::Connection;
+use crate::connection::{Abandonment, Connection};
 use crate::establish::establish;
 use crate::failure::{Failure, Result};
 use crate::fair_shares::{FairShares, Group};
 use crate::killer::Killer;
 use crate::own_writes::OwnWrites;
+use crate::primary_source::PrimarySource;
 use crate::server_url::ServerLocation;
 use crate::session_owner::SessionOwner;
-use ahash::{AHashSet, RandomState};
+use ahash::{AHashMap, AHashSet, RandomState};
 use error::{Code, Error};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::hash::Hash;
 use std::ops::{Deref, DerefMut};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 
-/// Pause before the next attempt to connect when the server has reached max_connections.
+/// Pause before the next attempt to connect when the server has reached max_connections, or when
+/// the primary cannot be reached.
 const RETRY_AFTER: Duration = Duration::from_millis(50);
+
+/// How long a statement on a server that is no longer the primary may still take.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Limits of a worker's connections.
 #[derive(Clone)]
@@ -68,34 +78,130 @@ pub struct PoolAccounts {
     pub documents_name: Option<Arc<str>>,
 }
 
+/// The accounts of a pool, which change with its server.
+#[derive(Clone)]
+pub struct PoolServers {
+    accounts: watch::Receiver<Option<Arc<PoolAccounts>>>,
+    /// `None`: the server is always the same.
+    primary: Option<PrimarySource>,
+}
+
+impl PoolServers {
+    /// A server that is always the same.
+    pub fn fixed(accounts: PoolAccounts) -> PoolServers {
+        PoolServers { accounts: watch::Sender::new(Some(Arc::new(accounts))).subscribe(), primary: None }
+    }
+
+    /// The primary of servers that replicate. `accounts`: those on the present one.
+    pub fn following(accounts: watch::Receiver<Option<Arc<PoolAccounts>>>, primary: PrimarySource) -> PoolServers {
+        PoolServers { accounts, primary: Some(primary) }
+    }
+}
+
 /// A worker's connections.
 pub struct Pool {
     options: PoolOptions,
-    gateway: AccountPool,
-    documents: Option<AccountPool>,
-    documents_name: Option<Arc<str>>,
+    servers: RefCell<PoolServers>,
+    /// The server in use; `None`: there is no primary.
+    current: RefCell<Option<Rc<Server>>>,
     /// The connections that may be open, by group.
     shares: RefCell<FairShares>,
     hasher: RandomState,
     /// Sessions of which a statement is being killed. The kill may hit a later statement, so these
     /// connections are never reused.
     doomed: RefCell<AHashSet<u64>>,
+    /// The lent connections, if the pool follows a primary.
+    lent: RefCell<AHashMap<u64, Lent>>,
+    leases: Cell<u64>,
+    /// The refusals of writes that the pool knows of.
+    refusals: Cell<u64>,
+}
+
+/// A lent connection.
+struct Lent {
+    session: u64,
+    server: Rc<Server>,
+    abandonment: Rc<Abandonment>,
 }
 
 impl Pool {
-    pub fn new(accounts: PoolAccounts, options: PoolOptions) -> Rc<Pool> {
-        let PoolAccounts { gateway, documents, documents_name } = accounts;
+    pub fn new(servers: PoolServers, options: PoolOptions) -> Rc<Pool> {
         let shares = RefCell::new(FairShares::new(options.connections_max));
-        let (hasher, doomed) = (RandomState::new(), RefCell::default());
-        let (gateway, documents) = (AccountPool::new(gateway), documents.map(AccountPool::new));
-        Rc::new(Pool { options, gateway, documents, documents_name, shares, hasher, doomed })
+        let current = servers.accounts.borrow().as_deref().cloned().map(Server::new);
+        let mut changes = servers.primary.is_some().then(|| servers.accounts.clone());
+        changes.iter_mut().for_each(watch::Receiver::mark_unchanged);
+        let pool = Rc::new(Pool {
+            options,
+            servers: RefCell::new(servers),
+            current: RefCell::new(current),
+            shares,
+            hasher: RandomState::new(),
+            doomed: RefCell::default(),
+            lent: RefCell::default(),
+            leases: Cell::default(),
+            refusals: Cell::default(),
+        });
+        if let Some(changes) = changes {
+            tokio::task::spawn_local(abandon_after_changes(Rc::downgrade(&pool), changes));
+        }
+        pool
     }
 
     /// Kills the statement of a lent connection, which is not reused after that.
     pub fn kill_query(&self, session: u64) {
         self.doomed.borrow_mut().insert(session);
+        let lent = self.lent.borrow();
+        let of_session = lent.values().find(|lent| lent.session == session).map(|lent| lent.server.clone());
         // The server refuses this to the account that does not own the session.
-        self.accounts().for_each(|pool| pool.account.killer.kill_query(session));
+        drop(lent);
+        if let Some(server) = of_session.or_else(|| self.server()) {
+            server.accounts().for_each(|pool| pool.account.killer.kill_query(session));
+        }
+    }
+
+    /// Returns the server in use, after a change of it has taken effect.
+    fn server(&self) -> Option<Rc<Server>> {
+        let mut servers = self.servers.borrow_mut();
+        let accounts = &mut servers.accounts;
+        // Without a sender, nothing changes any more.
+        if accounts.has_changed().unwrap_or(false) {
+            *self.current.borrow_mut() = accounts.borrow_and_update().as_deref().cloned().map(Server::new);
+        }
+        let current = self.current.borrow().clone();
+        if let (Some(primary), Some(server)) = (&servers.primary, &current)
+            && self.refusals.replace(primary.refusals()) != primary.refusals()
+        {
+            server.close_idle();
+        }
+        current
+    }
+
+    /// Returns the server in use; waits for one if there is no primary.
+    async fn server_in_time(&self, until: Instant) -> Result<Rc<Server>> {
+        loop {
+            if let Some(server) = self.server() {
+                return Ok(server);
+            }
+            if !self.changes_before(until).await {
+                return Err(self.no_primary(None));
+            }
+        }
+    }
+
+    /// Waits until the server has changed; returns false if it has not in time.
+    async fn changes_before(&self, until: Instant) -> bool {
+        let mut changes = self.servers.borrow().accounts.clone();
+        matches!(tokio::time::timeout_at(until.into(), changes.changed()).await, Ok(Ok(())))
+    }
+
+    /// Returns the failure of an operation that has waited for a primary. `failure`: of the
+    /// connection to it, if there seems to be one.
+    fn no_primary(&self, failure: Option<Failure>) -> Failure {
+        match (failure, &self.servers.borrow().primary) {
+            (Some(failure), _) => Failure::NoPrimary(failure.to_string()),
+            (None, Some(primary)) => Failure::NoPrimary(primary.monitor.why_none()),
+            (None, None) => Failure::NoPrimary("there is no server".to_owned()),
+        }
     }
 
     /// Lends a connection, for work that holds one already or that concerns all collections.
@@ -128,63 +234,76 @@ impl Pool {
 
     async fn lease_by(self: &Rc<Self>, group: Group, account: LeaseAccount<'_>) -> Result<Lease> {
         let share = self.take_share(group).await?;
-        let until = Instant::now() + self.options.lease_timeout;
-        let (pool, role) = match account {
-            LeaseAccount::Gateway => (&self.gateway, None),
-            LeaseAccount::Documents(role) => {
-                let missing = || Error::internal("the pool has no account for statements under a role");
-                (self.documents.as_ref().ok_or_else(missing)?, role)
-            }
-        };
+        let primary = self.servers.borrow().primary.clone();
+        let began = Instant::now();
+        let until = began + self.options.lease_timeout;
+        let primary_until = began + primary.as_ref().map_or(Duration::ZERO, |primary| primary.wait);
         loop {
-            if let Some(mut connection) = pool.take_idle(role) {
+            let server = self.server_in_time(primary_until).await?;
+            let role = account.role();
+            if let Some(mut connection) = server.of(account)?.take_idle(role) {
                 role.iter().for_each(|role| connection.use_role(role));
-                return Ok(self.lend(connection, share, account));
+                return Ok(self.lend(connection, share, account, server));
             }
-            self.make_room();
-            match establish(&pool.account.location, self.options.connect_timeout).await {
-                Ok((mut connection, _)) => {
-                    match &pool.account.location {
-                        ServerLocation::Server(_) => connection.respect_read_only().await?,
-                        #[cfg(feature = "embedded")]
-                        ServerLocation::Embedded(_) => {}
+            self.make_room(&server);
+            let opened = tokio::select! {
+                opened = self.open(&server, account, primary.is_some()) => opened,
+                // The server that does not answer is not the primary any more.
+                true = self.changes_before(primary_until), if primary.is_some() => continue,
+            };
+            match (opened, &primary) {
+                (Ok(connection), _) => return Ok(self.lend(connection, share, account, server)),
+                (Err(Failure::Full(_)), _) if Instant::now() < until => tokio::time::sleep(RETRY_AFTER).await,
+                (Err(Failure::Full(message)), _) => return Err(none_free(message)),
+                (Err(failure), Some(primary)) if failure.is_lost() || failure.is_not_writable() => {
+                    primary.monitor.suspect();
+                    let pause = Instant::now() + RETRY_AFTER;
+                    if pause > primary_until {
+                        return Err(self.no_primary(Some(failure)));
                     }
-                    if let Some(owner) = &pool.account.owner {
-                        owner.mark(&mut connection).await?;
-                    }
-                    connection.own_writes.clone_from(&self.options.own_writes);
-                    if let LeaseAccount::Gateway = account {
-                        connection.documents_account.clone_from(&self.documents_name);
-                    }
-                    role.iter().for_each(|role| connection.use_role(role));
-                    return Ok(self.lend(connection, share, account));
+                    self.changes_before(pause).await;
                 }
-                Err(Failure::Full(_)) if Instant::now() < until => tokio::time::sleep(RETRY_AFTER).await,
-                Err(Failure::Full(message)) => return Err(none_free(message)),
-                Err(failure) => return Err(failure),
+                (Err(failure), _) => return Err(failure),
             }
         }
+    }
+
+    /// Opens a connection. `must_be_writable`: fails if the server is read-only.
+    async fn open(&self, server: &Server, account: LeaseAccount<'_>, must_be_writable: bool) -> Result<Connection> {
+        let PoolAccount { location, owner, .. } = &server.of(account)?.account;
+        let (mut connection, _) = establish(location, self.options.connect_timeout).await?;
+        if !location.is_embedded() {
+            connection.respect_read_only().await?;
+        }
+        if must_be_writable {
+            connection.check_writable().await?;
+        }
+        if let Some(owner) = owner {
+            owner.mark(&mut connection).await?;
+        }
+        connection.own_writes.clone_from(&self.options.own_writes);
+        if let LeaseAccount::Gateway = account {
+            connection.documents_account.clone_from(&server.documents_name);
+        }
+        account.role().iter().for_each(|role| connection.use_role(role));
+        Ok(connection)
     }
 
     /// Closes the idle connections, which are likely to be dead after one proved so.
     pub fn close_idle(&self) {
-        self.accounts().for_each(|pool| pool.idle.borrow_mut().clear());
+        self.current.borrow().iter().for_each(|server| server.close_idle());
     }
 
     /// Closes an idle connection if, with one more, there would be too many. Only connections of
     /// the other account are idle while one is opened.
-    fn make_room(&self) {
+    fn make_room(&self, server: &Server) {
         // The caller's share is taken.
         let free = self.shares.borrow().free();
-        let idle: usize = self.accounts().map(|pool| pool.idle.borrow().len()).sum();
+        let idle: usize = server.accounts().map(|pool| pool.idle.borrow().len()).sum();
         if idle > free {
-            let fullest = self.accounts().max_by_key(|pool| pool.idle.borrow().len());
+            let fullest = server.accounts().max_by_key(|pool| pool.idle.borrow().len());
             fullest.iter().for_each(|pool| drop(pool.idle.borrow_mut().drain(..1)));
         }
-    }
-
-    fn accounts(&self) -> impl Iterator<Item = &AccountPool> {
-        [Some(&self.gateway), self.documents.as_ref()].into_iter().flatten()
     }
 
     /// As [`Pool::lease`], but returns `None` rather than wait: for callers that others wait for.
@@ -197,7 +316,8 @@ impl Pool {
     pub async fn lease_if_quiet(self: &Rc<Self>, role: Option<&Arc<str>>) -> Option<Lease> {
         // The caller's own connection and the shared ones are lent.
         let free = self.shares.borrow().free();
-        let is_quiet = free > 0 && free + 1 + self.accounts().count() >= self.options.connections_max;
+        let shared = self.current.borrow().as_ref().map_or(0, |server| server.accounts().count());
+        let is_quiet = free > 0 && free + 1 + shared >= self.options.connections_max;
         let account = role.map_or(LeaseAccount::Gateway, |role| LeaseAccount::Documents(Some(role)));
         if is_quiet { self.lease_by(None, account).await.ok() } else { None }
     }
@@ -224,18 +344,34 @@ impl Pool {
         !doomed.is_empty() && doomed.remove(&session)
     }
 
-    fn lend(self: &Rc<Self>, connection: Connection, share: Share, account: LeaseAccount<'_>) -> Lease {
+    fn lend(
+        self: &Rc<Self>,
+        connection: Connection,
+        share: Share,
+        account: LeaseAccount<'_>,
+        server: Rc<Server>,
+    ) -> Lease {
         let is_for_documents = matches!(account, LeaseAccount::Documents(_));
-        Lease { connection: Some(connection), pool: self.clone(), is_for_documents, _share: share }
+        let number = self.leases.get();
+        if self.servers.borrow().primary.is_some() {
+            self.leases.set(number + 1);
+            let (session, abandonment) = (connection.session(), connection.abandonment());
+            self.lent.borrow_mut().insert(number, Lent { session, server: server.clone(), abandonment });
+        }
+        let (connection, pool, refusals) = (Some(connection), self.clone(), self.refusals.get());
+        Lease { connection, pool, server, is_for_documents, number, refusals, _share: share }
     }
 
-    fn give_back(&self, connection: Connection, is_for_documents: bool) {
-        let pool = self.documents.as_ref().filter(|_| is_for_documents).unwrap_or(&self.gateway);
+    fn give_back(&self, connection: Connection, lease: &Lease) {
+        let server = &lease.server;
+        let pool = server.documents.as_ref().filter(|_| lease.is_for_documents).unwrap_or(&server.gateway);
         let killer = &pool.account.killer;
+        self.lent.borrow_mut().remove(&lease.number);
         let is_doomed = self.take_doomed(connection.session());
         if connection.refused_as_read_only {
             // Its server may have become writable since: new sessions will know.
-            self.close_idle();
+            server.close_idle();
+            self.servers.borrow().primary.iter().for_each(PrimarySource::note_refusal);
         }
         if !connection.is_idle() {
             // The server would go on with the commands in flight even with the connection closed.
@@ -246,7 +382,9 @@ impl Pool {
             }
             return;
         }
-        if is_doomed || connection.refused_as_read_only {
+        let is_doubtful =
+            connection.refused_as_read_only || !lease.is_current() || lease.refusals != self.refusals.get();
+        if is_doomed || is_doubtful {
             return;
         }
         let now = Instant::now();
@@ -258,11 +396,70 @@ impl Pool {
     }
 }
 
+/// Ends the connections to a server some time after it has ceased to be the primary: one that does
+/// not answer would hold their statements for ever.
+async fn abandon_after_changes(pool: Weak<Pool>, mut changes: watch::Receiver<Option<Arc<PoolAccounts>>>) {
+    while changes.changed().await.is_ok() {
+        let Some(present) = pool.upgrade() else { return };
+        let server = present.server();
+        let is_old = |lent: &Lent| server.as_ref().is_none_or(|server| !Rc::ptr_eq(server, &lent.server));
+        let old: Vec<Rc<Abandonment>> =
+            present.lent.borrow().values().filter(|lent| is_old(lent)).map(|lent| lent.abandonment.clone()).collect();
+        drop(present);
+        if !old.is_empty() {
+            tokio::task::spawn_local(async move {
+                tokio::time::sleep(GRACE).await;
+                old.iter().for_each(|abandonment| abandonment.abandon());
+            });
+        }
+    }
+}
+
 /// The account of a lease, and the role under which it executes statements.
 #[derive(Clone, Copy)]
 enum LeaseAccount<'r> {
     Gateway,
     Documents(Option<&'r Arc<str>>),
+}
+
+impl<'r> LeaseAccount<'r> {
+    fn role(self) -> Option<&'r Arc<str>> {
+        match self {
+            LeaseAccount::Gateway => None,
+            LeaseAccount::Documents(role) => role,
+        }
+    }
+}
+
+/// A server, with the idle connections to it.
+struct Server {
+    gateway: AccountPool,
+    documents: Option<AccountPool>,
+    documents_name: Option<Arc<str>>,
+}
+
+impl Server {
+    fn new(accounts: PoolAccounts) -> Rc<Server> {
+        let PoolAccounts { gateway, documents, documents_name } = accounts;
+        let (gateway, documents) = (AccountPool::new(gateway), documents.map(AccountPool::new));
+        Rc::new(Server { gateway, documents, documents_name })
+    }
+
+    fn accounts(&self) -> impl Iterator<Item = &AccountPool> {
+        [Some(&self.gateway), self.documents.as_ref()].into_iter().flatten()
+    }
+
+    fn of(&self, account: LeaseAccount<'_>) -> Result<&AccountPool> {
+        let missing = || Error::internal("the pool has no account for statements under a role");
+        match account {
+            LeaseAccount::Gateway => Ok(&self.gateway),
+            LeaseAccount::Documents(_) => Ok(self.documents.as_ref().ok_or_else(missing)?),
+        }
+    }
+
+    fn close_idle(&self) {
+        self.accounts().for_each(|pool| pool.idle.borrow_mut().clear());
+    }
 }
 
 /// The idle connections of one account.
@@ -329,9 +526,21 @@ impl Drop for Share {
 pub struct Lease {
     connection: Option<Connection>,
     pool: Rc<Pool>,
+    server: Rc<Server>,
     /// Whether it belongs to the account for statements under a role.
     is_for_documents: bool,
+    /// Its number among the lent connections.
+    number: u64,
+    /// The refusals of writes when it was lent.
+    refusals: u64,
     _share: Share,
+}
+
+impl Lease {
+    /// Returns whether its server is still the one in use.
+    pub fn is_current(&self) -> bool {
+        self.pool.server().is_some_and(|server| Rc::ptr_eq(&server, &self.server))
+    }
 }
 
 #[allow(clippy::expect_used, reason = "the connection is taken in drop only")]
@@ -352,7 +561,7 @@ impl DerefMut for Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
-            self.pool.give_back(connection, self.is_for_documents);
+            self.pool.give_back(connection, self);
         }
     }
 }

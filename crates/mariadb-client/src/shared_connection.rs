@@ -150,21 +150,25 @@ impl SharedConnection {
         self.state.borrow().pending.iter().any(|other| Rc::ptr_eq(other, lookup))
     }
 
-    /// Closes the connection, which does not answer; pending lookups fail and are retried
-    /// elsewhere.
-    fn close(&self) {
+    /// Closes the connection; pending lookups fail and are retried elsewhere.
+    fn close(&self, why: &str) {
         let (lease, pending) = {
             let mut state = self.state.borrow_mut();
             (state.lease.take(), std::mem::take(&mut state.pending))
         };
         drop(lease);
-        let failure = Failure::Lost("MariaDB does not answer".into());
+        let failure = Failure::Lost(why.into());
         pending.iter().for_each(|lookup| lookup.complete(Err(failure.clone())));
     }
 
     /// Returns whether a connection is open, as far as is known without a round trip.
     fn is_open(&self) -> bool {
         let mut state = self.state.borrow_mut();
+        if state.lease.as_ref().is_some_and(|lease| !lease.is_current()) {
+            drop(state);
+            self.close("the MariaDB server is no longer the primary");
+            return false;
+        }
         let unused = state.pending.is_empty();
         if unused && state.lease.as_mut().is_some_and(|lease| lease.has_hung_up()) {
             state.lease = None;
@@ -244,7 +248,7 @@ impl Drop for LookupFuture<'_> {
     fn drop(&mut self) {
         self.lookup.waker.borrow_mut().take();
         if self.since.elapsed() >= OVERDUE && self.connection.is_pending(self.lookup) {
-            return self.connection.close();
+            return self.connection.close("MariaDB does not answer");
         }
         self.connection.hand_over();
     }

@@ -61,7 +61,7 @@ async fn execute(store: &MariaDbStore, batch: WriteBatch, interruption: Interrup
             Ok(BatchOutcome { retried: record.was_retried(), access, statements: record.into_outcomes() })
         }
         Err(failure) => {
-            let safe = retryable && (failure.is_lost() || failure.is_contention());
+            let safe = retryable && (failure.is_lost() || failure.is_contention() || failure.awaits_primary());
             let error = error::Error::from(failure);
             Err(if safe { error.with_labels(RETRYABLE) } else { error })
         }

@@ -20,7 +20,7 @@ const WHOLE_BATCH: [error::Code; 2] =
 /// Returns whether a failure concerns one statement rather than the whole batch.
 pub(crate) fn concerns_statement(failure: &Failure) -> bool {
     match failure {
-        Failure::Lost(_) | Failure::Full(_) => false,
+        Failure::Lost(_) | Failure::Full(_) | Failure::NoPrimary(_) => false,
         Failure::Other(error) => !WHOLE_BATCH.contains(&error.code()),
         // An interruption, a missing privilege and a read-only server end the whole command.
         Failure::Sql { .. } => !failure.is_interrupted() && !failure.is_access_denied() && !failure.is_not_writable(),
