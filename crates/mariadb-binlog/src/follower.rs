@@ -1,9 +1,11 @@
 //! The follower's thread: connects, resumes after a cut, and starts over if the log no longer has
-//! the position.
+//! the position. With a primary that changes, it goes on at the same position of the new primary's
+//! log, if that has every transaction of the old one.
 
 use crate::changes::Transaction;
+use crate::followed::Followed;
 use crate::freshness::{Freshness, State};
-use crate::log_position::{log_end, log_identity};
+use crate::log_position::{is_read_only, log_end, log_has, log_identity};
 use crate::options::FollowOptions;
 use crate::receiver::Receiver;
 use crate::requirements::{self, ServerSettings};
@@ -12,7 +14,7 @@ use crate::source::StreamEnd;
 use crate::stream_position::StreamPosition;
 use crate::visibility::Visibility;
 use error::{Code, Error};
-use mariadb_client::{Failure, Result, ServerUrl, TextConnection};
+use mariadb_client::{Failure, PrimarySource, Result, ServerUrl, TextConnection};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -21,6 +23,9 @@ use tokio::sync::oneshot;
 /// After this many sessions without progress, the next event of the log is assumed to end them, and
 /// is skipped.
 const WITHOUT_PROGRESS_MAX: u32 = 3;
+
+/// How long the server that was the primary may take to show its last transactions.
+const OLD_SERVER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Follows the binary log until dropped.
 pub struct Follower {
@@ -36,7 +41,19 @@ impl Follower {
     /// Fails with 6 (no server), 18 (user or password refused) or 72 (the server is not configured
     /// for it, or the user lacks privileges). The message says in one sentence what to do.
     pub fn start(url: &str, options: FollowOptions, receiver: Box<dyn Receiver>) -> error::Result<Follower> {
-        let target = ServerUrl::parse(url)?;
+        Follower::start_at(Followed::Server(ServerUrl::parse(url)?), options, receiver)
+    }
+
+    /// As [`Follower::start`], for the primary of servers that replicate.
+    pub fn start_at_primary(
+        primary: PrimarySource,
+        options: FollowOptions,
+        receiver: Box<dyn Receiver>,
+    ) -> error::Result<Follower> {
+        Follower::start_at(Followed::Primary(primary), options, receiver)
+    }
+
+    fn start_at(target: Followed, options: FollowOptions, receiver: Box<dyn Receiver>) -> error::Result<Follower> {
         let freshness = Freshness::new();
         let (stop, stopped) = oneshot::channel();
         let (started, outcome) = mpsc::channel();
@@ -77,7 +94,7 @@ impl Drop for Follower {
 
 /// The state of the follower's thread.
 struct Run {
-    target: ServerUrl,
+    target: Followed,
     server_id: u32,
     options: FollowOptions,
     receiver: Box<dyn Receiver>,
@@ -88,8 +105,22 @@ struct Run {
     position_reached: Option<StreamPosition>,
     /// Number of consecutive sessions without progress.
     without_progress: u32,
-    /// The server's settings, and when they were read.
-    server: Option<(ServerSettings, Instant)>,
+    /// The server that was followed last.
+    server: Option<KnownServer>,
+}
+
+/// A server, its settings, and when they were read.
+struct KnownServer {
+    url: ServerUrl,
+    settings: ServerSettings,
+    asked: Instant,
+}
+
+impl KnownServer {
+    /// Returns whether a server with these settings is this one, and has restarted since.
+    fn has_restarted(&self, found: &ServerSettings) -> bool {
+        found.uptime + 2 < self.settings.uptime + self.asked.elapsed().as_secs()
+    }
 }
 
 /// Marks the stream as cut when the thread ends, even by a panic of the receiver.
@@ -146,39 +177,48 @@ impl Run {
                 self.position_reached = None;
             }
             tracing::warn!("MariaDB's binary log is not followed: {why}");
-            self.cut(why);
+            Run::cut(&self.freshness, &mut *self.receiver, why);
             if begun.elapsed() > longest {
                 pause = first;
             }
             // After a lost position the follower can start over at once.
             if !must_start_over || pause > first {
-                tokio::time::sleep(pause.mul_f64(rand::random_range(0.8..1.2))).await;
+                self.target.pause(pause.mul_f64(rand::random_range(0.8..1.2))).await;
             }
             pause = (pause * 2).min(longest);
         }
     }
 
-    fn cut(&mut self, why: String) {
-        let since = match self.freshness.state() {
+    fn cut(freshness: &Freshness, receiver: &mut dyn Receiver, why: String) {
+        let since = match freshness.state() {
             State::Cut { since, .. } => since,
             State::Following { .. } => Instant::now(),
         };
         let state = State::Cut { since, why };
-        if self.freshness.set_state(state.clone()) {
-            self.receiver.state(&state);
+        if freshness.set_state(state.clone()) {
+            receiver.state(&state);
         }
     }
 
     /// Connects, and follows until a failure.
     async fn attempt(&mut self) -> Result<std::convert::Infallible, StreamEnd> {
         let patience = self.options.heartbeat * 2 + Duration::from_millis(250);
-        let mut queries = TextConnection::connect(&self.target, patience.max(Duration::from_secs(1))).await?;
+        let patience = patience.max(Duration::from_secs(1));
+        let target = self.target.present(|why| Run::cut(&self.freshness, &mut *self.receiver, why)).await;
+        let mut queries = TextConnection::connect(&target, patience).await?;
         let found = requirements::check(&mut queries, self.options.semi_sync).await?;
-        if self.may_have_lost_transactions(&found) {
+        if self.is_another_server(&found) && self.goes_on(&mut queries).await? {
+            let log = log_identity(&mut queries).await?;
+            let position = self.position_reached.as_ref().map(StreamPosition::position).unwrap_or_default();
+            tracing::info!(
+                "MariaDB's binary log is followed on another primary, where it has everything that was read"
+            );
+            self.receiver.started(&log, &position);
+        } else if self.may_have_lost_transactions(&found) {
             self.position_reached = None;
         }
         let checksum = found.checksum;
-        self.server = Some((found, Instant::now()));
+        self.server = Some(KnownServer { url: target.clone(), settings: found, asked: Instant::now() });
         if self.without_progress >= WITHOUT_PROGRESS_MAX {
             self.without_progress = 0;
         }
@@ -193,7 +233,7 @@ impl Run {
             receiver: &mut *self.receiver,
             options: &self.options,
         };
-        let mut session = match session::open(&self.target, queries, self.server_id, checksum, shared).await {
+        let mut session = match session::open(&target, queries, self.server_id, checksum, shared).await {
             Ok(session) => session,
             Err(ended) => {
                 self.position_reached = Some(position_reached);
@@ -203,7 +243,12 @@ impl Run {
         if let Some(started) = self.started.take() {
             let _ = started.send(Ok(()));
         }
-        let ended = session.follow().await;
+        let ended = tokio::select! {
+            ended = session.follow() => ended,
+            () = self.target.leaves(&target) => {
+                StreamEnd::Failed(Failure::Lost("the server is no longer the primary".into()))
+            }
+        };
         let has_unproved = session.has_unproved();
         drop(session);
         self.without_progress = if position_reached.text() == start { self.without_progress + 1 } else { 0 };
@@ -229,9 +274,29 @@ impl Run {
     /// from a crash without a durable log. The sequence numbers of lost transactions are used
     /// again, so the position does not show the loss.
     fn may_have_lost_transactions(&self, found: &ServerSettings) -> bool {
-        let Some((before, asked)) = &self.server else { return false };
-        let has_restarted = found.uptime + 2 < before.uptime + asked.elapsed().as_secs();
-        before.server_id != found.server_id || (has_restarted && !found.is_durable)
+        let Some(before) = &self.server else { return false };
+        self.is_another_server(found) || (before.has_restarted(found) && !found.is_durable)
+    }
+
+    fn is_another_server(&self, found: &ServerSettings) -> bool {
+        self.server.as_ref().is_some_and(|before| before.settings.server_id != found.server_id)
+    }
+
+    /// Returns whether another server's log has every transaction that readers may have seen on the
+    /// server before it. That has to answer: if it was lost, its last transactions may be lost with
+    /// it, and cached replies may show them.
+    async fn goes_on(&mut self, queries: &mut TextConnection) -> Result<bool> {
+        let Some(before) = &self.server else { return Ok(false) };
+        let asked = async {
+            let mut old = TextConnection::connect(&before.url, OLD_SERVER_TIMEOUT).await?;
+            let settings = requirements::check(&mut old, false).await?;
+            let is_read_only = is_read_only(&mut old).await?;
+            let is_same = settings.server_id == before.settings.server_id && !before.has_restarted(&settings);
+            Ok::<_, Failure>((is_same && is_read_only).then_some(log_end(&mut old).await?))
+        };
+        // It may be gone.
+        let Ok(Ok(Some(old_end))) = tokio::time::timeout(OLD_SERVER_TIMEOUT, asked).await else { return Ok(false) };
+        log_has(queries, &old_end).await
     }
 }
 

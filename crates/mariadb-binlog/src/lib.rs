@@ -37,6 +37,7 @@
 
 mod changes;
 mod event_groups;
+mod followed;
 mod follower;
 mod freshness;
 mod log_position;

@@ -9,7 +9,7 @@ use ::store::change_observer::LogPosition;
 use ::store::{ChangeObserver, Changes, Namespace};
 use document::Doc;
 use mariadb_binlog::{self as binlog, FollowOptions, Follower, Receiver, State, TableName, Transaction};
-use mariadb_client::OwnWrites;
+use mariadb_client::{OwnWrites, PrimarySource};
 use mariadb_wire::binlog::Gtid;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +38,20 @@ impl ExternalWrites {
         let options = FollowOptions { semi_sync: strict, ..FollowOptions::default() };
         let receiver = ChangeReporter { observer, own_writes, report_following, strict };
         Ok(ExternalWrites { follower: Follower::start(url, options, Box::new(receiver))? })
+    }
+
+    /// As [`ExternalWrites::follow`], on the primary of servers that replicate. Another primary is
+    /// followed from the same position on. If it may lack transactions of the one before, all
+    /// collections are reported as changed.
+    pub fn follow_primary(
+        primary: PrimarySource,
+        observer: Arc<dyn ChangeObserver>,
+        own_writes: Arc<OwnWrites>,
+        report_following: ReportFollowing,
+    ) -> error::Result<ExternalWrites> {
+        let receiver = ChangeReporter { observer, own_writes, report_following, strict: false };
+        let follower = Follower::start_at_primary(primary, FollowOptions::default(), Box::new(receiver))?;
+        Ok(ExternalWrites { follower })
     }
 
     /// Returns a function that returns the age of the follower's knowledge: everything committed
