@@ -3,11 +3,13 @@
 use crate::accounts::{AccountSettings, documents_account};
 use crate::catalog::{Catalog, own_schema};
 use crate::options::Options;
+use crate::primary_accounts;
 use crate::server_facts::ServerFacts;
 use crate::store::MariaDbStore;
 use error::{Code, Error};
 use mariadb_client::{
-    Failure, Killer, PoolAccount, PoolAccounts, Result, ServerLocation, ServerUrl, SessionOwner, establish,
+    Failure, Killer, PoolAccount, PoolAccounts, PoolServers, PrimarySource, Result, ServerLocation, ServerUrl,
+    SessionOwner, establish,
 };
 use mariadb_wire::row::TextRow;
 use std::rc::Rc;
@@ -30,8 +32,11 @@ const PATH_RANGES_SINCE: (u16, u16) = (10, 9);
 /// A MariaDB server as an engine.
 pub struct MariaDbEngine {
     options: Options,
-    /// The accounts of the gateway, with the killers of their sessions.
-    pool_accounts: PoolAccounts,
+    /// The server, with the accounts of the gateway there.
+    servers: PoolServers,
+    /// The server in this process, if it runs there.
+    #[cfg(feature = "embedded")]
+    database: Option<Arc<mariadb_embedded::Database>>,
     /// How accounts are kept beside users, if they are.
     accounts: Option<AccountSettings>,
     facts: ServerFacts,
@@ -49,6 +54,34 @@ impl MariaDbEngine {
     /// (read-only, or `max_allowed_packet` too small). The message says in one sentence what to do.
     pub fn connect(url: &str, options: Options) -> error::Result<Arc<dyn Engine>> {
         Self::at(ServerLocation::Server(ServerUrl::parse(url)?), options)
+    }
+
+    /// As [`MariaDbEngine::connect`], to the primary of servers that replicate, which is followed.
+    /// Waits for it as long as an operation would.
+    pub fn follow(primary: PrimarySource, options: Options) -> error::Result<Arc<dyn Engine>> {
+        document::names::note_escaped();
+        let keeps_accounts = options.keeps_accounts;
+        let (url, facts, accounts) = in_thread(async || primary_accounts::examine_primary(&primary, &options).await)?;
+        let documents_name = accounts.as_ref().map(|accounts| accounts.documents_account.clone());
+        let of_accounts = options.clone();
+        let accounts_at = move |url: ServerUrl| {
+            let place = ServerLocation::Server(url);
+            // The password could be derived for the first one.
+            let documents = keeps_accounts.then(|| documents_account::target(&place).ok()).flatten();
+            pool_accounts(place, documents, documents_name.clone(), &of_accounts)
+        };
+        let servers = primary_accounts::follow(primary, url, accounts_at)
+            .map_err(|error| Error::internal(format!("cannot start a thread: {error}")))?;
+        Ok(Arc::new(MariaDbEngine {
+            servers,
+            #[cfg(feature = "embedded")]
+            database: None,
+            accounts,
+            options,
+            facts,
+            changes: Arc::default(),
+            change_observer: Arc::default(),
+        }))
     }
 
     /// Starts MariaDB in this process, with its data in this directory. May be called once per
@@ -69,17 +102,17 @@ impl MariaDbEngine {
             true => Some(documents_account::target(&place)?),
             false => None,
         };
-        // In a thread of its own, because the caller may be inside a runtime.
-        let (facts, accounts) = std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-            let thread = thread.spawn_scoped(scope, || examine_in_runtime(&place, documents.as_ref(), &options));
-            thread.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| Err(Error::internal("start-up failed")))
-        })?;
-        let documents = documents.map(|target| pool_account(ServerLocation::Server(target), " (documents)", &options));
+        let (facts, accounts) = in_thread(async || examine(&place, documents.as_ref(), &options).await)?;
         let documents_name = accounts.as_ref().map(|accounts| accounts.documents_account.clone());
-        let gateway = pool_account(place, "", &options);
+        #[cfg(feature = "embedded")]
+        let database = match &place {
+            ServerLocation::Embedded(database) => Some(database.clone()),
+            ServerLocation::Server(_) => None,
+        };
         Ok(Arc::new(MariaDbEngine {
-            pool_accounts: PoolAccounts { gateway, documents, documents_name },
+            servers: PoolServers::fixed(pool_accounts(place, documents, documents_name, &options)),
+            #[cfg(feature = "embedded")]
+            database,
             accounts,
             options,
             facts,
@@ -87,6 +120,18 @@ impl MariaDbEngine {
             change_observer: Arc::default(),
         }))
     }
+}
+
+/// Prepares the connections to a server. `documents`: how the account for statements under a role
+/// logs in, if there is one.
+fn pool_accounts(
+    place: ServerLocation,
+    documents: Option<ServerUrl>,
+    documents_name: Option<Arc<str>>,
+    options: &Options,
+) -> PoolAccounts {
+    let documents = documents.map(|target| pool_account(ServerLocation::Server(target), " (documents)", options));
+    PoolAccounts { gateway: pool_account(place, "", options), documents, documents_name }
 }
 
 /// Prepares the connections of an account. `suffix` distinguishes its sessions from those of the
@@ -98,22 +143,26 @@ fn pool_account(location: ServerLocation, suffix: &str, options: &Options) -> Po
     PoolAccount { location, killer, owner }
 }
 
-fn examine_in_runtime(
-    place: &ServerLocation,
-    documents: Option<&ServerUrl>,
-    options: &Options,
-) -> error::Result<(ServerFacts, Option<AccountSettings>)> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Error::internal(format!("cannot start a runtime: {error}")))?;
-    runtime.block_on(examine(place, documents, options)).map_err(|failure| match failure {
-        Failure::Lost(message) | Failure::Full(message) => Error::new(Code::HOST_UNREACHABLE, message),
-        other => other.into(),
+/// Runs the start in a thread of its own, because the caller may be inside a runtime.
+fn in_thread<T: Send>(work: impl AsyncFnOnce() -> Result<T> + Send) -> error::Result<T> {
+    let run = || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Error::internal(format!("cannot start a runtime: {error}")))?;
+        runtime.block_on(work()).map_err(|failure| match failure {
+            Failure::Lost(message) | Failure::Full(message) => Error::new(Code::HOST_UNREACHABLE, message),
+            other => other.into(),
+        })
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, run);
+        thread.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| Err(Error::internal("start-up failed")))
     })
 }
 
-async fn examine(
+/// Checks that a server is suitable, and prepares it.
+pub(crate) async fn examine(
     place: &ServerLocation,
     documents: Option<&ServerUrl>,
     options: &Options,
@@ -183,7 +232,7 @@ impl Engine for MariaDbEngine {
     fn open(self: Arc<Self>) -> error::Result<Rc<dyn DocumentStore>> {
         Ok(MariaDbStore::open(
             self.options.clone(),
-            (self.pool_accounts.clone(), self.accounts.clone()),
+            (self.servers.clone(), self.accounts.clone()),
             Catalog::new(self.facts.ignores_case, self.changes.clone()),
             &self.facts,
             self.change_observer.clone(),
@@ -196,7 +245,7 @@ impl Engine for MariaDbEngine {
 
     fn close(&self) {
         #[cfg(feature = "embedded")]
-        if let ServerLocation::Embedded(database) = &self.pool_accounts.gateway.location
+        if let Some(database) = &self.database
             && database.close() == mariadb_embedded::Closed::StillBusy
         {
             tracing::warn!("MariaDB did not end its statements in time: it will recover at the next start");
@@ -204,10 +253,10 @@ impl Engine for MariaDbEngine {
     }
 
     fn describe(&self) -> String {
-        match self.pool_accounts.gateway.location {
-            ServerLocation::Server(_) => format!("MariaDB {}", self.facts.version),
-            #[cfg(feature = "embedded")]
-            ServerLocation::Embedded(_) => format!("MariaDB {} (embedded)", self.facts.version),
+        #[cfg(feature = "embedded")]
+        if self.database.is_some() {
+            return format!("MariaDB {} (embedded)", self.facts.version);
         }
+        format!("MariaDB {}", self.facts.version)
     }
 }

@@ -21,6 +21,7 @@ mod external_writes;
 mod index;
 mod options;
 mod plan;
+mod primary_accounts;
 mod read;
 mod server_facts;
 mod store;

@@ -11,7 +11,7 @@ use ::store::{Namespace, ObserverSlot};
 use ahash::AHashSet;
 use cache::Cache;
 use error::Error;
-use mariadb_client::{Pool, PoolAccounts, Result, SharedConnection};
+use mariadb_client::{Pool, PoolServers, Result, SharedConnection};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -56,13 +56,13 @@ pub(crate) struct MariaDbStore {
 impl MariaDbStore {
     pub fn open(
         options: Options,
-        (pool_accounts, accounts): (PoolAccounts, Option<AccountSettings>),
+        (servers, accounts): (PoolServers, Option<AccountSettings>),
         catalog: Catalog,
         facts: &ServerFacts,
         change_observer: Arc<ObserverSlot>,
     ) -> Rc<MariaDbStore> {
         let results = options.results.clone();
-        let pool = Pool::new(pool_accounts, options.pool);
+        let pool = Pool::new(servers, options.pool);
         Rc::new(MariaDbStore {
             shared_connection: SharedConnection::new(pool.clone()),
             documents_connection: accounts.as_ref().map(|_| SharedConnection::with_roles(pool.clone())),
