@@ -12,8 +12,8 @@
 //! [`monitor`] (the task); [`condition`], [`activity`] and [`backend`], [`slots`] (the limit of
 //! connections),
 //! [`router`], [`targets`] (the servers of a service), [`sessions`] (by the ids of servers),
-//! [`lease`], [`mod@service`] and [`split_statistics`], [`registry`], [`report`] (for
-//! `serverStatus`).
+//! [`lease`], [`mod@service`], [`primary`] (for the document store) and [`split_statistics`],
+//! [`registry`], [`report`] (for `serverStatus`).
 
 pub mod activity;
 pub mod agreement;
@@ -29,6 +29,7 @@ pub mod operation;
 pub mod order;
 pub mod plan;
 pub mod poll;
+pub mod primary;
 pub mod reachability;
 pub mod registry;
 pub mod report;

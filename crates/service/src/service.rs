@@ -168,6 +168,11 @@ impl Service {
         self.state.borrow().clone()
     }
 
+    /// Returns a receiver of changes of the settings.
+    pub(crate) fn changes(&self) -> watch::Receiver<Arc<State>> {
+        self.state.subscribe()
+    }
+
     /// Returns the primary, if it may get sessions.
     pub fn primary(&self) -> Option<Target> {
         let state = self.state();
