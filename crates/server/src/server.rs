@@ -74,6 +74,7 @@ impl Server {
         let cursors = CursorRegistry::new(settings.cursor_limits);
         Arc::new(Server {
             access_control: AccessControl::new(settings.access_control),
+            sql_servers: settings.sql_servers.clone(),
             settings,
             engine,
             document_cache: caches.documents,
@@ -96,7 +97,6 @@ impl Server {
             index_filters: IndexFilters::default(),
             sql_statistics: SqlStatistics::default(),
             login_statistics: LoginStatistics::default(),
-            sql_servers: Arc::default(),
             audit: Audit::default(),
             ended_sessions: LogicalSessions::default(),
             parameters: Parameters::new(cursor_timeout_ms),
@@ -138,6 +138,11 @@ impl Server {
 
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Returns whether documents can be written: their servers have a primary.
+    pub fn is_writable(&self) -> bool {
+        self.settings.store_service.as_ref().is_none_or(|service| service.primary().is_some())
     }
 
     /// Wakes each waiting `hello`, because its reply has changed.

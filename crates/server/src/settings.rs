@@ -47,6 +47,10 @@ pub struct Settings {
     pub login_mechanisms: LoginMechanisms,
     /// `None`: clients cannot use TLS.
     pub tls: Option<TlsListeners>,
+    /// The MariaDB servers with a name, their monitors and services.
+    pub sql_servers: Arc<service::Registry>,
+    /// The service whose servers store the documents; `None`: another store does.
+    pub store_service: Option<Arc<service::Service>>,
     /// The disk space for sorts and groups that exceed their memory; `None` forbids spilling.
     pub disk: Option<Arc<dyn SpillSpace>>,
 }
@@ -68,6 +72,8 @@ impl Default for Settings {
             access_control: false,
             login_mechanisms: LoginMechanisms::default(),
             tls: None,
+            sql_servers: Arc::default(),
+            store_service: None,
             disk: None,
         }
     }

@@ -36,7 +36,7 @@ impl TestServer {
             access_control: false,
             login_mechanisms: Default::default(),
             tls: None,
-            disk: None,
+            ..Settings::default()
         };
         let options = Options {
             listen: vec!["127.0.0.1:0".parse().unwrap()],

@@ -46,15 +46,18 @@ pub async fn hello(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
     let arguments = read(call)?;
     note_client(&call.session.identity, arguments.client)?;
     let counter = wait_for_change(call, &arguments).await?;
+    // A router stays one while its servers have no primary: commands wait for it.
+    let is_replica_set = matches!(call.worker.server.settings.topology, Topology::ReplicaSet { .. });
+    let is_primary = !is_replica_set || call.worker.server.is_writable();
     if call.spec.name == "hello" {
-        reply.append("isWritablePrimary", true);
+        reply.append("isWritablePrimary", is_primary);
     } else {
-        reply.append("ismaster", true);
+        reply.append("ismaster", is_primary);
     }
     if arguments.hello_ok {
         reply.append("helloOk", true);
     }
-    write_topology(call, reply);
+    write_topology(call, is_primary, reply);
     write_topology_version(call.worker.server.process_id, counter, &mut reply.document("topologyVersion"));
     reply.append("maxBsonObjectSize", document::DOCUMENT_BYTES_MAX as i32);
     reply.append("maxMessageSizeBytes", MESSAGE_BYTES_MAX);
@@ -262,7 +265,7 @@ async fn wait_for_change(call: &Call<'_>, arguments: &Arguments<'_>) -> Result<i
     Ok(counter)
 }
 
-fn write_topology(call: &Call<'_>, reply: &mut DocWriter<'_>) {
+fn write_topology(call: &Call<'_>, is_primary: bool, reply: &mut DocWriter<'_>) {
     match &call.worker.server.settings.topology {
         Topology::Standalone => {}
         Topology::Router => reply.append("msg", "isdbgrid"),
@@ -273,10 +276,14 @@ fn write_topology(call: &Call<'_>, reply: &mut DocWriter<'_>) {
             }
             reply.append("setName", name);
             reply.append("setVersion", 1);
-            reply.append("secondary", false);
-            reply.append("primary", advertised);
+            reply.append("secondary", !is_primary);
+            if is_primary {
+                reply.append("primary", advertised);
+            }
             reply.append("me", advertised);
-            reply.append("electionId", ObjectId([0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0, 0, 1]));
+            if is_primary {
+                reply.append("electionId", ObjectId([0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0, 0, 1]));
+            }
             let time = server::clock::now_seconds();
             let mut last_write = reply.document("lastWrite");
             for (optime, date) in [("opTime", "lastWriteDate"), ("majorityOpTime", "majorityWriteDate")] {

@@ -77,6 +77,16 @@ pub fn write_services(call: &Call<'_>, writer: &mut DocWriter<'_>) {
     }
 }
 
+/// Writes where the documents are, for `serverStatus`, if they are in the servers of a service.
+pub fn write_store(call: &Call<'_>, writer: &mut DocWriter<'_>) {
+    let Some(service) = &call.worker.server.settings.store_service else { return };
+    let mut writer = writer.document("store");
+    writer.append("service", service.name().as_str());
+    if let Some(primary) = service.primary() {
+        writer.append("primary", primary.backend.settings().name.as_str());
+    }
+}
+
 /// Writes the state of all servers, for `serverStatus`.
 pub fn write_all(call: &Call<'_>, writer: &mut DocWriter<'_>) {
     let reports = call.worker.server.sql_servers.reports();

@@ -277,6 +277,7 @@ fn selkie(call: &Call<'_>, statistics: &Statistics, writer: &mut DocWriter<'_>) 
     selkie_server::write_all(call, writer);
     selkie_monitor::write_all(call, writer);
     selkie_server::write_services(call, writer);
+    selkie_server::write_store(call, writer);
     let limits = steps::memory::limits();
     let mut memory = writer.document("memory");
     memory.append("bytes", steps::memory::live());

@@ -33,7 +33,7 @@ impl Bench {
             access_control: false,
             login_mechanisms: Default::default(),
             tls: None,
-            disk: None,
+            ..Settings::default()
         };
         let server = Server::new(settings, Arc::new(MemoryEngine), Default::default(), commands::table::COUNT);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
