@@ -7,8 +7,9 @@
 //! each other.
 //!
 //! In reading order: [`setting`], [`choices`], [`value`] (parsing), [`written`], [`parameter`],
-//! [`file`], [`defaults`]; then the parts of [`Config`]: [`store`], [`listeners`], [`topology`],
-//! [`object`], [`servers`], [`services`], [`cache`], [`limits`], [`mod@tls`], [`audit`].
+//! [`file`], [`defaults`]; then the parts of [`Config`]: [`object`], [`servers`], [`services`],
+//! [`store_service`], [`store`], [`listeners`], [`topology`], [`cache`], [`limits`], [`mod@tls`],
+//! [`audit`].
 
 pub mod audit;
 pub mod cache;
@@ -27,6 +28,7 @@ pub mod servers;
 pub mod services;
 pub mod setting;
 pub mod store;
+pub mod store_service;
 #[cfg(test)]
 mod tests;
 pub mod tls;

@@ -23,6 +23,7 @@ use selkie_runtime::process::Listening;
 use selkie_runtime::{ListenAddress, Options, RateLimit, Service};
 use server::Server;
 use server::access_control::user_changes::UserChangeObserver;
+use service::Registry;
 use sql_clients::SqlClients;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -54,20 +55,23 @@ pub fn serve(config: Config, reloading: Reloading) -> anyhow::Result<()> {
 
     let caches = Arc::new(Caches::new(&config)?);
     let nothing_stored = tempfile::tempdir().context("cannot create a temporary directory")?;
-    let engine = stores::open(&config, &caches, nothing_stored.path())?;
+    let sql_servers = Arc::new(Registry::default());
+    sql_servers.apply(config.servers.clone()).context("cannot start a monitor")?;
+    let primary = stores::primary(&config, &sql_servers)?;
+    let engine = stores::open(&config, &caches, primary.as_ref(), nothing_stored.path())?;
     let definitions = sql_clients::definitions(&config)?;
-    let external_writes = external_writes::follow(&config, &caches, definitions.as_ref())?;
+    let external_writes = external_writes::follow(&config, &caches, primary.as_ref(), definitions.as_ref())?;
 
     let cache_observer = caches.observer_if_any();
     let server = Server::new(
-        server_settings::settings(&config, tls.clone()),
+        server_settings::settings(&config, tls.clone(), sql_servers),
         engine.clone(),
         caches.for_commands(&config),
         commands::table::COUNT,
     );
     observe_changes(&server, cache_observer);
+    primary.map_or(Ok(()), |primary| stores::announce_primary(primary, server.clone()))?;
     server.access_control.throttle.set_limits(config.limits.logins);
-    server.sql_servers.apply(config.servers.clone()).context("cannot start a monitor")?;
     audit_log::start(&config, &server)?;
     audit_log::rotate_on_signal(&server)?;
     let limits = &config.limits;

@@ -20,7 +20,7 @@ impl TemporaryFiles {
     pub fn beside(store: &Store) -> TemporaryFiles {
         let directory = match store {
             Store::Embedded(path) => path.clone(),
-            Store::MariaDb(_) | Store::EmbeddedMariaDb(_) => std::env::temp_dir(),
+            Store::MariaDb(_) | Store::Service(_) | Store::EmbeddedMariaDb(_) => std::env::temp_dir(),
         };
         TemporaryFiles { directory }
     }

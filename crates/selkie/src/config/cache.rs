@@ -70,6 +70,13 @@ impl Cache {
         ));
         }
         let external_writes = written.external_writes.as_ref().map_or(ExternalWrites::Follow, |setting| setting.value);
+        if let (Some(setting), Store::Service(_)) = (&written.external_writes, store)
+            && external_writes != ExternalWrites::Follow
+        {
+            return Err(setting.refuse(
+                "with a service, the caches have to follow the log of its primary; write follow, or leave external-writes out",
+            ));
+        }
         check_ages(written)?;
         check_memory(written, mode, threads)?;
         check_stale(written, store, external_writes)?;
@@ -124,7 +131,7 @@ fn storage(
             "only replies to MongoDB clients are shared, and they are cached with documents or both as the mode",
         ));
     }
-    if !matches!(store, Store::MariaDb(_)) {
+    if !store.is_in_servers() {
         return Err(storage.refuse(
             "replies are shared by gateways to one MariaDB server, and an embedded store has one process; leave storage out",
         ));

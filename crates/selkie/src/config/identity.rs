@@ -24,7 +24,7 @@ pub fn resolve(
     if !security.requires_login() {
         return Err(setting.refuse("an identity is known only if MongoDB clients log in; set auth = true"));
     }
-    if !matches!(store, Store::MariaDb(_)) {
+    if !store.is_in_servers() {
         return Err(setting.refuse("users have accounts in a MariaDB server only; name one with mariadb"));
     }
     if mariadb.connections < CONNECTIONS_MIN {

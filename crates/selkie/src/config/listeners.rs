@@ -149,6 +149,9 @@ fn mariadb_addresses(written: &Written, store: &Store) -> Result<Vec<ListenAddre
     let Some(listen) = &written.sql_listen else { return Ok(Vec::new()) };
     let Store::MariaDb(url) = store else {
         return Err(listen.refuse(match store {
+            Store::Service(_) => {
+                "sql-listen forwards SQL clients to the one server of mariadb; for a service, write a section [listener.NAME]"
+            }
             Store::EmbeddedMariaDb(_) => {
                 "SQL clients are forwarded to a MariaDB server, and the embedded MariaDB accepts no connections; name a MariaDB \
                  server with mariadb"

@@ -199,8 +199,8 @@ fn replication_account(object: &Object<WrittenMonitor>) -> Result<Account, Confi
     }
 }
 
-/// `name`: that of the first setting.
-fn password(
+/// Returns the password, which is set directly or in a file. `name`: that of the first setting.
+pub fn password(
     direct: &Option<Setting<String>>,
     file: &Option<Setting<PathBuf>>,
     name: &str,

@@ -2,6 +2,7 @@
 
 use super::defaults;
 use super::setting::{ConfigError, value};
+use super::store_service::StoreService;
 use super::written::Written;
 use mariadb_client::ServerUrl;
 use std::path::PathBuf;
@@ -15,6 +16,8 @@ pub enum Store {
     MariaDb(String),
     /// MariaDB in this process, with its data in this directory.
     EmbeddedMariaDb(PathBuf),
+    /// The primary of a service.
+    Service(StoreService),
 }
 
 /// How a MariaDB server is used.
@@ -43,8 +46,13 @@ impl Store {
     pub fn url(&self) -> Option<&str> {
         match self {
             Store::MariaDb(url) => Some(url),
-            Store::Embedded(_) | Store::EmbeddedMariaDb(_) => None,
+            Store::Embedded(_) | Store::EmbeddedMariaDb(_) | Store::Service(_) => None,
         }
+    }
+
+    /// Returns whether the documents are in MariaDB servers of their own.
+    pub fn is_in_servers(&self) -> bool {
+        matches!(self, Store::MariaDb(_) | Store::Service(_))
     }
 
     pub fn resolve(written: &Written) -> Result<Store, ConfigError> {
@@ -56,7 +64,10 @@ impl Store {
         let mariadb = written.mariadb.as_ref().map(|it| (&it.origin, Store::MariaDb(it.value.clone())));
         let embedded =
             written.embedded_mariadb.as_ref().map(|it| (&it.origin, Store::EmbeddedMariaDb(it.value.clone())));
-        let mut named = [data, mariadb, embedded].into_iter().flatten();
+        let service = written.store_service.resolve(&written.services.services)?;
+        let service = service.zip(written.store_service.service.as_ref());
+        let service = service.map(|(service, setting)| (&setting.origin, Store::Service(service)));
+        let mut named = [data, mariadb, embedded, service].into_iter().flatten();
         let Some((first, store)) = named.next() else {
             return Ok(Store::Embedded(PathBuf::from(defaults::DATA)));
         };

@@ -3,6 +3,7 @@
 use super::audit;
 use super::choices::{CacheMode, ExternalWrites, Invalidation, Selects, TopologyKind};
 use super::setting::Setting;
+use super::store_service::WrittenStoreService;
 use super::{limits, security, servers, services, tls};
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
@@ -24,6 +25,7 @@ pub struct Written {
     pub mariadb_wait_seconds: Option<Setting<u64>>,
     pub gateway_name: Option<Setting<String>>,
     pub embedded_mariadb: Option<Setting<PathBuf>>,
+    pub store_service: WrittenStoreService,
     pub sql_listen: Option<Setting<Vec<ListenAddress>>>,
     pub topology: Option<Setting<TopologyKind>>,
     pub replica_set: Option<Setting<String>>,
@@ -65,8 +67,10 @@ impl Written {
     /// Merges two sources: these settings take precedence over `beneath`. A store replaces the
     /// other source's store: a flag `--mariadb` takes precedence over a file's `data`.
     pub fn over(self, mut beneath: Written) -> Written {
-        if self.data.is_some() || self.mariadb.is_some() || self.embedded_mariadb.is_some() {
+        let is_elsewhere = self.embedded_mariadb.is_some() || self.store_service.service.is_some();
+        if self.data.is_some() || self.mariadb.is_some() || is_elsewhere {
             (beneath.data, beneath.mariadb, beneath.embedded_mariadb) = (None, None, None);
+            beneath.store_service = WrittenStoreService::default();
         }
         Written {
             listen: self.listen.or(beneath.listen),
@@ -82,6 +86,7 @@ impl Written {
             mariadb_wait_seconds: self.mariadb_wait_seconds.or(beneath.mariadb_wait_seconds),
             gateway_name: self.gateway_name.or(beneath.gateway_name),
             embedded_mariadb: self.embedded_mariadb.or(beneath.embedded_mariadb),
+            store_service: self.store_service.over(beneath.store_service),
             sql_listen: self.sql_listen.or(beneath.sql_listen),
             topology: self.topology.or(beneath.topology),
             replica_set: self.replica_set.or(beneath.replica_set),

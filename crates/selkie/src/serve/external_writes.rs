@@ -1,24 +1,26 @@
 //! External writes: those that other programs make in MariaDB, which the caches must notice.
 
 use super::caches::Caches;
-use crate::config::choices::ExternalWrites;
-use crate::config::{Config, Store};
+use crate::config::{Config, choices};
+use mariadb_client::PrimarySource;
 use sql_session::{DefinitionCache, DefinitionObserver};
 use std::sync::Arc;
 use store::ChangeObserver;
 use store::change_observer::ChangeObservers;
+use store_mariadb::ExternalWrites;
 
 /// Follows MariaDB's log while the returned value lives. Until it is followed, nothing is cached.
 pub fn follow(
     config: &Config,
     caches: &Caches,
+    primary: Option<&PrimarySource>,
     definitions: Option<&Arc<DefinitionCache>>,
-) -> anyhow::Result<Option<store_mariadb::ExternalWrites>> {
-    let (Store::MariaDb(url), Some(own_writes)) = (&config.store, &caches.own_writes) else { return Ok(None) };
+) -> anyhow::Result<Option<ExternalWrites>> {
+    let Some(own_writes) = caches.own_writes.as_ref().filter(|_| config.store.is_in_servers()) else { return Ok(None) };
     let strict = match config.cache.external_writes {
-        ExternalWrites::None => return Ok(None),
-        ExternalWrites::Follow => false,
-        ExternalWrites::Strict => true,
+        choices::ExternalWrites::None => return Ok(None),
+        choices::ExternalWrites::Follow => false,
+        choices::ExternalWrites::Strict => true,
     };
     let set_follower_lost = caches.follower_lost_setter();
     set_follower_lost(true);
@@ -32,7 +34,13 @@ pub fn follow(
     let definitions =
         definitions.map(|definitions| Arc::new(DefinitionObserver(definitions.clone())) as Arc<dyn ChangeObserver>);
     let observer = Arc::new(ChangeObservers(definitions.into_iter().chain([caches.observer()]).collect()));
-    let follower = store_mariadb::ExternalWrites::follow(url, strict, observer, own_writes.clone(), tell).map_err(|error| {
+    let own_writes = own_writes.clone();
+    let follower = match (primary, config.store.url()) {
+        (Some(primary), _) => ExternalWrites::follow_primary(primary.clone(), observer, own_writes, tell),
+        (None, Some(url)) => ExternalWrites::follow(url, strict, observer, own_writes, tell),
+        (None, None) => return Ok(None),
+    };
+    let follower = follower.map_err(|error| {
         anyhow::anyhow!(
             "{}; or, if no other program writes there, set --external-writes none (external-writes = \"none\" in [cache])",
             error.message()

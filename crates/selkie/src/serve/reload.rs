@@ -3,7 +3,7 @@
 
 use super::caches::Caches;
 use super::sql_clients::SqlClients;
-use crate::config::{Config, ConfigError, Listener, Protocol};
+use crate::config::{Config, ConfigError, Listener, Protocol, Store};
 use selkie_runtime::{Listeners, Service};
 use server::Server;
 use std::io;
@@ -103,6 +103,14 @@ impl Running {
                 "the configuration stays as it is: MongoDB clients take a restart, to open the store"
             );
         }
+        if let Store::Service(store) = &self.config.store
+            && !config.servers.services.iter().any(|service| service.name == store.name)
+        {
+            let name = &store.name;
+            return tracing::error!(
+                "the configuration stays as it is: the service {name} stores the documents until a restart"
+            );
+        }
         if other_settings(&config) != other_settings(&self.config) {
             tracing::warn!("some settings have changed that take effect at the next start");
         }
@@ -128,7 +136,9 @@ impl Running {
             }
         }
         tracing::info!("the configuration was reloaded");
-        self.config = config;
+        // The store stays until a restart.
+        let store = self.config.store.clone();
+        self.config = Config { store, ..config };
     }
 
     async fn add(&self, listener: &Listener, config: &Config) -> anyhow::Result<usize> {

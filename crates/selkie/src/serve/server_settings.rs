@@ -7,11 +7,12 @@ use document::{DocBuf, doc};
 use selkie_runtime::ListenAddress;
 use server::tls::TlsListeners;
 use server::{Settings, Topology};
+use service::{Registry, Service};
 use std::path::Path;
 use std::sync::Arc;
 use tls::{ClientCertificates, MinVersion};
 
-pub fn settings(config: &Config, tls: Option<TlsListeners>) -> Settings {
+pub fn settings(config: &Config, tls: Option<TlsListeners>, sql_servers: Arc<Registry>) -> Settings {
     Settings {
         topology: config.topology.clone(),
         cursor_timeout: config.cursor_timeout,
@@ -26,8 +27,16 @@ pub fn settings(config: &Config, tls: Option<TlsListeners>) -> Settings {
         access_control: config.auth,
         login_mechanisms: config.login_mechanisms.clone(),
         tls,
+        store_service: store_service(config, &sql_servers),
+        sql_servers,
         disk: Some(Arc::new(TemporaryFiles::beside(&config.store))),
     }
+}
+
+/// Returns the service whose servers store the documents, if one does.
+pub fn store_service(config: &Config, servers: &Registry) -> Option<Arc<Service>> {
+    let Store::Service(store) = &config.store else { return None };
+    servers.service(&store.name).filter(|_| config.stores_documents())
 }
 
 /// Returns the configuration in the form of `getCmdLineOpts`.

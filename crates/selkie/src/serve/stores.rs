@@ -2,43 +2,57 @@
 
 use super::caches::Caches;
 use super::sentence::sentence;
+use super::server_settings::store_service;
 use crate::config::{BackendIdentity, Config, Protocol, Store};
-use mariadb_client::PoolOptions;
+use anyhow::Context;
+use mariadb_client::{PoolOptions, PrimarySource};
+use server::Server;
+use service::Registry;
 use std::path::Path;
 use std::sync::Arc;
 use store::Engine;
 use store_mariadb::MariaDbEngine;
 
-/// Opens the store. `empty`: a directory for a store that nothing is written to, as there are no
-/// MongoDB clients.
-pub fn open(config: &Config, caches: &Caches, empty: &Path) -> anyhow::Result<Arc<dyn Engine>> {
+/// Returns the primary of the service that stores the documents, if one does.
+pub fn primary(config: &Config, servers: &Registry) -> anyhow::Result<Option<PrimarySource>> {
+    let (Store::Service(store), Some(service)) = (&config.store, store_service(config, servers)) else {
+        return Ok(None);
+    };
+    service.follow_primary(store.account.clone()).map(Some).context("cannot start a thread")
+}
+
+/// Announces to clients of a replica set that there is a primary, or none.
+pub fn announce_primary(primary: PrimarySource, server: Arc<Server>) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let announce = async move {
+        let mut present = primary.server;
+        while present.changed().await.is_ok() {
+            server.announce_topology_change();
+        }
+    };
+    let thread = std::thread::Builder::new().name("hello".into());
+    thread.spawn(move || runtime.block_on(announce)).context("cannot start a thread")?;
+    Ok(())
+}
+
+/// Opens the store. `primary`: that of the service that stores the documents. `empty`: a directory
+/// for a store that nothing is written to, as there are no MongoDB clients.
+pub fn open(
+    config: &Config,
+    caches: &Caches,
+    primary: Option<&PrimarySource>,
+    empty: &Path,
+) -> anyhow::Result<Arc<dyn Engine>> {
     let engine = match &config.store {
         _ if !config.stores_documents() => store_sqlite::open(empty, store_sqlite::Options::default()),
         Store::Embedded(path) => {
             let accept_lost_writes = config.accept_lost_writes;
             store_sqlite::open(path, store_sqlite::Options { accept_lost_writes, ..Default::default() })
         }
-        Store::MariaDb(url) => {
-            // A trigger on a collection's table may write to tables that SQL clients read, which
-            // only the log shows. So with SQL clients the log's own writes are not skipped.
-            let own_writes = caches.own_writes.clone().filter(|_| caches.sql.is_none());
-            let keeps_accounts = config.backend_identity == BackendIdentity::User;
-            // The rows of one user's statement are not another's.
-            let results = caches.results.clone().filter(|_| !keeps_accounts);
-            let has_sql_clients = config.has_sql_clients();
-            let options = store_mariadb::Options {
-                pool: PoolOptions {
-                    connections_max: config.mariadb.connections,
-                    lease_timeout: config.mariadb.wait,
-                    own_writes,
-                    ..Default::default()
-                },
-                gateway: Some(config.mariadb.gateway_name.clone().unwrap_or_else(|| default_gateway_name(config))),
-                results,
-                has_sql_clients,
-                keeps_accounts,
-            };
-            MariaDbEngine::connect(url, options)
+        Store::MariaDb(url) => MariaDbEngine::connect(url, mariadb_options(config, caches)),
+        Store::Service(_) => {
+            let primary = primary.context("the service that stores the documents does not exist")?;
+            MariaDbEngine::follow(primary.clone(), mariadb_options(config, caches))
         }
         #[cfg(feature = "embedded-mariadb")]
         Store::EmbeddedMariaDb(path) => {
@@ -49,6 +63,27 @@ pub fn open(config: &Config, caches: &Caches, empty: &Path) -> anyhow::Result<Ar
         Store::EmbeddedMariaDb(_) => return Err(anyhow::Error::msg("this Selkie has no MariaDB built in")),
     };
     engine.map_err(sentence)
+}
+
+/// Returns how documents are stored in MariaDB servers.
+fn mariadb_options(config: &Config, caches: &Caches) -> store_mariadb::Options {
+    // A trigger on a collection's table may write to tables that SQL clients read, which only the
+    // log shows. So with SQL clients the log's own writes are not skipped.
+    let own_writes = caches.own_writes.clone().filter(|_| caches.sql.is_none());
+    let keeps_accounts = config.backend_identity == BackendIdentity::User;
+    store_mariadb::Options {
+        pool: PoolOptions {
+            connections_max: config.mariadb.connections,
+            lease_timeout: config.mariadb.wait,
+            own_writes,
+            ..Default::default()
+        },
+        gateway: Some(config.mariadb.gateway_name.clone().unwrap_or_else(|| default_gateway_name(config))),
+        // The rows of one user's statement are not another's.
+        results: caches.results.clone().filter(|_| !keeps_accounts),
+        has_sql_clients: config.has_sql_clients(),
+        keeps_accounts,
+    }
 }
 
 /// Returns a name that no other gateway has, and that stays the same after a restart: no other

@@ -38,6 +38,7 @@ impl fmt::Display for Summary<'_> {
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 writeln!(f, "  data in       {}", path.display())
             }
+            Store::Service(service) => writeln!(f, "  data in       MariaDB, service {}", service.name),
             Store::MariaDb(url) => {
                 writeln!(f, "  data in       MariaDB at {}", url.rsplit('@').next().unwrap_or_default())
             }

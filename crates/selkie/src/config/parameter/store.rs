@@ -3,7 +3,7 @@
 use super::Parameter;
 use crate::config::defaults::DAY_SECONDS;
 use crate::config::setting::Setting;
-use crate::config::value::{addresses, boolean, integer, mariadb_url, text};
+use crate::config::value::{addresses, boolean, integer, mariadb_url, path, text};
 use std::path::PathBuf;
 
 pub const PARAMETERS: &[Parameter] = &[
@@ -42,6 +42,48 @@ pub const PARAMETERS: &[Parameter] = &[
                 TLS. Other users of the machine can see the value of a \
                 flag, so keep a password in this file.",
         read: read!(mariadb, mariadb_url),
+    },
+    Parameter {
+        section: "store",
+        name: "service",
+        flag: None,
+        kind: "name",
+        default: "# none: the embedded store",
+        example: "\"app\"",
+        about: "The service whose servers store the documents, instead of one server in `mariadb`. Connections go to \
+                the primary as its monitor sees it, and follow it. While there is none, operations wait as long as \
+                the service's `primary-wait-ms`.",
+        read: read!(store_service.service, |raw| text(raw, "the name of a service")),
+    },
+    Parameter {
+        section: "store",
+        name: "user",
+        flag: None,
+        kind: "text",
+        default: "# none: with service, it must be set",
+        example: "\"documents\"",
+        about: "With `service`, the account of MariaDB that stores the documents. It must exist on all servers.",
+        read: read!(store_service.user, |raw| text(raw, "a user")),
+    },
+    Parameter {
+        section: "store",
+        name: "password",
+        flag: None,
+        kind: "text",
+        default: "# none",
+        example: "\"secret\"",
+        about: "The password of `user`.",
+        read: read!(store_service.password, |raw| text(raw, "a password")),
+    },
+    Parameter {
+        section: "store",
+        name: "password-file",
+        flag: None,
+        kind: "path",
+        default: "# none",
+        example: "\"/run/secrets/documents\"",
+        about: "A file with the password of `user` in its first line.",
+        read: read!(store_service.password_file, path),
     },
     Parameter {
         section: "store",

@@ -1,7 +1,6 @@
 //! Sections with names, right and wrong.
 
-use crate::config::Protocol;
-use crate::config::{Config, ConfigError, file};
+use crate::config::{Config, ConfigError, Protocol, Store, file};
 use service::{ClusterKind, WantedRole};
 use std::path::Path;
 use std::time::Duration;
@@ -154,6 +153,33 @@ fn sql_listen_is_short_for_a_server_and_a_service() {
         &format!("{store}[server.mariadb]\naddress = 'x'"),
         "4: mariadb is the name of the server of sql-listen",
     );
+}
+
+#[test]
+fn a_service_can_store_the_documents() {
+    let store = "[store]\nservice = 'app'\nuser = 'documents'\npassword = 's3cret'\n";
+    let config = load(&[store, SERVERS, MONITOR, SERVICE].concat()).unwrap();
+    let Store::Service(of) = &config.store else { panic!("a service") };
+    assert_eq!((of.name.as_str(), of.account.user.as_str()), ("app", "documents"));
+    assert!(!format!("{config:?}").contains("s3cret"));
+    let unmonitored = "[service.app]\nservers = ['db1']\n";
+    for (text, expected) in [
+        ([store, SERVERS, MONITOR].concat(), "2: there is no [service.app]; write a section"),
+        ([store, SERVERS, unmonitored].concat(), "2: the service app has no monitor, so its primary is unknown"),
+        (["[store]\nservice = 'app'\n", SERVERS, MONITOR, SERVICE].concat(), "2: service needs user"),
+        ("[store]\nuser = 'u'\n".into(), "2: user belongs to service, which is not set"),
+        ([store, "data = 'd'\n", SERVERS, MONITOR, SERVICE].concat(), "2: documents are stored either in MariaDB or"),
+        (
+            [store, "sql-listen = ['127.0.0.1:1']\n", SERVERS, MONITOR, SERVICE].concat(),
+            "5: sql-listen forwards SQL clients to the one server of mariadb",
+        ),
+        (
+            [store, "[cache]\nexternal-writes = 'none'\n", SERVERS, MONITOR, SERVICE].concat(),
+            "6: with a service, the caches have to follow the log of its primary",
+        ),
+    ] {
+        check_refused(&text, expected);
+    }
 }
 
 #[test]
