@@ -14,6 +14,7 @@ use server::document_cache::CachedReply;
 use server::operation::OperationContext;
 use server::{ClientSession, Worker, clock};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What the connection must do with the reply.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub enum Disposition {
     /// Send it flagged moreToCome, then run this body again as if the client had sent it (exhaust
     /// cursors, streaming hello). Returned only for requests that allow it.
     ReplyThenRun(DocBuf),
+    /// Close the connection without a reply, as a fail point demands.
+    Close,
 }
 
 /// A command being executed: everything that its handler may use.
@@ -49,6 +52,8 @@ pub struct Call<'a> {
     pub unresolved: Option<Error>,
     /// Whether the command is part of another one, which was authorized as a whole.
     pub is_trusted: bool,
+    /// How long a fail point delayed the command.
+    pub delayed: Duration,
     /// Whether a view's pipeline produced the reply: MongoDB's `ok` is an int then.
     pub by_view: bool,
 }
@@ -79,6 +84,7 @@ impl<'a> Call<'a> {
             first_batch: None,
             unresolved: None,
             is_trusted: false,
+            delayed: Duration::ZERO,
             by_view: false,
         }
     }

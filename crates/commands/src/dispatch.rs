@@ -1,6 +1,8 @@
 //! From a request to its reply: look the command up, check what all commands share, execute it,
 //! record the outcome.
 
+mod error_labels;
+mod fail_point;
 pub mod immediate;
 mod outcome;
 mod prepare;
@@ -14,13 +16,13 @@ use crate::document_cache::{self, Lookup};
 use crate::envelope::{self, collection_by_uuid, collection_uuid, internal_fields};
 use crate::login;
 use crate::read::text_indexes;
-use crate::reply;
 use crate::table::COMMANDS;
 use crate::table::spec::{Access, Handler, Spec};
 use crate::time_series;
 use bytes::Bytes;
 use document::{Doc, DocBuf, DocWriter, Element};
 use error::{Code, Error, Result};
+use fail_point::InjectedError;
 use futures_util::FutureExt;
 use mongo_wire::Request;
 use outcome::{count, count_cached, panicked, report};
@@ -66,7 +68,7 @@ async fn run_request(
     let began = Instant::now();
     let operation = OperationContext::default();
     let (body, first) = envelope::body(request);
-    let index = first.and_then(|first| COMMANDS.index_of(first.key_bytes()));
+    let index = first.and_then(|first| index_of(worker, first));
     profiling::flush_before_read(worker, first).await;
     let spec = index.and_then(|index| COMMANDS.get(index));
     let mut recording = None;
@@ -141,6 +143,14 @@ fn record(
     }
 }
 
+/// Returns the index of the command that an element names. Commands for tests exist only with their
+/// setting.
+fn index_of(worker: &Worker, first: Element<'_>) -> Option<usize> {
+    let index = COMMANDS.index_of(first.key_bytes())?;
+    let is_for_tests = COMMANDS.get(index).is_some_and(|spec| spec.is_for_tests);
+    (!is_for_tests || worker.server.settings.test_commands).then_some(index)
+}
+
 async fn execute(
     worker: &Worker,
     session: &ClientSession,
@@ -175,6 +185,11 @@ async fn execute(
     call.reply_capacity = reply.capacity();
     call.is_trusted = is_trusted;
     call.unresolved = resolved.as_ref().and_then(|resolved| resolved.failure.clone());
+    if worker.server.fail_command.is_on()
+        && let Some(disposition) = Box::pin(fail_point::apply(&mut call, body)).await?
+    {
+        return Ok(disposition);
+    }
     prepare::begin(&mut call, body)?;
     if let Some(error) = call.unresolved.take() {
         call.parse_own()?;
@@ -252,8 +267,8 @@ async fn handle(call: &mut Call<'_>, body: Doc<'_>, reply: &mut Vec<u8>) -> Resu
                 }
             }
         };
-        if let Some(error) = prepare::unsatisfied(call).filter(|_| outcome.is_ok()) {
-            envelope::write_unsatisfied(error, &mut writer);
+        if outcome.is_ok() {
+            report_concern(call, body, &mut writer);
         }
         match outcome {
             Ok(_) if call.by_view => writer.append("ok", 1),
@@ -262,7 +277,6 @@ async fn handle(call: &mut Call<'_>, body: Doc<'_>, reply: &mut Vec<u8>) -> Resu
         }
         outcome
     };
-    let retryable_write = call.envelope.retryable_write().is_some();
     match outcome {
         Ok(disposition) => {
             if let Some(pending) = call.dependencies.take() {
@@ -274,10 +288,21 @@ async fn handle(call: &mut Call<'_>, body: Doc<'_>, reply: &mut Vec<u8>) -> Resu
             // Boxed because it is rare, and would enlarge the future of every command.
             Err(Box::pin(time_series::name_in_error(call, error)).await)
         }
-        Err(error) if retryable_write && error.labels().is_empty() && reply::is_retryable(error.code()) => {
-            Err(error.with_labels(&["RetryableWriteError"]))
+        Err(error) if error.labels().is_empty() => {
+            let labels = error_labels::of(call.spec, &call.envelope, error.code());
+            Err(error.with_labels(labels))
         }
         Err(error) => Err(error),
+    }
+}
+
+/// Appends the error of the write concern to the reply of a write that was executed: that of a fail
+/// point, or else of a concern that cannot be satisfied.
+fn report_concern(call: &Call<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) {
+    if let Some(injected) = InjectedError::of(call, body) {
+        injected.write(call, reply);
+    } else if let Some(error) = prepare::unsatisfied(call) {
+        envelope::write_unsatisfied(error, reply);
     }
 }
 

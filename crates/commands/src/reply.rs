@@ -70,7 +70,7 @@ pub fn append_names(cursor: &mut DocWriter<'_>, database: &str, collection: &str
 /// Returns whether a driver may retry a retryable write after this error.
 /// Source: <https://github.com/mongodb/specifications/blob/master/source/retryable-writes/retryable-writes.md>
 pub fn is_retryable(code: Code) -> bool {
-    matches!(code.0, 6 | 7 | 89 | 91 | 189 | 262 | 9001 | 10107 | 11600 | 11602 | 13435 | 13436)
+    matches!(code.0, 6 | 7 | 89 | 91 | 189 | 262 | 317 | 9001 | 10107 | 11600 | 11602 | 13435 | 13436)
 }
 
 /// Appends a session's UUID and the digest of its user.

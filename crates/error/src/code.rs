@@ -142,6 +142,7 @@ codes! {
     262 EXCEEDED_TIME_LIMIT "ExceededTimeLimit"
     263 OPERATION_NOT_SUPPORTED_IN_TRANSACTION "OperationNotSupportedInTransaction"
     264 TOO_MANY_FILES_OPEN "TooManyFilesOpen"
+    266 FAIL_POINT_SET_FAILED "FailPointSetFailed"
     276 INDEX_BUILD_ABORTED "IndexBuildAborted"
     279 CLIENT_DISCONNECT "ClientDisconnect"
     285 INDEX_BUILD_ALREADY_IN_PROGRESS "IndexBuildAlreadyInProgress"

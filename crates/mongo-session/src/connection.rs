@@ -64,6 +64,7 @@ pub(crate) async fn serve(worker: Rc<SessionWorker>, connection: Connection) {
         Err(Broken::Idle(waited)) => {
             tracing::debug!(connection = id, seconds = waited.as_secs(), "connection was idle")
         }
+        Err(Broken::FailPoint) => tracing::debug!(connection = id, "a fail point closed the connection"),
         Err(reason) => worker.malformed_log.log_closed(id, peer, &reason),
     }
 }

@@ -36,6 +36,8 @@ pub(crate) enum Broken {
     Unread(Duration),
     /// The client sent no request.
     Idle(Duration),
+    /// A fail point closed the connection.
+    FailPoint,
     /// The socket failed, or the client hung up on a reply.
     Socket(io::Error),
 }
@@ -63,6 +65,7 @@ impl fmt::Display for Broken {
             Broken::NoMemory(bytes) => write!(f, "there was no memory for a message of {bytes} bytes"),
             Broken::Unread(waited) => write!(f, "a reply was not read within {} seconds", waited.as_secs()),
             Broken::Idle(waited) => write!(f, "no request came within {} seconds", waited.as_secs()),
+            Broken::FailPoint => f.write_str("a fail point closed the connection"),
             Broken::Socket(error) => error.fmt(f),
         }
     }

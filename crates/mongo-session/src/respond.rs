@@ -170,6 +170,10 @@ async fn run(conversation: &Conversation, mut request: Request) -> Result<(), Br
         let again = match disposition {
             Disposition::ReplyThenRun(body) if !silent && !conversation.is_draining() => Some(body),
             Disposition::ReplyThenRun(_) | Disposition::Reply => None,
+            Disposition::Close => {
+                worker.buffers.give_reply(reply);
+                return Err(Broken::FailPoint);
+            }
         };
         let mut sent = Ok(());
         if !silent {

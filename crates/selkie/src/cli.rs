@@ -109,6 +109,9 @@ pub struct ServeArgs {
     /// The address that drivers connect to, with --topology replica-set
     #[arg(long, value_name = "HOST:PORT")]
     pub advertise: Option<String>,
+    /// Know commands that make other commands fail, for tests of drivers
+    #[arg(long)]
+    pub test_commands: bool,
     /// The log level on standard error: error, warn, info, debug or trace [default: info]
     #[arg(long, value_name = "LEVEL")]
     pub log: Option<String>,
@@ -215,6 +218,7 @@ impl ServeArgs {
             ("--topology", self.topology.map(Raw::Text)),
             ("--replica-set", self.replica_set.map(Raw::Text)),
             ("--advertise", self.advertise.map(Raw::Text)),
+            ("--test-commands", self.test_commands.then_some(Raw::Boolean(true))),
             ("--tls", self.tls.map(Raw::Text)),
             ("--tls-certificate", self.tls_certificate.map(Raw::Text)),
             ("--tls-key", self.tls_key.map(Raw::Text)),

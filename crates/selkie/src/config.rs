@@ -66,6 +66,8 @@ pub struct Config {
     pub topology: Topology,
     pub compressors: Vec<Compressor>,
     pub cursor_timeout: Duration,
+    /// Whether the commands for tests exist.
+    pub test_commands: bool,
     pub slow_ms: i64,
     pub slow_log: bool,
     pub cache: Cache,
@@ -118,6 +120,7 @@ impl Config {
             busy_poll: value(written.busy_poll_us).map_or(busy_poll::DEFAULT_WINDOW, Duration::from_micros),
             drain_deadline: Duration::from_secs(drain_seconds.unwrap_or(defaults::DRAIN_SECONDS)),
             compressors: value(written.compressors).unwrap_or_else(|| defaults::COMPRESSORS.to_vec()),
+            test_commands: value(written.test_commands).unwrap_or(false),
             slow_ms: value(written.slow_ms).unwrap_or(defaults::SLOW_MS),
             slow_log: value(written.slow_log).unwrap_or(true),
             accept_lost_writes: value(written.accept_lost_writes).unwrap_or(false),

@@ -10,7 +10,7 @@
 //! hold: [`cursor`], [`logical_session`], [`transactions`], [`operation`] (time limits, `killOp`),
 //! [`statistics`],
 //! [`sql_statistics`], [`login_statistics`], [`usage`] (`top`, `$collStats`, `$indexStats`),
-//! [`profiling`],
+//! [`profiling`], [`fail_point`],
 //! [`document_cache`] (the cached replies), [`index_filters`], [`write_lock`], [`mod@tls`],
 //! [`audit`]. [`redaction`] hides secrets of commands that are shown. [`memory_pressure`] decides
 //! when a request must wait for memory. [`overload`] is the error of those that are refused.
@@ -24,6 +24,7 @@ pub mod client_session;
 pub mod clock;
 pub mod cursor;
 pub mod document_cache;
+pub mod fail_point;
 pub mod host;
 pub mod index_filters;
 pub mod log_level;

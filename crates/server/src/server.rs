@@ -6,6 +6,7 @@ use crate::catalog_counts::CatalogCounts;
 use crate::clock;
 use crate::cursor::{CursorOwner, CursorRegistry};
 use crate::document_cache::{CachePolicy, CacheStatistics, Caches, DocumentCache};
+use crate::fail_point::FailPoint;
 use crate::index_filters::IndexFilters;
 use crate::logical_session::{LogicalSessionId, LogicalSessions};
 use crate::login_statistics::LoginStatistics;
@@ -52,6 +53,8 @@ pub struct Server {
     pub catalog_counts: CatalogCounts,
     /// `fsync` with `lock`.
     pub write_lock: WriteLock,
+    /// `failCommand`, which is off without [`Settings::test_commands`].
+    pub fail_command: FailPoint,
     pub profiling: Profiling,
     pub index_filters: IndexFilters,
     pub sql_statistics: SqlStatistics,
@@ -93,6 +96,7 @@ impl Server {
             command_count,
             catalog_counts: CatalogCounts::default(),
             write_lock: WriteLock::default(),
+            fail_command: FailPoint::default(),
             profiling: Profiling::new(slow_ms, slow_log),
             index_filters: IndexFilters::default(),
             sql_statistics: SqlStatistics::default(),

@@ -53,6 +53,8 @@ pub struct Settings {
     pub store_service: Option<Arc<service::Service>>,
     /// The disk space for sorts and groups that exceed their memory; `None` forbids spilling.
     pub disk: Option<Arc<dyn SpillSpace>>,
+    /// Whether the commands for tests exist.
+    pub test_commands: bool,
 }
 
 /// A router with one worker, and without logins, TLS, compression and space for sorts.
@@ -75,6 +77,7 @@ impl Default for Settings {
             sql_servers: Arc::default(),
             store_service: None,
             disk: None,
+            test_commands: false,
         }
     }
 }

@@ -3,6 +3,7 @@
 pub mod apply_ops;
 pub mod build_info;
 pub mod catalog_counts;
+pub mod configure_fail_point;
 pub mod current_op;
 pub mod diagnostics;
 pub mod feature_compatibility;
@@ -54,6 +55,14 @@ pub const COMMANDS: &[Spec] = &[
         handler: immediate!(build_info::build_info),
         help: "Version and build of the server.",
         ..HANDSHAKE
+    },
+    Spec {
+        name: "configureFailPoint",
+        handler: immediate!(configure_fail_point::configure_fail_point),
+        admin_database_only: true,
+        is_for_tests: true,
+        help: "Lets the next commands fail; only with the setting `test-commands`.",
+        ..FOR_ALL
     },
     Spec {
         name: "connPoolStats",

@@ -5,7 +5,7 @@
 //! replies from the document cache.
 
 use super::outcome::{COUNTED_BYTES_MAX, count, count_cached, panicked, report};
-use super::{prepare, usage};
+use super::{index_of, prepare, usage};
 use crate::call::Call;
 use crate::command::crud::find;
 use crate::document_cache;
@@ -52,10 +52,13 @@ pub fn run_immediately(
     let (body, first) = envelope::body(request);
     let table = &*COMMANDS;
     let command = first.and_then(|first| {
-        let index = table.index_of(first.key_bytes())?;
+        let index = index_of(worker, first)?;
         Some((first, index, table.get(index)?))
     });
     let Some((first, index, spec)) = command else { return ImmediateOutcome::MayWait };
+    if worker.server.fail_command.is_on() {
+        return ImmediateOutcome::MayWait;
+    }
     if !session.is_login_current(&worker.server.access_control) {
         return ImmediateOutcome::MayWait;
     }

@@ -39,9 +39,23 @@ pub(super) fn begin<'a>(call: &mut Call<'a>, body: Doc<'a>) -> Result<()> {
         call.session.touch_logical_session(call.worker, session_id, call.now_ms);
     }
     if let Some(limit) = call.envelope.time_limit {
-        call.operation.set_time_limit(limit);
+        call.operation.set_time_limit(limit.saturating_sub(call.delayed));
+        if !call.delayed.is_zero() {
+            call.operation.check_interrupt()?;
+        }
     }
     Ok(())
+}
+
+/// Reads the envelope; returns whether it is right as far as MongoDB checks it before its fail
+/// points.
+pub(super) fn reaches_fail_point<'a>(call: &mut Call<'a>, body: Doc<'a>) -> bool {
+    let mut errors = FirstError::default();
+    let user = call.session.user_digest();
+    call.envelope.read(call.request, body, call.spec, &user, &mut errors);
+    check_shared(call, &mut errors);
+    let parses_before = call.spec.parsing.as_ref().is_some_and(|parsing| parsing.phase == Phase::OwnFields);
+    !errors.is_before(Phase::DatabaseName) && (!parses_before || call.parse_own().is_ok())
 }
 
 /// Returns the error to report beside the outcome of a write whose write concern cannot be

@@ -4,7 +4,7 @@
 //! the transaction, so that its handler does not know. A statement that fails aborts the
 //! transaction, except if it was refused before it was executed.
 
-use super::handle;
+use super::{handle, report_concern};
 use crate::call::{Call, Disposition};
 use crate::command::sessions::transactions;
 use crate::envelope;
@@ -120,9 +120,7 @@ impl Drop for Attempt<'_> {
 
 fn write_ok(call: &Call<'_>, reply: &mut Vec<u8>) {
     let mut writer = DocWriter::begin(reply);
-    if let Some(error) = super::prepare::unsatisfied(call) {
-        envelope::write_unsatisfied(error, &mut writer);
-    }
+    report_concern(call, envelope::body(call.request).0, &mut writer);
     writer.append("ok", 1.0);
 }
 

@@ -202,6 +202,8 @@ pub struct Spec {
     /// Whether it stops at a safe point of its own when it is killed, because an interruption
     /// elsewhere would leave partial effects. Writes always do.
     pub stops_at_safe_points: bool,
+    /// Whether it exists only with the setting `test-commands`.
+    pub is_for_tests: bool,
     /// Whether its collection may be named by a UUID.
     pub takes_uuid: bool,
     /// The fields with secrets, whose values are hidden wherever the command is shown.
@@ -297,6 +299,7 @@ pub const NOTHING: Spec = Spec {
     profiled: true,
     memory_intensive: false,
     stops_at_safe_points: false,
+    is_for_tests: false,
     takes_uuid: false,
     sensitive: &[],
     fields_name: None,

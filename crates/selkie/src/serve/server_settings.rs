@@ -29,6 +29,7 @@ pub fn settings(config: &Config, tls: Option<TlsListeners>, sql_servers: Arc<Reg
         tls,
         store_service: store_service(config, &sql_servers),
         sql_servers,
+        test_commands: config.test_commands,
         disk: Some(Arc::new(TemporaryFiles::beside(&config.store))),
     }
 }

@@ -298,7 +298,7 @@ fn write_topology(call: &Call<'_>, is_primary: bool, reply: &mut DocWriter<'_>) 
     }
 }
 
-fn write_topology_version(process: ObjectId, counter: i64, writer: &mut DocWriter<'_>) {
+pub fn write_topology_version(process: ObjectId, counter: i64, writer: &mut DocWriter<'_>) {
     writer.append("processId", process);
     writer.append("counter", counter);
 }

@@ -50,7 +50,7 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "enableTestCommands",
         at_startup: true,
-        read: |_, name, reply| reply.append(name, false),
+        read: |server, name, reply| reply.append(name, server.settings.test_commands),
         write: None,
     },
     Parameter {

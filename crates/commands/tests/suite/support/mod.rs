@@ -33,6 +33,7 @@ impl Bench {
             access_control: false,
             login_mechanisms: Default::default(),
             tls: None,
+            test_commands: true,
             ..Settings::default()
         };
         let server = Server::new(settings, Arc::new(MemoryEngine), Default::default(), commands::table::COUNT);

@@ -3,7 +3,7 @@
 use super::Parameter;
 use crate::config::defaults::DAY_SECONDS;
 use crate::config::setting::Setting;
-use crate::config::value::{compressors, host_and_port, integer, text, topology};
+use crate::config::value::{boolean, compressors, host_and_port, integer, text, topology};
 
 pub const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -58,5 +58,16 @@ pub const PARAMETERS: &[Parameter] = &[
         example: "60",
         about: "Idle cursors are closed after this long, unless they were opened with noCursorTimeout.",
         read: read!(cursor_timeout_seconds, |raw| integer(raw, 1, DAY_SECONDS).map(|n| n as u64)),
+    },
+    Parameter {
+        section: "mongodb",
+        name: "test-commands",
+        flag: Some("--test-commands"),
+        kind: "true or false",
+        default: "false",
+        example: "true",
+        about: "Whether `configureFailPoint` exists, by which any client can make commands fail. For tests of drivers \
+                and applications; never for production.",
+        read: read!(test_commands, boolean),
     },
 ];
